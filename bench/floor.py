@@ -1,0 +1,55 @@
+"""The floor: a bare aiohttp client that streams the answer and keeps the history in a list. It stores nothing."""
+
+import json
+from typing import Any
+
+import aiohttp
+
+TOOL = {
+    "type": "function",
+    "function": {"name": "look", "description": "Look.", "parameters": {"type": "object", "properties": {}}},
+}
+
+
+class Floor:
+    def __init__(self, base: str) -> None:
+        self._url = f"{base}/chat/completions"
+        self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
+        self._histories: dict[str, list[dict[str, Any]]] = {}
+
+    async def ask(self, text: str, session: str) -> str:
+        history = self._histories.setdefault(session, [{"role": "system", "content": "You are helpful."}])
+        history.append({"role": "user", "content": text})
+        while True:
+            content, calls = await self._stream(history)
+            message: dict[str, Any] = {"role": "assistant", "content": content}
+            history.append(message)
+            if not calls:
+                return content
+            message["tool_calls"] = list(calls.values())
+            for call in calls.values():
+                history.append({"role": "tool", "tool_call_id": call["id"], "content": "seen"})
+
+    async def _stream(self, history: list[dict[str, Any]]) -> tuple[str, dict[int, dict[str, Any]]]:
+        body = {"model": "m", "stream": True, "messages": history, "tools": [TOOL]}
+        parts: list[str] = []
+        calls: dict[int, dict[str, Any]] = {}
+        async with self._session.post(self._url, json=body) as response:
+            async for line in response.content:
+                if not line.startswith(b"data: {"):
+                    continue
+                for choice in json.loads(line[6:])["choices"]:
+                    delta = choice["delta"]
+                    if piece := delta.get("content"):
+                        parts.append(piece)
+                    for part in delta.get("tool_calls", ()):
+                        call = calls.setdefault(
+                            part["index"], {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
+                        )
+                        call["id"] = part.get("id") or call["id"]
+                        call["function"]["name"] += part["function"].get("name") or ""
+                        call["function"]["arguments"] += part["function"].get("arguments") or ""
+        return "".join(parts), calls
+
+    async def close(self) -> None:
+        await self._session.close()

@@ -1,0 +1,49 @@
+"""everloop: a self-hosted AI agent that keeps its word.
+
+The public names are loaded when they are first used, so that `import everloop` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .agent import Agent as Agent
+    from .agent import Answer as Answer
+    from .app import open as open
+    from .core.errors import EverloopError as EverloopError
+    from .core.errors import MailRefused as MailRefused
+    from .core.errors import ModelMissing as ModelMissing
+    from .core.errors import SettingsError as SettingsError
+    from .core.errors import StoreError as StoreError
+    from .core.errors import ToolError as ToolError
+    from .core.errors import TurnFailed as TurnFailed
+    from .core.ports import Channel as Channel
+    from .core.ports import Event as Event
+    from .core.ports import Provider as Provider
+    from .core.prompt import Usage as Usage
+    from .core.tool import CallContext as CallContext
+    from .core.tool import Effect as Effect
+    from .core.tool import Tool as Tool
+    from .core.tool import tool as tool
+
+__version__ = "0.1.0"
+
+_ROOMS = {
+    "open": "app",
+    **dict.fromkeys(("Agent", "Answer"), "agent"),
+    **dict.fromkeys(
+        ("EverloopError", "MailRefused", "ModelMissing", "SettingsError", "StoreError", "ToolError", "TurnFailed"),
+        "core.errors",
+    ),
+    **dict.fromkeys(("Channel", "Event", "Provider"), "core.ports"),
+    "Usage": "core.prompt",
+    **dict.fromkeys(("CallContext", "Effect", "Tool", "tool"), "core.tool"),
+}
+
+__all__ = ["__version__", *_ROOMS]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ROOMS:
+        raise AttributeError(f"everloop has no {name!r}")
+    return getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)

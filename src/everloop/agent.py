@@ -1,0 +1,175 @@
+"""An open everloop, as a programmer and the command line use it: speak, listen, see what was not yet shown."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from .core.errors import TurnFailed
+from .core.mail import Address, Inbound, Outbound, Said
+from .core.message import said
+from .core.ports import Bus, Event, Receipt, Store, ThreadRow
+from .core.prompt import Usage
+from .core.thread import Finished
+from .runtime.book import reply_key
+from .runtime.inbox import Inbox
+from .runtime.lanes import Lanes
+
+LAZY = 0.05  # seconds for which acknowledgements are gathered
+
+
+class Answer(Struct, frozen=True):
+    """What `ask` returns. `cost` is None as long as no prices are known."""
+
+    content: str
+    session: str
+    turn: str
+    model: str = ""
+    steps: int = 0
+    tools_used: tuple[str, ...] = ()
+    usage: Usage = Usage()
+    cost: float | None = None
+
+
+class Agent:
+    """Use `async with everloop.open(…) as agent`."""
+
+    def __init__(self, store: Store, bus: Bus, inbox: Inbox, lanes: Lanes, model: str, notice: str = "") -> None:
+        self._store = store
+        self._bus = bus
+        self._inbox = inbox
+        self._lanes = lanes
+        self._shown: list[str] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._acknowledging: set[asyncio.Task[None]] = set()
+        self.model = model
+        self.notice = notice  # what a person should know about this model
+
+    async def ask(self, text: str, session: str = "api:default", *, event: str = "", author: str = "owner") -> Answer:
+        """Say something and wait for the answer. The same `event` twice is one message with one answer.
+
+        Raises TurnFailed when the turn ends without an answer, MailRefused when the message cannot be taken.
+        """
+        inbound = inbound_of(text, session, event, author)
+        receipt = await self._inbox.take(inbound)
+        if receipt.reply is not None:
+            return self._command_answer(receipt, inbound)
+        finished = await self._finished(receipt, inbound)
+        return self._answer(finished, receipt.thread, session)
+
+    async def stream(
+        self, text: str, session: str = "api:default", *, event: str = "", author: str = "owner"
+    ) -> AsyncIterator[Event]:
+        """Say something and watch: the events of the thread until the turn is over.
+
+        The last event is named `answer` and holds what `ask` would return. Raises what `ask` raises.
+        """
+        inbound = inbound_of(text, session, event, author)
+        receipt = await self._inbox.take(inbound)
+        if receipt.reply is not None:
+            answer = self._command_answer(receipt, inbound)
+        else:
+            with self._bus.subscribe(receipt.thread) as events:
+                ending = asyncio.ensure_future(self._finished(receipt, inbound))
+                try:
+                    async for event_seen in _until(ending, events):
+                        yield event_seen
+                finally:
+                    ending.cancel()
+            answer = self._answer(ending.result(), receipt.thread, session)
+        yield Event("answer", receipt.thread, data={"answer": answer})
+
+    async def tell(self, inbound: Inbound) -> Receipt:
+        """Commit a letter and wake its thread, without waiting for what comes of it."""
+        receipt = await self._inbox.take(inbound)
+        self._inbox.wake(receipt, inbound)
+        return receipt
+
+    async def finish(self, session: str) -> bool:
+        """Let a turn of this session that was cut off go on to its end; its answer is then among the unshown."""
+        row = await self._store.session(session)
+        if row is None or row.state == "waiting":
+            return False
+        mails = await self._store.unfinished(row.id)
+        if mails:
+            future = self._lanes.outcome(row.id, mails[-1])
+            self._bus.wake(row.id)
+            await future
+        return bool(mails)
+
+    async def latest(self, owner: str = "owner") -> ThreadRow | None:
+        return await self._store.latest(owner)
+
+    async def unshown(self, session: str) -> list[Outbound]:
+        """Answers at this address that nobody has seen yet."""
+        return await self._store.unshown(session)
+
+    async def acknowledge(self, keys: Sequence[str]) -> None:
+        """Say that these have been shown."""
+        await self._store.acknowledge(keys)
+
+    async def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._flush()
+        if self._acknowledging:
+            await asyncio.gather(*self._acknowledging)
+
+    def _command_answer(self, receipt: Receipt, inbound: Inbound) -> Answer:
+        self._inbox.wake(receipt, inbound)
+        self._note_shown(f"command:{receipt.id}")
+        return Answer(receipt.reply or "", str(inbound.address), "")
+
+    async def _finished(self, receipt: Receipt, inbound: Inbound) -> Finished:
+        if not receipt.fresh and (seq := await self._store.ended(receipt.id)):
+            return await self._lanes.recall(receipt.thread, seq)
+        future = self._lanes.outcome(receipt.thread, receipt.id)
+        self._inbox.wake(receipt, inbound)
+        return await future
+
+    def _answer(self, finished: Finished, thread: str, session: str) -> Answer:
+        self._note_shown(reply_key(thread, finished.seq))
+        if finished.reason:
+            error = f"{thread[:6]}-{finished.seq}"
+            raise TurnFailed(finished.text or "operation cancelled by user", finished.reason, error)
+        return Answer(
+            *(finished.text or "", session, f"{thread}:{finished.turn}", finished.model),
+            *(finished.steps, finished.tools_used, finished.usage),
+        )
+
+    def _note_shown(self, key: str) -> None:
+        """Whoever waited has the answer; saying so to the store is in no hurry."""
+        self._shown.append(key)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(LAZY, self._flush)
+
+    def _flush(self) -> None:
+        self._timer = None
+        shown, self._shown = self._shown, []
+        if shown:
+            task = asyncio.ensure_future(self._store.acknowledge(shown))
+            self._acknowledging.add(task)
+            task.add_done_callback(self._acknowledging.discard)
+
+
+async def _until(ending: "asyncio.Future[Finished]", events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+    """Events as they come, until `ending` is done and what had come before it has been passed on."""
+    following = asyncio.ensure_future(anext(events))
+    try:
+        while True:
+            waits: set[asyncio.Future[Any]] = {ending, following}
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            if not following.done():
+                return
+            yield following.result()
+            following = asyncio.ensure_future(anext(events))
+            await asyncio.sleep(0)
+    finally:
+        following.cancel()
+
+
+def inbound_of(text: str, session: str, event: str = "", author: str = "owner") -> Inbound:
+    letter = Said(said(text), author, session)
+    return Inbound(Address.parse(session), event or secrets.token_hex(12), letter)

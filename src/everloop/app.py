@@ -1,0 +1,170 @@
+"""Builds the house from settings: the one file that knows every room."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from .agent import Agent
+from .bus.local import LocalBus
+from .core.decide import Rules
+from .core.errors import ModelMissing
+from .core.ports import Channel, Event, Http, Provider, Store
+from .core.tool import Tool
+from .files.folder import Folder
+from .runtime.calls import Toolbox
+from .runtime.context import Context, Profile
+from .runtime.driver import Driver
+from .runtime.inbox import Inbox
+from .runtime.lanes import Lanes
+from .runtime.outbox import Outbox
+from .settings import Settings, home_of, load, workspace_of
+from .tools.files import workspace_tools
+
+SYSTEM = (
+    "You are everloop, a helpful assistant with tools. Be accurate and brief. "
+    "Use the tools when they help; say plainly what you did and what you could not do. "
+    "Your workspace is the folder {workspace}; file paths are relative to it."
+)
+WINDOW = 128_000  # tokens, where nothing else is known of a model
+
+Progress = Callable[[str], None]
+
+
+@asynccontextmanager
+async def open(
+    home: str | os.PathLike[str] | None = None,
+    settings: Mapping[str, Any] = {},
+    *,
+    provider: Provider | None = None,
+    tools: Iterable[Tool] = (),
+    channels: Iterable[Channel] = (),
+    progress: Progress = lambda text: None,
+) -> AsyncIterator[Agent]:
+    """Open everloop for as long as the block lasts: `async with everloop.open(home=…, settings={…}) as agent`.
+
+    Turns that were cut off go on at once. `provider` takes the place of the configured model, `tools` are added to
+    the built-in ones. Raises SettingsError, HomeError, StoreError, ModelMissing.
+    """
+    folder = Path(home) if home is not None else home_of(os.environ)
+    loaded = load(folder, os.environ, settings)
+    async with AsyncExitStack() as stack:
+        store = await _open_store(folder, loaded)
+        stack.push_async_callback(store.close)
+        if provider is None:
+            speaker = await _open_provider(folder, loaded, stack, progress)
+        else:
+            speaker = Speaker(provider, provider.name)
+        yield await _furnish(folder, loaded, store, speaker, (*tools,), (*channels,), stack)
+
+
+class Speaker:
+    """A provider, and how its model is spoken to."""
+
+    def __init__(self, provider: Provider, model: str, *, window: int = WINDOW, compact: bool = False) -> None:
+        self.provider = provider
+        self.model = model
+        self.window = window
+        self.compact = compact  # a small local model: short prompt, no tail, short results
+
+
+async def _furnish(
+    home: Path,
+    settings: Settings,
+    store: Store,
+    speaker: Speaker,
+    tools: tuple[Tool, ...],
+    channels: tuple[Channel, ...],
+    stack: AsyncExitStack,
+) -> Agent:
+    defaults = settings.agents.defaults
+    workspace = workspace_of(settings, home)
+    workspace.mkdir(parents=True, exist_ok=True)
+    files = Folder(home / "files")
+    results = min(defaults.tool_result_max_chars, 1000) if speaker.compact else defaults.tool_result_max_chars
+    toolbox = Toolbox((*workspace_tools(workspace, files, results), *tools), files, results)
+    window = defaults.context_window or speaker.window
+    output = min(defaults.max_tokens, window // 4)
+    profile = Profile(
+        model=speaker.model,
+        system=SYSTEM.format(workspace=workspace),
+        max_tokens=output,
+        temperature=defaults.temperature,
+        tail=not speaker.compact,
+    )
+    rules = Rules(toolbox.specs, defaults.max_tool_iterations, window - output, steering=defaults.steering)
+    context = Context(profile, tuple(toolbox.specs.values()), lambda: datetime.now().astimezone())
+    bus = LocalBus()
+    driver = Driver(store, bus, speaker.provider, toolbox, context, rules)
+    lanes = Lanes(
+        *(store, bus, driver),
+        cap=settings.agents.max_concurrent_turns,
+        lease_seconds=settings.store.lease_seconds,
+    )
+    await stack.enter_async_context(lanes)
+    await _open_channels(channels, store, bus, stack)
+    agent = Agent(store, bus, Inbox(store, bus, defaults.max_message_chars), lanes, speaker.model)
+    stack.push_async_callback(agent.close)
+    return agent
+
+
+async def _open_channels(channels: tuple[Channel, ...], store: Store, bus: LocalBus, stack: AsyncExitStack) -> None:
+    if not channels:
+        return
+    senders = [Outbox(store, channel) for channel in channels]
+    group = await stack.enter_async_context(asyncio.TaskGroup())
+    tasks = [group.create_task(sender.run()) for sender in senders]
+    events = stack.enter_context(bus.subscribe())
+    tasks.append(group.create_task(_nudge_on_answers(events, senders)))
+
+    async def leave() -> None:
+        for task in tasks:
+            task.cancel()
+
+    stack.push_async_callback(leave)
+
+
+async def _nudge_on_answers(events: AsyncIterator[Event], senders: list[Outbox]) -> None:
+    async for event in events:
+        if event.name in ("thinking_finished", "approval_asked"):
+            for sender in senders:
+                sender.nudge()
+
+
+async def _open_store(home: Path, settings: Settings) -> Store:
+    if settings.store.url:
+        from .store.postgres import PostgresStore
+
+        return await PostgresStore.connect(settings.store.url, settings.store.lease_seconds)
+    from .store.sqlite import SqliteStore
+
+    return await SqliteStore.connect(home, settings.store.lease_seconds)
+
+
+async def _open_provider(home: Path, settings: Settings, stack: AsyncExitStack, progress: Progress) -> Speaker:
+    from .net.trusted import TrustedHttp
+    from .providers.choose import choose
+
+    http = TrustedHttp(settings.net.ca_file or None, settings.net.proxy)
+    stack.push_async_callback(http.close)
+    choice = choose(settings.agents.defaults.model, settings.providers.accounts, os.environ)
+    if choice is None:
+        from .providers.local import find_local
+
+        choice = await find_local(http)
+    if choice is None or choice.host is None:
+        return await _open_embedded(home, settings, choice.model if choice else "", http, stack, progress)
+    from .providers.chat import ChatProvider
+
+    host = choice.host
+    provider = ChatProvider(host.name, http, choice.base, choice.key, host.quirks, headers=choice.headers)
+    return Speaker(provider, choice.model)
+
+
+async def _open_embedded(
+    home: Path, settings: Settings, name: str, http: Http, stack: AsyncExitStack, progress: Progress
+) -> Speaker:
+    raise ModelMissing("the embedded model is not built yet")

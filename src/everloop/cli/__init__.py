@@ -1,0 +1,55 @@
+"""The command line: one file per command, loaded when it is used. No traceback reaches a user."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Coroutine
+from typing import Any
+
+from .. import __version__
+from ..core.errors import EverloopError, TurnFailed
+from . import agent
+
+COMMANDS = {"agent": agent}
+
+
+def run(argv: list[str]) -> int:
+    parser = build_parser()
+    if not argv or (argv[0].startswith("-") and argv[0] not in ("-h", "--help")):
+        argv = ["agent", *argv]  # `everloop` alone opens the chat
+    arguments = parser.parse_args(argv)
+    try:
+        return _run_async(COMMANDS[arguments.command].run(arguments))
+    except TurnFailed as error:
+        return _complain(str(error))
+    except EverloopError as error:
+        return _complain(str(error))
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 141
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="everloop", description="A self-hosted AI agent that keeps its word.")
+    parser.add_argument("--version", action="version", version=f"everloop {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, module in COMMANDS.items():
+        command = commands.add_parser(name, help=module.HELP, description=module.HELP, epilog=module.MORE)
+        module.add_arguments(command)
+    return parser
+
+
+def _run_async(main: Coroutine[Any, Any, int]) -> int:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(main)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main)
+
+
+def _complain(sentence: str) -> int:
+    print(f"everloop: {sentence}", file=sys.stderr)
+    return 1

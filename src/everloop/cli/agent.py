@@ -1,0 +1,134 @@
+"""`everloop agent`: one answer with -m, or a conversation."""
+
+import argparse
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from ..agent import Agent, Answer
+from ..app import open as open_agent
+from ..core.errors import MailRefused, TurnFailed
+from ..core.mail import Address
+from .lines import Lines
+from .terminal import Terminal
+
+HELP = "talk with the agent: one answer with -m, else a chat"
+MORE = "The answer alone goes to stdout, everything else to stderr. What was cut off is finished first."
+DIRECT = "cli:direct"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-m", "--message", metavar="TEXT", help="say this, print the answer and leave ('-': read stdin)"
+    )
+    parser.add_argument("-s", "--session", metavar="KEY", help=f"the session, as channel:chat (default {DIRECT})")
+    parser.add_argument(
+        "--continue", dest="resume", action="store_true", help="go on with the session that was active last"
+    )
+    parser.add_argument("--json", action="store_true", help="with -m: print one JSON object instead of the answer")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    terminal = Terminal(sys.stdout, sys.stderr)
+    session = _checked(arguments.session or DIRECT)
+    text = _message(arguments.message)
+    async with open_agent(progress=terminal.status) as agent:
+        if arguments.resume and not arguments.session and (row := await agent.latest()):
+            session = row.session
+        await _catch_up(agent, session, terminal, terminal.note if text is not None else terminal.answer)
+        if text is not None:
+            return await _answer_once(agent, text, session, terminal, arguments.json)
+        return await _chat(agent, session, terminal)
+
+
+def _message(given: str | None) -> str | None:
+    if given != "-":
+        return given
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise MailRefused(f"standard input is not valid UTF-8 text (byte {error.start})") from error
+
+
+def _checked(session: str) -> str:
+    try:
+        return str(Address.parse(session))
+    except ValueError as error:
+        raise MailRefused(str(error)) from error
+
+
+async def _catch_up(agent: Agent, session: str, terminal: Terminal, show: Callable[[str], None]) -> None:
+    """Finish what was cut off, then show every answer that nobody has seen."""
+    terminal.status("finishing what was cut off …")
+    await agent.finish(session)
+    terminal.clear()
+    for outbound in await agent.unshown(session):
+        show(outbound.text)
+        await agent.acknowledge([outbound.key])
+
+
+async def _answer_once(agent: Agent, text: str, session: str, terminal: Terminal, as_json: bool) -> int:
+    with _stopping(agent, session):
+        async for event in agent.stream(text, session):
+            if event.name == "answer":
+                answer: Answer = event.data["answer"]
+                terminal.answer(to_json(answer) if as_json else answer.content)
+            elif event.name == "stream_chunk" and event.data["progress"]:
+                terminal.status(event.data["progress"])
+            elif event.name == "tool_call":
+                terminal.follow(event)
+    return 0
+
+
+async def _chat(agent: Agent, session: str, terminal: Terminal) -> int:
+    if sys.stdin.isatty():
+        terminal.note(f"everloop, {agent.model}, session {session}. /help shows the commands; Ctrl-D leaves.")
+        if agent.notice:
+            terminal.note(agent.notice)
+    with Lines() as lines:
+        while (line := await lines.read("> ")) is not None:
+            if line.strip() in ("exit", "quit", "/exit", "/quit"):
+                break
+            if line.strip():
+                await _exchange(agent, line, session, terminal)
+    return 0
+
+
+async def _exchange(agent: Agent, line: str, session: str, terminal: Terminal) -> None:
+    try:
+        with _stopping(agent, session):
+            async for event in agent.stream(line, session):
+                if event.name == "answer":
+                    terminal.finish(event.data["answer"].content)
+                else:
+                    terminal.follow(event)
+    except (TurnFailed, MailRefused) as error:
+        terminal.note(f"everloop: {error}")
+
+
+@contextmanager
+def _stopping(agent: Agent, session: str) -> Iterator[None]:
+    """Ctrl-C stops the turn, as /stop does; what was done so far stays in the conversation."""
+    loop = asyncio.get_running_loop()
+    asked: list[asyncio.Future[Answer]] = []
+
+    def stop() -> None:
+        asked.append(asyncio.ensure_future(agent.ask("/stop", session)))
+
+    loop.add_signal_handler(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+
+
+def to_json(answer: Answer) -> str:
+    usage = {**msgspec.to_builtins(answer.usage), "cost": answer.cost}
+    for name in ("input", "output", "cache_read", "cache_write"):
+        usage.setdefault(name, 0)
+    names = ("content", "session", "turn", "model", "steps", "tools_used")
+    return msgspec.json.encode({**{name: getattr(answer, name) for name in names}, "usage": usage}).decode()

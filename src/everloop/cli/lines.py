@@ -1,0 +1,68 @@
+"""Reading what a person types, without holding up the event loop, and leaving the terminal as it was found."""
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+
+class Lines:
+    """`with Lines() as lines: await lines.read("> ")` gives a line, or None at the end of the input."""
+
+    def __init__(self) -> None:
+        self._restore: Callable[[], None] = lambda: None
+        self._tty = sys.stdin.isatty()
+
+    def __enter__(self) -> "Lines":
+        if self._tty:
+            self._restore = _remember_terminal()
+            import readline  # noqa: F401  # gives input() its line editing
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._restore()
+
+    async def read(self, prompt: str) -> str | None:
+        loop = asyncio.get_running_loop()
+        line: asyncio.Future[str | None] = loop.create_future()
+
+        def settle(text: str | None) -> None:
+            if not line.done():
+                line.set_result(text)
+
+        def wait() -> None:
+            text = _input(prompt) if self._tty else _next_line()
+            loop.call_soon_threadsafe(settle, text)
+
+        # A thread of its own, and not a pool's: nobody waits for it when the program ends at the prompt.
+        threading.Thread(target=wait, daemon=True).start()
+        return await line
+
+
+def _input(prompt: str) -> str | None:
+    try:
+        return input(prompt)
+    except EOFError:
+        return None
+
+
+def _next_line() -> str | None:
+    data = sys.stdin.buffer.readline()
+    return data.decode("utf-8", "replace").rstrip("\n") if data else None
+
+
+def _remember_terminal() -> Callable[[], None]:
+    try:
+        import termios
+    except ImportError:  # no POSIX terminal to restore
+        return lambda: None
+    file = sys.stdin.fileno()
+    attributes: list[Any] = termios.tcgetattr(file)
+
+    def restore() -> None:
+        if os.isatty(file):
+            termios.tcsetattr(file, termios.TCSADRAIN, attributes)
+
+    return restore

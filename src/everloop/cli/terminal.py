@@ -1,0 +1,84 @@
+"""What a person sees: the answer on stdout, everything else on stderr."""
+
+from typing import TextIO
+
+import msgspec
+
+from ..core.ports import Event
+
+DIM, PLAIN = "\x1b[2m", "\x1b[0m"
+
+
+class Terminal:
+    def __init__(self, out: TextIO, err: TextIO) -> None:
+        self._out = out
+        self._err = err
+        self._colour = err.isatty()
+        self._status = ""  # the line that is being overwritten
+        self._said = ""  # what of the running message has been printed
+
+    def answer(self, text: str) -> None:
+        self.clear()
+        print(text, file=self._out, flush=True)
+
+    def note(self, text: str) -> None:
+        self.clear()
+        print(f"{DIM}{text}{PLAIN}" if self._colour else text, file=self._err, flush=True)
+
+    def status(self, text: str) -> None:
+        """One line that is written over by the next; only where someone looks."""
+        if self._colour and text != self._status:
+            self.clear()
+            self._status = text
+            print(f"{DIM}{text}{PLAIN}", end="", file=self._err, flush=True)
+
+    def clear(self) -> None:
+        if self._status:
+            self._status = ""
+            print("\r\x1b[K", end="", file=self._err, flush=True)
+
+    def follow(self, event: Event) -> None:
+        """Show one event of a running turn."""
+        match event.name:
+            case "stream_start":
+                self._said = ""
+                self.status("thinking …")
+            case "stream_chunk":
+                self._chunk(event)
+            case "stream_end" if self._said:
+                print(file=self._out, flush=True)
+                if not event.data["kept"]:
+                    self.note("(the answer broke off; what stands above does not count)")
+                    self._said = ""
+            case "tool_call":
+                self.note(hint(event.data["name"], event.data["args"]))
+            case "tool_result" if event.data["outcome"] != "done":
+                self.note(event.data["text"][:200])
+
+    def finish(self, content: str) -> None:
+        """The turn is over: print its answer if it has not been streamed already."""
+        self.clear()
+        if self._said.strip() != content.strip():
+            self.answer(content)
+
+    def _chunk(self, event: Event) -> None:
+        if text := event.data["text"]:
+            self.clear()
+            text = text.lstrip() if not self._said else text
+            self._said += text
+            print(text, end="", file=self._out, flush=True)
+        elif progress := event.data["progress"]:
+            self.status(progress)
+        elif event.data["reasoning"]:
+            self.status("reasoning …")
+
+
+def hint(name: str, args: str) -> str:
+    """A call in short: its name and its first text argument."""
+    try:
+        values = msgspec.json.decode(args or "{}")
+    except msgspec.DecodeError:
+        values = {}
+    first = next((value for value in values.values() if isinstance(value, str)), "") if isinstance(values, dict) else ""
+    short = first if len(first) <= 40 else first[:40] + "…"
+    return f'{name}("{short}")' if short else f"{name}()"

@@ -1,0 +1,208 @@
+"""What to do next: a pure function of the thread. No clock, no network, no await.
+
+`decide` tells the driver its next step; `admit` tells which mail may enter the log now.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, assert_never
+
+from msgspec import Struct
+
+from .log import Answered, CallReturned, Entry, ModelFailed, Outcome, Stopped, UserSaid
+from .mail import Decision, Mail, Said, Stop
+from .thread import Thread
+from .tool import Effect, ToolCall, ToolSpec, problems_of
+
+Steering = Literal["steer", "queue", "interrupt"]
+
+
+class Rules(Struct, frozen=True):
+    tools: Mapping[str, ToolSpec] = {}
+    max_steps: int = 40
+    limit: int = 100_000  # tokens that a prompt may hold
+    max_resumes: int = 3
+    steering: Steering = "steer"
+    compacts: bool = False
+
+
+class CallModel(Struct, frozen=True):
+    """Ask the model; with `wrap`, for the last time and without tools."""
+
+    wrap: bool = False
+
+
+class RunCalls(Struct, frozen=True):
+    """Run these now: either reads, side by side, or one call alone."""
+
+    places: tuple[int, ...]
+
+
+class Verify(Struct, frozen=True):
+    """Look whether this call, found started after a restart, took effect."""
+
+    place: int
+
+
+class Ask(Struct, frozen=True):
+    """Ask a person whether these may run."""
+
+    places: tuple[int, ...]
+
+
+class Settle(Struct, frozen=True):
+    """Answer these calls without running them."""
+
+    results: tuple[CallReturned, ...]
+
+
+class Compact(Struct, frozen=True):
+    pass
+
+
+class GiveUp(Struct, frozen=True):
+    """End the turn without an answer and say why."""
+
+    reason: str
+    failure: ModelFailed | None = None
+
+
+class Rest(Struct, frozen=True):
+    """Nothing to do until someone speaks or answers."""
+
+
+Step = CallModel | RunCalls | Verify | Ask | Settle | Compact | GiveUp | Rest
+
+CANCELLED = "operation cancelled by user"
+CANCELLED_STARTED = "operation cancelled by user; it had already started and may have taken effect"
+UNKNOWN = (
+    "Interrupted by a restart: this call had started and nobody knows whether it took effect. "
+    "It was not run again. Inspect before you repeat it."
+)
+ABANDONED = "Interrupted: the process ended each time this was tried. It was not run again."
+REFUSALS: dict[str, str] = {
+    "denied": "The user did not allow this.",
+    "expired": "Nobody answered in time, so this was not allowed.",
+    "withdrawn": "not approved; the user went on",
+}
+REPEATABLE = frozenset({Effect.READ, Effect.IDEMPOTENT, Effect.KEYED})
+
+
+def decide(thread: Thread, rules: Rules) -> Step:
+    if thread.open_calls:
+        return _decide_on_calls(thread, rules)
+    if not thread.owes_reply:
+        return Rest()
+    if thread.resumes >= rules.max_resumes:
+        return GiveUp("resumed")
+    if thread.failure:
+        return _decide_on_failure(thread.failure, thread, rules)
+    if thread.empties > 1:
+        return GiveUp("empty")
+    if thread.tokens > rules.limit:
+        return _make_room(thread, rules)
+    return CallModel(wrap=thread.steps >= rules.max_steps)
+
+
+def _decide_on_failure(failure: ModelFailed, thread: Thread, rules: Rules) -> Step:
+    if failure.error == "overflow":
+        return _make_room(thread, rules)
+    if failure.error == "cut" and thread.failures < 2:
+        return CallModel(wrap=thread.steps >= rules.max_steps)
+    return GiveUp(failure.error, failure)
+
+
+def _make_room(thread: Thread, rules: Rules) -> Step:
+    return Compact() if rules.compacts and not thread.just_compacted else GiveUp("context")
+
+
+def _decide_on_calls(thread: Thread, rules: Rules) -> Step:
+    """Calls are settled strictly in their order, so the first open one decides."""
+    if thread.stopped:
+        return Settle(
+            tuple(
+                _result(thread, place, CANCELLED_STARTED if place in thread.started else CANCELLED, "cancelled")
+                for place in thread.open_calls
+            )
+        )
+    if thread.resumes >= rules.max_resumes:
+        return Settle(tuple(_result(thread, place, ABANDONED, "abandoned") for place in thread.open_calls))
+    place, call = next(iter(thread.open_calls.items()))
+    spec = rules.tools.get(call.name)
+    if place in thread.started and (spec is None or spec.effect not in REPEATABLE):
+        verifiable = spec is not None and spec.effect is Effect.VERIFIABLE
+        return Verify(place) if verifiable else Settle((_result(thread, place, UNKNOWN, "unknown"),))
+    if problem := _problem(call, spec, rules):
+        return Settle((_result(thread, place, problem, "failed"),))
+    verdict = thread.verdicts.get(place)
+    if verdict in REFUSALS:
+        return Settle((_result(thread, place, REFUSALS[verdict], "denied"),))
+    if spec is not None and spec.guarded and verdict is None:
+        return _ask(thread, rules)
+    return RunCalls(_ready_reads(thread, rules) or (place,))
+
+
+def _problem(call: ToolCall, spec: ToolSpec | None, rules: Rules) -> str:
+    if spec is None:
+        return f"Error: there is no tool {call.name!r}. The tools are: {', '.join(rules.tools) or 'none'}."
+    if problems := problems_of(call, spec):
+        return f"Error: the call was not run: {'; '.join(problems)}. Correct the arguments and call again."
+    return ""
+
+
+def _ask(thread: Thread, rules: Rules) -> Step:
+    """Ask about all that need asking at once; wait when all have been asked."""
+    unasked = tuple(
+        place
+        for place, call in thread.open_calls.items()
+        if place not in thread.asked and (spec := rules.tools.get(call.name)) and spec.guarded
+    )
+    return Ask(unasked) if unasked else Rest()
+
+
+def _ready_reads(thread: Thread, rules: Rules) -> tuple[int, ...]:
+    """The reads at the front of the open calls. One that stands behind an effect waits: it may depend on it."""
+    ready = []
+    for place, call in thread.open_calls.items():
+        spec = rules.tools.get(call.name)
+        free = spec is not None and spec.effect is Effect.READ and not spec.guarded
+        if not free or _problem(call, spec, rules):
+            break
+        ready.append(place)
+    return tuple(ready)
+
+
+def _result(thread: Thread, place: int, text: str, outcome: Outcome) -> CallReturned:
+    return CallReturned(thread.answer, place, text, outcome)
+
+
+class Admitted(Struct, frozen=True):
+    """What a letter becomes: `entries` now; the letter itself is done with, or waits in the inbox."""
+
+    entries: Sequence[Entry] = ()
+    taken: bool = True
+
+
+WAIT = Admitted(taken=False)
+
+
+def admit(thread: Thread, mail: Mail, steering: Steering = "steer") -> Admitted:
+    """Decide whether a letter may enter the log now. Only the turn's requester steers it; others wait their turn."""
+    match mail.letter:
+        case Said() as letter:
+            entry = UserSaid(letter.parts, letter.author, letter.address, mail.id)
+            if not thread.owes_reply:
+                return Admitted((entry,))
+            if thread.stopped or letter.author != thread.requester or steering == "queue":
+                return WAIT
+            if steering == "interrupt":
+                return Admitted((Stopped(letter.author),), taken=False)
+            withdrawn = [Answered(thread.answer, place, "withdrawn", letter.author) for place in thread.pending]
+            return Admitted((*withdrawn, entry))
+        case Stop(by=by):
+            return Admitted((Stopped(by),) if thread.owes_reply and not thread.stopped else ())
+        case Decision() as letter:
+            if letter.answer != thread.answer or letter.place not in thread.pending:
+                return Admitted()
+            return Admitted((Answered(letter.answer, letter.place, letter.verdict, letter.by),))
+        case _:
+            assert_never(mail.letter)

@@ -1,0 +1,138 @@
+"""Every error, as a tree. Each one's text is a sentence that a person can act on.
+
+EverloopError
+├── SettingsError            the settings file or an override is wrong; names file, line and key
+├── HomeError                the home cannot be used: read-only, a network file system, not a folder
+├── StoreError
+│   ├── StoreCorrupt         the database is damaged; it is left untouched
+│   ├── StoreNewer           written by a newer everloop than this one
+│   ├── StoreFull            no space, or the disk refused a write
+│   ├── StoreUnreachable     the database server does not answer
+│   └── Fenced               the lease on a thread has gone to someone else
+├── MailRefused              a message that is not taken in: too long, empty, not text
+├── ProviderError            a model call failed
+│   ├── KeyRefused           401, 403: the key is missing or wrong
+│   ├── UnknownModel         the host does not know the model
+│   ├── RateLimited          429; may say how long to wait
+│   ├── ContextOverflow      the prompt is longer than the model's window
+│   ├── BadRequest           the host refuses the request as it is; another try will not help
+│   ├── HostTimeout          no byte within the time limit
+│   ├── HostUnreachable      no connection: name, network, TLS
+│   ├── HostFailed           5xx, or an answer that is not of the dialect
+│   └── StreamCut            the answer broke off in the middle
+├── ChannelDown              a message could not be delivered, and surely was not
+├── ToolError                a tool's failure, written for the model to read
+├── ModelMissing             no model is configured, or the embedded one cannot be had
+└── TurnFailed               a turn ended without an answer; carries the reason and the error's id
+"""
+
+
+class EverloopError(Exception):
+    """Anything that everloop raises on purpose."""
+
+
+class SettingsError(EverloopError):
+    pass
+
+
+class HomeError(EverloopError):
+    pass
+
+
+class StoreError(EverloopError):
+    pass
+
+
+class StoreCorrupt(StoreError):
+    pass
+
+
+class StoreNewer(StoreError):
+    pass
+
+
+class StoreFull(StoreError):
+    pass
+
+
+class StoreUnreachable(StoreError):
+    pass
+
+
+class Fenced(StoreError):
+    pass
+
+
+class MailRefused(EverloopError):
+    pass
+
+
+class ProviderError(EverloopError):
+    """A failed model call. `kind` is what the log keeps; `retryable` says that the same request may succeed later."""
+
+    kind = "provider"
+    retryable = False
+
+
+class KeyRefused(ProviderError):
+    kind = "key"
+
+
+class UnknownModel(ProviderError):
+    kind = "model"
+
+
+class RateLimited(ProviderError):
+    kind = "rate"
+    retryable = True
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class ContextOverflow(ProviderError):
+    kind = "overflow"
+
+
+class BadRequest(ProviderError):
+    kind = "request"
+
+
+class HostTimeout(ProviderError):
+    kind = "timeout"
+    retryable = True
+
+
+class HostUnreachable(ProviderError):
+    kind = "connection"
+    retryable = True
+
+
+class HostFailed(ProviderError):
+    kind = "server"
+    retryable = True
+
+
+class StreamCut(ProviderError):
+    kind = "cut"
+    retryable = True
+
+
+class ChannelDown(EverloopError):
+    pass
+
+
+class ToolError(EverloopError):
+    pass
+
+
+class ModelMissing(EverloopError):
+    pass
+
+
+class TurnFailed(EverloopError):
+    def __init__(self, message: str, reason: str, error_id: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.error_id = error_id

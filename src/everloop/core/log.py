@@ -1,0 +1,181 @@
+"""What happened: the entries of a thread's log.
+
+A thread is its log and nothing else. Entries are written once and never edited; whatever the agent needs to
+know, it reads from them again. They are a stored format: JSON objects with a `kind` and, from version 2 on,
+a `v`. A reader brings older entries up to date (`UPCASTS`), and refuses those of a newer everloop.
+
+A call is named by the seq of the answer that holds it and its place therein, never by the provider's call id,
+which can repeat.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal, cast
+
+import msgspec
+from msgspec import Struct
+
+from .errors import StoreNewer
+from .message import Message, Opaque, Part
+from .prompt import Finish, Usage
+from .tool import ToolCall
+
+VERSION = 1
+
+
+class UserSaid(Struct, frozen=True, tag_field="kind", tag="user_said", omit_defaults=True):
+    """Someone spoke. `mail` is the inbox id it came from."""
+
+    parts: tuple[Part, ...]
+    author: str
+    address: str = ""
+    mail: int = 0
+
+
+class ModelCalled(Struct, frozen=True, tag_field="kind", tag="model_called", omit_defaults=True):
+    """A model is about to be asked. It is shown all that stands before this entry, and `tail`, and nothing after."""
+
+    model: str
+    tail: str = ""
+    wrap: bool = False  # the last call of a turn that has used up its steps
+
+
+class ModelSaid(Struct, frozen=True, tag_field="kind", tag="model_said", omit_defaults=True):
+    """The whole answer to the last ModelCalled."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    usage: Usage = Usage()
+    finish: Finish = "stop"
+    model: str = ""
+    reasoning: str = ""
+    opaque: tuple[Opaque, ...] = ()
+    cost: float | None = None
+
+
+class ModelFailed(Struct, frozen=True, tag_field="kind", tag="model_failed", omit_defaults=True):
+    """The last ModelCalled came to nothing. `error` is the kind, `text` a sentence for the user."""
+
+    error: str
+    text: str
+
+
+class CallStarted(Struct, frozen=True, tag_field="kind", tag="call_started", omit_defaults=True):
+    """Committed before the effect. Found without a result, it means that nobody knows what happened."""
+
+    answer: int
+    place: int
+
+
+Outcome = Literal["done", "failed", "denied", "unknown", "cancelled", "abandoned"]
+
+
+class CallReturned(Struct, frozen=True, tag_field="kind", tag="call_returned", omit_defaults=True):
+    """What the model is told of a call. `file` names the whole result when `text` is shortened."""
+
+    answer: int
+    place: int
+    text: str
+    outcome: Outcome = "done"
+    file: str = ""
+
+
+class Asked(Struct, frozen=True, tag_field="kind", tag="asked", omit_defaults=True):
+    """A person has been asked whether a call may run."""
+
+    answer: int
+    place: int
+
+
+Verdict = Literal["allowed", "denied", "expired", "withdrawn"]
+
+
+class Answered(Struct, frozen=True, tag_field="kind", tag="answered", omit_defaults=True):
+    answer: int
+    place: int
+    verdict: Verdict
+    by: str = ""
+
+
+class Stopped(Struct, frozen=True, tag_field="kind", tag="stopped", omit_defaults=True):
+    """The user ended the turn."""
+
+    by: str
+
+
+class Resumed(Struct, frozen=True, tag_field="kind", tag="resumed", omit_defaults=True):
+    """Another process has taken over an open turn from one that died."""
+
+    after: str = ""
+
+
+class GaveUp(Struct, frozen=True, tag_field="kind", tag="gave_up", omit_defaults=True):
+    """The turn ends without an answer; `text` says why to the user, `error` finds the detail in the log."""
+
+    reason: str
+    text: str
+    error: str = ""
+
+
+class Standing(Struct, frozen=True, omit_defaults=True):
+    """Where an open turn stands; carried over a compaction, after which earlier entries are not read again."""
+
+    turn: int = 0
+    owes: bool = False
+    requester: str = ""
+    address: str = ""
+    steps: int = 0
+    mails: tuple[int, ...] = ()
+
+
+class Compacted(Struct, frozen=True, tag_field="kind", tag="compacted", omit_defaults=True):
+    """What was said before has become a summary; `kept` follows it word for word."""
+
+    summary: str
+    kept: tuple[Message, ...] = ()
+    standing: Standing = Standing()
+
+
+Entry = (
+    UserSaid
+    | ModelCalled
+    | ModelSaid
+    | ModelFailed
+    | CallStarted
+    | CallReturned
+    | Asked
+    | Answered
+    | Stopped
+    | Resumed
+    | GaveUp
+    | Compacted
+)
+
+# From version n to n + 1, on the plain JSON object. There is no older version yet.
+UPCASTS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+
+
+class _Stamp(Struct):
+    v: int = 1
+
+
+_encode = msgspec.json.Encoder().encode
+_decode: Callable[[bytes | str], Entry] = msgspec.json.Decoder(Entry).decode
+_stamp = msgspec.json.Decoder(_Stamp).decode
+
+
+def encode(entry: Entry) -> bytes:
+    return _encode(entry)
+
+
+def decode(body: bytes | str) -> Entry:
+    """Read a stored entry, bringing it up to date. Raises StoreNewer for one that this program cannot know."""
+    version = _stamp(body).v
+    if version == VERSION:
+        return _decode(body)
+    if version > VERSION:
+        raise StoreNewer(f"this conversation was written by a newer everloop (format {version}, here {VERSION})")
+    plain = msgspec.json.decode(body)
+    for step in range(version, VERSION):
+        plain = UPCASTS[step](plain)
+    plain.pop("v", None)
+    return cast(Entry, msgspec.convert(plain, Entry))

@@ -1,0 +1,79 @@
+"""What travels between the world and a thread: addresses, inbound mail, outbound answers."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from .message import Part
+
+
+class Address(Struct, frozen=True):
+    """Where a conversation takes place. Its text form `channel:chat[:thread]` is the session key."""
+
+    channel: str
+    chat: str
+    thread: str = ""
+
+    @classmethod
+    def parse(cls, key: str) -> "Address":
+        channel, _, rest = key.partition(":")
+        if not channel or not rest:
+            raise ValueError(f"a session key looks like channel:chat, not {key!r}")
+        chat, _, thread = rest.partition(":")
+        return cls(channel, chat, thread)
+
+    def __str__(self) -> str:
+        return f"{self.channel}:{self.chat}" + (f":{self.thread}" if self.thread else "")
+
+
+class Said(Struct, frozen=True, tag="said", omit_defaults=True):
+    """Someone spoke."""
+
+    parts: tuple[Part, ...]
+    author: str
+    address: str = ""
+
+
+class Stop(Struct, frozen=True, tag="stop", omit_defaults=True):
+    """Someone wants the running turn to end."""
+
+    by: str
+
+
+class Decision(Struct, frozen=True, tag="decision", omit_defaults=True):
+    """Someone answered an approval, or its time ran out (`by` is then empty)."""
+
+    answer: int
+    place: int
+    verdict: Literal["allowed", "denied", "expired"]
+    by: str = ""
+
+
+Letter = Said | Stop | Decision
+
+
+class Inbound(Struct, frozen=True):
+    """A letter on its way in. `event` is the platform's own id: the same event twice is one letter."""
+
+    address: Address
+    event: str
+    letter: Letter
+    owner: str = "owner"
+
+
+class Mail(Struct, frozen=True):
+    """A letter that lies in a thread's inbox, numbered in the order of arrival."""
+
+    id: int
+    letter: Letter
+
+
+class Outbound(Struct, frozen=True, omit_defaults=True):
+    """An answer on its way out. `key` is unique: the same answer is never queued twice."""
+
+    key: str
+    address: Address
+    text: str
+    kind: Literal["reply", "notice", "question"] = "reply"
+    failed: bool = False
+    mails: tuple[int, ...] = ()  # the inbox ids that it answers

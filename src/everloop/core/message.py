@@ -1,0 +1,54 @@
+"""What is said: messages and the parts they are made of."""
+
+from typing import Literal
+
+from msgspec import Raw, Struct
+
+from .tool import ToolCall
+
+
+class Text(Struct, frozen=True, tag="text"):
+    text: str
+
+
+class Media(Struct, frozen=True, tag="media"):
+    """An image or a document, kept in the files room and named here by its reference."""
+
+    file: str
+    mime: str
+    name: str = ""
+
+
+Part = Text | Media
+
+
+class Opaque(Struct, frozen=True):
+    """A block that only its provider can read (signed thinking and the like), kept exactly as it came."""
+
+    dialect: str
+    block: Raw
+
+
+class Message(Struct, frozen=True, omit_defaults=True):
+    """One message of a conversation as a model is shown it."""
+
+    role: Literal["user", "assistant", "tool"]
+    parts: tuple[Part, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    answers: str = ""  # on a tool message: the provider's id of the call it answers
+    reasoning: str = ""
+    opaque: tuple[Opaque, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return text_of(self.parts)
+
+
+def text_of(parts: tuple[Part, ...]) -> str:
+    if len(parts) == 1 and isinstance(parts[0], Text):
+        return parts[0].text
+    return "\n".join(part.text if isinstance(part, Text) else f"[{part.name or part.mime}]" for part in parts)
+
+
+def said(text: str) -> tuple[Part, ...]:
+    return (Text(text),)

@@ -1,0 +1,280 @@
+"""The doors between the rooms, as Protocols. `app` hands each room what it needs through them."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import Any, Literal, Protocol
+
+from msgspec import Struct
+
+from .log import Entry
+from .mail import Inbound, Mail, Outbound
+from .prompt import Delta, Prompt, Reply, Usage
+
+
+class Provider(Protocol):
+    """A source of model answers."""
+
+    name: str
+
+    async def reply(self, prompt: Prompt, show: Callable[[Delta], None]) -> Reply:
+        """Ask once and return the whole answer; `show` is called with each piece as it arrives.
+
+        Retries what can be retried as long as nothing has been shown. Raises ProviderError. Cancelling it
+        closes the connection.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
+class HttpAnswer(Protocol):
+    status: int
+    headers: Mapping[str, str]
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """The body, piece by piece as the network gives it. Raises HostTimeout, StreamCut."""
+        ...
+
+    async def read(self, limit: int = 1_000_000) -> bytes: ...
+
+
+class Http(Protocol):
+    """Requests to hosts that the owner has configured. Raises HostUnreachable and HostTimeout."""
+
+    def request(
+        self, method: str, url: str, *, body: bytes = b"", headers: Mapping[str, str] = {}, seconds: float = 120.0
+    ) -> AbstractAsyncContextManager[HttpAnswer]: ...
+
+    async def close(self) -> None: ...
+
+
+class Receipt(Struct, frozen=True):
+    """A letter has been taken in (or had been before: `fresh` is False). A command has its reply at once."""
+
+    id: int
+    thread: str
+    fresh: bool
+    reply: str | None = None
+
+
+class Lease(Struct):
+    """The right to append to a thread. Epoch 0 means that it is still to be taken, by the first commit."""
+
+    thread: str
+    epoch: int = 0
+    head: int = 0
+
+
+class Commit(Struct):
+    """What a driver writes in one transaction.
+
+    `entries` are appended in any case; `starts` only if no stop lies in the inbox, so that nothing starts after a
+    stop has committed. `absorbed` are the letters that these entries take in. `ended` gives, for each letter whose
+    turn is over, the seq of the entry that ended it. With `release` the lease is given back if no letter newer
+    than `seen` has come.
+    """
+
+    entries: list[Entry] = []
+    starts: Sequence[Entry] = ()
+    absorbed: list[int] = []
+    ended: list[tuple[int, int]] = []
+    outbox: list[Outbound] = []
+    usage: "list[Spent]" = []
+    timers: "list[Timer]" = []
+    release: bool = False
+    state: "ThreadState" = "running"
+    seen: int = 0
+
+
+ThreadState = Literal["resting", "running", "waiting"]  # waiting: for a person's answer
+
+
+class Spent(Struct, frozen=True):
+    """What the model call of the entry at `seq` used."""
+
+    seq: int
+    model: str
+    usage: Usage
+    cost: float | None = None
+
+
+class Timer(Struct, frozen=True):
+    """At `due` (seconds from now) the letter is put into the thread's inbox. The key makes it fire once."""
+
+    key: str
+    due: float
+    inbound: Inbound
+
+
+class Committed(Struct):
+    head: int
+    epoch: int
+    started: bool
+    released: bool
+    newest: int  # the highest id of the letters that still lie in the inbox
+
+
+class ThreadRow(Struct, frozen=True):
+    id: str
+    session: str
+    owner: str
+    head: int
+    folded: int  # the seq of the last Compacted entry; reading starts there
+    state: ThreadState
+    holder: str  # who has the lease, or had it and did not give it back
+
+
+class Opened(Struct, frozen=True):
+    """A thread as a driver needs it: the entries after the asked position (or the last compaction), the mail."""
+
+    row: ThreadRow
+    entries: list[Entry]
+    first: int  # the seq of the first entry in `entries`
+    mail: list[Mail]
+
+
+class OutboxRow(Struct, frozen=True):
+    id: int
+    thread: str
+    outbound: Outbound
+    attempts: int  # sends that have begun, this one included
+    unsure: bool  # an earlier send may have arrived
+    age: float  # seconds since it was queued
+
+
+OutboxState = Literal["sent", "pending", "unsure", "failed"]  # unsure: pending, but it may have arrived already
+Action = Literal["none", "new", "stop"]
+
+
+class Store(Protocol):
+    """The truth: threads, entries, inbox, outbox, leases, timers, users, usage. Raises StoreError."""
+
+    holder: str  # this process's name on leases
+
+    async def receive(self, inbound: Inbound) -> Receipt:
+        """Commit a letter to the inbox of the session's current thread, which is made if there is none."""
+        ...
+
+    async def command(self, inbound: Inbound, action: Action, reply: str, otherwise: str = "") -> Receipt:
+        """Commit a command, its effect and its reply in one, once per event.
+
+        `new` moves the session to a new thread; `stop` puts a stop into the inbox, or answers `otherwise` when
+        there is nothing to stop; `none` only replies.
+        """
+        ...
+
+    async def open(self, thread: str, after: int = 0) -> Opened: ...
+
+    async def mail(self, thread: str) -> list[Mail]: ...
+
+    async def read(self, thread: str, after: int = 0, limit: int = -1) -> list[Entry]: ...
+
+    async def session(self, key: str) -> ThreadRow | None: ...
+
+    async def latest(self, owner: str) -> ThreadRow | None:
+        """The owner's most recently active session."""
+        ...
+
+    async def commit(self, lease: Lease, commit: Commit) -> Committed:
+        """Append, fenced. Takes the lease if `lease.epoch` is 0. Raises Fenced; then nothing was written.
+
+        A lease that has run out but was not taken still lets results in, but starts nothing: that raises Fenced.
+        """
+        ...
+
+    async def renew(self, leases: Sequence[Lease]) -> list[str]:
+        """Prolong what is still ours; returns the threads that are lost. An expired lease is never renewed."""
+        ...
+
+    async def give_back(self, lease: Lease) -> None:
+        """Release in the middle of a turn: a clean shutdown, which does not count as a crash."""
+        ...
+
+    async def ended(self, mail: int) -> int:
+        """The seq at which the turn that took this letter ended, or 0 while it has not."""
+        ...
+
+    async def unfinished(self, thread: str) -> list[int]:
+        """The letters of people whose turn is not over, in order."""
+        ...
+
+    async def waiting(self) -> list[str]:
+        """Threads that have work and no living holder."""
+        ...
+
+    async def stopping(self, threads: Sequence[str]) -> list[str]:
+        """Those of the threads in whose inbox a stop lies."""
+        ...
+
+    async def due(self, channel: str, limit: int = 100) -> list[OutboxRow]:
+        """Claim what may be sent now, in order, one row a chat; each is marked `sending` before any I/O."""
+        ...
+
+    async def settle(self, row: int, state: OutboxState, receipt: str = "", again_in: float = 0.0) -> None:
+        """Say what became of a claimed row."""
+        ...
+
+    async def unshown(self, chat: str) -> list[Outbound]:
+        """What waits for someone at this address (a session key) and has not been sent, in order."""
+        ...
+
+    async def acknowledge(self, keys: Sequence[str]) -> None:
+        """Say that whoever waited for these answers has them: they need not be sent any more."""
+        ...
+
+    async def fire(self) -> list[str]:
+        """Turn due timers into letters; returns the threads to wake."""
+        ...
+
+    async def changed(self) -> bool:
+        """Whether another process may have written since the last call."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Event(Struct, frozen=True):
+    """Something to show. `seq` is the durable position in the log; `n` numbers the deltas of one process."""
+
+    name: str
+    thread: str
+    seq: int = 0
+    n: int = 0
+    data: dict[str, Any] = {}
+
+
+class Bus(Protocol):
+    """Hints only; losing all of it costs latency, never a message."""
+
+    def wake(self, thread: str) -> None: ...
+
+    def cancel(self, thread: str) -> None: ...
+
+    def publish(self, event: Event) -> None: ...
+
+    def subscribe(self, thread: str = "") -> AbstractContextManager[AsyncIterator[Event]]:
+        """Events of one thread, or of all; begins with the running answer so far, as one chunk."""
+        ...
+
+    def listen(self, on_wake: Callable[[str], None], on_cancel: Callable[[str], None]) -> None:
+        """Be told of wakes and cancels; there is one listener, the lanes."""
+        ...
+
+
+class Channel(Protocol):
+    """A way to speak with people. With `once`, a second send of the same key is not seen a second time."""
+
+    name: str
+    once: bool
+
+    async def send(self, row: OutboxRow) -> str:
+        """Deliver and return the platform's id. Raises ChannelDown when surely nothing was delivered."""
+        ...
+
+
+class Files(Protocol):
+    """Whole tool results, attachments, produced files; content-addressed."""
+
+    async def put(self, owner: str, content: bytes, name: str) -> str: ...
+
+    async def get(self, owner: str, ref: str) -> bytes: ...

@@ -1,0 +1,75 @@
+"""What the model is shown, and what it answers."""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from .message import Message, Opaque
+from .tool import ToolCall, ToolSpec
+
+
+class Usage(Struct, frozen=True, omit_defaults=True):
+    """Tokens of one call. `input` counts all that was read, cached or not."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cache_read + other.cache_read,
+            self.cache_write + other.cache_write,
+        )
+
+
+class Transcript:
+    """The messages of a conversation since its last compaction; it only grows.
+
+    `rendered` is a place for a dialect to keep what it has already turned into bytes,
+    so that a long history is serialised once and not at every request.
+    """
+
+    __slots__ = ("messages", "rendered")
+
+    def __init__(self, messages: tuple[Message, ...] = ()) -> None:
+        self.messages: list[Message] = list(messages)
+        self.rendered: dict[str, Any] = {}
+
+
+class Prompt(Struct, frozen=True):
+    """One request to a model. The prefix (system, tools, earlier messages) stays byte-stable; the tail does not."""
+
+    model: str
+    system: str
+    transcript: Transcript
+    tools: tuple[ToolSpec, ...] = ()
+    tail: str = ""  # time, channel, sender: shown to this call only, never to later ones
+    max_tokens: int = 8192
+    temperature: float | None = None
+    conversation: str = ""  # the thread's id, for providers that keep a cache per conversation
+
+
+Finish = Literal["stop", "length", "calls", "refused"]
+
+
+class Reply(Struct, frozen=True):
+    """One whole answer of a model."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    usage: Usage = Usage()
+    finish: Finish = "stop"
+    model: str = ""
+    reasoning: str = ""
+    opaque: tuple[Opaque, ...] = ()
+
+
+class Delta(Struct, frozen=True):
+    """What arrived in one network read while an answer streams. A draft: only the committed answer counts."""
+
+    text: str = ""
+    reasoning: str = ""
+    progress: str = ""  # something to show while there is no text yet, such as "reading 40 %"

@@ -1,0 +1,222 @@
+"""Where a conversation stands: a fold over its entries, worked out from them and from nothing else."""
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from msgspec import Struct
+
+from .log import (
+    Answered,
+    Asked,
+    CallReturned,
+    CallStarted,
+    Compacted,
+    Entry,
+    GaveUp,
+    ModelCalled,
+    ModelFailed,
+    ModelSaid,
+    Resumed,
+    Standing,
+    Stopped,
+    UserSaid,
+    Verdict,
+)
+from .message import Message, said
+from .prompt import Transcript, Usage
+from .tool import ToolCall
+
+
+class Finished(Struct, frozen=True):
+    """A turn that is over, and how. `text` is None when there is nothing to deliver: it was stopped."""
+
+    turn: int
+    seq: int
+    text: str | None
+    address: str
+    mails: tuple[int, ...]
+    reason: str = ""  # why there is no answer; empty when there is one
+    model: str = ""
+    steps: int = 0
+    usage: Usage = Usage()
+    tools_used: tuple[str, ...] = ()
+
+
+class Thread:
+    """A fold: `add` each entry in order. `seq` is the position of the last entry taken in."""
+
+    def __init__(self, id: str = "", seq: int = 0) -> None:
+        self.id = id
+        self.seq = seq
+        self.transcript = Transcript()
+        self.turn = 0  # the seq of the entry that began the turn
+        self.owes_reply = False
+        self.requester = ""
+        self.address = ""
+        self.mails: list[int] = []
+        self.steps = 0
+        self.resumes = 0
+        self.empties = 0
+        self.failures = 0
+        self.failure: ModelFailed | None = None
+        self.stopped = False
+        self.calling = False
+        self.wrapping = False
+        self.just_compacted = False
+        self.answer = 0  # the seq of the answer that the open calls stand in
+        self.open_calls: dict[int, ToolCall] = {}
+        self.started: set[int] = set()
+        self.asked: set[int] = set()
+        self.verdicts: dict[int, Verdict] = {}
+        self.unheard: list[tuple[int, UserSaid]] = []
+        self.tokens = 0
+        self.usage = Usage()  # of this turn
+        self.model = ""
+        self.tools_used: list[str] = []
+        self.finished: Finished | None = None
+
+    @classmethod
+    def of(cls, *entries: Entry) -> "Thread":
+        thread = cls()
+        thread.extend(entries)
+        return thread
+
+    def extend(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            self.add(entry)
+
+    def add(self, entry: Entry) -> None:
+        self.seq += 1
+        match entry:
+            case UserSaid():
+                self._hear(self.seq, entry)
+            case ModelCalled():
+                self._take_in_unheard()
+                self.calling, self.wrapping, self.failure = True, entry.wrap, None
+            case ModelSaid():
+                self._take_answer(entry)
+            case ModelFailed():
+                self.calling, self.failure = False, entry
+                self.failures += 1
+            case CallStarted():
+                self.started.add(entry.place)
+            case CallReturned():
+                self._take_result(entry)
+            case Asked():
+                self.asked.add(entry.place)
+            case Answered():
+                self.verdicts[entry.place] = entry.verdict
+            case Stopped():
+                self.stopped, self.calling = True, False
+                self._end_if_stopped()
+            case Resumed():
+                self.calling = False
+                self.resumes += 1
+            case GaveUp():
+                self._say(Message("assistant", said(entry.text)))
+                self._end(entry.text, entry.reason)
+            case Compacted():
+                self._start_from(entry)
+            case _:
+                assert_never(entry)
+
+    @property
+    def pending(self) -> list[int]:
+        """The places of calls that wait for a person's answer."""
+        return [place for place in self.open_calls if place in self.asked and place not in self.verdicts]
+
+    @property
+    def standing(self) -> Standing:
+        return Standing(self.turn, self.owes_reply, self.requester, self.address, self.steps, tuple(self.mails))
+
+    def _hear(self, seq: int, entry: UserSaid) -> None:
+        if not self.owes_reply:
+            self._begin(seq, entry)
+        elif self.calling or self.open_calls or self.failure:
+            self.unheard.append((seq, entry))
+        else:
+            self._take_in(entry)
+
+    def _begin(self, seq: int, entry: UserSaid) -> None:
+        self.turn, self.owes_reply, self.requester = seq, True, entry.author
+        self.steps = self.resumes = self.empties = self.failures = 0
+        self.stopped = self.wrapping = False
+        self.mails = []
+        self.usage, self.tools_used = Usage(), []
+        self._take_in(entry)
+
+    def _take_in(self, entry: UserSaid) -> None:
+        self.address = entry.address
+        if entry.mail:
+            self.mails.append(entry.mail)
+        self._say(Message("user", entry.parts))
+
+    def _take_in_unheard(self) -> None:
+        unheard, self.unheard = self.unheard, []
+        for _, entry in unheard:
+            self._take_in(entry)
+
+    def _say(self, message: Message) -> None:
+        self.transcript.messages.append(message)
+        self.tokens += estimate(message)
+
+    def _take_answer(self, entry: ModelSaid) -> None:
+        self.calling = self.just_compacted = False
+        self.steps += 1
+        self.resumes = self.failures = 0
+        self.usage, self.model = self.usage + entry.usage, entry.model
+        calls = () if self.wrapping else entry.calls
+        if calls:
+            self.answer = self.seq
+            self.open_calls = dict(enumerate(calls))
+            self.tools_used += [call.name for call in calls]
+        elif not entry.text.strip():
+            self.empties += 1
+            return
+        self.empties = 0
+        self._say(Message("assistant", said(entry.text), calls, "", entry.reasoning, entry.opaque))
+        if entry.usage.input:
+            self.tokens = entry.usage.input + entry.usage.output
+        if not calls:
+            self._end(entry.text)
+
+    def _take_result(self, entry: CallReturned) -> None:
+        call = self.open_calls.pop(entry.place)
+        if entry.outcome != "abandoned":
+            self.resumes = 0
+        self._say(Message("tool", said(entry.text), answers=call.id))
+        if self.open_calls:
+            return
+        self.started, self.asked, self.verdicts = set(), set(), {}
+        self._end_if_stopped()
+        if self.owes_reply:
+            self._take_in_unheard()
+
+    def _end_if_stopped(self) -> None:
+        if self.stopped and not self.open_calls:
+            self._take_in_unheard()  # what was said before a stop is stopped with it
+            self._end(None, "stopped")
+
+    def _end(self, text: str | None, reason: str = "") -> None:
+        self.finished = Finished(
+            *(self.turn, self.seq, text, self.address, tuple(self.mails), reason),
+            *(self.model, self.steps, self.usage, tuple(self.tools_used)),
+        )
+        self.owes_reply, self.calling, self.failure = False, False, None
+        unheard, self.unheard = self.unheard, []
+        for seq, entry in unheard:
+            self._hear(seq, entry)
+
+    def _start_from(self, entry: Compacted) -> None:
+        self.transcript = Transcript((Message("user", said(entry.summary)), *entry.kept))
+        self.tokens = sum(map(estimate, self.transcript.messages))
+        self.just_compacted, self.failure = True, None
+        standing = entry.standing
+        self.turn, self.owes_reply, self.steps = standing.turn, standing.owes, standing.steps
+        self.requester, self.address, self.mails = standing.requester, standing.address, list(standing.mails)
+
+
+def estimate(message: Message) -> int:
+    """About how many tokens a message is, on the high side: three characters a token and a little for the frame."""
+    size = len(message.text) + sum(len(call.name) + len(call.args) for call in message.calls)
+    return size // 3 + 5

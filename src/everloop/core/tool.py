@@ -1,0 +1,262 @@
+"""Tools as values: what the model may call, what calling it can do to the world, and whether a call is well-formed."""
+
+import inspect
+import types
+import typing
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import msgspec
+from msgspec import Struct
+
+
+class Effect(StrEnum):
+    """What may happen if a call is made twice; decides what a restart does with a call that had started."""
+
+    READ = "read"  # changes nothing: run again
+    IDEMPOTENT = "idempotent"  # a second run changes nothing more: run again
+    KEYED = "keyed"  # the receiver knows our key: run again with the same key
+    VERIFIABLE = "verifiable"  # we can look whether it happened
+    UNSAFE = "unsafe"  # never run again unasked
+
+
+class ToolCall(Struct, frozen=True):
+    """A call as the model wrote it: `args` is the exact JSON text. `id` is the provider's and may repeat."""
+
+    id: str
+    name: str
+    args: str
+
+
+class ToolSpec(Struct, frozen=True):
+    name: str
+    description: str
+    schema: dict[str, Any]
+    effect: Effect = Effect.UNSAFE
+    local: bool = False  # neither leaves the process nor takes long
+    guarded: bool = False  # a person is asked first
+    seconds: float = 60.0
+
+
+class CallContext(Struct, frozen=True):
+    """What a running call may know. `key` is stable over attempts: `thread:answer:place`."""
+
+    key: str
+    thread: str
+    session: str
+    user: str
+
+
+class Tool(Struct, frozen=True):
+    """A tool that can be run. `verify` looks whether an earlier attempt took effect: its result, None if surely not.
+
+    `verify` raises ToolError when it cannot tell.
+    """
+
+    spec: ToolSpec
+    run: Callable[[dict[str, Any], CallContext], Awaitable[str]]
+    verify: Callable[[dict[str, Any], CallContext], Awaitable[str | None]] | None = None
+
+
+AsyncFunction = Callable[..., Awaitable[str]]
+
+
+@typing.overload
+def tool(effect: AsyncFunction, /) -> Tool: ...
+
+
+@typing.overload
+def tool(
+    effect: Effect = Effect.UNSAFE,
+    *,
+    name: str = "",
+    local: bool = False,
+    guarded: bool = False,
+    seconds: float = 60.0,
+) -> Callable[[AsyncFunction], Tool]: ...
+
+
+def tool(
+    effect: Effect | AsyncFunction = Effect.UNSAFE,
+    *,
+    name: str = "",
+    local: bool = False,
+    guarded: bool = False,
+    seconds: float = 60.0,
+) -> Tool | Callable[[AsyncFunction], Tool]:
+    """Turn a typed async function into a Tool: name, docstring and signature become what the model is shown.
+
+    A parameter annotated `CallContext` is filled in by the loop and hidden from the model. Describe a parameter
+    with `Annotated[str, "what it is"]`. Without arguments, as `@tool`, the tool is unsafe. Raises TypeError when the
+    function cannot be a tool.
+    """
+    if not isinstance(effect, Effect):
+        return tool()(effect)
+
+    def make(function: AsyncFunction) -> Tool:
+        if not inspect.iscoroutinefunction(function):
+            raise TypeError(f"a tool is an async function; write `async def {getattr(function, '__name__', '…')}`")
+        hints = _hints(function)
+        wants = next((n for n, hint in hints.items() if hint is CallContext), None)
+        schema = schema_of(function)
+        takes_null = {n for n, hint in hints.items() if n in schema["required"] or _allows_none(hint)}
+        spec = ToolSpec(
+            name=name or function.__name__,
+            description=inspect.getdoc(function) or "",
+            schema=schema,
+            effect=effect,
+            local=local,
+            guarded=guarded,
+            seconds=seconds,
+        )
+
+        async def run(args: dict[str, Any], context: CallContext) -> str:
+            given = {n: value for n, value in args.items() if value is not None or n in takes_null}
+            return await function(**given, **({wants: context} if wants else {}))
+
+        return Tool(spec, run)
+
+    return make
+
+
+def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The JSON schema of a function's arguments, from its signature. Raises TypeError when a model cannot call it."""
+    hints = _hints(function)
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise TypeError(f"a tool's parameter is given by name, which {parameter} of {function.__name__} cannot be")
+        hint = hints.get(parameter.name, str)
+        if hint is CallContext:
+            continue
+        shape = _schema_of_type(hint)
+        if parameter.default is inspect.Parameter.empty:
+            required.append(parameter.name)
+        elif parameter.default is not None:
+            shape["default"] = parameter.default
+        properties[parameter.name] = shape
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        hints = typing.get_type_hints(function, include_extras=True)
+    except NameError as error:  # an annotation kept as text sees the module, not the function it was written in
+        raise TypeError(
+            f"an annotation of {function.__name__} names {error.name}, which is not at the top of its module"
+        ) from error
+    hints.pop("return", None)
+    return hints
+
+
+def _allows_none(hint: Any) -> bool:
+    return type(None) in get_args(get_args(hint)[0] if get_origin(hint) is Annotated else hint)
+
+
+_PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object", list: "array"}
+
+
+def _schema_of_type(hint: Any) -> dict[str, Any]:
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _schema_of_type(args[0]) | _schema_of_notes(args[1:])
+    if origin is Literal and {type(value) for value in args} <= _PLAIN.keys():
+        kinds = list(dict.fromkeys(_PLAIN[type(value)] for value in args))
+        return {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": list(args)}
+    if hint is Any:
+        return {}
+    if origin in (typing.Union, types.UnionType):
+        kinds = [kind for kind in args if kind is not type(None)]
+        return _schema_of_type(kinds[0]) if len(kinds) == 1 else {"anyOf": [_schema_of_type(kind) for kind in kinds]}
+    if origin in (list, tuple):
+        return {"type": "array", "items": _schema_of_type(args[0])}
+    if origin is dict or hint in _PLAIN:
+        return {"type": _PLAIN[origin or hint]}
+    raise TypeError(f"a tool's parameter cannot be of type {hint!r}; use str, int, float, bool, list, dict or Literal")
+
+
+def _schema_of_notes(notes: tuple[Any, ...]) -> dict[str, Any]:
+    shape: dict[str, Any] = {}
+    for note in notes:
+        if isinstance(note, str):
+            shape.setdefault("description", note)
+        if isinstance(note, msgspec.Meta):
+            limits = {"minimum": note.ge, "maximum": note.le, "description": note.description}
+            shape |= {name: limit for name, limit in limits.items() if limit is not None}
+    return shape
+
+
+def parse_args(call: ToolCall) -> dict[str, Any]:
+    """The arguments of a call. Raises ValueError with a sentence for the model when they are not a JSON object."""
+    if not call.args.strip():
+        return {}
+    try:
+        args = msgspec.json.decode(call.args)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise ValueError(f"the arguments are not valid JSON ({error}); send one JSON object") from error
+    if not isinstance(args, dict):
+        raise ValueError("the arguments must be one JSON object")
+    return args
+
+
+def problems_of(call: ToolCall, spec: ToolSpec) -> list[str]:
+    """What is wrong with a call, in sentences for the model; empty when it can run."""
+    try:
+        args = parse_args(call)
+    except ValueError as error:
+        return [str(error)]
+    return list(_problems(args, spec.schema, ""))
+
+
+_CHECKS: dict[str, Callable[[Any], bool]] = {
+    "object": lambda value: isinstance(value, dict),
+    "array": lambda value: isinstance(value, list),
+    "string": lambda value: isinstance(value, str),
+    "boolean": lambda value: isinstance(value, bool),
+    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    "null": lambda value: value is None,
+}
+
+
+def _problems(value: Any, schema: dict[str, Any], where: str) -> typing.Iterator[str]:
+    name = where or "the arguments"
+    if "anyOf" in schema:
+        if not any(not list(_problems(value, option, where)) for option in schema["anyOf"]):
+            yield f"{name} fits none of the allowed forms"
+        return
+    kinds = schema.get("type", [])
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    if kinds and not any(_CHECKS.get(kind, lambda _: True)(value) for kind in kinds):
+        yield f"{name} must be {' or '.join(kinds)}, not {msgspec.json.encode(value).decode()[:80]}"
+        return
+    if "enum" in schema and value not in schema["enum"]:
+        yield f"{name} must be one of {schema['enum']}"
+    if "const" in schema and value != schema["const"]:
+        yield f"{name} must be {schema['const']!r}"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if value < schema.get("minimum", value):
+            yield f"{name} must be at least {schema['minimum']}"
+        if value > schema.get("maximum", value):
+            yield f"{name} must be at most {schema['maximum']}"
+    if isinstance(value, list) and "items" in schema:
+        for index, item in enumerate(value):
+            yield from _problems(item, schema["items"], f"{where}[{index}]")
+    if isinstance(value, dict):
+        yield from _object_problems(value, schema, where)
+
+
+def _object_problems(value: dict[str, Any], schema: dict[str, Any], where: str) -> typing.Iterator[str]:
+    properties = schema.get("properties", {})
+    prefix = f"{where}." if where else ""
+    for missing in [key for key in schema.get("required", []) if key not in value]:
+        yield f"{prefix}{missing} is required"
+    for key, item in value.items():
+        if item is None and key in properties and key not in schema.get("required", []):
+            continue  # many models say null for "not given"
+        if key in properties:
+            yield from _problems(item, properties[key], f"{prefix}{key}")
+        elif schema.get("additionalProperties") is False:
+            yield f"{prefix}{key} is not a parameter; the parameters are {', '.join(properties) or 'none'}"

@@ -1,0 +1,232 @@
+"""Requests to the hosts that the owner has configured: one aiohttp session for the life of the process."""
+
+import os
+import ssl
+from asyncio import timeout
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from ipaddress import ip_address
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+from yarl import URL
+
+from everloop.core.errors import HostFailed, HostTimeout, HostUnreachable, ProviderError, StreamCut
+
+_CONNECT_SECONDS = 30.0
+_FAREWELL_SECONDS = 0.2
+_NO_HEADERS: Mapping[str, str] = {}
+# A compressed stream of small events arrives in lumps; we never ask for one, and still read it when it comes.
+_ALWAYS = {"Accept-Encoding": "identity", "User-Agent": "everloop"}
+_FAILURES = (aiohttp.ClientError, OSError)
+
+
+class TrustedHttp:
+    """The Http port. `ca_file` is trusted beside the system's authorities, as is REQUESTS_CA_BUNDLE.
+
+    OpenSSL reads SSL_CERT_FILE by itself. `proxy` takes the place of those that the environment names. The session is
+    made at the first request, so that a process that never asks a host never pays for it.
+    """
+
+    def __init__(self, ca_file: str | None = None, proxy: str = "") -> None:
+        self._ca_file = ca_file
+        self._proxy = proxy
+        self._session: aiohttp.ClientSession | None = None
+        self._proxies: dict[str, str | None] = {}
+
+    @asynccontextmanager
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        body: bytes = b"",
+        headers: Mapping[str, str] = _NO_HEADERS,
+        seconds: float = 120.0,
+    ) -> AsyncIterator["Answer"]:
+        response = await self._send(method, _parse(url), body, headers, seconds)
+        try:
+            yield Answer(response)
+            await _take_leave(response)
+        finally:
+            response.release()
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def _send(
+        self, method: str, url: URL, body: bytes, headers: Mapping[str, str], seconds: float
+    ) -> aiohttp.ClientResponse:
+        session = self._session or self._open()
+        try:
+            return await session.request(
+                method,
+                url,
+                data=body or None,
+                headers=headers,
+                proxy=self._proxy_for(url),
+                timeout=aiohttp.ClientTimeout(sock_connect=min(seconds, _CONNECT_SECONDS), sock_read=seconds),
+                # A redirected POST would arrive as a GET without its body, which no one could explain.
+                allow_redirects=method in ("GET", "HEAD"),
+            )
+        except _FAILURES as error:
+            raise _explain_no_answer(error, _name(url), seconds) from error
+
+    def _open(self) -> aiohttp.ClientSession:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=self._trust() or True),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None),
+            headers=_ALWAYS,
+            read_bufsize=2**18,
+        )
+        return self._session
+
+    def _trust(self) -> ssl.SSLContext | None:
+        """A context of our own, if there is something to add to the default one."""
+        files = [file for file in (self._ca_file, os.environ.get("REQUESTS_CA_BUNDLE")) if file]
+        if not files:
+            return None
+        context = ssl.create_default_context()
+        for file in files:
+            _add_authority(context, file)
+        return context
+
+    def _proxy_for(self, url: URL) -> str | None:
+        """aiohttp's own trust_env would search the environment and ~/.netrc at every request; we ask once per host."""
+        origin = f"{url.scheme}://{url.authority}"
+        if origin not in self._proxies:
+            self._proxies[origin] = _find_proxy(url, self._proxy)
+        return self._proxies[origin]
+
+
+class Answer:
+    """The HttpAnswer port: what a host answers, its body still on the way."""
+
+    __slots__ = ("_response", "headers", "status")
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+        self.status: int = response.status
+        self.headers: Mapping[str, str] = response.headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        read = self._response.content.readany
+        while True:
+            try:
+                data = await read()
+            except _FAILURES as error:
+                raise _explain_cut(error, _name(self._response.url)) from error
+            if not data:
+                return
+            yield data
+
+    async def read(self, limit: int = 1_000_000) -> bytes:
+        """The body as a whole, or its first `limit` bytes."""
+        body = bytearray()
+        async for data in self.chunks():
+            body += data
+            if len(body) >= limit:
+                break
+        return bytes(body[:limit])
+
+
+async def _take_leave(response: aiohttp.ClientResponse) -> None:
+    """Wait a moment for the end of a body of which we have seen all that we want.
+
+    A connection is kept for the next request only if its body has ended, and the end may come a packet later.
+    """
+    if not response.content.at_eof():
+        with suppress(*_FAILURES):
+            async with timeout(_FAREWELL_SECONDS):
+                await response.content.readany()
+
+
+def _parse(url: str) -> URL:
+    try:
+        parsed = URL(url)
+    except ValueError as error:
+        raise HostUnreachable(
+            "The host's address cannot be understood; it should look like https://host/v1."
+        ) from error
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise HostUnreachable(
+            f"{parsed.host or 'The address'} is not a web address; begin it with https:// or http://."
+        )
+    return parsed
+
+
+def _name(url: URL) -> str:
+    return url.host or "the host" if url.is_default_port() else f"{url.host}:{url.port}"
+
+
+def _add_authority(context: ssl.SSLContext, file: str) -> None:
+    try:
+        context.load_verify_locations(file)
+    except (OSError, ssl.SSLError) as error:
+        raise HostUnreachable(f"The certificate file {file} cannot be used: {error}.") from error
+
+
+def _find_proxy(url: URL, wanted: str) -> str | None:
+    host = url.host or ""
+    # This machine is never behind its own proxy, whatever NO_PROXY forgot to say: a local model must be found.
+    if _is_here(host) or proxy_bypass(host):
+        return None
+    named = getproxies()
+    proxy = wanted or named.get(url.scheme) or named.get("all")
+    if proxy and not proxy.startswith(("http://", "https://")):
+        raise HostUnreachable(
+            f"{host} cannot be reached: its proxy is not an HTTP proxy, and only those are supported. "
+            f"Give an address that begins with http://, or put {host} into NO_PROXY."
+        )
+    return proxy
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _explain_no_answer(error: Exception, host: str, seconds: float) -> ProviderError:
+    match error:
+        case aiohttp.ConnectionTimeoutError():
+            return HostUnreachable(
+                f"{host} cannot be reached: no connection within {min(seconds, _CONNECT_SECONDS):g} s."
+            )
+        case TimeoutError():
+            return HostTimeout(f"{host} has not answered within {seconds:g} s.")
+        case aiohttp.ClientConnectorCertificateError():
+            return HostUnreachable(
+                f"{host} shows a certificate that is not trusted here. If your company has its own authority, name its "
+                f"file in SSL_CERT_FILE."
+            )
+        case aiohttp.ClientSSLError():
+            return HostUnreachable(
+                f"{host} cannot be reached securely (TLS). Check whether the address wants http or https."
+            )
+        case aiohttp.ClientConnectorDNSError():
+            return HostUnreachable(f"{host} cannot be found: check its name and the network.")
+        case aiohttp.ClientProxyConnectionError():
+            return HostUnreachable(f"{host} cannot be reached: the proxy that the environment names does not answer.")
+        case aiohttp.ClientHttpProxyError():
+            return HostUnreachable(f"{host} cannot be reached: the proxy refuses to connect ({error.status}).")
+        case aiohttp.ClientConnectorError():
+            return HostUnreachable(f"{host} cannot be reached: {_reason(error.os_error)}.")
+        case aiohttp.ClientResponseError():
+            return HostFailed(f"{host} does not answer in HTTP; check the address and its port.")
+        case _:
+            return HostUnreachable(f"{host} closed the connection before it answered.")
+
+
+def _explain_cut(error: Exception, host: str) -> ProviderError:
+    if isinstance(error, TimeoutError):
+        return HostTimeout(f"{host} fell silent in the middle of its answer.")
+    return StreamCut(f"{host} broke off in the middle of its answer.")
+
+
+def _reason(error: OSError) -> str:
+    return os.strerror(error.errno).lower() if error.errno and error.errno > 0 else "no connection"

@@ -1,0 +1,124 @@
+"""A provider that speaks chat completions with one host."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping
+
+from everloop.core.errors import HostTimeout, KeyRefused, ProviderError, RateLimited, StreamCut
+from everloop.core.ports import Http, HttpAnswer
+from everloop.core.prompt import Delta, Prompt, Reply
+
+from .dialects.openai_chat import Decoder, Quirks, encode, error_from
+
+_PLAIN = Quirks()
+_NONE: Mapping[str, str] = {}
+_FIRST_WAIT = 0.5
+_LONGEST_WAIT = 60.0
+
+
+class ChatProvider:
+    """The Provider port. `base` is the host's address without `/chat/completions`; `headers` are sent beside ours.
+
+    `sleep` and `chance` (a number from 0 to 1) are parameters, so that tests need neither time nor luck.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        http: Http,
+        base: str,
+        key: str = "",
+        quirks: Quirks = _PLAIN,
+        *,
+        headers: Mapping[str, str] = _NONE,
+        attempts: int = 3,
+        seconds: float = 120.0,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self.name = name
+        self._http = http
+        self._url = f"{base.rstrip('/')}/chat/completions"
+        self._key = key.strip()
+        self._quirks = quirks
+        self._extra_headers = headers
+        self._attempts = attempts
+        self._seconds = seconds
+        self._sleep = sleep
+        self._chance = chance
+
+    async def reply(self, prompt: Prompt, show: Callable[[Delta], None]) -> Reply:
+        """As the port promises. A host that asks to wait longer than a minute is not waited for."""
+        body = encode(prompt, self._quirks)
+        headers = self._headers()
+        audience = _Audience(show)
+        attempt = 1
+        while True:
+            try:
+                return await self._ask(prompt.model, body, headers, audience)
+            except ProviderError as error:
+                wait = _wait_before_retry(error, attempt, self._chance())
+                if not error.retryable or audience.has_seen or attempt >= self._attempts or wait > _LONGEST_WAIT:
+                    raise
+            await self._sleep(wait)
+            attempt += 1
+
+    async def close(self) -> None:
+        """Nothing to close: the connections belong to the Http that was handed over."""
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"Content-Type": "application/json", "Accept": "text/event-stream, application/json"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        headers.update(self._extra_headers)
+        if not all(value.isascii() and value.isprintable() for value in headers.values()):
+            raise KeyRefused(f"The key or a header for {self.name} contains characters that none can. Copy it again.")
+        return headers
+
+    async def _ask(self, model: str, body: bytes, headers: dict[str, str], audience: "_Audience") -> Reply:
+        async with self._http.request("POST", self._url, body=body, headers=headers, seconds=self._seconds) as answer:
+            if answer.status != 200:
+                raise await self._explain(model, answer)
+            decoder = Decoder(self.name, model)
+            await _listen(answer, decoder, audience)
+            return decoder.reply()
+
+    async def _explain(self, model: str, answer: HttpAnswer) -> ProviderError:
+        body = await answer.read(100_000)
+        if self._key:
+            body = body.replace(self._key.encode(), b"***")
+        return error_from(self.name, model, answer.status, answer.headers, body)
+
+
+class _Audience:
+    """Passes on what there is to show, and knows whether anything was."""
+
+    __slots__ = ("_show", "has_seen")
+
+    def __init__(self, show: Callable[[Delta], None]) -> None:
+        self._show = show
+        self.has_seen = False
+
+    def show(self, delta: Delta | None) -> None:
+        if delta is not None:
+            self.has_seen = True
+            self._show(delta)
+
+
+async def _listen(answer: HttpAnswer, decoder: Decoder, audience: _Audience) -> None:
+    try:
+        async for data in answer.chunks():
+            audience.show(decoder.feed(data))
+            if decoder.done:
+                break
+    except (StreamCut, HostTimeout):
+        # Some hosts end a complete answer by hanging up, or by not hanging up.
+        if not decoder.complete:
+            raise
+    audience.show(decoder.feed(b""))
+
+
+def _wait_before_retry(error: ProviderError, attempt: int, chance: float) -> float:
+    if isinstance(error, RateLimited) and error.retry_after is not None:
+        return error.retry_after
+    return _FIRST_WAIT * 2.0 ** (attempt - 1) * (0.5 + chance)

@@ -1,0 +1,314 @@
+"""The answer of a chat-completions host, read as its bytes arrive."""
+
+import json
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from everloop.core.errors import HostFailed, ProviderError, StreamCut
+from everloop.core.prompt import Delta, Finish, Reply, Usage
+
+from .call_pieces import CallPieces, mend
+from .refusals import error_in_stream
+from .thinking import Thinking
+
+
+class _Choice(Struct):
+    delta: dict[str, Any] | None = None
+    message: dict[str, Any] | None = None
+    finish_reason: str | None = None
+    usage: dict[str, Any] | None = None
+
+
+class _Chunk(Struct):
+    choices: list[_Choice] | None = None
+    usage: dict[str, Any] | None = None
+    error: Any = None
+    id: Any = None
+    model: Any = None
+
+
+_decode = msgspec.json.Decoder(_Chunk).decode
+_OTHER_LINES = (b":", b"event:", b"id:", b"retry:")
+_UNREADABLE = (msgspec.DecodeError, ValueError)
+
+
+class Decoder:
+    """Is fed the body of one answer as the network gives it, and then tells the reply.
+
+    The body may be a stream of events or, from hosts that ignore `stream`, one JSON object.
+    """
+
+    def __init__(self, host: str, model: str) -> None:
+        self._host = host
+        self._model = model
+        self._is_stream = False
+        self._rest = b""  # a line that has not ended, or a body that is no stream
+        self._event = b""  # an event of several lines that is not whole
+        self._stray = b""  # a line that belongs to no stream of events
+        self._ended = False
+        self._done = False
+        self._id = ""
+        self._finish = ""
+        self._refused = False
+        self._usage: dict[str, Any] = {}
+        self._calls = CallPieces()
+        self._thinking = Thinking()
+        self._half = ""  # the first half of a character
+        self._fresh_text: list[str] = []
+        self._fresh_thought: list[str] = []
+        self._text: list[str] = []
+        self._thought: list[str] = []
+
+    @property
+    def done(self) -> bool:
+        """Nothing more will come, whether or not the host closes the connection."""
+        return self._done
+
+    @property
+    def complete(self) -> bool:
+        """The host has said that the answer is at its end; only usage may still follow."""
+        return self._done or bool(self._finish)
+
+    def feed(self, data: bytes) -> Delta | None:
+        """What these bytes add to the answer; `b""` is the end of the body. Raises ProviderError."""
+        if data:
+            self._take(data)
+        elif not self._ended:
+            self._end()
+        return self._flush() if self._fresh_text or self._fresh_thought else None
+
+    def reply(self) -> Reply:
+        """The whole answer. Raises StreamCut if its end has not come, HostFailed if it is not of this dialect."""
+        self.feed(b"")
+        if not self.complete:
+            raise self._explain_missing_end()
+        calls = self._calls.calls(self._id)
+        return Reply(
+            text="".join(self._text),
+            calls=calls,
+            usage=_usage_from(self._usage),
+            finish="refused" if self._refused else _finish_from(self._finish, bool(calls)),
+            model=self._model,
+            reasoning="".join(self._thought).strip(),
+            opaque=self._calls.opaque(),
+        )
+
+    def _take(self, data: bytes) -> None:
+        if self._rest:
+            data = self._rest + data
+        if self._is_stream or self._begins_stream(data):
+            *lines, self._rest = data.split(b"\n")
+            for line in lines:
+                self._read_line(line)
+        else:
+            self._rest = data
+
+    def _begins_stream(self, data: bytes) -> bool:
+        self._is_stream = data.lstrip()[:1] not in (b"", b"{", b"[")
+        return self._is_stream
+
+    def _read_line(self, line: bytes) -> None:
+        if line.startswith(b"data:"):
+            self._read_data(line[5:])
+        elif not line.strip():
+            if self._event:
+                raise self._explain_not_chat(self._event)
+        elif not line.startswith(_OTHER_LINES):
+            self._stray = self._stray or line
+
+    def _read_data(self, data: bytes) -> None:
+        if self._event:
+            data = self._event + b"\n" + data
+        try:
+            chunk = _parse(data)
+        except _UNREADABLE:
+            # The beginning of an object is never an object, so it is either a line of several, or broken.
+            self._done = self._done or data.strip() == b"[DONE]"
+            self._event = b"" if self._done else data.strip(b"\r")
+            return
+        self._event = b""
+        self._read_chunk(chunk)
+
+    def _read_body(self, body: bytes) -> None:
+        try:
+            chunk = _parse(body)
+        except _UNREADABLE as error:
+            raise self._explain_not_chat(body) from error
+        self._read_chunk(chunk)
+        if not chunk.choices:
+            raise self._explain_not_chat(body)
+        self._done = True
+
+    def _read_chunk(self, chunk: _Chunk) -> None:
+        if chunk.error:
+            raise error_in_stream(self._host, self._model, chunk.error)
+        if not self._id and chunk.id:
+            self._id = str(chunk.id)
+            self._model = str(chunk.model or self._model)
+        if chunk.usage:
+            self._usage = chunk.usage
+        if chunk.choices:
+            self._read_choice(chunk.choices[0])
+
+    def _read_choice(self, choice: _Choice) -> None:
+        said = choice.delta or choice.message
+        if said:
+            self._read_said(said)
+        if choice.usage:
+            self._usage = choice.usage
+        if choice.finish_reason:
+            self._finish = choice.finish_reason
+            if self._finish in _FAULTS:
+                raise HostFailed(
+                    f"{self._host} gave up on its answer for {self._model}: {self._finish}. Try again later."
+                )
+
+    def _read_said(self, said: dict[str, Any]) -> None:
+        thought = ""
+        for name, value in said.items():
+            if not value or name == "role":
+                continue
+            if name == "content":
+                self._read_content(value)
+            elif name == "tool_calls":
+                self._read_calls(value)
+            elif name == "refusal":
+                self._say(_text_in(value))
+                self._refused = True
+            elif not thought and _names_reasoning(name):
+                # Some hosts send the same thought under two names.
+                thought = _text_in(value)
+        if thought:
+            self._fresh_thought.append(mend(thought))
+
+    def _read_content(self, content: Any) -> None:
+        if isinstance(content, str):
+            self._say(content)
+            return
+        for part in content if isinstance(content, list) else [content]:
+            if isinstance(part, dict) and _names_reasoning(str(part.get("type"))):
+                self._fresh_thought.append(_text_in(part))
+            else:
+                self._say(_text_in(part))
+
+    def _read_calls(self, pieces: Any) -> None:
+        try:
+            self._calls.add(pieces)
+        except msgspec.ValidationError as error:
+            raise self._explain_not_chat(msgspec.json.encode(pieces)) from error
+
+    def _say(self, text: str) -> None:
+        if self._half or "\ud800" <= text[-1:] <= "\udfff":
+            text = self._mend(text)
+        if self._thinking.speaking:
+            self._fresh_text.append(text)
+        else:
+            said, thought = self._thinking.part(text)
+            self._keep(said, thought)
+
+    def _mend(self, text: str) -> str:
+        text, self._half = self._half + text, ""
+        if "\ud800" <= text[-1:] <= "\udbff":
+            text, self._half = text[:-1], text[-1]
+        return mend(text)
+
+    def _end(self) -> None:
+        self._ended = True
+        rest, self._rest = self._rest, b""
+        half, self._half = self._half, ""
+        if self._is_stream:
+            self._read_line(rest)
+        elif rest.strip():
+            self._read_body(rest)
+        self._keep(*self._thinking.part(mend(half)))
+        self._keep(*self._thinking.end())
+
+    def _keep(self, said: str, thought: str) -> None:
+        if said:
+            self._fresh_text.append(said)
+        if thought:
+            self._fresh_thought.append(thought)
+
+    def _flush(self) -> Delta:
+        delta = Delta("".join(self._fresh_text), "".join(self._fresh_thought))
+        self._text.append(delta.text)
+        self._thought.append(delta.reasoning)
+        self._fresh_text.clear()
+        self._fresh_thought.clear()
+        return delta
+
+    def _explain_missing_end(self) -> ProviderError:
+        if self._stray:
+            return self._explain_not_chat(self._stray)
+        return StreamCut(f"{self._host} broke off in the middle of its answer for {self._model}.")
+
+    def _explain_not_chat(self, data: bytes) -> HostFailed:
+        excerpt = data[:80].decode("utf-8", "replace").strip()
+        return HostFailed(
+            f"{self._host} answered for {self._model} with something that is not a chat completion ({excerpt}). "
+            f"Check the host's address."
+        )
+
+
+def _parse(data: bytes) -> _Chunk:
+    try:
+        return _decode(data)
+    except msgspec.DecodeError:
+        # A host that cuts text by UTF-16 units sends halves of a character as escapes, which only `json` reads.
+        if b"\\ud" in data.lower():
+            return msgspec.convert(json.loads(data), _Chunk)
+        raise
+
+
+@lru_cache(maxsize=256)
+def _names_reasoning(name: str) -> bool:
+    name = name.lower()
+    is_thought = any(word in name for word in ("reasoning", "thinking", "thought"))
+    return is_thought and not any(word in name for word in ("signature", "opaque", "encrypted", "_id"))
+
+
+def _text_in(value: Any) -> str:
+    """The text in a value of one of the forms in which hosts send thoughts and parts."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "".join(_text_in(item) for item in value)
+    if isinstance(value, dict):
+        keys = ("text", "content", "summary", "thinking", "reasoning", "thought")
+        return next((text for key in keys if (text := _text_in(value.get(key)))), "")
+    return ""
+
+
+_FINISHES: dict[str, Finish] = {
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "content_filter": "refused",
+    "safety": "refused",
+    "sensitive": "refused",
+}
+_FAULTS = ("error", "insufficient_system_resource", "network_error")
+
+
+def _finish_from(reason: str, has_calls: bool) -> Finish:
+    """Several hosts say `stop` after calls, so that the calls themselves decide."""
+    return _FINISHES.get(reason.lower()) or ("calls" if has_calls else "stop")
+
+
+def _usage_from(usage: dict[str, Any]) -> Usage:
+    details = usage.get("prompt_tokens_details")
+    details = details if isinstance(details, dict) else {}
+    cached = (details.get("cached_tokens"), usage.get("prompt_cache_hit_tokens"), usage.get("cached_tokens"))
+    return Usage(
+        input=_count(usage.get("prompt_tokens")),
+        output=_count(usage.get("completion_tokens")),
+        cache_read=max(map(_count, cached)),
+        cache_write=_count(details.get("cache_write_tokens")),
+    )
+
+
+def _count(value: Any) -> int:
+    return int(value) if isinstance(value, int | float) else 0

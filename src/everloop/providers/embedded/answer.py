@@ -1,0 +1,167 @@
+"""What the model writes when it has tools: one JSON object with one key, `{"reply":"…"}` or `{"read_file":{…}}`.
+
+The key is the name of the choice, so that three tokens decide it and the words of a reply can be shown at once.
+The grammar fixes the separators, so an answer has one spelling, and the history repeats it byte for byte.
+"""
+
+import re
+from typing import Any
+
+import msgspec
+
+from everloop.core.prompt import Finish, Reply, Usage
+from everloop.core.tool import ToolCall, ToolSpec
+
+REPLY = "reply"
+
+_HEAD = re.compile(r'\{"([^"\\]+)":')
+_KEPT = ("type", "enum", "const", "minimum", "maximum")
+_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def schema_of(tools: tuple[ToolSpec, ...], *, only_reply: bool = False) -> dict[str, Any]:
+    """The JSON schema of an answer: a reply, or a call of one of the tools."""
+    choices = [_choice(REPLY, {"type": "string"})]
+    if not only_reply:
+        choices += [_choice(tool.name, _plain(tool.schema)) for tool in tools]
+    style = {"item_separator": ",", "key_separator": ":", "whitespace_flexible": False}
+    return {"anyOf": choices, "x-guidance": style}
+
+
+def _choice(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {name: schema}, "required": [name], "additionalProperties": False}
+
+
+def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+    """Only what the grammar is sure to know: at a keyword it does not, it would silently constrain nothing at all."""
+    plain = {key: schema[key] for key in _KEPT if key in schema}
+    if "anyOf" in schema:
+        plain["anyOf"] = [_plain(option) for option in schema["anyOf"]]
+    if "items" in schema:
+        plain["items"] = _plain(schema["items"])
+    if "properties" in schema:
+        plain["properties"] = {name: _plain(shape) for name, shape in schema["properties"].items()}
+        plain["required"] = [name for name in schema.get("required", []) if name in schema["properties"]]
+        plain["additionalProperties"] = False
+    return plain
+
+
+def spell_reply(text: str) -> str:
+    return '{"%s":%s}' % (REPLY, msgspec.json.encode(text).decode())
+
+
+def spell_call(call: ToolCall) -> str:
+    return '{"%s":%s}' % (call.name, call.args or "{}")
+
+
+class JsonText:
+    """Decodes a JSON string piece by piece; begins after the opening quote, and `ended` at the closing one."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._held = ""  # an escape, or the first half of a surrogate pair, that is not whole yet
+
+    def feed(self, piece: str) -> str:
+        """The text that this piece adds."""
+        source, self._held = self._held + piece, ""
+        out: list[str] = []
+        at = 0
+        while at < len(source) and not self.ended:
+            if source[at] == '"':
+                self.ended = True
+            elif source[at] != "\\":
+                end = next((i for i in range(at, len(source)) if source[i] in '"\\'), len(source))
+                out.append(source[at:end])
+                at = end
+            elif (escape := _escape(source, at)) is None:
+                self._held = source[at:]
+                break
+            else:
+                text, at = escape
+                out.append(text)
+        return "".join(out)
+
+
+def _escape(source: str, at: int) -> tuple[str, int] | None:
+    """What the escape at this place stands for and where it ends; None while it is not whole."""
+    if len(source) < at + 2:
+        return None
+    if source[at + 1] != "u":
+        return _ESCAPES.get(source[at + 1], source[at + 1]), at + 2
+    if len(source) < at + 6:
+        return None
+    code = _code(source, at)
+    if not 0xD800 <= code < 0xE000:
+        return chr(code), at + 6
+    if code < 0xDC00 and r"\u".startswith(source[at + 6 : at + 8]):
+        if len(source) < at + 12:
+            return None
+        low = _code(source, at + 6)
+        if 0xDC00 <= low < 0xE000:
+            return chr(0x10000 + ((code - 0xD800) << 10) + low - 0xDC00), at + 12
+    return "\ufffd", at + 6  # half a pair is no text
+
+
+def _code(source: str, at: int) -> int:
+    try:
+        return int(source[at + 2 : at + 6], 16)
+    except ValueError:
+        return 0xFFFD
+
+
+class Answer:
+    """An answer while it is generated. What is not of the agreed form is taken as plain words."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        """Without names the model was asked for plain text."""
+        self.raw = ""
+        self.text = ""
+        self._names = names
+        self._name: str | None = None if names else ""  # "" once it is known to be plain text
+        self._start = 0
+        self._string = JsonText()
+
+    def feed(self, piece: str) -> str:
+        """The words for the user that this piece adds."""
+        begun = len(self.raw)
+        self.raw += piece
+        if self._name is None:
+            begun = self._open()
+        if self._name == "":
+            words = self.raw[begun:]
+        elif self._name == REPLY:
+            words = self._string.feed(self.raw[begun:])
+        else:
+            words = ""
+        self.text += words
+        return words
+
+    def _open(self) -> int:
+        """Find out what it is going to be; the words, if any, begin at the place that is returned."""
+        longest = max(map(len, self._names)) + 5
+        head = _HEAD.match(self.raw)
+        if head and head[1] in self._names and (head[1] != REPLY or self.raw[head.end() :].startswith('"')):
+            self._name, self._start = head[1], head.end()
+            return head.end() + (head[1] == REPLY)
+        if not '{"'.startswith(self.raw[:2]) or len(self.raw) > longest:
+            self._name = ""
+        return 0
+
+    def finish(self, reason: str, usage: Usage, model: str, call_id: str) -> Reply | None:
+        """The whole answer; None if it broke off in the middle of a call, which is nothing that can be used."""
+        cut = reason == "length"
+        if self._name in ("", REPLY):
+            finish: Finish = "length" if cut and not self._string.ended else "stop"
+            return Reply(text=self.text, usage=usage, finish=finish, model=model)
+        if self._name is None or not self.raw.endswith("}") or not _is_json(self.raw):
+            return None
+        call = ToolCall(id=call_id, name=self._name, args=self.raw[self._start : -1])
+        return Reply(text="", calls=(call,), usage=usage, finish="calls", model=model)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return False
+    return True

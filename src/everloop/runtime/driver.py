@@ -1,0 +1,192 @@
+"""Make it happen: absorb, decide, perform, until the thread rests. The only loop in the house.
+
+All thinking is in core; this file knows in which order to write and to do. The order is the promise: what cannot be
+repeated is committed before it is done (`book.write(start)`), what has happened is kept at once (`book.keep`).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, assert_never
+
+from ..core.decide import UNKNOWN, Ask, CallModel, Compact, GiveUp, Rest, Rules, RunCalls, Settle, Verify, decide
+from ..core.errors import ProviderError, ToolError
+from ..core.failpoint import reach
+from ..core.log import Asked, CallReturned, CallStarted, GaveUp, ModelCalled, ModelFailed, ModelSaid
+from ..core.ports import Bus, Event, Provider, Store
+from ..core.prompt import Delta, Reply
+from ..core.thread import Finished, Thread
+from ..core.tool import CallContext, Effect
+from .approvals import question
+from .book import Book
+from .calls import Toolbox
+from .context import Context
+from .interrupt import Interrupt
+
+_log = logging.getLogger("everloop.driver")
+
+EXCUSES = {
+    "resumed": "I was interrupted three times in a row while working on this, so I stopped. "
+    "Nothing of it runs any more; say it again if you want me to go on.",
+    "empty": "The model gave no answer, twice in a row. Please try again, or put it in other words.",
+    "context": "This conversation has grown too long for the model. "
+    "Start a new one with /new; this one stays readable.",
+}
+
+
+class Driver:
+    """Drives threads, one call of `drive` each; what they share is here."""
+
+    def __init__(
+        self, store: Store, bus: Bus, provider: Provider, toolbox: Toolbox, context: Context, rules: Rules
+    ) -> None:
+        self._store = store
+        self._bus = bus
+        self._provider = provider
+        self._toolbox = toolbox
+        self._context = context
+        self._rules = rules
+
+    async def open(self, thread: Thread, on_finished: Callable[[Finished], None]) -> Book:
+        book = await Book.open(self._store, thread)
+
+        def tell(finished: Finished) -> None:
+            reach("turn.ended")
+            self._publish(
+                book, "thinking_finished", turn=finished.turn, content=finished.text or "", reason=finished.reason
+            )
+            on_finished(finished)
+
+        book.on_finished = tell
+        return book
+
+    async def drive(self, book: Book, interrupt: Interrupt, leaving: Callable[[], bool]) -> None:
+        """Go on with a thread until it rests, or until `leaving` says that the house closes."""
+        while True:
+            await book.absorb(self._rules.steering)
+            step = decide(book.thread, self._rules)
+            if leaving() and not isinstance(step, Rest):
+                await book.give_back()
+                return
+            match step:
+                case Rest():
+                    if await book.rest():
+                        reach("thread.rested")
+                        return
+                case CallModel(wrap=wrap):
+                    await self._call_model(book, wrap, interrupt)
+                case RunCalls(places=places):
+                    await self._run_calls(book, places, interrupt)
+                case Verify(place=place):
+                    await self._verify(book, place, interrupt)
+                case Settle(results=results):
+                    book.keep(*results)
+                case Ask(places=places):
+                    self._ask(book, places)
+                case GiveUp():
+                    self._give_up(book, step)
+                case Compact():
+                    self._give_up(book, GiveUp("context"))
+                case _:
+                    assert_never(step)
+
+    async def _call_model(self, book: Book, wrap: bool, interrupt: Interrupt) -> None:
+        thread = book.thread
+        tail = self._context.tail(thread, wrap)
+        first = thread.steps == 0
+        if not await book.write(ModelCalled(self._context.model, tail, wrap)):
+            return
+        reach("model.intended")
+        if first:
+            self._publish(book, "thinking_started", turn=thread.turn)
+        called = thread.seq
+        self._publish(book, "stream_start", message=called)
+        shown = 0
+
+        def show(delta: Delta) -> None:
+            nonlocal shown
+            shown += 1
+            data = {"text": delta.text, "reasoning": delta.reasoning, "progress": delta.progress}
+            self._bus.publish(Event("stream_chunk", thread.id, called, shown, data))
+
+        said: ModelSaid | ModelFailed | None = None
+        async with interrupt.guard():
+            try:
+                said = _said(await self._provider.reply(self._context.prompt(thread, tail, wrap), show))
+            except ProviderError as error:
+                said = ModelFailed(error.kind, str(error))
+        reach("model.answered")
+        if said is not None:
+            book.keep(said)
+        self._publish(book, "stream_end", message=called, kept=isinstance(said, ModelSaid))
+
+    async def _run_calls(self, book: Book, places: tuple[int, ...], interrupt: Interrupt) -> None:
+        """Reads run side by side. What is quick and local may run before the answer is committed: if that is lost,
+        nothing has happened. Anything else is committed first, and what is no read is committed as started."""
+        thread, toolbox = book.thread, self._toolbox
+        specs = [toolbox.spec(thread, place) for place in places]
+        if any(spec.effect is not Effect.READ for spec in specs):
+            if not await book.write(*(CallStarted(thread.answer, place) for place in places)):
+                return
+            reach("call.started")
+        elif not all(spec.local for spec in specs):
+            await book.write()
+            reach("answer.committed")
+        for place in places:
+            call = thread.open_calls[place]
+            self._publish(book, "tool_call", name=call.name, args=call.args, place=place)
+        results: list[CallReturned] = []
+        async with interrupt.guard():
+            results = await _together([toolbox.run(thread, place, self._call(book, place)) for place in places])
+        reach("call.done")
+        for result in results:
+            name = thread.open_calls[result.place].name
+            book.keep(result)
+            self._publish(book, "tool_result", name=name, outcome=result.outcome, text=result.text)
+
+    async def _verify(self, book: Book, place: int, interrupt: Interrupt) -> None:
+        thread = book.thread
+        result: CallReturned | None = CallReturned(thread.answer, place, UNKNOWN, "unknown")
+        try:
+            async with interrupt.guard():
+                result = await self._toolbox.verify(thread, place, self._call(book, place))
+        except ToolError as error:
+            _log.info("cannot tell whether %s happened: %s", thread.open_calls[place].name, error)
+        if interrupt.fired:
+            return
+        if result is not None:
+            book.keep(result)
+        else:
+            await self._run_calls(book, (place,), interrupt)
+
+    def _ask(self, book: Book, places: tuple[int, ...]) -> None:
+        for place in places:
+            book.send(*question(book.thread, place))
+        book.keep(*(Asked(book.thread.answer, place) for place in places))
+        self._publish(book, "approval_asked", places=list(places))
+
+    def _give_up(self, book: Book, step: GiveUp) -> None:
+        error = f"{book.thread.id[:6]}-{book.thread.seq}"
+        text = step.failure.text if step.failure else EXCUSES[step.reason]
+        _log.warning("turn given up (%s, error %s): %s", step.reason, error, text)
+        self._publish(book, "warning", reason=step.reason, text=text, error=error)
+        book.keep(GaveUp(step.reason, f"{text} (error {error})", error))
+
+    def _call(self, book: Book, place: int) -> CallContext:
+        thread = book.thread
+        return CallContext(f"{thread.id}:{thread.answer}:{place}", thread.id, thread.address, thread.requester)
+
+    def _publish(self, book: Book, event: str, /, **data: object) -> None:
+        self._bus.publish(Event(event, book.thread.id, book.thread.seq, data=data))
+
+
+def _said(reply: Reply) -> ModelSaid:
+    return ModelSaid(reply.text, reply.calls, reply.usage, reply.finish, reply.model, reply.reasoning, reply.opaque)
+
+
+async def _together(runs: list[Coroutine[Any, Any, CallReturned]]) -> list[CallReturned]:
+    if len(runs) == 1:
+        return [await runs[0]]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(run) for run in runs]
+    return [task.result() for task in tasks]

@@ -1,0 +1,57 @@
+"""The one door in: every channel, timer and programmer writes mail here. What is committed is never lost."""
+
+from msgspec import structs
+
+from ..core.errors import MailRefused
+from ..core.failpoint import reach
+from ..core.mail import Decision, Inbound, Said, Stop
+from ..core.message import text_of
+from ..core.ports import Bus, Receipt, Store
+from .commands import COMMANDS
+
+
+class Inbox:
+    def __init__(self, store: Store, bus: Bus, max_chars: int = 200_000) -> None:
+        self._store = store
+        self._bus = bus
+        self._max_chars = max_chars
+
+    async def take(self, inbound: Inbound) -> Receipt:
+        """Commit a letter; only then may the channel acknowledge it. The same event twice is one letter.
+
+        The caller wakes the thread (`wake`) when it is ready for the answer. Raises MailRefused.
+        """
+        reach("inbox.arrived")
+        letter = inbound.letter
+        if isinstance(letter, Said):
+            text = text_of(letter.parts).strip()
+            self._check(text)
+            if command := COMMANDS.get(text.lower()):
+                if command.action == "stop":
+                    inbound = structs.replace(inbound, letter=Stop(letter.author))
+                receipt = await self._store.command(inbound, command.action, command.reply, command.otherwise)
+                reach("command.committed")
+                return receipt
+        receipt = await self._store.receive(inbound)
+        reach("inbox.committed")
+        return receipt
+
+    def wake(self, receipt: Receipt, inbound: Inbound) -> None:
+        """Say that there is mail; losing this hint costs a moment, no more."""
+        if isinstance(inbound.letter, Decision | Said) and receipt.reply is None:
+            self._bus.wake(receipt.thread)
+        else:
+            self._bus.cancel(receipt.thread)
+
+    def _check(self, text: str) -> None:
+        if not text:
+            raise MailRefused("the message is empty")
+        if len(text) > self._max_chars:
+            raise MailRefused(
+                f"the message has {len(text):,} characters; at most {self._max_chars:,} are taken. "
+                "Put it into a file in the workspace and ask about that file"
+            )
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise MailRefused("the message is not valid UTF-8 text") from error

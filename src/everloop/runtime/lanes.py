@@ -1,0 +1,199 @@
+"""One driver per thread at a time, threads side by side: who runs, who waits, who is told.
+
+Lanes are woken by hints; what hints miss, polling finds. A lane that fails is tried again, and what it was doing
+counts as a crash of that turn, so that it cannot fail for ever.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from types import TracebackType
+
+from ..core.errors import Fenced, StoreError
+from ..core.ports import Bus, Store
+from ..core.thread import Finished, Thread
+from .book import Book
+from .driver import Driver
+from .interrupt import Interrupt
+
+_log = logging.getLogger("everloop.lanes")
+
+POLL = 0.2
+LOOK_EVERY = 10  # polls after which we look even if nothing seems to have changed
+RETRY = 2.0
+KEPT_THREADS = 1000
+
+
+class Lane:
+    def __init__(self) -> None:
+        self.interrupt = Interrupt()
+        self.book: Book | None = None
+        self.again = False
+        self.task: asyncio.Task[None] | None = None
+
+    def nudge(self) -> None:
+        self.again = True
+        if self.book is not None:
+            self.book.expect_mail()
+
+
+class Lanes:
+    """Use as `async with lanes:`; leaving it ends every turn at the next step, or after `grace` seconds."""
+
+    def __init__(
+        self, store: Store, bus: Bus, driver: Driver, *, cap: int = 500, lease_seconds: float = 30.0, grace: float = 5.0
+    ) -> None:
+        self._store = store
+        self._driver = driver
+        self._cap = asyncio.Semaphore(cap)
+        self._lease_seconds = lease_seconds
+        self._grace = grace
+        self._lanes: dict[str, Lane] = {}
+        self._threads: OrderedDict[str, Thread] = OrderedDict()
+        self._waiters: dict[int, tuple[str, asyncio.Future[Finished]]] = {}
+        self._group = asyncio.TaskGroup()
+        self._closing = False
+        self._rounds: list[asyncio.Task[None]] = []
+        bus.listen(self.wake, self._check_stop)
+
+    async def __aenter__(self) -> "Lanes":
+        await self._group.__aenter__()
+        self._rounds = [self._group.create_task(self._poll()), self._group.create_task(self._renew())]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closing = True
+        tasks = [lane.task for lane in self._lanes.values() if lane.task]
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=self._grace)
+            for task in late:
+                task.cancel()
+        for task in self._rounds:
+            task.cancel()
+        for _, future in self._waiters.values():
+            future.cancel()
+        await self._group.__aexit__(None, None, None)
+
+    def wake(self, thread: str) -> None:
+        if lane := self._lanes.get(thread):
+            lane.nudge()
+        elif not self._closing:
+            lane = self._lanes[thread] = Lane()
+            lane.task = self._group.create_task(self._run(thread, lane))
+
+    def outcome(self, thread: str, mail: int) -> asyncio.Future[Finished]:
+        """Resolves when the turn that takes this letter is over, wherever it is driven."""
+        future: asyncio.Future[Finished] = asyncio.get_running_loop().create_future()
+        self._waiters[mail] = (thread, future)
+        future.add_done_callback(lambda _: self._waiters.pop(mail, None))
+        return future
+
+    async def _run(self, thread: str, lane: Lane) -> None:
+        try:
+            async with self._cap:
+                while True:
+                    lane.again = False
+                    await self._drive(thread, lane)
+                    if not lane.again or self._closing:
+                        return
+        except Fenced:
+            self._threads.pop(thread, None)  # someone else drives it, and this fold may be behind
+        except StoreError as error:
+            self._fail(thread, error)
+        except Exception:  # the border of a lane: a fault in one thread must not end the others
+            _log.exception("thread %s failed", thread)
+            self._fail(thread, None)
+        finally:
+            del self._lanes[thread]
+
+    async def _drive(self, thread: str, lane: Lane) -> None:
+        fold = self._threads.get(thread) or Thread(thread)
+        self._threads.pop(thread, None)  # while it is being driven, it may hold what is not committed
+        lane.book = book = await self._driver.open(fold, self._tell)
+        try:
+            await self._driver.drive(book, lane.interrupt, lambda: self._closing)
+        except asyncio.CancelledError:
+            if self._closing:
+                await asyncio.shield(book.give_back())
+            raise
+        finally:
+            lane.book = None
+        self._threads[thread] = book.thread
+        if len(self._threads) > KEPT_THREADS:
+            self._threads.popitem(last=False)
+
+    def _tell(self, finished: Finished) -> None:
+        for mail in finished.mails:
+            if waiter := self._waiters.get(mail):
+                waiter[1].set_result(finished)
+
+    def _fail(self, thread: str, error: StoreError | None) -> None:
+        if error is not None:
+            _log.error("thread %s: %s", thread, error)
+            for owner, future in list(self._waiters.values()):
+                if owner == thread and not future.done():
+                    future.set_exception(error)
+        if not self._closing:
+            asyncio.get_running_loop().call_later(RETRY, self.wake, thread)
+
+    def _check_stop(self, thread: str) -> None:
+        if not self._closing:
+            self._group.create_task(self._stop_if_told([thread]))
+
+    async def _stop_if_told(self, threads: list[str]) -> None:
+        for thread in await self._store.stopping(threads):
+            if lane := self._lanes.get(thread):
+                lane.nudge()
+                lane.interrupt.fire()
+            else:
+                self.wake(thread)
+
+    async def _poll(self) -> None:
+        count = 0
+        while True:
+            try:
+                if await self._store.changed() or count % LOOK_EVERY == 0:
+                    await self._look()
+            except StoreError as error:
+                _log.warning("polling: %s", error)
+            count += 1
+            await asyncio.sleep(POLL)
+
+    async def _look(self) -> None:
+        for thread in {*await self._store.fire(), *await self._store.waiting()}:
+            self.wake(thread)
+        await self._stop_if_told(list(self._lanes))
+        for mail, (thread, future) in list(self._waiters.items()):
+            if thread not in self._lanes and not future.done() and (seq := await self._store.ended(mail)):
+                future.set_result(await self.recall(thread, seq))
+
+    async def recall(self, thread: str, seq: int) -> Finished:
+        """How the turn that ended at this entry ended, read from the log."""
+        opened = await self._store.open(thread)
+        fold = Thread(thread, opened.first - 1)
+        for entry in opened.entries:
+            fold.add(entry)
+            if fold.finished is not None and fold.finished.seq == seq:
+                return fold.finished
+        raise StoreError(f"thread {thread} has no end of a turn at {seq}")
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(self._lease_seconds / 3)
+            held = {thread: lane for thread, lane in self._lanes.items() if lane.book and lane.book.lease.epoch}
+            if not held:
+                continue
+            try:
+                async with asyncio.timeout(self._lease_seconds / 3):
+                    lost = await self._store.renew([lane.book.lease for lane in held.values() if lane.book])
+            except (TimeoutError, StoreError) as error:
+                # Better to stop now than to go on when the lease may already be another's.
+                _log.warning("leases could not be renewed: %s", error)
+                lost = list(held)
+            for thread in lost:
+                lane = self._lanes.get(thread)
+                if lane is not None and lane.task is not None:
+                    _log.warning("the lease on thread %s is lost", thread)
+                    lane.task.cancel()

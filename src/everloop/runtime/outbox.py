@@ -1,0 +1,77 @@
+"""The one door out: answers leave in order, chat by chat, through the channel they came from.
+
+A row is marked `sending` before any I/O and has its receipt after it. A send that broke off in between may have
+arrived: a channel that knows our key is simply asked again, any other is told so in the message itself.
+"""
+
+import asyncio
+import logging
+
+from msgspec import structs
+
+from ..core.errors import ChannelDown, StoreError
+from ..core.failpoint import reach
+from ..core.ports import Channel, OutboxRow, OutboxState, Store
+
+_log = logging.getLogger("everloop.outbox")
+
+POLL = 2.0
+ATTEMPTS = 8
+LATE = 15 * 60.0
+
+
+class Outbox:
+    """The sender of one channel; `run` it in a task and `nudge` it when something was queued."""
+
+    def __init__(self, store: Store, channel: Channel) -> None:
+        self._store = store
+        self._channel = channel
+        self._nudged = asyncio.Event()
+
+    def nudge(self) -> None:
+        self._nudged.set()
+
+    async def run(self) -> None:
+        while True:
+            self._nudged.clear()
+            try:
+                while rows := await self._store.due(self._channel.name):
+                    async with asyncio.TaskGroup() as group:
+                        for row in rows:
+                            group.create_task(self._send(row))
+            except StoreError as error:
+                _log.warning("outbox of %s: %s", self._channel.name, error)
+            try:
+                await asyncio.wait_for(self._nudged.wait(), POLL)
+            except TimeoutError:
+                continue
+
+    async def _send(self, row: OutboxRow) -> None:
+        reach("outbox.sending")
+        try:
+            receipt = await self._channel.send(self._marked(row))
+        except ChannelDown as error:
+            await self._try_again(row, "pending", str(error))
+            return
+        except Exception as error:  # the border to a channel's own code; it may have delivered before it failed
+            _log.warning("sending on %s failed", self._channel.name, exc_info=True)
+            await self._try_again(row, "unsure", f"{type(error).__name__}: {error}")
+            return
+        reach("outbox.delivered")
+        await self._store.settle(row.id, "sent", receipt)
+        reach("outbox.settled")
+
+    async def _try_again(self, row: OutboxRow, state: OutboxState, why: str) -> None:
+        last = row.attempts >= ATTEMPTS
+        await self._store.settle(row.id, "failed" if last else state, why, min(60.0, 0.5 * 2**row.attempts))
+
+    def _marked(self, row: OutboxRow) -> OutboxRow:
+        notes = []
+        if row.unsure and not self._channel.once:
+            notes.append("(may be repeated)")
+        if row.age > LATE:
+            notes.append("(delayed)")
+        if not notes:
+            return row
+        text = " ".join([*notes, row.outbound.text])
+        return structs.replace(row, outbound=structs.replace(row.outbound, text=text))

@@ -1,0 +1,75 @@
+"""The tables, once for both databases, as numbered migrations that only ever grow.
+
+Times are seconds since 1970 by the database's clock. Every row that belongs to someone carries its owner.
+What differs between the two databases is a word here and there, filled in from DIALECTS.
+"""
+
+from collections.abc import Sequence
+
+Migrations = Sequence[Sequence[str]]
+
+DIALECTS = {
+    "sqlite": {
+        "serial": "INTEGER PRIMARY KEY AUTOINCREMENT",
+        "int": "INTEGER",
+        "real": "REAL",
+        "now": "unixepoch('subsec')",
+        "clustered": " WITHOUT ROWID",
+    },
+    "postgres": {
+        "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+        "int": "BIGINT",
+        "real": "DOUBLE PRECISION",
+        "now": "extract(epoch from clock_timestamp())",
+        "clustered": "",
+    },
+}
+
+MIGRATIONS: Migrations = [
+    [
+        """CREATE TABLE users(
+            id TEXT PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL, created {real} NOT NULL)""",
+        "INSERT INTO users(id, name, role, created) VALUES('owner', 'owner', 'owner', {now})",
+        """CREATE TABLE sessions(
+            key TEXT PRIMARY KEY, owner TEXT NOT NULL, thread TEXT NOT NULL, active {real} NOT NULL)""",
+        "CREATE INDEX sessions_active ON sessions(owner, active)",
+        """CREATE TABLE threads(
+            id TEXT PRIMARY KEY, owner TEXT NOT NULL, session TEXT NOT NULL, created {real} NOT NULL,
+            head {int} NOT NULL DEFAULT 0, folded {int} NOT NULL DEFAULT 0, state TEXT NOT NULL DEFAULT 'resting',
+            holder TEXT, epoch {int} NOT NULL DEFAULT 0, expires {real} NOT NULL DEFAULT 0){clustered}""",
+        "CREATE INDEX threads_running ON threads(id) WHERE state = 'running'",
+        """CREATE TABLE entries(
+            thread TEXT NOT NULL, seq {int} NOT NULL, owner TEXT NOT NULL, at {real} NOT NULL, body TEXT NOT NULL,
+            PRIMARY KEY(thread, seq)){clustered}""",
+        """CREATE TABLE inbox(
+            id {serial}, channel TEXT NOT NULL, event TEXT NOT NULL, thread TEXT NOT NULL, owner TEXT NOT NULL,
+            kind TEXT NOT NULL, body TEXT NOT NULL, at {real} NOT NULL, taken {int} NOT NULL DEFAULT 0,
+            ended {int} NOT NULL DEFAULT 0, reply TEXT, UNIQUE(channel, event))""",
+        "CREATE INDEX inbox_pending ON inbox(thread) WHERE taken = 0",
+        "CREATE INDEX inbox_unfinished ON inbox(thread) WHERE ended = 0 AND kind = 'said'",
+        """CREATE TABLE outbox(
+            id {serial}, key TEXT NOT NULL UNIQUE, thread TEXT NOT NULL, owner TEXT NOT NULL, channel TEXT NOT NULL,
+            chat TEXT NOT NULL, body TEXT NOT NULL, at {real} NOT NULL, state TEXT NOT NULL DEFAULT 'pending',
+            attempts {int} NOT NULL DEFAULT 0, unsure {int} NOT NULL DEFAULT 0, due {real} NOT NULL DEFAULT 0,
+            holder TEXT, receipt TEXT NOT NULL DEFAULT '')""",
+        "CREATE INDEX outbox_open ON outbox(channel, chat, id) WHERE state IN ('pending', 'sending')",
+        """CREATE TABLE timers(
+            key TEXT PRIMARY KEY, thread TEXT NOT NULL, owner TEXT NOT NULL, due {real} NOT NULL,
+            body TEXT NOT NULL)""",
+        "CREATE INDEX timers_due ON timers(due)",
+        """CREATE TABLE usage(
+            thread TEXT NOT NULL, seq {int} NOT NULL, owner TEXT NOT NULL, at {real} NOT NULL, model TEXT NOT NULL,
+            input {int} NOT NULL, output {int} NOT NULL, cache_read {int} NOT NULL, cache_write {int} NOT NULL,
+            cost {real}, PRIMARY KEY(thread, seq)){clustered}""",
+    ],
+]
+
+
+def statements(dialect: str, migrations: Migrations) -> list[str]:
+    """These migrations in the words of a database."""
+    words = DIALECTS[dialect]
+    return [statement.format_map(words) for migration in migrations for statement in migration]
+
+
+def newer(where: str, version: int, known: int) -> str:
+    return f"{where} was written by a newer everloop (schema {version}, this one knows {known}): upgrade everloop"

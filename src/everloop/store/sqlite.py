@@ -1,0 +1,417 @@
+"""The store in one SQLite file: WAL, `synchronous=FULL`, one writer, readers beside it.
+
+Several processes may share the file. Leases are rows, fenced by their epoch; a holder whose process is gone is
+succeeded at once (see holders.py).
+"""
+
+import asyncio
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+
+from ..core import log
+from ..core.errors import Fenced, StoreCorrupt, StoreError
+from ..core.log import Compacted, Entry
+from ..core.mail import Inbound, Letter, Mail, Outbound
+from ..core.ports import (
+    Action,
+    Commit,
+    Committed,
+    Lease,
+    Opened,
+    OutboxRow,
+    OutboxState,
+    Receipt,
+    ThreadRow,
+)
+from . import schema
+from .blocker import Blocker
+from .database import connect
+from .holders import Holders
+from .schema import Migrations
+from .writer import Execute, Writer
+
+NOW = schema.DIALECTS["sqlite"]["now"]
+SENDING_SECONDS = 120.0  # a send that has not come back by then may be tried again
+
+_encode = msgspec.json.encode
+_letter = msgspec.json.Decoder(Letter).decode
+_inbound = msgspec.json.Decoder(Inbound).decode
+_outbound = msgspec.json.Decoder(Outbound).decode
+
+_ROW = "id, session, owner, head, folded, state, coalesce(holder, '')"
+
+
+class SqliteStore:
+    """Use `await SqliteStore.connect(home)`."""
+
+    def __init__(self, connection: apsw.Connection, reader: apsw.Connection, holders: Holders, ttl: float) -> None:
+        self._connection = connection
+        self._reader = reader
+        self._execute: Execute = reader.cursor().execute
+        self._holders = holders
+        self._ttl = ttl
+        self._data_version = 0
+        self._writer = Writer(connection, Blocker(Path(connection.filename), holders).waited)
+        self.holder = holders.me
+
+    @classmethod
+    async def connect(
+        cls,
+        home: Path,
+        lease_seconds: float = 30.0,
+        *,
+        migrations: Migrations = schema.MIGRATIONS,
+        synchronous: str = "FULL",
+        vfs: str = "",
+    ) -> "SqliteStore":
+        """Open the store of a home, bringing its schema up to date. Raises HomeError and StoreError."""
+        holders, connection, reader = await asyncio.to_thread(
+            connect, home, migrations=migrations, synchronous=synchronous, vfs=vfs
+        )
+        return cls(connection, reader, holders, lease_seconds)
+
+    async def receive(self, inbound: Inbound) -> Receipt:
+        body, kind = _encode(inbound.letter).decode(), _kind(inbound.letter)
+
+        def transaction(execute: Execute) -> Receipt:
+            thread = _thread_of(execute, inbound)
+            return _post(execute, inbound, thread, kind, body)
+
+        return await self._writer.write(transaction)
+
+    async def command(self, inbound: Inbound, action: Action, reply: str, otherwise: str = "") -> Receipt:
+        body = _encode(inbound.letter).decode()
+
+        def transaction(execute: Execute) -> Receipt:
+            thread = _thread_of(execute, inbound)
+            receipt = _post(execute, inbound, thread, "command", body, taken=1)
+            if not receipt.fresh:
+                return receipt
+            text = reply
+            if action == "new":
+                thread = _new_thread(execute, inbound)
+            elif action == "stop":
+                text = reply if _stop(execute, inbound, thread) else otherwise
+            execute("UPDATE inbox SET reply = ?, thread = ? WHERE id = ?", (text, thread, receipt.id))
+            answer = Outbound(f"command:{receipt.id}", inbound.address, text, mails=(receipt.id,))
+            _queue(execute, thread, inbound.owner, answer)
+            return Receipt(receipt.id, thread, True, text)
+
+        return await self._writer.write(transaction)
+
+    async def open(self, thread: str, after: int = 0) -> Opened:
+        with self._reader:
+            rows = self._rows(f"SELECT {_ROW} FROM threads WHERE id = ?", (thread,))
+            if not rows:
+                raise StoreError(f"there is no thread {thread}")
+            row = ThreadRow(*rows[0])
+            first = max(row.folded, after + 1, 1)
+            entries = self._entries(thread, first) if row.head >= first else []
+            mail = self._mail(thread)
+        return Opened(row, entries, first, mail)
+
+    async def mail(self, thread: str) -> list[Mail]:
+        return self._mail(thread)
+
+    async def read(self, thread: str, after: int = 0, limit: int = -1) -> list[Entry]:
+        return self._entries(thread, after + 1, limit)
+
+    async def session(self, key: str) -> ThreadRow | None:
+        return self._row("id = (SELECT thread FROM sessions WHERE key = ?)", key)
+
+    async def latest(self, owner: str) -> ThreadRow | None:
+        return self._row("id = (SELECT thread FROM sessions WHERE owner = ? ORDER BY active DESC LIMIT 1)", owner)
+
+    async def commit(self, lease: Lease, commit: Commit) -> Committed:
+        bodies = [log.encode(entry).decode() for entry in commit.entries]
+        starts = [log.encode(entry).decode() for entry in commit.starts]
+        folds = [n for n, entry in enumerate(commit.entries, 1) if isinstance(entry, Compacted)]
+        fold = folds[-1] if folds else 0
+
+        def transaction(execute: Execute) -> Committed:
+            return self._commit(execute, lease, commit, bodies, starts, fold)
+
+        return await self._writer.write(transaction)
+
+    def _commit(
+        self, execute: Execute, lease: Lease, commit: Commit, bodies: list[str], starts: list[str], fold: int
+    ) -> Committed:
+        mail = execute("SELECT id, kind FROM inbox WHERE thread = ? AND taken = 0", (lease.thread,)).fetchall()
+        left = [(id, kind) for id, kind in mail if id not in commit.absorbed]
+        newest = max((id for id, _ in left), default=0)
+        started = bool(starts) and not any(kind == "stop" for _, kind in left)
+        released = commit.release and newest <= commit.seen
+        added = bodies + starts if started else bodies
+        if lease.epoch:
+            found = execute(
+                "UPDATE threads SET head = head + ?1, holder = ?2, state = ?3, folded = iif(?4, head + ?4, folded), "
+                f"expires = iif(expires > {NOW}, {NOW} + ?5, expires) "
+                f"WHERE id = ?6 AND epoch = ?7 AND holder = ?8 AND (?9 = 0 OR expires > {NOW}) AND head = ?10 "
+                "RETURNING head, epoch, owner",
+                (
+                    *(len(added), None if released else self.holder, commit.state, fold, self._ttl),
+                    *(lease.thread, lease.epoch, self.holder, int(started), lease.head),
+                ),
+            ).fetchall()
+        else:
+            found = self._take(execute, lease, commit, len(added), released, fold)
+        if not found:
+            raise Fenced(f"thread {lease.thread} is in other hands")
+        head, epoch, owner = found[0]
+        seq = head - len(added)
+        for body in added:
+            seq += 1
+            execute(f"INSERT INTO entries VALUES(?, ?, ?, {NOW}, ?)", (lease.thread, seq, owner, body))
+        for id in commit.absorbed:
+            execute("UPDATE inbox SET taken = 1 WHERE id = ?", (id,))
+        for id, ended in commit.ended:
+            execute("UPDATE inbox SET ended = ? WHERE id = ?", (ended, id))
+        for outbound in commit.outbox:
+            _queue(execute, lease.thread, owner, outbound)
+        for spent in commit.usage:
+            u = spent.usage
+            execute(
+                f"INSERT INTO usage VALUES(?, ?, ?, {NOW}, ?, ?, ?, ?, ?, ?)",
+                (
+                    lease.thread,
+                    spent.seq,
+                    owner,
+                    spent.model,
+                    u.input,
+                    u.output,
+                    u.cache_read,
+                    u.cache_write,
+                    spent.cost,
+                ),
+            )
+        for timer in commit.timers:
+            execute(
+                f"INSERT INTO timers VALUES(?, ?, ?, {NOW} + ?, ?) ON CONFLICT DO NOTHING",
+                (timer.key, lease.thread, owner, timer.due, _encode(timer.inbound).decode()),
+            )
+        return Committed(head, epoch, started, released, newest)
+
+    def _take(
+        self, execute: Execute, lease: Lease, commit: Commit, added: int, released: bool, fold: int
+    ) -> list[tuple[int, int, str]]:
+        held = execute(
+            f"SELECT holder FROM threads WHERE id = ? AND holder IS NOT NULL AND expires > {NOW}", (lease.thread,)
+        ).fetchall()
+        if held and held[0][0] != self.holder and self._holders.alive(held[0][0]):
+            return []
+        rows: list[tuple[int, int, str]] = execute(
+            "UPDATE threads SET head = head + ?1, holder = ?2, epoch = epoch + 1, state = ?3, "
+            f"folded = iif(?4, head + ?4, folded), expires = {NOW} + ?5 "
+            "WHERE id = ?6 AND head = ?7 RETURNING head, epoch, owner",
+            (added, None if released else self.holder, commit.state, fold, self._ttl, lease.thread, lease.head),
+        ).fetchall()
+        return rows
+
+    async def renew(self, leases: Sequence[Lease]) -> list[str]:
+        wanted = [(self._ttl, lease.thread, lease.epoch, self.holder) for lease in leases]
+
+        def transaction(execute: Execute) -> list[str]:
+            return [
+                values[1]
+                for values in wanted
+                if not execute(
+                    f"UPDATE threads SET expires = {NOW} + ? WHERE id = ? AND epoch = ? AND holder = ? "
+                    f"AND expires > {NOW} RETURNING id",
+                    values,
+                ).fetchall()
+            ]
+
+        return await self._writer.write(transaction)
+
+    async def give_back(self, lease: Lease) -> None:
+        values = (lease.thread, lease.epoch, self.holder)
+
+        def transaction(execute: Execute) -> None:
+            execute("UPDATE threads SET holder = NULL WHERE id = ? AND epoch = ? AND holder = ?", values)
+
+        await self._writer.write(transaction)
+
+    async def ended(self, mail: int) -> int:
+        rows = self._rows("SELECT ended FROM inbox WHERE id = ?", (mail,))
+        return int(rows[0][0]) if rows else 0
+
+    async def unfinished(self, thread: str) -> list[int]:
+        rows = self._rows(
+            "SELECT id FROM inbox WHERE thread = ? AND ended = 0 AND kind = 'said' ORDER BY id", (thread,)
+        )
+        return [id for (id,) in rows]
+
+    async def waiting(self) -> list[str]:
+        rows = self._rows(
+            f"SELECT id, holder, expires > {NOW} FROM threads WHERE state = 'running' UNION "
+            f"SELECT t.id, t.holder, t.expires > {NOW} FROM inbox i JOIN threads t ON t.id = i.thread WHERE i.taken = 0"
+        )
+        return [id for id, holder, fresh in rows if not (holder and fresh) or not self._holders.alive(holder)]
+
+    async def stopping(self, threads: Sequence[str]) -> list[str]:
+        rows = self._rows("SELECT DISTINCT thread FROM inbox WHERE taken = 0 AND kind = 'stop'")
+        return [thread for (thread,) in rows if thread in threads]
+
+    async def due(self, channel: str, limit: int = 100) -> list[OutboxRow]:
+        # The first open row of each chat, unless it has to wait. What is being sent may have lost its sender.
+        first = "SELECT min(id) FROM outbox WHERE channel = ? AND state IN ('pending', 'sending') GROUP BY chat"
+        heads = (
+            f"SELECT id, thread, body, attempts, unsure, {NOW} - at, state, holder, due <= {NOW} FROM outbox "
+            f"WHERE id IN ({first}) AND (due <= {NOW} OR state = 'sending') ORDER BY id"
+        )
+        if not self._rows(heads, (channel,)):
+            return []
+
+        def transaction(execute: Execute) -> list[OutboxRow]:
+            claimed: list[OutboxRow] = []
+            for id, thread, body, attempts, unsure, age, state, holder, ripe in execute(heads, (channel,)).fetchall():
+                if len(claimed) == limit:
+                    break
+                if not ripe and self._holders.alive(holder):
+                    continue
+                doubt = bool(unsure) or state == "sending"
+                execute(
+                    f"UPDATE outbox SET state = 'sending', attempts = attempts + 1, holder = ?, due = {NOW} + ?, "
+                    "unsure = ? WHERE id = ?",
+                    (self.holder, SENDING_SECONDS, int(doubt), id),
+                )
+                claimed.append(OutboxRow(id, thread, _outbound(body), attempts + 1, doubt, age))
+            return claimed
+
+        return await self._writer.write(transaction)
+
+    async def settle(self, row: int, state: OutboxState, receipt: str = "", again_in: float = 0.0) -> None:
+        def transaction(execute: Execute) -> None:
+            execute(
+                f"UPDATE outbox SET state = ?, unsure = max(unsure, ?), receipt = ?, due = {NOW} + ? "
+                "WHERE id = ? AND state = 'sending' AND holder = ?",
+                (
+                    *("pending" if state == "unsure" else state, state == "unsure", receipt),
+                    *(again_in, row, self.holder),
+                ),
+            )
+
+        await self._writer.write(transaction)
+
+    async def unshown(self, chat: str) -> list[Outbound]:
+        rows = self._rows(
+            "SELECT body FROM outbox WHERE channel = ? AND chat = ? AND state IN ('pending', 'sending') ORDER BY id",
+            (chat.partition(":")[0], chat),
+        )
+        return [_outbound(body) for (body,) in rows]
+
+    async def acknowledge(self, keys: Sequence[str]) -> None:
+        def transaction(execute: Execute) -> None:
+            for key in keys:
+                execute("UPDATE outbox SET state = 'sent' WHERE key = ? AND state IN ('pending', 'sending')", (key,))
+
+        await self._writer.write(transaction)
+
+    async def fire(self) -> list[str]:
+        if not self._rows(f"SELECT 1 FROM timers WHERE due <= {NOW} LIMIT 1"):
+            return []
+
+        def transaction(execute: Execute) -> list[str]:
+            fired = execute(f"DELETE FROM timers WHERE due <= {NOW} RETURNING thread, body").fetchall()
+            for thread, body in fired:
+                inbound = _inbound(body)
+                _post(execute, inbound, thread, _kind(inbound.letter), _encode(inbound.letter).decode())
+            return [thread for thread, _ in fired]
+
+        return await self._writer.write(transaction)
+
+    async def changed(self) -> bool:
+        version = self._rows("PRAGMA data_version")[0][0]
+        before, self._data_version = self._data_version, version
+        return bool(version != before)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._writer.close)
+        self._reader.close()
+        self._connection.close()
+        self._holders.close()
+
+    def _rows(self, sql: str, values: tuple[object, ...] = ()) -> list[Any]:
+        try:
+            rows: list[Any] = self._execute(sql, values).fetchall()
+        except apsw.CorruptError as error:
+            raise StoreCorrupt(f"the database is damaged ({error}): restore a backup") from error
+        except apsw.Error as error:
+            raise StoreError(f"the database cannot be read: {error}") from error
+        return rows
+
+    def _entries(self, thread: str, first: int, limit: int = -1) -> list[Entry]:
+        rows = self._rows(
+            "SELECT body FROM entries WHERE thread = ? AND seq >= ? ORDER BY seq LIMIT ?", (thread, first, limit)
+        )
+        return [log.decode(body) for (body,) in rows]
+
+    def _mail(self, thread: str) -> list[Mail]:
+        rows = self._rows("SELECT id, body FROM inbox WHERE thread = ? AND taken = 0 ORDER BY id", (thread,))
+        return [Mail(id, _letter(body)) for id, body in rows]
+
+    def _row(self, where: str, value: str) -> ThreadRow | None:
+        rows = self._rows(f"SELECT {_ROW} FROM threads WHERE {where}", (value,))
+        return ThreadRow(*rows[0]) if rows else None
+
+
+def _kind(letter: Letter) -> str:
+    return str(letter.__struct_config__.tag)
+
+
+def _thread_of(execute: Execute, inbound: Inbound) -> str:
+    key = str(inbound.address)
+    rows = execute(f"UPDATE sessions SET active = {NOW} WHERE key = ? RETURNING thread", (key,)).fetchall()
+    return rows[0][0] if rows else _new_thread(execute, inbound)
+
+
+def _new_thread(execute: Execute, inbound: Inbound) -> str:
+    thread, key = secrets.token_hex(8), str(inbound.address)
+    execute(f"INSERT INTO threads(id, owner, session, created) VALUES(?, ?, ?, {NOW})", (thread, inbound.owner, key))
+    execute(
+        f"INSERT INTO sessions VALUES(?, ?, ?, {NOW}) "
+        "ON CONFLICT(key) DO UPDATE SET thread = excluded.thread, active = excluded.active",
+        (key, inbound.owner, thread),
+    )
+    return thread
+
+
+def _post(execute: Execute, inbound: Inbound, thread: str, kind: str, body: str, taken: int = 0) -> Receipt:
+    values = (inbound.address.channel, inbound.event, thread, inbound.owner, kind, body, taken)
+    rows = execute(
+        "INSERT INTO inbox(channel, event, thread, owner, kind, body, at, taken) "
+        f"VALUES(?, ?, ?, ?, ?, ?, {NOW}, ?) ON CONFLICT DO NOTHING RETURNING id",
+        values,
+    ).fetchall()
+    if rows:
+        return Receipt(rows[0][0], thread, True)
+    known = execute("SELECT id, thread, reply FROM inbox WHERE channel = ? AND event = ?", values[:2]).fetchall()[0]
+    return Receipt(known[0], known[1], False, known[2])
+
+
+def _stop(execute: Execute, inbound: Inbound, thread: str) -> bool:
+    busy = execute(
+        "SELECT 1 FROM threads WHERE id = ?1 AND state != 'resting' UNION "
+        "SELECT 1 FROM inbox WHERE thread = ?1 AND taken = 0",
+        (thread,),
+    ).fetchall()
+    if busy:
+        letter = msgspec.structs.replace(inbound, event=f"{inbound.event}/stop")
+        _post(execute, letter, thread, "stop", _encode(inbound.letter).decode())
+    return bool(busy)
+
+
+def _queue(execute: Execute, thread: str, owner: str, outbound: Outbound) -> None:
+    execute(
+        f"INSERT INTO outbox(key, thread, owner, channel, chat, body, at) VALUES(?, ?, ?, ?, ?, ?, {NOW}) "
+        "ON CONFLICT DO NOTHING",
+        (
+            *(outbound.key, thread, owner, outbound.address.channel, str(outbound.address)),
+            _encode(outbound).decode(),
+        ),
+    )

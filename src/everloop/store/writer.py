@@ -1,0 +1,193 @@
+"""One writer for the SQLite file: transactions that meet in the queue share one commit.
+
+Nobody is told anything before COMMIT. When a single turn is running and the disk is quick, the commit is made in
+place, which spares the way to the thread and back.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
+
+import apsw
+
+from ..core.errors import StoreCorrupt, StoreError, StoreFull
+
+Execute = Callable[..., Any]
+Result = TypeVar("Result")
+Transaction = Callable[[Execute], Any]
+_Job = tuple["asyncio.Future[Any]", Transaction]
+_Told = tuple["asyncio.Future[Any]", Any, Exception | None]
+
+BATCH = 512
+CROWD = 3  # commits in one round of the event loop that a single turn may make; more are several turns
+CROWDED = 0.05  # seconds for which writes are gathered after a crowd was seen
+QUICK = 0.002  # seconds that a commit may take and still be made in place
+
+
+class Writer:
+    def __init__(self, connection: apsw.Connection, blocked: Callable[[float], None]) -> None:
+        self._connection = connection
+        self._execute = connection.cursor().execute
+        self._blocked = blocked  # told how long the write lock has been waited for
+        self._queue: SimpleQueue[_Job | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._broken: StoreError | None = None
+        self._pace = 0.0  # how long commits take, lately
+        self._waiting = 0
+        self._in_place = 0  # commits made in place in this round of the event loop
+        self._crowded_until = 0.0
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._run, name="everloop-writer", daemon=True)
+        self._thread.start()
+        self.commits = 0
+
+    def write(self, transaction: Callable[[Execute], Result]) -> "asyncio.Future[Result]":
+        future: asyncio.Future[Result] = self._loop.create_future()
+        if self._broken:
+            future.set_exception(self._broken)
+        elif not self._write_in_place((future, transaction)):
+            self._waiting += 1
+            self._queue.put((future, transaction))
+        return future
+
+    def close(self) -> None:
+        """Write what is still queued, and nothing after it."""
+        self._broken = StoreError("the store is closed")
+        self._queue.put(None)
+        self._thread.join()
+
+    def _write_in_place(self, job: _Job) -> bool:
+        if self._in_place >= CROWD:
+            self._crowded_until = time.monotonic() + CROWDED
+        if self._waiting or self._pace > QUICK or time.monotonic() < self._crowded_until:
+            return False
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            try:
+                self._execute("BEGIN IMMEDIATE")
+            except apsw.BusyError:
+                return False
+            except apsw.Error as error:
+                _tell(self._refuse([job], error))
+                return True
+            _tell(self._commit([job]))
+        finally:
+            self._lock.release()
+        if not self._in_place:
+            self._loop.call_soon(self._next_round)
+        self._in_place += 1
+        return True
+
+    def _next_round(self) -> None:
+        self._in_place = 0
+
+    def _run(self) -> None:
+        while (job := self._queue.get()) is not None:
+            batch = [job]
+            while len(batch) < BATCH:
+                try:
+                    job = self._queue.get_nowait()
+                except Empty:
+                    break
+                if job is None:
+                    self._queue.put(None)
+                    break
+                batch.append(job)
+            with self._lock:
+                told = self._write(batch)
+            try:
+                self._loop.call_soon_threadsafe(self._report, told)
+            except RuntimeError:  # the loop has been closed, and those who waited are gone with it
+                return
+
+    def _write(self, batch: list[_Job]) -> list[_Told]:
+        try:
+            self._begin()
+        except apsw.Error as error:
+            return self._refuse(batch, error)
+        return self._commit(batch)
+
+    def _begin(self) -> None:
+        # SQLite's own back-off starves one of two processes; short waits of our own are fair.
+        began = time.monotonic()
+        while True:
+            try:
+                self._execute("BEGIN IMMEDIATE")
+                return
+            except apsw.BusyError:
+                self._blocked(time.monotonic() - began)
+
+    def _commit(self, batch: list[_Job]) -> list[_Told]:
+        began = time.monotonic()
+        try:
+            if len(batch) == 1:
+                told = [self._attempt(batch[0], "ROLLBACK")]
+            else:
+                told = [self._attempt_in_savepoint(job) for job in batch]
+            if self._connection.in_transaction:
+                self._execute("COMMIT")
+        except apsw.Error as error:
+            return self._refuse(batch, error)
+        self.commits += 1
+        self._pace += (time.monotonic() - began - self._pace) * 0.1
+        return told
+
+    def _attempt_in_savepoint(self, job: _Job) -> _Told:
+        self._execute("SAVEPOINT one")
+        told = self._attempt(job, "ROLLBACK TO one")
+        self._execute("RELEASE one")
+        return told
+
+    def _attempt(self, job: _Job, undo: str) -> _Told:
+        future, transaction = job
+        try:
+            return future, transaction(self._execute), None
+        except apsw.ConstraintError as error:
+            failure: Exception = StoreError(f"the database refused a write: {error}")
+        except apsw.Error:  # the disk, not the transaction: all who share the commit are told
+            raise
+        except Exception as error:  # what fails takes nothing with it but itself, or every later write would hang
+            failure = error
+        self._execute(undo)
+        return future, None, failure
+
+    def _refuse(self, batch: list[_Job], error: apsw.Error) -> list[_Told]:
+        """A commit that failed on the way to the disk is not tried again: what the disk holds is no longer known."""
+        if self._connection.in_transaction:
+            with suppress(apsw.Error):
+                self._execute("ROLLBACK")
+        failure = _failure(error)
+        if isinstance(error, apsw.IOError | apsw.CorruptError | apsw.CantOpenError):
+            self._broken = failure
+        return [(future, None, failure) for future, _ in batch]
+
+    def _report(self, told: list[_Told]) -> None:
+        self._waiting -= len(told)
+        _tell(told)
+
+
+def _tell(told: list[_Told]) -> None:
+    for future, result, error in told:
+        if future.done():  # whoever asked was cancelled meanwhile; the commit stands
+            continue
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
+
+
+def _failure(error: apsw.Error) -> StoreError:
+    if isinstance(error, apsw.FullError):
+        return StoreFull("the disk is full: nothing was written. Make room and try again")
+    if isinstance(error, apsw.ReadOnlyError):
+        return StoreFull("the database cannot be written: it, its folder or its disk is read-only")
+    if isinstance(error, apsw.CorruptError):
+        return StoreCorrupt(f"the database is damaged ({error}): nothing more is written. Restore a backup")
+    if isinstance(error, apsw.IOError | apsw.CantOpenError):
+        return StoreFull(f"the disk refused a write ({error}): nothing more is written until a restart")
+    return StoreError(f"the database refused a write: {error}")

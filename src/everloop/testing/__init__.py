@@ -1,0 +1,63 @@
+"""For tests of everloop and of what is built on it: a scripted model, a recording channel, counting tools, failpoints.
+
+The model as an HTTP server is in `everloop.testing.model_server`, which loads a web server and so is not named here.
+"""
+
+from .channel import AckLost, Limited, RecordingChannel, Sent, Trouble, sends_in
+from .effects import Ran, counting_tool, effects_in, repeats_in, runs_in
+from .script import (
+    ByConversation,
+    Call,
+    Calls,
+    CutAt,
+    Empty,
+    End,
+    Fail,
+    Http,
+    InOrder,
+    Line,
+    Pause,
+    Raw,
+    Say,
+    Script,
+    ScriptedModel,
+    Shown,
+    Spend,
+    Think,
+    Wait,
+    paced,
+)
+
+__all__ = [
+    "AckLost",
+    "ByConversation",
+    "Call",
+    "Calls",
+    "CutAt",
+    "Empty",
+    "End",
+    "Fail",
+    "Http",
+    "InOrder",
+    "Limited",
+    "Line",
+    "Pause",
+    "Ran",
+    "Raw",
+    "RecordingChannel",
+    "Say",
+    "Script",
+    "ScriptedModel",
+    "Sent",
+    "Shown",
+    "Spend",
+    "Think",
+    "Trouble",
+    "Wait",
+    "counting_tool",
+    "effects_in",
+    "paced",
+    "repeats_in",
+    "runs_in",
+    "sends_in",
+]

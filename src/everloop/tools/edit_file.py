@@ -1,0 +1,109 @@
+"""edit_file: one exact piece of a text file replaced by another.
+
+A call that a crash cut off is run again, and so a second run must change nothing. `edited` is built for that: what it
+makes of a text it leaves as it is when asked again. An edit that cannot have this property, because the result would
+hold the old text anew, is refused and the model gives more of the surroundings.
+"""
+
+import asyncio
+import difflib
+import os
+from collections.abc import Iterator
+from typing import Annotated
+
+from everloop.core.errors import ToolError
+from everloop.core.tool import CallContext, Effect, Tool, tool
+
+from .workspace import Workspace
+from .write_file import encoded
+
+_LARGEST = 8 * 1024 * 1024
+
+
+def edit_file_tool(workspace: Workspace) -> Tool:
+    @tool(Effect.IDEMPOTENT)
+    async def edit_file(
+        path: Annotated[str, "Path in the workspace"],
+        old_text: Annotated[str, "The text to replace, exactly as it stands in the file, and only once"],
+        new_text: Annotated[str, "The text to put in its place"],
+        context: CallContext,
+    ) -> str:
+        """Replace one piece of a text file. Give enough of the surrounding lines that old_text occurs only once."""
+        return await asyncio.to_thread(_edit, workspace, path, old_text, new_text, context.key)
+
+    return edit_file
+
+
+def _edit(workspace: Workspace, path: str, old: str, new: str, key: str) -> str:
+    with workspace.opened(path) as (fd, status):
+        if status.st_size > _LARGEST:
+            raise ToolError(f"{path!r} is too large to edit ({status.st_size} bytes)")
+        with open(os.dup(fd), "rb") as file:
+            data = file.read(_LARGEST)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ToolError(f"{path!r} is not UTF-8 text (line {line} holds other bytes)") from error
+    if "\r\n" in text and "\r" not in old + new:  # a model is not shown how lines end
+        old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
+    after = edited(text, old, new)
+    if after == text:
+        return f"{path} already reads so; nothing was changed."
+    workspace.replace(path, encoded(after), key, seen=status)
+    return f"Edited {path} at line {_line(text, text.index(old))}."
+
+
+def edited(text: str, old: str, new: str) -> str:
+    """The text with `old` replaced by `new`, or the same text if that has already been done. Raises ToolError.
+
+    Asked again with its own result it returns it or raises, and never changes it.
+    """
+    if not old:
+        raise ToolError("old_text is empty; use write_file to write a whole file")
+    if old == new:
+        raise ToolError("old_text and new_text are the same; nothing was changed")
+    places = list(_occurrences(text, old))
+    if not places:
+        if new and new in text:
+            return text
+        raise ToolError(_not_found(text, old, new))
+    if all(_stands_in(text, place, old, new) for place in places):
+        return text
+    if len(places) > 1:
+        lines = ", ".join(str(_line(text, place)) for place in places[:10])
+        raise ToolError(f"old_text occurs {len(places)} times (lines {lines}); give more of the surrounding lines")
+    after = text[: places[0]] + new + text[places[0] + len(old) :]
+    again = list(_occurrences(after, old))
+    if len(again) == 1 and not _stands_in(after, again[0], old, new):
+        raise ToolError("the result would hold old_text once more; give whole lines, or more of the surrounding ones")
+    return after
+
+
+def _occurrences(text: str, piece: str) -> Iterator[int]:
+    at = text.find(piece)
+    while at >= 0:
+        yield at
+        at = text.find(piece, at + 1)
+
+
+def _stands_in(text: str, place: int, old: str, new: str) -> bool:
+    """Whether the `old` at this place is a part of a `new` that is already there."""
+    return any(place >= at and text.startswith(new, place - at) for at in _occurrences(new, old))
+
+
+def _line(text: str, place: int) -> int:
+    return text.count("\n", 0, place) + 1
+
+
+def _not_found(text: str, old: str, new: str) -> str:
+    sentence = "old_text was not found in the file; nothing was changed."
+    if not new:
+        sentence += " If it was to be removed, it is already gone."
+    wanted = next((line for line in old.splitlines() if line.strip()), "")
+    lines = text.splitlines()
+    spaced = [number for number, line in enumerate(lines, 1) if wanted and line.split() == wanted.split()]
+    if spaced and lines[spaced[0] - 1] != wanted:
+        return f"{sentence} Line {spaced[0]} differs only in its white space: {lines[spaced[0] - 1]!r}"
+    near = difflib.get_close_matches(wanted, dict.fromkeys(lines[:5000]), 1) if len(wanted) < 1000 else []
+    return f"{sentence} The nearest is line {lines.index(near[0]) + 1}: {near[0][:300]!r}" if near else sentence

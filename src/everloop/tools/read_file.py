@@ -1,0 +1,168 @@
+"""read_file: a text file of the workspace, or a whole tool result that was too long to show, by ranges of lines."""
+
+import asyncio
+import codecs
+import os
+import re
+from collections.abc import Callable
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from everloop.core.errors import ToolError
+from everloop.core.ports import Files
+from everloop.core.tool import CallContext, Effect, Tool, tool
+
+from .workspace import Workspace
+
+_INLINE = 128 * 1024  # bytes that are read and decoded faster than a thread is woken
+_CHUNK = 64 * 1024
+_FARTHEST = 256 * 1024 * 1024
+_COUNTED = 8 * 1024 * 1024
+_FOOTER = 160
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Source(Struct, frozen=True):
+    """Bytes that can be read from anywhere."""
+
+    name: str
+    size: int
+    read_at: Callable[[int, int], bytes]  # position, count
+
+
+class Part(Struct, frozen=True):
+    """Which part of a text is wanted: `limit` lines from a line and a column on, but at most so many characters."""
+
+    offset: int
+    limit: int
+    column: int
+    chars: int
+
+
+def read_file_tool(workspace: Workspace, files: Files, max_chars: int) -> Tool:
+    @tool(Effect.READ, local=True)
+    async def read_file(
+        path: Annotated[str, "Path in the workspace, or a file:… reference from a shortened tool result"],
+        context: CallContext,
+        offset: Annotated[int, Meta(ge=1, description="First line to read, counted from 1")] = 1,
+        limit: Annotated[int, Meta(ge=1, description="How many lines to read at most")] = 2000,
+        column: Annotated[int, Meta(ge=1, description="Where to begin in the first line, if that is very long")] = 1,
+    ) -> str:
+        """Read a text file. A long one is read in parts: the end of each part says how to go on."""
+        part = Part(offset, limit, column, max(max_chars - _FOOTER, _FOOTER))
+        if path.startswith("file:"):
+            content = await _stored(files, context.user, path)
+            source = Source(path, len(content), lambda at, count: content[at : at + count])
+            if len(content) <= _INLINE:
+                return read_part(source, part)
+            return await asyncio.to_thread(read_part, source, part)
+        with workspace.opened(path) as (fd, status):
+            if status.st_size <= _INLINE:
+                return read_part(_source(path, fd, status), part)
+        return await asyncio.to_thread(_read_large, workspace, path, part)
+
+    return read_file
+
+
+def _source(path: str, fd: int, status: os.stat_result) -> Source:
+    return Source(path, status.st_size, lambda at, count: os.pread(fd, count, at))
+
+
+def _read_large(workspace: Workspace, path: str, part: Part) -> str:
+    # Opened once more: a descriptor that the thread owns cannot be closed under it when the call is cancelled.
+    with workspace.opened(path) as (fd, status):
+        return read_part(_source(path, fd, status), part)
+
+
+async def _stored(files: Files, owner: str, ref: str) -> bytes:
+    try:
+        return await files.get(owner, ref)
+    except FileNotFoundError as error:
+        raise ToolError(f"there is no stored result {ref}") from error
+    except ValueError as error:
+        raise ToolError(f"{ref[:100]!r}: {error}") from error
+    except OSError as error:
+        raise ToolError(f"{ref} cannot be read ({error.strerror})") from error
+
+
+def read_part(source: Source, part: Part) -> str:
+    """The part as text, and a note on what follows. Raises ToolError when it is not text or not there."""
+    if b"\0" in source.read_at(0, 8192):
+        raise ToolError(f"{source.name!r} is not text but binary data ({source.size} bytes)")
+    if not source.size:
+        return "[the file is empty]"
+    start = _start_of_line(source, part.offset)
+    text, is_all = _decoded(source, start, part)
+    first_line = text.find("\n") if "\n" in text else len(text)
+    if part.column > first_line + 1:
+        raise ToolError(f"line {part.offset} of {source.name!r} has only {first_line} characters")
+    text = text[part.column - 1 :]
+    shown = _cut(text, part.limit, part.chars)
+    _refuse_what_is_not_text(source, shown, part)
+    if not is_all or len(shown) < len(text):
+        return f"{shown.removesuffix(chr(10))}\n{_how_to_go_on(source, shown, part)}"
+    return shown if (part.offset, part.column) == (1, 1) else f"{shown.removesuffix(chr(10))}\n[the end]"
+
+
+def _start_of_line(source: Source, line: int) -> int:
+    position, missing = 0, line - 1
+    while missing and position < min(source.size, _FARTHEST):
+        chunk = source.read_at(position, _CHUNK)
+        if not chunk:
+            break
+        here = chunk.count(b"\n")
+        if here < missing:
+            position += len(chunk)
+            missing -= here
+            continue
+        at = -1
+        for _ in range(missing):
+            at = chunk.index(b"\n", at + 1)
+        position += at + 1
+        missing = 0
+    if position >= source.size:
+        raise ToolError(f"{source.name!r} has fewer than {line} lines")
+    if missing:
+        raise ToolError(f"line {line} of {source.name!r} lies beyond the first {_FARTHEST >> 20} MiB")
+    return position
+
+
+def _decoded(source: Source, start: int, part: Part) -> tuple[str, bool]:
+    """At least as many characters from `start` on as the part needs; or all there are, and True."""
+    data = source.read_at(start, min(4 * (part.column + part.chars), _FARTHEST))
+    is_all = start + len(data) >= source.size
+    # Bytes that are not UTF-8 matter only if they are shown: kept as surrogates here, and looked for then.
+    return codecs.getincrementaldecoder("utf-8")("surrogateescape").decode(data, final=is_all), is_all
+
+
+def _refuse_what_is_not_text(source: Source, shown: str, part: Part) -> None:
+    if "\0" in shown:
+        raise ToolError(f"{source.name!r} is not text but binary data ({source.size} bytes)")
+    if not shown.isascii() and (bad := _SURROGATE.search(shown)):
+        line = part.offset + shown.count("\n", 0, bad.start())
+        raise ToolError(f"{source.name!r} is not UTF-8 text (line {line} holds other bytes)")
+
+
+def _cut(text: str, lines: int, chars: int) -> str:
+    """At most so many lines and characters: whole lines, if one fits."""
+    head = text[:chars]
+    *_, rest = head.split("\n", lines)
+    if head.count("\n") >= lines:
+        return head[: len(head) - len(rest)]
+    return head if len(head) == len(text) else head[: head.rfind("\n") + 1] or head
+
+
+def _how_to_go_on(source: Source, shown: str, part: Part) -> str:
+    line = part.offset + shown.count("\n")
+    if shown.endswith("\n"):
+        return f"[lines {part.offset}-{line - 1} of {_lines_in(source)}; continue with offset={line}]"
+    column = len(shown) - shown.rfind("\n") - 1 + (part.column if line == part.offset else 1)
+    return f"[line {line} goes on; continue with offset={line}, column={column}]"
+
+
+def _lines_in(source: Source) -> str:
+    if source.size > _COUNTED:
+        return f"a file of {source.size} bytes"
+    lines = sum(source.read_at(at, _CHUNK).count(b"\n") for at in range(0, source.size, _CHUNK))
+    return str(lines + (source.read_at(source.size - 1, 1) != b"\n"))

@@ -1,0 +1,227 @@
+"""The folder that file tools work in, and nothing outside of it.
+
+A path is first understood as text (`parts_of`), which settles what it means, and then opened beneath the folder's
+descriptor, which is what keeps it inside. Files are replaced by renaming, so that a reader sees the old or the new
+content and a hard link to a file outside never lets a change through.
+"""
+
+import errno
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import NoReturn
+
+from everloop.core.errors import ToolError
+
+from .beneath import Opener, opener
+
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY  # a FIFO must not make us wait
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY
+_LINKS = 8
+
+
+class Workspace:
+    """Opens, reads and replaces files inside `root`. Everything raises ToolError with a sentence for the model."""
+
+    def __init__(self, root: Path, open_beneath: Opener | None = None) -> None:
+        self._given = Path(os.path.abspath(root))
+        self._open_beneath = open_beneath
+
+    def parts_of(self, path: str) -> tuple[str, ...]:
+        """What a path means, as names from the root downwards; () is the root itself."""
+        if path.startswith("file:"):
+            raise ToolError("a file: reference can only be read, with read_file; give a path in the workspace")
+        if path.startswith("~"):
+            raise ToolError(f"{path!r}: ~ is not the workspace; give a path relative to the workspace")
+        if any(ord(letter) < 32 or ord(letter) == 127 or "\ud800" <= letter <= "\udfff" for letter in path):
+            raise ToolError(f"{path!r}: a path cannot hold control characters")
+        if ".." in re.split(r"[/\\]", path):
+            raise ToolError(f"{path!r}: a path cannot hold '..'; give a path relative to the workspace")
+        parts = _split(path)
+        if not path.startswith("/"):
+            return parts
+        for root in (_split(str(self._given)), _split(os.path.realpath(self._given))):
+            if parts[: len(root)] == root:
+                return parts[len(root) :]
+        raise ToolError(f"{path!r} lies outside the workspace; give a path relative to the workspace")
+
+    @contextmanager
+    def opened(self, path: str) -> Iterator[tuple[int, os.stat_result]]:
+        """A regular file, open for reading."""
+        parts = self.parts_of(path)
+        with self._explained(path), self._root() as root:
+            fd = self._open(root, parts, _READ)
+        try:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode):
+                _refuse_kind(path, status.st_mode)
+            yield fd, status
+        finally:
+            os.close(fd)
+
+    @contextmanager
+    def folder(self, path: str) -> Iterator[int]:
+        parts = self.parts_of(path)
+        with self._explained(path), self._root() as root:
+            fd = self._open(root, parts, _FOLDER)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
+    def replace(self, path: str, content: bytes, key: str, seen: os.stat_result | None = None) -> None:
+        """Put `content` at `path`, durably and all at once, making the folders above it.
+
+        `key` names the call over its attempts: what an attempt that was killed had begun is removed by the next.
+        With `seen`, a file that has changed since is left alone.
+        """
+        parts = self.parts_of(path)
+        if not parts or path.endswith("/"):
+            raise ToolError(f"{path!r} is the name of a folder; name a file")
+        with self._explained(path), self._root() as root:
+            parts = self._without_last_link(root, parts)
+            folder = self._open_or_make_folder(root, parts[:-1])
+            try:
+                _replace_in(folder, parts[-1], content, key, seen)
+            finally:
+                os.close(folder)
+
+    @contextmanager
+    def _root(self) -> Iterator[int]:
+        try:
+            fd = os.open(self._given, _FOLDER | os.O_CLOEXEC)
+        except OSError as error:
+            raise ToolError(f"the workspace {self._given} cannot be opened ({error.strerror})") from error
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
+    def _open(self, root: int, parts: tuple[str, ...], flags: int) -> int:
+        return (self._open_beneath or opener())(root, "/".join(parts) or ".", flags, 0)
+
+    def _open_or_make_folder(self, root: int, parts: tuple[str, ...]) -> int:
+        try:
+            return self._open(root, parts, _FOLDER)
+        except FileNotFoundError:
+            above = self._open_or_make_folder(root, parts[:-1])
+        try:
+            with suppress(FileExistsError):
+                os.mkdir(parts[-1], dir_fd=above)
+            os.fsync(above)
+        finally:
+            os.close(above)
+        return self._open(root, parts, _FOLDER)
+
+    def _without_last_link(self, root: int, parts: tuple[str, ...]) -> tuple[str, ...]:
+        """Where a link leads, so that the file behind it is replaced and not the link."""
+        for _ in range(_LINKS):
+            try:
+                folder = self._open(root, parts[:-1], _FOLDER)
+            except FileNotFoundError:
+                return parts
+            try:
+                target = os.readlink(parts[-1], dir_fd=folder)
+            except OSError:  # EINVAL: not a link; ENOENT: nothing there yet
+                return parts
+            finally:
+                os.close(folder)
+            parts = _joined(parts[:-1], target)
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+    @contextmanager
+    def _explained(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            number = error.errno or 0
+            reason = _REASONS.get(number, f"{{}} cannot be used ({os.strerror(number)})")
+            raise ToolError(reason.format(repr(path) if len(path) < 300 else f"{path[:300]!r}…")) from error
+
+
+_REASONS = {
+    errno.ENOENT: "there is no {}",
+    errno.ENOTDIR: "{}: a part of it is not a folder",
+    errno.EISDIR: "{} is a folder",
+    errno.EXDEV: "{} lies outside the workspace: a link in it leads out",
+    errno.ELOOP: "{} may not be opened: it holds a link that cannot be followed here",
+    errno.ENXIO: "{} is not a regular file",
+    errno.EACCES: "{} may not be opened (permission denied)",
+    errno.EPERM: "{} may not be changed (permission denied)",
+    errno.ENAMETOOLONG: "{}: a name is too long",
+    errno.ENOSPC: "{} was not written: the disk is full",
+    errno.ESTALE: "{} was changed by someone else in this moment and is left as it is; read it again",
+}
+
+
+def _split(path: str) -> tuple[str, ...]:
+    return tuple(part for part in path.split("/") if part not in ("", "."))
+
+
+def _joined(folder: tuple[str, ...], target: str) -> tuple[str, ...]:
+    """A link's target as names from the root; it may climb, but not out."""
+    if target.startswith("/"):
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+    parts = list(folder)
+    for part in _split(target):
+        if part != "..":
+            parts.append(part)
+        elif parts:
+            parts.pop()
+        else:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+    if not parts:
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
+    return tuple(parts)
+
+
+def _replace_in(folder: int, name: str, content: bytes, key: str, seen: os.stat_result | None) -> None:
+    before = _status(folder, name)
+    if before is not None and not stat.S_ISREG(before.st_mode):
+        _refuse_kind(name, before.st_mode)
+    prefix = f".everloop-{sha256(key.encode()).hexdigest()[:12]}-"
+    for left in [left for left in os.listdir(folder) if left.startswith(prefix)]:
+        with suppress(FileNotFoundError):
+            os.unlink(left, dir_fd=folder)
+    draft = f"{prefix}{secrets.token_hex(4)}.tmp"
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder)
+    try:
+        with open(fd, "wb") as file:
+            file.write(content)
+            file.flush()
+            if before is not None:
+                os.fchmod(fd, before.st_mode & 0o777)
+            os.fsync(fd)
+        if seen is not None and not _same(seen, _status(folder, name)):
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(draft, dir_fd=folder)
+        raise
+    os.fsync(folder)
+
+
+def _status(folder: int, name: str) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _same(one: os.stat_result, other: os.stat_result | None) -> bool:
+    return other is not None and (one.st_ino, one.st_mtime_ns, one.st_size) == (
+        other.st_ino,
+        other.st_mtime_ns,
+        other.st_size,
+    )
+
+
+def _refuse_kind(path: str, mode: int) -> NoReturn:
+    kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFLNK: "a link"}
+    raise ToolError(f"{path!r} is {kinds.get(stat.S_IFMT(mode), 'a device')}, not a regular file")

@@ -1,0 +1,318 @@
+import pytest
+from makers import CALLED, RULES, SPECS, answered, call, calling, spoke
+
+from everloop.core.decide import (
+    ABANDONED,
+    CANCELLED,
+    CANCELLED_STARTED,
+    UNKNOWN,
+    Admitted,
+    Ask,
+    CallModel,
+    Compact,
+    GiveUp,
+    Rest,
+    Rules,
+    RunCalls,
+    Settle,
+    Verify,
+    admit,
+    decide,
+)
+from everloop.core.log import (
+    Answered,
+    Asked,
+    CallReturned,
+    CallStarted,
+    Compacted,
+    GaveUp,
+    ModelCalled,
+    ModelFailed,
+    ModelSaid,
+    Resumed,
+    Standing,
+    Stopped,
+    UserSaid,
+)
+from everloop.core.mail import Decision, Mail, Said, Stop
+from everloop.core.message import Message, said
+from everloop.core.prompt import Usage
+from everloop.core.thread import Thread
+from everloop.core.tool import ToolCall
+
+
+def after(thread: Thread, *entries) -> Thread:
+    thread.extend(entries)
+    return thread
+
+
+def test_an_empty_thread_rests():
+    assert decide(Thread(), RULES) == Rest()
+
+
+def test_a_message_is_answered_by_the_model():
+    assert decide(Thread.of(spoke()), RULES) == CallModel()
+
+
+def test_a_text_answer_ends_the_turn():
+    thread = Thread.of(spoke(), CALLED, answered("hello"))
+    assert decide(thread, RULES) == Rest()
+    assert thread.finished is not None
+    assert (thread.finished.turn, thread.finished.seq, thread.finished.text) == (1, 3, "hello")
+    assert thread.finished.mails == (1,)
+
+
+def test_a_model_call_without_an_answer_is_made_again():
+    assert decide(Thread.of(spoke(), CALLED, Resumed()), RULES) == CallModel()
+
+
+def test_reads_at_the_front_run_side_by_side():
+    assert decide(calling("look", "look", "send", "look"), RULES) == RunCalls((0, 1))
+
+
+def test_an_effect_runs_alone_and_a_read_behind_it_waits():
+    thread = calling("send", "look")
+    assert decide(thread, RULES) == RunCalls((0,))
+    after(thread, CallStarted(3, 0), CallReturned(3, 0, "sent"))
+    assert decide(thread, RULES) == RunCalls((1,))
+
+
+def test_when_all_calls_have_results_the_model_goes_on():
+    assert decide(after(calling("look"), CallReturned(3, 0, "x")), RULES) == CallModel()
+
+
+def test_an_unknown_tool_is_answered_with_the_names_of_the_tools():
+    step = decide(calling("fly"), RULES)
+    assert step == Settle(
+        (CallReturned(3, 0, "Error: there is no tool 'fly'. The tools are: look, put, pay, file, send, ask.", "failed"),)
+    )
+
+
+def test_a_call_with_broken_arguments_is_not_run():
+    thread = Thread.of(spoke(), CALLED, ModelSaid("", (ToolCall("1", "send", '{"a": '),)))
+    step = decide(thread, RULES)
+    assert isinstance(step, Settle)
+    assert step.results[0].outcome == "failed"
+    assert "not valid JSON" in step.results[0].text
+
+
+@pytest.mark.parametrize("name", ["look", "put", "pay"])
+def test_a_repeatable_call_found_started_is_run_again(name):
+    assert decide(after(calling(name), CallStarted(3, 0), Resumed()), RULES) == RunCalls((0,))
+
+
+def test_a_verifiable_call_found_started_is_looked_up():
+    assert decide(after(calling("file"), CallStarted(3, 0), Resumed()), RULES) == Verify(0)
+
+
+@pytest.mark.parametrize("name", ["send", "ask"])
+def test_an_unsafe_call_found_started_is_unknown_and_not_run_again(name):
+    thread = after(calling(name), CallStarted(3, 0), Resumed())
+    assert decide(thread, RULES) == Settle((CallReturned(3, 0, UNKNOWN, "unknown"),))
+
+
+def test_a_tool_that_is_gone_after_a_restart_counts_as_unsafe():
+    thread = after(calling("pay"), CallStarted(3, 0), Resumed())
+    assert decide(thread, Rules({})) == Settle((CallReturned(3, 0, UNKNOWN, "unknown"),))
+
+
+def test_a_stop_cancels_every_open_call_and_then_rests():
+    thread = after(calling("send", "look"), CallStarted(3, 0), Stopped("ann"))
+    step = decide(thread, RULES)
+    assert step == Settle(
+        (CallReturned(3, 0, CANCELLED_STARTED, "cancelled"), CallReturned(3, 1, CANCELLED, "cancelled"))
+    )
+    assert CANCELLED == "operation cancelled by user"
+    after(thread, *step.results)
+    assert decide(thread, RULES) == Rest()
+    assert thread.finished is not None
+    assert (thread.finished.text, thread.finished.reason) == (None, "stopped")
+
+
+def test_a_stop_during_a_model_call_ends_the_turn():
+    assert decide(Thread.of(spoke(), CALLED, Stopped("ann")), RULES) == Rest()
+
+
+def test_after_a_stop_the_next_message_begins_a_new_turn():
+    thread = Thread.of(spoke(), CALLED, Stopped("ann"), spoke("again", mail=2))
+    assert decide(thread, RULES) == CallModel()
+    assert thread.turn == 4
+
+
+def test_guarded_calls_are_all_asked_about_at_once_and_then_waited_for():
+    thread = calling("ask", "ask")
+    assert decide(thread, RULES) == Ask((0, 1))
+    after(thread, Asked(3, 0), Asked(3, 1))
+    assert decide(thread, RULES) == Rest()
+    assert thread.pending == [0, 1]
+
+
+def test_an_allowed_call_runs():
+    thread = after(calling("ask"), Asked(3, 0), Answered(3, 0, "allowed", "ann"))
+    assert decide(thread, RULES) == RunCalls((0,))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "text"),
+    [
+        ("denied", "The user did not allow this."),
+        ("expired", "Nobody answered in time, so this was not allowed."),
+        ("withdrawn", "not approved; the user went on"),
+    ],
+)
+def test_a_call_that_is_not_allowed_is_refused(verdict, text):
+    thread = after(calling("ask"), Asked(3, 0), Answered(3, 0, verdict))
+    assert decide(thread, RULES) == Settle((CallReturned(3, 0, text, "denied"),))
+
+
+def test_at_the_step_cap_there_is_one_last_call_without_tools():
+    thread = after(calling("look"), CallReturned(3, 0, "x"))
+    assert decide(thread, Rules(SPECS, max_steps=1)) == CallModel(wrap=True)
+    after(thread, ModelCalled("m", wrap=True), answered("done this, left that", "look"))
+    assert decide(thread, Rules(SPECS, max_steps=1)) == Rest()
+    assert thread.open_calls == {}
+
+
+def test_an_empty_answer_is_asked_for_once_more_and_then_given_up():
+    thread = Thread.of(spoke(), CALLED, answered(" "))
+    assert decide(thread, RULES) == CallModel()
+    after(thread, CALLED, answered(""))
+    assert decide(thread, RULES) == GiveUp("empty")
+
+
+def test_an_empty_answer_is_not_shown_to_the_next_call():
+    thread = Thread.of(spoke(), CALLED, answered(""))
+    assert thread.transcript.messages == [Message("user", said("hi"))]
+
+
+def test_a_failed_model_call_ends_the_turn_with_its_sentence():
+    failure = ModelFailed("key", "The key was refused.")
+    assert decide(Thread.of(spoke(), CALLED, failure), RULES) == GiveUp("key", failure)
+
+
+def test_a_stream_that_broke_off_is_asked_for_once_more():
+    cut = ModelFailed("cut", "The answer broke off.")
+    thread = Thread.of(spoke(), CALLED, cut)
+    assert decide(thread, RULES) == CallModel()
+    assert decide(after(thread, CALLED, cut), RULES) == GiveUp("cut", cut)
+
+
+def test_a_budget_refusal_ends_the_turn():
+    refused = ModelFailed("budget", "The budget is used up.")
+    assert decide(Thread.of(spoke(), CALLED, refused), RULES) == GiveUp("budget", refused)
+
+
+def test_having_given_up_the_thread_rests_and_the_reason_is_known():
+    thread = Thread.of(spoke(), CALLED, ModelFailed("key", "x"), GaveUp("key", "Sorry: x"))
+    assert decide(thread, RULES) == Rest()
+    assert thread.finished is not None
+    assert (thread.finished.text, thread.finished.reason) == ("Sorry: x", "key")
+
+
+def test_a_thread_that_is_too_long_is_compacted_once_or_given_up():
+    small = Rules(SPECS, limit=100)
+    thread = Thread.of(spoke("x" * 1000))
+    assert decide(thread, small) == GiveUp("context")
+    compacting = Rules(SPECS, limit=100, compacts=True)
+    assert decide(thread, compacting) == Compact()
+    after(thread, Compacted("y" * 1000, standing=thread.standing))
+    assert decide(thread, compacting) == GiveUp("context")
+
+
+def test_an_overflow_that_the_host_reports_is_treated_alike():
+    thread = Thread.of(spoke(), CALLED, ModelFailed("overflow", "too long"))
+    assert decide(thread, RULES) == GiveUp("context")
+    assert decide(thread, Rules(SPECS, compacts=True)) == Compact()
+
+
+def test_three_take_overs_without_progress_end_the_turn():
+    thread = Thread.of(spoke(), CALLED, Resumed(), CALLED, Resumed(), CALLED)
+    assert decide(thread, RULES) == CallModel()
+    assert decide(after(thread, Resumed()), RULES) == GiveUp("resumed")
+
+
+def test_a_call_that_ends_the_process_three_times_is_abandoned():
+    thread = after(calling("put"), Resumed(), Resumed(), Resumed())
+    step = decide(thread, RULES)
+    assert step == Settle((CallReturned(3, 0, ABANDONED, "abandoned"),))
+    assert decide(after(thread, *step.results), RULES) == GiveUp("resumed")
+
+
+def test_progress_forgives_earlier_take_overs():
+    thread = Thread.of(spoke(), CALLED, Resumed(), Resumed(), CALLED, answered("", "look"), Resumed(), Resumed())
+    assert decide(thread, RULES) == RunCalls((0,))
+
+
+def test_a_message_while_the_model_answers_gets_its_own_turn():
+    thread = Thread.of(spoke("one"), CALLED, spoke("two", mail=2), answered("to one"))
+    assert decide(thread, RULES) == CallModel()
+    assert thread.turn == 3
+    assert thread.finished is not None
+    assert thread.finished.mails == (1,)
+    assert [m.text for m in thread.transcript.messages] == ["one", "to one", "two"]
+
+
+def test_a_message_during_tool_calls_stands_after_their_results():
+    thread = after(calling("look", "look"), CallReturned(3, 0, "a"), spoke("wait", mail=2), CallReturned(3, 1, "b"))
+    assert [m.text for m in thread.transcript.messages] == ["hi", "", "a", "b", "wait"]
+    assert thread.mails == [1, 2]
+
+
+def test_compaction_keeps_where_the_turn_stands():
+    before = after(calling("look"), CallReturned(3, 0, "x"))
+    compacted = Compacted("so far", (Message("user", said("hi")),), before.standing)
+    thread = Thread("t", 99)
+    thread.add(compacted)
+    assert thread.standing == before.standing == Standing(1, True, "ann", "cli:direct", 1, (1,))
+    assert [m.text for m in thread.transcript.messages] == ["so far", "hi"]
+    assert decide(thread, RULES) == CallModel()
+
+
+def test_reported_usage_replaces_the_estimate():
+    said_with_usage = ModelSaid("", (call("look"),), Usage(input=500, output=20))
+    assert Thread.of(spoke(), CALLED, said_with_usage).tokens == 520
+
+
+def letter(letter, id: int = 9) -> Mail:
+    return Mail(id, letter)
+
+
+HELLO = Said(said("hello"), "ann", "cli:direct")
+
+
+def test_mail_enters_a_resting_thread():
+    assert admit(Thread(), letter(HELLO)) == Admitted((UserSaid(said("hello"), "ann", "cli:direct", 9),))
+
+
+def test_the_requester_steers_a_running_turn_and_anyone_else_waits():
+    running = Thread.of(spoke(), CALLED)
+    assert admit(running, letter(HELLO)).taken
+    assert admit(running, letter(Said(said("me too"), "bob"))) == Admitted(taken=False)
+
+
+def test_queued_messages_wait_and_interrupting_ones_stop_the_turn_first():
+    running = Thread.of(spoke(), CALLED)
+    assert admit(running, letter(HELLO), "queue") == Admitted(taken=False)
+    assert admit(running, letter(HELLO), "interrupt") == Admitted((Stopped("ann"),), taken=False)
+
+
+def test_a_message_withdraws_a_pending_approval():
+    thread = after(calling("ask"), Asked(3, 0))
+    assert admit(thread, letter(HELLO)).entries == (
+        Answered(3, 0, "withdrawn", "ann"),
+        UserSaid(said("hello"), "ann", "cli:direct", 9),
+    )
+
+
+def test_a_stop_enters_only_what_runs():
+    assert admit(Thread.of(spoke()), letter(Stop("ann"))) == Admitted((Stopped("ann"),))
+    assert admit(Thread(), letter(Stop("ann"))) == Admitted()
+
+
+def test_a_decision_counts_once_and_only_for_what_is_pending():
+    thread = after(calling("ask"), Asked(3, 0))
+    decision = letter(Decision(3, 0, "allowed", "ann"))
+    assert admit(thread, decision) == Admitted((Answered(3, 0, "allowed", "ann"),))
+    after(thread, Answered(3, 0, "allowed", "ann"))
+    assert admit(thread, decision) == Admitted()
+    assert admit(thread, letter(Decision(2, 0, "allowed", "ann"))) == Admitted()

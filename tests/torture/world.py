@@ -1,0 +1,100 @@
+"""A world: a home, everything outside it, and the processes that live and die on it."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from .feed import Event, write_feed
+from .worker import Life, live
+
+# Processes are forked from one that has imported everything: a life then begins within milliseconds.
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload(["tests.torture.worker", "everloop.store.sqlite", "everloop.providers.chat"])
+
+
+class Model:
+    """The model server's process, for all worlds of a campaign."""
+
+    def __init__(self, log: Path) -> None:
+        command = [sys.executable, "-m", "tests.torture.model", str(log)]
+        self.log = log
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self.url = self._process.stdout.readline().removeprefix("ready ").strip()
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+@contextmanager
+def model_server(folder: Path) -> Iterator[Model]:
+    model = Model(folder / "model.jsonl")
+    try:
+        yield model
+    finally:
+        model.close()
+
+
+class World:
+    def __init__(
+        self, folder: Path, events: Sequence[Event], model: Model, *, url: str = "", lease_seconds: float = 30.0
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.model = model
+        self.url = url
+        self.kills = 0
+        self.lease_seconds = lease_seconds
+        self._births = 0
+        write_feed(folder / "feed.jsonl", list(events))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {
+            "agents": {"defaults": {"model": "custom/scripted"}},
+            "providers": {"custom": {"api_base": self.model.url, "api_key": "k"}},
+            "store": {"url": self.url, "lease_seconds": self.lease_seconds},
+        }
+
+    def start(self, *, failpoint: str = "", stay: bool = False) -> BaseProcess:
+        """Another process on this home."""
+        self._births += 1
+        record = str(self.folder / "reached.jsonl")
+        environment = {"EVERLOOP_TEST": "1", "EVERLOOP_FAILPOINT": failpoint, "EVERLOOP_FAILPOINT_RECORD": record}
+        life = Life(self.folder, self.settings, self._births, environment if failpoint else {}, stay)
+        process = _context.Process(target=live, args=(life,), daemon=True)
+        process.start()
+        return process
+
+    def kill(self, process: BaseProcess) -> None:
+        if process.is_alive():
+            self.kills += 1
+            process.kill()
+        process.join()
+
+    def freeze(self, process: BaseProcess) -> None:
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGSTOP)
+
+    def thaw(self, process: BaseProcess) -> None:
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGCONT)
+
+    def finish(self, seconds: float = 60.0) -> list[str]:
+        """Let one process go on to the end, undisturbed; returns what was wrong with that."""
+        process = self.start()
+        process.join(seconds)
+        if process.exitcode == 0:
+            return []
+        state = "was not done" if process.is_alive() else f"ended with {process.exitcode}"
+        process.kill()
+        process.join()
+        return [f"the last process {state} within {seconds:g} s; see {self.folder / 'stderr.txt'}"]
