@@ -37,7 +37,7 @@ class Agent:
     """Use `async with everloop.open(…) as agent`."""
 
     def __init__(self, store: Store, bus: Bus, inbox: Inbox, lanes: Lanes, model: str, notice: str = "") -> None:
-        self._store = store
+        self.store = store
         self._bus = bus
         self._inbox = inbox
         self._lanes = lanes
@@ -89,10 +89,10 @@ class Agent:
 
     async def finish(self, session: str) -> bool:
         """Let a turn of this session that was cut off go on to its end; its answer is then among the unshown."""
-        row = await self._store.session(session)
+        row = await self.store.session(session)
         if row is None or row.state == "waiting":
             return False
-        mails = await self._store.unfinished(row.id)
+        mails = await self.store.unfinished(row.id)
         if mails:
             future = self._lanes.outcome(row.id, mails[-1])
             self._bus.wake(row.id)
@@ -100,15 +100,15 @@ class Agent:
         return bool(mails)
 
     async def latest(self, owner: str = "owner") -> ThreadRow | None:
-        return await self._store.latest(owner)
+        return await self.store.latest(owner)
 
     async def unshown(self, session: str) -> list[Outbound]:
         """Answers at this address that nobody has seen yet."""
-        return await self._store.unshown(session)
+        return await self.store.unshown(session)
 
     async def acknowledge(self, keys: Sequence[str]) -> None:
         """Say that these have been shown."""
-        await self._store.acknowledge(keys)
+        await self.store.acknowledge(keys)
 
     async def close(self) -> None:
         if self._timer is not None:
@@ -123,7 +123,7 @@ class Agent:
         return Answer(receipt.reply or "", str(inbound.address), "")
 
     async def _finished(self, receipt: Receipt, inbound: Inbound) -> Finished:
-        if not receipt.fresh and (seq := await self._store.ended(receipt.id)):
+        if not receipt.fresh and (seq := await self.store.ended(receipt.id)):
             return await self._lanes.recall(receipt.thread, seq)
         future = self._lanes.outcome(receipt.thread, receipt.id)
         self._inbox.wake(receipt, inbound)
@@ -149,7 +149,7 @@ class Agent:
         self._timer = None
         shown, self._shown = self._shown, []
         if shown:
-            task = asyncio.ensure_future(self._store.acknowledge(shown))
+            task = asyncio.ensure_future(self.store.acknowledge(shown))
             self._acknowledging.add(task)
             task.add_done_callback(self._acknowledging.discard)
 

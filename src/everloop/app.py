@@ -103,6 +103,7 @@ async def _furnish(
         *(store, bus, driver),
         cap=settings.agents.max_concurrent_turns,
         lease_seconds=settings.store.lease_seconds,
+        grace=settings.agents.shutdown_seconds,
     )
     await stack.enter_async_context(lanes)
     await _open_channels(channels, store, bus, stack)

@@ -46,6 +46,7 @@ class Defaults(_Section, frozen=True):
 class Agents(_Section, frozen=True):
     defaults: Defaults = Defaults()
     max_concurrent_turns: Count = 500
+    shutdown_seconds: Annotated[float, Meta(ge=0, le=600)] = 5.0  # what a running step gets to finish
 
 
 class Account(_Section, frozen=True):

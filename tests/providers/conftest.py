@@ -18,7 +18,7 @@ async def serve() -> AsyncIterator[Serve]:
     async with AsyncExitStack() as stack:
 
         async def start(handler: Handler) -> str:
-            runner = web.ServerRunner(web.Server(handler), shutdown_timeout=0)
+            runner = web.ServerRunner(web.Server(handler, handler_cancellation=True), shutdown_timeout=0.01)
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
             site = web.TCPSite(runner, "127.0.0.1", 0)

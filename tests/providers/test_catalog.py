@@ -5,12 +5,9 @@ from everloop.providers.dialects.openai_chat import Quirks
 
 
 def test_the_hosts_that_speak_chat_completions_are_known():
-    assert (
-        list(HOSTS)
-        == (
-            "openai openrouter deepseek groq mistral xai together fireworks cerebras moonshot zhipu dashscope siliconflow "
-            "aihubmix minimax nvidia perplexity gemini huggingface custom ollama lmstudio llamacpp vllm"
-        ).split()
+    assert " ".join(HOSTS) == (
+        "openai openrouter deepseek groq mistral xai together fireworks cerebras moonshot zhipu dashscope siliconflow "
+        "aihubmix minimax nvidia perplexity gemini huggingface custom ollama lmstudio llamacpp vllm"
     )
 
 

@@ -262,7 +262,7 @@ def certificate(tmp_path):
 async def secure_url(certificate):
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(*certificate)
-    runner = web.ServerRunner(web.Server(stream(b"safe")), shutdown_timeout=0)
+    runner = web.ServerRunner(web.Server(stream(b"safe")), shutdown_timeout=0.01)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
     yield f"https://127.0.0.1:{runner.addresses[0][1]}/"

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -37,7 +39,7 @@ def body(prompt: Prompt, quirks: Quirks = PLAIN):
 def decode(stream: bytes, cuts: tuple[int, ...] = ()) -> tuple[Reply, list[Delta]]:
     decoder = Decoder("host", "m")
     edges = [0, *sorted({cut % (len(stream) + 1) for cut in cuts}), len(stream)]
-    pieces = [stream[start:end] for start, end in zip(edges, edges[1:], strict=False) if start < end]
+    pieces = [stream[start:end] for start, end in pairwise(edges) if start < end]
     deltas = [decoder.feed(piece) for piece in [*pieces, b""]]
     return decoder.reply(), [delta for delta in deltas if delta]
 
@@ -52,34 +54,49 @@ def events(*deltas: str, finish: str = "stop") -> bytes:
     return ("".join(lines) + end).encode()
 
 
-OPENAI = """\
-data: {"id":"chatcmpl-B1","object":"chat.completion.chunk","created":1,"model":"gpt-5-mini-2025-08-07","choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"finish_reason":null}],"usage":null}
+def chunk(id: str, model: str, rest: str, end: str = "\n\n") -> bytes:
+    head = f'{{"id":"{id}","object":"chat.completion.chunk","created":1,"model":"{model}","system_fingerprint":null'
+    return f"data: {head},{rest}}}{end}".encode()
 
-data: {"id":"chatcmpl-B1","object":"chat.completion.chunk","created":1,"model":"gpt-5-mini-2025-08-07","choices":[{"index":0,"delta":{"content":"Grüße 👋🏽"},"finish_reason":null}],"usage":null}
 
-data: {"id":"chatcmpl-B1","object":"chat.completion.chunk","created":1,"model":"gpt-5-mini-2025-08-07","choices":[{"index":0,"delta":{"content":", 世界!"},"finish_reason":null}],"usage":null}
+def openai(choices: str, usage: str = "null") -> bytes:
+    return chunk("chatcmpl-B1", "gpt-5-mini-2025-08-07", f'"choices":[{choices}],"usage":{usage}')
 
-data: {"id":"chatcmpl-B1","object":"chat.completion.chunk","created":1,"model":"gpt-5-mini-2025-08-07","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":null}
 
-data: {"id":"chatcmpl-B1","object":"chat.completion.chunk","created":1,"model":"gpt-5-mini-2025-08-07","choices":[],"usage":{"prompt_tokens":2006,"completion_tokens":30,"total_tokens":2036,"prompt_tokens_details":{"cached_tokens":1920,"audio_tokens":0}}}
+def deepseek(choice: str, usage: str = "null") -> bytes:
+    return chunk("d1", "deepseek-reasoner", f'"choices":[{{"index":0,{choice}}}],"usage":{usage}', "\r\n\r\n")
 
-data: [DONE]
 
-""".encode()
+OPENAI = b"".join(
+    (
+        openai('{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"finish_reason":null}'),
+        openai('{"index":0,"delta":{"content":"Grüße 👋🏽"},"logprobs":null,"finish_reason":null}'),
+        openai('{"index":0,"delta":{"content":", 世界!"},"logprobs":null,"finish_reason":null}'),
+        openai('{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}'),
+        openai("", '{"prompt_tokens":2006,"completion_tokens":30,"prompt_tokens_details":{"cached_tokens":1920}}'),
+        b"data: [DONE]\n\n",
+    )
+)
 OPENAI_REPLY = Reply("Grüße 👋🏽, 世界!", (), Usage(2006, 30, 1920), "stop", "gpt-5-mini-2025-08-07")
 
-DEEPSEEK = (
-    b': keep-alive\r\n\r\ndata: {"id":"d1","model":"deepseek-reasoner","choices":[{"index":0,"delta":{"role":"assistant",'
-    b'"content":null,"reasoning_content":"Let me"},"finish_reason":null}]}\r\n\r\n: keep-alive\r\n\r\n'
-    b'data: {"id":"d1","model":"deepseek-reasoner","choices":[{"index":0,"delta":{"content":null,"reasoning_content":'
-    b'" look."},"finish_reason":null}]}\r\n\r\ndata: {"id":"d1","model":"deepseek-reasoner","choices":[{"index":0,"delta":'
-    b'{"tool_calls":[{"index":0,"id":"c0","type":"function","function":{"name":"look","arguments":""}}]}}]}\r\n\r\n'
-    b'data: {"id":"d1","model":"deepseek-reasoner","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":'
-    b'{"arguments":"{\\"path\\":"}}]}}]}\r\n\r\ndata: {"id":"d1","model":"deepseek-reasoner","choices":[{"index":0,"delta":'
-    b'{"tool_calls":[{"index":0,"function":{"arguments":"\\"a\\"}"}},{"index":1,"id":"c1","function":{"name":"look",'
-    b'"arguments":"{}"}}]}}]}\r\n\r\ndata: {"id":"d1","model":"deepseek-reasoner","choices":[{"index":0,"delta":{"content":""'
-    b'},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":90,"completion_tokens":7,"prompt_cache_hit_tokens":64}}'
-    b"\r\n\r\ndata: [DONE]\r\n\r\n"
+DEEPSEEK = b"".join(
+    (
+        b": keep-alive\r\n\r\n",
+        deepseek('"delta":{"role":"assistant","content":null,"reasoning_content":"Let me"},"finish_reason":null'),
+        b": keep-alive\r\n\r\n",
+        deepseek('"delta":{"content":null,"reasoning_content":" look."},"finish_reason":null'),
+        deepseek('"delta":{"tool_calls":[{"index":0,"id":"c0","function":{"name":"look","arguments":""}}]}'),
+        deepseek('"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\\"path\\":"}}]}'),
+        deepseek(
+            '"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\\"a\\"}"}},'
+            '{"index":1,"id":"c1","function":{"name":"look","arguments":"{}"}}]}'
+        ),
+        deepseek(
+            '"delta":{"content":""},"finish_reason":"tool_calls"',
+            '{"prompt_tokens":90,"completion_tokens":7,"prompt_cache_hit_tokens":64}',
+        ),
+        b"data: [DONE]\r\n\r\n",
+    )
 )
 DEEPSEEK_REPLY = Reply(
     text="",
@@ -252,7 +269,8 @@ def test_a_refusal_is_shown_and_marked():
 
 
 def test_usage_may_stand_in_the_choice():
-    stream = b'data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop","usage":{"prompt_tokens":9,"completion_tokens":1,"cached_tokens":4}}]}\n\n'
+    usage = b'{"prompt_tokens":9,"completion_tokens":1,"cached_tokens":4}'
+    stream = b'data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop","usage":' + usage + b"}]}\n\n"
     assert reply(stream).usage == Usage(9, 1, 4)
 
 

@@ -42,7 +42,7 @@ def plan_of(text: str) -> list[list[str]]:
     return [batch.split("+") for batch in text.split("\n", 1)[0].split()[1:]]
 
 
-def make_feed(world: str, rng: random.Random, sessions: int = 6, messages: int = 8) -> list[Event]:
+def make_feed(world: str, rng: random.Random, sessions: int = 6, messages: int = 16) -> list[Event]:
     """Sessions of three kinds on two channels: a crowd (each message is a turn), one person (who steers), commands."""
     events = []
     for number in range(sessions):

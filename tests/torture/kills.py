@@ -19,7 +19,7 @@ def torture_world(folder: Path, model: Model, seed: int, kills: int, url: str = 
     size = rng.choice((1, 1, 2, 3))
     workers = [world.start() for _ in range(size)]
     while world.kills < kills and all(worker.exitcode is None for worker in workers):
-        time.sleep(moment(rng) / size)
+        time.sleep(moment(rng))
         victim = rng.randrange(size)
         world.kill(workers[victim])
         workers[victim] = world.start()
@@ -33,4 +33,4 @@ def torture_world(folder: Path, model: Model, seed: int, kills: int, url: str = 
 
 def moment(rng: random.Random) -> float:
     """How long a process lives: often only long enough to open its home, sometimes for several turns."""
-    return rng.choice((rng.uniform(0, 0.03), rng.uniform(0, 0.2), rng.uniform(0.05, 0.5)))
+    return rng.choice((rng.uniform(0, 0.05), rng.uniform(0, 0.2), rng.uniform(0.05, 0.4)))

@@ -23,9 +23,10 @@ LATE = 15 * 60.0
 class Outbox:
     """The sender of one channel; `run` it in a task and `nudge` it when something was queued."""
 
-    def __init__(self, store: Store, channel: Channel) -> None:
+    def __init__(self, store: Store, channel: Channel, patience: float = 0.5) -> None:
         self._store = store
         self._channel = channel
+        self._patience = patience  # seconds before the first retry; each further one waits twice as long
         self._nudged = asyncio.Event()
 
     def nudge(self) -> None:
@@ -63,7 +64,10 @@ class Outbox:
 
     async def _try_again(self, row: OutboxRow, state: OutboxState, why: str) -> None:
         last = row.attempts >= ATTEMPTS
-        await self._store.settle(row.id, "failed" if last else state, why, min(60.0, 0.5 * 2**row.attempts))
+        wait = min(60.0, self._patience * 2 ** (row.attempts - 1))
+        await self._store.settle(row.id, "failed" if last else state, why, wait)
+        if not last:
+            asyncio.get_running_loop().call_later(wait, self.nudge)
 
     def _marked(self, row: OutboxRow) -> OutboxRow:
         notes = []

@@ -47,11 +47,11 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def spell_reply(text: str) -> str:
-    return '{"%s":%s}' % (REPLY, msgspec.json.encode(text).decode())
+    return f'{{"{REPLY}":{msgspec.json.encode(text).decode()}}}'
 
 
 def spell_call(call: ToolCall) -> str:
-    return '{"%s":%s}' % (call.name, call.args or "{}")
+    return f'{{"{call.name}":{call.args or "{}"}}}'
 
 
 class JsonText:

@@ -2,8 +2,7 @@
 
 import asyncio
 import os
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from everloop.core.prompt import Delta, Prompt, Reply, Usage
 from everloop.core.tool import ToolSpec
 
 from .answer import REPLY, Answer, schema_of
+from .overhear import overhear
 from .profile import render_messages, render_prefix, spelling
 from .weights import Weights, fetch
 
@@ -30,6 +30,7 @@ NOTICE = (
 
 _LONGEST = 2048  # tokens of one answer; a small model that has lost its way does not stop by itself
 _REMEMBERED = 256
+_AT_A_GLANCE = 64  # tokens that are read too soon to speak of it
 
 Show = Callable[[Delta], None]
 
@@ -74,9 +75,7 @@ class EmbeddedProvider:
             return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: self._loaded().count(text))
 
     async def close(self) -> None:
-        llama, self._llama = self._llama, None
-        if llama is not None:
-            await asyncio.get_running_loop().run_in_executor(self._thread, llama.close)
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._unload)
         self._thread.shutdown(wait=False)
 
     async def _fetch(self, show: Show) -> Path:
@@ -109,9 +108,8 @@ class EmbeddedProvider:
         if tools:
             request["json_schema"] = schema_of(tools, only_reply=not prompt.tools)
         reason, usage = "stop", Usage()
-        async with _Overheard() as heard:
-            job = heard.run(self._thread, lambda hear: self._run(prefix, request, hear))
-            async for event in heard.events(job):
+        async with overhear(self._thread, lambda hear: self._run(prefix, request, hear)) as events:
+            async for event in events:
                 for delta in _deltas(event, answer):
                     show(delta)
                 reason = _reason(event) or reason
@@ -133,6 +131,11 @@ class EmbeddedProvider:
             self._llama = _load()(self._path, self._weights.sha256, self._weights.window, self._threads, states)
         return self._llama
 
+    def _unload(self) -> None:
+        if self._llama is not None:
+            self._llama.close()
+            self._llama = None
+
     def _remember(self, reply: Reply, raw: str, *, as_json: bool) -> None:
         usual = spelling(Message("assistant", said(reply.text) if reply.text else (), reply.calls), as_json=as_json)
         if usual != raw and reply.finish != "length":
@@ -140,38 +143,48 @@ class EmbeddedProvider:
             _forget_oldest(self._spoken)
 
 
-class _Overheard:
-    """Brings what a thread says into the loop. Leaving the block stops the thread at its next word."""
+def _deltas(event: dict[str, Any], answer: Answer) -> Iterator[Delta]:
+    if "loading" in event:
+        yield Delta(progress="loading the model")
+    if read := event.get("prompt_progress"):
+        done, left = read["processed"] - read["cache"], read["total"] - read["cache"]
+        if left > _AT_A_GLANCE:
+            yield Delta(progress=f"reading {100 * done // left} %")
+    for choice in event.get("choices", ()):
+        if words := answer.feed(choice["text"]):
+            yield Delta(text=words)
 
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._left = threading.Event()
-        self._queue: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
 
-    async def __aenter__(self) -> "_Overheard":
-        return self
+def _reason(event: dict[str, Any]) -> str:
+    return next((choice["finish_reason"] or "" for choice in event.get("choices", ())), "")
 
-    async def __aexit__(self, *_: object) -> None:
-        self._left.set()
 
-    def run(
-        self, thread: ThreadPoolExecutor, job: Callable[[Callable[[dict[str, Any]], bool]], None]
-    ) -> "asyncio.Future[None]":
-        future = self._loop.run_in_executor(thread, job, self._hear)
-        future.add_done_callback(self._end)
-        return future
+def _usage(event: dict[str, Any]) -> Usage | None:
+    if not (usage := event.get("usage")):
+        return None
+    cached = usage["prompt_tokens_details"]["cached_tokens"]
+    return Usage(input=usage["prompt_tokens"], output=usage["completion_tokens"], cache_read=cached)
 
-    async def events(self, job: "asyncio.Future[None]") -> Any:
-        while (event := await self._queue.get()) is not None:
-            yield event
-        await job
 
-    def _hear(self, event: dict[str, Any]) -> bool:
-        if not self._left.is_set():
-            self._loop.call_soon_threadsafe(self._queue.put_nowait, event)
-        return self._left.is_set()
+def _forget_oldest(memory: dict[str, Any]) -> None:
+    while len(memory) > _REMEMBERED:
+        del memory[next(iter(memory))]
 
-    def _end(self, future: "asyncio.Future[None]") -> None:
-        if not future.cancelled():
-            future.exception()  # of an answer that nobody waits for any more, nobody needs to hear
-        self._queue.put_nowait(None)
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _load() -> "type[Llama]":
+    # Its OpenMP threads must sleep while they wait: spinning ones make two threads on a busy two-core machine eight
+    # times slower than one. The library looks at this once, when it is loaded.
+    before = os.environ.get("OMP_WAIT_POLICY")
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    try:
+        from .llama import Llama
+    except ImportError as error:
+        raise ModelMissing(f"The embedded model needs xllamacpp: pip install 'everloop[local]' ({error}).") from error
+    finally:
+        if before is None:
+            del os.environ["OMP_WAIT_POLICY"]
+    return Llama

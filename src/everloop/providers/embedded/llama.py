@@ -1,7 +1,7 @@
 """llama.cpp in this process, through xllamacpp. Everything here blocks and belongs to one thread.
 
-Loaded on first use: importing it loads 100 MB of native code. The library's server also listens on a socket, which is the
-only way to save and restore the state of what was read; we give it a private Unix socket that no other user can reach.
+Loaded on first use: importing it loads 100 MB of native code. The library's server also listens on a socket, which is
+the only way to save and restore the state of what was read; it gets a Unix socket that no other user can reach.
 """
 
 import hashlib

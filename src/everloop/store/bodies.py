@@ -1,0 +1,33 @@
+"""Letters, answers and entries as the text that a row keeps."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from ..core import log
+from ..core.log import Compacted, Entry
+from ..core.mail import Inbound, Letter, Outbound
+
+SENDING_SECONDS = 120.0  # a send that has not come back by then may be tried again
+
+read_letter: Callable[[str], Letter] = msgspec.json.Decoder(Letter).decode
+read_inbound: Callable[[str], Inbound] = msgspec.json.Decoder(Inbound).decode
+read_outbound: Callable[[str], Outbound] = msgspec.json.Decoder(Outbound).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def body_of(value: Letter | Inbound | Outbound) -> str:
+    return _encode(value).decode()
+
+
+def bodies_of(entries: Sequence[Entry]) -> list[str]:
+    return [log.encode(entry).decode() for entry in entries]
+
+
+def kind_of(letter: Letter) -> str:
+    return str(letter.__struct_config__.tag)
+
+
+def fold_in(entries: Sequence[Entry]) -> int:
+    """The place of the last compaction among these entries, counted from 1; 0 if there is none."""
+    return max((n for n, entry in enumerate(entries, 1) if isinstance(entry, Compacted)), default=0)

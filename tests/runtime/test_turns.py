@@ -1,0 +1,401 @@
+"""Whole turns through the public door, with a scripted model and a real SQLite home."""
+
+import asyncio
+
+import pytest
+
+import everloop
+from everloop.core import log
+from everloop.core.errors import HostFailed, KeyRefused, MailRefused, TurnFailed
+from everloop.core.mail import Address, Decision, Inbound, Stop
+from everloop.core.tool import Effect, tool
+from everloop.testing import Call, Calls, Empty, Fail, RecordingChannel, Say, ScriptedModel, Spend, Wait
+from tests.runtime.conftest import letter
+
+
+async def entries(agent, session="api:default"):
+    row = await agent.store.session(session)
+    return await agent.store.read(row.id)
+
+
+def kinds(found):
+    return [type(entry).__name__ for entry in found]
+
+
+async def test_a_question_gets_an_answer(house):
+    model = ScriptedModel([[Say("hello"), Spend(everloop.Usage(input=9, output=3))]], name="scripted")
+    async with house(model) as agent:
+        answer = await agent.ask("hi")
+        assert (answer.content, answer.session, answer.steps, answer.tools_used) == ("hello", "api:default", 1, ())
+        assert answer.usage == everloop.Usage(input=9, output=3)
+        assert kinds(await entries(agent)) == ["UserSaid", "ModelCalled", "ModelSaid"]
+
+
+async def test_a_conversation_goes_on_and_is_still_there_after_a_restart(house):
+    async with house(ScriptedModel([Say("one"), Say("two")])) as agent:
+        await agent.ask("first")
+        await agent.ask("second")
+    model = ScriptedModel([Say("three")])
+    async with house(model) as agent:
+        await agent.ask("third")
+    assert [text for _, text in model.prompts[0].said] == ["first", "one", "second", "two", "third"]
+
+
+async def test_sessions_are_apart(house):
+    model = ScriptedModel([Say("one"), Say("two")])
+    async with house(model) as agent:
+        await agent.ask("first", "api:a")
+        await agent.ask("second", "api:b")
+    assert [text for _, text in model.prompts[1].said] == ["second"]
+
+
+async def test_the_same_event_twice_is_one_turn_with_one_answer(house):
+    model = ScriptedModel([Say("once")])
+    async with house(model) as agent:
+        first = await agent.ask("hi", event="e1")
+        second = await agent.ask("hi", event="e1")
+        assert first == second
+        assert model.calls == 1
+
+
+async def test_reads_of_one_answer_run_side_by_side_and_return_in_order(house):
+    met = asyncio.Barrier(3)
+
+    @tool(Effect.READ)
+    async def meet(name: str) -> str:
+        """Waits until all three are here."""
+        await met.wait()
+        return f"{name} was here"
+
+    lines = [Calls(Call("meet", {"name": "a"}), Call("meet", {"name": "b"}), Call("meet", {"name": "c"})), Say("all")]
+    model = ScriptedModel(lines)
+    async with house(model, tools=[meet]) as agent:
+        answer = await agent.ask("hi")
+    assert answer.tools_used == ("meet", "meet", "meet")
+    assert [text for role, text in model.prompts[1].said if role == "tool"] == ["a was here", "b was here", "c was here"]
+
+
+async def test_a_tool_that_fails_is_told_to_the_model(house):
+    @tool(Effect.READ)
+    async def trip() -> str:
+        """Fails."""
+        raise everloop.ToolError("there is a hole in the floor")
+
+    @tool(Effect.READ)
+    async def fall() -> str:
+        """Fails worse."""
+        return {}["nothing"]
+
+    model = ScriptedModel([Calls(Call("trip"), Call("fall")), Say("ouch")])
+    async with house(model, tools=[trip, fall]) as agent:
+        assert (await agent.ask("walk")).content == "ouch"
+    results = [text for role, text in model.prompts[1].said if role == "tool"]
+    assert results == ["Error: there is a hole in the floor", "Error: KeyError: 'nothing'"]
+
+
+async def test_a_tool_that_takes_too_long_is_ended(house):
+    @tool(Effect.READ, seconds=0.01)
+    async def sleep() -> str:
+        """Sleeps."""
+        await asyncio.Event().wait()
+        return "never"
+
+    model = ScriptedModel([Call("sleep"), Say("tired")])
+    async with house(model, tools=[sleep]) as agent:
+        await agent.ask("go to bed")
+    assert model.prompts[1].said[-1] == ("tool", "Error: sleep did not finish within 0.01 s")
+
+
+async def test_a_long_result_is_shortened_and_the_whole_can_be_read(house):
+    @tool(Effect.READ)
+    async def recite() -> str:
+        """Says a lot."""
+        return "start " + "x" * 20_000 + " end"
+
+    def second(shown):
+        ref = shown.said[-1][1].split('path="')[1].split('"')[0]
+        return Call("read_file", {"path": ref, "column": 20_000})
+
+    script = [Call("recite"), second, Say("read")]
+    model = ScriptedModel(lambda shown: script[shown.step](shown) if callable(script[shown.step]) else script[shown.step])
+    async with house(model, tools=[recite]) as agent:
+        await agent.ask("recite")
+        stored = [entry for entry in await entries(agent) if isinstance(entry, log.CallReturned)]
+    short, whole = stored
+    assert len(short.text) <= 8000
+    assert short.text.startswith("start xxx")
+    assert short.text.endswith("xxx end")
+    assert short.file.startswith("file:")
+    assert whole.text.startswith("xxxxxxx end")
+
+
+async def test_at_the_step_cap_the_model_writes_up(house):
+    model = ScriptedModel([Call("list_dir"), Call("list_dir"), Say("did two things")])
+    settings = {"agents": {"defaults": {"max_tool_iterations": 2}}}
+    async with house(model, settings=settings) as agent:
+        assert (await agent.ask("go")).content == "did two things"
+    assert [bool(shown.tools) for shown in model.prompts] == [True, True, False]
+    assert "used all the steps" in model.prompts[2].tail
+
+
+async def test_a_failed_model_call_is_a_plain_sentence_with_an_error_id(house):
+    model = ScriptedModel([Fail(KeyRefused("The key was refused.")), Say("now it works")])
+    async with house(model) as agent:
+        with pytest.raises(TurnFailed, match=r"The key was refused\. \(error \w+-\d+\)") as failed:
+            await agent.ask("hi")
+        assert failed.value.reason == "key"
+        assert (await agent.ask("again")).content == "now it works"
+
+
+async def test_an_empty_answer_is_asked_for_once_more(house):
+    model = ScriptedModel([Empty(), Say("here")])
+    async with house(model) as agent:
+        assert (await agent.ask("hi")).content == "here"
+
+
+async def test_a_fault_of_the_model_in_the_middle_of_a_stream_withdraws_the_draft(house):
+    model = ScriptedModel([[Say("half"), Fail(HostFailed("broke"))], Say("whole")])
+    async with house(model) as agent:
+        with pytest.raises(TurnFailed, match="broke"):
+            await agent.ask("hi")
+        assert (await agent.ask("hi")).content == "whole"
+    assert "half" not in str(model.prompts[1].said)
+
+
+async def test_a_message_during_tool_calls_steers_the_turn(house, gated):
+    model = ScriptedModel([Call("hold"), Say("as you wish")])
+    async with house(model, tools=[gated.make("hold", Effect.UNSAFE)]) as agent:
+        first = asyncio.create_task(agent.ask("do it"))
+        await gated.begun.wait()
+        await agent.tell(letter("but gently", "e2"))
+        second = asyncio.create_task(agent.ask("but gently", event="e2"))
+        gated.gate.set()
+        answers = [await first, await second]
+    assert [answer.content for answer in answers] == ["as you wish", "as you wish"]
+    assert model.prompts[1].said[-2:] == [("tool", "hold done"), ("user", "but gently")]
+
+
+async def test_someone_elses_message_waits_for_its_own_turn(house, gated):
+    model = ScriptedModel([Call("hold"), Say("done for the owner"), Say("done for bob")])
+    async with house(model, tools=[gated.make("hold", Effect.UNSAFE)]) as agent:
+        first = asyncio.create_task(agent.ask("do it"))
+        await gated.begun.wait()
+        await agent.tell(letter("me too", "e2", author="bob"))
+        second = asyncio.create_task(agent.ask("me too", event="e2", author="bob"))
+        gated.gate.set()
+        assert ((await first).content, (await second).content) == ("done for the owner", "done for bob")
+    assert "me too" not in str(model.prompts[1].said)
+
+
+async def test_a_message_while_the_model_answers_gets_its_own_answer(house):
+    gate = asyncio.Event()
+    model = ScriptedModel([[Say("to "), Wait(gate), Say("one")], Say("to two")])
+    async with house(model) as agent:
+        first = asyncio.create_task(agent.ask("one"))
+        await model.called(1)
+        await agent.tell(letter("two", "e2"))
+        second = asyncio.create_task(agent.ask("two", event="e2"))
+        gate.set()
+        assert ((await first).content, (await second).content) == ("to one", "to two")
+    assert [text for _, text in model.prompts[1].said] == ["one", "to one", "two"]
+
+
+async def test_stop_ends_a_model_call_and_nothing_of_the_draft_stays(house):
+    gate = asyncio.Event()
+    model = ScriptedModel([[Say("half"), Wait(gate)], Say("next")])
+    async with house(model) as agent:
+        asking = asyncio.create_task(agent.ask("long story"))
+        await model.called(1)
+        assert (await agent.ask("/stop")).content == "⏹ Stopped 1 task(s)."
+        with pytest.raises(TurnFailed, match="operation cancelled by user"):
+            await asking
+        assert (await agent.ask("go on")).content == "next"
+        assert kinds(await entries(agent))[:3] == ["UserSaid", "ModelCalled", "Stopped"]
+
+
+async def test_stop_gives_every_open_call_a_result(house, gated):
+    model = ScriptedModel([Calls(Call("hold"), Call("list_dir")), Say("fine")])
+    async with house(model, tools=[gated.make("hold", Effect.UNSAFE)]) as agent:
+        asking = asyncio.create_task(agent.ask("do it"))
+        await gated.begun.wait()
+        await agent.ask("/stop")
+        with pytest.raises(TurnFailed):
+            await asking
+        await agent.ask("what happened?")
+    results = [text for role, text in model.prompts[1].said if role == "tool"]
+    assert results == [
+        "operation cancelled by user; it had already started and may have taken effect",
+        "operation cancelled by user",
+    ]
+
+
+async def test_with_nothing_running_stop_says_so_and_the_next_turn_is_not_stopped(house):
+    async with house(ScriptedModel([Say("hello")])) as agent:
+        assert (await agent.ask("/stop")).content == "No active task to stop."
+        assert (await agent.ask("hi")).content == "hello"
+
+
+async def test_nothing_starts_after_a_stop_has_been_committed(house):
+    """The stop is there before the driver has seen it: the start of the call is refused by the store."""
+    ran = []
+
+    @tool(Effect.UNSAFE)
+    async def act() -> str:
+        """Acts."""
+        ran.append(1)
+        return "acted"
+
+    gate = asyncio.Event()
+    model = ScriptedModel([[Call("act"), Wait(gate)]])
+    async with house(model, tools=[act]) as agent:
+        asking = asyncio.create_task(agent.ask("act"))
+        await model.called(1)
+        row = await agent.store.session("api:default")
+        await agent.store.receive(Inbound(Address("api", "default"), "s1", Stop("owner")))  # no hint on the bus
+        gate.set()
+        with pytest.raises(TurnFailed, match="cancelled"):
+            await asking
+        assert ran == []
+        assert "CallStarted" not in kinds(await agent.store.read(row.id))
+
+
+async def test_new_begins_a_new_thread_and_the_old_one_stays(house):
+    model = ScriptedModel([Say("one"), Say("two")])
+    async with house(model) as agent:
+        await agent.ask("first")
+        before = await agent.store.session("api:default")
+        assert (await agent.ask("/new")).content == "New session started."
+        await agent.ask("second")
+        assert [text for _, text in model.prompts[1].said] == ["second"]
+        assert kinds(await agent.store.read(before.id)) == ["UserSaid", "ModelCalled", "ModelSaid"]
+
+
+async def test_help_lists_the_commands(house):
+    async with house(ScriptedModel([])) as agent:
+        assert (await agent.ask("/help")).content == (
+            "everloop commands:\n/new — Start a new conversation\n/stop — Stop the current task\n"
+            "/help — Show available commands"
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("   ", "empty"), ("x" * 200_001, "at most 200,000 are taken"), ("a\ud800b", "not valid UTF-8")],
+)
+async def test_a_message_that_cannot_be_taken_is_refused_with_a_sentence(house, text, why):
+    async with house(ScriptedModel([])) as agent:
+        with pytest.raises(MailRefused, match=why):
+            await agent.ask(text)
+
+
+async def test_a_thread_that_is_too_long_for_the_model_is_a_plain_sentence(house):
+    settings = {"agents": {"defaults": {"context_window": 1000}}}
+    async with house(ScriptedModel([]), settings=settings) as agent:
+        with pytest.raises(TurnFailed, match="too long for the model") as failed:
+            await agent.ask("x" * 10_000)
+        assert failed.value.reason == "context"
+
+
+async def test_an_approval_is_asked_answered_and_the_call_runs_once(house, gated):
+    gated.gate.set()
+    channel = RecordingChannel("api")
+    model = ScriptedModel([Call("act"), Say("done")])
+    async with house(model, tools=[gated.make("act", Effect.UNSAFE, guarded=True)], channels=[channel]) as agent:
+        asking = asyncio.create_task(agent.ask("act"))
+        await channel.sent(1)
+        assert (channel.sends[0].kind, channel.sends[0].text) == ("question", "May I run act?\n{}")
+        row = await agent.store.session("api:default")
+        assert (row.state, row.holder, gated.runs) == ("waiting", "", 0)
+        for event in ("d1", "d2"):
+            await agent.tell(Inbound(Address("api", "default"), event, Decision(3, 0, "allowed", "owner")))
+        assert (await asking).content == "done"
+        assert gated.runs == 1
+
+
+async def test_going_on_withdraws_an_approval(house, gated):
+    channel = RecordingChannel("api")
+    model = ScriptedModel([Call("act"), Say("never mind then")])
+    async with house(model, tools=[gated.make("act", Effect.UNSAFE, guarded=True)], channels=[channel]) as agent:
+        asking = asyncio.create_task(agent.ask("act"))
+        await channel.sent(1)
+        assert (await agent.ask("leave it")).content == (await asking).content == "never mind then"
+    assert model.prompts[1].said[-2:] == [("tool", "not approved; the user went on"), ("user", "leave it")]
+    assert gated.runs == 0
+
+
+async def test_an_approval_survives_a_restart(house, gated):
+    gated.gate.set()
+    act = gated.make("act", Effect.UNSAFE, guarded=True)
+    channel = RecordingChannel("api")
+    async with house(ScriptedModel([Call("act")]), tools=[act], channels=[channel]) as agent:
+        await agent.tell(letter("act", "e1"))
+        await channel.sent(1)
+    model = ScriptedModel([Say("done")])
+    async with house(model, tools=[act], channels=[channel]) as agent:
+        await agent.tell(Inbound(Address("api", "default"), "d1", Decision(3, 0, "allowed", "owner")))
+        await channel.sent(2)
+    assert gated.runs == 1
+    assert channel.delivered[-1].text == "done"
+
+
+async def test_a_clean_shutdown_in_the_middle_does_not_count_as_a_crash(house):
+    gate = asyncio.Event()
+    for _ in range(4):
+        model = ScriptedModel([[Say("half"), Wait(gate)]])
+        async with house(model, settings={"agents": {"shutdown_seconds": 0.0}}) as agent:
+            await agent.tell(letter("hi", "e1"))
+            await model.called(1)
+    async with house(ScriptedModel([Say("at last")])) as agent:
+        assert (await agent.ask("hi", event="e1")).content == "at last"
+        assert "Resumed" not in kinds(await entries(agent))
+
+
+async def test_a_shutdown_lets_the_running_step_finish(house, gated):
+    model = ScriptedModel([Call("hold"), Say("never asked")])
+    async with house(model, tools=[gated.make("hold", Effect.UNSAFE)]) as agent:
+        await agent.tell(letter("do it", "e1"))
+        await gated.begun.wait()
+        asyncio.get_running_loop().call_soon(gated.gate.set)
+    model = ScriptedModel([Say("done")])
+    async with house(model, tools=[gated.make("hold", Effect.UNSAFE)]) as agent:
+        assert (await agent.ask("do it", event="e1")).content == "done"
+    assert model.prompts[0].said[-1] == ("tool", "hold done")
+    assert gated.runs == 1
+
+
+async def test_threads_run_side_by_side_up_to_the_cap(house, gated):
+    model = ScriptedModel(lambda shown: Call("hold") if shown.step == 0 else Say("done"))
+    tools = [gated.make("hold", Effect.UNSAFE)]
+    async with house(model, tools=tools, settings={"agents": {"max_concurrent_turns": 2}}) as agent:
+        asking = [asyncio.create_task(agent.ask("go", f"api:{n}")) for n in range(3)]
+        await model.called(2)
+        await gated.begun.wait()
+        assert model.calls == 2
+        gated.gate.set()
+        assert [(await each).content for each in asking] == ["done"] * 3
+
+
+async def test_a_turn_is_streamed_and_ends_with_its_answer(house):
+    model = ScriptedModel([Call("list_dir"), [Say(["Hel", "lo"])]])
+    async with house(model) as agent:
+        seen = [event async for event in agent.stream("hi")]
+    names = [event.name for event in seen if event.name != "stream_chunk"]
+    assert names == [
+        *("thinking_started", "stream_start", "stream_end", "tool_call", "tool_result"),
+        *("stream_start", "stream_end", "thinking_finished", "answer"),
+    ]
+    assert "".join(event.data["text"] for event in seen if event.name == "stream_chunk") == "Hello"
+    assert seen[-1].data["answer"].content == "Hello"
+
+
+async def test_an_answer_that_nobody_waited_for_is_there_at_the_next_opening(house):
+    model = ScriptedModel([Say("hello")])
+    async with house(model) as agent:
+        receipt = await agent.tell(letter("hi", "e1"))
+        await agent.finish("api:default")
+        assert [outbound.text for outbound in await agent.unshown("api:default")] == ["hello"]
+    async with house(ScriptedModel([])) as agent:
+        (outbound,) = await agent.unshown("api:default")
+        assert (outbound.text, outbound.mails) == ("hello", (receipt.id,))
+        await agent.acknowledge([outbound.key])
+        assert await agent.unshown("api:default") == []
