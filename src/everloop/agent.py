@@ -67,7 +67,7 @@ class Agent:
         The last event is named `answer` and holds what `ask` would return. Raises what `ask` raises.
         """
         inbound = inbound_of(text, session, event, author)
-        receipt = await self._inbox.take(inbound)
+        receipt = await self._inbox.take(inbound, express=False)  # nothing may be missed before we listen
         if receipt.reply is not None:
             answer = self._command_answer(receipt, inbound)
         else:

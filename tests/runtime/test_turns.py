@@ -399,3 +399,53 @@ async def test_an_answer_that_nobody_waited_for_is_there_at_the_next_opening(hou
         assert (outbound.text, outbound.mails) == ("hello", (receipt.id,))
         await agent.acknowledge([outbound.key])
         assert await agent.unshown("api:default") == []
+
+
+async def test_a_known_thread_takes_a_letter_in_one_commit_and_still_only_once(house):
+    model = ScriptedModel(lambda shown: Say(f"answer to {shown.asked}"))
+    async with house(model) as agent:
+        await agent.ask("one")
+        answers = [await agent.ask("two", event="e2"), await agent.ask("two", event="e2")]
+        assert answers[0] == answers[1]
+        found = await entries(agent)
+        assert [entry.mail for entry in found if isinstance(entry, log.UserSaid)] == [1, 2]
+        assert kinds(found) == ["UserSaid", "ModelCalled", "ModelSaid"] * 2
+
+
+async def test_a_known_thread_that_was_left_by_new_takes_no_letter(house):
+    model = ScriptedModel(lambda shown: Say("fine"))
+    async with house(model) as agent:
+        await agent.ask("one")
+        await agent.store.command(letter("/new", "n1"), "new", "New session started.")  # as another process would
+        await agent.ask("two")
+        assert model.prompts[1].said == [("user", "two")]
+
+
+async def test_a_known_thread_with_waiting_mail_takes_letters_in_order(house):
+    model = ScriptedModel(lambda shown: Say(f"answer to {shown.asked}"))
+    async with house(model) as agent:
+        await agent.ask("one")
+        await agent.store.receive(letter("two", "e2"))  # as another process would
+        answer = await agent.ask("three")
+        assert answer.content == "answer to three"
+        assert [text for role, text in model.prompts[-1].said if role == "user"] == ["one", "two", "three"]
+
+
+async def test_a_known_thread_that_another_process_has_moved_on_is_read_again(tmp_path, house):
+    def answer(shown):
+        return Say(f"answer to {shown.asked}")
+
+    one, other = ScriptedModel(answer), ScriptedModel(answer)
+    async with house(one) as here, everloop.open(home=tmp_path / "home", provider=other) as there:
+        await here.ask("one")
+        await there.ask("two")
+        await here.ask("three")
+    assert [text for _, text in one.prompts[-1].said] == ["one", "answer to one", "two", "answer to two", "three"]
+
+
+async def test_an_overlong_letter_to_a_known_thread_ends_its_turn_with_a_sentence(house):
+    settings = {"agents": {"defaults": {"context_window": 1000}}}
+    async with house(ScriptedModel([Say("short")]), settings=settings) as agent:
+        await agent.ask("one")
+        with pytest.raises(TurnFailed, match="too long"):
+            await agent.ask("x" * 10_000)

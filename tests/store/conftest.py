@@ -130,15 +130,24 @@ def _cannot(reason: str) -> None:
     pytest.skip(reason)
 
 
+@pytest.fixture
+async def sqlite_home(tmp_path: Path) -> AsyncIterator[SqliteHome]:
+    home = SqliteHome(tmp_path)
+    yield home
+    await home.close()
+
+
+@pytest.fixture
+async def postgres_home(postgres: str) -> AsyncIterator[PostgresHome]:
+    home = await PostgresHome(postgres).create()
+    yield home
+    await home.close()
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
-async def home(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Home]:
-    made: SqliteHome | PostgresHome
-    if request.param == "sqlite":
-        made = SqliteHome(tmp_path)
-    else:
-        made = await PostgresHome(request.getfixturevalue("postgres")).create()
-    yield made
-    await made.close()
+def home(request: pytest.FixtureRequest) -> Home:
+    made: Home = request.getfixturevalue(f"{request.param}_home")
+    return made
 
 
 @pytest.fixture

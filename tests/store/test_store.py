@@ -127,11 +127,7 @@ async def test_one_event_that_arrives_in_two_processes_at_once_is_one_letter(hom
     stores = [await home.connect(), await home.connect()]
     receipts = await asyncio.gather(*(received(stores[n % 2], f"e{n // 2}") for n in range(40)))
     assert sorted(r.fresh for r in receipts) == [False] * 20 + [True] * 20
-    assert len(await store_mail(stores[0], receipts)) == 20
-
-
-async def store_mail(store: Store, receipts: list[Receipt]) -> list[Mail]:
-    return await store.mail(receipts[0].thread)
+    assert len(await stores[0].mail(receipts[0].thread)) == 20
 
 
 async def test_a_session_that_nobody_wrote_to_is_none(store: Store):
@@ -144,8 +140,9 @@ async def test_a_thread_that_does_not_exist_cannot_be_opened(store: Store):
         await store.open("nowhere")
 
 
-async def test_the_latest_session_is_the_owners_most_recently_active(store: Store):
+async def test_the_latest_session_is_the_owners_most_recently_active(home: Home, store: Store):
     for event, chat, owner in (("1", "a", "ann"), ("2", "b", "ann"), ("3", "c", "bob"), ("4", "a", "ann")):
+        await home.write("UPDATE sessions SET active = active - 1")
         await store.receive(letter(event, address=Address("test", chat), owner=owner))
     latest = await store.latest("ann")
     assert latest is not None
@@ -400,9 +397,10 @@ async def test_a_lease_that_ran_out_starts_nothing(home: Home, store: Store):
 
 async def test_a_commit_prolongs_a_lease_that_holds(home: Home, store: Store):
     lease = await taken(store)
+    await home.write("UPDATE threads SET expires = expires - 20")
     before = await home.rows("SELECT expires FROM threads")
     await append(store, lease, ASKED)
-    assert await home.rows("SELECT expires FROM threads") > before
+    assert (await home.rows("SELECT expires FROM threads"))[0][0] > before[0][0] + 10
 
 
 async def test_usage_is_kept_with_its_owner(home: Home, store: Store):
@@ -690,11 +688,10 @@ async def test_the_same_key_is_one_timer(home: Home, store: Store):
 
 async def test_a_write_of_another_process_is_noticed(home: Home, store: Store):
     other = await home.connect()
-    await store.changed()
-    assert await store.changed() is False
+    while await store.changed():  # a server has housekeeping of its own
+        pass
     await received(other)
     assert await store.changed() is True
-    assert await store.changed() is False
 
 
 async def test_stores_have_names_of_their_own(home: Home):
@@ -853,15 +850,23 @@ class Worker:
         await append(self._store, lease, *entries, absorbed=[m.id for m in mail])
 
 
+@pytest.fixture
+async def pair(home: Home) -> list[Store]:
+    """Two processes for all examples of a test: to open them for each would be most of the work."""
+    return [await home.connect(), await home.connect()]
+
+
 STEPS = ("say", "say", "say_stop", "take", "take", "absorb", "start", "release", "give_back", "renew", "expire")
-ROUNDS = st.lists(st.tuples(st.sampled_from(STEPS), st.sampled_from(STEPS)), max_size=25)
+ROUNDS = st.lists(st.tuples(st.sampled_from(STEPS), st.sampled_from(STEPS)), min_size=10, max_size=40)
 _numbers = itertools.count()
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rounds=ROUNDS)
-async def test_however_two_processes_meet_no_mail_is_lost_and_one_of_them_holds(home: Home, rounds: list[Any]):
-    stores = await pair(home)
+async def test_however_two_processes_meet_no_mail_is_lost_and_one_of_them_holds(
+    home: Home, pair: list[Store], rounds: list[tuple[str, str]]
+):
+    stores = pair
     address = Address("test", f"meeting-{next(_numbers)}")
     workers = [Worker(store, address) for store in stores]
     said_count = 0
@@ -882,13 +887,3 @@ async def test_however_two_processes_meet_no_mail_is_lost_and_one_of_them_holds(
         letters = [*absorbed, *(m.id for m in rest)]
         assert letters == sorted(set(letters))
         assert sum(isinstance(e, UserSaid) for e in log) + sum(isinstance(m.letter, Said) for m in rest) == said_count
-
-
-_pairs: dict[int, list[Store]] = {}
-
-
-async def pair(home: Home) -> list[Store]:
-    """Two stores for all examples of one test: opening a database each time would be most of the work."""
-    if id(home) not in _pairs:
-        _pairs[id(home)] = [await home.connect(), await home.connect()]
-    return _pairs[id(home)]

@@ -42,21 +42,23 @@ def plan_of(text: str) -> list[list[str]]:
     return [batch.split("+") for batch in text.split("\n", 1)[0].split()[1:]]
 
 
-def make_feed(world: str, rng: random.Random, sessions: int = 6, messages: int = 16) -> list[Event]:
-    """Sessions of three kinds on two channels: a crowd (each message is a turn), one person (who steers), commands."""
+def make_feed(world: str, rng: random.Random, sessions: int = 8, messages: int = 12) -> list[Event]:
+    """Sessions of four kinds on two channels: a crowd (each message is a turn), one person (who steers), one who is
+    asked for permission, one who moves on to a new conversation; the last two give commands."""
     events = []
     for number in range(sessions):
-        session = f"{('idem', 'blind')[number % 2]}:{('crowd', 'person', 'wild')[number // 2 % 3]}{number}"
+        session = f"{('idem', 'blind')[number % 2]}:{('crowd', 'person', 'asked', 'moving')[number // 2 % 4]}{number}"
         events += [_event(world, session, n, rng) for n in range(messages)]
     return events
 
 
 def _event(world: str, session: str, n: int, rng: random.Random) -> Event:
     id = f"{world}/{session}#{n}"
-    if "wild" in session and rng.random() < 0.35:
-        return Event(id, session, "owner", rng.choice(("/stop", "/new", "/help")))
+    if ("asked" in session or "moving" in session) and rng.random() < 0.35:
+        commands = ("/stop", "/new", "/help") if "moving" in session else ("/stop", "/help")
+        return Event(id, session, "owner", rng.choice(commands))
     author = f"guest{n}" if "crowd" in session else "owner"
-    tools = (*TOOLS, "guarded") if "wild" in session else TOOLS
+    tools = (*TOOLS, "guarded") if "asked" in session else TOOLS
     batches = ["+".join(rng.choices(tools, k=rng.choice((1, 1, 2, 3)))) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
     return Event(id, session, author, " ".join([id, *batches]))
 

@@ -76,7 +76,7 @@ async def deliver(agent: Agent, folder: Path, session: str, seed: int) -> None:
             outside.append(folder / "violations.jsonl", {"text": f"{event.id} came back as {ack}, not {known[event.id]}"})
         outside.append(folder / "acks.jsonl", ack)
         await asyncio.sleep(rng.expovariate(1 / 0.02))
-        while len(await agent._store.unfinished(ack.thread)) > 2:
+        while len(await agent.store.unfinished(ack.thread)) > 2:
             await asyncio.sleep(0.02)
 
 
@@ -106,7 +106,7 @@ async def is_quiet(agent: Agent, folder: Path) -> bool:
     """Whether all that was acknowledged has been answered and all answers have left."""
     acks = acks_in(folder / "acks.jsonl")
     for thread in {ack.thread for ack in acks}:
-        if await agent._store.unfinished(thread):
+        if await agent.store.unfinished(thread):
             return False
     sessions = {event.session for event in events_in(folder / "feed.jsonl")}
     return not any([await agent.unshown(session) for session in sessions])

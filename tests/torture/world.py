@@ -16,7 +16,9 @@ from .worker import Life, live
 
 # Processes are forked from one that has imported everything: a life then begins within milliseconds.
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["tests.torture.worker", "everloop.store.sqlite", "everloop.providers.chat"])
+_context.set_forkserver_preload(
+    ["tests.torture.worker", "everloop.app", "everloop.store.sqlite", "everloop.net.trusted", "everloop.providers.chat"]
+)
 
 
 class Model:

@@ -55,6 +55,7 @@ class Receipt(Struct, frozen=True):
     thread: str
     fresh: bool
     reply: str | None = None
+    begun: bool = False  # its turn is already running: nobody needs to be woken
 
 
 class Lease(Struct):
@@ -72,6 +73,10 @@ class Commit(Struct):
     stop has committed. `absorbed` are the letters that these entries take in. `ended` gives, for each letter whose
     turn is over, the seq of the entry that ended it. With `release` the lease is given back if no letter newer
     than `seen` has come.
+
+    `letter` comes in with this very commit: it is posted and taken at once, as the first entry (a UserSaid, which
+    gets the letter's number). That is refused as Fenced when the session has another thread by now, other mail
+    waits, or the event is known.
     """
 
     entries: list[Entry] = []
@@ -84,6 +89,7 @@ class Commit(Struct):
     release: bool = False
     state: "ThreadState" = "running"
     seen: int = 0
+    letter: Inbound | None = None
 
 
 ThreadState = Literal["resting", "running", "waiting"]  # waiting: for a person's answer
@@ -112,6 +118,7 @@ class Committed(Struct):
     started: bool
     released: bool
     newest: int  # the highest id of the letters that still lie in the inbox
+    mail: int = 0  # the number of the letter that came in with it
 
 
 class ThreadRow(Struct, frozen=True):

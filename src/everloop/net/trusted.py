@@ -112,16 +112,8 @@ class Answer:
         self.status: int = response.status
         self.headers: Mapping[str, str] = response.headers
 
-    async def chunks(self) -> AsyncIterator[bytes]:
-        read = self._response.content.readany
-        while True:
-            try:
-                data = await read()
-            except _FAILURES as error:
-                raise _explain_cut(error, _name(self._response.url)) from error
-            if not data:
-                return
-            yield data
+    def chunks(self) -> AsyncIterator[bytes]:
+        return _Chunks(self._response)
 
     async def read(self, limit: int = 1_000_000) -> bytes:
         """The body as a whole, or its first `limit` bytes."""
@@ -131,6 +123,27 @@ class Answer:
             if len(body) >= limit:
                 break
         return bytes(body[:limit])
+
+
+class _Chunks:
+    """Not a generator: to leave one in the middle costs a task and a wake-up of the loop for its clean-up."""
+
+    __slots__ = ("_response",)
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+
+    def __aiter__(self) -> "_Chunks":
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            data = await self._response.content.readany()
+        except _FAILURES as error:
+            raise _explain_cut(error, _name(self._response.url)) from error
+        if not data:
+            raise StopAsyncIteration
+        return data
 
 
 async def _take_leave(response: aiohttp.ClientResponse) -> None:

@@ -7,8 +7,8 @@ for the next model call. That is why a turn needs so few commits. Nothing is per
 from collections.abc import Callable
 
 from ..core.decide import Steering, admit
-from ..core.log import Entry, ModelSaid, Resumed
-from ..core.mail import Address, Mail, Outbound
+from ..core.log import Entry, ModelSaid, Resumed, UserSaid
+from ..core.mail import Address, Inbound, Mail, Outbound, Said
 from ..core.ports import Commit, Committed, Lease, Spent, Store, ThreadState, Timer
 from ..core.thread import Finished, Thread
 
@@ -26,6 +26,7 @@ class Book:
         self._finished: list[Finished] = []
         self.thread = thread
         self.on_finished: Callable[[Finished], None] = lambda finished: None
+        self.on_taken: Callable[[int], None] = lambda mail: None
 
     @classmethod
     async def open(cls, store: Store, thread: Thread) -> "Book":
@@ -36,6 +37,14 @@ class Book:
         book = cls(store, thread, Lease(thread.id, 0, opened.row.head), opened.mail)
         if opened.row.state == "running" and opened.row.holder and thread.owes_reply:
             book.keep(Resumed(opened.row.holder))
+        return book
+
+    @classmethod
+    def begin(cls, store: Store, thread: Thread, inbound: Inbound, said: Said) -> "Book":
+        """Let a letter straight into a resting thread: the first commit posts it, takes it and starts the turn."""
+        book = cls(store, thread, Lease(thread.id, 0, thread.seq), [])
+        book._next.letter = inbound
+        book.keep(UserSaid(said.parts, said.author, said.address))
         return book
 
     @property
@@ -116,6 +125,10 @@ class Book:
         committed = await self._store.commit(self._lease, commit)
         self._lease.epoch, self._lease.head = committed.epoch, committed.head
         self._more = self._more or committed.newest > self._seen
+        if commit.letter is not None:
+            self.thread.mails.append(committed.mail)
+            self._seen = max(self._seen, committed.mail)
+            self.on_taken(committed.mail)
         finished, self._finished = self._finished, []
         for turn in finished:
             self.on_finished(turn)

@@ -13,6 +13,7 @@ from ..core.decide import UNKNOWN, Ask, CallModel, Compact, GiveUp, Rest, Rules,
 from ..core.errors import ProviderError, ToolError
 from ..core.failpoint import reach
 from ..core.log import Asked, CallReturned, CallStarted, GaveUp, ModelCalled, ModelFailed, ModelSaid
+from ..core.mail import Inbound, Said
 from ..core.ports import Bus, Event, Provider, Store
 from ..core.prompt import Delta, Reply
 from ..core.thread import Finished, Thread
@@ -48,8 +49,20 @@ class Driver:
         self._rules = rules
 
     async def open(self, thread: Thread, on_finished: Callable[[Finished], None]) -> Book:
-        book = await Book.open(self._store, thread)
+        return self._listen(await Book.open(self._store, thread), on_finished)
 
+    async def begin(
+        self, thread: Thread, inbound: Inbound, on_taken: Callable[[int], None], on_finished: Callable[[Finished], None]
+    ) -> Book:
+        """Open a resting thread with a letter for it. Raises Fenced when it has to go through the inbox."""
+        assert isinstance(inbound.letter, Said)
+        book = self._listen(Book.begin(self._store, thread, inbound, inbound.letter), on_finished)
+        book.on_taken = on_taken
+        if not isinstance(decide(thread, self._rules), CallModel):
+            await book.write()  # a turn that ends without a model call must know its letter's number first
+        return book
+
+    def _listen(self, book: Book, on_finished: Callable[[Finished], None]) -> Book:
         def tell(finished: Finished) -> None:
             reach("turn.ended")
             self._publish(

@@ -1,25 +1,32 @@
 """The one door in: every channel, timer and programmer writes mail here. What is committed is never lost."""
 
+from collections.abc import Awaitable, Callable
+
 from msgspec import structs
 
-from ..core.errors import MailRefused
+from ..core.errors import Fenced, MailRefused
 from ..core.failpoint import reach
 from ..core.mail import Decision, Inbound, Said, Stop
 from ..core.message import text_of
 from ..core.ports import Bus, Receipt, Store
 from .commands import COMMANDS
 
+# Takes a letter straight into a resting thread, or says (None, Fenced) that it must go through the inbox.
+Begin = Callable[[Inbound], Awaitable[Receipt] | None]
+
 
 class Inbox:
-    def __init__(self, store: Store, bus: Bus, max_chars: int = 200_000) -> None:
+    def __init__(self, store: Store, bus: Bus, begin: Begin, max_chars: int = 200_000) -> None:
         self._store = store
         self._bus = bus
+        self._begin = begin
         self._max_chars = max_chars
 
-    async def take(self, inbound: Inbound) -> Receipt:
+    async def take(self, inbound: Inbound, *, express: bool = True) -> Receipt:
         """Commit a letter; only then may the channel acknowledge it. The same event twice is one letter.
 
-        The caller wakes the thread (`wake`) when it is ready for the answer. Raises MailRefused.
+        The caller wakes the thread (`wake`) when it is ready for the answer; with `express` the turn may already
+        have begun. Raises MailRefused.
         """
         reach("inbox.arrived")
         letter = inbound.letter
@@ -32,12 +39,22 @@ class Inbox:
                 receipt = await self._store.command(inbound, command.action, command.reply, command.otherwise)
                 reach("command.committed")
                 return receipt
-        receipt = await self._store.receive(inbound)
+        begun = await self._take_express(inbound) if express else None
+        receipt = begun or await self._store.receive(inbound)
         reach("inbox.committed")
         return receipt
 
+    async def _take_express(self, inbound: Inbound) -> Receipt | None:
+        begun = self._begin(inbound)
+        try:
+            return await begun if begun else None
+        except Fenced:
+            return None
+
     def wake(self, receipt: Receipt, inbound: Inbound) -> None:
         """Say that there is mail; losing this hint costs a moment, no more."""
+        if receipt.begun:
+            return
         if isinstance(inbound.letter, Decision | Said) and receipt.reply is None:
             self._bus.wake(receipt.thread)
         else:

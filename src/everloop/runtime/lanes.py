@@ -10,7 +10,8 @@ from collections import OrderedDict
 from types import TracebackType
 
 from ..core.errors import Fenced, StoreError
-from ..core.ports import Bus, Store
+from ..core.mail import Inbound, Said
+from ..core.ports import Bus, Receipt, Store
 from ..core.thread import Finished, Thread
 from .book import Book
 from .driver import Driver
@@ -25,7 +26,9 @@ KEPT_THREADS = 1000
 
 
 class Lane:
-    def __init__(self) -> None:
+    def __init__(self, letter: Inbound | None = None) -> None:
+        self.letter = letter  # what it begins with, past the inbox
+        self.receipt: asyncio.Future[Receipt] | None = None
         self.interrupt = Interrupt()
         self.book: Book | None = None
         self.again = False
@@ -49,7 +52,8 @@ class Lanes:
         self._lease_seconds = lease_seconds
         self._grace = grace
         self._lanes: dict[str, Lane] = {}
-        self._threads: OrderedDict[str, Thread] = OrderedDict()
+        self._threads: OrderedDict[str, Thread] = OrderedDict()  # at rest, by id
+        self._sessions: dict[str, str] = {}  # their ids, by session key
         self._waiters: dict[int, tuple[str, asyncio.Future[Finished]]] = {}
         self._group = asyncio.TaskGroup()
         self._closing = False
@@ -83,8 +87,23 @@ class Lanes:
             lane = self._lanes[thread] = Lane()
             lane.task = self._group.create_task(self._run(thread, lane))
 
+    def begin(self, inbound: Inbound) -> asyncio.Future[Receipt] | None:
+        """Take a letter straight into its thread, if that rests and is known here; else None.
+
+        Saves a commit and a look at the database. Raises Fenced (through the future) when the inbox has to be used.
+        """
+        thread = self._sessions.get(str(inbound.address), "")
+        if thread not in self._threads or not isinstance(inbound.letter, Said) or self._closing:
+            return None
+        lane = self._lanes[thread] = Lane(inbound)
+        lane.receipt = asyncio.get_running_loop().create_future()
+        lane.task = self._group.create_task(self._run(thread, lane))
+        return lane.receipt
+
     def outcome(self, thread: str, mail: int) -> asyncio.Future[Finished]:
         """Resolves when the turn that takes this letter is over, wherever it is driven."""
+        if waiter := self._waiters.get(mail):
+            return waiter[1]
         future: asyncio.Future[Finished] = asyncio.get_running_loop().create_future()
         self._waiters[mail] = (thread, future)
         future.add_done_callback(lambda _: self._waiters.pop(mail, None))
@@ -98,9 +117,13 @@ class Lanes:
                     await self._drive(thread, lane)
                     if not lane.again or self._closing:
                         return
-        except Fenced:
-            self._threads.pop(thread, None)  # someone else drives it, and this fold may be behind
+        except Fenced as error:
+            # Someone else drives it, and this fold may be behind.
+            if lane.receipt is not None and not lane.receipt.done():
+                lane.receipt.set_exception(error)
         except StoreError as error:
+            if lane.receipt is not None and not lane.receipt.done():
+                lane.receipt.set_exception(error)
             self._fail(thread, error)
         except Exception:  # the border of a lane: a fault in one thread must not end the others
             _log.exception("thread %s failed", thread)
@@ -109,9 +132,10 @@ class Lanes:
             del self._lanes[thread]
 
     async def _drive(self, thread: str, lane: Lane) -> None:
-        fold = self._threads.get(thread) or Thread(thread)
-        self._threads.pop(thread, None)  # while it is being driven, it may hold what is not committed
-        lane.book = book = await self._driver.open(fold, self._tell)
+        fold = self._threads.pop(thread, None) or Thread(
+            thread
+        )  # while it is driven, it may hold what is not committed
+        book = lane.book = await self._open(fold, lane)
         try:
             await self._driver.drive(book, lane.interrupt, lambda: self._closing)
         except asyncio.CancelledError:
@@ -120,9 +144,28 @@ class Lanes:
             raise
         finally:
             lane.book = None
-        self._threads[thread] = book.thread
+        self._keep(book.thread)
+
+    async def _open(self, fold: Thread, lane: Lane) -> Book:
+        if (letter := lane.letter) is None:
+            return await self._driver.open(fold, self._tell)
+        lane.letter = None
+
+        def taken(mail: int) -> None:
+            self.outcome(fold.id, mail)
+            if lane.receipt is not None and not lane.receipt.done():
+                lane.receipt.set_result(Receipt(mail, fold.id, fresh=True, begun=True))
+
+        return await self._driver.begin(fold, letter, taken, self._tell)
+
+    def _keep(self, thread: Thread) -> None:
+        if thread.owes_reply or not thread.address:
+            return
+        self._threads[thread.id] = thread
+        self._sessions[thread.address] = thread.id
         if len(self._threads) > KEPT_THREADS:
-            self._threads.popitem(last=False)
+            _, oldest = self._threads.popitem(last=False)
+            self._sessions.pop(oldest.address, None)
 
     def _tell(self, finished: Finished) -> None:
         for mail in finished.mails:
@@ -135,6 +178,7 @@ class Lanes:
             for owner, future in list(self._waiters.values()):
                 if owner == thread and not future.done():
                     future.set_exception(error)
+                    future.exception()  # whoever told a letter and did not wait need not hear of it
         if not self._closing:
             asyncio.get_running_loop().call_later(RETRY, self.wake, thread)
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 import msgspec
+from msgspec import structs
 
 from ..core import log
 from ..core.log import Compacted, Entry
@@ -22,6 +23,12 @@ def body_of(value: Letter | Inbound | Outbound) -> str:
 
 def bodies_of(entries: Sequence[Entry]) -> list[str]:
     return [log.encode(entry).decode() for entry in entries]
+
+
+def numbered(body: str, mail: int) -> str:
+    """The body of an entry, with the number of the letter that it came from."""
+    entry = log.decode(body)
+    return log.encode(structs.replace(entry, mail=mail)).decode()
 
 
 def kind_of(letter: Letter) -> str:

@@ -1,6 +1,6 @@
 """Opening the SQLite file: is the home usable, is the file whole, is its schema ours?"""
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import apsw
@@ -104,11 +104,11 @@ def _migrate(connection: apsw.Connection, path: Path, migrations: Migrations) ->
         raise StoreNewer(schema.newer(str(path), version, target))
     if version == target:
         return
-    if version:
-        _copy(connection, path.with_name(f"{path.name}.before-{target}"))
     connection.execute("BEGIN IMMEDIATE")
     try:
         version = connection.pragma("user_version")  # another process may have been quicker
+        if 0 < version < target:
+            _copy(path, path.with_name(f"{path.name}.before-{target}"))
         for statement in schema.statements("sqlite", migrations[version:]):
             connection.execute(statement)
             reach("store.migrating")
@@ -119,10 +119,13 @@ def _migrate(connection: apsw.Connection, path: Path, migrations: Migrations) ->
             connection.execute("ROLLBACK")
 
 
-def _copy(connection: apsw.Connection, path: Path) -> None:
-    # Through SQLite's own API: opening the file by other means would drop this process's locks on it.
-    target = apsw.Connection(str(path))
-    with target.backup("main", connection, "main") as backup:
+def _copy(path: Path, to: Path) -> None:
+    # Through SQLite's own API: opening the file by other means would drop this process's locks on it. And through
+    # a connection of its own, for the one that migrates already keeps others from writing.
+    with (
+        closing(apsw.Connection(str(path))) as source,
+        closing(apsw.Connection(str(to))) as target,
+        target.backup("main", source, "main") as backup,
+    ):
         while not backup.done:
             backup.step(1000)
-    target.close()

@@ -15,7 +15,7 @@ _NOW = schema.DIALECTS["postgres"]["now"]
 
 CREATE = f"""
 CREATE FUNCTION pg_temp.everloop_write(
-    me TEXT, ttl DOUBLE PRECISION, keys TEXT[], owners TEXT[], fresh TEXT[], threads TEXT[], batch JSON
+    me TEXT, ttl DOUBLE PRECISION, keys TEXT[], owners TEXT[], fresh TEXT[], named TEXT[], batch JSON
 ) RETURNS TABLE(
     ok BOOLEAN, number BIGINT, at_thread TEXT, answer TEXT,
     new_head BIGINT, new_epoch BIGINT, has_started BOOLEAN, has_released BOOLEAN
@@ -34,7 +34,7 @@ BEGIN
         )
         SELECT array_agg(thread) INTO found_threads FROM touched;
     END IF;
-    PERFORM 1 FROM threads WHERE id = ANY(threads || found_threads) ORDER BY id FOR UPDATE;
+    PERFORM 1 FROM threads WHERE id = ANY(named || found_threads) ORDER BY id FOR UPDATE;
     now := {_NOW};
     FOR item IN SELECT * FROM json_to_recordset(batch) AS i(
         kind TEXT, key TEXT, channel TEXT, event TEXT, owner TEXT, letter TEXT, body TEXT,

@@ -15,8 +15,8 @@ import msgspec
 
 from ..core import log
 from ..core.errors import Fenced, StoreCorrupt, StoreError
-from ..core.log import Compacted, Entry
-from ..core.mail import Inbound, Letter, Mail, Outbound
+from ..core.log import Entry
+from ..core.mail import Inbound, Mail, Outbound
 from ..core.ports import (
     Action,
     Commit,
@@ -30,18 +30,23 @@ from ..core.ports import (
 )
 from . import schema
 from .blocker import Blocker
+from .bodies import (
+    SENDING_SECONDS,
+    bodies_of,
+    body_of,
+    fold_in,
+    kind_of,
+    numbered,
+    read_inbound,
+    read_letter,
+    read_outbound,
+)
 from .database import connect
 from .holders import Holders
 from .schema import Migrations
 from .writer import Execute, Writer
 
 NOW = schema.DIALECTS["sqlite"]["now"]
-SENDING_SECONDS = 120.0  # a send that has not come back by then may be tried again
-
-_encode = msgspec.json.encode
-_letter = msgspec.json.Decoder(Letter).decode
-_inbound = msgspec.json.Decoder(Inbound).decode
-_outbound = msgspec.json.Decoder(Outbound).decode
 
 _ROW = "id, session, owner, head, folded, state, coalesce(holder, '')"
 
@@ -76,7 +81,7 @@ class SqliteStore:
         return cls(connection, reader, holders, lease_seconds)
 
     async def receive(self, inbound: Inbound) -> Receipt:
-        body, kind = _encode(inbound.letter).decode(), _kind(inbound.letter)
+        body, kind = body_of(inbound.letter), kind_of(inbound.letter)
 
         def transaction(execute: Execute) -> Receipt:
             thread = _thread_of(execute, inbound)
@@ -85,7 +90,7 @@ class SqliteStore:
         return await self._writer.write(transaction)
 
     async def command(self, inbound: Inbound, action: Action, reply: str, otherwise: str = "") -> Receipt:
-        body = _encode(inbound.letter).decode()
+        body = body_of(inbound.letter)
 
         def transaction(execute: Execute) -> Receipt:
             thread = _thread_of(execute, inbound)
@@ -128,10 +133,7 @@ class SqliteStore:
         return self._row("id = (SELECT thread FROM sessions WHERE owner = ? ORDER BY active DESC LIMIT 1)", owner)
 
     async def commit(self, lease: Lease, commit: Commit) -> Committed:
-        bodies = [log.encode(entry).decode() for entry in commit.entries]
-        starts = [log.encode(entry).decode() for entry in commit.starts]
-        folds = [n for n, entry in enumerate(commit.entries, 1) if isinstance(entry, Compacted)]
-        fold = folds[-1] if folds else 0
+        bodies, starts, fold = bodies_of(commit.entries), bodies_of(commit.starts), fold_in(commit.entries)
 
         def transaction(execute: Execute) -> Committed:
             return self._commit(execute, lease, commit, bodies, starts, fold)
@@ -144,6 +146,7 @@ class SqliteStore:
         mail = execute("SELECT id, kind FROM inbox WHERE thread = ? AND taken = 0", (lease.thread,)).fetchall()
         left = [(id, kind) for id, kind in mail if id not in commit.absorbed]
         newest = max((id for id, _ in left), default=0)
+        came = self._let_in(execute, commit.letter, lease.thread, bodies, left) if commit.letter else 0
         started = bool(starts) and not any(kind == "stop" for _, kind in left)
         released = commit.release and newest <= commit.seen
         added = bodies + starts if started else bodies
@@ -192,9 +195,19 @@ class SqliteStore:
         for timer in commit.timers:
             execute(
                 f"INSERT INTO timers VALUES(?, ?, ?, {NOW} + ?, ?) ON CONFLICT DO NOTHING",
-                (timer.key, lease.thread, owner, timer.due, _encode(timer.inbound).decode()),
+                (timer.key, lease.thread, owner, timer.due, body_of(timer.inbound)),
             )
-        return Committed(head, epoch, started, released, newest)
+        return Committed(head, epoch, started, released, newest, came)
+
+    def _let_in(
+        self, execute: Execute, inbound: Inbound, thread: str, bodies: list[str], waiting: list[tuple[int, str]]
+    ) -> int:
+        current = execute("SELECT thread FROM sessions WHERE key = ?", (str(inbound.address),)).fetchall()
+        receipt = _post(execute, inbound, thread, kind_of(inbound.letter), body_of(inbound.letter), taken=1)
+        if waiting or current != [(thread,)] or not receipt.fresh:
+            raise Fenced(f"the letter for thread {thread} has to go through the inbox")
+        bodies[0] = numbered(bodies[0], receipt.id)
+        return receipt.id
 
     def _take(
         self, execute: Execute, lease: Lease, commit: Commit, added: int, released: bool, fold: int
@@ -280,7 +293,7 @@ class SqliteStore:
                     "unsure = ? WHERE id = ?",
                     (self.holder, SENDING_SECONDS, int(doubt), id),
                 )
-                claimed.append(OutboxRow(id, thread, _outbound(body), attempts + 1, doubt, age))
+                claimed.append(OutboxRow(id, thread, read_outbound(body), attempts + 1, doubt, age))
             return claimed
 
         return await self._writer.write(transaction)
@@ -303,7 +316,7 @@ class SqliteStore:
             "SELECT body FROM outbox WHERE channel = ? AND chat = ? AND state IN ('pending', 'sending') ORDER BY id",
             (chat.partition(":")[0], chat),
         )
-        return [_outbound(body) for (body,) in rows]
+        return [read_outbound(body) for (body,) in rows]
 
     async def acknowledge(self, keys: Sequence[str]) -> None:
         def transaction(execute: Execute) -> None:
@@ -319,8 +332,8 @@ class SqliteStore:
         def transaction(execute: Execute) -> list[str]:
             fired = execute(f"DELETE FROM timers WHERE due <= {NOW} RETURNING thread, body").fetchall()
             for thread, body in fired:
-                inbound = _inbound(body)
-                _post(execute, inbound, thread, _kind(inbound.letter), _encode(inbound.letter).decode())
+                inbound = read_inbound(body)
+                _post(execute, inbound, thread, kind_of(inbound.letter), body_of(inbound.letter))
             return [thread for thread, _ in fired]
 
         return await self._writer.write(transaction)
@@ -353,15 +366,11 @@ class SqliteStore:
 
     def _mail(self, thread: str) -> list[Mail]:
         rows = self._rows("SELECT id, body FROM inbox WHERE thread = ? AND taken = 0 ORDER BY id", (thread,))
-        return [Mail(id, _letter(body)) for id, body in rows]
+        return [Mail(id, read_letter(body)) for id, body in rows]
 
     def _row(self, where: str, value: str) -> ThreadRow | None:
         rows = self._rows(f"SELECT {_ROW} FROM threads WHERE {where}", (value,))
         return ThreadRow(*rows[0]) if rows else None
-
-
-def _kind(letter: Letter) -> str:
-    return str(letter.__struct_config__.tag)
 
 
 def _thread_of(execute: Execute, inbound: Inbound) -> str:
@@ -402,7 +411,7 @@ def _stop(execute: Execute, inbound: Inbound, thread: str) -> bool:
     ).fetchall()
     if busy:
         letter = msgspec.structs.replace(inbound, event=f"{inbound.event}/stop")
-        _post(execute, letter, thread, "stop", _encode(inbound.letter).decode())
+        _post(execute, letter, thread, "stop", body_of(inbound.letter))
     return bool(busy)
 
 
@@ -412,6 +421,6 @@ def _queue(execute: Execute, thread: str, owner: str, outbound: Outbound) -> Non
         "ON CONFLICT DO NOTHING",
         (
             *(outbound.key, thread, owner, outbound.address.channel, str(outbound.address)),
-            _encode(outbound).decode(),
+            body_of(outbound),
         ),
     )

@@ -5,45 +5,16 @@ The grammar fixes the separators, so an answer has one spelling, and the history
 """
 
 import re
-from typing import Any
 
 import msgspec
 
 from everloop.core.prompt import Finish, Reply, Usage
-from everloop.core.tool import ToolCall, ToolSpec
+from everloop.core.tool import ToolCall
 
 REPLY = "reply"
 
 _HEAD = re.compile(r'\{"([^"\\]+)":')
-_KEPT = ("type", "enum", "const", "minimum", "maximum")
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-
-
-def schema_of(tools: tuple[ToolSpec, ...], *, only_reply: bool = False) -> dict[str, Any]:
-    """The JSON schema of an answer: a reply, or a call of one of the tools."""
-    choices = [_choice(REPLY, {"type": "string"})]
-    if not only_reply:
-        choices += [_choice(tool.name, _plain(tool.schema)) for tool in tools]
-    style = {"item_separator": ",", "key_separator": ":", "whitespace_flexible": False}
-    return {"anyOf": choices, "x-guidance": style}
-
-
-def _choice(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": {name: schema}, "required": [name], "additionalProperties": False}
-
-
-def _plain(schema: dict[str, Any]) -> dict[str, Any]:
-    """Only what the grammar is sure to know: at a keyword it does not, it would silently constrain nothing at all."""
-    plain = {key: schema[key] for key in _KEPT if key in schema}
-    if "anyOf" in schema:
-        plain["anyOf"] = [_plain(option) for option in schema["anyOf"]]
-    if "items" in schema:
-        plain["items"] = _plain(schema["items"])
-    if "properties" in schema:
-        plain["properties"] = {name: _plain(shape) for name, shape in schema["properties"].items()}
-        plain["required"] = [name for name in schema.get("required", []) if name in schema["properties"]]
-        plain["additionalProperties"] = False
-    return plain
 
 
 def spell_reply(text: str) -> str:

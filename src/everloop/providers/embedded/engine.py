@@ -13,7 +13,8 @@ from everloop.core.ports import Http
 from everloop.core.prompt import Delta, Prompt, Reply, Usage
 from everloop.core.tool import ToolSpec
 
-from .answer import REPLY, Answer, schema_of
+from .answer import REPLY, Answer
+from .grammar import grammar_of
 from .overhear import overhear
 from .profile import render_messages, render_prefix, spelling
 from .weights import Weights, fetch
@@ -68,6 +69,11 @@ class EmbeddedProvider:
         self._remember(reply, answer.raw, as_json=bool(tools))
         return reply
 
+    async def warm(self) -> None:
+        """Load the model ahead of the first question, if its weights are on this machine."""
+        if self._given or (self._folder / self._weights.file).exists():
+            await self.count("")
+
     async def count(self, text: str) -> int:
         """How many tokens the model reads a rendered text as."""
         async with self._turn:
@@ -106,7 +112,7 @@ class EmbeddedProvider:
             "cache_prompt": True,
         }
         if tools:
-            request["json_schema"] = schema_of(tools, only_reply=not prompt.tools)
+            request["grammar"] = grammar_of(tools if prompt.tools else ())
         reason, usage = "stop", Usage()
         async with overhear(self._thread, lambda hear: self._run(prefix, request, hear)) as events:
             async for event in events:

@@ -1,0 +1,69 @@
+# Each command makes what it needs: a virtual environment in .venv, with python3 and pip alone (and uv where it is
+# there). Setting up speaks on stderr and reads nothing, so that in `echo hi | make run` the chat gets the line.
+
+MAKEFLAGS += --no-print-directory
+PYTHONS = python3 python3.14 python3.13 python3.12 python3.11
+
+help: ## show this
+	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
+
+run: .venv/.run ## set up and open the chat
+	@.venv/bin/python -m everloop
+
+test: check ## set up and test everything, with lint and types
+	@.venv/bin/python -m pytest -n 2 --dist loadfile
+
+check: .venv/.test ## lint, types, doors
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy
+	@.venv/bin/python -m pytest tests/test_doors.py
+
+torture: .venv/.test ## kill it a thousand times and look at what the world saw
+	@.venv/bin/python -m tests.torture.run
+
+bench: .venv/.test ## measure it beside a bare client
+	@.venv/bin/python bench/run.py
+
+.PHONY: help run test check torture bench
+
+# A stamp says for which pyproject.toml its extras were installed. Nothing is ever taken out of .venv, so both stamps
+# can share it, and what the tests need includes all that a chat needs.
+CHAT = local
+TESTS = dev,local,postgres
+
+.venv/.run: pyproject.toml | .venv/bin/python
+	@$(call install,$(CHAT))
+	@touch $@
+
+.venv/.test: pyproject.toml | .venv/bin/python
+	@$(call install,$(TESTS))
+	@touch .venv/.run $@
+
+# uv does not read pip's settings, so pip may reach an index that uv cannot.
+install = { \
+	echo 'setting up everloop …'; \
+	command -v uv >/dev/null && uv pip install --compile-bytecode --python .venv/bin/python -e '.[$(1)]' || { \
+		.venv/bin/python -m pip --version >/dev/null 2>&1 || .venv/bin/python -m ensurepip; \
+		.venv/bin/python -m pip install -e '.[$(1)]'; \
+	}; } </dev/null >&2
+
+define too_old
+everloop needs Python 3.11 or newer, and there is none here. Install one, or install uv, and try again.
+endef
+define without_venv
+Your Python cannot make virtual environments. Install what is missing (Debian and Ubuntu: python3-venv), or install uv, and try again.
+endef
+
+.venv/bin/python:
+	@{ trap 'rm -rf .venv; exit 1' INT TERM; new= whole=; \
+	for python in $(PYTHONS); do \
+		$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+		new=$$python; \
+		$$python -c 'import ensurepip, venv' 2>/dev/null && whole=$$python && break; \
+	done; \
+	if [ "$$whole" ]; then $$whole -m venv --clear .venv; \
+	elif command -v uv >/dev/null; then uv venv --clear --seed --python '>=3.11' .venv; \
+	elif [ "$$new" ]; then echo '$(without_venv)'; false; \
+	else echo '$(too_old)'; false; \
+	fi || { rm -rf .venv; exit 1; }; } </dev/null >&2

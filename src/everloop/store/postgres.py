@@ -1,0 +1,489 @@
+"""The store in PostgreSQL, for several machines: the same tables and promises as in SQLite.
+
+Time is the server's. Nobody can see from afar whether a process lives, so a dead holder is succeeded when its lease
+runs out. Letters, commits and receipts that meet share one round trip (see procedure.py); what is rare is written
+by plain transactions, which take their locks in the same order: session, then threads by id.
+"""
+
+import asyncio
+import os
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import asyncpg
+import msgspec
+from msgspec import Struct
+
+from ..core import log
+from ..core.errors import Fenced, StoreError, StoreNewer
+from ..core.failpoint import reach
+from ..core.log import Entry
+from ..core.mail import Inbound, Mail, Outbound
+from ..core.ports import (
+    Action,
+    Commit,
+    Committed,
+    Lease,
+    Opened,
+    OutboxRow,
+    OutboxState,
+    Receipt,
+    ThreadRow,
+)
+from . import procedure, schema
+from .bodies import SENDING_SECONDS, bodies_of, body_of, fold_in, kind_of, read_inbound, read_letter, read_outbound
+from .group import Group
+from .schema import Migrations
+from .server import Connection, Pool, Server
+
+Result = TypeVar("Result")
+
+NOW = schema.DIALECTS["postgres"]["now"]
+MIGRATION_SECONDS = 3600.0
+RETRIES = 5
+
+_ROW = "t.id, t.session, t.owner, t.head, t.folded, t.state, coalesce(t.holder, '')"
+_encode = msgspec.json.Encoder().encode
+
+
+class _Receive(Struct, tag_field="kind", tag="receive"):
+    key: str
+    channel: str
+    event: str
+    owner: str
+    letter: str
+    body: str
+
+
+class _Settle(Struct, tag_field="kind", tag="settle"):
+    id: int
+    state: str
+    unsure: int
+    receipt: str
+    again_in: float
+
+
+class _Queued(Struct):
+    key: str
+    channel: str
+    chat: str
+    body: str
+
+
+class _Used(Struct):
+    seq: int
+    model: str
+    input: int
+    output: int
+    cache_read: int
+    cache_write: int
+    cost: float | None
+
+
+class _Wound(Struct):
+    key: str
+    due: float
+    body: str
+
+
+class _Commit(Struct, tag_field="kind", tag="commit", omit_defaults=True):
+    thread: str
+    head: int
+    epoch: int
+    entries: list[str]
+    starts: list[str]
+    absorbed: list[int]
+    release: bool
+    state: str
+    seen: int
+    fold: int
+    ended_mail: list[int] | None = None
+    ended_seq: list[int] | None = None
+    outbox: list[_Queued] | None = None
+    usage: list[_Used] | None = None
+    timers: list[_Wound] | None = None
+
+
+class _Item(Struct):
+    """One write as it travels, and the session or the thread that has to be locked for it."""
+
+    json: bytes
+    session: tuple[str, str] | None = None  # key and owner
+    thread: str = ""
+
+
+class PostgresStore:
+    """Use `await PostgresStore.connect(url)`."""
+
+    def __init__(self, server: Server, pool: Pool, lease_seconds: float) -> None:
+        self._server = server
+        self._pool = pool
+        self._ttl = lease_seconds
+        self._line: Connection = None
+        self._call: Any = None
+        self._group = Group(self._send)
+        self._snapshot = ""
+        self.holder = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+
+    @classmethod
+    async def connect(
+        cls, url: str, lease_seconds: float = 30.0, *, migrations: Migrations = schema.MIGRATIONS
+    ) -> "PostgresStore":
+        """Reach the server and bring the schema up to date. Raises StoreError."""
+        server = Server(url)
+        pool = await server.pool()
+        try:
+            with server.plainly():
+                async with pool.acquire() as connection:
+                    await _migrate(connection, server.name, migrations)
+        except BaseException:
+            pool.terminate()
+            raise
+        return cls(server, pool, lease_seconds)
+
+    async def receive(self, inbound: Inbound) -> Receipt:
+        key, channel, letter = str(inbound.address), inbound.address.channel, inbound.letter
+        item = _Receive(key, channel, inbound.event, inbound.owner, kind_of(letter), body_of(letter))
+        row = await self._group.write(_Item(_encode(item), session=(key, inbound.owner)))
+        return Receipt(row["number"], row["at_thread"], row["ok"], row["answer"])
+
+    async def command(self, inbound: Inbound, action: Action, reply: str, otherwise: str = "") -> Receipt:
+        async def transaction(connection: Connection) -> Receipt:
+            thread = await _thread_of(connection, inbound)
+            receipt = await _post(connection, inbound, thread, "command", taken=1)
+            if not receipt.fresh:
+                return receipt
+            text = reply
+            if action == "new":
+                thread = await _new_thread(connection, inbound)
+            elif action == "stop":
+                text = reply if await _stop(connection, inbound, thread) else otherwise
+            answer = Outbound(f"command:{receipt.id}", inbound.address, text, mails=(receipt.id,))
+            await connection.execute("UPDATE inbox SET reply = $1, thread = $2 WHERE id = $3", text, thread, receipt.id)
+            await connection.execute(
+                "INSERT INTO outbox(key, thread, owner, channel, chat, body, at) "
+                f"VALUES($1, $2, $3, $4, $5, $6, {NOW})",
+                *(answer.key, thread, inbound.owner, inbound.address.channel, str(inbound.address), body_of(answer)),
+            )
+            return Receipt(receipt.id, thread, True, text)
+
+        return await self._transact(transaction)
+
+    async def open(self, thread: str, after: int = 0) -> Opened:
+        rows = await self._rows(
+            f"SELECT {_ROW}, greatest(t.folded, $2 + 1, 1), "
+            "(SELECT array_agg(body ORDER BY seq) FROM entries "
+            " WHERE thread = t.id AND seq >= greatest(t.folded, $2 + 1, 1)), "
+            "(SELECT array_agg(id ORDER BY id) FROM inbox WHERE thread = t.id AND taken = 0), "
+            "(SELECT array_agg(body ORDER BY id) FROM inbox WHERE thread = t.id AND taken = 0) "
+            "FROM threads t WHERE t.id = $1",
+            *(thread, after),
+        )
+        if not rows:
+            raise StoreError(f"there is no thread {thread}")
+        *row, first, entries, ids, letters = rows[0]
+        mail = [Mail(id, read_letter(body)) for id, body in zip(ids or (), letters or (), strict=True)]
+        return Opened(ThreadRow(*row), [log.decode(body) for body in entries or ()], first, mail)
+
+    async def mail(self, thread: str) -> list[Mail]:
+        rows = await self._rows("SELECT id, body FROM inbox WHERE thread = $1 AND taken = 0 ORDER BY id", thread)
+        return [Mail(id, read_letter(body)) for id, body in rows]
+
+    async def read(self, thread: str, after: int = 0, limit: int = -1) -> list[Entry]:
+        rows = await self._rows(
+            "SELECT body FROM entries WHERE thread = $1 AND seq > $2 ORDER BY seq LIMIT $3",
+            *(thread, after, None if limit < 0 else limit),
+        )
+        return [log.decode(body) for (body,) in rows]
+
+    async def session(self, key: str) -> ThreadRow | None:
+        return await self._row("SELECT thread FROM sessions WHERE key = $1", key)
+
+    async def latest(self, owner: str) -> ThreadRow | None:
+        return await self._row("SELECT thread FROM sessions WHERE owner = $1 ORDER BY active DESC LIMIT 1", owner)
+
+    async def commit(self, lease: Lease, commit: Commit) -> Committed:
+        if commit.letter is not None:
+            raise Fenced("letters go through the inbox here")
+        item = _Item(_encode(_travelling(lease, commit)), thread=lease.thread)
+        row = await self._group.write(item)
+        if not row["ok"]:
+            raise Fenced(f"thread {lease.thread} is in other hands")
+        return Committed(row["new_head"], row["new_epoch"], row["has_started"], row["has_released"], row["number"])
+
+    async def renew(self, leases: Sequence[Lease]) -> list[str]:
+        kept = await self._rows(
+            "WITH ours AS (SELECT t.id FROM threads t JOIN unnest($1::text[], $2::bigint[]) AS l(id, epoch) "
+            f"  ON t.id = l.id AND t.epoch = l.epoch WHERE t.holder = $3 AND t.expires > {NOW} "
+            "  ORDER BY t.id FOR UPDATE OF t) "
+            f"UPDATE threads t SET expires = {NOW} + $4 FROM ours WHERE t.id = ours.id RETURNING t.id",
+            *([lease.thread for lease in leases], [lease.epoch for lease in leases], self.holder, self._ttl),
+        )
+        renewed = {id for (id,) in kept}
+        return [lease.thread for lease in leases if lease.thread not in renewed]
+
+    async def give_back(self, lease: Lease) -> None:
+        await self._rows(
+            "UPDATE threads SET holder = NULL WHERE id = $1 AND epoch = $2 AND holder = $3",
+            *(lease.thread, lease.epoch, self.holder),
+        )
+
+    async def ended(self, mail: int) -> int:
+        rows = await self._rows("SELECT ended FROM inbox WHERE id = $1", mail)
+        return int(rows[0][0]) if rows else 0
+
+    async def unfinished(self, thread: str) -> list[int]:
+        rows = await self._rows(
+            "SELECT id FROM inbox WHERE thread = $1 AND ended = 0 AND kind = 'said' ORDER BY id", thread
+        )
+        return [id for (id,) in rows]
+
+    async def waiting(self) -> list[str]:
+        rows = await self._rows(
+            f"SELECT id FROM threads WHERE state = 'running' AND (holder IS NULL OR expires <= {NOW}) UNION "
+            "SELECT t.id FROM inbox i JOIN threads t ON t.id = i.thread "
+            f"WHERE i.taken = 0 AND (t.holder IS NULL OR t.expires <= {NOW})"
+        )
+        return [id for (id,) in rows]
+
+    async def stopping(self, threads: Sequence[str]) -> list[str]:
+        rows = await self._rows(
+            "SELECT DISTINCT thread FROM inbox WHERE taken = 0 AND kind = 'stop' AND thread = ANY($1)", list(threads)
+        )
+        return [thread for (thread,) in rows]
+
+    async def due(self, channel: str, limit: int = 100) -> list[OutboxRow]:
+        # A row that two processes want goes to the first; the other skips it, or sees that it is no longer due.
+        rows = await self._rows(
+            "WITH heads AS (SELECT DISTINCT ON (chat) id FROM outbox "
+            "  WHERE channel = $1 AND state IN ('pending', 'sending') ORDER BY chat, id), "
+            "ripe AS (SELECT id, state AS was FROM outbox WHERE id IN (SELECT id FROM heads) "
+            f"  AND state IN ('pending', 'sending') AND due <= {NOW} ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED) "
+            f"UPDATE outbox o SET state = 'sending', attempts = o.attempts + 1, holder = $3, due = {NOW} + $4, "
+            "  unsure = CASE WHEN ripe.was = 'sending' THEN 1 ELSE o.unsure END FROM ripe WHERE o.id = ripe.id "
+            f"RETURNING o.id, o.thread, o.body, o.attempts, o.unsure, {NOW} - o.at",
+            *(channel, limit, self.holder, SENDING_SECONDS),
+        )
+        return [
+            OutboxRow(id, thread, read_outbound(body), attempts, bool(unsure), float(age))
+            for id, thread, body, attempts, unsure, age in sorted(rows, key=lambda row: row["id"])
+        ]
+
+    async def settle(self, row: int, state: OutboxState, receipt: str = "", again_in: float = 0.0) -> None:
+        unsure = state == "unsure"
+        item = _Settle(row, "pending" if unsure else state, int(unsure), receipt, again_in)
+        await self._group.write(_Item(_encode(item)))
+
+    async def unshown(self, chat: str) -> list[Outbound]:
+        rows = await self._rows(
+            "SELECT body FROM outbox WHERE channel = $1 AND chat = $2 AND state IN ('pending', 'sending') ORDER BY id",
+            *(chat.partition(":")[0], chat),
+        )
+        return [read_outbound(body) for (body,) in rows]
+
+    async def acknowledge(self, keys: Sequence[str]) -> None:
+        await self._rows(
+            "WITH shown AS (SELECT id FROM outbox WHERE key = ANY($1) AND state IN ('pending', 'sending') "
+            "  ORDER BY id FOR UPDATE) "
+            "UPDATE outbox SET state = 'sent' FROM shown WHERE outbox.id = shown.id",
+            list(keys),
+        )
+
+    async def fire(self) -> list[str]:
+        ripe = f"SELECT thread FROM timers WHERE due <= {NOW}"
+        if not await self._rows(f"{ripe} LIMIT 1"):
+            return []
+
+        async def transaction(connection: Connection) -> list[str]:
+            locked = await connection.fetch(f"SELECT id FROM threads WHERE id IN ({ripe}) ORDER BY id FOR UPDATE")
+            fired = await connection.fetch(
+                f"DELETE FROM timers WHERE due <= {NOW} AND thread = ANY($1) RETURNING thread, body",
+                [id for (id,) in locked],
+            )
+            for thread, body in fired:
+                inbound = read_inbound(body)
+                await _post(connection, inbound, thread, kind_of(inbound.letter))
+            return [thread for thread, _ in fired]
+
+        return await self._transact(transaction)
+
+    async def changed(self) -> bool:
+        # What is running and what has ended on the server: it differs as soon as anyone's write has committed.
+        snapshot = str((await self._rows("SELECT pg_current_snapshot()::text"))[0][0])
+        before, self._snapshot = self._snapshot, snapshot
+        return snapshot != before
+
+    async def close(self) -> None:
+        await self._group.close()
+        if self._line is not None:
+            await self._line.close(timeout=1)
+        try:
+            await asyncio.wait_for(self._pool.close(), 1)
+        except TimeoutError:
+            self._pool.terminate()
+
+    async def _row(self, thread: str, value: str) -> ThreadRow | None:
+        rows = await self._rows(f"SELECT {_ROW} FROM threads t WHERE t.id = ({thread})", value)
+        return ThreadRow(*rows[0]) if rows else None
+
+    async def _rows(self, statement: str, *values: object) -> Any:
+        async def ask(connection: Connection) -> Any:
+            return await connection.fetch(statement, *values)
+
+        with self._server.plainly():
+            return await _again_after_a_deadlock(lambda: self._with_connection(ask))
+
+    async def _transact(self, transaction: Callable[[Connection], Awaitable[Result]]) -> Result:
+        async def whole(connection: Connection) -> Result:
+            async with connection.transaction():
+                return await transaction(connection)
+
+        with self._server.plainly():
+            return await _again_after_a_deadlock(lambda: self._with_connection(whole))
+
+    async def _with_connection(self, use: Callable[[Connection], Awaitable[Result]]) -> Result:
+        async with self._pool.acquire() as connection:
+            return await use(connection)
+
+    async def _send(self, items: list[_Item]) -> Sequence[Any]:
+        """One transaction for all; if the database refuses it for what one of them holds, one for each."""
+        with self._server.plainly():
+            try:
+                return await _again_after_a_deadlock(lambda: self._write(items))
+            except (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError):
+                if len(items) == 1:
+                    raise
+        return [await self._send_alone(item) for item in items]
+
+    async def _send_alone(self, item: _Item) -> Any:
+        try:
+            return (await self._send([item]))[0]
+        except StoreError as error:
+            return error
+
+    async def _write(self, items: list[_Item]) -> Sequence[Any]:
+        sessions = sorted(dict(item.session for item in items if item.session).items())
+        keys, owners = [key for key, _ in sessions], [owner for _, owner in sessions]
+        fresh = [secrets.token_hex(8) for _ in sessions]
+        threads = list({item.thread for item in items if item.thread})
+        batch = (b"[" + b",".join([item.json for item in items]) + b"]").decode()
+        call = await self._ready()
+        try:
+            rows: Sequence[Any] = await call.fetch(self.holder, self._ttl, keys, owners, fresh, threads, batch)
+        except TimeoutError:
+            self._line.terminate()  # what it was doing is not known, so it is not used again
+            raise
+        return rows
+
+    async def _ready(self) -> Any:
+        """The prepared call, on a connection of its own that is made anew when it has broken."""
+        if self._line is None or self._line.is_closed():
+            self._line = line = await self._server.connect()
+            await line.execute(procedure.CREATE)
+            self._call = await line.prepare(procedure.CALL)
+        return self._call
+
+
+async def _again_after_a_deadlock(write: Callable[[], Awaitable[Result]]) -> Result:
+    """Locks are taken in order, so this is rare; the server has then undone all of it."""
+    for _ in range(RETRIES):
+        try:
+            return await write()
+        except asyncpg.TransactionRollbackError:
+            continue
+    return await write()
+
+
+def _travelling(lease: Lease, commit: Commit) -> _Commit:
+    item = _Commit(
+        *(lease.thread, lease.head, lease.epoch, bodies_of(commit.entries), bodies_of(commit.starts)),
+        *(commit.absorbed, commit.release, commit.state, commit.seen, fold_in(commit.entries)),
+    )
+    if commit.ended:
+        item.ended_mail, item.ended_seq = [mail for mail, _ in commit.ended], [seq for _, seq in commit.ended]
+    if commit.outbox:
+        item.outbox = [_Queued(o.key, o.address.channel, str(o.address), body_of(o)) for o in commit.outbox]
+    if commit.usage:
+        item.usage = [
+            _Used(s.seq, s.model, s.usage.input, s.usage.output, s.usage.cache_read, s.usage.cache_write, s.cost)
+            for s in commit.usage
+        ]
+    if commit.timers:
+        item.timers = [_Wound(timer.key, timer.due, body_of(timer.inbound)) for timer in commit.timers]
+    return item
+
+
+async def _thread_of(connection: Connection, inbound: Inbound) -> str:
+    """The session's thread, made if there is none. Both are locked until the transaction ends."""
+    key, fresh = str(inbound.address), secrets.token_hex(8)
+    thread: str = await connection.fetchval(
+        f"INSERT INTO sessions(key, owner, thread, active) VALUES($1, $2, $3, {NOW}) "
+        "ON CONFLICT (key) DO UPDATE SET active = excluded.active RETURNING thread",
+        *(key, inbound.owner, fresh),
+    )
+    if thread == fresh:
+        await _make_thread(connection, thread, inbound)
+    await connection.execute("SELECT 1 FROM threads WHERE id = $1 FOR UPDATE", thread)
+    return thread
+
+
+async def _new_thread(connection: Connection, inbound: Inbound) -> str:
+    thread = secrets.token_hex(8)
+    await _make_thread(connection, thread, inbound)
+    await connection.execute("UPDATE sessions SET thread = $1 WHERE key = $2", thread, str(inbound.address))
+    return thread
+
+
+async def _make_thread(connection: Connection, thread: str, inbound: Inbound) -> None:
+    await connection.execute(
+        f"INSERT INTO threads(id, owner, session, created) VALUES($1, $2, $3, {NOW})",
+        *(thread, inbound.owner, str(inbound.address)),
+    )
+
+
+async def _post(connection: Connection, inbound: Inbound, thread: str, kind: str, taken: int = 0) -> Receipt:
+    channel, event = inbound.address.channel, inbound.event
+    id = await connection.fetchval(
+        "INSERT INTO inbox(channel, event, thread, owner, kind, body, at, taken) "
+        f"VALUES($1, $2, $3, $4, $5, $6, {NOW}, $7) ON CONFLICT DO NOTHING RETURNING id",
+        *(channel, event, thread, inbound.owner, kind, body_of(inbound.letter), taken),
+    )
+    if id is not None:
+        return Receipt(id, thread, True)
+    known = await connection.fetchrow(
+        "SELECT id, thread, reply FROM inbox WHERE channel = $1 AND event = $2", channel, event
+    )
+    return Receipt(known["id"], known["thread"], False, known["reply"])
+
+
+async def _stop(connection: Connection, inbound: Inbound, thread: str) -> bool:
+    busy = await connection.fetchval(
+        "SELECT EXISTS(SELECT 1 FROM threads WHERE id = $1 AND state <> 'resting') "
+        "OR EXISTS(SELECT 1 FROM inbox WHERE thread = $1 AND taken = 0)",
+        thread,
+    )
+    if busy:
+        letter = msgspec.structs.replace(inbound, event=f"{inbound.event}/stop")
+        await _post(connection, letter, thread, "stop")
+    return bool(busy)
+
+
+async def _migrate(connection: Connection, name: str, migrations: Migrations) -> None:
+    target = len(migrations)
+    async with connection.transaction():
+        await connection.execute("SET LOCAL statement_timeout = 0")
+        await connection.execute(
+            "SELECT pg_advisory_xact_lock(hashtext('everloop ' || current_schema()))", timeout=MIGRATION_SECONDS
+        )
+        if await connection.fetchval("SELECT to_regclass('everloop_schema') IS NULL"):
+            await connection.execute("CREATE TABLE everloop_schema(version BIGINT NOT NULL)")
+            await connection.execute("INSERT INTO everloop_schema VALUES(0)")
+        version = await connection.fetchval("SELECT version FROM everloop_schema")
+        if version > target:
+            raise StoreNewer(schema.newer(f"the database {name}", version, target))
+        for statement in schema.statements("postgres", migrations[version:]):
+            await connection.execute(statement, timeout=MIGRATION_SECONDS)
+            reach("store.migrating")
+        await connection.execute("UPDATE everloop_schema SET version = $1", target)

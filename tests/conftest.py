@@ -1,0 +1,46 @@
+"""What a machine lacks is skipped by name, and listed at the end; with EVERLOOP_NO_SKIPS=1 it is a failure.
+
+A test that never ends is ended after the `timeout` in pyproject.toml.
+"""
+
+import os
+from collections.abc import Generator
+from typing import TypeVar
+
+import hypothesis
+import pytest
+
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+hypothesis.settings.register_profile("everloop", deadline=None, print_blob=True)  # a busy machine is no bug
+hypothesis.settings.load_profile("everloop")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    return _judge((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    return _judge((yield))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = terminalreporter.getreports("skipped")
+    if skipped:
+        terminalreporter.section("skipped, because this machine lacks something")
+    for report in skipped:
+        terminalreporter.write_line(f"{report.nodeid}: {_reason(report)}")
+
+
+def _judge(report: Report) -> Report:
+    if report.skipped and not hasattr(report, "wasxfail") and os.environ.get("EVERLOOP_NO_SKIPS"):
+        report.longrepr = f"skipped, which EVERLOOP_NO_SKIPS forbids: {_reason(report)}"
+        report.outcome = "failed"
+    return report
+
+
+def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return reason.removeprefix("Skipped: ")

@@ -1,0 +1,236 @@
+"""What only the PostgreSQL store promises: about a server that is elsewhere and may go away."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Protocol
+
+import pytest
+
+from everloop.core.errors import Fenced, StoreError, StoreUnreachable
+from everloop.core.log import ModelCalled, UserSaid
+from everloop.core.mail import Address, Inbound, Mail, Outbound, Said
+from everloop.core.message import said
+from everloop.core.ports import Commit, Lease, Spent, Store
+from everloop.core.prompt import Usage
+from everloop.store.postgres import PostgresStore
+
+CHAT = Address("test", "chat")
+PASSWORD = "hunter2"
+
+
+class Home(Protocol):
+    url: str
+
+    async def connect(self) -> Store: ...
+    async def write(self, statement: str) -> None: ...
+    async def rows(self, query: str) -> list[tuple[Any, ...]]: ...
+
+
+def letter(event: str) -> Inbound:
+    return Inbound(CHAT, event, Said(said("hello"), "ann"))
+
+
+async def cut(home: Home) -> None:
+    """End every connection that a store has, as a restart of the server would."""
+    await home.write("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'everloop'")
+
+
+class Proxy:
+    """A way to the server that can be cut after the server has worked and before we hear of it."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._writers: list[asyncio.StreamWriter] = []
+        self.deaf = False  # what the server says no longer arrives
+        self.heard = asyncio.Event()  # the server has answered while we were deaf
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        up, down = await asyncio.open_unix_connection(self._path)
+        self._writers += [writer, down]
+        await asyncio.gather(self._carry(reader, down), self._carry(up, writer, back=True))
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, back: bool = False) -> None:
+        while data := await reader.read(65536):
+            if back and self.deaf:
+                self.heard.set()
+                continue
+            writer.write(data)
+        writer.close()
+
+    def cut(self) -> None:
+        for writer in self._writers:
+            writer.close()
+        self._writers = []
+
+
+@asynccontextmanager
+async def proxied(home: Home) -> AsyncIterator[tuple[Proxy, str]]:
+    base, _, query = home.url.partition("?")
+    values = dict(part.split("=", 1) for part in query.split("&"))
+    proxy = Proxy(f"{values['host']}/.s.PGSQL.5432")
+    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    yield proxy, f"postgresql://postgres:{PASSWORD}@127.0.0.1:{port}/postgres?search_path={values['search_path']}"
+    proxy.cut()
+    server.close()
+
+
+async def test_after_a_cut_the_next_use_connects_again(postgres_home: Home):
+    store = await postgres_home.connect()
+    await store.receive(letter("e1"))
+    await cut(postgres_home)
+    for event in ("e2", "e3", "e4"):
+        try:
+            await store.receive(letter(event))
+        except StoreUnreachable:
+            continue
+    receipt = await store.receive(letter("e1"))
+    assert receipt.fresh is False
+    assert (await store.receive(letter("e5"))).fresh is True
+    assert await store.ended(receipt.id) == 0
+
+
+async def test_a_write_whose_fate_is_unknown_is_not_acknowledged_and_not_repeated(postgres_home: Home):
+    """The server has committed, we do not know: trying again is fenced, and reading again shows what happened."""
+    async with proxied(postgres_home) as (proxy, url):
+        store = await PostgresStore.connect(url)
+        receipt = await store.receive(letter("e1"))
+        lease = Lease(receipt.thread)
+        entry = UserSaid(said("hello"), "ann", "test:chat", receipt.id)
+        lease.epoch = (await store.commit(lease, Commit([entry], absorbed=[receipt.id]))).epoch
+        lease.head = 1
+        commit = Commit([ModelCalled("m")], outbox=[Outbound("k", CHAT, "hi")])
+        proxy.deaf = True
+        writing = asyncio.ensure_future(store.commit(lease, commit))
+        await proxy.heard.wait()
+        proxy.cut()
+        with pytest.raises(StoreUnreachable, match="does not answer") as caught:
+            await writing
+        assert PASSWORD not in str(caught.value)
+        proxy.deaf = False
+        with pytest.raises(Fenced):
+            await store.commit(lease, commit)
+        opened = await store.open(receipt.thread)
+        assert opened.entries == [entry, ModelCalled("m")]
+        assert (await store.commit(Lease(receipt.thread, 0, opened.row.head), Commit())).epoch == 2
+        assert await postgres_home.rows("SELECT count(*) FROM outbox") == [(1,)]
+        await store.close()
+
+
+async def test_a_letter_whose_fate_is_unknown_is_one_letter_when_it_comes_again(postgres_home: Home):
+    async with proxied(postgres_home) as (proxy, url):
+        store = await PostgresStore.connect(url)
+        first = await store.receive(letter("e1"))
+        proxy.deaf = True
+        writing = asyncio.ensure_future(store.receive(letter("e2")))
+        await proxy.heard.wait()
+        proxy.cut()
+        with pytest.raises(StoreUnreachable):
+            await writing
+        proxy.deaf = False
+        again = await store.receive(letter("e2"))
+        assert again.fresh is False
+        assert [m.id for m in await store.mail(first.thread)] == [first.id, again.id]
+        await store.close()
+
+
+async def test_a_server_that_is_not_there_is_named_without_the_password():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(StoreUnreachable, match=f"127.0.0.1:{port}/agents does not answer") as caught:
+        await PostgresStore.connect(f"postgresql://ann:{PASSWORD}@127.0.0.1:{port}/agents")
+    assert PASSWORD not in str(caught.value)
+
+
+@pytest.mark.parametrize("password", ["hun/ter2", "hun#ter2", "hun?ter2", "hunter2:hunter2/x"])
+async def test_a_url_that_cannot_be_read_is_explained_without_the_password(password: str):
+    with pytest.raises(StoreUnreachable, match="percent|%2F") as caught:
+        await PostgresStore.connect(f"postgresql://ann:{password}@127.0.0.1:5432/agents")
+    said_in_full = f"{caught.value} {caught.value.__cause__} {caught.value.__context__}"
+    assert "hun" not in said_in_full
+
+
+async def test_a_database_that_does_not_exist_is_named(postgres_home: Home):
+    base, _, query = postgres_home.url.partition("?")
+    with pytest.raises(StoreUnreachable, match="nowhere"):
+        await PostgresStore.connect(f"{base}_nowhere?{query}")
+
+
+async def test_commits_are_synchronous_and_statements_end(postgres_home: Home):
+    store: Any = await postgres_home.connect()
+    await store.receive(letter("e1"))
+    for connection in (store._line, store._pool):
+        assert await connection.fetchval("SHOW synchronous_commit") == "on"
+        assert await connection.fetchval("SHOW statement_timeout") == "8s"
+
+
+async def test_writes_that_meet_share_a_round_trip(postgres_home: Home):
+    store: Any = await postgres_home.connect()
+    await store.receive(letter("first"))
+    before = store._group.batches
+    await asyncio.gather(*(store.receive(letter(str(n))) for n in range(100)))
+    assert store._group.batches == before + 1
+
+
+async def test_what_the_database_refuses_fails_alone(postgres_home: Home):
+    """A second usage row for the same call cannot be; the letter and the commit beside it can."""
+    store = await postgres_home.connect()
+    first, second = [await store.receive(Inbound(Address("test", c), c, Said(said("x"), "ann"))) for c in "ab"]
+    twice = [Spent(1, "m", Usage()), Spent(1, "m", Usage())]
+    results = await asyncio.gather(
+        store.commit(Lease(first.thread), Commit([ModelCalled("m")], usage=twice)),
+        store.commit(Lease(second.thread), Commit([ModelCalled("m")])),
+        store.receive(letter("a\x00b")),
+        store.receive(letter("e1")),
+        return_exceptions=True,
+    )
+    assert [isinstance(result, StoreError) for result in results] == [True, False, True, False]
+    assert await store.read(first.thread) == []
+    assert await store.read(second.thread) == [ModelCalled("m")]
+
+
+async def test_letters_become_visible_in_the_order_of_their_numbers(postgres_home: Home):
+    """A reader that has seen a letter never finds an older one later: `seen` would step over it."""
+    stores = [await postgres_home.connect() for _ in range(3)]
+    thread = (await stores[0].receive(letter("first"))).thread
+    done = asyncio.Event()
+
+    async def watch() -> list[list[Mail]]:
+        looks = []
+        while not done.is_set():
+            looks.append(await stores[2].mail(thread))
+        return looks
+
+    watching = asyncio.ensure_future(watch())
+    for round in range(20):
+        await asyncio.gather(*(stores[n % 2].receive(letter(f"{round}/{n}")) for n in range(10)))
+    done.set()
+    looks = await watching
+    assert all(later[: len(earlier)] == earlier for earlier, later in zip(looks, looks[1:], strict=False))
+
+
+async def test_batches_of_two_processes_over_the_same_threads_do_not_wait_in_a_ring(postgres_home: Home):
+    stores = [await postgres_home.connect(), await postgres_home.connect()]
+    places = [Address("test", str(n)) for n in range(30)]
+    began = asyncio.get_running_loop().time()
+    for round in range(10):
+        order = places if round % 2 else places[::-1]
+        await asyncio.gather(
+            *(stores[0].receive(Inbound(a, f"{round}/x/{a}", Said(said("x"), "ann"))) for a in order),
+            *(stores[1].receive(Inbound(a, f"{round}/y/{a}", Said(said("y"), "ann"))) for a in reversed(order)),
+        )
+    deadlocks = await postgres_home.rows("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+    assert (deadlocks, asyncio.get_running_loop().time() > began) == ([(0,)], True)
+    assert await postgres_home.rows("SELECT count(*) FROM inbox") == [(600,)]
+
+
+async def test_a_closed_store_says_so(postgres_home: Home):
+    store = await PostgresStore.connect(postgres_home.url)
+    await store.close()
+    with pytest.raises(StoreError):
+        await store.receive(letter("e1"))
+    with pytest.raises(StoreError):
+        await store.waiting()
