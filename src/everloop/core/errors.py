@@ -19,10 +19,10 @@ EverloopError
 │   ├── HostTimeout          no byte within the time limit
 │   ├── HostUnreachable      no connection: name, network, TLS
 │   ├── HostFailed           5xx, or an answer that is not of the dialect
-│   └── StreamCut            the answer broke off in the middle
+│   ├── StreamCut            the answer broke off in the middle
+│   └── ModelMissing         no model is configured, or the embedded one cannot be had
 ├── ChannelDown              a message could not be delivered, and surely was not
 ├── ToolError                a tool's failure, written for the model to read
-├── ModelMissing             no model is configured, or the embedded one cannot be had
 └── TurnFailed               a turn ended without an answer; carries the reason and the error's id
 """
 
@@ -119,15 +119,15 @@ class StreamCut(ProviderError):
     retryable = True
 
 
+class ModelMissing(ProviderError):
+    kind = "model"
+
+
 class ChannelDown(EverloopError):
     pass
 
 
 class ToolError(EverloopError):
-    pass
-
-
-class ModelMissing(EverloopError):
     pass
 
 

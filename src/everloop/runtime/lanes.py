@@ -93,7 +93,8 @@ class Lanes:
         Saves a commit and a look at the database. Raises Fenced (through the future) when the inbox has to be used.
         """
         thread = self._sessions.get(str(inbound.address), "")
-        if thread not in self._threads or not isinstance(inbound.letter, Said) or self._closing:
+        free = thread in self._threads and thread not in self._lanes  # a lane that was just woken has not begun yet
+        if not free or not isinstance(inbound.letter, Said) or self._closing:
             return None
         lane = self._lanes[thread] = Lane(inbound)
         lane.receipt = asyncio.get_running_loop().create_future()
@@ -129,6 +130,8 @@ class Lanes:
             _log.exception("thread %s failed", thread)
             self._fail(thread, None)
         finally:
+            if lane.receipt is not None and not lane.receipt.done():
+                lane.receipt.set_exception(Fenced(f"thread {thread} did not take the letter"))
             del self._lanes[thread]
 
     async def _drive(self, thread: str, lane: Lane) -> None:

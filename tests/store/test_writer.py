@@ -1,0 +1,202 @@
+"""The SQLite writer: what meets shares a commit, what fails fails alone, and a disk that fails acknowledges nothing."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from everloop.core.errors import Fenced, StoreError, StoreFull
+from everloop.core.mail import Address, Inbound, Said
+from everloop.core.message import said
+from everloop.store.sqlite import SqliteStore
+from everloop.store.writer import Execute, Writer
+
+
+class TroubledDisk(apsw.VFS):
+    """The real disk, but for what `trouble` is raised by: "write", "sync"."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, base="")
+        self.trouble: dict[str, type[apsw.Error]] = {}
+
+    def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:
+        return TroubledFile(self, name, flags)
+
+
+class TroubledFile(apsw.VFSFile):
+    def __init__(self, disk: TroubledDisk, name: Any, flags: list[int]) -> None:
+        super().__init__("", name, flags)
+        self._disk = disk
+
+    def xWrite(self, data: Any, offset: int) -> None:
+        self._fail("write")
+        super().xWrite(data, offset)
+
+    def xSync(self, flags: int) -> None:
+        self._fail("sync")
+        super().xSync(flags)
+
+    def _fail(self, what: str) -> None:
+        if error := self._disk.trouble.get(what):
+            raise error(what)
+
+
+@pytest.fixture
+def disk() -> Iterator[TroubledDisk]:
+    disk = TroubledDisk("troubled")
+    yield disk
+    disk.unregister()
+
+
+@pytest.fixture
+async def store(tmp_path: Path, disk: TroubledDisk) -> AsyncIterator[SqliteStore]:
+    store = await SqliteStore.connect(tmp_path, vfs="troubled")
+    yield store
+    disk.trouble.clear()
+    await store.close()
+
+
+@pytest.fixture
+async def writer(tmp_path: Path) -> AsyncIterator[Writer]:
+    connection = apsw.Connection(str(tmp_path / "numbers.db"))
+    connection.execute("PRAGMA journal_mode = WAL").fetchall()
+    connection.execute("CREATE TABLE numbers(n INTEGER PRIMARY KEY)")
+    connection.set_busy_timeout(1)
+    writer = Writer(connection, lambda seconds: None)
+    yield writer
+    await asyncio.to_thread(writer.close)
+    connection.close()
+
+
+@contextmanager
+def busy(path: Path) -> Iterator[None]:
+    """Another process is writing meanwhile, so that all that comes has to wait."""
+    other = apsw.Connection(str(path / "numbers.db"))
+    other.execute("BEGIN IMMEDIATE")
+    yield
+    other.execute("ROLLBACK")
+    other.close()
+
+
+def numbers(path: Path) -> list[int]:
+    connection = apsw.Connection(str(path / "numbers.db"))
+    rows = [n for (n,) in connection.execute("SELECT n FROM numbers ORDER BY n")]
+    connection.close()
+    return rows
+
+
+def insert(n: int, error: Exception | None = None) -> Callable[[Execute], int]:
+    def transaction(execute: Execute) -> int:
+        execute("INSERT INTO numbers VALUES(?)", (n,))
+        if error is not None:
+            raise error
+        return n
+
+    return transaction
+
+
+def letter(event: str) -> Inbound:
+    return Inbound(Address("test", "chat"), event, Said(said("hello"), "ann"))
+
+
+async def test_a_write_that_is_alone_is_committed_at_once(writer: Writer, tmp_path: Path):
+    future = writer.write(insert(1))
+    assert (future.done(), numbers(tmp_path)) == (True, [1])
+    assert await future == 1
+
+
+async def test_writes_that_meet_share_one_commit(writer: Writer, tmp_path: Path):
+    with busy(tmp_path):
+        futures = [writer.write(insert(n)) for n in range(100)]
+        await asyncio.sleep(0)
+        assert not any(future.done() for future in futures)
+    assert await asyncio.gather(*futures) == list(range(100))
+    assert writer.commits <= 2  # what the thread had taken when it began to wait, and all that came after
+    assert numbers(tmp_path) == list(range(100))
+
+
+@pytest.mark.parametrize("error", [Fenced("in other hands"), ValueError("a mistake in a transaction")])
+async def test_one_that_fails_does_not_touch_the_others(writer: Writer, tmp_path: Path, error: Exception):
+    with busy(tmp_path):
+        futures = [writer.write(insert(n, error if n % 3 == 0 else None)) for n in range(10)]
+    results = await asyncio.gather(*futures, return_exceptions=True)
+    assert results == [error if n % 3 == 0 else n for n in range(10)]
+    assert numbers(tmp_path) == [1, 2, 4, 5, 7, 8]
+
+
+@pytest.mark.parametrize("error", [Fenced("in other hands"), ValueError("a mistake in a transaction")])
+async def test_one_that_fails_alone_leaves_nothing_and_the_next_one_works(
+    writer: Writer, tmp_path: Path, error: Exception
+):
+    with pytest.raises(type(error)):
+        await writer.write(insert(1, error))
+    assert await writer.write(insert(2)) == 2
+    assert numbers(tmp_path) == [2]
+
+
+async def test_what_the_tables_refuse_is_an_error_of_the_store_and_fails_alone(writer: Writer, tmp_path: Path):
+    with busy(tmp_path):
+        futures = [writer.write(insert(n)) for n in (1, 1, 2)]
+    first, second, third = await asyncio.gather(*futures, return_exceptions=True)
+    assert (first, type(second), third) == (1, StoreError, 2)
+
+
+async def test_a_write_stands_when_whoever_asked_has_gone(writer: Writer, tmp_path: Path):
+    with busy(tmp_path):
+        futures = [writer.write(insert(n)) for n in (1, 2)]
+        futures[0].cancel()
+    assert await futures[1] == 2
+    assert numbers(tmp_path) == [1, 2]
+
+
+async def test_a_closed_writer_says_so(tmp_path: Path):
+    connection = apsw.Connection(str(tmp_path / "numbers.db"))
+    writer = Writer(connection, lambda seconds: None)
+    await asyncio.to_thread(writer.close)
+    with pytest.raises(StoreError, match="closed"):
+        await writer.write(insert(1))
+
+
+async def test_a_full_disk_acknowledges_nothing_and_is_forgotten_when_there_is_room(
+    store: SqliteStore, disk: TroubledDisk
+):
+    first = await store.receive(letter("e1"))
+    disk.trouble["write"] = apsw.FullError
+    with pytest.raises(StoreFull, match="full"):
+        await store.receive(letter("e2"))
+    assert [mail.id for mail in await store.mail(first.thread)] == [first.id]
+    disk.trouble.clear()
+    assert (await store.receive(letter("e2"))).fresh is True
+
+
+async def test_a_full_disk_is_told_to_all_who_shared_the_commit(store: SqliteStore, disk: TroubledDisk):
+    first = await store.receive(letter("e0"))
+    disk.trouble["write"] = apsw.FullError
+    futures = (store.receive(letter(f"e{n}")) for n in range(1, 20))
+    results = await asyncio.gather(*futures, return_exceptions=True)
+    assert {type(result) for result in results} == {StoreFull}
+    assert [mail.id for mail in await store.mail(first.thread)] == [first.id]
+
+
+@pytest.mark.parametrize("what", ["write", "sync"])
+async def test_a_disk_that_refuses_ends_writing_but_not_reading_and_nothing_acknowledged_is_lost(
+    store: SqliteStore, disk: TroubledDisk, tmp_path: Path, what: str
+):
+    """What is on such a disk is not known, so nothing is tried again before a restart."""
+    first = await store.receive(letter("e1"))
+    disk.trouble[what] = apsw.IOError
+    for event in ("e2", "e3"):
+        with pytest.raises(StoreFull, match="until a restart"):
+            await store.receive(letter(event))
+    disk.trouble.clear()
+    with pytest.raises(StoreFull, match="until a restart"):
+        await store.receive(letter("e4"))
+    assert [mail.id for mail in await store.mail(first.thread)] == [first.id]
+    again = await SqliteStore.connect(tmp_path)
+    assert (await again.receive(letter("e1"))).fresh is False
+    assert (await again.receive(letter("e4"))).fresh is True
+    await again.close()

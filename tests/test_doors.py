@@ -1,0 +1,240 @@
+"""The doors between the rooms stay shut, and core stays pure: read from the source, not believed.
+
+Each rule is a function from a package folder to the sentences that name its violations. It is tried twice: on
+everloop, which must have none, and on a small package that breaks it, which must be caught.
+"""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import everloop
+
+PACKAGE = Path(everloop.__file__).parent
+
+ROOMS = {
+    "core", "runtime", "net", "providers", "tools", "memory", "store", "bus", "files", "channels", "gateway", "testing",
+}  # fmt: skip
+ABOVE = {
+    "settings": {"core"},
+    "agent": {"core", "settings", *ROOMS},
+    "app": {"core", "settings", "agent", *ROOMS},
+    "cli": {"core", "settings", "agent", "app"},
+    "__main__": {"cli"},
+    "__init__": {"core", "agent", "app"},  # on first use; another test sees that importing it imports none of them
+}
+HTTP_CLIENTS = {"aiohttp", "http.client", "httpcore", "httpx", "httpx2", "requests", "urllib.request", "urllib3"}
+WEB_SERVERS = {"testing/model_server.py", "gateway"}
+TO_ITSELF = {("providers/embedded/llama.py", "http.client")}  # speaks to its own library, through a Unix socket
+
+# Whoever needs another module here asks first: does it read a clock, a file, the network or the environment?
+PURE = {
+    "collections", "contextlib", "enum", "functools", "inspect", "itertools", "math", "msgspec", "re", "types",
+    "typing",
+}  # fmt: skip
+MAY_BE_ASYNC = {"ports.py", "tool.py"}  # the Protocols, and the decorator that wraps someone's async function
+IMPURE_BUILTINS = {"open", "print", "input", "exec", "eval", "__import__", "breakpoint"}
+
+
+class Import:
+    """One imported name: `module` in full, from the package's own name on if it is ours."""
+
+    def __init__(self, file: Path, package: Path, line: int, module: str) -> None:
+        self.place = file.relative_to(package).parts[0].removesuffix(".py")
+        self.file = file.relative_to(package).as_posix()
+        self.line = line
+        self.module = module
+
+    @property
+    def ours(self) -> bool:
+        return self.module.partition(".")[0] == "everloop"
+
+    @property
+    def target(self) -> str:
+        """The room, or the file above the rooms, that one of our own names stands for."""
+        name = self.module.split(".")[1] if "." in self.module else ""
+        if name in ("", "__version__"):
+            return self.place
+        return name if name in ROOMS | ABOVE.keys() else "app"  # a public name, which would load the whole house
+
+    def within(self, modules: set[str]) -> bool:
+        return any(self.module == name or self.module.startswith(f"{name}.") for name in modules)
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} imports {self.module}"
+
+
+def imports_of(package: Path) -> Iterator[Import]:
+    for file in sorted(package.rglob("*.py")):
+        above = ("everloop", *file.relative_to(package).parent.parts)
+        for node in ast.walk(ast.parse(file.read_bytes())):
+            for module in _imported(node, above):
+                yield Import(file, package, node.lineno, module)
+
+
+def _imported(node: ast.AST, above: tuple[str, ...]) -> list[str]:
+    match node:
+        case ast.Import(names=names):
+            return [alias.name for alias in names]
+        case ast.ImportFrom(module=module, names=names, level=level):
+            base = [*above[: len(above) - level + 1], module or ""] if level else [module or ""]
+            return [".".join([*filter(None, base), alias.name]) for alias in names]
+        case ast.Call(
+            func=ast.Name("import_module") | ast.Attribute(attr="import_module"), args=[ast.Constant(name), *_]
+        ):
+            return [str(name) if not str(name).startswith(".") else f"everloop{name}"]
+    return []
+
+
+def open_doors(package: Path) -> list[str]:
+    """A room imports core and itself; what is above the rooms imports what is below it."""
+    return [str(each) for each in imports_of(package) if each.ours and each.target not in _reach(each.place)]
+
+
+def _reach(place: str) -> set[str]:
+    return {place, *ABOVE.get(place, {"core"})} if place != "core" else {"core"}
+
+
+def unnamed_places(package: Path) -> list[str]:
+    """Whatever stands in the package is a room or is named above the rooms, so that no rule passes it by."""
+    places = {path.relative_to(package).parts[0].removesuffix(".py") for path in package.rglob("*.py")}
+    return sorted(places - ROOMS - ABOVE.keys())
+
+
+def strange_clients(package: Path) -> list[str]:
+    """Only net speaks HTTP to the world; a server may import aiohttp's half for servers."""
+    return [
+        str(each)
+        for each in imports_of(package)
+        if each.place != "net"
+        and each.within(HTTP_CLIENTS)
+        and (each.file, each.module) not in TO_ITSELF
+        and not (each.within({"aiohttp.web"}) and (each.file in WEB_SERVERS or each.place in WEB_SERVERS))
+    ]
+
+
+def impure_imports(package: Path) -> list[str]:
+    return [
+        str(each) for each in imports_of(package) if each.place == "core" and not each.ours and not each.within(PURE)
+    ]
+
+
+def impure_code(package: Path) -> list[str]:
+    """In core nothing waits and nothing touches the world."""
+    found = []
+    for file in sorted((package / "core").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_bytes())):
+            match node:
+                case ast.AsyncFunctionDef() | ast.Await() | ast.AsyncFor() | ast.AsyncWith():
+                    word = "" if file.name in MAY_BE_ASYNC else "waits"
+                case ast.comprehension(is_async=1, target=node):
+                    word = "waits"
+                case ast.Call(func=ast.Name(name)) if name in IMPURE_BUILTINS:
+                    word = f"calls {name}"
+                case _:
+                    continue
+            if word:
+                found.append(f"core/{file.name}:{node.lineno} {word}")
+    return found
+
+
+Rule = Callable[[Path], list[str]]
+
+
+@pytest.mark.parametrize("rule", [open_doors, unnamed_places, strange_clients, impure_imports, impure_code])
+def test_everloop_keeps(rule: Rule):
+    assert rule(PACKAGE) == []
+
+
+@pytest.mark.parametrize(
+    "rule, file, source",
+    [
+        (open_doors, "runtime/x.py", "from everloop.store.sqlite import SqliteStore"),
+        (open_doors, "runtime/x.py", "from ..store import sqlite"),
+        (open_doors, "runtime/deep/x.py", "from ...store import sqlite"),
+        (open_doors, "runtime/x.py", "from .. import store"),
+        (open_doors, "runtime/x.py", "import everloop.store.sqlite"),
+        (open_doors, "runtime/x.py", "from everloop import tool"),
+        (open_doors, "runtime/x.py", "def f():\n    from ..store import sqlite"),
+        (open_doors, "runtime/x.py", "import importlib\nimportlib.import_module('everloop.store.sqlite')"),
+        (open_doors, "tools/x.py", "from ..settings import Settings"),
+        (open_doors, "core/x.py", "from ..runtime import driver"),
+        (open_doors, "cli/x.py", "from ..store.sqlite import SqliteStore"),
+        (open_doors, "settings.py", "from .providers import catalog"),
+        (open_doors, "agent.py", "from .app import open"),
+        (unnamed_places, "utils/x.py", ""),
+        (unnamed_places, "helpers.py", ""),
+        (strange_clients, "providers/x.py", "import aiohttp"),
+        (strange_clients, "providers/x.py", "from aiohttp import ClientSession"),
+        (strange_clients, "providers/x.py", "from urllib import request"),
+        (strange_clients, "runtime/x.py", "from aiohttp import web"),
+        (strange_clients, "gateway/x.py", "import aiohttp"),
+        (strange_clients, "testing/model_server.py", "from aiohttp import ClientSession"),
+        (impure_imports, "core/x.py", "import asyncio"),
+        (impure_imports, "core/x.py", "from time import time"),
+        (impure_imports, "core/x.py", "import os.path"),
+        (impure_imports, "core/x.py", "def f():\n    import random"),
+        (impure_code, "core/x.py", "async def f(): ..."),
+        (impure_code, "core/x.py", "f = lambda: [x async for x in y]"),
+        (impure_code, "core/x.py", "text = open('x').read()"),
+        (impure_code, "core/ports.py", "text = open('x').read()"),
+    ],
+)
+def test_a_package_that_breaks_it_is_caught(tmp_path: Path, rule: Rule, file: str, source: str):
+    path = tmp_path / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(source)
+    assert len(rule(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    "file, source",
+    [
+        (
+            "runtime/x.py",
+            "from ..core.log import Entry\nfrom .driver import Driver\nfrom . import book\nimport asyncio",
+        ),
+        ("cli/x.py", "from .. import __version__\nfrom ..app import open\nfrom ..core.errors import EverloopError"),
+        ("net/x.py", "import aiohttp"),
+        ("gateway/x.py", "from aiohttp import web"),
+        ("core/ports.py", "from typing import Protocol\nasync def f(): ..."),
+    ],
+)
+def test_a_package_that_keeps_them_passes(tmp_path: Path, file: str, source: str):
+    path = tmp_path / file
+    path.parent.mkdir(parents=True)
+    path.write_text(source)
+    rules = (open_doors, unnamed_places, strange_clients, impure_imports, impure_code)
+    assert [sentence for rule in rules for sentence in rule(tmp_path)] == []
+
+
+def loaded_by(*code: str) -> set[str]:
+    """What a fresh interpreter has loaded after running this."""
+    lines = ["import sys", *code, "print(*sys.modules, sep='\\n', file=sys.stderr)"]
+    ran = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
+    return set(ran.stderr.split())
+
+
+def test_importing_everloop_loads_nothing_else_of_it():
+    assert {name for name in loaded_by("import everloop") if name.startswith("everloop.")} == set()
+
+
+def test_the_first_use_of_a_public_name_loads_its_room():
+    assert "everloop.core.tool" in loaded_by("import everloop", "everloop.tool")
+
+
+def command(argument: str) -> list[str]:
+    return [f"sys.argv = ['everloop', '{argument}']", "from everloop.__main__ import main",
+            "try: main()", "except SystemExit: pass"]  # fmt: skip
+
+
+def test_the_version_is_told_before_anything_heavy_is_loaded():
+    assert loaded_by(*command("--version")) & {"msgspec", "asyncio", "argparse", "everloop.cli"} == set()
+
+
+def test_the_help_is_not_and_so_the_test_above_would_see_it():
+    assert loaded_by(*command("--help")) >= {"msgspec", "asyncio", "argparse", "everloop.cli"}

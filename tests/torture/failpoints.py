@@ -1,0 +1,88 @@
+"""Every named failpoint, with every action: reach it in a real process, recover, and look at the world outside.
+
+The names come from the source, so a new one is tortured as soon as it is written, and one that no scenario reaches
+is a violation.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import everloop
+from everloop.testing.failpoints import EXIT_CODE, names_in_source, reached_in
+
+from .feed import Event
+from .invariants import Report, check
+from .world import Model, World
+
+ACTIONS = ("kill", "exit", "raise", "stop")
+LEASE = 1.0
+PATIENCE = 20.0
+
+
+def names() -> list[str]:
+    return names_in_source(Path(everloop.__file__).parent)
+
+
+def scenario(world: str) -> list[Event]:
+    """Short, but every step and every command is in it: calls of each class, a question, a stop, a new thread."""
+    said = {
+        "idem:crowd0": ("read+read", "keyed+unsafe+verifiable", "idempotent+read keyed"),
+        "blind:person1": ("unsafe", "/stop", "verifiable+keyed", ""),
+        "idem:asked2": ("guarded+read", "guarded+guarded"),
+        "blind:moving3": ("keyed", "/new", "unsafe+read", "/help"),
+    }
+    return [
+        Event(id, session, f"guest{n}" if n % 2 else "owner", text if text.startswith("/") else f"{id} {text}".strip())
+        for session, texts in said.items()
+        for n, text in enumerate(texts)
+        for id in [f"{world}/{session}#{n}"]
+    ]
+
+
+def torture_point(folder: Path, model: Model, name: str, nth: int, action: str, url: str = "") -> Report:
+    """One process meets its failpoint; another goes on."""
+    world = World(folder, scenario(folder.name), model, url=url, lease_seconds=LEASE)
+    first = world.start(failpoint=f"{name}:{nth}:{action}")
+    wrong = list(_meet(world, first, action))
+    wrong += world.finish()
+    report = asyncio.run(check(world))
+    reached = reached_in(folder / "reached.jsonl").count(name)
+    if reached < nth:
+        wrong.append(f"{name} was reached {reached} times, not {nth}")
+    report.wrong += [f"{folder.name}: {sentence}" for sentence in wrong]
+    report.seen = +report.seen
+    report.seen[f"points x {action}"] = 1
+    return report
+
+
+def _meet(world: World, first: BaseProcess, action: str) -> Iterator[str]:
+    world.kills = 1  # whatever the action: it may cost one model call in each thread
+    if action == "stop":
+        if not stands_still(first):
+            yield "the process did not stop at its failpoint"
+        second = world.start()
+        second.join(3 * LEASE)  # long enough to take over, and to finish what can be finished
+        world.thaw(first)
+        second.join(PATIENCE)
+        if second.exitcode != 0:
+            yield f"the second process ended with {second.exitcode}"
+        second.kill()
+    first.join(PATIENCE)
+    expected = {"kill": (-9,), "exit": (EXIT_CODE,), "raise": (0,), "stop": (0,)}[action]
+    if first.exitcode not in expected:
+        yield f"the process ended with {first.exitcode} after {action}"
+    first.kill()
+    first.join()
+
+
+def stands_still(process: BaseProcess) -> bool:
+    """Wait until the process has been stopped."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and process.is_alive():
+        if Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T":
+            return True
+        time.sleep(0.01)
+    return False
