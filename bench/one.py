@@ -1,4 +1,9 @@
-"""One measure of one system in a process of its own; prints a JSON object. Called by run.py."""
+"""One measure of one system in a process of its own; prints a JSON object. Called by run.py.
+
+    python bench/one.py SYSTEM MEASURE BASE [STORE_URL]
+
+SYSTEM is floor or everloop, with -uvloop for the quicker event loop.
+"""
 
 import asyncio
 import gc
@@ -7,20 +12,28 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 Ask = Callable[[str, str], Awaitable[object]]
 
 
+class System:
+    """What is measured: `ask` for an answer, `watch` for an answer whose pieces reach a subscriber."""
+
+    def __init__(self, ask: Ask, watch: Ask, agent: Any = None) -> None:
+        self.ask, self.watch, self.agent = ask, watch, agent
+
+
 @asynccontextmanager
-async def opened(system: str, base: str, **settings):
+async def opened(system: str, base: str, store: str = "") -> AsyncIterator[System]:
     if system == "floor":
         from floor import Floor
 
         floor = Floor(base)
-        yield floor.ask
+        yield System(floor.ask, floor.ask)
         await floor.close()
         return
     import everloop
@@ -30,25 +43,29 @@ async def opened(system: str, base: str, **settings):
         """Look."""
         return "seen"
 
-    store = {"url": settings["store"]} if settings.get("store") else {}
-    with tempfile.TemporaryDirectory() as home:
-        chosen = {
+    with tempfile.TemporaryDirectory(dir=".") as home:
+        settings = {
             "agents": {"defaults": {"model": "custom/m"}},
             "providers": {"custom": {"api_base": base}},
-            "store": store,
+            "store": {"url": store},
         }
-        async with everloop.open(home=home, settings=chosen, tools=[look]) as agent:
-            yield agent.ask
+        async with everloop.open(home=home, settings=settings, tools=[look]) as agent:
+
+            async def watch(text: str, session: str) -> None:
+                async for _ in agent.stream(text, session):
+                    pass
+
+            yield System(agent.ask, watch, agent)
 
 
-async def turns(ask: Ask, count: int) -> dict[str, float]:
-    """CPU and wall time of a warm turn."""
+async def turns(ask: Ask, count: int, session: str = "") -> dict[str, float]:
+    """CPU and wall time of a warm turn; a session has 20 turns unless it is named."""
     for n in range(10):
-        await ask(f"warm up {n}", f"api:warm{n % 3}")
+        await ask(f"warm up {n}", session or f"api:warm{n % 3}")
     gc.collect()
     cpu, wall = time.process_time(), time.perf_counter()
     for n in range(count):
-        await ask(f"message {n}", f"api:s{n // 20}")
+        await ask(f"message {n}", session or f"api:s{n // 20}")
     return {"cpu": (time.process_time() - cpu) / count, "wall": (time.perf_counter() - wall) / count}
 
 
@@ -74,27 +91,97 @@ async def crowd(ask: Ask, sessions: int, rounds: int) -> dict[str, float]:
     }
 
 
+async def beside(ask: Ask) -> dict[str, float]:
+    """Fifty quick sessions, first alone and then beside one whose model takes its time."""
+    alone = await crowd(ask, 50, 10)
+    slow = asyncio.ensure_future(ask("slow", "api:slow"))
+    together = await crowd(ask, 50, 10)
+    waited = not slow.done()
+    await slow
+    return {"alone": alone["p99"], "beside": together["p99"], "was_slow": float(waited)}
+
+
+async def growth(system: System) -> dict[str, float]:
+    """A warm turn after 10 and after 5,000 turns of history, both compacted alike, and the first, cold one."""
+    result: dict[str, float] = {}
+    for past in (10, 5000):
+        session = f"api:past{past}"
+        await _write_past(system.agent.store, session, past)
+        began = time.process_time()
+        await system.ask("first", session)
+        result[f"cold_{past}"] = time.process_time() - began
+    for past in (10, 5000, 10, 5000):  # interleaved, the later pair counts
+        result[f"cpu_{past}"] = (await turns(system.ask, 100, f"api:past{past}"))["cpu"]
+    return result
+
+
+async def _write_past(store: Any, session: str, past: int) -> None:
+    from everloop.core.log import Compacted, ModelCalled, ModelSaid, UserSaid
+    from everloop.core.mail import Address, Inbound, Said
+    from everloop.core.message import said
+    from everloop.core.ports import Commit, Lease
+
+    words = said("Something was said here, and it was neither long nor short.")
+    receipt = await store.receive(Inbound(Address.parse(session), f"past-{past}", Said(words, "owner", session)))
+    lease = Lease(receipt.thread)
+    turn = [UserSaid(words, "owner", session, receipt.id), ModelCalled("m"), ModelSaid("And this was the answer to it.")]
+    for n in range(0, past, 10):
+        first = {"absorbed": [receipt.id], "ended": [(receipt.id, 3)]} if n == 0 else {}
+        committed = await store.commit(lease, Commit(turn * min(10, past), state="resting", **first))
+        lease.epoch, lease.head = committed.epoch, committed.head
+    last = Commit([Compacted("Much was said before.")], state="resting", release=True, seen=receipt.id)
+    await store.commit(lease, last)
+
+
+async def flat(ask: Ask, count: int) -> dict[str, float]:
+    """Memory after many turns against memory after the first tenth of them."""
+    for n in range(count // 10):
+        await ask("message", f"api:f{n // 50}")
+    early = _rss()
+    for n in range(count // 10, count):
+        await ask("message", f"api:f{n // 50}")
+    return {"early": early, "late": _rss(), "growth": _rss() / early}
+
+
+def _rss() -> float:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+
+
+async def profile(ask: Ask) -> dict[str, float]:
+    import cProfile
+    import pstats
+
+    await turns(ask, 50)
+    with cProfile.Profile() as profiled:
+        result = await turns(ask, 300)
+    pstats.Stats(profiled, stream=sys.stderr).sort_stats("tottime").print_stats(50)
+    return result
+
+
 async def main() -> None:
-    system, measure, base, *rest = sys.argv[1:]
-    store = rest[0] if rest else ""
-    async with opened(system.removesuffix("-uvloop"), base, store=store) as ask:
+    name, measure, base, *rest = sys.argv[1:]
+    async with opened(name.removesuffix("-uvloop"), base, *rest) as system:
         match measure:
             case "turn":
-                result = await turns(ask, 300)
+                result = await turns(system.ask, 300)
             case "tools":
-                result = await turns(ask, 40)
+                result = await turns(system.ask, 40)
             case "burst":
-                result = await turns(ask, 20)
+                result = await turns(system.watch, 20)
             case "crowd":
-                result = await crowd(ask, 500, 3)
+                result = await crowd(system.ask, 500, 3)
+            case "beside":
+                result = await beside(system.ask)
+            case "growth":
+                result = await growth(system)
+            case "flat":
+                result = await flat(system.ask, 10_000)
+            case "soak":
+                result = await flat(system.ask, 100_000)
+            case "once":
+                result = {"length": float(len(str(await system.ask("hello", "api:once"))))}
             case "profile":
-                import cProfile
-                import pstats
-
-                await turns(ask, 50)
-                with cProfile.Profile() as profile:
-                    result = await turns(ask, 300)
-                pstats.Stats(profile, stream=sys.stderr).sort_stats(sys.argv[5] if len(sys.argv) > 5 else "tottime").print_stats(70)
+                result = await profile(system.ask)
             case _:
                 raise SystemExit(f"there is no measure {measure}")
     result["rss"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -103,7 +190,7 @@ async def main() -> None:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent))
-    if sys.argv[1].endswith("uvloop"):
+    if sys.argv[1].endswith("-uvloop"):
         import uvloop
 
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -3,10 +3,10 @@
 The public names are loaded when they are first used, so that `import everloop` costs nothing.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as in typing, which takes longer to load than all of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from .agent import Agent as Agent
     from .agent import Answer as Answer
     from .app import open as open
@@ -43,7 +43,9 @@ _ROOMS = {
 __all__ = ["__version__", *_ROOMS]  # noqa: PLE0604
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
+    from importlib import import_module
+
     if name not in _ROOMS:
         raise AttributeError(f"everloop has no {name!r}")
     return getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)

@@ -1,8 +1,10 @@
 """Builds the house from settings: the one file that knows every room."""
 
 import asyncio
+import logging
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from importlib.util import find_spec
@@ -51,6 +53,7 @@ async def open(
         from .testing import failpoints
 
         failpoints.from_environment()
+    logging.getLogger("everloop").addHandler(logging.NullHandler())  # whoever embeds us decides what is shown
     folder = Path(home) if home is not None else home_of(os.environ)
     loaded = load(folder, os.environ, settings)
     async with AsyncExitStack() as stack:
@@ -101,7 +104,7 @@ async def _furnish(
         tail=not speaker.compact,
     )
     rules = Rules(toolbox.specs, defaults.max_tool_iterations, window - output, steering=defaults.steering)
-    context = Context(profile, tuple(toolbox.specs.values()), lambda: datetime.now().astimezone())
+    context = Context(profile, tuple(toolbox.specs.values()), this_minute())
     bus = LocalBus()
     driver = Driver(store, bus, speaker.provider, toolbox, context, rules)
     lanes = Lanes(
@@ -117,6 +120,19 @@ async def _furnish(
     )
     stack.push_async_callback(agent.close)
     return agent
+
+
+def this_minute() -> Callable[[], str]:
+    """A clock for the prompt. Formatting a time zone costs more than a thread's fold, so it is done once a minute."""
+    shown, text = -1, ""
+
+    def now() -> str:
+        nonlocal shown, text
+        if (minute := int(time.time() // 60)) != shown:
+            shown, text = minute, f"{datetime.now().astimezone():%A %Y-%m-%d %H:%M %Z}"
+        return text
+
+    return now
 
 
 async def _open_channels(channels: tuple[Channel, ...], store: Store, bus: LocalBus, stack: AsyncExitStack) -> None:

@@ -82,6 +82,11 @@ class Disk(apsw.VFS):
             platter = self._platters.setdefault(path, Platter())
         return Spinning(self, platter, name, flags)
 
+    def xDelete(self, filename: str, syncdir: bool) -> None:
+        super().xDelete(filename, syncdir)
+        with self._lock:
+            self._platters.pop(filename, None)
+
     def change(self, platter: Platter, change: tuple[int, bytes] | int) -> None:
         with self._lock:
             platter.pending.append(change)

@@ -52,6 +52,7 @@ class Evidence(Struct):
     runs: list[Ran]
     asked: Counter[str]  # how often the model was called, by message
     kills: int
+    patient: bool  # leases were long, so that only the dead were taken over
     noted: list[str]  # what the processes themselves found wrong
 
 
@@ -95,6 +96,7 @@ async def gather(world: World, store: Store) -> Evidence:
         runs=runs_in(folder / "effects.jsonl"),
         asked=Counter(id for id in called if id.startswith(f"{folder.name}/")),
         kills=world.kills,
+        patient=world.lease_seconds >= 30,
         noted=noted,
     )
 
@@ -251,13 +253,16 @@ def every_interrupted_effect_is_surfaced(evidence: Evidence) -> Iterator[str]:
 
 
 def model_calls_are_repeated_at_most_once_a_kill(evidence: Evidence) -> Iterator[str]:
-    """Each call stands in the log before it is made; those without an answer are at most one for each kill."""
+    """Each call stands in the log before it is made; those without an answer are one for each take-over or stop."""
     for thread in evidence.threads:
         called = sum(isinstance(entry, ModelCalled) for entry in thread.entries)
         answered = sum(isinstance(entry, ModelSaid) for entry in thread.entries)
-        stops = sum(isinstance(entry, Stopped) for entry in thread.entries)
-        if called - answered > evidence.kills + stops:
-            yield f"{thread.id} called the model {called} times for {answered} answers, over {evidence.kills} kills"
+        breaks = sum(isinstance(entry, Stopped | Resumed) for entry in thread.entries)
+        if called - answered > breaks:
+            yield f"{thread.id} called the model {called} times for {answered} answers and {breaks} interruptions"
+        taken = sum(isinstance(entry, Resumed) for entry in thread.entries)
+        if taken > evidence.kills and evidence.patient:
+            yield f"{thread.id} was taken over {taken} times, over {evidence.kills} kills"
     by_session: Counter[str] = Counter()
     for id, times in evidence.asked.items():
         by_session[id.partition("/")[2].partition("#")[0]] += times

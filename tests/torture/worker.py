@@ -4,10 +4,12 @@ It takes in what the platform still holds, answers questions, and ends by itself
 """
 
 import asyncio
+import faulthandler
 import fcntl
 import logging
 import os
 import random
+import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -42,6 +44,7 @@ def live(life: Life) -> None:
     os.environ.update(life.environment)
     errors = os.open(life.folder / "stderr.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.dup2(errors, 2)
+    faulthandler.register(signal.SIGUSR1)  # a hang can be asked where it is
     logging.basicConfig(format="%(process)d %(name)s %(message)s", level=logging.WARNING)
     failpoints.from_environment()
     asyncio.run(_live(life))

@@ -97,6 +97,9 @@ class World:
         if process.exitcode == 0:
             return []
         state = "was not done" if process.is_alive() else f"ended with {process.exitcode}"
+        if process.pid is not None and process.is_alive():
+            os.kill(process.pid, signal.SIGUSR1)
+            process.join(0.5)
         process.kill()
         process.join()
         return [f"the last process {state} within {seconds:g} s; see {self.folder / 'stderr.txt'}"]

@@ -2,13 +2,16 @@
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import Coroutine
 from typing import Any
 
 from .. import __version__
-from ..core.errors import EverloopError, TurnFailed
+from ..core.errors import EverloopError
+from ..settings import home_of
 from . import agent
+from .logs import keep_logs
 
 COMMANDS = {"agent": agent}
 
@@ -18,10 +21,9 @@ def run(argv: list[str]) -> int:
     if not argv or (argv[0].startswith("-") and argv[0] not in ("-h", "--help")):
         argv = ["agent", *argv]  # `everloop` alone opens the chat
     arguments = parser.parse_args(argv)
+    keep_logs(home_of(os.environ))
     try:
         return _run_async(COMMANDS[arguments.command].run(arguments))
-    except TurnFailed as error:
-        return _complain(str(error))
     except EverloopError as error:
         return _complain(str(error))
     except KeyboardInterrupt:

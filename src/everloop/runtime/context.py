@@ -1,11 +1,9 @@
 """What the model is shown: a prefix that stays the same to the byte, the conversation, and a tail of the moment."""
 
 from collections.abc import Callable
-from datetime import datetime
 
 from msgspec import Struct
 
-from ..core.mail import Address
 from ..core.prompt import Prompt
 from ..core.thread import Thread
 from ..core.tool import ToolSpec
@@ -28,7 +26,8 @@ WRAP_UP = (
 
 
 class Context:
-    def __init__(self, profile: Profile, tools: tuple[ToolSpec, ...], now: Callable[[], datetime]) -> None:
+    def __init__(self, profile: Profile, tools: tuple[ToolSpec, ...], now: Callable[[], str]) -> None:
+        """`now` tells the time as the model is to read it."""
         self._profile = profile
         self._tools = tools
         self._now = now
@@ -38,10 +37,10 @@ class Context:
         """What is true now and not later; kept with the model call, never shown to another."""
         lines = [WRAP_UP] if wrap else []
         if self._profile.tail:
-            lines.append(f"Current time: {self._now():%A %Y-%m-%d %H:%M %Z}")
+            lines.append(f"Current time: {self._now()}")
             if thread.address:
-                address = Address.parse(thread.address)
-                lines.append(f"Channel: {address.channel}, chat: {address.chat}")
+                channel, _, chat = thread.address.partition(":")
+                lines.append(f"Channel: {channel}, chat: {chat}")
         return "\n".join(lines)
 
     def prompt(self, thread: Thread, tail: str, wrap: bool) -> Prompt:

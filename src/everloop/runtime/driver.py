@@ -6,6 +6,7 @@ repeated is committed before it is done (`book.write(start)`), what has happened
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any, assert_never
 
@@ -122,8 +123,9 @@ class Driver:
             data = {"text": delta.text, "reasoning": delta.reasoning, "progress": delta.progress}
             self._bus.publish(Event("stream_chunk", thread.id, called, shown, data))
 
+        began = time.monotonic()
         said: ModelSaid | ModelFailed | None = None
-        async with interrupt.guard():
+        async with interrupt:
             try:
                 said = _said(await self._provider.reply(self._context.prompt(thread, tail, wrap), show))
             except ProviderError as error:
@@ -132,6 +134,8 @@ class Driver:
         if said is not None:
             book.keep(said)
         self._publish(book, "stream_end", message=called, kept=isinstance(said, ModelSaid))
+        if isinstance(said, ModelSaid):
+            self._publish(book, "metrics", model=said.model, usage=said.usage, seconds=time.monotonic() - began)
 
     async def _run_calls(self, book: Book, places: tuple[int, ...], interrupt: Interrupt) -> None:
         """Reads run side by side. What is quick and local may run before the answer is committed: if that is lost,
@@ -149,7 +153,7 @@ class Driver:
             call = thread.open_calls[place]
             self._publish(book, "tool_call", name=call.name, args=call.args, place=place)
         results: list[CallReturned] = []
-        async with interrupt.guard():
+        async with interrupt:
             results = await _together([toolbox.run(thread, place, self._call(book, place)) for place in places])
         reach("call.done")
         for result in results:
@@ -161,7 +165,7 @@ class Driver:
         thread = book.thread
         result: CallReturned | None = CallReturned(thread.answer, place, UNKNOWN, "unknown")
         try:
-            async with interrupt.guard():
+            async with interrupt:
                 result = await self._toolbox.verify(thread, place, self._call(book, place))
         except ToolError as error:
             _log.info("cannot tell whether %s happened: %s", thread.open_calls[place].name, error)

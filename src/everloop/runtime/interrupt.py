@@ -1,12 +1,11 @@
 """A way to break off the step that is being performed, from outside the task that performs it."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from types import TracebackType
 
 
 class Interrupt:
-    """`async with interrupt.guard():` runs until it is done or `fire` is called; `fired` says which."""
+    """`async with interrupt:` runs until its body is done or `fire` is called; `fired` says which it was."""
 
     def __init__(self) -> None:
         self._scope: asyncio.Timeout | None = None
@@ -16,16 +15,18 @@ class Interrupt:
         if self._scope is not None:
             self._scope.reschedule(asyncio.get_running_loop().time())
 
-    @asynccontextmanager
-    async def guard(self) -> AsyncIterator[None]:
+    async def __aenter__(self) -> None:
         self.fired = False
+        self._scope = asyncio.timeout(None)
+        await self._scope.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        scope, self._scope = self._scope, None
+        assert scope is not None
         try:
-            async with asyncio.timeout(None) as scope:
-                self._scope = scope
-                yield
+            await scope.__aexit__(kind, error, trace)
         except TimeoutError:
-            if not scope.expired():
-                raise
             self.fired = True
-        finally:
-            self._scope = None
+        return self.fired

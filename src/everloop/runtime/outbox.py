@@ -6,6 +6,7 @@ arrived: a channel that knows our key is simply asked again, any other is told s
 
 import asyncio
 import logging
+from contextlib import suppress
 
 from msgspec import structs
 
@@ -42,32 +43,40 @@ class Outbox:
                             group.create_task(self._send(row))
             except StoreError as error:
                 _log.warning("outbox of %s: %s", self._channel.name, error)
-            try:
-                await asyncio.wait_for(self._nudged.wait(), POLL)
-            except TimeoutError:
-                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(POLL):  # wait_for may lose a cancellation that meets a nudge
+                    await self._nudged.wait()
 
     async def _send(self, row: OutboxRow) -> None:
-        reach("outbox.sending")
         try:
+            reach("outbox.sending")
             receipt = await self._channel.send(self._marked(row))
+            reach("outbox.delivered")
         except ChannelDown as error:
             await self._try_again(row, "pending", str(error))
-            return
         except Exception as error:  # the border to a channel's own code; it may have delivered before it failed
             _log.warning("sending on %s failed", self._channel.name, exc_info=True)
             await self._try_again(row, "unsure", f"{type(error).__name__}: {error}")
-            return
-        reach("outbox.delivered")
-        await self._store.settle(row.id, "sent", receipt)
-        reach("outbox.settled")
+        else:
+            await self._settle(row, "sent", receipt)
 
     async def _try_again(self, row: OutboxRow, state: OutboxState, why: str) -> None:
         last = row.attempts >= ATTEMPTS
         wait = min(60.0, self._patience * 2 ** (row.attempts - 1))
-        await self._store.settle(row.id, "failed" if last else state, why, wait)
+        await self._settle(row, "failed" if last else state, why, wait)
         if not last:
             asyncio.get_running_loop().call_later(wait, self.nudge)
+
+    async def _settle(self, row: OutboxRow, state: OutboxState, receipt: str, again_in: float = 0.0) -> None:
+        """Write what became of a send, however long that takes: forgetting it would send the message twice."""
+        while True:
+            try:
+                await self._store.settle(row.id, state, receipt, again_in)
+                reach("outbox.settled")
+                return
+            except StoreError as error:
+                _log.warning("a receipt of %s cannot be written: %s", self._channel.name, error)
+            await asyncio.sleep(POLL)
 
     def _marked(self, row: OutboxRow) -> OutboxRow:
         notes = []

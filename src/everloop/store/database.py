@@ -11,6 +11,7 @@ from . import schema
 from .holders import Holders
 from .schema import Migrations
 
+DATABASE = "everloop.db"
 _NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "afs", "9p", "ceph", "glusterfs"}
 
 
@@ -19,7 +20,7 @@ def connect(
 ) -> tuple[Holders, apsw.Connection, apsw.Connection]:
     """Open the file of a home for writing and for reading. Raises HomeError, StoreError."""
     _check_home(home)
-    path, holders = home / "everloop.db", Holders(home / "run")
+    path, holders = home / DATABASE, Holders(home / "run")
     try:
         connection, reader = _open(path, holders, migrations, synchronous, vfs)
     except BaseException:
@@ -70,6 +71,8 @@ def _check_home(home: Path) -> None:
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         (home / "run").mkdir(exist_ok=True)
+        if not (home / DATABASE).exists():
+            (home / DATABASE).touch(mode=0o600)  # for its owner's eyes, even in a folder that others may read
     except OSError as error:
         raise HomeError(f"the home {home} cannot be used ({error.strerror}): set EVERLOOP_HOME elsewhere") from error
     kind = _file_system_of(home)

@@ -19,6 +19,8 @@ _HOW = (
     "Answer with one JSON object whose key is the name of a tool. To talk to the user use reply.\n"
     "Tools:\n- reply: Say something to the user; use it when no other tool is needed."
 )
+# Else it goes on calling tools that nobody asked for, edits among them.
+_AFTER_TOOL = "Now reply to the user, unless the request needs another tool."
 # Without examples the model takes the right tool 10 times in 15, with them 15 times.
 _EXAMPLES = (
     ("Hello!", REPLY, '"Hello! What can I do for you?"'),
@@ -66,7 +68,7 @@ def _shown(message: Message, spoken: Mapping[str, str], as_json: bool) -> tuple[
             usual = spelling(message, as_json=as_json)
             return "assistant", spoken.get(usual, usual)
         case "tool":
-            return "user", f"<tool_response>\n{cap(message.text)}\n</tool_response>"
+            return "user", f"<tool_response>\n{cap(message.text)}\n</tool_response>\n{_AFTER_TOOL}"
 
 
 def _turn(role: str, content: str) -> str:

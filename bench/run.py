@@ -1,0 +1,220 @@
+"""everloop against the floor, interleaved in one run, as ratios: `make bench`, or `python bench/run.py [MEASURE …]`.
+
+The floor is a bare aiohttp client (floor.py). Everything talks to one scripted model server on loopback, in a process
+of its own. CPU is that of the client's process. Trust CPU more than wall time, and ratios more than either.
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+PYTHON = sys.executable
+
+Result = dict[str, float]
+ONE_CHUNK: Any = {"by": "conversation", "lines": ["Hello from the model, this is a short answer."]}
+TEN_TOOLS: Any = {"by": "conversation", "lines": [*[{"call": "look", "args": {}}] * 10, "I have looked ten times."]}
+CHUNKS = 2000
+BURST: Any = {"by": "conversation", "lines": [{"say": ["word "] * CHUNKS}]}
+SLOW_MODEL: Any = {**ONE_CHUNK, "first": 0.1}
+ONE_SLOW: Any = {"by": "conversation", "lines": ["quick"]}
+
+
+@contextmanager
+def model(script: Any) -> Iterator[str]:
+    """The scripted model server, with this script."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(script, file)
+        file.flush()
+        command = [PYTHON, "-m", "everloop.testing.model_server", "--port", "0", "--script", file.name]
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert server.stdout is not None
+        try:
+            yield server.stdout.readline().split()[1]
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def one(system: str, measure: str, base: str, store: str = "") -> Result:
+    command = [PYTHON, str(HERE / "one.py"), system, measure, base, *([store] if store else [])]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=HERE.parent, timeout=900)
+    if done.returncode:
+        raise SystemExit(f"{system} {measure} failed:\n{done.stderr}")
+    result: Result = json.loads(done.stdout)
+    return result
+
+
+def rounds(systems: list[str], measure: str, base: str, times: int, store: str = "") -> dict[str, Result]:
+    """Interleaved, and the median of each number."""
+    found: dict[str, list[Result]] = {system: [] for system in systems}
+    for _ in range(times):
+        for system in systems:
+            found[system].append(one(system, measure, base, store if system.startswith("everloop") else ""))
+    return {
+        system: {key: statistics.median(result[key] for result in results) for key in results[0]}
+        for system, results in found.items()
+    }
+
+
+def say(name: str, ratio: float, bar: str, detail: str) -> None:
+    print(f"| {name} | {ratio:.2f} | {bar} | {detail} |", flush=True)
+
+
+SYSTEMS = ["floor", "everloop", "everloop-uvloop"]
+
+
+def measure_cpu(name: str, measure: str, script: Any, bar: str, store: str = "") -> None:
+    with model(script) as base:
+        found = rounds(SYSTEMS, measure, base, 5, store)
+    floor = found["floor"]["cpu"]
+    for system in SYSTEMS[1:]:
+        cpu = found[system]["cpu"]
+        say(f"{name}, {system}", cpu / floor, bar, f"{cpu * 1e3:.2f} ms against {floor * 1e3:.2f} ms")
+
+
+def measure_turn() -> None:
+    measure_cpu("1-chunk turn, CPU", "turn", ONE_CHUNK, "≤ 3 ×")
+
+
+def measure_tools() -> None:
+    measure_cpu("10-tool turn, CPU", "tools", TEN_TOOLS, "≤ 2.5 ×")
+
+
+def measure_burst() -> None:
+    with model(BURST) as base:
+        many = rounds(SYSTEMS, "burst", base, 5)
+    with model(ONE_CHUNK) as base:
+        few = rounds(SYSTEMS, "burst", base, 5)
+    each = {system: (many[system]["cpu"] - few[system]["cpu"]) / CHUNKS * 1e6 for system in SYSTEMS}
+    for system in SYSTEMS[1:]:
+        detail = f"{each[system]:.1f} µs against {each['floor']:.1f} µs"
+        say(f"a chunk in a burst, to a subscriber, {system}", each[system] / each["floor"], "≤ 1 ×", detail)
+
+
+def measure_growth() -> None:
+    with model(ONE_CHUNK) as base:
+        found = rounds(["everloop"], "growth", base, 3)["everloop"]
+    ratio = found["cpu_5000"] / found["cpu_10"]
+    cold = f"cold: {found['cold_5000'] * 1e3:.1f} against {found['cold_10'] * 1e3:.1f} ms"
+    detail = f"{found['cpu_5000'] * 1e3:.2f} against {found['cpu_10'] * 1e3:.2f} ms; {cold}"
+    say("turn after 5,000 turns against after 10", ratio, "≤ 1.1 ×", detail)
+
+
+def measure_crowd(store: str = "", bar: str = "≥ 0.7 ×", name: str = "500 sessions at once") -> None:
+    with model(SLOW_MODEL) as base:
+        found = rounds(SYSTEMS, "crowd", base, 3, store)
+    floor = found["floor"]["turns_per_second"]
+    for system in SYSTEMS[1:]:
+        speed = found[system]["turns_per_second"]
+        detail = f"{speed:.0f} turns/s, p99 {found[system]['p99']:.2f} s; floor {floor:.0f}, {found['floor']['p99']:.2f} s"
+        say(f"{name}, {system}", speed / floor, bar, detail)
+
+
+def measure_beside() -> None:
+    with model(ONE_SLOW) as base:
+        found = rounds(["everloop"], "beside", base, 3)["everloop"]
+    assert found["was_slow"]
+    detail = f"p99 {found['beside'] * 1e3:.0f} ms beside it, {found['alone'] * 1e3:.0f} ms alone"
+    say("50 quick sessions beside a slow one", found["beside"] / found["alone"], "unaffected", detail)
+
+
+def measure_flat() -> None:
+    with model(ONE_CHUNK) as base:
+        found = one("everloop", "flat", base)
+    say("memory after 10,000 turns", found["growth"], "≤ 1.1 ×", f"{found['early']:.0f} MB, then {found['late']:.0f} MB")
+
+
+def measure_soak() -> None:
+    with model(ONE_CHUNK) as base:
+        found = one("everloop", "soak", base)
+    say("memory after 100,000 turns", found["growth"], "≤ 1.1 ×", f"{found['early']:.0f} MB, then {found['late']:.0f} MB")
+
+
+def cpu_of(command: list[str], times: int, **environment: str) -> tuple[float, float]:
+    """Median CPU seconds and peak memory (MB) of a command."""
+    seconds, peak = [], 0.0
+    for _ in range(times):
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, env={**os.environ, **environment}
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        assert status == 0, f"{command} failed"
+        seconds.append(usage.ru_utime + usage.ru_stime)
+        peak = max(peak, usage.ru_maxrss / 1024)
+    return statistics.median(seconds), peak
+
+
+def measure_version() -> None:
+    everloop = str(Path(PYTHON).parent / "everloop")
+    floor, _ = cpu_of([PYTHON, "-c", "pass"], 30)
+    ours, _ = cpu_of([everloop, "--version"], 30)
+    say("everloop --version, CPU", ours / floor, "≤ 2 ×", f"{ours * 1e3:.0f} ms against {floor * 1e3:.0f} ms")
+
+
+def measure_oneshot() -> None:
+    everloop = str(Path(PYTHON).parent / "everloop")
+    with model(ONE_CHUNK) as base, tempfile.TemporaryDirectory(dir=".") as home:
+        environment = {
+            "EVERLOOP_HOME": home,
+            "EVERLOOP_AGENTS__DEFAULTS__MODEL": "custom/m",
+            "EVERLOOP_PROVIDERS__CUSTOM__API_BASE": base,
+        }
+        pairs = []
+        for _ in range(7):
+            floor = cpu_of([PYTHON, str(HERE / "one.py"), "floor", "once", base], 1)
+            ours = cpu_of([everloop, "agent", "-m", "hello"], 1, **environment)
+            pairs.append((floor, ours))
+    floor_cpu = statistics.median(floor[0] for floor, _ in pairs)
+    our_cpu, our_peak = statistics.median(ours[0] for _, ours in pairs), max(ours[1] for _, ours in pairs)
+    detail = f"{our_cpu * 1e3:.0f} ms against {floor_cpu * 1e3:.0f} ms; peak {our_peak:.0f} MB (bar 60)"
+    say("one-shot reply, CPU", our_cpu / floor_cpu, "≤ 1.5 ×", detail)
+
+
+def measure_postgres() -> None:
+    sys.path.insert(0, str(HERE.parent))
+    from tests.store.server import running
+
+    with running() as url:
+        measure_cpu("PostgreSQL, 1-chunk turn, client CPU", "turn", ONE_CHUNK, "≤ 3 ×", url)
+        measure_crowd(url, "≥ 0.6 ×", "PostgreSQL, 500 sessions at once")
+
+
+MEASURES: dict[str, Callable[[], None]] = {
+    "turn": measure_turn,
+    "tools": measure_tools,
+    "burst": measure_burst,
+    "growth": measure_growth,
+    "crowd": measure_crowd,
+    "beside": measure_beside,
+    "flat": measure_flat,
+    "version": measure_version,
+    "oneshot": measure_oneshot,
+    "postgres": measure_postgres,
+    "soak": measure_soak,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("measures", nargs="*", metavar="MEASURE", help=f"of {', '.join(MEASURES)}; all but soak")
+    chosen = parser.parse_args().measures or [name for name in MEASURES if name != "soak"]
+    if unknown := [name for name in chosen if name not in MEASURES]:
+        parser.error(f"there is no measure {unknown[0]}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (8192, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    print("| measure | × | bar | detail |\n|---|---|---|---|", flush=True)
+    for name in chosen:
+        MEASURES[name]()
+
+
+if __name__ == "__main__":
+    main()
