@@ -14,7 +14,7 @@ from typing import Any
 from .agent import Agent
 from .bus.local import LocalBus
 from .core.decide import Rules
-from .core.errors import ModelMissing
+from .core.errors import HomeError, ModelMissing
 from .core.ports import Channel, Event, Http, Provider, Store
 from .core.tool import Tool
 from .files.folder import Folder
@@ -53,7 +53,8 @@ async def open(
         from .testing import failpoints
 
         failpoints.from_environment()
-    logging.getLogger("everloop").addHandler(logging.NullHandler())  # whoever embeds us decides what is shown
+    if not (logger := logging.getLogger("everloop")).handlers:
+        logger.addHandler(logging.NullHandler())  # whoever embeds us decides what is shown
     folder = Path(home) if home is not None else home_of(os.environ)
     loaded = load(folder, os.environ, settings)
     async with AsyncExitStack() as stack:
@@ -90,7 +91,10 @@ async def _furnish(
 ) -> Agent:
     defaults = settings.agents.defaults
     workspace = workspace_of(settings, home)
-    workspace.mkdir(parents=True, exist_ok=True)
+    try:
+        workspace.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise HomeError(f"the workspace {workspace} cannot be used ({error.strerror})") from error
     files = Folder(home / "files")
     results = min(defaults.tool_result_max_chars, 1000) if speaker.compact else defaults.tool_result_max_chars
     toolbox = Toolbox((*workspace_tools(workspace, files, results), *tools), files, results)

@@ -61,7 +61,7 @@ class Person:
         return await ended(process, typed)
 
 
-async def ended(process: asyncio.subprocess.Process, typed: bytes = b"") -> Ran:
+async def ended(process: asyncio.subprocess.Process, typed: bytes | None = b"") -> Ran:
     out, err = await process.communicate(typed)
     assert process.returncode is not None
     return Ran(process.returncode, out.decode(), err.decode())
@@ -76,8 +76,17 @@ def is_one_plain_sentence(text: str) -> bool:
     return text.startswith("everloop: ") and text.count("\n") == 1 and "Traceback" not in text and SECRET not in text
 
 
+def said_in(shown: Shown) -> list[tuple[str, str]]:
+    """What the model was shown without the tail of the moment, which stands at the end of the last message."""
+    return [(role, text.partition("\n\nCurrent time:")[0]) for role, text in shown.said]
+
+
+def asked_in(shown: Shown) -> list[str]:
+    return [text for role, text in said_in(shown) if role == "user"]
+
+
 def echo(shown: Shown) -> Line:
-    return Say(f"you said {shown.asked}")
+    return Say(f"you said {asked_in(shown)[-1]}")
 
 
 class TestOneAnswer:
@@ -101,10 +110,9 @@ class TestOneAnswer:
         model.play([Say("hello"), Say("again")])
         await person.run("agent", "-m", "one")
         await person.run("agent", "-m", "two")
-        assert model.prompts[-1].said == [("user", "one"), ("assistant", "hello"), ("user", "two")]
+        assert said_in(model.prompts[-1]) == [("user", "one"), ("assistant", "hello"), ("user", "two")]
 
     async def test_json_is_one_object_with_the_documented_keys(self, person, model):
-        model.play([Call("list_dir", {"path": "."}), [Say("done"), Spend(Usage(9, 3, 4, 0))]])
         model.play([[Call("list_dir", {"path": "."}), Spend(Usage(7, 2))], [Say("done"), Spend(Usage(9, 3, 4))]])
         ran = await person.run("agent", "--json", "-s", "work:1", "-m", "look")
         told = msgspec.json.decode(ran.out)
@@ -158,7 +166,7 @@ class TestWhatGoesWrong:
         assert is_one_plain_sentence(ran.err)
         assert says in ran.err
         assert await person.run("agent", "-m", "again") == Ran(0, "now it works\n", "")
-        assert [text for role, text in model.prompts[-1].said if role == "user"] == ["hi", "again"]
+        assert asked_in(model.prompts[-1]) == ["hi", "again"]
 
     async def test_a_host_that_cannot_be_reached(self, person, model):
         with socket.socket() as nobody:
@@ -297,11 +305,11 @@ class TestWhatGoesWrong:
             stderr=asyncio.subprocess.PIPE,
             env=person.environment,
         )
-        ran = await ended(process)
+        ran = await ended(process, None)
         assert ran.out.split("\n") == ["you said before", "status 0", "status 1", "you said after", "status 0", ""]
         assert is_one_plain_sentence(ran.err)
         assert "full" in ran.err
-        assert [text for role, text in model.prompts[-1].said if role == "user"] == ["before", "after"]
+        assert asked_in(model.prompts[-1]) == ["before", "after"]
 
 
 async def _status(*command: str) -> int:
@@ -334,7 +342,7 @@ class TestChat:
     async def test_after_new_nothing_of_before_is_shown_to_the_model(self, person, model):
         model.play(echo)
         await person.run("agent", typed=b"one\n/new\ntwo\n")
-        assert model.prompts[-1].said == [("user", "two")]
+        assert said_in(model.prompts[-1]) == [("user", "two")]
 
     async def test_a_failure_is_told_and_the_chat_goes_on(self, person, model):
         model.play([Fail(KeyRefused("no")), Say("better")])
@@ -354,7 +362,7 @@ class TestChat:
         await person.run("agent", "-s", "work:a", "-m", "three")
         ran = await person.run("agent", "--continue", "--json", "-m", "four")
         assert msgspec.json.decode(ran.out)["session"] == "work:a"
-        assert [text for role, text in model.prompts[-1].said if role == "user"] == ["one", "three", "four"]
+        assert asked_in(model.prompts[-1]) == ["one", "three", "four"]
 
 
 class TestCutOff:
@@ -367,8 +375,9 @@ class TestCutOff:
         return model.gates["go"].set
 
     async def begin(self, person: Person, model: ModelServer, *arguments: str) -> asyncio.subprocess.Process:
+        calls = model.calls
         process = await person.start("agent", *arguments)
-        await model.called(model.calls + 1)
+        await model.called(calls + 1)
         return process
 
     async def kill(self, process: asyncio.subprocess.Process) -> None:
@@ -380,13 +389,13 @@ class TestCutOff:
         held()
         assert await person.run("agent") == Ran(0, "half whole\n", "")
         assert await person.run("agent") == Ran(0, "", "")
-        assert [prompt.said for prompt in model.prompts] == [[("user", "hi")], [("user", "hi")]]
+        assert [said_in(prompt) for prompt in model.prompts] == [[("user", "hi")], [("user", "hi")]]
 
     async def test_before_one_answer_it_is_told_on_stderr(self, person, model, held):
         await self.kill(await self.begin(person, model, "-m", "hi"))
         held()
         assert await person.run("agent", "-m", "and?") == Ran(0, "half whole\n", "half whole\n")
-        assert model.prompts[-1].said == [("user", "hi"), ("assistant", "half whole"), ("user", "and?")]
+        assert said_in(model.prompts[-1]) == [("user", "hi"), ("assistant", "half whole"), ("user", "and?")]
 
     async def test_continue_finds_the_session_that_was_cut_off(self, person, model, held):
         await self.kill(await self.begin(person, model, "-s", "work:a", "-m", "hi"))

@@ -147,7 +147,9 @@ async def test_a_wrong_hash_is_refused_and_the_bytes_are_removed(tmp_path: Path,
 
 async def test_two_that_fetch_at_once_fetch_once(tmp_path: Path, links: Path):
     said: list[str] = []
-    paths = await asyncio.gather(*(fetch(weights(), tmp_path, progress=lambda *tell: said.append(tell[2])) for _ in "ab"))
+    paths = await asyncio.gather(
+        *(fetch(weights(), tmp_path, progress=lambda *tell: said.append(tell[2])) for _ in "ab")
+    )
     assert [path.read_bytes() for path in paths] == [WHOLE, WHOLE]
     assert "waiting for another process that is fetching it" in said
     assert said.count("checking") == 1

@@ -4,8 +4,8 @@ import argparse
 import asyncio
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import msgspec
 
@@ -34,10 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace) -> int:
     terminal = Terminal(sys.stdout, sys.stderr)
-    session = _checked(arguments.session or DIRECT)
+    session = _checked(DIRECT if arguments.session is None else arguments.session)
     text = _message(arguments.message)
     async with open_agent() as agent:
-        if arguments.resume and not arguments.session and (row := await agent.latest()):
+        if arguments.resume and arguments.session is None and (row := await agent.latest()):
             session = row.session
         await _catch_up(agent, session, terminal, terminal.note if text is not None else terminal.answer)
         if text is not None:
@@ -72,15 +72,21 @@ async def _catch_up(agent: Agent, session: str, terminal: Terminal, show: Callab
 
 
 async def _answer_once(agent: Agent, text: str, session: str, terminal: Terminal, as_json: bool) -> int:
-    with _stopping(agent, session):
-        async for event in agent.stream(text, session):
-            if event.name == "answer":
-                answer: Answer = event.data["answer"]
-                terminal.answer(to_json(answer) if as_json else answer.content)
-            elif event.name == "stream_chunk" and event.data["progress"]:
-                terminal.status(event.data["progress"])
-            elif event.name == "tool_call":
-                terminal.follow(event)
+    try:
+        async with _stopping(agent, session):
+            async for event in agent.stream(text, session):
+                if event.name == "answer":
+                    answer: Answer = event.data["answer"]
+                    terminal.answer(to_json(answer) if as_json else answer.content)
+                elif event.name == "stream_chunk" and event.data["progress"]:
+                    terminal.status(event.data["progress"])
+                elif event.name == "tool_call":
+                    terminal.follow(event)
+    except TurnFailed as error:
+        if error.reason != "stopped":
+            raise
+        terminal.note(str(error))
+        return 130
     return 0
 
 
@@ -89,29 +95,32 @@ async def _chat(agent: Agent, session: str, terminal: Terminal) -> int:
         terminal.note(f"everloop, {agent.model}, session {session}. /help shows the commands; Ctrl-D leaves.")
         if agent.notice:
             terminal.note(agent.notice)
+    answered = True  # a pipe learns from the exit code whether its last line came to something
     with Lines() as lines:
-        while (line := await lines.read("> ")) is not None:
-            if line.strip() in ("exit", "quit", "/exit", "/quit"):
-                break
-            if line.strip():
-                await _exchange(agent, line, session, terminal)
-    return 0
+        while True:
+            try:
+                line = await lines.read("> ")
+                if line is None or line.strip() in ("exit", "quit", "/exit", "/quit"):
+                    return 0 if answered or sys.stdin.isatty() else 1
+                if line.strip():
+                    await _exchange(agent, line, session, terminal)
+                    answered = True
+            except (TurnFailed, MailRefused) as error:
+                terminal.note(f"everloop: {error}")
+                answered = False
 
 
 async def _exchange(agent: Agent, line: str, session: str, terminal: Terminal) -> None:
-    try:
-        with _stopping(agent, session):
-            async for event in agent.stream(line, session):
-                if event.name == "answer":
-                    terminal.finish(event.data["answer"].content)
-                else:
-                    terminal.follow(event)
-    except (TurnFailed, MailRefused) as error:
-        terminal.note(f"everloop: {error}")
+    async with _stopping(agent, session):
+        async for event in agent.stream(line, session):
+            if event.name == "answer":
+                terminal.finish(event.data["answer"].content)
+            else:
+                terminal.follow(event)
 
 
-@contextmanager
-def _stopping(agent: Agent, session: str) -> Iterator[None]:
+@asynccontextmanager
+async def _stopping(agent: Agent, session: str) -> AsyncIterator[None]:
     """Ctrl-C stops the turn, as /stop does; what was done so far stays in the conversation."""
     loop = asyncio.get_running_loop()
     asked: list[asyncio.Future[Answer]] = []
@@ -124,6 +133,7 @@ def _stopping(agent: Agent, session: str) -> Iterator[None]:
         yield
     finally:
         loop.remove_signal_handler(signal.SIGINT)
+        await asyncio.gather(*asked)
 
 
 def to_json(answer: Answer) -> str:

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from ..core.errors import MailRefused
+
 
 class Lines:
     """`with Lines() as lines: await lines.read("> ")` gives a line, or None at the end of the input."""
@@ -25,16 +27,25 @@ class Lines:
         self._restore()
 
     async def read(self, prompt: str) -> str | None:
+        """Raises MailRefused for a line that is not UTF-8; the next one can be read all the same."""
         loop = asyncio.get_running_loop()
         line: asyncio.Future[str | None] = loop.create_future()
 
-        def settle(text: str | None) -> None:
-            if not line.done():
+        def settle(text: str | None, refused: bool) -> None:
+            if line.done():
+                return
+            if refused:
+                line.set_exception(MailRefused("that line is not valid UTF-8 text; it was not sent"))
+            else:
                 line.set_result(text)
 
         def wait() -> None:
-            text = _input(prompt) if self._tty else _next_line()
-            loop.call_soon_threadsafe(settle, text)
+            text, refused = None, False
+            try:
+                text = _input(prompt) if self._tty else _next_line()
+            except UnicodeDecodeError:
+                refused = True
+            loop.call_soon_threadsafe(settle, text, refused)
 
         # A thread of its own, and not a pool's: nobody waits for it when the program ends at the prompt.
         threading.Thread(target=wait, daemon=True).start()
@@ -50,7 +61,7 @@ def _input(prompt: str) -> str | None:
 
 def _next_line() -> str | None:
     data = sys.stdin.buffer.readline()
-    return data.decode("utf-8", "replace").rstrip("\n") if data else None
+    return data.decode().rstrip("\n") if data else None
 
 
 def _remember_terminal() -> Callable[[], None]:

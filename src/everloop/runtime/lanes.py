@@ -9,7 +9,7 @@ import logging
 from collections import OrderedDict
 from types import TracebackType
 
-from ..core.errors import Fenced, StoreError
+from ..core.errors import EverloopError, Fenced, StoreError, TurnFailed
 from ..core.mail import Inbound, Said
 from ..core.ports import Bus, Receipt, Store
 from ..core.thread import Finished, Thread
@@ -76,8 +76,10 @@ class Lanes:
                 task.cancel()
         for task in self._rounds:
             task.cancel()
-        for _, future in self._waiters.values():
-            future.cancel()
+        for thread in {thread for thread, _ in self._waiters.values()}:
+            self._disappoint(
+                thread, TurnFailed("everloop was closed; the turn goes on at the next start", "closed", "")
+            )
         await self._group.__aexit__(None, None, None)
 
     def wake(self, thread: str) -> None:
@@ -178,12 +180,15 @@ class Lanes:
     def _fail(self, thread: str, error: StoreError | None) -> None:
         if error is not None:
             _log.error("thread %s: %s", thread, error)
-            for owner, future in list(self._waiters.values()):
-                if owner == thread and not future.done():
-                    future.set_exception(error)
-                    future.exception()  # whoever told a letter and did not wait need not hear of it
+            self._disappoint(thread, error)
         if not self._closing:
             asyncio.get_running_loop().call_later(RETRY, self.wake, thread)
+
+    def _disappoint(self, thread: str, error: EverloopError) -> None:
+        for owner, future in list(self._waiters.values()):
+            if owner == thread and not future.done():
+                future.set_exception(error)
+                future.exception()  # whoever told a letter and did not wait need not hear of it
 
     def _check_stop(self, thread: str) -> None:
         if not self._closing:

@@ -59,7 +59,7 @@ class Llama:
         key = hashlib.sha256(f"{xllamacpp.__version__}\0{self._sha256}\0{prefix}".encode()).hexdigest()[:32]
         if key in self._primed:
             return
-        if not self._restore(f"{key}.state"):
+        if not self._restore(key):
             stopped = False
 
             def listen(event: dict[str, Any]) -> bool:
@@ -70,27 +70,25 @@ class Llama:
             self.complete({"prompt": prefix, "n_predict": 0, "cache_prompt": True}, listen)
             if stopped:
                 return
-            self._save(f"{key}.state")
+            self._save(key)
         self._primed.add(key)
 
-    def _restore(self, name: str) -> bool:
-        state = self._states / name
-        if not state.is_file():
-            return False
-        if self._post("/slots/0?action=restore", {"filename": name}).get("n_restored", 0) == 0:
-            state.unlink(missing_ok=True)  # cut short or of another build
-            return False
-        os.utime(state)
-        return True
+    def _restore(self, key: str) -> bool:
+        """A state carries its own hash in its name: the library ends the process when one is cut short."""
+        for state in self._states.glob(f"{key}-*.state"):
+            if state.name == _state_name(key, state):
+                os.utime(state)
+                return bool(self._post("/slots/0?action=restore", {"filename": state.name}).get("n_restored"))
+            state.unlink(missing_ok=True)
+        return False
 
-    def _save(self, name: str) -> None:
-        draft = f"{name}.{os.getpid()}"
-        answer = self._post("/slots/0?action=save", {"filename": draft})
-        if answer.get("n_saved", 0) == 0:  # a full disk; only the next start is slower for it
-            (self._states / draft).unlink(missing_ok=True)
-            return
-        (self._states / draft).rename(self._states / name)
-        states = sorted(self._states.glob("*.state*"), key=lambda path: path.stat().st_mtime, reverse=True)
+    def _save(self, key: str) -> None:
+        draft = self._states / f"{key}-{os.getpid()}.draft"
+        if self._post("/slots/0?action=save", {"filename": draft.name}).get("n_saved"):
+            draft.rename(self._states / _state_name(key, draft))
+        else:  # a full disk; only the next start is slower for it
+            draft.unlink(missing_ok=True)
+        states = sorted(self._states.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
         for old in states[_STATES_KEPT:]:
             old.unlink(missing_ok=True)
 
@@ -109,6 +107,11 @@ class Llama:
             return msgspec.json.decode(connection.getresponse().read(), type=dict[str, Any])
         finally:
             connection.close()
+
+
+def _state_name(key: str, state: Path) -> str:
+    with state.open("rb") as file:
+        return f"{key}-{hashlib.file_digest(file, 'sha256').hexdigest()[:32]}.state"
 
 
 class _UnixConnection(http.client.HTTPConnection):

