@@ -1,5 +1,6 @@
 """What the embedded model writes, decoded while it comes; and how it is shown a conversation."""
 
+import itertools
 import json
 
 import pytest
@@ -19,7 +20,7 @@ USAGE = Usage(input=10, output=5)
 
 def pieces(text: str, cuts: list[int]) -> list[str]:
     places = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})
-    return [text[begin:end] for begin, end in zip(places, places[1:], strict=False)]
+    return [text[begin:end] for begin, end in itertools.pairwise(places)]
 
 
 @given(st.text(), st.lists(st.integers(0, 500)), st.booleans())

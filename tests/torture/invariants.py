@@ -231,7 +231,9 @@ def every_effect_happens_as_often_as_its_class_allows(evidence: Evidence) -> Ite
         name, keys = made[0].name, {ran.key for ran in made}
         if len(keys) != 1:
             yield f"{name} for {target} ran with the keys {keys}"
-        if name in ("unsafe", "guarded", "verifiable") and len(made) > 1:
+        # Who was frozen in the middle of a call finishes it when it wakes; then the look for its effect came too early.
+        once = ("unsafe", "guarded", "verifiable") if evidence.patient else ("unsafe", "guarded")
+        if name in once and len(made) > 1:
             yield f"{name} for {target} ran {len(made)} times"
     ran_keys = {ran.key for ran in evidence.runs}
     for key, name, outcome, _ in results(evidence):

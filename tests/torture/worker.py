@@ -36,6 +36,7 @@ class Life(Struct, frozen=True):
     settings: dict[str, Any]
     seed: int = 0
     environment: dict[str, str] = {}
+    frozen: bool = False  # processes may stand still in the middle of a call, while others go on
     stay: bool = False  # go on living when all is answered
 
 
@@ -46,14 +47,13 @@ def live(life: Life) -> None:
     os.dup2(errors, 2)
     faulthandler.register(signal.SIGUSR1)  # a hang can be asked where it is
     logging.basicConfig(format="%(process)d %(name)s %(message)s", level=logging.WARNING)
-    failpoints.from_environment()
     asyncio.run(_live(life))
 
 
 async def _live(life: Life) -> None:
     folder = life.folder
     channels = [SlowChannel("idem", folder / "idem.jsonl"), SlowChannel("blind", folder / "blind.jsonl", once=False)]
-    opened = everloop.open(folder / "home", life.settings, tools=make_tools(folder), channels=channels)
+    opened = everloop.open(folder / "home", life.settings, tools=make_tools(folder, life.frozen), channels=channels)
     async with opened as agent:
         outside.append(folder / "lives.jsonl", {"pid": os.getpid()})
         async with asyncio.TaskGroup() as group:
@@ -130,18 +130,18 @@ class SlowChannel(RecordingChannel):
         return receipt
 
 
-def make_tools(folder: Path) -> list[Tool]:
+def make_tools(folder: Path, frozen: bool) -> list[Tool]:
     effects = folder / "effects.jsonl"
     tools = [counting_tool(effects, effect.value, effect) for effect in Effect]
     tools.append(counting_tool(effects, "guarded", Effect.UNSAFE, guarded=True))
-    return [msgspec.structs.replace(tool, run=_slow(tool, folder)) for tool in tools]
+    return [msgspec.structs.replace(tool, run=_slow(tool, folder, frozen)) for tool in tools]
 
 
-def _slow(tool: Tool, folder: Path) -> Callable[[dict[str, Any], CallContext], Awaitable[str]]:
+def _slow(tool: Tool, folder: Path, frozen: bool) -> Callable[[dict[str, Any], CallContext], Awaitable[str]]:
     async def run(args: dict[str, Any], context: CallContext) -> str:
         lock = os.open(folder / f"{context.thread}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
         try:
-            if tool.spec.effect is not Effect.READ:
+            if tool.spec.effect is not Effect.READ and not frozen:
                 _claim(lock, context, folder)
             await asyncio.sleep(PAUSE / 2)
             text = await tool.run(args, context)

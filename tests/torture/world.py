@@ -71,7 +71,8 @@ class World:
         self._births += 1
         record = str(self.folder / "reached.jsonl")
         environment = {"EVERLOOP_TEST": "1", "EVERLOOP_FAILPOINT": failpoint, "EVERLOOP_FAILPOINT_RECORD": record}
-        life = Life(self.folder, self.settings, self._births, environment if failpoint else {}, stay)
+        armed = environment if failpoint else {}
+        life = Life(self.folder, self.settings, self._births, armed, frozen=self.lease_seconds < 30, stay=stay)
         process = _context.Process(target=live, args=(life,), daemon=True)
         process.start()
         return process

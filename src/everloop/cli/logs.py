@@ -12,7 +12,8 @@ def keep_logs(home: Path) -> None:
     logger.propagate = False
     path = home / "logs" / "everloop.log"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.parent.mkdir(exist_ok=True)
         if path.exists() and path.stat().st_size > LARGEST:
             path.replace(path.with_suffix(".log.1"))
     except OSError:

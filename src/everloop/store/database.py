@@ -40,7 +40,10 @@ def _open(
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # until we know that the file is whole
             if dead := holders.dead():
                 _check_whole(connection, path)
-            for pragma in ("journal_mode = WAL", f"synchronous = {synchronous}", "foreign_keys = ON"):
+            for pragma in (
+                *("journal_mode = WAL", f"synchronous = {synchronous}", "wal_autocheckpoint = 4000"),
+                "foreign_keys = ON",
+            ):
                 connection.execute(f"PRAGMA {pragma}").fetchall()
             _migrate(connection, path, migrations)
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)

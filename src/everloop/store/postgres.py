@@ -318,11 +318,8 @@ class PostgresStore:
     async def close(self) -> None:
         await self._group.close()
         if self._line is not None:
-            await self._line.close(timeout=1)
-        try:
-            await asyncio.wait_for(self._pool.close(), 1)
-        except TimeoutError:
-            self._pool.terminate()
+            self._line.terminate()
+        self._pool.terminate()
 
     async def _row(self, thread: str, value: str) -> ThreadRow | None:
         rows = await self._rows(f"SELECT {_ROW} FROM threads t WHERE t.id = ({thread})", value)
@@ -345,7 +342,12 @@ class PostgresStore:
 
     async def _with_connection(self, use: Callable[[Connection], Awaitable[Result]]) -> Result:
         async with self._pool.acquire() as connection:
-            return await use(connection)
+            try:
+                return await use(connection)
+            except (TimeoutError, asyncio.CancelledError):
+                # To wait until the server knows that we gave up could take longer than we have: a lease is running out.
+                connection.terminate()
+                raise
 
     async def _send(self, items: list[_Item]) -> Sequence[Any]:
         """One transaction for all; if the database refuses it for what one of them holds, one for each."""
@@ -380,9 +382,9 @@ class PostgresStore:
     async def _ready(self) -> Any:
         """The prepared call, on a connection of its own that is made anew when it has broken."""
         if self._line is None or self._line.is_closed():
-            self._line = line = await self._server.connect()
+            line = await self._server.connect()
             await line.execute(procedure.CREATE)
-            self._call = await line.prepare(procedure.CALL)
+            self._line, self._call = line, await line.prepare(procedure.CALL)
         return self._call
 
 

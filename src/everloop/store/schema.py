@@ -2,6 +2,10 @@
 
 Times are seconds since 1970 by the database's clock. Every row that belongs to someone carries its owner.
 What differs between the two databases is a word here and there, filled in from DIALECTS.
+
+Every page that a turn touches is written to the disk, so there are few indexes. A letter is open (`ended` = 0) until
+the turn that took it is over, or, when nobody waits for it, until it was taken: what has work to do is what has open
+letters.
 """
 
 from collections.abc import Sequence
@@ -10,7 +14,7 @@ Migrations = Sequence[Sequence[str]]
 
 DIALECTS = {
     "sqlite": {
-        "serial": "INTEGER PRIMARY KEY AUTOINCREMENT",
+        "serial": "INTEGER PRIMARY KEY",
         "int": "INTEGER",
         "real": "REAL",
         "now": "unixepoch('subsec')",
@@ -37,7 +41,6 @@ MIGRATIONS: Migrations = [
             id TEXT PRIMARY KEY, owner TEXT NOT NULL, session TEXT NOT NULL, created {real} NOT NULL,
             head {int} NOT NULL DEFAULT 0, folded {int} NOT NULL DEFAULT 0, state TEXT NOT NULL DEFAULT 'resting',
             holder TEXT, epoch {int} NOT NULL DEFAULT 0, expires {real} NOT NULL DEFAULT 0){clustered}""",
-        "CREATE INDEX threads_running ON threads(id) WHERE state = 'running'",
         """CREATE TABLE entries(
             thread TEXT NOT NULL, seq {int} NOT NULL, owner TEXT NOT NULL, at {real} NOT NULL, body TEXT NOT NULL,
             PRIMARY KEY(thread, seq)){clustered}""",
@@ -45,8 +48,7 @@ MIGRATIONS: Migrations = [
             id {serial}, channel TEXT NOT NULL, event TEXT NOT NULL, thread TEXT NOT NULL, owner TEXT NOT NULL,
             kind TEXT NOT NULL, body TEXT NOT NULL, at {real} NOT NULL, taken {int} NOT NULL DEFAULT 0,
             ended {int} NOT NULL DEFAULT 0, reply TEXT, UNIQUE(channel, event))""",
-        "CREATE INDEX inbox_pending ON inbox(thread) WHERE taken = 0",
-        "CREATE INDEX inbox_unfinished ON inbox(thread) WHERE ended = 0 AND kind = 'said'",
+        "CREATE INDEX inbox_open ON inbox(thread) WHERE ended = 0",
         """CREATE TABLE outbox(
             id {serial}, key TEXT NOT NULL UNIQUE, thread TEXT NOT NULL, owner TEXT NOT NULL, channel TEXT NOT NULL,
             chat TEXT NOT NULL, body TEXT NOT NULL, at {real} NOT NULL, state TEXT NOT NULL DEFAULT 'pending',

@@ -3,7 +3,7 @@
 What a person reads never holds the password.
 """
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -19,12 +19,17 @@ READERS = 4
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 10.0  # after which we no longer wait for the server; it gives up a little earlier by itself
 
-_SESSION = {
-    "application_name": "everloop",
-    "synchronous_commit": "on",
-    "statement_timeout": "8s",
-    "idle_in_transaction_session_timeout": "20s",
-    "jit": "off",
+_OPTIONS = {
+    "timeout": CONNECT_SECONDS,
+    "command_timeout": ANSWER_SECONDS,
+    "target_session_attrs": "primary",
+    "server_settings": {
+        "application_name": "everloop",
+        "synchronous_commit": "on",
+        "statement_timeout": "8s",
+        "idle_in_transaction_session_timeout": "20s",
+        "jit": "off",
+    },
 }
 
 
@@ -34,30 +39,23 @@ class Server:
         self.name = _name(url)
 
     async def connect(self) -> Connection:
-        with self.plainly():
-            return await asyncpg.connect(self._url, **self._options())
+        return await self._reach(asyncpg.connect)
 
     async def pool(self) -> Pool:
-        with self.plainly():
-            return await asyncpg.create_pool(
-                self._url, min_size=1, max_size=READERS, reset=_leave_as_it_is, **self._options()
-            )
+        return await self._reach(asyncpg.create_pool, min_size=1, max_size=READERS, reset=_leave_as_it_is)
 
-    def _options(self) -> dict[str, Any]:
-        return {
-            "timeout": CONNECT_SECONDS,
-            "command_timeout": ANSWER_SECONDS,
-            "server_settings": _SESSION,
-            "target_session_attrs": "primary",
-        }
+    async def _reach(self, connect: Callable[..., Awaitable[Any]], **options: Any) -> Any:
+        with self.plainly():
+            try:
+                return await connect(self._url, **_OPTIONS, **options)
+            except ValueError:  # its text may quote a piece of the password
+                raise _unreadable() from None
 
     @contextmanager
     def plainly(self) -> Iterator[None]:
         """Turn the driver's errors into ours, with a sentence that a person can act on."""
         try:
             yield
-        except asyncpg.ClientConfigurationError:
-            raise _unreadable() from None  # its text may quote a piece of the password
         except asyncpg.InvalidAuthorizationSpecificationError as error:
             raise StoreUnreachable(
                 f"the database server {self.name} does not let us in ({error}): check the user and the password"

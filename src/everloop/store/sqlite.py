@@ -48,6 +48,7 @@ from .writer import Execute, Writer
 
 NOW = schema.DIALECTS["sqlite"]["now"]
 
+PENDING = "thread = ? AND ended = 0 AND taken = 0"
 _ROW = "id, session, owner, head, folded, state, coalesce(holder, '')"
 
 
@@ -130,7 +131,7 @@ class SqliteStore:
         return self._row("id = (SELECT thread FROM sessions WHERE key = ?)", key)
 
     async def latest(self, owner: str) -> ThreadRow | None:
-        return self._row("id = (SELECT thread FROM sessions WHERE owner = ? ORDER BY active DESC LIMIT 1)", owner)
+        return self._row("id = (SELECT thread FROM inbox WHERE owner = ? ORDER BY id DESC LIMIT 1)", owner)
 
     async def commit(self, lease: Lease, commit: Commit) -> Committed:
         bodies, starts, fold = bodies_of(commit.entries), bodies_of(commit.starts), fold_in(commit.entries)
@@ -143,7 +144,7 @@ class SqliteStore:
     def _commit(
         self, execute: Execute, lease: Lease, commit: Commit, bodies: list[str], starts: list[str], fold: int
     ) -> Committed:
-        mail = execute("SELECT id, kind FROM inbox WHERE thread = ? AND taken = 0", (lease.thread,)).fetchall()
+        mail = execute(f"SELECT id, kind FROM inbox WHERE {PENDING}", (lease.thread,)).fetchall()
         left = [(id, kind) for id, kind in mail if id not in commit.absorbed]
         newest = max((id for id, _ in left), default=0)
         came = self._let_in(execute, commit.letter, lease.thread, bodies, left) if commit.letter else 0
@@ -171,7 +172,7 @@ class SqliteStore:
             seq += 1
             execute(f"INSERT INTO entries VALUES(?, ?, ?, {NOW}, ?)", (lease.thread, seq, owner, body))
         for id in commit.absorbed:
-            execute("UPDATE inbox SET taken = 1 WHERE id = ?", (id,))
+            execute("UPDATE inbox SET taken = 1, ended = iif(kind = 'said', 0, -1) WHERE id = ?", (id,))
         for id, ended in commit.ended:
             execute("UPDATE inbox SET ended = ? WHERE id = ?", (ended, id))
         for outbound in commit.outbox:
@@ -261,13 +262,13 @@ class SqliteStore:
 
     async def waiting(self) -> list[str]:
         rows = self._rows(
-            f"SELECT id, holder, expires > {NOW} FROM threads WHERE state = 'running' UNION "
-            f"SELECT t.id, t.holder, t.expires > {NOW} FROM inbox i JOIN threads t ON t.id = i.thread WHERE i.taken = 0"
+            f"SELECT DISTINCT t.id, t.holder, t.expires > {NOW} FROM inbox i JOIN threads t ON t.id = i.thread "
+            "WHERE i.ended = 0 AND (i.taken = 0 OR t.state = 'running')"
         )
         return [id for id, holder, fresh in rows if not (holder and fresh) or not self._holders.alive(holder)]
 
     async def stopping(self, threads: Sequence[str]) -> list[str]:
-        rows = self._rows("SELECT DISTINCT thread FROM inbox WHERE taken = 0 AND kind = 'stop'")
+        rows = self._rows("SELECT DISTINCT thread FROM inbox WHERE ended = 0 AND taken = 0 AND kind = 'stop'")
         return [thread for (thread,) in rows if thread in threads]
 
     async def due(self, channel: str, limit: int = 100) -> list[OutboxRow]:
@@ -365,7 +366,7 @@ class SqliteStore:
         return [log.decode(body) for (body,) in rows]
 
     def _mail(self, thread: str) -> list[Mail]:
-        rows = self._rows("SELECT id, body FROM inbox WHERE thread = ? AND taken = 0 ORDER BY id", (thread,))
+        rows = self._rows(f"SELECT id, body FROM inbox WHERE {PENDING} ORDER BY id", (thread,))
         return [Mail(id, read_letter(body)) for id, body in rows]
 
     def _row(self, where: str, value: str) -> ThreadRow | None:
@@ -375,7 +376,7 @@ class SqliteStore:
 
 def _thread_of(execute: Execute, inbound: Inbound) -> str:
     key = str(inbound.address)
-    rows = execute(f"UPDATE sessions SET active = {NOW} WHERE key = ? RETURNING thread", (key,)).fetchall()
+    rows = execute("SELECT thread FROM sessions WHERE key = ?", (key,)).fetchall()
     return rows[0][0] if rows else _new_thread(execute, inbound)
 
 
@@ -391,10 +392,11 @@ def _new_thread(execute: Execute, inbound: Inbound) -> str:
 
 
 def _post(execute: Execute, inbound: Inbound, thread: str, kind: str, body: str, taken: int = 0) -> Receipt:
-    values = (inbound.address.channel, inbound.event, thread, inbound.owner, kind, body, taken)
+    ended = -1 if kind == "command" else 0
+    values = (inbound.address.channel, inbound.event, thread, inbound.owner, kind, body, taken, ended)
     rows = execute(
-        "INSERT INTO inbox(channel, event, thread, owner, kind, body, at, taken) "
-        f"VALUES(?, ?, ?, ?, ?, ?, {NOW}, ?) ON CONFLICT DO NOTHING RETURNING id",
+        "INSERT INTO inbox(channel, event, thread, owner, kind, body, at, taken, ended) "
+        f"VALUES(?, ?, ?, ?, ?, ?, {NOW}, ?, ?) ON CONFLICT DO NOTHING RETURNING id",
         values,
     ).fetchall()
     if rows:
@@ -406,7 +408,7 @@ def _post(execute: Execute, inbound: Inbound, thread: str, kind: str, body: str,
 def _stop(execute: Execute, inbound: Inbound, thread: str) -> bool:
     busy = execute(
         "SELECT 1 FROM threads WHERE id = ?1 AND state != 'resting' UNION "
-        "SELECT 1 FROM inbox WHERE thread = ?1 AND taken = 0",
+        "SELECT 1 FROM inbox WHERE thread = ?1 AND ended = 0 AND taken = 0",
         (thread,),
     ).fetchall()
     if busy:

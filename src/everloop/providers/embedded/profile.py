@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from everloop.core.message import Message
-from everloop.core.tool import ToolSpec
+from everloop.core.tool import ToolCall, ToolSpec, problems_of
 
 from .answer import REPLY, spell_call, spell_reply
 
-_BUDGET = 1400  # characters of the system part, which is less than 400 tokens; see the test
+_BUDGET = 1300  # characters of the system part, which is less than 400 tokens; see the test
 _LEAST = 200  # of them for the caller's own words, however many tools there are
 _RESULT = 1000
 _HOW = (
@@ -28,7 +28,7 @@ _EXAMPLES = (
     ("What does notes.md say?", "read_file", '{"path":"notes.md"}'),
     ("What is 2 + 2?", REPLY, '"4"'),
     ("Write a script hi.py that prints hi", "write_file", '{"path":"hi.py","content":"print(\'hi\')\\n"}'),
-    ("In a.txt change hi to ho", "edit_file", '{"path":"a.txt","old":"hi","new":"ho"}'),
+    ("In a.txt change hi to ho", "edit_file", '{"path":"a.txt","old_text":"hi","new_text":"ho"}'),
     ("Who wrote Hamlet?", REPLY, '"William Shakespeare."'),
     ("My name is Bob.", REPLY, '"Nice to meet you, Bob!"'),
 )
@@ -85,10 +85,13 @@ def cap(result: str) -> str:
 
 
 def _about(tools: tuple[ToolSpec, ...]) -> str:
-    names = {REPLY, *(tool.name for tool in tools)}
     lines = [f"- {_signature(tool)}: {_sentence(tool.description)}" for tool in tools]
-    examples = [f'{ask} -> {{"{name}":{args}}}' for ask, name, args in _EXAMPLES if name in names]
+    examples = [f'{ask} -> {{"{name}":{args}}}' for ask, name, args in _EXAMPLES if _fits(name, args, tools)]
     return "\n".join([_HOW, *lines, "Examples:", *examples])
+
+
+def _fits(name: str, args: str, tools: tuple[ToolSpec, ...]) -> bool:
+    return name == REPLY or any(tool.name == name and not problems_of(ToolCall("", name, args), tool) for tool in tools)
 
 
 def _signature(tool: ToolSpec) -> str:
