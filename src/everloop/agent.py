@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from .core.errors import TurnFailed
+from .core.errors import Fenced, TurnFailed
 from .core.mail import Address, Inbound, Outbound, Said
 from .core.message import said
 from .core.ports import Bus, Event, Receipt, Store, ThreadRow
@@ -53,7 +53,12 @@ class Agent:
         Raises TurnFailed when the turn ends without an answer, MailRefused when the message cannot be taken.
         """
         inbound = inbound_of(text, session, event, author)
-        receipt = await self._inbox.take(inbound)
+        if begun := self._inbox.begin(inbound):
+            try:
+                return self._answer(await begun.finished, begun.thread, session)
+            except Fenced:  # it has to go through the inbox
+                pass
+        receipt = await self._inbox.take(inbound, express=False)
         if receipt.reply is not None:
             return self._command_answer(receipt, inbound)
         finished = await self._finished(receipt, inbound)

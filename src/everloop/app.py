@@ -120,7 +120,7 @@ async def _furnish(
     await stack.enter_async_context(lanes)
     await _open_channels(channels, store, bus, stack)
     agent = Agent(
-        store, bus, Inbox(store, bus, lanes.begin, defaults.max_message_chars), lanes, speaker.model, speaker.notice
+        store, bus, Inbox(store, bus, lanes, defaults.max_message_chars), lanes, speaker.model, speaker.notice
     )
     stack.push_async_callback(agent.close)
     return agent

@@ -157,6 +157,7 @@ class Store(Protocol):
     """The truth: threads, entries, inbox, outbox, leases, timers, users, usage. Raises StoreError."""
 
     holder: str  # this process's name on leases
+    running: int  # how many turns run here, as the lanes say: writes of many are gathered, those of one are not
 
     async def receive(self, inbound: Inbound) -> Receipt:
         """Commit a letter to the inbox of the session's current thread, which is made if there is none."""

@@ -1,7 +1,5 @@
 """The one door in: every channel, timer and programmer writes mail here. What is committed is never lost."""
 
-from collections.abc import Awaitable, Callable
-
 from msgspec import structs
 
 from ..core.errors import Fenced, MailRefused
@@ -10,16 +8,14 @@ from ..core.mail import Decision, Inbound, Said, Stop
 from ..core.message import text_of
 from ..core.ports import Bus, Receipt, Store
 from .commands import COMMANDS
-
-# Takes a letter straight into a resting thread, or says (None, Fenced) that it must go through the inbox.
-Begin = Callable[[Inbound], Awaitable[Receipt] | None]
+from .lanes import Begun, Lanes
 
 
 class Inbox:
-    def __init__(self, store: Store, bus: Bus, begin: Begin, max_chars: int = 200_000) -> None:
+    def __init__(self, store: Store, bus: Bus, lanes: Lanes, max_chars: int = 200_000) -> None:
         self._store = store
         self._bus = bus
-        self._begin = begin
+        self._lanes = lanes
         self._max_chars = max_chars
 
     async def take(self, inbound: Inbound, *, express: bool = True) -> Receipt:
@@ -45,11 +41,19 @@ class Inbox:
         return receipt
 
     async def _take_express(self, inbound: Inbound) -> Receipt | None:
-        begun = self._begin(inbound)
+        begun = self._lanes.begin(inbound)
         try:
-            return await begun if begun else None
+            return await begun.taken if begun else None
         except Fenced:
             return None
+
+    def begin(self, inbound: Inbound) -> Begun | None:
+        """Take a letter straight into its resting thread, if that can be; then the whole turn is one thing to await."""
+        if not isinstance(inbound.letter, Said):
+            return None
+        text = text_of(inbound.letter.parts).strip()
+        self._check(text)
+        return None if text.lower() in COMMANDS else self._lanes.begin(inbound)
 
     def wake(self, receipt: Receipt, inbound: Inbound) -> None:
         """Say that there is mail; losing this hint costs a moment, no more."""

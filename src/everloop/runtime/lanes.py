@@ -25,10 +25,33 @@ RETRY = 2.0
 KEPT_THREADS = 1000
 
 
+class Begun:
+    """A letter on its way straight into a thread. Both futures raise Fenced when it has to go through the inbox."""
+
+    def __init__(self, thread: str, inbound: Inbound) -> None:
+        loop = asyncio.get_running_loop()
+        self.thread = thread
+        self.inbound = inbound
+        self.taken: asyncio.Future[Receipt] = loop.create_future()
+        self.finished: asyncio.Future[Finished] = loop.create_future()
+
+    def take(self, mail: int) -> None:
+        if not self.taken.done():
+            self.taken.set_result(Receipt(mail, self.thread, fresh=True, begun=True))
+
+    def fail(self, error: EverloopError) -> None:
+        """It was not taken; when it was, this says nothing new."""
+        if self.taken.done():
+            return
+        for future in (self.taken, self.finished):
+            if not future.done():
+                future.set_exception(error)
+                future.exception()  # only one of the two is waited for
+
+
 class Lane:
-    def __init__(self, letter: Inbound | None = None) -> None:
-        self.letter = letter  # what it begins with, past the inbox
-        self.receipt: asyncio.Future[Receipt] | None = None
+    def __init__(self, begun: Begun | None = None) -> None:
+        self.begun = begun  # what it begins with, past the inbox
         self.interrupt = Interrupt()
         self.book: Book | None = None
         self.again = False
@@ -86,22 +109,20 @@ class Lanes:
         if lane := self._lanes.get(thread):
             lane.nudge()
         elif not self._closing:
-            lane = self._lanes[thread] = Lane()
-            lane.task = self._group.create_task(self._run(thread, lane))
+            self._start(thread, Lane())
 
-    def begin(self, inbound: Inbound) -> asyncio.Future[Receipt] | None:
+    def begin(self, inbound: Inbound) -> Begun | None:
         """Take a letter straight into its thread, if that rests and is known here; else None.
 
-        Saves a commit and a look at the database. Raises Fenced (through the future) when the inbox has to be used.
+        Saves a commit and a look at the database.
         """
         thread = self._sessions.get(str(inbound.address), "")
         free = thread in self._threads and thread not in self._lanes  # a lane that was just woken has not begun yet
         if not free or not isinstance(inbound.letter, Said) or self._closing:
             return None
-        lane = self._lanes[thread] = Lane(inbound)
-        lane.receipt = asyncio.get_running_loop().create_future()
-        lane.task = self._group.create_task(self._run(thread, lane))
-        return lane.receipt
+        begun = Begun(thread, inbound)
+        self._start(thread, Lane(begun))
+        return begun
 
     def outcome(self, thread: str, mail: int) -> asyncio.Future[Finished]:
         """Resolves when the turn that takes this letter is over, wherever it is driven."""
@@ -109,10 +130,15 @@ class Lanes:
             return waiter[1]
         future: asyncio.Future[Finished] = asyncio.get_running_loop().create_future()
         self._waiters[mail] = (thread, future)
-        future.add_done_callback(lambda _: self._waiters.pop(mail, None))
         return future
 
+    def _start(self, thread: str, lane: Lane) -> None:
+        self._lanes[thread] = lane
+        self._store.running = len(self._lanes)
+        lane.task = self._group.create_task(self._run(thread, lane))
+
     async def _run(self, thread: str, lane: Lane) -> None:
+        failure: EverloopError = Fenced(f"thread {thread} did not take the letter")
         try:
             async with self._cap:
                 while True:
@@ -120,26 +146,23 @@ class Lanes:
                     await self._drive(thread, lane)
                     if not lane.again or self._closing:
                         return
-        except Fenced as error:
-            # Someone else drives it, and this fold may be behind.
-            if lane.receipt is not None and not lane.receipt.done():
-                lane.receipt.set_exception(error)
+        except Fenced:
+            _log.debug("thread %s is driven by someone else", thread)
         except StoreError as error:
-            if lane.receipt is not None and not lane.receipt.done():
-                lane.receipt.set_exception(error)
+            failure = error
             self._fail(thread, error)
         except Exception:  # the border of a lane: a fault in one thread must not end the others
             _log.exception("thread %s failed", thread)
             self._fail(thread, None)
         finally:
-            if lane.receipt is not None and not lane.receipt.done():
-                lane.receipt.set_exception(Fenced(f"thread {thread} did not take the letter"))
+            if lane.begun:
+                lane.begun.fail(failure)
             del self._lanes[thread]
+            self._store.running = len(self._lanes)
 
     async def _drive(self, thread: str, lane: Lane) -> None:
-        fold = self._threads.pop(thread, None) or Thread(
-            thread
-        )  # while it is driven, it may hold what is not committed
+        # While it is driven, a fold may hold what is not committed, so nobody else may have it.
+        fold = self._threads.pop(thread, None) or Thread(thread)
         book = lane.book = await self._open(fold, lane)
         try:
             await self._driver.drive(book, lane.interrupt, lambda: self._closing)
@@ -152,16 +175,15 @@ class Lanes:
         self._keep(book.thread)
 
     async def _open(self, fold: Thread, lane: Lane) -> Book:
-        if (letter := lane.letter) is None:
+        begun = lane.begun
+        if begun is None or begun.taken.done():
             return await self._driver.open(fold, self._tell)
-        lane.letter = None
 
         def taken(mail: int) -> None:
-            self.outcome(fold.id, mail)
-            if lane.receipt is not None and not lane.receipt.done():
-                lane.receipt.set_result(Receipt(mail, fold.id, fresh=True, begun=True))
+            self._waiters[mail] = (fold.id, begun.finished)
+            begun.take(mail)
 
-        return await self._driver.begin(fold, letter, taken, self._tell)
+        return await self._driver.begin(fold, begun.inbound, taken, self._tell)
 
     def _keep(self, thread: Thread) -> None:
         if thread.owes_reply or not thread.address:
@@ -174,8 +196,9 @@ class Lanes:
 
     def _tell(self, finished: Finished) -> None:
         for mail in finished.mails:
-            if waiter := self._waiters.get(mail):
-                waiter[1].set_result(finished)
+            _, future = self._waiters.pop(mail, ("", None))
+            if future is not None and not future.done():  # whoever waited may have been cancelled
+                future.set_result(finished)
 
     def _fail(self, thread: str, error: StoreError | None) -> None:
         if error is not None:
@@ -218,8 +241,12 @@ class Lanes:
             self.wake(thread)
         await self._stop_if_told(list(self._lanes))
         for mail, (thread, future) in list(self._waiters.items()):
-            if thread not in self._lanes and not future.done() and (seq := await self._store.ended(mail)):
-                future.set_result(await self.recall(thread, seq))
+            if future.done():
+                self._waiters.pop(mail, None)
+            elif thread not in self._lanes and (seq := await self._store.ended(mail)):
+                finished = await self.recall(thread, seq)
+                if not future.done():
+                    future.set_result(finished)
 
     async def recall(self, thread: str, seq: int) -> Finished:
         """How the turn that ended at this entry ended, read from the log."""

@@ -126,6 +126,7 @@ class PostgresStore:
         self._group = Group(self._send)
         self._snapshot = ""
         self.holder = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+        self.running = 0
 
     @classmethod
     async def connect(

@@ -65,6 +65,14 @@ class SqliteStore:
         self._writer = Writer(connection, Blocker(Path(connection.filename), holders).waited)
         self.holder = holders.me
 
+    @property
+    def running(self) -> int:
+        return self._writer.running
+
+    @running.setter
+    def running(self, turns: int) -> None:
+        self._writer.running = turns
+
     @classmethod
     async def connect(
         cls,

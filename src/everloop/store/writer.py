@@ -23,8 +23,6 @@ _Job = tuple["asyncio.Future[Any]", Transaction]
 _Told = tuple["asyncio.Future[Any]", Any, Exception | None]
 
 BATCH = 512
-CROWD = 3  # commits in one round of the event loop that a single turn may make; more are several turns
-CROWDED = 0.05  # seconds for which writes are gathered after a crowd was seen
 QUICK = 0.002  # seconds that a commit may take and still be made in place
 
 
@@ -38,8 +36,7 @@ class Writer:
         self._broken: StoreError | None = None
         self._pace = 0.0  # how long commits take, lately
         self._waiting = 0
-        self._in_place = 0  # commits made in place in this round of the event loop
-        self._crowded_until = 0.0
+        self.running = 0  # turns, as the port says
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._run, name="everloop-writer", daemon=True)
         self._thread.start()
@@ -61,11 +58,7 @@ class Writer:
         self._thread.join()
 
     def _write_in_place(self, job: _Job) -> bool:
-        if self._in_place >= CROWD:
-            self._crowded_until = time.monotonic() + CROWDED
-        if self._waiting or self._pace > QUICK or time.monotonic() < self._crowded_until:
-            return False
-        if not self._lock.acquire(blocking=False):
+        if self.running > 1 or self._waiting or self._pace > QUICK or not self._lock.acquire(blocking=False):
             return False
         try:
             try:
@@ -78,13 +71,7 @@ class Writer:
             _tell(self._commit([job]))
         finally:
             self._lock.release()
-        if not self._in_place:
-            self._loop.call_soon(self._next_round)
-        self._in_place += 1
         return True
-
-    def _next_round(self) -> None:
-        self._in_place = 0
 
     def _run(self) -> None:
         while (job := self._queue.get()) is not None:

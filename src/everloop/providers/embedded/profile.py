@@ -4,6 +4,7 @@ It reads 20 to 60 tokens a second, so the prompt is compact, there is no tail pa
 their ends. Both models speak ChatML. The system part with its tools is the prefix whose state is kept on disk.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -101,7 +102,7 @@ def _signature(tool: ToolSpec) -> str:
 
 
 def _sentence(description: str) -> str:
-    first = " ".join(description.split()).split(". ")[0].rstrip(".")
+    first = re.split("[.:;] ", " ".join(description.split()))[0].rstrip(".")
     return f"{_shorten(first, 80)}."
 
 
