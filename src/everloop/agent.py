@@ -53,6 +53,11 @@ class Agent:
         Raises TurnFailed when the turn ends without an answer, MailRefused when the message cannot be taken.
         """
         inbound = inbound_of(text, session, event, author)
+        answer, key = await self._ask(inbound, session)
+        self._note_shown(key)
+        return answer
+
+    async def _ask(self, inbound: Inbound, session: str) -> tuple[Answer, str]:
         if begun := self._inbox.begin(inbound):
             try:
                 return self._answer(await begun.finished, begun.thread, session)
@@ -61,8 +66,7 @@ class Agent:
         receipt = await self._inbox.take(inbound, express=False)
         if receipt.reply is not None:
             return self._command_answer(receipt, inbound)
-        finished = await self._finished(receipt, inbound)
-        return self._answer(finished, receipt.thread, session)
+        return self._answer(await self._finished(receipt, inbound), receipt.thread, session)
 
     async def stream(
         self, text: str, session: str = "api:default", *, event: str = "", author: str = "owner"
@@ -74,7 +78,7 @@ class Agent:
         inbound = inbound_of(text, session, event, author)
         receipt = await self._inbox.take(inbound, express=False)  # nothing may be missed before we listen
         if receipt.reply is not None:
-            answer = self._command_answer(receipt, inbound)
+            answer, key = self._command_answer(receipt, inbound)
         else:
             with self._bus.subscribe(receipt.thread) as events:
                 ending = asyncio.ensure_future(self._finished(receipt, inbound))
@@ -83,8 +87,9 @@ class Agent:
                         yield event_seen
                 finally:
                     ending.cancel()
-            answer = self._answer(ending.result(), receipt.thread, session)
+            answer, key = self._answer(ending.result(), receipt.thread, session)
         yield Event("answer", receipt.thread, data={"answer": answer})
+        self._note_shown(key)  # whoever came back for more has shown it
 
     async def tell(self, inbound: Inbound) -> Receipt:
         """Commit a letter and wake its thread, without waiting for what comes of it."""
@@ -122,10 +127,9 @@ class Agent:
         if self._acknowledging:
             await asyncio.gather(*self._acknowledging)
 
-    def _command_answer(self, receipt: Receipt, inbound: Inbound) -> Answer:
+    def _command_answer(self, receipt: Receipt, inbound: Inbound) -> tuple[Answer, str]:
         self._inbox.wake(receipt, inbound)
-        self._note_shown(f"command:{receipt.id}")
-        return Answer(receipt.reply or "", str(inbound.address), "")
+        return Answer(receipt.reply or "", str(inbound.address), ""), f"command:{receipt.id}"
 
     async def _finished(self, receipt: Receipt, inbound: Inbound) -> Finished:
         if not receipt.fresh and (seq := await self.store.ended(receipt.id)):
@@ -134,15 +138,18 @@ class Agent:
         self._inbox.wake(receipt, inbound)
         return await future
 
-    def _answer(self, finished: Finished, thread: str, session: str) -> Answer:
-        self._note_shown(reply_key(thread, finished.seq))
+    def _answer(self, finished: Finished, thread: str, session: str) -> tuple[Answer, str]:
+        """The answer and its key in the outbox. Raises TurnFailed, which says as much as was to be shown."""
+        key = reply_key(thread, finished.seq)
         if finished.reason:
+            self._note_shown(key)
             error = f"{thread[:6]}-{finished.seq}"
             raise TurnFailed(finished.text or "operation cancelled by user", finished.reason, error)
-        return Answer(
+        answer = Answer(
             *(finished.text or "", session, f"{thread}:{finished.turn}", finished.model),
             *(finished.steps, finished.tools_used, finished.usage),
         )
+        return answer, key
 
     def _note_shown(self, key: str) -> None:
         """Whoever waited has the answer; saying so to the store is in no hurry."""

@@ -37,6 +37,7 @@ class Person:
 
     def __init__(self, folder: Path, model: ModelServer) -> None:
         self.home = folder / "home"
+        self._started: list[asyncio.subprocess.Process] = []
         self.environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
@@ -46,15 +47,20 @@ class Person:
             "EVERLOOP_PROVIDERS__CUSTOM__API_KEY": SECRET,
         }
 
-    async def start(self, *arguments: str, wrapped: tuple[str, ...] = ()) -> asyncio.subprocess.Process:
+    async def start(self, *arguments: str) -> asyncio.subprocess.Process:
         pipe = asyncio.subprocess.PIPE
-        return await asyncio.create_subprocess_exec(
-            *(*wrapped, sys.executable, "-m", "everloop", *arguments),
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
-            env=self.environment,
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "everloop", *arguments), stdin=pipe, stdout=pipe, stderr=pipe, env=self.environment
         )
+        self._started.append(process)
+        return process
+
+    async def leave(self) -> None:
+        """End what a failed test has left running."""
+        for process in self._started:
+            if process.returncode is None:
+                process.kill()
+                await process.communicate()
 
     async def run(self, *arguments: str, typed: bytes = b"") -> Ran:
         process = await self.start(*arguments)
@@ -68,8 +74,10 @@ async def ended(process: asyncio.subprocess.Process, typed: bytes | None = b"") 
 
 
 @pytest.fixture
-def person(tmp_path: Path, model: ModelServer) -> Person:
-    return Person(tmp_path, model)
+async def person(tmp_path: Path, model: ModelServer) -> AsyncIterator[Person]:
+    person = Person(tmp_path, model)
+    yield person
+    await person.leave()
 
 
 def is_one_plain_sentence(text: str) -> bool:

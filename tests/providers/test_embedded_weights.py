@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from everloop.core.errors import HostUnreachable, ModelMissing, StreamCut
-from everloop.core.ports import Http
 from everloop.providers.embedded.pip import _bundled, _run
 from everloop.providers.embedded.sources import Part
 from everloop.providers.embedded.weights import Weights, fetch
@@ -163,14 +162,14 @@ async def test_two_that_fetch_at_once_fetch_once(tmp_path: Path, links: Path):
 async def test_hugging_face_goes_on_where_it_was_cut(tmp_path: Path):
     host = HuggingFaceOfOurs(WHOLE)
     (tmp_path / "fake.gguf.partial").write_bytes(WHOLE[:30_000])
-    path = await fetch(weights(), tmp_path, http=_as_http(host))
+    path = await fetch(weights(), tmp_path, http=host)
     assert path.read_bytes() == WHOLE
     assert host.ranges == ["bytes=30000-", "bytes=80000-", "bytes=130000-"]
 
 
 async def test_wrong_bytes_from_hugging_face_give_way_to_the_packages(tmp_path: Path, links: Path):
     host = HuggingFaceOfOurs(os.urandom(len(WHOLE)))
-    assert (await fetch(weights(), tmp_path, http=_as_http(host))).read_bytes() == WHOLE
+    assert (await fetch(weights(), tmp_path, http=host)).read_bytes() == WHOLE
 
 
 @pytest.mark.parametrize("http", [Silent(), Silent(HostUnreachable("no route"))])
@@ -182,7 +181,7 @@ async def test_without_internet_the_packages_are_asked_soon(tmp_path: Path, link
         nonlocal first
         first = first or time.monotonic() - begun
 
-    assert (await fetch(weights(), tmp_path, http=_as_http(http), progress=progress)).read_bytes() == WHOLE
+    assert (await fetch(weights(), tmp_path, http=http, progress=progress)).read_bytes() == WHOLE
     assert first < 4
 
 
@@ -251,7 +250,3 @@ def _processes_in(folder: Path) -> list[str]:
         if str(folder).encode() in words:
             found.append(words.decode())
     return found
-
-
-def _as_http(fake: HuggingFaceOfOurs | Silent) -> Http:
-    return fake  # type: ignore[return-value]  # asynccontextmanager's own type is narrower than the port's

@@ -434,6 +434,81 @@ async def test_every_row_carries_its_owner(home: Home, store: Store):
         assert await home.rows(f"SELECT DISTINCT owner FROM {table}") == [("ann",)], table
 
 
+# A letter that begins its turn in one commit
+
+
+def begun(event: str, address: Address = CHAT) -> Commit:
+    return Commit([UserSaid(said("hello"), "ann", str(CHAT))], starts=[ASKED], letter=letter(event, address=address))
+
+
+async def rested(store: Store) -> Lease:
+    """A thread that has had one turn and rests."""
+    lease = await taken(store)
+    await append(store, lease, release=True, state="resting", ended=[(1, 1)])
+    return Lease(lease.thread, 0, lease.head)
+
+
+async def test_a_letter_for_a_resting_thread_begins_its_turn_in_one_commit(home: Home, store: Store):
+    lease = await rested(store)
+    committed = await store.commit(lease, begun("e2"))
+    assert (committed.head, committed.started, committed.newest) == (3, True, 0)
+    assert await store.read(lease.thread, after=1) == [heard(committed.mail), ASKED]
+    assert await store.mail(lease.thread) == []
+    assert await store.unfinished(lease.thread) == [committed.mail]
+    assert await received(await home.connect(), "e2") == Receipt(committed.mail, lease.thread, False)
+    assert (await home.rows(f"SELECT owner, kind FROM inbox WHERE id = {committed.mail}")) == [("owner", "said")]
+
+
+async def test_a_letter_does_not_step_over_one_that_waits(home: Home, store: Store):
+    lease = await rested(store)
+    await received(store, "e2")
+    await refused(home, store, lease, begun("e3"))
+
+
+async def test_a_letter_does_not_go_into_a_thread_that_its_session_has_left(home: Home, store: Store):
+    lease = await rested(store)
+    await store.command(letter("e2", "/new"), "new", "A new conversation.")
+    await refused(home, store, lease, begun("e3"))
+
+
+async def test_a_letter_does_not_go_into_the_thread_of_another_session(home: Home, store: Store):
+    await refused(home, store, await rested(store), begun("e2", Address("test", "other")))
+
+
+async def test_a_letter_that_is_known_does_not_begin_a_second_turn(home: Home, store: Store):
+    await refused(home, store, await rested(store), begun("e1"))
+
+
+async def test_a_letter_does_not_go_into_a_thread_that_another_process_drives(home: Home, store: Store):
+    lease = await rested(store)
+    await store.commit(lease, begun("e2"))
+    await refused(home, await home.connect(), Lease(lease.thread, 0, 3), begun("e3"))
+
+
+async def refused(home: Home, store: Store, lease: Lease, commit: Commit) -> None:
+    before = await everything(home)
+    with pytest.raises(Fenced):
+        await store.commit(lease, commit)
+    assert await everything(home) == before
+
+
+async def test_a_letter_that_begins_and_one_that_waits_keep_their_order(home: Home):
+    """They come at once, in two processes: the one that waits is younger, or the other one has to wait too."""
+    stores = [await home.connect(), await home.connect()]
+    for n in range(20):
+        address = Address("test", str(n))
+        lease = await taken(stores[0], f"{n}", address)
+        await append(stores[0], lease, release=True, state="resting", ended=[(1, 1)])
+        lease.epoch = 0
+        began, waits = await asyncio.gather(
+            stores[0].commit(lease, begun(f"{n}/begins", address)),
+            received(stores[1], f"{n}/waits", address),
+            return_exceptions=True,
+        )
+        assert isinstance(waits, Receipt)
+        assert isinstance(began, Fenced) or (isinstance(began, Committed) and began.mail < waits.id)
+
+
 # Leases
 
 
@@ -797,6 +872,7 @@ class Worker:
         self._store = store
         self._address = address
         self._lease: Lease | None = None
+        self.said = 0
 
     async def step(self, name: str, number: int) -> None:
         try:
@@ -806,6 +882,15 @@ class Worker:
 
     async def say(self, number: int) -> None:
         await self._store.receive(letter(f"{self._address}/{number}", address=self._address))
+        self.said += 1
+
+    async def begin(self, number: int) -> None:
+        """Say it straight into the thread, which works if that rests."""
+        if not self._lease and (row := await self._store.session(str(self._address))):
+            lease = Lease(row.id, 0, row.head)
+            committed = await self._store.commit(lease, begun(f"{self._address}/{number}", self._address))
+            self._lease = Lease(row.id, committed.epoch, committed.head)
+            self.said += 1
 
     async def say_stop(self, number: int) -> None:
         await self._store.command(stop(f"{self._address}/{number}", self._address), "stop", "Stopped.")
@@ -856,7 +941,20 @@ async def pair(home: Home) -> list[Store]:
     return [await home.connect(), await home.connect()]
 
 
-STEPS = ("say", "say", "say_stop", "take", "take", "absorb", "start", "release", "give_back", "renew", "expire")
+STEPS = [
+    "say",
+    "say",
+    "begin",
+    "say_stop",
+    "take",
+    "take",
+    "absorb",
+    "start",
+    "release",
+    "give_back",
+    "renew",
+    "expire",
+]
 ROUNDS = st.lists(st.tuples(st.sampled_from(STEPS), st.sampled_from(STEPS)), min_size=10, max_size=40)
 _numbers = itertools.count()
 
@@ -866,24 +964,22 @@ _numbers = itertools.count()
 async def test_however_two_processes_meet_no_mail_is_lost_and_one_of_them_holds(
     home: Home, pair: list[Store], rounds: list[tuple[str, str]]
 ):
-    stores = pair
     address = Address("test", f"meeting-{next(_numbers)}")
-    workers = [Worker(store, address) for store in stores]
-    said_count = 0
+    workers = [Worker(store, address) for store in pair]
     for names in rounds:
         steps: list[Awaitable[None]] = []
         for worker, name in zip(workers, names, strict=True):
             number = next(_numbers)
-            said_count += name == "say"
             steps.append(expire(home) if name == "expire" else worker.step(name, number))
         await asyncio.gather(*steps)
         assert sum([await worker.holds() for worker in workers]) <= 1
-    if row := await stores[0].session(str(address)):
-        rest = await stores[0].mail(row.id)
+    if row := await pair[0].session(str(address)):
+        rest = await pair[0].mail(row.id)
         entries = await log_of(home, row.id)
         assert [seq for seq, _ in entries] == list(range(1, row.head + 1))
-        log = await stores[1].read(row.id)
+        log = await pair[1].read(row.id)
         absorbed = [e.mail if isinstance(e, UserSaid) else int(e.by) for e in log if isinstance(e, UserSaid | Stopped)]
+        spoken = sum(worker.said for worker in workers)
         letters = [*absorbed, *(m.id for m in rest)]
         assert letters == sorted(set(letters))
-        assert sum(isinstance(e, UserSaid) for e in log) + sum(isinstance(m.letter, Said) for m in rest) == said_count
+        assert sum(isinstance(e, UserSaid) for e in log) + sum(isinstance(m.letter, Said) for m in rest) == spoken

@@ -36,7 +36,12 @@ def scenario(world: str) -> list[Event]:
         "blind:moving3": ("keyed", "/new", "unsafe+read", "/help"),
     }
     return [
-        Event(id, session, f"guest{n}" if "crowd" in session else "owner", text if text.startswith("/") else f"{id} {text}".strip())
+        Event(
+            id,
+            session,
+            f"guest{n}" if "crowd" in session else "owner",
+            text if text.startswith("/") else f"{id} {text}".strip(),
+        )
         for session, texts in said.items()
         for n, text in enumerate(texts)
         for id in [f"{world}/{session}#{n}"]

@@ -125,7 +125,10 @@ def every_event_is_acknowledged(evidence: Evidence) -> Iterator[str]:
 
 def every_message_has_exactly_one_turn(evidence: Evidence) -> Iterator[str]:
     heard = Counter(
-        (thread.id, entry.mail) for thread in evidence.threads for entry in thread.entries if isinstance(entry, UserSaid)
+        (thread.id, entry.mail)
+        for thread in evidence.threads
+        for entry in thread.entries
+        if isinstance(entry, UserSaid)
     )
     ended = Counter((thread.id, mail) for thread in evidence.threads for turn in thread.turns for mail in turn.mails)
     for event in evidence.events:

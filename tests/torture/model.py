@@ -14,7 +14,10 @@ def answer(shown: Shown) -> Line:
     """The calls that the plan holds for this step, then a text that repeats what the tools said."""
     id, plan = message_id(shown.asked), plan_of(shown.asked)
     if shown.step < len(plan):
-        return [Pause(0.01), *(Call(name, {"for": f"{id}.{shown.step}.{n}"}) for n, name in enumerate(plan[shown.step]))]
+        return [
+            Pause(0.01),
+            *(Call(name, {"for": f"{id}.{shown.step}.{n}"}) for n, name in enumerate(plan[shown.step])),
+        ]
     heard = [message.text.split("\n", 1)[0] for message in shown.messages if message.role == "tool"]
     return [Pause(0.01), Say(["answer to ", f"{id}: ", " | ".join(heard[-9:])])]
 

@@ -19,11 +19,13 @@ from msgspec import Struct
 
 import everloop
 from everloop.agent import Agent, inbound_of
+from everloop.core.errors import StoreError
 from everloop.core.mail import Address, Decision, Inbound
 from everloop.core.ports import OutboxRow
 from everloop.core.tool import CallContext, Effect, Tool
 from everloop.testing import RecordingChannel, Sent, counting_tool, failpoints, outside
 
+from .disk import FailingDisk
 from .feed import Ack, Event, acks_in, events_in
 
 PAUSE = 0.012  # how long an effect takes, so that kills find it in the middle
@@ -37,6 +39,7 @@ class Life(Struct, frozen=True):
     seed: int = 0
     environment: dict[str, str] = {}
     frozen: bool = False  # processes may stand still in the middle of a call, while others go on
+    faulty: bool = False  # the disk fails while there is a file `fault`
     stay: bool = False  # go on living when all is answered
 
 
@@ -47,7 +50,9 @@ def live(life: Life) -> None:
     os.dup2(errors, 2)
     faulthandler.register(signal.SIGUSR1)  # a hang can be asked where it is
     logging.basicConfig(format="%(process)d %(name)s %(message)s", level=logging.WARNING)
+    disk = FailingDisk(life.folder / "fault") if life.faulty else None
     asyncio.run(_live(life))
+    del disk
 
 
 async def _live(life: Life) -> None:
@@ -61,7 +66,9 @@ async def _live(life: Life) -> None:
             sessions = list(dict.fromkeys(event.session for event in events_in(folder / "feed.jsonl")))
             platform = [group.create_task(deliver(agent, folder, session, life.seed)) for session in sessions]
             await asyncio.gather(*platform)
-            while life.stay or not await is_quiet(agent, folder):
+            while not await is_quiet(agent, folder) or life.stay:
+                if await is_quiet(agent, folder):
+                    (folder / "quiet").touch()
                 await asyncio.sleep(0.05)
             for task in person:
                 task.cancel()
@@ -74,23 +81,29 @@ async def deliver(agent: Agent, folder: Path, session: str, seed: int) -> None:
     for event in [event for event in events_in(folder / "feed.jsonl") if event.session == session]:
         if event.id in known and rng.random() > 0.2:
             continue
-        ack = await tell(agent, event)
+        ack = await tell(agent, folder, event)
         if event.id in known and ack != known[event.id]:
-            outside.append(folder / "violations.jsonl", {"text": f"{event.id} came back as {ack}, not {known[event.id]}"})
+            outside.append(
+                folder / "violations.jsonl", {"text": f"{event.id} came back as {ack}, not {known[event.id]}"}
+            )
         outside.append(folder / "acks.jsonl", ack)
         await asyncio.sleep(rng.expovariate(1 / 0.02))
         while len(await agent.store.unfinished(ack.thread)) > 2:
             await asyncio.sleep(0.02)
 
 
-async def tell(agent: Agent, event: Event) -> Ack:
+async def tell(agent: Agent, folder: Path, event: Event) -> Ack:
     """Deliver until it is taken: whatever error comes back, a platform tries again."""
     inbound = inbound_of(event.text, event.session, event.id, event.author)
-    try:
-        receipt = await agent.tell(inbound)
-    except failpoints.Reached:
-        receipt = await agent.tell(inbound)
-    return Ack(event.id, receipt.id, receipt.thread, receipt.reply)
+    while True:
+        try:
+            receipt = await agent.tell(inbound)
+            return Ack(event.id, receipt.id, receipt.thread, receipt.reply)
+        except failpoints.Reached:
+            continue
+        except StoreError as error:
+            outside.append(folder / "refusals.jsonl", {"text": str(error)})
+            await asyncio.sleep(0.05)
 
 
 async def answer_questions(agent: Agent, channel: RecordingChannel) -> None:
@@ -107,7 +120,9 @@ async def answer_questions(agent: Agent, channel: RecordingChannel) -> None:
 def decision_on(question: Sent) -> Inbound:
     _, thread, answer, place = question.key.split(":")
     verdict = "allowed" if (int(answer) + int(place)) % 3 else "denied"
-    return Inbound(Address.parse(question.chat), f"on {question.key}", Decision(int(answer), int(place), verdict, "owner"))
+    return Inbound(
+        Address.parse(question.chat), f"on {question.key}", Decision(int(answer), int(place), verdict, "owner")
+    )
 
 
 async def is_quiet(agent: Agent, folder: Path) -> bool:

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
@@ -47,7 +48,14 @@ def model_server(folder: Path) -> Iterator[Model]:
 
 class World:
     def __init__(
-        self, folder: Path, events: Sequence[Event], model: Model, *, url: str = "", lease_seconds: float = 30.0
+        self,
+        folder: Path,
+        events: Sequence[Event],
+        model: Model,
+        *,
+        url: str = "",
+        lease_seconds: float = 30.0,
+        faulty: bool = False,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
@@ -55,6 +63,7 @@ class World:
         self.url = url
         self.kills = 0
         self.lease_seconds = lease_seconds
+        self.faulty = faulty
         self._births = 0
         write_feed(folder / "feed.jsonl", list(events))
 
@@ -72,7 +81,15 @@ class World:
         record = str(self.folder / "reached.jsonl")
         environment = {"EVERLOOP_TEST": "1", "EVERLOOP_FAILPOINT": failpoint, "EVERLOOP_FAILPOINT_RECORD": record}
         armed = environment if failpoint else {}
-        life = Life(self.folder, self.settings, self._births, armed, frozen=self.lease_seconds < 30, stay=stay)
+        life = Life(
+            self.folder,
+            self.settings,
+            self._births,
+            armed,
+            frozen=self.lease_seconds < 30,
+            faulty=self.faulty,
+            stay=stay,
+        )
         process = _context.Process(target=live, args=(life,), daemon=True)
         process.start()
         return process
@@ -90,6 +107,15 @@ class World:
     def thaw(self, process: BaseProcess) -> None:
         assert process.pid is not None
         os.kill(process.pid, signal.SIGCONT)
+
+    def wait_until_quiet(self, seconds: float = 60.0) -> list[str]:
+        """Wait for a process that stays to say that all is answered; returns what was wrong with that."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if (self.folder / "quiet").exists():
+                return []
+            time.sleep(0.02)
+        return [f"it was not over it within {seconds:g} s; see {self.folder / 'stderr.txt'}"]
 
     def finish(self, seconds: float = 60.0) -> list[str]:
         """Let one process go on to the end, undisturbed; returns what was wrong with that."""

