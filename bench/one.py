@@ -8,6 +8,7 @@ SYSTEM is floor or everloop, with -uvloop for the quicker event loop.
 import asyncio
 import gc
 import json
+import os
 import resource
 import sys
 import tempfile
@@ -43,7 +44,7 @@ async def opened(system: str, base: str, store: str = "") -> AsyncIterator[Syste
         """Look."""
         return "seen"
 
-    with tempfile.TemporaryDirectory(dir=".") as home:
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR", ".")) as home:
         settings = {
             "agents": {"defaults": {"model": "custom/m"}},
             "providers": {"custom": {"api_base": base}},

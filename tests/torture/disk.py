@@ -16,7 +16,7 @@ class FailingDisk(apsw.VFS):
 
     def __init__(self, control: Path) -> None:
         self.control = control
-        super().__init__("failing", "", makedefault=True)
+        super().__init__("failing", "unix", makedefault=True)
 
     def xOpen(self, name: Any, flags: list[int]) -> "FailingFile":
         return FailingFile(name, flags, self.control)
@@ -25,7 +25,7 @@ class FailingDisk(apsw.VFS):
 class FailingFile(apsw.VFSFile):
     def __init__(self, name: Any, flags: list[int], control: Path) -> None:
         self.control = control
-        super().__init__("", name, flags)
+        super().__init__("unix", name, flags)
 
     def xWrite(self, data: bytes, offset: int) -> None:
         self._fail_if_told()

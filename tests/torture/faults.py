@@ -74,7 +74,7 @@ def may_mount() -> bool:
 
 
 @contextmanager
-def small_disk(folder: Path, size: str = "3m") -> Iterator[None]:
+def small_disk(folder: Path, size: str = "40m") -> Iterator[None]:
     folder.mkdir(parents=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)], check=True)
     try:

@@ -8,6 +8,7 @@ A call is named by the seq of the answer that holds it and its place therein, ne
 which can repeat.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any, Literal, cast
 
@@ -22,7 +23,16 @@ from .tool import ToolCall
 VERSION = 1
 
 
-class UserSaid(Struct, frozen=True, tag_field="kind", tag="user_said", omit_defaults=True):
+def _kind(name: str) -> str:
+    """UserSaid is stored as user_said."""
+    return re.sub("(?<=.)([A-Z])", r"_\1", name).lower()
+
+
+class _Entry(Struct, frozen=True, omit_defaults=True, gc=False, tag_field="kind", tag=_kind):
+    pass
+
+
+class UserSaid(_Entry, frozen=True):
     """Someone spoke. `mail` is the inbox id it came from."""
 
     parts: tuple[Part, ...]
@@ -31,7 +41,7 @@ class UserSaid(Struct, frozen=True, tag_field="kind", tag="user_said", omit_defa
     mail: int = 0
 
 
-class ModelCalled(Struct, frozen=True, tag_field="kind", tag="model_called", omit_defaults=True):
+class ModelCalled(_Entry, frozen=True):
     """A model is about to be asked. It is shown all that stands before this entry, and `tail`, and nothing after."""
 
     model: str
@@ -39,7 +49,7 @@ class ModelCalled(Struct, frozen=True, tag_field="kind", tag="model_called", omi
     wrap: bool = False  # the last call of a turn that has used up its steps
 
 
-class ModelSaid(Struct, frozen=True, tag_field="kind", tag="model_said", omit_defaults=True):
+class ModelSaid(_Entry, frozen=True):
     """The whole answer to the last ModelCalled."""
 
     text: str
@@ -52,14 +62,14 @@ class ModelSaid(Struct, frozen=True, tag_field="kind", tag="model_said", omit_de
     cost: float | None = None
 
 
-class ModelFailed(Struct, frozen=True, tag_field="kind", tag="model_failed", omit_defaults=True):
+class ModelFailed(_Entry, frozen=True):
     """The last ModelCalled came to nothing. `error` is the kind, `text` a sentence for the user."""
 
     error: str
     text: str
 
 
-class CallStarted(Struct, frozen=True, tag_field="kind", tag="call_started", omit_defaults=True):
+class CallStarted(_Entry, frozen=True):
     """Committed before the effect. Found without a result, it means that nobody knows what happened."""
 
     answer: int
@@ -69,7 +79,7 @@ class CallStarted(Struct, frozen=True, tag_field="kind", tag="call_started", omi
 Outcome = Literal["done", "failed", "denied", "unknown", "cancelled", "abandoned"]
 
 
-class CallReturned(Struct, frozen=True, tag_field="kind", tag="call_returned", omit_defaults=True):
+class CallReturned(_Entry, frozen=True):
     """What the model is told of a call. `file` names the whole result when `text` is shortened."""
 
     answer: int
@@ -79,7 +89,7 @@ class CallReturned(Struct, frozen=True, tag_field="kind", tag="call_returned", o
     file: str = ""
 
 
-class Asked(Struct, frozen=True, tag_field="kind", tag="asked", omit_defaults=True):
+class Asked(_Entry, frozen=True):
     """A person has been asked whether a call may run."""
 
     answer: int
@@ -89,26 +99,26 @@ class Asked(Struct, frozen=True, tag_field="kind", tag="asked", omit_defaults=Tr
 Verdict = Literal["allowed", "denied", "expired", "withdrawn"]
 
 
-class Answered(Struct, frozen=True, tag_field="kind", tag="answered", omit_defaults=True):
+class Answered(_Entry, frozen=True):
     answer: int
     place: int
     verdict: Verdict
     by: str = ""
 
 
-class Stopped(Struct, frozen=True, tag_field="kind", tag="stopped", omit_defaults=True):
+class Stopped(_Entry, frozen=True):
     """The user ended the turn."""
 
     by: str
 
 
-class Resumed(Struct, frozen=True, tag_field="kind", tag="resumed", omit_defaults=True):
+class Resumed(_Entry, frozen=True):
     """Another process has taken over an open turn from one that died."""
 
     after: str = ""
 
 
-class GaveUp(Struct, frozen=True, tag_field="kind", tag="gave_up", omit_defaults=True):
+class GaveUp(_Entry, frozen=True):
     """The turn ends without an answer; `text` says why to the user, `error` finds the detail in the log."""
 
     reason: str
@@ -116,7 +126,7 @@ class GaveUp(Struct, frozen=True, tag_field="kind", tag="gave_up", omit_defaults
     error: str = ""
 
 
-class Standing(Struct, frozen=True, omit_defaults=True):
+class Standing(Struct, frozen=True, omit_defaults=True, gc=False):
     """Where an open turn stands; carried over a compaction, after which earlier entries are not read again."""
 
     turn: int = 0
@@ -127,7 +137,7 @@ class Standing(Struct, frozen=True, omit_defaults=True):
     mails: tuple[int, ...] = ()
 
 
-class Compacted(Struct, frozen=True, tag_field="kind", tag="compacted", omit_defaults=True):
+class Compacted(_Entry, frozen=True):
     """What was said before has become a summary; `kept` follows it word for word."""
 
     summary: str

@@ -7,7 +7,7 @@ from msgspec import Struct
 from .message import Part
 
 
-class Address(Struct, frozen=True):
+class Address(Struct, frozen=True, gc=False):
     """Where a conversation takes place. Its text form `channel:chat[:thread]` is the session key."""
 
     channel: str
@@ -26,7 +26,7 @@ class Address(Struct, frozen=True):
         return f"{self.channel}:{self.chat}" + (f":{self.thread}" if self.thread else "")
 
 
-class Said(Struct, frozen=True, tag="said", omit_defaults=True):
+class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
     """Someone spoke."""
 
     parts: tuple[Part, ...]
@@ -34,13 +34,13 @@ class Said(Struct, frozen=True, tag="said", omit_defaults=True):
     address: str = ""
 
 
-class Stop(Struct, frozen=True, tag="stop", omit_defaults=True):
+class Stop(Struct, frozen=True, gc=False, tag="stop", omit_defaults=True):
     """Someone wants the running turn to end."""
 
     by: str
 
 
-class Decision(Struct, frozen=True, tag="decision", omit_defaults=True):
+class Decision(Struct, frozen=True, gc=False, tag="decision", omit_defaults=True):
     """Someone answered an approval, or its time ran out (`by` is then empty)."""
 
     answer: int
@@ -52,7 +52,7 @@ class Decision(Struct, frozen=True, tag="decision", omit_defaults=True):
 Letter = Said | Stop | Decision
 
 
-class Inbound(Struct, frozen=True):
+class Inbound(Struct, frozen=True, gc=False):
     """A letter on its way in. `event` is the platform's own id: the same event twice is one letter."""
 
     address: Address
@@ -61,14 +61,14 @@ class Inbound(Struct, frozen=True):
     owner: str = "owner"
 
 
-class Mail(Struct, frozen=True):
+class Mail(Struct, frozen=True, gc=False):
     """A letter that lies in a thread's inbox, numbered in the order of arrival."""
 
     id: int
     letter: Letter
 
 
-class Outbound(Struct, frozen=True, omit_defaults=True):
+class Outbound(Struct, frozen=True, gc=False, omit_defaults=True):
     """An answer on its way out. `key` is unique: the same answer is never queued twice."""
 
     key: str

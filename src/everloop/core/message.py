@@ -7,11 +7,11 @@ from msgspec import Raw, Struct
 from .tool import ToolCall
 
 
-class Text(Struct, frozen=True, tag="text"):
+class Text(Struct, frozen=True, gc=False, tag="text"):
     text: str
 
 
-class Media(Struct, frozen=True, tag="media"):
+class Media(Struct, frozen=True, gc=False, tag="media"):
     """An image or a document, kept in the files room and named here by its reference."""
 
     file: str
@@ -22,14 +22,14 @@ class Media(Struct, frozen=True, tag="media"):
 Part = Text | Media
 
 
-class Opaque(Struct, frozen=True):
+class Opaque(Struct, frozen=True, gc=False):
     """A block that only its provider can read (signed thinking and the like), kept exactly as it came."""
 
     dialect: str
     block: Raw
 
 
-class Message(Struct, frozen=True, omit_defaults=True):
+class Message(Struct, frozen=True, gc=False, omit_defaults=True):
     """One message of a conversation as a model is shown it."""
 
     role: Literal["user", "assistant", "tool"]

@@ -48,7 +48,7 @@ class Http(Protocol):
     async def close(self) -> None: ...
 
 
-class Receipt(Struct, frozen=True):
+class Receipt(Struct, frozen=True, gc=False):
     """A letter has been taken in (or had been before: `fresh` is False). A command has its reply at once."""
 
     id: int
@@ -58,7 +58,7 @@ class Receipt(Struct, frozen=True):
     begun: bool = False  # its turn is already running: nobody needs to be woken
 
 
-class Lease(Struct):
+class Lease(Struct, gc=False):
     """The right to append to a thread. Epoch 0 means that it is still to be taken, by the first commit."""
 
     thread: str
@@ -66,7 +66,7 @@ class Lease(Struct):
     head: int = 0
 
 
-class Commit(Struct):
+class Commit(Struct, gc=False):
     """What a driver writes in one transaction.
 
     `entries` are appended in any case; `starts` only if no stop lies in the inbox, so that nothing starts after a
@@ -95,7 +95,7 @@ class Commit(Struct):
 ThreadState = Literal["resting", "running", "waiting"]  # waiting: for a person's answer
 
 
-class Spent(Struct, frozen=True):
+class Spent(Struct, frozen=True, gc=False):
     """What the model call of the entry at `seq` used."""
 
     seq: int
@@ -112,7 +112,7 @@ class Timer(Struct, frozen=True):
     inbound: Inbound
 
 
-class Committed(Struct):
+class Committed(Struct, gc=False):
     head: int
     epoch: int
     started: bool
@@ -121,7 +121,7 @@ class Committed(Struct):
     mail: int = 0  # the number of the letter that came in with it
 
 
-class ThreadRow(Struct, frozen=True):
+class ThreadRow(Struct, frozen=True, gc=False):
     id: str
     session: str
     owner: str
@@ -131,7 +131,7 @@ class ThreadRow(Struct, frozen=True):
     holder: str  # who has the lease, or had it and did not give it back
 
 
-class Opened(Struct, frozen=True):
+class Opened(Struct, frozen=True, gc=False):
     """A thread as a driver needs it: the entries after the asked position (or the last compaction), the mail."""
 
     row: ThreadRow
@@ -140,7 +140,7 @@ class Opened(Struct, frozen=True):
     mail: list[Mail]
 
 
-class OutboxRow(Struct, frozen=True):
+class OutboxRow(Struct, frozen=True, gc=False):
     id: int
     thread: str
     outbound: Outbound
@@ -241,7 +241,7 @@ class Store(Protocol):
     async def close(self) -> None: ...
 
 
-class Event(Struct, frozen=True):
+class Event(Struct, frozen=True, gc=False):
     """Something to show. `seq` is the durable position in the log; `n` numbers the deltas of one process."""
 
     name: str

@@ -8,7 +8,7 @@ from .message import Message, Opaque
 from .tool import ToolCall, ToolSpec
 
 
-class Usage(Struct, frozen=True, omit_defaults=True):
+class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     """Tokens of one call. `input` counts all that was read, cached or not."""
 
     input: int = 0
@@ -39,7 +39,7 @@ class Transcript:
         self.rendered: dict[str, Any] = {}
 
 
-class Prompt(Struct, frozen=True):
+class Prompt(Struct, frozen=True, gc=False):
     """One request to a model. The prefix (system, tools, earlier messages) stays byte-stable; the tail does not."""
 
     model: str
@@ -55,7 +55,7 @@ class Prompt(Struct, frozen=True):
 Finish = Literal["stop", "length", "calls", "refused"]
 
 
-class Reply(Struct, frozen=True):
+class Reply(Struct, frozen=True, gc=False):
     """One whole answer of a model."""
 
     text: str
@@ -67,7 +67,7 @@ class Reply(Struct, frozen=True):
     opaque: tuple[Opaque, ...] = ()
 
 
-class Delta(Struct, frozen=True):
+class Delta(Struct, frozen=True, gc=False):
     """What arrived in one network read while an answer streams. A draft: only the committed answer counts."""
 
     text: str = ""

@@ -27,7 +27,7 @@ from .prompt import Transcript, Usage
 from .tool import ToolCall
 
 
-class Finished(Struct, frozen=True):
+class Finished(Struct, frozen=True, gc=False):
     """A turn that is over, and how. `text` is None when there is nothing to deliver: it was stopped."""
 
     turn: int

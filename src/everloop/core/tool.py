@@ -21,7 +21,7 @@ class Effect(StrEnum):
     UNSAFE = "unsafe"  # never run again unasked
 
 
-class ToolCall(Struct, frozen=True):
+class ToolCall(Struct, frozen=True, gc=False):
     """A call as the model wrote it: `args` is the exact JSON text. `id` is the provider's and may repeat."""
 
     id: str

@@ -221,17 +221,17 @@ class SqliteStore:
     def _take(
         self, execute: Execute, lease: Lease, commit: Commit, added: int, released: bool, fold: int
     ) -> list[tuple[int, int, str]]:
-        held = execute(
-            f"SELECT holder FROM threads WHERE id = ? AND holder IS NOT NULL AND expires > {NOW}", (lease.thread,)
-        ).fetchall()
-        if held and held[0][0] != self.holder and self._holders.alive(held[0][0]):
-            return []
-        rows: list[tuple[int, int, str]] = execute(
+        take = (
             "UPDATE threads SET head = head + ?1, holder = ?2, epoch = epoch + 1, state = ?3, "
-            f"folded = iif(?4, head + ?4, folded), expires = {NOW} + ?5 "
-            "WHERE id = ?6 AND head = ?7 RETURNING head, epoch, owner",
-            (added, None if released else self.holder, commit.state, fold, self._ttl, lease.thread, lease.head),
-        ).fetchall()
+            f"folded = iif(?4, head + ?4, folded), expires = {NOW} + ?5 WHERE id = ?6 AND head = ?7 "
+            f"AND (holder IS NULL OR holder = ?8 OR expires <= {NOW}) RETURNING head, epoch, owner"
+        )
+        mine = (added, None if released else self.holder, commit.state, fold, self._ttl, lease.thread, lease.head)
+        rows: list[tuple[int, int, str]] = execute(take, (*mine, self.holder)).fetchall()
+        if not rows:
+            held = execute("SELECT holder FROM threads WHERE id = ? AND holder IS NOT NULL", (lease.thread,)).fetchall()
+            if held and not self._holders.alive(held[0][0]):
+                rows = execute(take, (*mine, held[0][0])).fetchall()
         return rows
 
     async def renew(self, leases: Sequence[Lease]) -> list[str]:

@@ -13,7 +13,7 @@ from everloop.core.tool import ToolCall, ToolSpec, problems_of
 
 from .answer import REPLY, spell_call, spell_reply
 
-_BUDGET = 1200  # characters of the system part, which is less than 400 tokens; see the test
+_BUDGET = 1300  # characters of the system part, which is less than 400 tokens; see the test
 _LEAST = 200  # of them for the caller's own words, however many tools there are
 _RESULT = 1000
 _HOW = (
@@ -103,7 +103,7 @@ def _signature(tool: ToolSpec) -> str:
 
 def _sentence(description: str) -> str:
     first = re.split("[.:;] ", " ".join(description.split()))[0].rstrip(".")
-    return f"{_shorten(first, 80)}."
+    return f"{_shorten(first, 60)}."
 
 
 def _shorten(text: str, room: int) -> str:
