@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from importlib.util import find_spec
@@ -126,6 +126,17 @@ async def _furnish(
     return agent
 
 
+def _start(work: Coroutine[Any, Any, object], stack: AsyncExitStack) -> None:
+    """Do something beside everything else, for as long as the house is open. What fails there shows when it is used."""
+    task = asyncio.ensure_future(work)
+
+    async def end() -> None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    stack.push_async_callback(end)
+
+
 def this_minute() -> Callable[[], str]:
     """A clock for the prompt. Formatting a time zone costs more than a thread's fold, so it is done once a minute."""
     shown, text = -1, ""
@@ -207,4 +218,5 @@ async def _open_embedded(home: Path, settings: Settings, name: str, http: Http, 
     given = path_in(home, chosen.path) if chosen.path else None
     provider = EmbeddedProvider(weights, home / "models", http, given=given, threads=chosen.threads)
     stack.push_async_callback(provider.close)
+    _start(provider.warm(), stack)  # it loads while the person types
     return Speaker(provider, weights.name, window=weights.window, compact=True, notice=NOTICE)

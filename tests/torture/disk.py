@@ -1,6 +1,6 @@
 """A disk that fails on command: an apsw VFS under every connection of a worker process.
 
-While the control file exists, each write and sync fails with what it says: `full` (ENOSPC) or `broken` (EIO).
+While the world's folder holds a file `disk-full` or `disk-broken`, each write and sync fails with ENOSPC or EIO.
 """
 
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Any
 
 import apsw
 
-ERRORS = {"full": apsw.FullError, "broken": apsw.IOError}
+ERRORS = {"disk-full": apsw.FullError, "disk-broken": apsw.IOError}
 
 
 class FailingDisk(apsw.VFS):
@@ -40,8 +40,6 @@ class FailingFile(apsw.VFSFile):
         super().xTruncate(size)
 
     def _fail_if_told(self) -> None:
-        try:
-            what = self.control.read_text()
-        except FileNotFoundError:
-            return
-        raise ERRORS[what]("scripted")
+        for name, error in ERRORS.items():
+            if (self.control / name).exists():
+                raise error("scripted")

@@ -6,6 +6,7 @@ is a violation.
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Iterator
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -48,9 +49,16 @@ def scenario(world: str) -> list[Event]:
     ]
 
 
+def times_reached(folder: Path, model: Model, url: str = "") -> Counter[str]:
+    """How often an undisturbed process reaches each failpoint."""
+    world = World(folder, scenario(folder.name), model, url=url)
+    world.start(failpoint="none:1:kill").join(PATIENCE)
+    return Counter(reached_in(folder / "reached.jsonl"))
+
+
 def torture_point(folder: Path, model: Model, name: str, nth: int, action: str, url: str = "") -> Report:
     """One process meets its failpoint; another goes on."""
-    lease = LEASE if action == "stop" else 30.0
+    lease = LEASE if action == "stop" or url else 30.0
     world = World(folder, scenario(folder.name), model, url=url, lease_seconds=lease)
     first = world.start(failpoint=f"{name}:{nth}:{action}")
     wrong = list(_meet(world, first, action, 1 if name in FATAL else 0))

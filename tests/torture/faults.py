@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from everloop.testing import outside
@@ -25,10 +26,10 @@ def fault_world(folder: Path, model: Model, seed: int, fault: str) -> Report:
     worker = world.start(stay=True)
     for _ in range(3):
         time.sleep(rng.uniform(0.05, 0.4))
-        (folder / "fault").write_text(fault)
+        (folder / fault).touch()
         time.sleep(rng.uniform(0.1, 0.6))
-        (folder / "fault").unlink()
-        if fault == "broken":
+        (folder / fault).unlink()
+        if fault == "disk-broken":
             world.kill(worker)
             worker = world.start(stay=True)
     return _recovered(world, worker, fault)
@@ -48,14 +49,11 @@ def full_disk_world(folder: Path, model: Model, seed: int) -> Report:
         return _recovered(world, worker, "real")
 
 
-def _recovered(world: World, worker: object, fault: str) -> Report:
-    from multiprocessing.process import BaseProcess
-
-    assert isinstance(worker, BaseProcess)
+def _recovered(world: World, worker: BaseProcess, fault: str) -> Report:
     wrong = []
     if not worker.is_alive():
         wrong.append(f"the process ended with {worker.exitcode}")
-    if fault != "broken":  # the same process must get over it
+    if fault != "disk-broken":  # the same process must get over it
         wrong += world.wait_until_quiet()
     world.kill(worker)
     wrong += world.finish()

@@ -13,7 +13,7 @@ from .world import Model, World
 FREEZES_PER_WORLD = 5
 
 
-def freeze_world(folder: Path, model: Model, seed: int, freezes: int = FREEZES_PER_WORLD, url: str = "") -> Report:
+def freeze_world(folder: Path, model: Model, seed: int, url: str, freezes: int = FREEZES_PER_WORLD) -> Report:
     """Two processes share the home; again and again one of them stands still for longer than its lease."""
     rng = random.Random(seed)
     world = World(folder, make_feed(folder.name, rng, messages=30), model, url=url, lease_seconds=LEASE)

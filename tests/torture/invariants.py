@@ -10,9 +10,18 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from everloop.core.log import CallReturned, CallStarted, Entry, GaveUp, ModelCalled, ModelFailed, ModelSaid
-from everloop.core.log import Resumed, Stopped, UserSaid
-from everloop.core.message import text_of
+from everloop.core.log import (
+    CallReturned,
+    CallStarted,
+    Entry,
+    GaveUp,
+    ModelCalled,
+    ModelFailed,
+    ModelSaid,
+    Resumed,
+    Stopped,
+    UserSaid,
+)
 from everloop.core.ports import Store
 from everloop.core.thread import Finished, Thread
 from everloop.testing import Ran, Sent, outside, runs_in, sends_in
@@ -332,7 +341,3 @@ def count(evidence: Evidence) -> Counter[str]:
             "sends marked": sum(sent.text.startswith(MARK) for sent in evidence.sends),
         }
     )
-
-
-def said_in(entries: list[Entry]) -> list[str]:
-    return [text_of(entry.parts) for entry in entries if isinstance(entry, UserSaid)]

@@ -12,10 +12,11 @@ from .world import Model, World
 KILLS_PER_WORLD = 25
 
 
-def torture_world(folder: Path, model: Model, seed: int, kills: int, url: str = "") -> Report:
+def torture_world(folder: Path, model: Model, seed: int, url: str, kills: int) -> Report:
     """Live and die in one world until `kills` are used up or all is answered; then look at it from outside."""
     rng = random.Random(seed)
-    world = World(folder, make_feed(folder.name, rng), model, url=url)
+    lease = 1.0 if url else 30.0  # only on one machine can the others see that a process is dead
+    world = World(folder, make_feed(folder.name, rng), model, url=url, lease_seconds=lease)
     size = rng.choice((1, 1, 2, 3))
     workers = [world.start() for _ in range(size)]
     while world.kills < kills and all(worker.exitcode is None for worker in workers):

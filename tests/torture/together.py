@@ -9,7 +9,7 @@ from .invariants import Report, check
 from .world import Model, World
 
 
-def share_home(folder: Path, model: Model, seed: int, processes: int = 3, url: str = "") -> Report:
+def share_home(folder: Path, model: Model, seed: int, url: str, processes: int = 3) -> Report:
     """All of them are told every message, in every session; whoever has a thread keeps the others out of it."""
     world = World(folder, make_feed(folder.name, random.Random(seed)), model, url=url)
     workers = [world.start() for _ in range(processes)]

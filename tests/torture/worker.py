@@ -11,6 +11,7 @@ import os
 import random
 import signal
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ class Life(Struct, frozen=True):
     seed: int = 0
     environment: dict[str, str] = {}
     frozen: bool = False  # processes may stand still in the middle of a call, while others go on
-    faulty: bool = False  # the disk fails while there is a file `fault`
+    faulty: bool = False  # the disk fails when told; see disk.py
     stay: bool = False  # go on living when all is answered
 
 
@@ -50,7 +51,7 @@ def live(life: Life) -> None:
     os.dup2(errors, 2)
     faulthandler.register(signal.SIGUSR1)  # a hang can be asked where it is
     logging.basicConfig(format="%(process)d %(name)s %(message)s", level=logging.WARNING)
-    disk = FailingDisk(life.folder / "fault") if life.faulty else None
+    disk = FailingDisk(life.folder) if life.faulty else None
     asyncio.run(_live(life))
     del disk
 
@@ -66,10 +67,10 @@ async def _live(life: Life) -> None:
             sessions = list(dict.fromkeys(event.session for event in events_in(folder / "feed.jsonl")))
             platform = [group.create_task(deliver(agent, folder, session, life.seed)) for session in sessions]
             await asyncio.gather(*platform)
-            while not await is_quiet(agent, folder) or life.stay:
-                if await is_quiet(agent, folder):
-                    (folder / "quiet").touch()
-                await asyncio.sleep(0.05)
+            await until(lambda: is_quiet(agent, folder))
+            (folder / "quiet").touch()
+            if life.stay:
+                await asyncio.Event().wait()
             for task in person:
                 task.cancel()
 
@@ -88,8 +89,7 @@ async def deliver(agent: Agent, folder: Path, session: str, seed: int) -> None:
             )
         outside.append(folder / "acks.jsonl", ack)
         await asyncio.sleep(rng.expovariate(1 / 0.02))
-        while len(await agent.store.unfinished(ack.thread)) > 2:
-            await asyncio.sleep(0.02)
+        await until(lambda thread=ack.thread: has_room(agent, thread))
 
 
 async def tell(agent: Agent, folder: Path, event: Event) -> Ack:
@@ -112,17 +112,28 @@ async def answer_questions(agent: Agent, channel: RecordingChannel) -> None:
     while True:
         for sent in channel.sends:
             if sent.kind == "question" and sent.key not in decided:
-                decided.add(sent.key)
-                await agent.tell(decision_on(sent))
+                with suppress(StoreError, failpoints.Reached):
+                    await agent.tell(decision_on(sent))
+                    decided.add(sent.key)
         await asyncio.sleep(0.05)
 
 
 def decision_on(question: Sent) -> Inbound:
-    _, thread, answer, place = question.key.split(":")
+    answer, place = question.key.split(":")[2:]
     verdict = "allowed" if (int(answer) + int(place)) % 3 else "denied"
     return Inbound(
         Address.parse(question.chat), f"on {question.key}", Decision(int(answer), int(place), verdict, "owner")
     )
+
+
+async def until(true: Callable[[], Awaitable[bool]]) -> None:
+    while not await true():  # noqa: ASYNC110 (what is waited for happens in the store, perhaps by another process)
+        await asyncio.sleep(0.02)
+
+
+async def has_room(agent: Agent, thread: str) -> bool:
+    """People write a little faster than they are answered, not much."""
+    return len(await agent.store.unfinished(thread)) <= 2
 
 
 async def is_quiet(agent: Agent, folder: Path) -> bool:

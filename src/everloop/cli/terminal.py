@@ -6,6 +6,7 @@ import msgspec
 
 from ..core.ports import Event
 
+_WITHOUT_NUMBERS = str.maketrans("", "", "0123456789.")
 DIM, PLAIN = "\x1b[2m", "\x1b[0m"
 
 
@@ -26,14 +27,22 @@ class Terminal:
         print(f"{DIM}{text}{PLAIN}" if self._colour else text, file=self._err, flush=True)
 
     def status(self, text: str) -> None:
-        """One line that is written over by the next; only where someone looks."""
-        if self._colour and text != self._status:
+        """One line that is written over by the next; in a file or a pipe, one line for each kind of work."""
+        if not self._colour:
+            self._log(text)
+        elif text != self._status:
             self.clear()
             self._status = text
             print(f"{DIM}{text}{PLAIN}", end="", file=self._err, flush=True)
 
+    def _log(self, text: str) -> None:
+        kind = text.translate(_WITHOUT_NUMBERS)
+        if kind != self._status and not text.endswith("…"):  # what only says that it waits says nothing later
+            self._status = kind
+            print(text, file=self._err, flush=True)
+
     def clear(self) -> None:
-        if self._status:
+        if self._status and self._colour:
             self._status = ""
             print("\r\x1b[K", end="", file=self._err, flush=True)
 

@@ -42,6 +42,7 @@ Result = TypeVar("Result")
 NOW = schema.DIALECTS["postgres"]["now"]
 RETRIES = 5
 
+_OPEN = "state IN ('pending', 'sending')"
 _PENDING = "ended = 0 AND taken = 0"
 _ROW = "t.id, t.session, t.owner, t.head, t.folded, t.state, coalesce(t.holder, '')"
 
@@ -185,12 +186,12 @@ class PostgresStore:
         return [thread for (thread,) in rows]
 
     async def due(self, channel: str, limit: int = 100) -> list[OutboxRow]:
-        # A row that two processes want goes to the first; the other skips it, or sees that it is no longer due.
+        # The first open row of each chat, read in the order of the index. One that two processes want goes to the
+        # first; the other skips it, or sees that it is no longer due.
         rows = await self._rows(
-            "WITH heads AS (SELECT DISTINCT ON (chat) id FROM outbox "
-            "  WHERE channel = $1 AND state IN ('pending', 'sending') ORDER BY chat, id), "
-            "ripe AS (SELECT id, state AS was FROM outbox WHERE id IN (SELECT id FROM heads) "
-            f"  AND state IN ('pending', 'sending') AND due <= {NOW} ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED) "
+            f"WITH ripe AS (SELECT id, state AS was FROM outbox o WHERE channel = $1 AND {_OPEN} AND due <= {NOW} "
+            f"  AND id = (SELECT min(id) FROM outbox WHERE channel = $1 AND chat = o.chat AND {_OPEN}) "
+            "  ORDER BY chat, id LIMIT $2 FOR UPDATE SKIP LOCKED) "
             f"UPDATE outbox o SET state = 'sending', attempts = o.attempts + 1, holder = $3, due = {NOW} + $4, "
             "  unsure = CASE WHEN ripe.was = 'sending' THEN 1 ELSE o.unsure END FROM ripe WHERE o.id = ripe.id "
             f"RETURNING o.id, o.thread, o.body, o.attempts, o.unsure, {NOW} - o.at",

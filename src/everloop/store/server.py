@@ -33,6 +33,7 @@ _OPTIONS = {
         "statement_timeout": "8s",
         "idle_in_transaction_session_timeout": "3s",  # a frozen process must not hold the locks of a command
         "jit": "off",
+        "enable_seqscan": "off",  # plans are kept, and one made for a small table would be slow when it has grown
     },
 }
 

@@ -64,7 +64,7 @@ class Llama:
 
             def listen(event: dict[str, Any]) -> bool:
                 nonlocal stopped
-                stopped = hear(event)
+                stopped = hear({"prompt_progress": event.get("prompt_progress")})  # nothing is answered yet
                 return stopped
 
             self.complete({"prompt": prefix, "n_predict": 0, "cache_prompt": True}, listen)

@@ -1,0 +1,49 @@
+"""The short form of the campaign: the same worlds and the same checks as `make torture`, fewer of them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .databases import InTheHome
+from .run import Campaign
+from .world import Model, model_server
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model]:
+    with model_server(tmp_path_factory.mktemp("model")) as model:
+        yield model
+
+
+@pytest.fixture
+def campaign(tmp_path: Path, model: Model) -> Campaign:
+    return Campaign(tmp_path, model, InTheHome(), seed=1, tell=lambda text: None)
+
+
+def test_after_random_kills_the_world_outside_has_seen_everything_once(campaign: Campaign):
+    report = campaign.kill(60)
+    assert report.wrong == []
+    assert report.seen["takeovers of open turns"] > 0
+
+
+def test_every_failpoint_is_reached_and_every_action_at_it_is_survived(campaign: Campaign):
+    assert campaign.reach_failpoints(1).wrong == []
+
+
+def test_a_holder_that_was_frozen_past_its_lease_writes_nothing_stale(campaign: Campaign):
+    report = campaign.freeze(20)
+    assert report.wrong == []
+    assert report.seen["takeovers of open turns"] > 0
+
+
+def test_three_processes_on_one_home_never_drive_the_same_thread(campaign: Campaign):
+    assert campaign.share(2).wrong == []
+
+
+def test_an_event_that_is_delivered_five_times_is_one_turn(campaign: Campaign):
+    assert campaign.redeliver(500).wrong == []
+
+
+def test_a_disk_that_is_full_or_broken_for_a_while_loses_nothing_that_was_acknowledged(campaign: Campaign):
+    assert campaign.fail_disks(1).wrong == []
