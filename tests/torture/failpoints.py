@@ -7,7 +7,7 @@ is a violation.
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -56,10 +56,18 @@ def times_reached(folder: Path, model: Model, url: str = "") -> Counter[str]:
     return Counter(reached_in(folder / "reached.jsonl"))
 
 
-def torture_point(folder: Path, model: Model, name: str, nth: int, action: str, url: str = "") -> Report:
+def torture_point(
+    folder: Path,
+    model: Model,
+    name: str,
+    nth: int,
+    action: str,
+    url: str = "",
+    sabotage: Callable[[], None] | None = None,
+) -> Report:
     """One process meets its failpoint; another goes on."""
     lease = LEASE if action == "stop" or url else 30.0
-    world = World(folder, scenario(folder.name), model, url=url, lease_seconds=lease)
+    world = World(folder, scenario(folder.name), model, url=url, lease_seconds=lease, sabotage=sabotage)
     first = world.start(failpoint=f"{name}:{nth}:{action}")
     wrong = list(_meet(world, first, action, 1 if name in FATAL else 0))
     wrong += world.finish()

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 from .feed import make_feed
@@ -9,9 +10,11 @@ from .invariants import Report, check
 from .world import Model, World
 
 
-def share_home(folder: Path, model: Model, seed: int, url: str, processes: int = 3) -> Report:
+def share_home(
+    folder: Path, model: Model, seed: int, url: str, processes: int = 3, sabotage: Callable[[], None] | None = None
+) -> Report:
     """All of them are told every message, in every session; whoever has a thread keeps the others out of it."""
-    world = World(folder, make_feed(folder.name, random.Random(seed)), model, url=url)
+    world = World(folder, make_feed(folder.name, random.Random(seed)), model, url=url, sabotage=sabotage)
     workers = [world.start() for _ in range(processes)]
     wrong = []
     for worker in workers:

@@ -42,6 +42,7 @@ class Life(Struct, frozen=True):
     frozen: bool = False  # processes may stand still in the middle of a call, while others go on
     faulty: bool = False  # the disk fails when told; see disk.py
     stay: bool = False  # go on living when all is answered
+    sabotage: Callable[[], None] | None = None  # breaks a promise, to see that the checks notice
 
 
 def live(life: Life) -> None:
@@ -51,6 +52,8 @@ def live(life: Life) -> None:
     os.dup2(errors, 2)
     faulthandler.register(signal.SIGUSR1)  # a hang can be asked where it is
     logging.basicConfig(format="%(process)d %(name)s %(message)s", level=logging.WARNING)
+    if life.sabotage is not None:
+        life.sabotage()
     disk = FailingDisk(life.folder) if life.faulty else None
     asyncio.run(_live(life))
     del disk

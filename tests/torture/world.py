@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -56,6 +56,7 @@ class World:
         url: str = "",
         lease_seconds: float = 30.0,
         faulty: bool = False,
+        sabotage: Callable[[], None] | None = None,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
@@ -64,6 +65,7 @@ class World:
         self.kills = 0
         self.lease_seconds = lease_seconds
         self.faulty = faulty
+        self.sabotage = sabotage
         self._births = 0
         write_feed(folder / "feed.jsonl", list(events))
 
@@ -81,15 +83,8 @@ class World:
         record = str(self.folder / "reached.jsonl")
         environment = {"EVERLOOP_TEST": "1", "EVERLOOP_FAILPOINT": failpoint, "EVERLOOP_FAILPOINT_RECORD": record}
         armed = environment if failpoint else {}
-        life = Life(
-            self.folder,
-            self.settings,
-            self._births,
-            armed,
-            frozen=self.lease_seconds < 30,
-            faulty=self.faulty,
-            stay=stay,
-        )
+        nature = {"frozen": self.lease_seconds < 30, "faulty": self.faulty, "sabotage": self.sabotage}
+        life = Life(self.folder, self.settings, self._births, armed, stay=stay, **nature)
         process = _context.Process(target=live, args=(life,), daemon=True)
         process.start()
         return process

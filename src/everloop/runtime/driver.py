@@ -96,7 +96,7 @@ class Driver:
                 case Settle(results=results):
                     book.keep(*results)
                 case Ask(places=places):
-                    self._ask(book, places)
+                    await self._ask(book, places)
                 case GiveUp():
                     self._give_up(book, step)
                 case Compact():
@@ -176,10 +176,12 @@ class Driver:
         else:
             await self._run_calls(book, (place,), interrupt)
 
-    def _ask(self, book: Book, places: tuple[int, ...]) -> None:
+    async def _ask(self, book: Book, places: tuple[int, ...]) -> None:
         for place in places:
             book.send(*question(book.thread, place))
         book.keep(*(Asked(book.thread.answer, place) for place in places))
+        await book.write()
+        reach("approval.asked")
         self._publish(book, "approval_asked", places=list(places))
 
     def _give_up(self, book: Book, step: GiveUp) -> None:

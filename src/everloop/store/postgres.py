@@ -207,15 +207,14 @@ class PostgresStore:
 
     async def unshown(self, chat: str) -> list[Outbound]:
         rows = await self._rows(
-            "SELECT body FROM outbox WHERE channel = $1 AND chat = $2 AND state IN ('pending', 'sending') ORDER BY id",
+            f"SELECT body FROM outbox WHERE channel = $1 AND chat = $2 AND {_OPEN} ORDER BY id",
             *(chat.partition(":")[0], chat),
         )
         return [read_outbound(body) for (body,) in rows]
 
     async def acknowledge(self, keys: Sequence[str]) -> None:
         await self._rows(
-            "WITH shown AS (SELECT id FROM outbox WHERE key = ANY($1) AND state IN ('pending', 'sending') "
-            "  ORDER BY id FOR UPDATE) "
+            f"WITH shown AS (SELECT id FROM outbox WHERE key = ANY($1) AND {_OPEN} ORDER BY id FOR UPDATE) "
             "UPDATE outbox SET state = 'sent' FROM shown WHERE outbox.id = shown.id",
             list(keys),
         )

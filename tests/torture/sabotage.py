@@ -1,0 +1,63 @@
+"""Ways to break everloop inside a worker process, each a promise taken back: the checks must find every one.
+
+Without these, a campaign that reports no violations would prove nothing.
+"""
+
+import secrets
+from collections.abc import Callable
+
+from everloop.core import decide
+from everloop.core.mail import Inbound
+from everloop.core.tool import CallContext, Effect
+from everloop.runtime.book import Book
+from everloop.runtime.driver import Driver
+from everloop.runtime.outbox import Outbox
+from everloop.store import sqlite
+from everloop.store.holders import Holders
+
+
+def run_unsafe_calls_again() -> None:
+    decide.REPEATABLE = frozenset(Effect)
+
+
+def hide_what_is_unknown() -> None:
+    decide.UNKNOWN = "done"
+
+
+def make_a_new_key_each_time() -> None:
+    call = Driver._call
+
+    def with_new_key(self: Driver, book: Book, place: int) -> CallContext:
+        context = call(self, book, place)
+        return CallContext(f"{context.key}:{secrets.token_hex(4)}", context.thread, context.session, context.user)
+
+    Driver._call = with_new_key
+
+
+def send_again_without_a_mark() -> None:
+    Outbox._marked = lambda self, row: row
+
+
+def take_every_event_as_new() -> None:
+    post = sqlite._post
+
+    def post_as_new(execute: object, inbound: Inbound, *rest: object, **more: object) -> object:
+        new = Inbound(inbound.address, f"{inbound.event} {secrets.token_hex(4)}", inbound.letter, inbound.owner)
+        return post(execute, new, *rest, **more)
+
+    sqlite._post = post_as_new
+
+
+def believe_everyone_dead() -> None:
+    Holders.alive = lambda self, holder: holder == self.me
+
+
+# What is broken, and the failpoint at which a kill shows it; none for what shows without a kill.
+SABOTAGES: dict[Callable[[], None], str] = {
+    run_unsafe_calls_again: "call.done",
+    hide_what_is_unknown: "call.done",
+    make_a_new_key_each_time: "call.done",
+    send_again_without_a_mark: "outbox.delivered",
+    take_every_event_as_new: "inbox.committed",
+    believe_everyone_dead: "",
+}
