@@ -7,7 +7,7 @@ is a violation.
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from everloop.testing.failpoints import EXIT_CODE, names_in_source, reached_in
 
 from .feed import Event
 from .invariants import Report, check
-from .world import Model, World
+from .world import Model, Sabotage, World
 
 ACTIONS = ("kill", "exit", "raise", "stop")
 LEASE = 1.0
@@ -63,7 +63,7 @@ def torture_point(
     nth: int,
     action: str,
     url: str = "",
-    sabotage: Callable[[], None] | None = None,
+    sabotage: Sabotage | None = None,
 ) -> Report:
     """One process meets its failpoint; another goes on."""
     lease = LEASE if action == "stop" or url else 30.0

@@ -52,12 +52,12 @@ def believe_everyone_dead() -> None:
     Holders.alive = lambda self, holder: holder == self.me
 
 
-# What is broken, and the failpoint at which a kill shows it; none for what shows without a kill.
-SABOTAGES: dict[Callable[[], None], str] = {
-    run_unsafe_calls_again: "call.done",
-    hide_what_is_unknown: "call.done",
-    make_a_new_key_each_time: "call.done",
-    send_again_without_a_mark: "outbox.delivered",
-    take_every_event_as_new: "inbox.committed",
-    believe_everyone_dead: "",
-}
+# What is broken, the failpoint at which a kill shows it (none: it shows without), and what the checks then say.
+SABOTAGES: list[tuple[Callable[[], None], str, str]] = [
+    (run_unsafe_calls_again, "call.done", "ran 2 times"),
+    (hide_what_is_unknown, "call.done", "and the model was told: done"),
+    (make_a_new_key_each_time, "call.done", "ran with the keys"),
+    (send_again_without_a_mark, "outbox.delivered", "was repeated unmarked"),
+    (take_every_event_as_new, "inbox.committed", "came back as"),
+    (believe_everyone_dead, "", "two processes run calls of"),
+]

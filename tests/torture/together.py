@@ -2,16 +2,15 @@
 
 import asyncio
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 from .feed import make_feed
 from .invariants import Report, check
-from .world import Model, World
+from .world import Model, Sabotage, World
 
 
 def share_home(
-    folder: Path, model: Model, seed: int, url: str, processes: int = 3, sabotage: Callable[[], None] | None = None
+    folder: Path, model: Model, seed: int, url: str, processes: int = 3, sabotage: Sabotage | None = None
 ) -> Report:
     """All of them are told every message, in every session; whoever has a thread keeps the others out of it."""
     world = World(folder, make_feed(folder.name, random.Random(seed)), model, url=url, sabotage=sabotage)

@@ -32,6 +32,9 @@ from .feed import Ack, Event, acks_in, events_in
 PAUSE = 0.012  # how long an effect takes, so that kills find it in the middle
 
 
+Sabotage = Callable[[], None]
+
+
 class Life(Struct, frozen=True):
     """What a process is told when it is born."""
 
@@ -42,7 +45,7 @@ class Life(Struct, frozen=True):
     frozen: bool = False  # processes may stand still in the middle of a call, while others go on
     faulty: bool = False  # the disk fails when told; see disk.py
     stay: bool = False  # go on living when all is answered
-    sabotage: Callable[[], None] | None = None  # breaks a promise, to see that the checks notice
+    sabotage: Sabotage | None = None  # breaks a promise, to see that the checks notice
 
 
 def live(life: Life) -> None:

@@ -6,14 +6,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 from .feed import Event, write_feed
-from .worker import Life, live
+from .worker import Life, Sabotage, live
 
 # Processes are forked from one that has imported everything: a life then begins within milliseconds.
 _context = multiprocessing.get_context("forkserver")
@@ -56,7 +56,7 @@ class World:
         url: str = "",
         lease_seconds: float = 30.0,
         faulty: bool = False,
-        sabotage: Callable[[], None] | None = None,
+        sabotage: Sabotage | None = None,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder

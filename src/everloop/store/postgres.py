@@ -134,7 +134,11 @@ class PostgresStore:
         return await self._row("SELECT thread FROM sessions WHERE key = $1", key)
 
     async def latest(self, owner: str) -> ThreadRow | None:
-        return await self._row("SELECT thread FROM inbox WHERE owner = $1 ORDER BY id DESC LIMIT 1", owner)
+        return await self._row(
+            "SELECT i.thread FROM inbox i JOIN threads t ON t.id = i.thread "
+            "JOIN sessions s ON s.key = t.session AND s.thread = t.id WHERE i.owner = $1 ORDER BY i.id DESC LIMIT 1",
+            owner,
+        )
 
     async def commit(self, lease: Lease, commit: Commit) -> Committed:
         row = await self._group.write(procedure.commit(lease, commit))
@@ -330,8 +334,8 @@ async def _thread_of(connection: Connection, inbound: Inbound) -> str:
     """The session's thread, made if there is none. Both are locked until the transaction ends."""
     key, fresh = str(inbound.address), secrets.token_hex(8)
     thread: str = await connection.fetchval(
-        f"INSERT INTO sessions(key, owner, thread, active) VALUES($1, $2, $3, {NOW}) "
-        "ON CONFLICT (key) DO UPDATE SET active = sessions.active RETURNING thread",
+        "INSERT INTO sessions(key, owner, thread) VALUES($1, $2, $3) "
+        "ON CONFLICT (key) DO UPDATE SET owner = sessions.owner RETURNING thread",
         *(key, inbound.owner, fresh),
     )
     if thread == fresh:

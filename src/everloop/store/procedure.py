@@ -34,10 +34,10 @@ BEGIN
         FROM (SELECT key, thread FROM sessions WHERE key = ANY(keys) ORDER BY key FOR UPDATE) s;
         IF known IS NULL OR cardinality(known) < cardinality(keys) THEN
             WITH touched AS (
-                INSERT INTO sessions AS s (key, owner, thread, active)
-                SELECT u.key, u.owner, u.thread, {_NOW} FROM unnest(keys, owners, fresh) AS u(key, owner, thread)
+                INSERT INTO sessions AS s (key, owner, thread)
+                SELECT u.key, u.owner, u.thread FROM unnest(keys, owners, fresh) AS u(key, owner, thread)
                 WHERE known IS NULL OR u.key <> ALL (known) ORDER BY u.key
-                ON CONFLICT (key) DO UPDATE SET active = s.active RETURNING s.key, s.owner, s.thread
+                ON CONFLICT (key) DO UPDATE SET owner = s.owner RETURNING s.key, s.owner, s.thread
             ), made AS (
                 INSERT INTO threads(id, owner, session, created)
                 SELECT thread, owner, key, {_NOW} FROM touched WHERE thread = ANY(fresh)

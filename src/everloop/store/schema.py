@@ -35,8 +35,7 @@ MIGRATIONS: Migrations = [
             id TEXT PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL, created {real} NOT NULL)""",
         "INSERT INTO users(id, name, role, created) VALUES('owner', 'owner', 'owner', {now})",
         """CREATE TABLE sessions(
-            key TEXT PRIMARY KEY, owner TEXT NOT NULL, thread TEXT NOT NULL, active {real} NOT NULL)""",
-        "CREATE INDEX sessions_active ON sessions(owner, active)",
+            key TEXT PRIMARY KEY, owner TEXT NOT NULL, thread TEXT NOT NULL)""",
         """CREATE TABLE threads(
             id TEXT PRIMARY KEY, owner TEXT NOT NULL, session TEXT NOT NULL, created {real} NOT NULL,
             head {int} NOT NULL DEFAULT 0, folded {int} NOT NULL DEFAULT 0, state TEXT NOT NULL DEFAULT 'resting',

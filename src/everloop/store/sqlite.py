@@ -139,7 +139,11 @@ class SqliteStore:
         return self._row("id = (SELECT thread FROM sessions WHERE key = ?)", key)
 
     async def latest(self, owner: str) -> ThreadRow | None:
-        return self._row("id = (SELECT thread FROM inbox WHERE owner = ? ORDER BY id DESC LIMIT 1)", owner)
+        return self._row(
+            "id = (SELECT i.thread FROM inbox i JOIN threads t ON t.id = i.thread "
+            "JOIN sessions s ON s.key = t.session AND s.thread = t.id WHERE i.owner = ? ORDER BY i.id DESC LIMIT 1)",
+            owner,
+        )
 
     async def commit(self, lease: Lease, commit: Commit) -> Committed:
         bodies, starts, fold = bodies_of(commit.entries), bodies_of(commit.starts), fold_in(commit.entries)
@@ -392,8 +396,7 @@ def _new_thread(execute: Execute, inbound: Inbound) -> str:
     thread, key = secrets.token_hex(8), str(inbound.address)
     execute(f"INSERT INTO threads(id, owner, session, created) VALUES(?, ?, ?, {NOW})", (thread, inbound.owner, key))
     execute(
-        f"INSERT INTO sessions VALUES(?, ?, ?, {NOW}) "
-        "ON CONFLICT(key) DO UPDATE SET thread = excluded.thread, active = excluded.active",
+        "INSERT INTO sessions VALUES(?, ?, ?) ON CONFLICT(key) DO UPDATE SET thread = excluded.thread",
         (key, inbound.owner, thread),
     )
     return thread
