@@ -18,6 +18,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import aiohttp
+
 Ask = Callable[[str, str], Awaitable[object]]
 
 
@@ -92,12 +94,15 @@ async def crowd(ask: Ask, sessions: int, rounds: int) -> dict[str, float]:
     }
 
 
-async def beside(ask: Ask) -> dict[str, float]:
+async def beside(ask: Ask, base: str) -> dict[str, float]:
     """Fifty quick sessions, first alone and then beside one whose model takes its time."""
     alone = await crowd(ask, 50, 10)
     slow = asyncio.ensure_future(ask("slow", "api:slow"))
-    together = await crowd(ask, 50, 10)
-    waited = not slow.done()
+    async with aiohttp.ClientSession() as http:
+        await http.get(f"{base.removesuffix('/v1')}/_calls?at_least=551")
+        together = await crowd(ask, 50, 10)
+        waited = not slow.done()
+        await http.post(f"{base.removesuffix('/v1')}/_open?gate=gate")
     await slow
     return {"alone": alone["p99"], "beside": together["p99"], "was_slow": float(waited)}
 
@@ -125,7 +130,11 @@ async def _write_past(store: Any, session: str, past: int) -> None:
     words = said("Something was said here, and it was neither long nor short.")
     receipt = await store.receive(Inbound(Address.parse(session), f"past-{past}", Said(words, "owner", session)))
     lease = Lease(receipt.thread)
-    turn = [UserSaid(words, "owner", session, receipt.id), ModelCalled("m"), ModelSaid("And this was the answer to it.")]
+    turn = [
+        UserSaid(words, "owner", session, receipt.id),
+        ModelCalled("m"),
+        ModelSaid("And this was the answer to it."),
+    ]
     for n in range(0, past, 10):
         first = {"absorbed": [receipt.id], "ended": [(receipt.id, 3)]} if n == 0 else {}
         committed = await store.commit(lease, Commit(turn * min(10, past), state="resting", **first))
@@ -172,7 +181,7 @@ async def main() -> None:
             case "crowd":
                 result = await crowd(system.ask, 500, 3)
             case "beside":
-                result = await beside(system.ask)
+                result = await beside(system.ask, base)
             case "growth":
                 result = await growth(system)
             case "flat":

@@ -26,7 +26,8 @@ TEN_TOOLS: Any = {"by": "conversation", "lines": [*[{"call": "look", "args": {}}
 CHUNKS = 2000
 BURST: Any = {"by": "conversation", "lines": [{"say": ["word "] * CHUNKS}]}
 SLOW_MODEL: Any = {**ONE_CHUNK, "first": 0.1}
-ONE_SLOW: Any = {"by": "conversation", "lines": ["quick"]}
+# The 551st answer waits until the bench lets it go: 50 sessions say 11 things before it and 11 beside it.
+ONE_SLOW: Any = {"lines": [*["quick"] * 550, [{"wait": "gate"}, "slow"], *["quick"] * 550]}
 
 
 @contextmanager
@@ -116,13 +117,15 @@ def measure_crowd(store: str = "", bar: str = "≥ 0.7 ×", name: str = "500 ses
     floor = found["floor"]["turns_per_second"]
     for system in SYSTEMS[1:]:
         speed = found[system]["turns_per_second"]
-        detail = f"{speed:.0f} turns/s, p99 {found[system]['p99']:.2f} s; floor {floor:.0f}, {found['floor']['p99']:.2f} s"
+        detail = (
+            f"{speed:.0f} turns/s, p99 {found[system]['p99']:.2f} s; floor {floor:.0f}, {found['floor']['p99']:.2f} s"
+        )
         say(f"{name}, {system}", speed / floor, bar, detail)
 
 
 def measure_beside() -> None:
     with model(ONE_SLOW) as base:
-        found = rounds(["everloop"], "beside", base, 3)["everloop"]
+        found = one("everloop", "beside", base)
     assert found["was_slow"]
     detail = f"p99 {found['beside'] * 1e3:.0f} ms beside it, {found['alone'] * 1e3:.0f} ms alone"
     say("50 quick sessions beside a slow one", found["beside"] / found["alone"], "unaffected", detail)
@@ -131,13 +134,20 @@ def measure_beside() -> None:
 def measure_flat() -> None:
     with model(ONE_CHUNK) as base:
         found = one("everloop", "flat", base)
-    say("memory after 10,000 turns", found["growth"], "≤ 1.1 ×", f"{found['early']:.0f} MB, then {found['late']:.0f} MB")
+    say(
+        "memory after 10,000 turns", found["growth"], "≤ 1.1 ×", f"{found['early']:.0f} MB, then {found['late']:.0f} MB"
+    )
 
 
 def measure_soak() -> None:
     with model(ONE_CHUNK) as base:
         found = one("everloop", "soak", base)
-    say("memory after 100,000 turns", found["growth"], "≤ 1.1 ×", f"{found['early']:.0f} MB, then {found['late']:.0f} MB")
+    say(
+        "memory after 100,000 turns",
+        found["growth"],
+        "≤ 1.1 ×",
+        f"{found['early']:.0f} MB, then {found['late']:.0f} MB",
+    )
 
 
 def cpu_of(command: list[str], times: int, **environment: str) -> tuple[float, float]:
@@ -182,11 +192,13 @@ def measure_oneshot() -> None:
 
 def measure_postgres() -> None:
     sys.path.insert(0, str(HERE.parent))
-    from tests.store.server import running
+    from tests.torture.databases import databases
 
-    with running() as url:
-        measure_cpu("PostgreSQL, 1-chunk turn, client CPU", "turn", ONE_CHUNK, "≤ 3 ×", url)
-        measure_crowd(url, "≥ 0.6 ×", "PostgreSQL, 500 sessions at once")
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)  # the server runs as a user of its own when we are root
+        with databases("postgres", Path(folder)) as server:
+            measure_cpu("PostgreSQL, 1-chunk turn, client CPU", "turn", ONE_CHUNK, "≤ 3 ×", server.make("turn"))
+            measure_crowd(server.make("crowd"), "≥ 0.6 ×", "PostgreSQL, 500 sessions at once")
 
 
 MEASURES: dict[str, Callable[[], None]] = {

@@ -201,7 +201,8 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer") -> Admitted:
         case Stop(by=by):
             return Admitted((Stopped(by),) if thread.owes_reply and not thread.stopped else ())
         case Decision() as letter:
-            if letter.answer != thread.answer or letter.place not in thread.pending:
+            ours = letter.thread in ("", thread.id) and letter.answer == thread.answer
+            if not ours or letter.place not in thread.pending:
                 return Admitted()
             return Admitted((Answered(letter.answer, letter.place, letter.verdict, letter.by),))
         case _:

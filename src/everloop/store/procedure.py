@@ -12,7 +12,7 @@ hence in the order in which they become visible.
 import msgspec
 from msgspec import Struct
 
-from ..core.mail import Inbound
+from ..core.mail import Decision, Inbound
 from ..core.ports import Commit, Lease, OutboxState
 from . import schema
 from .bodies import bodies_of, body_of, fold_in, kind_of
@@ -58,7 +58,9 @@ BEGIN
         new_head := 0; new_epoch := 0; has_started := false; has_released := false; came := 0;
         CASE item.kind
         WHEN 'receive' THEN
-            SELECT s.thread INTO at_thread FROM sessions s WHERE s.key = item.key;
+            IF at_thread IS NULL THEN
+                SELECT s.thread INTO at_thread FROM sessions s WHERE s.key = item.key;
+            END IF;
             INSERT INTO inbox AS i (channel, event, thread, owner, kind, body, at)
             VALUES (item.channel, item.event, at_thread, item.owner, item.letter, item.body, now)
             ON CONFLICT DO NOTHING RETURNING i.id INTO number;
@@ -165,6 +167,7 @@ class _Receive(Struct, tag_field="kind", tag="receive"):
     owner: str
     letter: str
     body: str
+    thread: str | None = None  # when the letter names it
 
 
 class _Settle(Struct, tag_field="kind", tag="settle"):
@@ -223,8 +226,9 @@ class _Commit(Struct, tag_field="kind", tag="commit", omit_defaults=True):
 
 
 def receive(inbound: Inbound) -> Item:
-    item = _Receive(*_post(inbound))
-    return Item(_encode(item), session=(item.key, item.owner))
+    thread = inbound.letter.thread if isinstance(inbound.letter, Decision) else ""
+    item = _Receive(*_post(inbound), thread or None)
+    return Item(_encode(item), session=(item.key, item.owner), thread=thread)
 
 
 def settle(row: int, state: OutboxState, receipt: str, again_in: float) -> Item:

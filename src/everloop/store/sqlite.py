@@ -16,7 +16,7 @@ import msgspec
 from ..core import log
 from ..core.errors import Fenced, StoreCorrupt, StoreError
 from ..core.log import Entry
-from ..core.mail import Inbound, Mail, Outbound
+from ..core.mail import Decision, Inbound, Mail, Outbound
 from ..core.ports import (
     Action,
     Commit,
@@ -387,6 +387,8 @@ class SqliteStore:
 
 
 def _thread_of(execute: Execute, inbound: Inbound) -> str:
+    if isinstance(inbound.letter, Decision) and inbound.letter.thread:
+        return inbound.letter.thread
     key = str(inbound.address)
     rows = execute("SELECT thread FROM sessions WHERE key = ?", (key,)).fetchall()
     return rows[0][0] if rows else _new_thread(execute, inbound)
