@@ -61,10 +61,14 @@ async def opened(system: str, base: str, store: str = "") -> AsyncIterator[Syste
             yield System(agent.ask, watch, agent)
 
 
-async def turns(ask: Ask, count: int, session: str = "") -> dict[str, float]:
-    """CPU and wall time of a warm turn; a session has 20 turns unless it is named."""
-    for n in range(10):
-        await ask(f"warm up {n}", session or f"api:warm{n % 3}")
+async def turns(ask: Ask, count: int, session: str = "", warm: int = 10) -> dict[str, float]:
+    """CPU and wall time of a warm turn; a session has 20 turns unless it is named.
+
+    A database is warm when its write-ahead log has reached its size and is written over: while a file grows, each
+    fsync has the file's length to write as well. That takes about 400 turns of a new home.
+    """
+    for n in range(warm):
+        await ask(f"warm up {n}", session or f"api:w{n // 20}")
     gc.collect()
     cpu, wall = time.process_time(), time.perf_counter()
     for n in range(count):
@@ -173,7 +177,7 @@ async def main() -> None:
     async with opened(name.removesuffix("-uvloop"), base, *rest) as system:
         match measure:
             case "turn":
-                result = await turns(system.ask, 300)
+                result = await turns(system.ask, 600, warm=600)
             case "tools":
                 result = await turns(system.ask, 40)
             case "burst":

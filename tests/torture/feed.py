@@ -58,7 +58,7 @@ def _event(world: str, session: str, n: int, rng: random.Random) -> Event:
         commands = ("/stop", "/new", "/help") if "moving" in session else ("/stop", "/help")
         return Event(id, session, "owner", rng.choice(commands))
     author = f"guest{n}" if "crowd" in session else "owner"
-    tools = (*TOOLS, "guarded") if "asked" in session else TOOLS
+    tools = (*TOOLS, "guarded") if "asked" in session or "moving" in session else TOOLS
     batches = ["+".join(rng.choices(tools, k=rng.choice((1, 1, 2, 3)))) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
     return Event(id, session, author, " ".join([id, *batches]))
 

@@ -72,6 +72,7 @@ async def check(world: World) -> Report:
         evidence = await gather(world, store)
     finally:
         await store.close()
+    report.wrong += world.crashes
     for promise in PROMISES:
         report.wrong += [f"{world.folder.name}: {sentence}" for sentence in promise(evidence)]
     report.seen = count(evidence)

@@ -20,7 +20,7 @@ def torture_world(folder: Path, model: Model, seed: int, url: str, kills: int) -
     size = rng.choice((1, 1, 2, 3))
     workers = [world.start() for _ in range(size)]
     while world.kills < kills and all(worker.exitcode is None for worker in workers):
-        time.sleep(moment(rng))
+        time.sleep(moment(rng) * (4 if url else 1))  # so that a lease of the dead runs out now and then
         victim = rng.randrange(size)
         world.kill(workers[victim])
         workers[victim] = world.start()

@@ -13,7 +13,7 @@ import signal
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -125,11 +125,10 @@ async def answer_questions(agent: Agent, channel: RecordingChannel) -> None:
 
 
 def decision_on(question: Sent) -> Inbound:
-    answer, place = question.key.split(":")[2:]
-    verdict = "allowed" if (int(answer) + int(place)) % 3 else "denied"
-    return Inbound(
-        Address.parse(question.chat), f"on {question.key}", Decision(int(answer), int(place), verdict, "owner")
-    )
+    _, thread, answer, place = question.key.split(":")
+    verdict: Literal["allowed", "denied"] = "allowed" if (int(answer) + int(place)) % 3 else "denied"
+    decision = Decision(int(answer), int(place), verdict, "owner", thread)
+    return Inbound(Address.parse(question.chat), f"on {question.key}", decision)
 
 
 async def until(true: Callable[[], Awaitable[bool]]) -> None:

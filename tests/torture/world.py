@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,7 @@ class World:
         self.model = model
         self.url = url
         self.kills = 0
+        self.crashes: list[str] = []
         self.lease_seconds = lease_seconds
         self.faulty = faulty
         self.sabotage = sabotage
@@ -94,14 +95,14 @@ class World:
             self.kills += 1
             process.kill()
         process.join()
+        if process.exitcode not in (0, -signal.SIGKILL):
+            self.crashes.append(f"a process ended by itself with {process.exitcode}; see {self.folder / 'stderr.txt'}")
 
     def freeze(self, process: BaseProcess) -> None:
-        assert process.pid is not None
-        os.kill(process.pid, signal.SIGSTOP)
+        _signal(process, signal.SIGSTOP)
 
     def thaw(self, process: BaseProcess) -> None:
-        assert process.pid is not None
-        os.kill(process.pid, signal.SIGCONT)
+        _signal(process, signal.SIGCONT)
 
     def wait_until_quiet(self, seconds: float = 60.0) -> list[str]:
         """Wait for a process that stays to say that all is answered; returns what was wrong with that."""
@@ -112,16 +113,22 @@ class World:
             time.sleep(0.02)
         return [f"it was not over it within {seconds:g} s; see {self.folder / 'stderr.txt'}"]
 
-    def finish(self, seconds: float = 60.0) -> list[str]:
+    def finish(self) -> list[str]:
         """Let one process go on to the end, undisturbed; returns what was wrong with that."""
+        seconds = 150.0 if self.url else 60.0  # where nobody sees the dead, what they were sending waits two minutes
         process = self.start()
         process.join(seconds)
         if process.exitcode == 0:
             return []
         state = "was not done" if process.is_alive() else f"ended with {process.exitcode}"
-        if process.pid is not None and process.is_alive():
-            os.kill(process.pid, signal.SIGUSR1)
-            process.join(0.5)
+        _signal(process, signal.SIGUSR1)  # where is it?
+        process.join(0.5)
         process.kill()
         process.join()
         return [f"the last process {state} within {seconds:g} s; see {self.folder / 'stderr.txt'}"]
+
+
+def _signal(process: BaseProcess, number: signal.Signals) -> None:
+    if process.pid is not None:
+        with suppress(ProcessLookupError):  # one that died is found by its exit code
+            os.kill(process.pid, number)

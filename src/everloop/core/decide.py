@@ -78,7 +78,10 @@ UNKNOWN = (
     "Interrupted by a restart: this call had started and nobody knows whether it took effect. "
     "It was not run again. Inspect before you repeat it."
 )
-ABANDONED = "Interrupted: the process ended each time this was tried. It was not run again."
+ABANDONED = (
+    "Interrupted: the process ended each time this was tried, and nobody knows whether it took effect. "
+    "It was not run again. Inspect before you repeat it."
+)
 REFUSALS: dict[str, str] = {
     "denied": "The user did not allow this.",
     "expired": "Nobody answered in time, so this was not allowed.",

@@ -96,7 +96,8 @@ class Driver:
                 case Settle(results=results):
                     book.keep(*results)
                 case Ask(places=places):
-                    await self._ask(book, places)
+                    if await self._ask(book, places):
+                        return
                 case GiveUp():
                     self._give_up(book, step)
                 case Compact():
@@ -176,13 +177,15 @@ class Driver:
         else:
             await self._run_calls(book, (place,), interrupt)
 
-    async def _ask(self, book: Book, places: tuple[int, ...]) -> None:
+    async def _ask(self, book: Book, places: tuple[int, ...]) -> bool:
+        """The question and the rest that follows it are one commit; says whether the thread rests."""
         for place in places:
             book.send(*question(book.thread, place))
         book.keep(*(Asked(book.thread.answer, place) for place in places))
-        await book.write()
+        rests = await book.rest()
         reach("approval.asked")
         self._publish(book, "approval_asked", places=list(places))
+        return rests
 
     def _give_up(self, book: Book, step: GiveUp) -> None:
         error = f"{book.thread.id[:6]}-{book.thread.seq}"

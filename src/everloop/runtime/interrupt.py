@@ -12,7 +12,7 @@ class Interrupt:
         self.fired = False
 
     def fire(self) -> None:
-        if self._scope is not None:
+        if self._scope is not None and not self._scope.expired():  # a second stop finds the first at work
             self._scope.reschedule(asyncio.get_running_loop().time())
 
     async def __aenter__(self) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 
 import msgspec
-from msgspec import structs
 
 from ..core import log
 from ..core.log import Compacted, Entry
@@ -26,9 +25,8 @@ def bodies_of(entries: Sequence[Entry]) -> list[str]:
 
 
 def numbered(body: str, mail: int) -> str:
-    """The body of an entry, with the number of the letter that it came from."""
-    entry = log.decode(body)
-    return log.encode(structs.replace(entry, mail=mail)).decode()
+    """The body of an entry that has no number yet, with that of the letter it came from."""
+    return f'{body[:-1]},"mail":{mail}}}'
 
 
 def kind_of(letter: Letter) -> str:

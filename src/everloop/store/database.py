@@ -1,17 +1,19 @@
 """Opening the SQLite file: is the home usable, is the file whole, is its schema ours?"""
 
+import time
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 import apsw
 
-from ..core.errors import HomeError, StoreCorrupt, StoreFull, StoreNewer
+from ..core.errors import HomeError, StoreCorrupt, StoreError, StoreFull, StoreNewer
 from ..core.failpoint import reach
 from . import schema
 from .holders import Holders
 from .schema import Migrations
 
 DATABASE = "everloop.db"
+OPEN_SECONDS = 30.0  # for which a lock is waited for
 _NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "afs", "9p", "ceph", "glusterfs"}
 
 
@@ -36,23 +38,23 @@ def _open(
         try:
             connection = apsw.Connection(str(path), vfs=vfs or None)
             opened.callback(connection.close)
-            connection.set_busy_timeout(30_000)
+            connection.set_busy_timeout(int(OPEN_SECONDS * 1000))
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # until we know that the file is whole
             if dead := holders.dead():
                 _check_whole(connection, path)
-            for pragma in (
-                *("journal_mode = WAL", f"synchronous = {synchronous}", "wal_autocheckpoint = 4000"),
-                "foreign_keys = ON",
-            ):
+            _use_wal(connection)
+            for pragma in (f"synchronous = {synchronous}", "wal_autocheckpoint = 4000", "foreign_keys = ON"):
                 connection.execute(f"PRAGMA {pragma}").fetchall()
             _migrate(connection, path, migrations)
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
             connection.set_busy_timeout(1)
             reader = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs or None)
             opened.callback(reader.close)
-            reader.set_busy_timeout(30_000)
+            reader.set_busy_timeout(int(OPEN_SECONDS * 1000))
         except (apsw.NotADBError, apsw.CorruptError) as error:
             raise _corrupt(path, str(error)) from error
+        except apsw.BusyError as error:
+            raise StoreError(f"{path} is locked by another process since {OPEN_SECONDS:g} s: end it") from error
         except apsw.FullError as error:
             raise StoreFull(f"the disk that holds {path} is full: make room and start again") from error
         except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError) as error:
@@ -62,6 +64,19 @@ def _open(
         holders.bury(dead)
         opened.pop_all()
     return connection, reader
+
+
+def _use_wal(connection: apsw.Connection) -> None:
+    """Two processes that make the file at once wait for each other, so SQLite lets one fail, which tries again."""
+    began = time.monotonic()
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchall()
+            return
+        except apsw.BusyError:
+            if time.monotonic() - began > OPEN_SECONDS:
+                raise
+        time.sleep(0.01)
 
 
 def _corrupt(path: Path, problem: str) -> StoreCorrupt:

@@ -179,10 +179,8 @@ class SqliteStore:
         if not found:
             raise Fenced(f"thread {lease.thread} is in other hands")
         head, epoch, owner = found[0]
-        seq = head - len(added)
-        for body in added:
-            seq += 1
-            execute(f"INSERT INTO entries VALUES(?, ?, ?, {NOW}, ?)", (lease.thread, seq, owner, body))
+        if added:
+            _append(execute, lease.thread, owner, head - len(added), added)
         for id in commit.absorbed:
             execute("UPDATE inbox SET taken = 1, ended = iif(kind = 'said', 0, -1) WHERE id = ?", (id,))
         for id, ended in commit.ended:
@@ -428,6 +426,12 @@ def _stop(execute: Execute, inbound: Inbound, thread: str) -> bool:
         letter = msgspec.structs.replace(inbound, event=f"{inbound.event}/stop")
         _post(execute, letter, thread, "stop", body_of(inbound.letter))
     return bool(busy)
+
+
+def _append(execute: Execute, thread: str, owner: str, seq: int, bodies: list[str]) -> None:
+    rows = ", ".join([f"(?, ?, ?, {NOW}, ?)"] * len(bodies))
+    values = [value for n, body in enumerate(bodies, seq + 1) for value in (thread, n, owner, body)]
+    execute(f"INSERT INTO entries VALUES {rows}", values)
 
 
 def _queue(execute: Execute, thread: str, owner: str, outbound: Outbound) -> None:

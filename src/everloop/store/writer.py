@@ -1,7 +1,8 @@
 """One writer for the SQLite file: transactions that meet in the queue share one commit.
 
-Nobody is told anything before COMMIT. When a single turn is running and the disk is quick, the commit is made in
-place, which spares the way to the thread and back.
+Nobody is told anything before COMMIT. While the disk is quick, commits are made in place, which spares the way to a
+thread and back: a single turn's at once, those of many turns together at the end of a round of the event loop. When
+the disk is slow, or another process is writing, a thread waits for it.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ _Job = tuple["asyncio.Future[Any]", Transaction]
 _Told = tuple["asyncio.Future[Any]", Any, Exception | None]
 
 BATCH = 512
-QUICK = 0.002  # seconds that a commit may take and still be made in place
+QUICK, EACH = 0.002, 0.0001  # seconds that a commit may take to be made in place, and more for each transaction in it
 
 
 class Writer:
@@ -34,8 +35,9 @@ class Writer:
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._broken: StoreError | None = None
-        self._pace = 0.0  # how long commits take, lately
+        self._pace = 0.0  # how long commits take, lately; above 1 the disk is slow
         self._waiting = 0
+        self._gathered: list[_Job] = []  # in this round of the event loop
         self.running = 0  # turns, as the port says
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._run, name="everloop-writer", daemon=True)
@@ -46,32 +48,48 @@ class Writer:
         future: asyncio.Future[Result] = self._loop.create_future()
         if self._broken:
             future.set_exception(self._broken)
-        elif not self._write_in_place((future, transaction)):
-            self._waiting += 1
-            self._queue.put((future, transaction))
+        elif self._waiting or self._pace > 1.0:
+            self._hand_over([(future, transaction)])
+        elif self.running > 1 or self._gathered:
+            if not self._gathered:
+                self._loop.call_soon(self._write_gathered)
+            self._gathered.append((future, transaction))
+        else:
+            self._write_here([(future, transaction)])
         return future
 
     def close(self) -> None:
         """Write what is still queued, and nothing after it."""
+        self._hand_over(self._gathered)
+        self._gathered = []
         self._broken = StoreError("the store is closed")
         self._queue.put(None)
         self._thread.join()
 
-    def _write_in_place(self, job: _Job) -> bool:
-        if self.running > 1 or self._waiting or self._pace > QUICK or not self._lock.acquire(blocking=False):
-            return False
+    def _write_gathered(self) -> None:
+        """What came together in one round of the event loop is committed together."""
+        batch, self._gathered = self._gathered, []
+        self._write_here(batch)
+
+    def _write_here(self, batch: list[_Job]) -> None:
+        if self._waiting or not self._lock.acquire(blocking=False):
+            self._hand_over(batch)
+            return
         try:
-            try:
-                self._execute("BEGIN IMMEDIATE")
-            except apsw.BusyError:
-                return False
-            except apsw.Error as error:
-                _tell(self._refuse([job], error))
-                return True
-            _tell(self._commit([job]))
+            self._execute("BEGIN IMMEDIATE")
+        except apsw.BusyError:
+            self._hand_over(batch)
+        except apsw.Error as error:
+            _tell(self._refuse(batch, error))
+        else:
+            _tell(self._commit(batch))
         finally:
             self._lock.release()
-        return True
+
+    def _hand_over(self, batch: list[_Job]) -> None:
+        self._waiting += len(batch)
+        for job in batch:
+            self._queue.put(job)
 
     def _run(self) -> None:
         while (job := self._queue.get()) is not None:
@@ -110,18 +128,18 @@ class Writer:
                 self._blocked(time.monotonic() - began)
 
     def _commit(self, batch: list[_Job]) -> list[_Told]:
-        began = time.monotonic()
         try:
             if len(batch) == 1:
                 told = [self._attempt(batch[0], "ROLLBACK")]
             else:
                 told = [self._attempt_in_savepoint(job) for job in batch]
+            began = time.monotonic()
             if self._connection.in_transaction:
                 self._execute("COMMIT")
         except apsw.Error as error:
             return self._refuse(batch, error)
         self.commits += 1
-        self._pace += (time.monotonic() - began - self._pace) * 0.1
+        self._pace += ((time.monotonic() - began) / (QUICK + EACH * len(batch)) - self._pace) * 0.1
         return told
 
     def _attempt_in_savepoint(self, job: _Job) -> _Told:
