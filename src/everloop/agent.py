@@ -1,23 +1,27 @@
 """An open everloop, as a programmer and the command line use it: speak, listen, see what was not yet shown."""
 
 import asyncio
+import logging
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from msgspec import Struct
 
-from .core.errors import Fenced, TurnFailed
+from .core.errors import Fenced, StoreError, TurnFailed
 from .core.mail import Address, Inbound, Outbound, Said
 from .core.message import said
 from .core.ports import Bus, Event, Receipt, Store, ThreadRow
 from .core.prompt import Usage
-from .core.thread import Finished
+from .core.thread import STOPPED, Finished
 from .runtime.book import reply_key
 from .runtime.inbox import Inbox
 from .runtime.lanes import Lanes
 
+PATIENCE = 1.0  # seconds between looks whether a turn waits for a person
 LAZY = 0.05  # seconds for which acknowledgements are gathered
+
+_log = logging.getLogger("everloop.agent")
 
 
 class Answer(Struct, frozen=True):
@@ -98,16 +102,20 @@ class Agent:
         return receipt
 
     async def finish(self, session: str) -> bool:
-        """Let a turn of this session that was cut off go on to its end; its answer is then among the unshown."""
+        """Let a turn of this session that was cut off go on to its end, or until it waits for a person's answer.
+
+        What it had to say is then among the unshown.
+        """
         row = await self.store.session(session)
-        if row is None or row.state == "waiting":
+        mails = await self.store.unfinished(row.id) if row else []
+        if row is None or not mails:
             return False
-        mails = await self.store.unfinished(row.id)
-        if mails:
-            future = self._lanes.outcome(row.id, mails[-1])
-            self._bus.wake(row.id)
-            await future
-        return bool(mails)
+        future = self._lanes.outcome(row.id, mails[-1])
+        self._bus.wake(row.id)
+        while not future.done() and row is not None and row.state != "waiting":
+            await asyncio.wait({future}, timeout=PATIENCE)
+            row = await self.store.session(session)
+        return True
 
     async def latest(self, owner: str = "owner") -> ThreadRow | None:
         return await self.store.latest(owner)
@@ -143,8 +151,7 @@ class Agent:
         key = reply_key(thread, finished.seq)
         if finished.reason:
             self._note_shown(key)
-            error = f"{thread[:6]}-{finished.seq}"
-            raise TurnFailed(finished.text or "operation cancelled by user", finished.reason, error)
+            raise TurnFailed(finished.text or STOPPED, finished.reason, finished.error)
         answer = Answer(
             *(finished.text or "", session, f"{thread}:{finished.turn}", finished.model),
             *(finished.steps, finished.tools_used, finished.usage),
@@ -161,9 +168,15 @@ class Agent:
         self._timer = None
         shown, self._shown = self._shown, []
         if shown:
-            task = asyncio.ensure_future(self.store.acknowledge(shown))
+            task = asyncio.ensure_future(self._acknowledge(shown))
             self._acknowledging.add(task)
             task.add_done_callback(self._acknowledging.discard)
+
+    async def _acknowledge(self, shown: list[str]) -> None:
+        try:
+            await self.store.acknowledge(shown)
+        except StoreError as error:  # they will be shown once more, which is better than not at all
+            _log.warning("%d answers could not be marked as shown: %s", len(shown), error)
 
 
 async def _until(ending: "asyncio.Future[Finished]", events: AsyncIterator[Event]) -> AsyncIterator[Event]:
@@ -175,11 +188,22 @@ async def _until(ending: "asyncio.Future[Finished]", events: AsyncIterator[Event
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             if not following.done():
                 return
-            yield following.result()
+            try:
+                event = following.result()
+            except StopAsyncIteration:  # the reader was too slow; the answer still counts
+                await asyncio.wait({ending})
+                return
+            yield event
+            if event.name == "thinking_finished" and ending.done() and event.data["turn"] == _turn(ending):
+                return  # what follows belongs to the next turn
             following = asyncio.ensure_future(anext(events))
             await asyncio.sleep(0)
     finally:
         following.cancel()
+
+
+def _turn(ending: "asyncio.Future[Finished]") -> int:
+    return 0 if ending.cancelled() or ending.exception() else ending.result().turn
 
 
 def inbound_of(text: str, session: str, event: str = "", author: str = "owner") -> Inbound:

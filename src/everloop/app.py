@@ -117,12 +117,12 @@ async def _furnish(
         lease_seconds=settings.store.lease_seconds,
         grace=settings.agents.shutdown_seconds,
     )
-    await stack.enter_async_context(lanes)
-    await _open_channels(channels, store, bus, stack)
     agent = Agent(
         store, bus, Inbox(store, bus, lanes, defaults.max_message_chars), lanes, speaker.model, speaker.notice
     )
-    stack.push_async_callback(agent.close)
+    stack.push_async_callback(agent.close)  # after the lanes: answers of the last moment are acknowledged too
+    await stack.enter_async_context(lanes)
+    await _open_channels(channels, store, bus, stack)
     return agent
 
 
@@ -168,7 +168,7 @@ async def _open_channels(channels: tuple[Channel, ...], store: Store, bus: Local
 
 async def _nudge_on_answers(events: AsyncIterator[Event], senders: list[Outbox]) -> None:
     async for event in events:
-        if event.name in ("thinking_finished", "approval_asked"):
+        if event.name in ("thinking_finished", "approval_asked", "command"):
             for sender in senders:
                 sender.nudge()
 

@@ -84,7 +84,11 @@ def test_when_all_calls_have_results_the_model_goes_on():
 def test_an_unknown_tool_is_answered_with_the_names_of_the_tools():
     step = decide(calling("fly"), RULES)
     assert step == Settle(
-        (CallReturned(3, 0, "Error: there is no tool 'fly'. The tools are: look, put, pay, file, send, ask.", "failed"),)
+        (
+            CallReturned(
+                3, 0, "Error: there is no tool 'fly'. The tools are: look, put, pay, file, send, ask.", "failed"
+            ),
+        )
     )
 
 

@@ -117,7 +117,11 @@ class World:
     def rest(self) -> bool:
         self.perhaps_die()
         self.perhaps_speak()
-        new = [mail for mail in self.inbox if mail.id not in self.absorbed and admit(self.thread, mail, self.rules.steering).taken]
+        new = [
+            mail
+            for mail in self.inbox
+            if mail.id not in self.absorbed and admit(self.thread, mail, self.rules.steering).taken
+        ]
         self.commit((), running=bool(new))
         return not new
 

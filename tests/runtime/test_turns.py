@@ -72,7 +72,11 @@ async def test_reads_of_one_answer_run_side_by_side_and_return_in_order(house):
     async with house(model, tools=[meet]) as agent:
         answer = await agent.ask("hi")
     assert answer.tools_used == ("meet", "meet", "meet")
-    assert [text for role, text in model.prompts[1].said if role == "tool"] == ["a was here", "b was here", "c was here"]
+    assert [text for role, text in model.prompts[1].said if role == "tool"] == [
+        "a was here",
+        "b was here",
+        "c was here",
+    ]
 
 
 async def test_a_tool_that_fails_is_told_to_the_model(house):
@@ -117,7 +121,9 @@ async def test_a_long_result_is_shortened_and_the_whole_can_be_read(house):
         return Call("read_file", {"path": ref, "column": 20_000})
 
     script = [Call("recite"), second, Say("read")]
-    model = ScriptedModel(lambda shown: script[shown.step](shown) if callable(script[shown.step]) else script[shown.step])
+    model = ScriptedModel(
+        lambda shown: script[shown.step](shown) if callable(script[shown.step]) else script[shown.step]
+    )
     async with house(model, tools=[recite]) as agent:
         await agent.ask("recite")
         stored = [entry for entry in await entries(agent) if isinstance(entry, log.CallReturned)]

@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 from threading import Timer
+from typing import Any
 
 import apsw
 
@@ -10,7 +11,7 @@ import everloop
 from everloop.agent import inbound_of
 from everloop.core.mail import Address, Decision, Inbound
 from everloop.core.ports import OutboxRow
-from everloop.core.tool import Effect
+from everloop.core.tool import CallContext, Effect, Tool, ToolSpec
 from everloop.runtime.interrupt import Interrupt
 from everloop.runtime.outbox import Outbox
 from everloop.store.database import connect
@@ -86,3 +87,30 @@ def test_a_process_that_finds_another_making_the_database_waits_for_it(tmp_path:
     done.join()
     for opened in (reader, writer, holders, other):
         opened.close()
+
+
+async def test_nobody_looks_for_an_effect_while_another_process_may_still_bring_it_about(tmp_path: Path):
+    looked: list[str] = []
+    working, free = asyncio.Event(), asyncio.Event()
+
+    async def run(args: dict[str, Any], context: CallContext) -> str:
+        working.set()
+        await free.wait()
+        return "done"
+
+    async def verify(args: dict[str, Any], context: CallContext) -> None:
+        looked.append(context.key)
+
+    tool = Tool(ToolSpec("book_room", "", {"type": "object"}, Effect.VERIFIABLE), run, verify)
+    model = ScriptedModel(lambda shown: Say("booked") if shown.step else Call("book_room"))
+    async with (
+        everloop.open(tmp_path, provider=model, tools=[tool]) as one,
+        everloop.open(tmp_path, provider=model, tools=[tool]) as other,
+    ):
+        await one.tell(inbound_of("book it", "api:default", "m1", "ann"))
+        await working.wait()
+        await other.tell(inbound_of("and then?", "api:default", "m2", "ben"))
+        await asyncio.sleep(0.3)
+        free.set()
+        await other.finish("api:default")
+    assert looked == []

@@ -20,6 +20,7 @@ _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(
     ["tests.torture.worker", "everloop.app", "everloop.store.sqlite", "everloop.net.trusted", "everloop.providers.chat"]
 )
+UNBORN = 255  # what the fork server says of a process that was killed before it had reported itself
 
 
 class Model:
@@ -94,9 +95,9 @@ class World:
         if process.is_alive():
             self.kills += 1
             process.kill()
-        process.join()
-        if process.exitcode not in (0, -signal.SIGKILL):
+        elif process.exitcode not in (0, UNBORN):
             self.crashes.append(f"a process ended by itself with {process.exitcode}; see {self.folder / 'stderr.txt'}")
+        process.join()
 
     def freeze(self, process: BaseProcess) -> None:
         _signal(process, signal.SIGSTOP)

@@ -69,7 +69,7 @@ def _joined(draft: list[Event]) -> Event:
     data: dict[str, Any] = {
         name: "".join(event.data.get(name, "") for event in draft) for name in ("text", "reasoning")
     }
-    return Event(last.name, last.thread, last.seq, last.n, data)
+    return Event(last.name, last.thread, last.seq, last.n, {**last.data, **data})
 
 
 def _nobody(thread: str) -> None:

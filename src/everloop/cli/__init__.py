@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import Coroutine
 from typing import Any
@@ -47,9 +48,28 @@ def _run_async(main: Coroutine[Any, Any, int]) -> int:
     try:
         import uvloop
     except ImportError:
-        return asyncio.run(main)
+        return asyncio.run(_until_ended(main))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(main)
+        return runner.run(_until_ended(main))
+
+
+async def _until_ended(main: Coroutine[Any, Any, int]) -> int:
+    """A polite request to end (SIGTERM) lets the running step finish and puts the turn down for the next start."""
+    ended = False
+    task = asyncio.ensure_future(main)
+
+    def end() -> None:
+        nonlocal ended
+        ended = True
+        task.cancel()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if not ended:
+            raise
+        return 128 + signal.SIGTERM
 
 
 def _complain(sentence: str) -> int:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from .log import Answered, CallReturned, Entry, ModelFailed, Outcome, Stopped, UserSaid
 from .mail import Decision, Mail, Said, Stop
-from .thread import Thread
+from .thread import STOPPED, Thread
 from .tool import Effect, ToolCall, ToolSpec, problems_of
 
 Steering = Literal["steer", "queue", "interrupt"]
@@ -72,8 +72,8 @@ class Rest(Struct, frozen=True):
 
 Step = CallModel | RunCalls | Verify | Ask | Settle | Compact | GiveUp | Rest
 
-CANCELLED = "operation cancelled by user"
-CANCELLED_STARTED = "operation cancelled by user; it had already started and may have taken effect"
+CANCELLED = STOPPED
+CANCELLED_STARTED = f"{STOPPED}; it had already started and may have taken effect"
 UNKNOWN = (
     "Interrupted by a restart: this call had started and nobody knows whether it took effect. "
     "It was not run again. Inspect before you repeat it."
@@ -157,7 +157,10 @@ def _ask(thread: Thread, rules: Rules) -> Step:
     unasked = tuple(
         place
         for place, call in thread.open_calls.items()
-        if place not in thread.asked and (spec := rules.tools.get(call.name)) and spec.guarded
+        if place not in thread.asked
+        and (spec := rules.tools.get(call.name))
+        and spec.guarded
+        and not _problem(call, spec, rules)
     )
     return Ask(unasked) if unasked else Rest()
 
@@ -202,7 +205,9 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer") -> Admitted:
             withdrawn = [Answered(thread.answer, place, "withdrawn", letter.author) for place in thread.pending]
             return Admitted((*withdrawn, entry))
         case Stop(by=by):
-            return Admitted((Stopped(by),) if thread.owes_reply and not thread.stopped else ())
+            # What has not begun to work yet was not what someone else wanted to stop.
+            meant = by == thread.requester or thread.steps > 0 or thread.calling
+            return Admitted((Stopped(by),) if thread.owes_reply and not thread.stopped and meant else ())
         case Decision() as letter:
             ours = letter.thread in ("", thread.id) and letter.answer == thread.answer
             if not ours or letter.place not in thread.pending:

@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 import msgspec
 from msgspec import Struct
 
-from .errors import StoreNewer
+from .errors import StoreCorrupt, StoreNewer
 from .message import Message, Opaque, Part
 from .prompt import Finish, Usage
 from .tool import ToolCall
@@ -179,9 +179,14 @@ def encode(entry: Entry) -> bytes:
 
 def decode(body: bytes | str) -> Entry:
     """Read a stored entry, bringing it up to date. Raises StoreNewer for one that this program cannot know."""
-    version = _stamp(body).v
-    if version == VERSION:
-        return _decode(body)
+    try:
+        version = _stamp(body).v
+        return _decode(body) if version == VERSION else _upcast(body, version)
+    except msgspec.DecodeError as error:
+        raise StoreCorrupt(f"an entry of this conversation cannot be read ({error})") from error
+
+
+def _upcast(body: bytes | str, version: int) -> Entry:
     if version > VERSION:
         raise StoreNewer(f"this conversation was written by a newer everloop (format {version}, here {VERSION})")
     plain = msgspec.json.decode(body)

@@ -195,7 +195,10 @@ class Store(Protocol):
         ...
 
     async def give_back(self, lease: Lease) -> None:
-        """Release in the middle of a turn: a clean shutdown, which does not count as a crash."""
+        """Release in the middle of a turn: a clean shutdown, which does not count as a crash.
+
+        Epoch 0 releases whatever this process holds of the thread: the commit that was to take it broke off.
+        """
         ...
 
     async def ended(self, mail: int) -> int:

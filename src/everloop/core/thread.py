@@ -26,6 +26,8 @@ from .message import Message, said
 from .prompt import Transcript, Usage
 from .tool import ToolCall
 
+STOPPED = "operation cancelled by user"
+
 
 class Finished(Struct, frozen=True, gc=False):
     """A turn that is over, and how. `text` is None when there is nothing to deliver: it was stopped."""
@@ -40,6 +42,7 @@ class Finished(Struct, frozen=True, gc=False):
     steps: int = 0
     usage: Usage = Usage()
     tools_used: tuple[str, ...] = ()
+    error: str = ""  # finds the detail of a failure in the log
 
 
 class Thread:
@@ -114,7 +117,7 @@ class Thread:
                 self.resumes += 1
             case GaveUp():
                 self._say(Message("assistant", said(entry.text)))
-                self._end(entry.text, entry.reason)
+                self._end(entry.text, entry.reason, entry.error)
             case Compacted():
                 self._start_from(entry)
             case _:
@@ -132,7 +135,7 @@ class Thread:
     def _hear(self, seq: int, entry: UserSaid) -> None:
         if not self.owes_reply:
             self._begin(seq, entry)
-        elif self.calling or self.open_calls or self.failure:
+        elif self.calling or self.open_calls or self.failure or self.unheard:
             self.unheard.append((seq, entry))
         else:
             self._take_in(entry)
@@ -195,12 +198,13 @@ class Thread:
     def _end_if_stopped(self) -> None:
         if self.stopped and not self.open_calls:
             self._take_in_unheard()  # what was said before a stop is stopped with it
+            self._say(Message("assistant", said(STOPPED)))  # some hosts insist that the two sides take turns
             self._end(None, "stopped")
 
-    def _end(self, text: str | None, reason: str = "") -> None:
+    def _end(self, text: str | None, reason: str = "", error: str = "") -> None:
         self.finished = Finished(
             *(self.turn, self.seq, text, self.address, tuple(self.mails), reason),
-            *(self.model, self.steps, self.usage, tuple(self.tools_used)),
+            *(self.model, self.steps, self.usage, tuple(self.tools_used), error),
         )
         self.owes_reply, self.calling, self.failure = False, False, None
         unheard, self.unheard = self.unheard, []

@@ -24,6 +24,8 @@ class Book:
         self._more = False  # mail may have come that is not in `_mail`
         self._next = Commit()
         self._finished: list[Finished] = []
+        self._in_the_middle = False
+        self._tried = False  # to take the lease
         self.thread = thread
         self.on_finished: Callable[[Finished], None] = lambda finished: None
         self.on_taken: Callable[[int], None] = lambda mail: None
@@ -35,7 +37,8 @@ class Book:
             thread = Thread(thread.id, opened.first - 1)
         thread.extend(opened.entries)
         book = cls(store, thread, Lease(thread.id, 0, opened.row.head), opened.mail)
-        if opened.row.state == "running" and opened.row.holder and thread.owes_reply:
+        book._in_the_middle = opened.row.state == "running" and thread.owes_reply
+        if book._in_the_middle and opened.row.holder:
             book.keep(Resumed(opened.row.holder))
         return book
 
@@ -61,15 +64,17 @@ class Book:
             held = set(self._next.absorbed)
             self._mail = [letter for letter in await self._store.mail(self.thread.id) if letter.id not in held]
             self._seen = max([self._seen, *(letter.id for letter in self._mail)])
-        waiting = []
-        for letter in self._mail:
+        left, self._mail = self._mail, []
+        while left:
+            letter, *left = left
             admitted = admit(self.thread, letter, steering)
             self.keep(*admitted.entries)
             if admitted.taken:
                 self._next.absorbed.append(letter.id)
             else:
-                waiting.append(letter)
-        self._mail = waiting
+                self._mail.append(letter)
+            if not self.thread.owes_reply:  # a turn has ended: whoever has waited longest is next
+                left, self._mail = self._mail + left, []
 
     def keep(self, *entries: Entry) -> None:
         """Fold entries and hold them for the next commit, with what they entail."""
@@ -104,11 +109,17 @@ class Book:
         committed = await self._commit("waiting" if self.thread.owes_reply else "resting")
         return committed.released
 
+    async def take_over(self) -> None:
+        """Take the lease of an open turn before anything is done: whoever had it may still have been at work when we
+        looked, and a fault that comes at once has to be counted."""
+        if self._in_the_middle:
+            await self._commit("running")
+
     async def give_back(self) -> None:
         """Put the work down in the middle of a turn, for whoever comes next."""
         if self._next.entries or self._next.absorbed:
             await self._commit("running")
-        if self._lease.epoch:
+        if self._tried:
             await self._store.give_back(self._lease)
 
     def _finish(self, finished: Finished) -> None:
@@ -122,6 +133,7 @@ class Book:
     async def _commit(self, state: ThreadState) -> Committed:
         commit, self._next = self._next, Commit()
         commit.state = state
+        self._tried = True
         committed = await self._store.commit(self._lease, commit)
         self._lease.epoch, self._lease.head = committed.epoch, committed.head
         self._more = self._more or committed.newest > self._seen

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..core.errors import ToolError
-from ..core.log import CallReturned
+from ..core.log import CallReturned, Outcome
 from ..core.ports import Files
 from ..core.thread import Thread
 from ..core.tool import CallContext, Tool, ToolSpec, parse_args
@@ -29,41 +29,58 @@ class Toolbox:
     async def run(self, thread: Thread, place: int, context: CallContext) -> CallReturned:
         """Run a call that has been checked. A tool's failure is the model's to read, not ours to raise."""
         tool, args = self._find(thread, place)
+        outcome: Outcome = "failed"
         try:
             async with asyncio.timeout(tool.spec.seconds) as limit:
-                text = await tool.run(args, context)
+                text, outcome = _text(await tool.run(args, context)), "done"
         except ToolError as error:
-            return CallReturned(thread.answer, place, f"Error: {error}", "failed")
+            text = f"Error: {error}"
         except TimeoutError as error:
             why = f"did not finish within {tool.spec.seconds:g} s" if limit.expired() else f"timed out: {error}"
-            return CallReturned(thread.answer, place, f"Error: {tool.spec.name} {why}", "failed")
+            text = f"Error: {tool.spec.name} {why}"
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise
+            text = f"Error: {tool.spec.name} cancelled itself"  # nobody told us to stop
         except Exception as error:  # a stranger's code runs here
             _log.warning("%s failed", tool.spec.name, exc_info=True)
-            return CallReturned(thread.answer, place, f"Error: {type(error).__name__}: {error}", "failed")
-        return await self._returned(thread.answer, place, text, context.user)
+            text = f"Error: {type(error).__name__}: {error}"
+        return await self._returned(thread.answer, place, text, context.user, outcome)
 
     async def verify(self, thread: Thread, place: int, context: CallContext) -> CallReturned | None:
         """The result of an earlier attempt; None if it surely did not happen. Raises ToolError if nobody can tell."""
         tool, args = self._find(thread, place)
         if tool.verify is None:
             raise ToolError(f"{tool.spec.name} cannot be verified")
-        text = await tool.verify(args, context)
+        try:
+            async with asyncio.timeout(tool.spec.seconds):
+                text = await tool.verify(args, context)
+        except ToolError:
+            raise
+        except Exception as error:  # a stranger's code runs here
+            raise ToolError(f"{tool.spec.name} cannot be verified: {type(error).__name__}: {error}") from error
         return None if text is None else await self._returned(thread.answer, place, text, context.user)
 
     def _find(self, thread: Thread, place: int) -> tuple[Tool, dict[str, Any]]:
         call = thread.open_calls[place]
         return self._tools[call.name], parse_args(call)
 
-    async def _returned(self, answer: int, place: int, text: str, user: str) -> CallReturned:
+    async def _returned(self, answer: int, place: int, text: str, user: str, outcome: Outcome = "done") -> CallReturned:
+        text = text.encode("utf-8", "replace").decode()  # half a character is no text, and cannot be stored
         if len(text) <= self._limit:
-            return CallReturned(answer, place, text)
-        file = await self._files.put(user, text.encode("utf-8", "replace"), f"result-{answer}-{place}.txt")
-        return CallReturned(answer, place, shorten(text, self._limit, file), "done", file)
+            return CallReturned(answer, place, text, outcome)
+        file = await self._files.put(user, text.encode(), f"result-{answer}-{place}.txt")
+        return CallReturned(answer, place, shorten(text, self._limit, file), outcome, file)
+
+
+def _text(result: Any) -> str:
+    if not isinstance(result, str):
+        raise TypeError(f"a tool returns text, not {type(result).__name__}")
+    return result
 
 
 def shorten(text: str, limit: int, file: str) -> str:
     """Head and tail of a long text, with a note on where the whole can be read."""
-    left_out = len(text) - limit
-    note = f'\n… [{left_out} characters left out; read_file(path="{file}") has the whole] …\n'
-    half = max(0, limit - len(note)) // 2
-    return text[:half] + note + text[len(text) - half :]
+    where = f'characters left out; read_file(path="{file}") has the whole] …\n'
+    half = max(0, limit - len(where) - 20) // 2
+    return f"{text[:half]}\n… [{len(text) - 2 * half} {where}{text[len(text) - half :]}"

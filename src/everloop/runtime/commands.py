@@ -13,15 +13,11 @@ class Command(Struct, frozen=True):
     otherwise: str = ""
 
 
-_ALL = (
+_DOING = (
     Command("/new", "Start a new conversation", "new", "New session started."),
     Command("/stop", "Stop the current task", "stop", "⏹ Stopped 1 task(s).", "No active task to stop."),
-    Command("/help", "Show available commands", "none"),
 )
+_HELP = "Show available commands"
+_TEXT = "\n".join(["everloop commands:", *(f"{each.name} — {each.help}" for each in _DOING), f"/help — {_HELP}"])
 
-HELP = "everloop commands:\n" + "\n".join(f"{command.name} — {command.help}" for command in _ALL)
-
-COMMANDS = {
-    command.name: command if command.reply else Command(command.name, command.help, command.action, HELP)
-    for command in _ALL
-}
+COMMANDS = {command.name: command for command in (*_DOING, Command("/help", _HELP, "none", _TEXT))}

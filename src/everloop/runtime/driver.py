@@ -7,14 +7,27 @@ repeated is committed before it is done (`book.write(start)`), what has happened
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, assert_never
 
-from ..core.decide import UNKNOWN, Ask, CallModel, Compact, GiveUp, Rest, Rules, RunCalls, Settle, Verify, decide
+from ..core.decide import (
+    UNKNOWN,
+    Ask,
+    CallModel,
+    Compact,
+    GiveUp,
+    Rest,
+    Rules,
+    RunCalls,
+    Settle,
+    Verify,
+    admit,
+    decide,
+)
 from ..core.errors import ProviderError, ToolError
 from ..core.failpoint import reach
-from ..core.log import Asked, CallReturned, CallStarted, GaveUp, ModelCalled, ModelFailed, ModelSaid
-from ..core.mail import Inbound, Said
+from ..core.log import Asked, CallReturned, CallStarted, GaveUp, ModelCalled, ModelFailed, ModelSaid, Stopped
+from ..core.mail import Inbound, Mail, Said
 from ..core.ports import Bus, Event, Provider, Store
 from ..core.prompt import Delta, Reply
 from ..core.thread import Finished, Thread
@@ -49,6 +62,16 @@ class Driver:
         self._context = context
         self._rules = rules
 
+    @property
+    def interrupts(self) -> bool:
+        """Whether a message breaks off the step that is running."""
+        return self._rules.steering == "interrupt"
+
+    def is_stopped(self, book: Book, mail: Sequence[Mail]) -> bool:
+        """Whether one of these letters ends the running turn."""
+        admitted = (admit(book.thread, letter, self._rules.steering) for letter in mail)
+        return any(isinstance(entry, Stopped) for each in admitted for entry in each.entries)
+
     async def open(self, thread: Thread, on_finished: Callable[[Finished], None]) -> Book:
         return self._listen(await Book.open(self._store, thread), on_finished)
 
@@ -76,6 +99,7 @@ class Driver:
 
     async def drive(self, book: Book, interrupt: Interrupt, leaving: Callable[[], bool]) -> None:
         """Go on with a thread until it rests, or until `leaving` says that the house closes."""
+        await book.take_over()
         while True:
             await book.absorb(self._rules.steering)
             step = decide(book.thread, self._rules)
@@ -108,7 +132,7 @@ class Driver:
     async def _call_model(self, book: Book, wrap: bool, interrupt: Interrupt) -> None:
         thread = book.thread
         tail = self._context.tail(thread, wrap)
-        first = thread.steps == 0
+        first = thread.steps == 0 and not thread.failures and not thread.empties
         if not await book.write(ModelCalled(self._context.model, tail, wrap)):
             return
         reach("model.intended")
@@ -126,15 +150,17 @@ class Driver:
 
         began = time.monotonic()
         said: ModelSaid | ModelFailed | None = None
-        async with interrupt:
-            try:
-                said = _said(await self._provider.reply(self._context.prompt(thread, tail, wrap), show))
-            except ProviderError as error:
-                said = ModelFailed(error.kind, str(error))
-        reach("model.answered")
-        if said is not None:
-            book.keep(said)
-        self._publish(book, "stream_end", message=called, kept=isinstance(said, ModelSaid))
+        try:
+            async with interrupt:
+                try:
+                    said = _said(await self._provider.reply(self._context.prompt(thread, tail, wrap), show))
+                except ProviderError as error:
+                    said = ModelFailed(error.kind, str(error))
+            reach("model.answered")
+            if said is not None:
+                book.keep(said)
+        finally:
+            self._publish(book, "stream_end", message=called, kept=isinstance(said, ModelSaid))
         if isinstance(said, ModelSaid):
             self._publish(book, "metrics", model=said.model, usage=said.usage, seconds=time.monotonic() - began)
 
@@ -164,6 +190,8 @@ class Driver:
 
     async def _verify(self, book: Book, place: int, interrupt: Interrupt) -> None:
         thread = book.thread
+        if not book.lease.epoch:
+            await book.write()  # first the lease: whoever had it may still have been at work when we looked
         result: CallReturned | None = CallReturned(thread.answer, place, UNKNOWN, "unknown")
         try:
             async with interrupt:

@@ -6,8 +6,8 @@ from ..core.errors import Fenced, MailRefused
 from ..core.failpoint import reach
 from ..core.mail import Decision, Inbound, Said, Stop
 from ..core.message import text_of
-from ..core.ports import Bus, Receipt, Store
-from .commands import COMMANDS
+from ..core.ports import Bus, Event, Receipt, Store
+from .commands import COMMANDS, Command
 from .lanes import Begun, Lanes
 
 
@@ -26,15 +26,13 @@ class Inbox:
         """
         reach("inbox.arrived")
         letter = inbound.letter
-        if isinstance(letter, Said):
-            text = text_of(letter.parts).strip()
-            self._check(text)
-            if command := COMMANDS.get(text.lower()):
-                if command.action == "stop":
-                    inbound = structs.replace(inbound, letter=Stop(letter.author))
-                receipt = await self._store.command(inbound, command.action, command.reply, command.otherwise)
-                reach("command.committed")
-                return receipt
+        if isinstance(letter, Said) and (command := self._command(letter)):
+            if command.action == "stop":
+                inbound = structs.replace(inbound, letter=Stop(letter.author))
+            receipt = await self._store.command(inbound, command.action, command.reply, command.otherwise)
+            reach("command.committed")
+            self._bus.publish(Event("command", receipt.thread, data={"name": command.name}))
+            return receipt
         begun = await self._take_express(inbound) if express else None
         receipt = begun or await self._store.receive(inbound)
         reach("inbox.committed")
@@ -49,11 +47,9 @@ class Inbox:
 
     def begin(self, inbound: Inbound) -> Begun | None:
         """Take a letter straight into its resting thread, if that can be; then the whole turn is one thing to await."""
-        if not isinstance(inbound.letter, Said):
+        if not isinstance(inbound.letter, Said) or self._command(inbound.letter):
             return None
-        text = text_of(inbound.letter.parts).strip()
-        self._check(text)
-        return None if text.lower() in COMMANDS else self._lanes.begin(inbound)
+        return self._lanes.begin(inbound)
 
     def wake(self, receipt: Receipt, inbound: Inbound) -> None:
         """Say that there is mail; losing this hint costs a moment, no more."""
@@ -63,6 +59,12 @@ class Inbox:
             self._bus.wake(receipt.thread)
         else:
             self._bus.cancel(receipt.thread)
+
+    def _command(self, letter: Said) -> Command | None:
+        """The command that someone typed, if it is one. Raises MailRefused for what cannot be taken at all."""
+        text = text_of(letter.parts).strip()
+        self._check(text)
+        return COMMANDS.get(text.lower())
 
     def _check(self, text: str) -> None:
         if not text:

@@ -9,13 +9,14 @@ import logging
 from collections import OrderedDict
 from types import TracebackType
 
-from ..core.errors import EverloopError, Fenced, StoreError, TurnFailed
+from ..core.errors import EverloopError, Fenced, StoreError
 from ..core.mail import Inbound, Said
 from ..core.ports import Bus, Receipt, Store
 from ..core.thread import Finished, Thread
 from .book import Book
 from .driver import Driver
 from .interrupt import Interrupt
+from .waiters import Waiters
 
 _log = logging.getLogger("everloop.lanes")
 
@@ -77,7 +78,7 @@ class Lanes:
         self._lanes: dict[str, Lane] = {}
         self._threads: OrderedDict[str, Thread] = OrderedDict()  # at rest, by id
         self._sessions: dict[str, str] = {}  # their ids, by session key
-        self._waiters: dict[int, tuple[str, asyncio.Future[Finished]]] = {}
+        self._waiters = Waiters()
         self._group = asyncio.TaskGroup()
         self._closing = False
         self._rounds: list[asyncio.Task[None]] = []
@@ -99,15 +100,14 @@ class Lanes:
                 task.cancel()
         for task in self._rounds:
             task.cancel()
-        for thread in {thread for thread, _ in self._waiters.values()}:
-            self._disappoint(
-                thread, TurnFailed("everloop was closed; the turn goes on at the next start", "closed", "")
-            )
+        self._waiters.close()
         await self._group.__aexit__(None, None, None)
 
     def wake(self, thread: str) -> None:
         if lane := self._lanes.get(thread):
             lane.nudge()
+            if self._driver.interrupts:
+                self._check_stop(thread)
         elif not self._closing:
             self._start(thread, Lane())
 
@@ -126,11 +126,20 @@ class Lanes:
 
     def outcome(self, thread: str, mail: int) -> asyncio.Future[Finished]:
         """Resolves when the turn that takes this letter is over, wherever it is driven."""
-        if waiter := self._waiters.get(mail):
-            return waiter[1]
-        future: asyncio.Future[Finished] = asyncio.get_running_loop().create_future()
-        self._waiters[mail] = (thread, future)
-        return future
+        return self._waiters.add(thread, mail)
+
+    async def recall(self, thread: str, seq: int) -> Finished:
+        """How the turn that ended at this entry ended, read from the log."""
+        opened = await self._store.open(thread)
+        first, entries = opened.first, opened.entries
+        if seq < first:  # it was compacted since
+            first, entries = 1, await self._store.read(thread)
+        fold = Thread(thread, first - 1)
+        for entry in entries:
+            fold.add(entry)
+            if fold.finished is not None and fold.finished.seq == seq:
+                return fold.finished
+        raise StoreError(f"thread {thread} has no end of a turn at {seq}")
 
     def _start(self, thread: str, lane: Lane) -> None:
         self._lanes[thread] = lane
@@ -150,15 +159,21 @@ class Lanes:
             _log.debug("thread %s is driven by someone else", thread)
         except StoreError as error:
             failure = error
-            self._fail(thread, error)
+            _log.error("thread %s: %s", thread, error)
+            self._waiters.disappoint(thread, error)
+            self._try_again(thread)
         except Exception:  # the border of a lane: a fault in one thread must not end the others
             _log.exception("thread %s failed", thread)
-            self._fail(thread, None)
+            self._try_again(thread)
         finally:
             if lane.begun:
                 lane.begun.fail(failure)
             del self._lanes[thread]
             self._store.running = len(self._lanes)
+
+    def _try_again(self, thread: str) -> None:
+        if not self._closing:
+            asyncio.get_running_loop().call_later(RETRY, self.wake, thread)
 
     async def _drive(self, thread: str, lane: Lane) -> None:
         # While it is driven, a fold may hold what is not committed, so nobody else may have it.
@@ -177,13 +192,13 @@ class Lanes:
     async def _open(self, fold: Thread, lane: Lane) -> Book:
         begun = lane.begun
         if begun is None or begun.taken.done():
-            return await self._driver.open(fold, self._tell)
+            return await self._driver.open(fold, self._waiters.tell)
 
         def taken(mail: int) -> None:
-            self._waiters[mail] = (fold.id, begun.finished)
+            self._waiters.add(fold.id, mail, begun.finished)
             begun.take(mail)
 
-        return await self._driver.begin(fold, begun.inbound, taken, self._tell)
+        return await self._driver.begin(fold, begun.inbound, taken, self._waiters.tell)
 
     def _keep(self, thread: Thread) -> None:
         if thread.owes_reply or not thread.address:
@@ -192,38 +207,28 @@ class Lanes:
         self._sessions[thread.address] = thread.id
         if len(self._threads) > KEPT_THREADS:
             _, oldest = self._threads.popitem(last=False)
-            self._sessions.pop(oldest.address, None)
-
-    def _tell(self, finished: Finished) -> None:
-        for mail in finished.mails:
-            _, future = self._waiters.pop(mail, ("", None))
-            if future is not None and not future.done():  # whoever waited may have been cancelled
-                future.set_result(finished)
-
-    def _fail(self, thread: str, error: StoreError | None) -> None:
-        if error is not None:
-            _log.error("thread %s: %s", thread, error)
-            self._disappoint(thread, error)
-        if not self._closing:
-            asyncio.get_running_loop().call_later(RETRY, self.wake, thread)
-
-    def _disappoint(self, thread: str, error: EverloopError) -> None:
-        for owner, future in list(self._waiters.values()):
-            if owner == thread and not future.done():
-                future.set_exception(error)
-                future.exception()  # whoever told a letter and did not wait need not hear of it
+            if self._sessions.get(oldest.address) == oldest.id:
+                del self._sessions[oldest.address]
 
     def _check_stop(self, thread: str) -> None:
         if not self._closing:
-            self._group.create_task(self._stop_if_told([thread]))
+            self._group.create_task(self._stop_if_told(thread))
 
-    async def _stop_if_told(self, threads: list[str]) -> None:
-        for thread in await self._store.stopping(threads):
-            if lane := self._lanes.get(thread):
-                lane.nudge()
-                lane.interrupt.fire()
-            else:
-                self.wake(thread)
+    async def _stop_if_told(self, thread: str) -> None:
+        """Break off the running step if the mail says so. The turn may have ended while we looked."""
+        lane = self._lanes.get(thread)
+        if lane is None or lane.book is None:
+            self.wake(thread)
+            return
+        book, turn = lane.book, lane.book.thread.turn
+        try:
+            mail = await self._store.mail(thread)
+        except StoreError as error:  # it is looked for again
+            _log.warning("looking for a stop: %s", error)
+            return
+        if lane.book is book and book.thread.turn == turn and self._driver.is_stopped(book, mail):
+            lane.nudge()
+            lane.interrupt.fire()
 
     async def _poll(self) -> None:
         count = 0
@@ -233,46 +238,35 @@ class Lanes:
                     await self._look()
             except StoreError as error:
                 _log.warning("polling: %s", error)
+            except Exception:  # a fault here must not end the turns
+                _log.exception("polling failed")
             count += 1
             await asyncio.sleep(POLL)
 
     async def _look(self) -> None:
         for thread in {*await self._store.fire(), *await self._store.waiting()}:
             self.wake(thread)
-        await self._stop_if_told(list(self._lanes))
-        for mail, (thread, future) in list(self._waiters.items()):
-            if future.done():
-                self._waiters.pop(mail, None)
-            elif thread not in self._lanes and (seq := await self._store.ended(mail)):
-                finished = await self.recall(thread, seq)
-                if not future.done():
-                    future.set_result(finished)
-
-    async def recall(self, thread: str, seq: int) -> Finished:
-        """How the turn that ended at this entry ended, read from the log."""
-        opened = await self._store.open(thread)
-        fold = Thread(thread, opened.first - 1)
-        for entry in opened.entries:
-            fold.add(entry)
-            if fold.finished is not None and fold.finished.seq == seq:
-                return fold.finished
-        raise StoreError(f"thread {thread} has no end of a turn at {seq}")
+        for thread in await self._store.stopping(list(self._lanes)):
+            await self._stop_if_told(thread)
+        for mail, thread in self._waiters.open():
+            if thread not in self._lanes and (seq := await self._store.ended(mail)):
+                self._waiters.tell(await self.recall(thread, seq))
 
     async def _renew(self) -> None:
         while True:
             await asyncio.sleep(self._lease_seconds / 3)
-            held = {thread: lane for thread, lane in self._lanes.items() if lane.book and lane.book.lease.epoch}
+            held = {thread: lane.book for thread, lane in self._lanes.items() if lane.book and lane.book.lease.epoch}
             if not held:
                 continue
             try:
                 async with asyncio.timeout(self._lease_seconds / 3):
-                    lost = await self._store.renew([lane.book.lease for lane in held.values() if lane.book])
+                    lost = await self._store.renew([book.lease for book in held.values()])
             except (TimeoutError, StoreError) as error:
                 # Better to stop now than to go on when the lease may already be another's.
                 _log.warning("leases could not be renewed: %s", error)
                 lost = list(held)
             for thread in lost:
                 lane = self._lanes.get(thread)
-                if lane is not None and lane.task is not None:
+                if lane is not None and lane.task is not None and lane.book is held[thread]:  # else it was given back
                     _log.warning("the lease on thread %s is lost", thread)
                     lane.task.cancel()

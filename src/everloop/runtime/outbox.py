@@ -17,6 +17,7 @@ from ..core.ports import Channel, OutboxRow, OutboxState, Store
 _log = logging.getLogger("everloop.outbox")
 
 POLL = 2.0
+SEND = 60.0  # seconds for one send; less than the store gives us before it offers the message again
 ATTEMPTS = 8
 LATE = 15 * 60.0
 
@@ -34,23 +35,24 @@ class Outbox:
         self._nudged.set()
 
     async def run(self) -> None:
-        while True:
-            self._nudged.clear()
-            try:
-                while rows := await self._store.due(self._channel.name):
-                    async with asyncio.TaskGroup() as group:
-                        for row in rows:
-                            group.create_task(self._send(row))
-            except StoreError as error:
-                _log.warning("outbox of %s: %s", self._channel.name, error)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(POLL):  # wait_for may lose a cancellation that meets a nudge
-                    await self._nudged.wait()
+        """Send what is due, one message at a time in each chat. A chat whose platform hangs holds up no other."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                self._nudged.clear()
+                try:
+                    for row in await self._store.due(self._channel.name):
+                        group.create_task(self._send(row))
+                except StoreError as error:
+                    _log.warning("outbox of %s: %s", self._channel.name, error)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(POLL):  # wait_for may lose a cancellation that meets a nudge
+                        await self._nudged.wait()
 
     async def _send(self, row: OutboxRow) -> None:
         try:
             reach("outbox.sending")
-            receipt = await self._channel.send(self._marked(row))
+            async with asyncio.timeout(SEND):
+                receipt = await self._channel.send(self._marked(row))
             reach("outbox.delivered")
         except ChannelDown as error:
             await self._try_again(row, "pending", str(error))
@@ -59,6 +61,7 @@ class Outbox:
             await self._try_again(row, "unsure", f"{type(error).__name__}: {error}")
         else:
             await self._settle(row, "sent", receipt)
+            self.nudge()  # the next one of this chat may go
 
     async def _try_again(self, row: OutboxRow, state: OutboxState, why: str) -> None:
         last = row.attempts >= ATTEMPTS

@@ -161,7 +161,7 @@ class PostgresStore:
 
     async def give_back(self, lease: Lease) -> None:
         await self._rows(
-            "UPDATE threads SET holder = NULL WHERE id = $1 AND epoch = $2 AND holder = $3",
+            "UPDATE threads SET holder = NULL WHERE id = $1 AND $2::bigint IN (0, epoch) AND holder = $3",
             *(lease.thread, lease.epoch, self.holder),
         )
 

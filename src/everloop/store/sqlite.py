@@ -256,7 +256,7 @@ class SqliteStore:
         values = (lease.thread, lease.epoch, self.holder)
 
         def transaction(execute: Execute) -> None:
-            execute("UPDATE threads SET holder = NULL WHERE id = ? AND epoch = ? AND holder = ?", values)
+            execute("UPDATE threads SET holder = NULL WHERE id = ?1 AND ?2 IN (0, epoch) AND holder = ?3", values)
 
         await self._writer.write(transaction)
 
