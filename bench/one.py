@@ -2,7 +2,8 @@
 
     python bench/one.py SYSTEM MEASURE BASE [STORE_URL]
 
-SYSTEM is floor or everloop, with -uvloop for the quicker event loop.
+SYSTEM is floor, everloop (embedded in a program on plain asyncio) or everloop-own (in its own process, as the command
+`everloop` runs it).
 """
 
 import asyncio
@@ -174,7 +175,7 @@ async def profile(ask: Ask) -> dict[str, float]:
 
 async def main() -> None:
     name, measure, base, *rest = sys.argv[1:]
-    async with opened(name.removesuffix("-uvloop"), base, *rest) as system:
+    async with opened(name.removesuffix("-own"), base, *rest) as system:
         match measure:
             case "turn":
                 result = await turns(system.ask, 600, warm=600)
@@ -204,10 +205,9 @@ async def main() -> None:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent))
-    if sys.argv[1].endswith("-uvloop"):
-        import uvloop
+    if sys.argv[1] == "everloop-own":
+        from everloop.process import run
 
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(main())
+        run(main())
     else:
         asyncio.run(main())

@@ -71,7 +71,7 @@ def say(name: str, ratio: float, bar: str, detail: str) -> None:
     print(f"| {name} | {ratio:.2f} | {bar} | {detail} |", flush=True)
 
 
-SYSTEMS = ["floor", "everloop", "everloop-uvloop"]
+SYSTEMS = ["floor", "everloop", "everloop-own"]  # embedded in a program, and in a process of its own
 
 
 def measure_cpu(name: str, measure: str, script: Any, bar: str, store: str = "") -> None:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Coroutine
 from typing import Any
 
-from .. import __version__
+from .. import __version__, process
 from ..core.errors import EverloopError
 from ..settings import home_of
 from . import agent
@@ -24,7 +24,7 @@ def run(argv: list[str]) -> int:
     arguments = parser.parse_args(argv)
     keep_logs(home_of(os.environ))
     try:
-        return _run_async(COMMANDS[arguments.command].run(arguments))
+        return process.run(_until_ended(COMMANDS[arguments.command].run(arguments)))
     except EverloopError as error:
         return _complain(str(error))
     except KeyboardInterrupt:
@@ -42,15 +42,6 @@ def build_parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=module.HELP, description=module.HELP, epilog=module.MORE)
         module.add_arguments(command)
     return parser
-
-
-def _run_async(main: Coroutine[Any, Any, int]) -> int:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run(_until_ended(main))
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_until_ended(main))
 
 
 async def _until_ended(main: Coroutine[Any, Any, int]) -> int:

@@ -5,6 +5,7 @@ import ssl
 from asyncio import timeout
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import lru_cache
 from ipaddress import ip_address
 from urllib.request import getproxies, proxy_bypass
 
@@ -67,7 +68,7 @@ class TrustedHttp:
                 data=body or None,
                 headers=headers,
                 proxy=self._proxy_for(url),
-                timeout=aiohttp.ClientTimeout(sock_connect=min(seconds, _CONNECT_SECONDS), sock_read=seconds),
+                timeout=_patience(seconds),
                 # A redirected POST would arrive as a GET without its body, which no one could explain.
                 allow_redirects=method in ("GET", "HEAD"),
             )
@@ -100,6 +101,11 @@ class TrustedHttp:
         if origin not in self._proxies:
             self._proxies[origin] = _find_proxy(url, self._proxy)
         return self._proxies[origin]
+
+
+@lru_cache(maxsize=16)
+def _patience(seconds: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(sock_connect=min(seconds, _CONNECT_SECONDS), sock_read=seconds)
 
 
 class Answer:

@@ -41,7 +41,7 @@ class ChatProvider:
         self._url = f"{base.rstrip('/')}/chat/completions"
         self._key = key.strip()
         self._quirks = quirks
-        self._extra_headers = headers
+        self._headers = _headers_for(self._key, headers)
         self._attempts = attempts
         self._seconds = seconds
         self._sleep = sleep
@@ -50,12 +50,13 @@ class ChatProvider:
     async def reply(self, prompt: Prompt, show: Callable[[Delta], None]) -> Reply:
         """As the port promises. A host that asks to wait longer than a minute is not waited for."""
         body = encode(prompt, self._quirks)
-        headers = self._headers()
+        if self._headers is None:
+            raise KeyRefused(f"The key or a header for {self.name} contains characters that none can. Copy it again.")
         audience = _Audience(show)
         attempt = 1
         while True:
             try:
-                return await self._ask(prompt.model, body, headers, audience)
+                return await self._ask(prompt.model, body, self._headers, audience)
             except ProviderError as error:
                 wait = _wait_before_retry(error, attempt, self._chance())
                 if not error.retryable or audience.has_seen or attempt >= self._attempts or wait > _LONGEST_WAIT:
@@ -65,15 +66,6 @@ class ChatProvider:
 
     async def close(self) -> None:
         """Nothing to close: the connections belong to the Http that was handed over."""
-
-    def _headers(self) -> dict[str, str]:
-        headers = {"Content-Type": "application/json", "Accept": "text/event-stream, application/json"}
-        if self._key:
-            headers["Authorization"] = f"Bearer {self._key}"
-        headers.update(self._extra_headers)
-        if not all(value.isascii() and value.isprintable() for value in headers.values()):
-            raise KeyRefused(f"The key or a header for {self.name} contains characters that none can. Copy it again.")
-        return headers
 
     async def _ask(self, model: str, body: bytes, headers: dict[str, str], audience: "_Audience") -> Reply:
         async with self._http.request("POST", self._url, body=body, headers=headers, seconds=self._seconds) as answer:
@@ -88,6 +80,15 @@ class ChatProvider:
         if self._key:
             body = body.replace(self._key.encode(), b"***")
         return error_from(self.name, model, answer.status, answer.headers, body)
+
+
+def _headers_for(key: str, extra: Mapping[str, str]) -> dict[str, str] | None:
+    """None when they cannot be sent as they are."""
+    headers = {"Content-Type": "application/json", "Accept": "text/event-stream, application/json"}
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
+    headers.update(extra)
+    return headers if all(value.isascii() and value.isprintable() for value in headers.values()) else None
 
 
 class _Audience:

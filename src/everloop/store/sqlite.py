@@ -149,7 +149,7 @@ class SqliteStore:
         bodies, starts, fold = bodies_of(commit.entries), bodies_of(commit.starts), fold_in(commit.entries)
 
         def transaction(execute: Execute) -> Committed:
-            return self._commit(execute, lease, commit, bodies, starts, fold)
+            return self._commit(execute, lease, commit, [*bodies], starts, fold)
 
         return await self._writer.write(transaction)
 

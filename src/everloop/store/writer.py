@@ -129,10 +129,7 @@ class Writer:
 
     def _commit(self, batch: list[_Job]) -> list[_Told]:
         try:
-            if len(batch) == 1:
-                told = [self._attempt(batch[0], "ROLLBACK")]
-            else:
-                told = [self._attempt_in_savepoint(job) for job in batch]
+            told = self._attempt_all(batch) or [self._attempt(job) for job in batch]
             began = time.monotonic()
             if self._connection.in_transaction:
                 self._execute("COMMIT")
@@ -142,14 +139,26 @@ class Writer:
         self._pace += ((time.monotonic() - began) / (QUICK + EACH * len(batch)) - self._pace) * 0.1
         return told
 
-    def _attempt_in_savepoint(self, job: _Job) -> _Told:
-        self._execute("SAVEPOINT one")
-        told = self._attempt(job, "ROLLBACK TO one")
-        self._execute("RELEASE one")
-        return told
+    def _attempt_all(self, batch: list[_Job]) -> list[_Told] | None:
+        """All of them, as long as none fails; else nothing is done and each has to be attempted by itself.
 
-    def _attempt(self, job: _Job, undo: str) -> _Told:
+        A savepoint for each makes SQLite keep copies of pages that are almost never needed.
+        """
+        try:
+            return [(future, transaction(self._execute), None) for future, transaction in batch]
+        except apsw.ConstraintError:
+            pass
+        except apsw.Error:  # the disk, not the transaction
+            raise
+        except Exception:  # it is attempted again, alone, and told then
+            pass
+        self._execute("ROLLBACK")
+        self._begin()
+        return None
+
+    def _attempt(self, job: _Job) -> _Told:
         future, transaction = job
+        self._execute("SAVEPOINT one")
         try:
             return future, transaction(self._execute), None
         except apsw.ConstraintError as error:
@@ -158,7 +167,7 @@ class Writer:
             raise
         except Exception as error:  # what fails takes nothing with it but itself, or every later write would hang
             failure = error
-        self._execute(undo)
+        self._execute("ROLLBACK TO one")
         return future, None, failure
 
     def _refuse(self, batch: list[_Job], error: apsw.Error) -> list[_Told]:
