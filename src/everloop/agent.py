@@ -57,20 +57,15 @@ class Agent:
         Raises TurnFailed when the turn ends without an answer, MailRefused when the message cannot be taken.
         """
         inbound = inbound_of(text, session, event, author)
-        answer, key = await self._ask(inbound, session)
-        self._note_shown(key)
-        return answer
-
-    async def _ask(self, inbound: Inbound, session: str) -> tuple[Answer, str]:
         if begun := self._inbox.begin(inbound):
             try:
-                return self._answer(await begun.finished, begun.thread, session)
+                return _answer_of(await begun.finished, begun.thread, session)
             except Fenced:  # it has to go through the inbox
                 pass
         receipt = await self._inbox.take(inbound, express=False)
-        if receipt.reply is not None:
-            return self._command_answer(receipt, inbound)
-        return self._answer(await self._finished(receipt, inbound), receipt.thread, session)
+        answer, key = await self._answer(receipt, inbound, session)
+        self._note_shown(key)
+        return answer
 
     async def stream(
         self, text: str, session: str = "api:default", *, event: str = "", author: str = "owner"
@@ -81,17 +76,14 @@ class Agent:
         """
         inbound = inbound_of(text, session, event, author)
         receipt = await self._inbox.take(inbound, express=False)  # nothing may be missed before we listen
-        if receipt.reply is not None:
-            answer, key = self._command_answer(receipt, inbound)
-        else:
-            with self._bus.subscribe(receipt.thread) as events:
-                ending = asyncio.ensure_future(self._finished(receipt, inbound))
-                try:
-                    async for event_seen in _until(ending, events):
-                        yield event_seen
-                finally:
-                    ending.cancel()
-            answer, key = self._answer(ending.result(), receipt.thread, session)
+        with self._bus.subscribe(receipt.thread) as events:
+            ending = asyncio.ensure_future(self._answer(receipt, inbound, session))
+            try:
+                async for seen in _until(ending, events):
+                    yield seen
+            finally:
+                ending.cancel()
+        answer, key = ending.result()
         yield Event("answer", receipt.thread, data={"answer": answer})
         self._note_shown(key)  # whoever came back for more has shown it
 
@@ -135,9 +127,16 @@ class Agent:
         if self._acknowledging:
             await asyncio.gather(*self._acknowledging)
 
-    def _command_answer(self, receipt: Receipt, inbound: Inbound) -> tuple[Answer, str]:
-        self._inbox.wake(receipt, inbound)
-        return Answer(receipt.reply or "", str(inbound.address), ""), f"command:{receipt.id}"
+    async def _answer(self, receipt: Receipt, inbound: Inbound, session: str) -> tuple[Answer, str]:
+        """The answer to a letter and its key in the outbox. Raises TurnFailed, which says all that was to be shown."""
+        if receipt.reply is not None:
+            self._inbox.wake(receipt, inbound)
+            return Answer(receipt.reply, session, ""), f"command:{receipt.id}"
+        finished = await self._finished(receipt, inbound)
+        key = reply_key(receipt.thread, finished.seq)
+        if finished.reason:
+            self._note_shown(key)
+        return _answer_of(finished, receipt.thread, session), key
 
     async def _finished(self, receipt: Receipt, inbound: Inbound) -> Finished:
         if not receipt.fresh and (seq := await self.store.ended(receipt.id)):
@@ -145,18 +144,6 @@ class Agent:
         future = self._lanes.outcome(receipt.thread, receipt.id)
         self._inbox.wake(receipt, inbound)
         return await future
-
-    def _answer(self, finished: Finished, thread: str, session: str) -> tuple[Answer, str]:
-        """The answer and its key in the outbox. Raises TurnFailed, which says as much as was to be shown."""
-        key = reply_key(thread, finished.seq)
-        if finished.reason:
-            self._note_shown(key)
-            raise TurnFailed(finished.text or STOPPED, finished.reason, finished.error)
-        answer = Answer(
-            *(finished.text or "", session, f"{thread}:{finished.turn}", finished.model),
-            *(finished.steps, finished.tools_used, finished.usage),
-        )
-        return answer, key
 
     def _note_shown(self, key: str) -> None:
         """Whoever waited has the answer; saying so to the store is in no hurry."""
@@ -179,7 +166,19 @@ class Agent:
             _log.warning("%d answers could not be marked as shown: %s", len(shown), error)
 
 
-async def _until(ending: "asyncio.Future[Finished]", events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+def _answer_of(finished: Finished, thread: str, session: str) -> Answer:
+    if finished.reason:
+        raise TurnFailed(finished.text or STOPPED, finished.reason, finished.error)
+    return Answer(
+        *(finished.text or "", session, f"{thread}:{finished.turn}", finished.model),
+        *(finished.steps, finished.tools_used, finished.usage),
+    )
+
+
+Ending = asyncio.Future[tuple[Answer, str]]
+
+
+async def _until(ending: Ending, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
     """Events as they come, until `ending` is done and what had come before it has been passed on."""
     following = asyncio.ensure_future(anext(events))
     try:
@@ -194,7 +193,7 @@ async def _until(ending: "asyncio.Future[Finished]", events: AsyncIterator[Event
                 await asyncio.wait({ending})
                 return
             yield event
-            if event.name == "thinking_finished" and ending.done() and event.data["turn"] == _turn(ending):
+            if event.name == "thinking_finished" and ending.done() and _is_end(event, ending):
                 return  # what follows belongs to the next turn
             following = asyncio.ensure_future(anext(events))
             await asyncio.sleep(0)
@@ -202,8 +201,9 @@ async def _until(ending: "asyncio.Future[Finished]", events: AsyncIterator[Event
         following.cancel()
 
 
-def _turn(ending: "asyncio.Future[Finished]") -> int:
-    return 0 if ending.cancelled() or ending.exception() else ending.result().turn
+def _is_end(event: Event, ending: Ending) -> bool:
+    failed = ending.cancelled() or ending.exception() is not None
+    return not failed and ending.result()[0].turn == f"{event.thread}:{event.data['turn']}"
 
 
 def inbound_of(text: str, session: str, event: str = "", author: str = "owner") -> Inbound:

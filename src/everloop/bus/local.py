@@ -33,6 +33,8 @@ class LocalBus:
             self._drafts.setdefault(event.thread, []).append(event)
         elif event.name == "stream_end":
             self._drafts.pop(event.thread, None)
+        if not self._queues:
+            return
         for key in (event.thread, ""):
             for queue in self._queues.get(key, ()):
                 _put(queue, event)

@@ -26,9 +26,11 @@ class Book:
         self._finished: list[Finished] = []
         self._in_the_middle = False
         self._tried = False  # to take the lease
+        self._letter = 0  # the one that came in with the first commit
         self.thread = thread
         self.on_finished: Callable[[Finished], None] = lambda finished: None
         self.on_taken: Callable[[int], None] = lambda mail: None
+        self.is_waited_for: Callable[[], bool] = lambda: False  # the answer to the letter that it began with
 
     @classmethod
     async def open(cls, store: Store, thread: Thread) -> "Book":
@@ -125,7 +127,8 @@ class Book:
     def _finish(self, finished: Finished) -> None:
         self._finished.append(finished)
         self._next.ended.extend((mail, finished.seq) for mail in finished.mails)
-        if finished.text is not None and finished.address:
+        told = finished.mails == (self._letter,) and self.is_waited_for()
+        if finished.text is not None and finished.address and not told:
             key = reply_key(self.thread.id, finished.seq)
             address = Address.parse(finished.address)
             self.send(Outbound(key, address, finished.text, failed=bool(finished.reason), mails=finished.mails))
@@ -138,6 +141,7 @@ class Book:
         self._lease.epoch, self._lease.head = committed.epoch, committed.head
         self._more = self._more or committed.newest > self._seen
         if commit.letter is not None:
+            self._letter = committed.mail
             self.thread.mails.append(committed.mail)
             self._seen = max(self._seen, committed.mail)
             self.on_taken(committed.mail)

@@ -39,7 +39,7 @@ class Inbox:
         return receipt
 
     async def _take_express(self, inbound: Inbound) -> Receipt | None:
-        begun = self._lanes.begin(inbound)
+        begun = self._lanes.begin(inbound, asked=False)
         try:
             return await begun.taken if begun else None
         except Fenced:
@@ -49,7 +49,7 @@ class Inbox:
         """Take a letter straight into its resting thread, if that can be; then the whole turn is one thing to await."""
         if not isinstance(inbound.letter, Said) or self._command(inbound.letter):
             return None
-        return self._lanes.begin(inbound)
+        return self._lanes.begin(inbound, asked=True)
 
     def wake(self, receipt: Receipt, inbound: Inbound) -> None:
         """Say that there is mail; losing this hint costs a moment, no more."""

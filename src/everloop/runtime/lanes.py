@@ -29,12 +29,16 @@ KEPT_THREADS = 1000
 class Begun:
     """A letter on its way straight into a thread. Both futures raise Fenced when it has to go through the inbox."""
 
-    def __init__(self, thread: str, inbound: Inbound) -> None:
+    def __init__(self, thread: str, inbound: Inbound, asked: bool) -> None:
         loop = asyncio.get_running_loop()
         self.thread = thread
         self.inbound = inbound
+        self.asked = asked  # someone waits for `finished`
         self.taken: asyncio.Future[Receipt] = loop.create_future()
         self.finished: asyncio.Future[Finished] = loop.create_future()
+
+    def is_waited_for(self) -> bool:
+        return self.asked and not self.finished.done()
 
     def take(self, mail: int) -> None:
         if not self.taken.done():
@@ -111,16 +115,17 @@ class Lanes:
         elif not self._closing:
             self._start(thread, Lane())
 
-    def begin(self, inbound: Inbound) -> Begun | None:
+    def begin(self, inbound: Inbound, *, asked: bool) -> Begun | None:
         """Take a letter straight into its thread, if that rests and is known here; else None.
 
-        Saves a commit and a look at the database.
+        Saves a commit and a look at the database. With `asked`, whoever awaits `finished` has the answer with that,
+        and it is not put into the outbox.
         """
         thread = self._sessions.get(str(inbound.address), "")
         free = thread in self._threads and thread not in self._lanes  # a lane that was just woken has not begun yet
         if not free or not isinstance(inbound.letter, Said) or self._closing:
             return None
-        begun = Begun(thread, inbound)
+        begun = Begun(thread, inbound, asked)
         self._start(thread, Lane(begun))
         return begun
 
@@ -198,7 +203,9 @@ class Lanes:
             self._waiters.add(fold.id, mail, begun.finished)
             begun.take(mail)
 
-        return await self._driver.begin(fold, begun.inbound, taken, self._waiters.tell)
+        book = await self._driver.begin(fold, begun.inbound, taken, self._waiters.tell)
+        book.is_waited_for = begun.is_waited_for
+        return book
 
     def _keep(self, thread: Thread) -> None:
         if thread.owes_reply or not thread.address:

@@ -48,7 +48,7 @@ from .writer import Execute, Writer
 
 NOW = schema.DIALECTS["sqlite"]["now"]
 
-PENDING = "thread = ? AND ended = 0 AND taken = 0"
+PENDING = "inbox.thread = ?1 AND ended = 0 AND taken = 0"
 _ROW = "id, session, owner, head, folded, state, coalesce(holder, '')"
 
 
@@ -156,10 +156,10 @@ class SqliteStore:
     def _commit(
         self, execute: Execute, lease: Lease, commit: Commit, bodies: list[str], starts: list[str], fold: int
     ) -> Committed:
-        mail = execute(f"SELECT id, kind FROM inbox WHERE {PENDING}", (lease.thread,)).fetchall()
+        came = _let_in(execute, commit.letter, lease.thread, bodies) if commit.letter else 0
+        mail = execute(f"SELECT id, kind FROM inbox WHERE {PENDING}", (lease.thread,)).fetchall() if not came else ()
         left = [(id, kind) for id, kind in mail if id not in commit.absorbed]
         newest = max((id for id, _ in left), default=0)
-        came = self._let_in(execute, commit.letter, lease.thread, bodies, left) if commit.letter else 0
         started = bool(starts) and not any(kind == "stop" for _, kind in left)
         released = commit.release and newest <= commit.seen
         added = bodies + starts if started else bodies
@@ -209,16 +209,6 @@ class SqliteStore:
                 (timer.key, lease.thread, owner, timer.due, body_of(timer.inbound)),
             )
         return Committed(head, epoch, started, released, newest, came)
-
-    def _let_in(
-        self, execute: Execute, inbound: Inbound, thread: str, bodies: list[str], waiting: list[tuple[int, str]]
-    ) -> int:
-        current = execute("SELECT thread FROM sessions WHERE key = ?", (str(inbound.address),)).fetchall()
-        receipt = _post(execute, inbound, thread, kind_of(inbound.letter), body_of(inbound.letter), taken=1)
-        if waiting or current != [(thread,)] or not receipt.fresh:
-            raise Fenced(f"the letter for thread {thread} has to go through the inbox")
-        bodies[0] = numbered(bodies[0], receipt.id)
-        return receipt.id
 
     def _take(
         self, execute: Execute, lease: Lease, commit: Commit, added: int, released: bool, fold: int
@@ -414,6 +404,19 @@ def _post(execute: Execute, inbound: Inbound, thread: str, kind: str, body: str,
         return Receipt(rows[0][0], thread, True)
     known = execute("SELECT id, thread, reply FROM inbox WHERE channel = ? AND event = ?", values[:2]).fetchall()[0]
     return Receipt(known[0], known[1], False, known[2])
+
+
+def _let_in(execute: Execute, inbound: Inbound, thread: str, bodies: list[str]) -> int:
+    """Post a letter that its thread takes at once, if the thread is still the session's and no other mail waits."""
+    fit = execute(
+        f"SELECT 1 FROM sessions WHERE key = ?2 AND thread = ?1 AND NOT EXISTS (SELECT 1 FROM inbox WHERE {PENDING})",
+        (thread, str(inbound.address)),
+    ).fetchall()
+    receipt = _post(execute, inbound, thread, kind_of(inbound.letter), body_of(inbound.letter), taken=1)
+    if not fit or not receipt.fresh:
+        raise Fenced(f"the letter for thread {thread} has to go through the inbox")
+    bodies[0] = numbered(bodies[0], receipt.id)
+    return receipt.id
 
 
 def _stop(execute: Execute, inbound: Inbound, thread: str) -> bool:
