@@ -113,7 +113,7 @@ def measure_growth() -> None:
 
 def measure_crowd(store: str = "", bar: str = "≥ 0.7 ×", name: str = "500 sessions at once") -> None:
     with model(SLOW_MODEL) as base:
-        found = rounds(SYSTEMS, "crowd", base, 3, store)
+        found = rounds(SYSTEMS, "crowd", base, 5, store)
     floor = found["floor"]["turns_per_second"]
     for system in SYSTEMS[1:]:
         speed = found[system]["turns_per_second"]

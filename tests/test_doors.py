@@ -21,9 +21,10 @@ ROOMS = {
 }  # fmt: skip
 ABOVE = {
     "settings": {"core"},
+    "process": set(),
     "agent": {"core", "settings", *ROOMS},
     "app": {"core", "settings", "agent", *ROOMS},
-    "cli": {"core", "settings", "agent", "app"},
+    "cli": {"core", "settings", "process", "agent", "app"},
     "__main__": {"cli"},
     "__init__": {"core", "agent", "app"},  # on first use; another test sees that importing it imports none of them
 }

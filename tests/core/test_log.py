@@ -34,7 +34,8 @@ def test_an_entry_comes_back_as_it_was_stored(entry):
 
 def test_the_stored_form_is_json_that_a_person_can_read():
     assert log.encode(spoke("grüß dich")).decode() == (
-        '{"kind":"user_said","parts":[{"type":"text","text":"grüß dich"}],"author":"ann","address":"cli:direct","mail":1}'
+        '{"kind":"user_said","parts":[{"type":"text","text":"grüß dich"}],'
+        '"author":"ann","address":"cli:direct","mail":1}'
     )
 
 

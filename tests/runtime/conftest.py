@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
@@ -45,8 +45,8 @@ class Gated:
 
 
 @pytest.fixture
-async def gated() -> AsyncIterator[Gated]:
-    yield Gated()
+async def gated() -> Gated:
+    return Gated()
 
 
 def letter(text: str, event: str, author: str = "owner", session: str = "api:default") -> Inbound:
