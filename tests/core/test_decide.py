@@ -315,8 +315,8 @@ def test_a_stop_enters_only_what_runs():
 
 def test_a_decision_counts_once_and_only_for_what_is_pending():
     thread = after(calling("ask"), Asked(3, 0))
-    decision = letter(Decision(3, 0, "allowed", "ann"))
+    decision = letter(Decision("", 3, 0, "allowed", "ann"))
     assert admit(thread, decision) == Admitted((Answered(3, 0, "allowed", "ann"),))
     after(thread, Answered(3, 0, "allowed", "ann"))
     assert admit(thread, decision) == Admitted()
-    assert admit(thread, letter(Decision(2, 0, "allowed", "ann"))) == Admitted()
+    assert admit(thread, letter(Decision("", 2, 0, "allowed", "ann"))) == Admitted()

@@ -168,7 +168,7 @@ class World:
         pending = self.thread.pending
         if pending and self.chance.random() < 0.5:
             verdict = self.chance.choice(["allowed", "denied", "expired"])
-            self.post(Decision(self.thread.answer, pending[0], verdict, author))
+            self.post(Decision("", self.thread.answer, pending[0], verdict, author))
         else:
             self.post(self.chance.choice([Stop(author), Said(said("more"), author), Said(said("more"), author)]))
 
@@ -181,7 +181,7 @@ def live_until_rest(world: World) -> None:
             continue
         pending = world.thread.pending
         if pending:
-            world.post(Decision(world.thread.answer, pending[0], "expired"))
+            world.post(Decision("", world.thread.answer, pending[0], "expired"))
         elif not world.inbox:
             return
     raise AssertionError("the world never comes to rest")

@@ -313,7 +313,7 @@ async def test_an_approval_is_asked_answered_and_the_call_runs_once(house, gated
         row = await agent.store.session("api:default")
         assert (row.state, row.holder, gated.runs) == ("waiting", "", 0)
         for event in ("d1", "d2"):
-            await agent.tell(Inbound(Address("api", "default"), event, Decision(3, 0, "allowed", "owner")))
+            await agent.tell(Inbound(Address("api", "default"), event, Decision(row.id, 3, 0, "allowed", "owner")))
         assert (await asking).content == "done"
         assert gated.runs == 1
 
@@ -338,7 +338,8 @@ async def test_an_approval_survives_a_restart(house, gated):
         await channel.sent(1)
     model = ScriptedModel([Say("done")])
     async with house(model, tools=[act], channels=[channel]) as agent:
-        await agent.tell(Inbound(Address("api", "default"), "d1", Decision(3, 0, "allowed", "owner")))
+        row = await agent.store.session("api:default")
+        await agent.tell(Inbound(Address("api", "default"), "d1", Decision(row.id, 3, 0, "allowed", "owner")))
         await channel.sent(2)
     assert gated.runs == 1
     assert channel.delivered[-1].text == "done"

@@ -29,7 +29,7 @@ async def test_a_yes_to_an_old_question_does_not_allow_what_a_new_conversation_a
             await agent.tell(inbound_of(text, "fake:1", f"m{number}"))
             await channel.sent(number)
         _, thread, place, call = channel.sends[0].key.split(":")
-        yes = Decision(int(place), int(call), "allowed", "owner", thread)
+        yes = Decision(thread, int(place), int(call), "allowed", "owner")
         await agent.tell(Inbound(Address("fake", "1"), "yes", yes))
         await channel.sent(4)
     assert [ran.args["for"] for ran in runs_in(tmp_path / "paid")] == ["milk"]

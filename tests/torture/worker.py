@@ -127,7 +127,7 @@ async def answer_questions(agent: Agent, channel: RecordingChannel) -> None:
 def decision_on(question: Sent) -> Inbound:
     _, thread, answer, place = question.key.split(":")
     verdict: Literal["allowed", "denied"] = "allowed" if (int(answer) + int(place)) % 3 else "denied"
-    decision = Decision(int(answer), int(place), verdict, "owner", thread)
+    decision = Decision(thread, int(answer), int(place), verdict, "owner")
     return Inbound(Address.parse(question.chat), f"on {question.key}", decision)
 
 

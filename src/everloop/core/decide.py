@@ -209,7 +209,7 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer") -> Admitted:
             meant = by == thread.requester or thread.steps > 0 or thread.calling
             return Admitted((Stopped(by),) if thread.owes_reply and not thread.stopped and meant else ())
         case Decision() as letter:
-            ours = letter.thread in ("", thread.id) and letter.answer == thread.answer
+            ours = letter.thread == thread.id and letter.answer == thread.answer
             if not ours or letter.place not in thread.pending:
                 return Admitted()
             return Admitted((Answered(letter.answer, letter.place, letter.verdict, letter.by),))

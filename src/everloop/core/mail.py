@@ -44,11 +44,11 @@ class Decision(Struct, frozen=True, gc=False, tag="decision", omit_defaults=True
     """Someone answered an approval, or its time ran out (`by` is then empty). `thread` is the one that asked: the
     session may have moved on to another, in which the same answer and place name another call."""
 
+    thread: str
     answer: int
     place: int
     verdict: Literal["allowed", "denied", "expired"]
     by: str = ""
-    thread: str = ""
 
 
 Letter = Said | Stop | Decision

@@ -13,5 +13,5 @@ def question(thread: Thread, place: int) -> tuple[Outbound, Timer]:
     key = f"approval:{thread.id}:{thread.answer}:{place}"
     address = Address.parse(thread.address)
     text = f"May I run {call.name}?\n{call.args}"
-    expiry = Inbound(Address("timer", thread.id), key, Decision(thread.answer, place, "expired", thread=thread.id))
+    expiry = Inbound(Address("timer", thread.id), key, Decision(thread.id, thread.answer, place, "expired"))
     return Outbound(key, address, text, kind="question"), Timer(key, EXPIRES, expiry)

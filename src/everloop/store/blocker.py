@@ -18,20 +18,24 @@ _log = logging.getLogger("everloop.store")
 
 
 class Blocker:
-    def __init__(self, database: Path, holders: Holders) -> None:
+    def __init__(
+        self, database: Path, holders: Holders, *, say_after: float = SAY_AFTER, end_after: float = END_AFTER
+    ) -> None:
         self._shm = database.with_name(database.name + "-shm")
         self._run = holders
+        self._say_after = say_after
+        self._end_after = end_after
         self._named: set[int] = set()
 
     def waited(self, seconds: float) -> None:
         """Called while the write lock is being waited for."""
-        if seconds < SAY_AFTER:
+        if seconds < self._say_after:
             return
         for pid in self._pids():
             if pid not in self._named:
                 self._named.add(pid)
                 _log.warning("process %d holds the database's write lock since %.0f s", pid, seconds)
-            if seconds > END_AFTER and self._run.knows(pid, start_time(pid)):
+            if seconds > self._end_after and self._run.knows(pid, start_time(pid)):
                 _log.warning("ending process %d, which blocks the database", pid)
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)

@@ -8,7 +8,7 @@ from ..core import log
 from ..core.log import Compacted, Entry
 from ..core.mail import Inbound, Letter, Outbound
 
-SENDING_SECONDS = 120.0  # a send that has not come back by then may be tried again
+SENDING_SECONDS = 70.0  # a send that has not come back by then may be tried again; the outbox gives up after 60
 
 read_letter: Callable[[str], Letter] = msgspec.json.Decoder(Letter).decode
 read_inbound: Callable[[str], Inbound] = msgspec.json.Decoder(Inbound).decode

@@ -375,7 +375,7 @@ class SqliteStore:
 
 
 def _thread_of(execute: Execute, inbound: Inbound) -> str:
-    if isinstance(inbound.letter, Decision) and inbound.letter.thread:
+    if isinstance(inbound.letter, Decision):
         return inbound.letter.thread
     key = str(inbound.address)
     rows = execute("SELECT thread FROM sessions WHERE key = ?", (key,)).fetchall()
