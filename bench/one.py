@@ -9,7 +9,6 @@ SYSTEM is floor, everloop (embedded in a program on plain asyncio) or everloop-o
 import asyncio
 import gc
 import json
-import os
 import resource
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from typing import Any
 
 import aiohttp
 
+HOMES = Path(__file__).parent / ".homes"  # on the disk, for /tmp may be memory, where nothing has to be synced
 Ask = Callable[[str, str], Awaitable[object]]
 
 
@@ -47,7 +47,8 @@ async def opened(system: str, base: str, store: str = "") -> AsyncIterator[Syste
         """Look."""
         return "seen"
 
-    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR", ".")) as home:
+    HOMES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=HOMES) as home:
         settings = {
             "agents": {"defaults": {"model": "custom/m"}},
             "providers": {"custom": {"api_base": base}},

@@ -19,6 +19,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 PYTHON = sys.executable
+HOMES = HERE / ".homes"
 
 Result = dict[str, float]
 ONE_CHUNK: Any = {"by": "conversation", "lines": ["Hello from the model, this is a short answer."]}
@@ -173,7 +174,7 @@ def measure_version() -> None:
 
 def measure_oneshot() -> None:
     everloop = str(Path(PYTHON).parent / "everloop")
-    with model(ONE_CHUNK) as base, tempfile.TemporaryDirectory(dir=".") as home:
+    with model(ONE_CHUNK) as base, tempfile.TemporaryDirectory(dir=HOMES) as home:
         environment = {
             "EVERLOOP_HOME": home,
             "EVERLOOP_AGENTS__DEFAULTS__MODEL": "custom/m",
@@ -222,6 +223,7 @@ def main() -> None:
     chosen = parser.parse_args().measures or [name for name in MEASURES if name != "soak"]
     if unknown := [name for name in chosen if name not in MEASURES]:
         parser.error(f"there is no measure {unknown[0]}")
+    HOMES.mkdir(exist_ok=True)
     resource.setrlimit(resource.RLIMIT_NOFILE, (8192, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     print("| measure | × | bar | detail |\n|---|---|---|---|", flush=True)
     for name in chosen:

@@ -3,10 +3,11 @@
 import os
 import ssl
 from asyncio import timeout
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from ipaddress import ip_address
+from types import TracebackType
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
@@ -35,8 +36,7 @@ class TrustedHttp:
         self._session: aiohttp.ClientSession | None = None
         self._proxies: dict[str, str | None] = {}
 
-    @asynccontextmanager
-    async def request(
+    def request(
         self,
         method: str,
         url: str,
@@ -44,13 +44,8 @@ class TrustedHttp:
         body: bytes = b"",
         headers: Mapping[str, str] = _NO_HEADERS,
         seconds: float = 120.0,
-    ) -> AsyncIterator["Answer"]:
-        response = await self._send(method, _parse(url), body, headers, seconds)
-        try:
-            yield Answer(response)
-            await _take_leave(response)
-        finally:
-            response.release()
+    ) -> "_Exchange":
+        return _Exchange(lambda: self._send(method, _parse(url), body, headers, seconds))
 
     async def close(self) -> None:
         if self._session is not None:
@@ -101,6 +96,28 @@ class TrustedHttp:
         if origin not in self._proxies:
             self._proxies[origin] = _find_proxy(url, self._proxy)
         return self._proxies[origin]
+
+
+class _Exchange:
+    """A request and its answer. Not a generator, for the same reason as _Chunks."""
+
+    __slots__ = ("_response", "_send")
+
+    def __init__(self, send: Callable[[], Awaitable[aiohttp.ClientResponse]]) -> None:
+        self._send = send
+
+    async def __aenter__(self) -> "Answer":
+        self._response = await self._send()
+        return Answer(self._response)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                await _take_leave(self._response)
+        finally:
+            self._response.release()
 
 
 @lru_cache(maxsize=16)

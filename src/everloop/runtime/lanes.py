@@ -6,7 +6,6 @@ counts as a crash of that turn, so that it cannot fail for ever.
 
 import asyncio
 import logging
-from collections import OrderedDict
 from types import TracebackType
 
 from ..core.errors import EverloopError, Fenced, StoreError
@@ -16,6 +15,7 @@ from ..core.thread import Finished, Thread
 from .book import Book
 from .driver import Driver
 from .interrupt import Interrupt
+from .resting import Resting
 from .waiters import Waiters
 
 _log = logging.getLogger("everloop.lanes")
@@ -23,7 +23,6 @@ _log = logging.getLogger("everloop.lanes")
 POLL = 0.2
 LOOK_EVERY = 10  # polls after which we look even if nothing seems to have changed
 RETRY = 2.0
-KEPT_THREADS = 1000
 
 
 class Begun:
@@ -80,8 +79,7 @@ class Lanes:
         self._lease_seconds = lease_seconds
         self._grace = grace
         self._lanes: dict[str, Lane] = {}
-        self._threads: OrderedDict[str, Thread] = OrderedDict()  # at rest, by id
-        self._sessions: dict[str, str] = {}  # their ids, by session key
+        self._resting = Resting()
         self._waiters = Waiters()
         self._group = asyncio.TaskGroup()
         self._closing = False
@@ -121,8 +119,8 @@ class Lanes:
         Saves a commit and a look at the database. With `asked`, whoever awaits `finished` has the answer with that,
         and it is not put into the outbox.
         """
-        thread = self._sessions.get(str(inbound.address), "")
-        free = thread in self._threads and thread not in self._lanes  # a lane that was just woken has not begun yet
+        thread = self._resting.find(str(inbound.address))
+        free = thread and thread not in self._lanes  # a lane that was just woken has not begun yet
         if not free or not isinstance(inbound.letter, Said) or self._closing:
             return None
         begun = Begun(thread, inbound, asked)
@@ -181,9 +179,7 @@ class Lanes:
             asyncio.get_running_loop().call_later(RETRY, self.wake, thread)
 
     async def _drive(self, thread: str, lane: Lane) -> None:
-        # While it is driven, a fold may hold what is not committed, so nobody else may have it.
-        fold = self._threads.pop(thread, None) or Thread(thread)
-        book = lane.book = await self._open(fold, lane)
+        book = lane.book = await self._open(self._resting.take(thread), lane)
         try:
             await self._driver.drive(book, lane.interrupt, lambda: self._closing)
         except asyncio.CancelledError:
@@ -192,7 +188,7 @@ class Lanes:
             raise
         finally:
             lane.book = None
-        self._keep(book.thread)
+        self._resting.keep(book.thread)
 
     async def _open(self, fold: Thread, lane: Lane) -> Book:
         begun = lane.begun
@@ -206,16 +202,6 @@ class Lanes:
         book = await self._driver.begin(fold, begun.inbound, taken, self._waiters.tell)
         book.is_waited_for = begun.is_waited_for
         return book
-
-    def _keep(self, thread: Thread) -> None:
-        if thread.owes_reply or not thread.address:
-            return
-        self._threads[thread.id] = thread
-        self._sessions[thread.address] = thread.id
-        if len(self._threads) > KEPT_THREADS:
-            _, oldest = self._threads.popitem(last=False)
-            if self._sessions.get(oldest.address) == oldest.id:
-                del self._sessions[oldest.address]
 
     def _check_stop(self, thread: str) -> None:
         if not self._closing:
