@@ -5,18 +5,16 @@ succeeded at once (see holders.py).
 """
 
 import asyncio
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import apsw
-import msgspec
 
 from ..core import log
 from ..core.errors import Fenced, StoreCorrupt, StoreError
 from ..core.log import Entry
-from ..core.mail import Decision, Inbound, Mail, Outbound
+from ..core.mail import Inbound, Mail, Outbound
 from ..core.ports import (
     Action,
     Commit,
@@ -36,7 +34,6 @@ from .bodies import (
     body_of,
     fold_in,
     kind_of,
-    numbered,
     read_inbound,
     read_letter,
     read_outbound,
@@ -44,11 +41,9 @@ from .bodies import (
 from .database import connect
 from .holders import Holders
 from .schema import Migrations
+from .statements import NOW, PENDING, append, let_in, new_thread, post, queue, stop, thread_of
 from .writer import Execute, Writer
 
-NOW = schema.DIALECTS["sqlite"]["now"]
-
-PENDING = "inbox.thread = ?1 AND ended = 0 AND taken = 0"
 _ROW = "id, session, owner, head, folded, state, coalesce(holder, '')"
 
 
@@ -93,8 +88,8 @@ class SqliteStore:
         body, kind = body_of(inbound.letter), kind_of(inbound.letter)
 
         def transaction(execute: Execute) -> Receipt:
-            thread = _thread_of(execute, inbound)
-            return _post(execute, inbound, thread, kind, body)
+            thread = thread_of(execute, inbound)
+            return post(execute, inbound, thread, kind, body)
 
         return await self._writer.write(transaction)
 
@@ -102,18 +97,18 @@ class SqliteStore:
         body = body_of(inbound.letter)
 
         def transaction(execute: Execute) -> Receipt:
-            thread = _thread_of(execute, inbound)
-            receipt = _post(execute, inbound, thread, "command", body, taken=1)
+            thread = thread_of(execute, inbound)
+            receipt = post(execute, inbound, thread, "command", body, taken=1)
             if not receipt.fresh:
                 return receipt
             text = reply
             if action == "new":
-                thread = _new_thread(execute, inbound)
+                thread = new_thread(execute, inbound)
             elif action == "stop":
-                text = reply if _stop(execute, inbound, thread) else otherwise
+                text = reply if stop(execute, inbound, thread) else otherwise
             execute("UPDATE inbox SET reply = ?, thread = ? WHERE id = ?", (text, thread, receipt.id))
             answer = Outbound(f"command:{receipt.id}", inbound.address, text, mails=(receipt.id,))
-            _queue(execute, thread, inbound.owner, answer)
+            queue(execute, thread, inbound.owner, answer)
             return Receipt(receipt.id, thread, True, text)
 
         return await self._writer.write(transaction)
@@ -156,7 +151,7 @@ class SqliteStore:
     def _commit(
         self, execute: Execute, lease: Lease, commit: Commit, bodies: list[str], starts: list[str], fold: int
     ) -> Committed:
-        came = _let_in(execute, commit.letter, lease.thread, bodies) if commit.letter else 0
+        came = let_in(execute, commit.letter, lease.thread, bodies) if commit.letter else 0
         mail = execute(f"SELECT id, kind FROM inbox WHERE {PENDING}", (lease.thread,)).fetchall() if not came else ()
         left = [(id, kind) for id, kind in mail if id not in commit.absorbed]
         newest = max((id for id, _ in left), default=0)
@@ -180,13 +175,13 @@ class SqliteStore:
             raise Fenced(f"thread {lease.thread} is in other hands")
         head, epoch, owner = found[0]
         if added:
-            _append(execute, lease.thread, owner, head - len(added), added)
+            append(execute, lease.thread, owner, head - len(added), added)
         for id in commit.absorbed:
             execute("UPDATE inbox SET taken = 1, ended = iif(kind = 'said', 0, -1) WHERE id = ?", (id,))
         for id, ended in commit.ended:
             execute("UPDATE inbox SET ended = ? WHERE id = ?", (ended, id))
         for outbound in commit.outbox:
-            _queue(execute, lease.thread, owner, outbound)
+            queue(execute, lease.thread, owner, outbound)
         for spent in commit.usage:
             u = spent.usage
             execute(
@@ -334,7 +329,7 @@ class SqliteStore:
             fired = execute(f"DELETE FROM timers WHERE due <= {NOW} RETURNING thread, body").fetchall()
             for thread, body in fired:
                 inbound = read_inbound(body)
-                _post(execute, inbound, thread, kind_of(inbound.letter), body_of(inbound.letter))
+                post(execute, inbound, thread, kind_of(inbound.letter), body_of(inbound.letter))
             return [thread for thread, _ in fired]
 
         return await self._writer.write(transaction)
@@ -372,77 +367,3 @@ class SqliteStore:
     def _row(self, where: str, value: str) -> ThreadRow | None:
         rows = self._rows(f"SELECT {_ROW} FROM threads WHERE {where}", (value,))
         return ThreadRow(*rows[0]) if rows else None
-
-
-def _thread_of(execute: Execute, inbound: Inbound) -> str:
-    if isinstance(inbound.letter, Decision):
-        return inbound.letter.thread
-    key = str(inbound.address)
-    rows = execute("SELECT thread FROM sessions WHERE key = ?", (key,)).fetchall()
-    return rows[0][0] if rows else _new_thread(execute, inbound)
-
-
-def _new_thread(execute: Execute, inbound: Inbound) -> str:
-    thread, key = secrets.token_hex(8), str(inbound.address)
-    execute(f"INSERT INTO threads(id, owner, session, created) VALUES(?, ?, ?, {NOW})", (thread, inbound.owner, key))
-    execute(
-        "INSERT INTO sessions VALUES(?, ?, ?) ON CONFLICT(key) DO UPDATE SET thread = excluded.thread",
-        (key, inbound.owner, thread),
-    )
-    return thread
-
-
-def _post(execute: Execute, inbound: Inbound, thread: str, kind: str, body: str, taken: int = 0) -> Receipt:
-    ended = -1 if kind == "command" else 0
-    values = (inbound.address.channel, inbound.event, thread, inbound.owner, kind, body, taken, ended)
-    rows = execute(
-        "INSERT INTO inbox(channel, event, thread, owner, kind, body, at, taken, ended) "
-        f"VALUES(?, ?, ?, ?, ?, ?, {NOW}, ?, ?) ON CONFLICT DO NOTHING RETURNING id",
-        values,
-    ).fetchall()
-    if rows:
-        return Receipt(rows[0][0], thread, True)
-    known = execute("SELECT id, thread, reply FROM inbox WHERE channel = ? AND event = ?", values[:2]).fetchall()[0]
-    return Receipt(known[0], known[1], False, known[2])
-
-
-def _let_in(execute: Execute, inbound: Inbound, thread: str, bodies: list[str]) -> int:
-    """Post a letter that its thread takes at once, if the thread is still the session's and no other mail waits."""
-    fit = execute(
-        f"SELECT 1 FROM sessions WHERE key = ?2 AND thread = ?1 AND NOT EXISTS (SELECT 1 FROM inbox WHERE {PENDING})",
-        (thread, str(inbound.address)),
-    ).fetchall()
-    receipt = _post(execute, inbound, thread, kind_of(inbound.letter), body_of(inbound.letter), taken=1)
-    if not fit or not receipt.fresh:
-        raise Fenced(f"the letter for thread {thread} has to go through the inbox")
-    bodies[0] = numbered(bodies[0], receipt.id)
-    return receipt.id
-
-
-def _stop(execute: Execute, inbound: Inbound, thread: str) -> bool:
-    busy = execute(
-        "SELECT 1 FROM threads WHERE id = ?1 AND state != 'resting' UNION "
-        "SELECT 1 FROM inbox WHERE thread = ?1 AND ended = 0 AND taken = 0",
-        (thread,),
-    ).fetchall()
-    if busy:
-        letter = msgspec.structs.replace(inbound, event=f"{inbound.event}/stop")
-        _post(execute, letter, thread, "stop", body_of(inbound.letter))
-    return bool(busy)
-
-
-def _append(execute: Execute, thread: str, owner: str, seq: int, bodies: list[str]) -> None:
-    rows = ", ".join([f"(?, ?, ?, {NOW}, ?)"] * len(bodies))
-    values = [value for n, body in enumerate(bodies, seq + 1) for value in (thread, n, owner, body)]
-    execute(f"INSERT INTO entries VALUES {rows}", values)
-
-
-def _queue(execute: Execute, thread: str, owner: str, outbound: Outbound) -> None:
-    execute(
-        f"INSERT INTO outbox(key, thread, owner, channel, chat, body, at) VALUES(?, ?, ?, ?, ?, ?, {NOW}) "
-        "ON CONFLICT DO NOTHING",
-        (
-            *(outbound.key, thread, owner, outbound.address.channel, str(outbound.address)),
-            body_of(outbound),
-        ),
-    )

@@ -1,0 +1,90 @@
+"""What several transactions on SQLite have in common: letters, threads, entries, answers."""
+
+import secrets
+
+import msgspec
+
+from ..core.errors import Fenced
+from ..core.mail import Decision, Inbound, Outbound
+from ..core.ports import Receipt
+from . import schema
+from .bodies import body_of, kind_of, numbered
+from .writer import Execute
+
+NOW = schema.DIALECTS["sqlite"]["now"]
+
+PENDING = "inbox.thread = ?1 AND ended = 0 AND taken = 0"
+
+
+def thread_of(execute: Execute, inbound: Inbound) -> str:
+    if isinstance(inbound.letter, Decision):
+        return inbound.letter.thread
+    key = str(inbound.address)
+    rows = execute("SELECT thread FROM sessions WHERE key = ?", (key,)).fetchall()
+    return rows[0][0] if rows else new_thread(execute, inbound)
+
+
+def new_thread(execute: Execute, inbound: Inbound) -> str:
+    thread, key = secrets.token_hex(8), str(inbound.address)
+    execute(f"INSERT INTO threads(id, owner, session, created) VALUES(?, ?, ?, {NOW})", (thread, inbound.owner, key))
+    execute(
+        "INSERT INTO sessions VALUES(?, ?, ?) ON CONFLICT(key) DO UPDATE SET thread = excluded.thread",
+        (key, inbound.owner, thread),
+    )
+    return thread
+
+
+def post(execute: Execute, inbound: Inbound, thread: str, kind: str, body: str, taken: int = 0) -> Receipt:
+    ended = -1 if kind == "command" else 0
+    values = (inbound.address.channel, inbound.event, thread, inbound.owner, kind, body, taken, ended)
+    rows = execute(
+        "INSERT INTO inbox(channel, event, thread, owner, kind, body, at, taken, ended) "
+        f"VALUES(?, ?, ?, ?, ?, ?, {NOW}, ?, ?) ON CONFLICT DO NOTHING RETURNING id",
+        values,
+    ).fetchall()
+    if rows:
+        return Receipt(rows[0][0], thread, True)
+    known = execute("SELECT id, thread, reply FROM inbox WHERE channel = ? AND event = ?", values[:2]).fetchall()[0]
+    return Receipt(known[0], known[1], False, known[2])
+
+
+def let_in(execute: Execute, inbound: Inbound, thread: str, bodies: list[str]) -> int:
+    """Post a letter that its thread takes at once, if the thread is still the session's and no other mail waits."""
+    fit = execute(
+        f"SELECT 1 FROM sessions WHERE key = ?2 AND thread = ?1 AND NOT EXISTS (SELECT 1 FROM inbox WHERE {PENDING})",
+        (thread, str(inbound.address)),
+    ).fetchall()
+    receipt = post(execute, inbound, thread, kind_of(inbound.letter), body_of(inbound.letter), taken=1)
+    if not fit or not receipt.fresh:
+        raise Fenced(f"the letter for thread {thread} has to go through the inbox")
+    bodies[0] = numbered(bodies[0], receipt.id)
+    return receipt.id
+
+
+def stop(execute: Execute, inbound: Inbound, thread: str) -> bool:
+    busy = execute(
+        "SELECT 1 FROM threads WHERE id = ?1 AND state != 'resting' UNION "
+        "SELECT 1 FROM inbox WHERE thread = ?1 AND ended = 0 AND taken = 0",
+        (thread,),
+    ).fetchall()
+    if busy:
+        letter = msgspec.structs.replace(inbound, event=f"{inbound.event}/stop")
+        post(execute, letter, thread, "stop", body_of(inbound.letter))
+    return bool(busy)
+
+
+def append(execute: Execute, thread: str, owner: str, seq: int, bodies: list[str]) -> None:
+    rows = ", ".join([f"(?, ?, ?, {NOW}, ?)"] * len(bodies))
+    values = [value for n, body in enumerate(bodies, seq + 1) for value in (thread, n, owner, body)]
+    execute(f"INSERT INTO entries VALUES {rows}", values)
+
+
+def queue(execute: Execute, thread: str, owner: str, outbound: Outbound) -> None:
+    execute(
+        f"INSERT INTO outbox(key, thread, owner, channel, chat, body, at) VALUES(?, ?, ?, ?, ?, ?, {NOW}) "
+        "ON CONFLICT DO NOTHING",
+        (
+            *(outbound.key, thread, owner, outbound.address.channel, str(outbound.address)),
+            body_of(outbound),
+        ),
+    )
