@@ -12,7 +12,7 @@ from everloop.core.tool import CallContext, Effect
 from everloop.runtime.book import Book
 from everloop.runtime.driver import Driver
 from everloop.runtime.outbox import Outbox
-from everloop.store import sqlite
+from everloop.store import sqlite, statements
 from everloop.store.holders import Holders
 
 
@@ -39,13 +39,13 @@ def send_again_without_a_mark() -> None:
 
 
 def take_every_event_as_new() -> None:
-    post = sqlite._post
+    post = statements.post
 
     def post_as_new(execute: object, inbound: Inbound, *rest: object, **more: object) -> object:
         new = Inbound(inbound.address, f"{inbound.event} {secrets.token_hex(4)}", inbound.letter, inbound.owner)
         return post(execute, new, *rest, **more)
 
-    sqlite._post = post_as_new
+    sqlite.post = statements.post = post_as_new
 
 
 def believe_everyone_dead() -> None:
