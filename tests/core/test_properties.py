@@ -216,7 +216,7 @@ def check(log: list[Entry]) -> None:
 STEERING = st.sampled_from(["steer", "queue", "interrupt"])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.randoms(use_true_random=False), STEERING, st.integers(1, 4))
 def test_whatever_happens_the_log_is_valid_and_every_turn_ends(chance, steering, max_steps):
     rules = Rules(RULES.tools, max_steps=max_steps, steering=steering)
@@ -230,7 +230,7 @@ def test_whatever_happens_the_log_is_valid_and_every_turn_ends(chance, steering,
     assert len(heard) == len(set(heard))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.randoms(use_true_random=False), STEERING)
 def test_going_on_from_any_prefix_gives_a_valid_log(chance, steering):
     rules = Rules(RULES.tools, max_steps=3, steering=steering)
@@ -246,7 +246,7 @@ def test_going_on_from_any_prefix_gives_a_valid_log(chance, steering):
         assert not later.thread.owes_reply
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_the_fold_does_not_depend_on_how_the_log_was_read(chance):
     world = World(chance, RULES, [], trouble=0.4)

@@ -17,6 +17,7 @@ class Terminal:
         self._colour = err.isatty()
         self._status = ""  # the line that is being overwritten
         self._said = ""  # what of the running message has been printed
+        self._reasoning = False  # whether the line on stderr is one of thoughts
 
     def answer(self, text: str) -> None:
         self.clear()
@@ -24,6 +25,7 @@ class Terminal:
 
     def note(self, text: str) -> None:
         self.clear()
+        self._end_reasoning()
         print(f"{DIM}{text}{PLAIN}" if self._colour else text, file=self._err, flush=True)
 
     def status(self, text: str) -> None:
@@ -64,22 +66,35 @@ class Terminal:
             case "tool_result" if event.data["outcome"] != "done":
                 self.note(event.data["text"][:200])
 
+    def _end_reasoning(self) -> None:
+        if self._reasoning:
+            self._reasoning = False
+            print(file=self._err, flush=True)
+
     def finish(self, content: str) -> None:
         """The turn is over: print its answer if it has not been streamed already."""
         self.clear()
         if self._said.strip() != content.strip():
             self.answer(content)
 
+    def _reason(self, text: str) -> None:
+        """What the model thinks before it speaks; never on stdout, and only where someone looks."""
+        if self._colour:
+            self.clear()
+            self._reasoning = True
+            print(f"{DIM}{text}{PLAIN}", end="", file=self._err, flush=True)
+
     def _chunk(self, event: Event) -> None:
         if text := event.data["text"]:
             self.clear()
+            self._end_reasoning()
             text = text.lstrip() if not self._said else text
             self._said += text
             print(text, end="", file=self._out, flush=True)
         elif progress := event.data["progress"]:
             self.status(progress)
-        elif event.data["reasoning"]:
-            self.status("reasoning …")
+        elif reasoning := event.data["reasoning"]:
+            self._reason(reasoning)
 
 
 def hint(name: str, args: str) -> str:

@@ -1,6 +1,7 @@
 """Looking for a model server on this machine: Ollama, LM Studio, llama.cpp, vLLM at their usual ports."""
 
 import asyncio
+from collections.abc import Sequence
 
 import msgspec
 from msgspec import Struct
@@ -21,9 +22,11 @@ class _Models(Struct):
     data: list[_Model]
 
 
-async def find_local(http: Http) -> Choice | None:
-    """The first model of the first server that answers, in the catalogue's order."""
-    hosts = [host for host in HOSTS.values() if host.port]
+LOCAL = [host for host in HOSTS.values() if host.port]
+
+
+async def find_local(http: Http, hosts: Sequence[Host] = LOCAL) -> Choice | None:
+    """The first model of the first server that answers, in the order of the hosts."""
     found = await asyncio.gather(*(_first_model(http, host) for host in hosts))
     return next((at_local(host, model) for host, model in zip(hosts, found, strict=True) if model), None)
 
