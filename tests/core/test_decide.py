@@ -300,6 +300,17 @@ def test_queued_messages_wait_and_interrupting_ones_stop_the_turn_first():
     assert admit(running, letter(HELLO), "interrupt") == Admitted((Stopped("ann"),), taken=False)
 
 
+def test_what_is_said_after_a_stop_waits_until_the_calls_are_cancelled():
+    stopping = after(calling("send"), Stopped("ann"))
+    assert admit(stopping, letter(HELLO)) == Admitted(taken=False)
+
+
+def test_a_stop_by_someone_else_ends_only_what_has_begun_to_work():
+    fresh, working = Thread.of(spoke(author="bob")), Thread.of(spoke(author="bob"), CALLED)
+    assert admit(fresh, letter(Stop("ann"))) == Admitted()
+    assert admit(working, letter(Stop("ann"))) == Admitted((Stopped("ann"),))
+
+
 def test_a_message_withdraws_a_pending_approval():
     thread = after(calling("ask"), Asked(3, 0))
     assert admit(thread, letter(HELLO)).entries == (
