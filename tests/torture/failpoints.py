@@ -69,7 +69,9 @@ def torture_point(
     lease = LEASE if action == "stop" or url else 30.0
     world = World(folder, scenario(folder.name), model, url=url, lease_seconds=lease, sabotage=sabotage)
     first = world.start(failpoint=f"{name}:{nth}:{action}")
-    wrong = list(_meet(world, first, action, 1 if name in FATAL else 0))
+    # PostgreSQL ends a transaction that stands still, so that others can migrate: the thawed process says so and ends.
+    after_stop = 1 if url and name == "store.migrating" else 0
+    wrong = list(_meet(world, first, action, 1 if name in FATAL else 0, after_stop))
     wrong += world.finish()
     report = asyncio.run(check(world))
     reached = reached_in(folder / "reached.jsonl").count(name)
@@ -81,7 +83,7 @@ def torture_point(
     return report
 
 
-def _meet(world: World, first: BaseProcess, action: str, after_raise: int) -> Iterator[str]:
+def _meet(world: World, first: BaseProcess, action: str, after_raise: int, after_stop: int) -> Iterator[str]:
     world.kills = 1  # whatever the action: it may cost one model call in each thread
     if action == "stop":
         if not stands_still(first):
@@ -94,7 +96,7 @@ def _meet(world: World, first: BaseProcess, action: str, after_raise: int) -> It
             yield f"the second process ended with {second.exitcode}"
         second.kill()
     first.join(PATIENCE)
-    expected = {"kill": -9, "exit": EXIT_CODE, "raise": after_raise, "stop": 0}[action]
+    expected = {"kill": -9, "exit": EXIT_CODE, "raise": after_raise, "stop": after_stop}[action]
     if first.exitcode != expected:
         yield f"the process ended with {first.exitcode} after {action}"
     first.kill()
