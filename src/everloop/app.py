@@ -196,10 +196,13 @@ async def _open_provider(home: Path, settings: Settings, stack: AsyncExitStack) 
         choice = await find_local(http)
     if choice is None or choice.host is None:
         return await _open_embedded(home, settings, choice.model if choice else "", http, stack)
-    from .providers.chat import ChatProvider
+    from .providers import dialects
+    from .providers.host import HostProvider
 
     host = choice.host
-    provider = ChatProvider(host.name, http, choice.base, choice.key, host.quirks, headers=choice.headers)
+    provider = HostProvider(
+        *(host.name, http, choice.base, choice.key, dialects.load(host.dialect), host.quirks), headers=choice.headers
+    )
     return Speaker(provider, choice.model)
 
 

@@ -1,7 +1,7 @@
 from urllib.parse import urlsplit
 
 from everloop.providers.catalog import HOSTS, Host
-from everloop.providers.dialects.openai_chat import Quirks
+from everloop.providers.dialects.quirks import Quirks
 
 
 def test_the_hosts_that_speak_chat_completions_are_known():

@@ -18,7 +18,9 @@ from everloop.core.errors import (
 from everloop.core.message import Message, Opaque, Text, said
 from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
 from everloop.core.tool import ToolCall, ToolSpec
-from everloop.providers.dialects.openai_chat import Decoder, Quirks, encode, error_from
+from everloop.providers.dialects.openai_chat import decoder as Decoder
+from everloop.providers.dialects.openai_chat import encode, error_from
+from everloop.providers.dialects.quirks import Quirks
 
 LOOK = ToolSpec("look", "Looks at a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
 PLAIN = Quirks()
@@ -33,7 +35,7 @@ def user(text: str) -> Message:
 
 
 def body(prompt: Prompt, quirks: Quirks = PLAIN):
-    return msgspec.json.decode(encode(prompt, quirks))
+    return msgspec.json.decode(encode(prompt, quirks, "host"))
 
 
 def decode(stream: bytes, cuts: tuple[int, ...] = ()) -> tuple[Reply, list[Delta]]:
@@ -449,7 +451,7 @@ def test_a_signature_travels_back_with_its_call_to_the_host_that_wants_it():
         )
     )
     assert [(opaque.dialect, bytes(opaque.block)) for opaque in answer.opaque] == [
-        ("openai_chat", b'[{"google":{"s":"x"}}]')
+        ("openai_chat host/m", b'[{"google":{"s":"x"}}]')
     ]
     foreign = Opaque("anthropic", msgspec.Raw(b"{}"))
     message = Message("assistant", calls=answer.calls, opaque=(foreign, *answer.opaque))
@@ -493,10 +495,10 @@ def test_a_request_begins_with_the_bytes_of_the_one_before(talk, tail, with_tool
     for message in talk:
         transcript.messages.append(message)
         ask = prompt(transcript=transcript, tools=(LOOK,) if with_tools else ())
-        now = encode(ask, PLAIN)
+        now = encode(ask, PLAIN, "host")
         assert now.startswith(before.removesuffix(b"]}"))
         assert msgspec.json.decode(now)["messages"][1:] != []
-        with_tail = encode(msgspec.structs.replace(ask, tail=tail), PLAIN)
+        with_tail = encode(msgspec.structs.replace(ask, tail=tail), PLAIN, "host")
         assert with_tail.startswith(now.removesuffix(b'"}]}').removesuffix(b"]}"))
         msgspec.json.decode(with_tail)
         before = now
@@ -504,17 +506,17 @@ def test_a_request_begins_with_the_bytes_of_the_one_before(talk, tail, with_tool
 
 def test_a_message_is_rendered_once():
     ask = prompt(user("a"), user("b"))
-    encode(ask, PLAIN)
-    kept = ask.transcript.rendered["openai_chat"][PLAIN]
+    encode(ask, PLAIN, "host")
+    kept = ask.transcript.rendered["openai_chat", "host", "m", True, PLAIN]
     first = list(kept.messages)
     ask.transcript.messages.append(user("c"))
-    encode(ask, PLAIN)
+    encode(ask, PLAIN, "host")
     assert [now is then for now, then in zip(kept.messages, first, strict=False)] == [True, True]
     assert len(kept.messages) == 3
 
 
 def test_a_changed_prefix_is_rendered_anew():
     ask = prompt(user("a"))
-    encode(ask, PLAIN)
+    encode(ask, PLAIN, "host")
     changed = msgspec.structs.replace(ask, system="Be long.", tools=(LOOK,))
-    assert encode(changed, PLAIN) == encode(prompt(user("a"), system="Be long.", tools=(LOOK,)), PLAIN)
+    assert encode(changed, PLAIN, "host") == encode(prompt(user("a"), system="Be long.", tools=(LOOK,)), PLAIN, "host")

@@ -18,7 +18,7 @@ from .worker import Life, Sabotage, live
 # Processes are forked from one that has imported everything: a life then begins within milliseconds.
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(
-    ["tests.torture.worker", "everloop.app", "everloop.store.sqlite", "everloop.net.trusted", "everloop.providers.chat"]
+    ["tests.torture.worker", "everloop.app", "everloop.store.sqlite", "everloop.net.trusted", "everloop.providers.host"]
 )
 UNBORN = 255  # what the fork server says of a process that was killed before it had reported itself
 

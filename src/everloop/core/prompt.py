@@ -9,12 +9,13 @@ from .tool import ToolCall, ToolSpec
 
 
 class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Tokens of one call. `input` counts all that was read, cached or not."""
+    """Tokens of one call. `input` counts all that was read, cached or not; `output` what was thought, too."""
 
     input: int = 0
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
+    reasoning: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
@@ -22,6 +23,7 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
             self.output + other.output,
             self.cache_read + other.cache_read,
             self.cache_write + other.cache_write,
+            self.reasoning + other.reasoning,
         )
 
 
@@ -29,14 +31,19 @@ class Transcript:
     """The messages of a conversation since its last compaction; it only grows.
 
     `rendered` is a place for a dialect to keep what it has already turned into bytes,
-    so that a long history is serialised once and not at every request.
+    so that a long history is serialised once and not at every request. `files` holds the content of the media that
+    the messages name, put there before a model is asked; what is missing there is shown by its name alone.
     """
 
-    __slots__ = ("messages", "rendered")
+    __slots__ = ("files", "messages", "rendered")
 
     def __init__(self, messages: tuple[Message, ...] = ()) -> None:
         self.messages: list[Message] = list(messages)
-        self.rendered: dict[str, Any] = {}
+        self.rendered: dict[Any, Any] = {}
+        self.files: dict[str, bytes] = {}
+
+
+Effort = Literal["", "none", "minimal", "low", "medium", "high"]  # "": as the model likes
 
 
 class Prompt(Struct, frozen=True, gc=False):
@@ -49,6 +56,9 @@ class Prompt(Struct, frozen=True, gc=False):
     tail: str = ""  # time, channel, sender: shown to this call only, never to later ones
     max_tokens: int = 8192
     temperature: float | None = None
+    top_p: float | None = None
+    effort: Effort = ""
+    sees: bool = True  # False: media are shown by name alone
     conversation: str = ""  # the thread's id, for providers that keep a cache per conversation
 
 

@@ -2,7 +2,8 @@
 
 from msgspec import Struct
 
-from .dialects.openai_chat import Quirks
+from .dialects import Name
+from .dialects.quirks import Quirks
 
 
 class Host(Struct, frozen=True):
@@ -14,6 +15,7 @@ class Host(Struct, frozen=True):
     model: str = ""  # what "auto" takes when this host's key is all there is: small or medium, with tools
     quirks: Quirks = Quirks()
     port: int = 0
+    dialect: Name = "openai_chat"
 
 
 _NEW_LIMIT = Quirks(token_limit_field="max_completion_tokens")

@@ -1,0 +1,68 @@
+"""The wire formats that models are spoken to in, each a module of pure functions under the Dialect protocol."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Literal, Protocol, cast
+
+from everloop.core.errors import ProviderError
+from everloop.core.prompt import Delta, Prompt, Reply
+
+from .quirks import Quirks
+
+Name = Literal["openai_chat", "openai_responses", "anthropic_messages", "gemini"]
+
+
+class Decoder(Protocol):
+    """Is fed the body of one answer as the network gives it, and then tells the reply."""
+
+    @property
+    def done(self) -> bool:
+        """Nothing more will come, whether or not the host closes the connection."""
+        ...
+
+    @property
+    def complete(self) -> bool:
+        """The host has said that the answer is at its end; only usage may still follow."""
+        ...
+
+    def feed(self, data: bytes) -> Delta | None:
+        """What these bytes add to the answer; `b""` is the end of the body. Raises ProviderError."""
+        ...
+
+    def reply(self) -> Reply:
+        """The whole answer. Raises StreamCut if its end has not come, HostFailed if it is not of this dialect."""
+        ...
+
+
+class Dialect(Protocol):
+    """A module satisfies it."""
+
+    NAME: str
+
+    def path(self, model: str) -> str:
+        """What follows the host's base address when this model is asked for a streamed answer."""
+        ...
+
+    def headers(self, key: str) -> dict[str, str]:
+        """How the key is shown; with an empty key, only what the dialect itself asks for."""
+        ...
+
+    def encode(self, prompt: Prompt, quirks: Quirks, host: str) -> bytes:
+        """The body of a streaming request. `host` tells whose signed blocks may be sent back."""
+        ...
+
+    def decoder(self, host: str, model: str) -> Decoder: ...
+
+    def error_from(
+        self, host: str, model: str, status: int, headers: Mapping[str, str], body: bytes
+    ) -> ProviderError: ...
+
+
+def load(name: Name) -> Dialect:
+    """Only the dialects that are spoken are ever imported."""
+    return cast(Dialect, import_module(f".{name}", __name__))
+
+
+def signer(dialect: str, host: str, model: str) -> str:
+    """Who alone can read an opaque block: thoughts signed by one model at one host mean nothing to another."""
+    return f"{dialect} {host}/{model}"

@@ -65,10 +65,10 @@ class CallPieces:
             for place, call in enumerate(self._named())
         )
 
-    def opaque(self) -> tuple[Opaque, ...]:
+    def opaque(self, signer: str) -> tuple[Opaque, ...]:
         """What the host wants back with each call, in the order of the calls: Gemini signs its thoughts there."""
         extras = [call.extra for call in self._named()]
-        return (Opaque(NAME, Raw(msgspec.json.encode(extras))),) if any(extras) else ()
+        return (Opaque(signer, Raw(msgspec.json.encode(extras))),) if any(extras) else ()
 
     def _named(self) -> list[_Call]:
         return [call for call in self._calls if call.name]
@@ -91,9 +91,9 @@ class CallPieces:
         return self._calls[-1] if self._calls else None
 
 
-def extras_in(message: Message) -> list[Any]:
-    """What `CallPieces.opaque` has kept."""
-    return next((msgspec.json.decode(opaque.block) for opaque in message.opaque if opaque.dialect == NAME), [])
+def extras_in(message: Message, signer: str) -> list[Any]:
+    """What `CallPieces.opaque` has kept, if it was kept for the same signer."""
+    return next((msgspec.json.decode(opaque.block) for opaque in message.opaque if opaque.dialect == signer), [])
 
 
 def _begins_another(known: _Call, id: str, name: str, args: str) -> bool:

@@ -10,7 +10,8 @@ from msgspec import Struct
 from everloop.core.errors import HostFailed, ProviderError, StreamCut
 from everloop.core.prompt import Delta, Finish, Reply, Usage
 
-from .call_pieces import CallPieces, mend
+from . import signer
+from .call_pieces import NAME, CallPieces, mend
 from .refusals import error_in_stream
 from .thinking import Thinking
 
@@ -44,6 +45,7 @@ class Decoder:
     def __init__(self, host: str, model: str) -> None:
         self._host = host
         self._model = model
+        self._signer = signer(NAME, host, model)
         self._is_stream = False
         self._rest = b""  # a line that has not ended, or a body that is no stream
         self._event = b""  # an event of several lines that is not whole
@@ -93,7 +95,7 @@ class Decoder:
             finish="refused" if self._refused else _finish_from(self._finish, bool(calls)),
             model=self._model,
             reasoning="".join(self._thought).strip(),
-            opaque=self._calls.opaque(),
+            opaque=self._calls.opaque(self._signer),
         )
 
     def _take(self, data: bytes) -> None:
@@ -301,12 +303,15 @@ def _finish_from(reason: str, has_calls: bool) -> Finish:
 def _usage_from(usage: dict[str, Any]) -> Usage:
     details = usage.get("prompt_tokens_details")
     details = details if isinstance(details, dict) else {}
+    thought = usage.get("completion_tokens_details")
+    thought = thought if isinstance(thought, dict) else {}
     cached = (details.get("cached_tokens"), usage.get("prompt_cache_hit_tokens"), usage.get("cached_tokens"))
     return Usage(
         input=_count(usage.get("prompt_tokens")),
         output=_count(usage.get("completion_tokens")),
         cache_read=max(map(_count, cached)),
         cache_write=_count(details.get("cache_write_tokens")),
+        reasoning=_count(thought.get("reasoning_tokens")),
     )
 
 

@@ -1,69 +1,56 @@
 """The chat-completions dialect: a prompt to the bytes of a request, the bytes of an answer to a reply.
 
-Everything here is pure. A request is joined from bytes that are kept with the transcript, so that each message is
-serialised once and the beginning of a request never differs from that of the one before: hosts cache by prefix.
+Everything here is pure. Media in a tool's result have no place there in this dialect, so they follow the results of
+one answer as a message of the user's.
 """
 
-import json
 from typing import Any
 
-import msgspec
-from msgspec import Struct
-
-from everloop.core.message import Message
+from everloop.core.message import Media, Message, Part, Text
 from everloop.core.prompt import Prompt
 from everloop.core.tool import ToolCall, ToolSpec
 
+from . import signer
 from .call_pieces import NAME, extras_in, short_id
-from .chat_answer import Decoder
+from .chat_answer import Decoder as decoder
+from .kept import Kept, content_of, kept_for, note_of, to_json
+from .quirks import Quirks
 from .refusals import error_from
 
-__all__ = ["NAME", "Decoder", "Quirks", "encode", "error_from"]
+__all__ = ["NAME", "decoder", "encode", "error_from", "headers", "path"]
 
 
-class Quirks(Struct, frozen=True):
-    """Where a host departs from the dialect."""
-
-    token_limit_field: str = "max_tokens"  # empty: the host knows best how much fits
-    streams_usage: bool = True  # understands stream_options
-    reasoning_field: str = ""  # how it wants its reasoning back beside the calls that came of it
-    conversation_field: str = ""  # takes a name under which to keep its cache
-    short_call_ids: bool = False  # takes only ids of nine letters and digits
-    extra_content: bool = False  # signs its calls, and refuses them without the signature
+def path(model: str) -> str:
+    return "/chat/completions"
 
 
-class _Kept:
-    """Bytes that were rendered for a transcript; head and system are good for as long as `made_of` stays the same."""
-
-    __slots__ = ("head", "made_of", "messages", "system")
-
-    def __init__(self) -> None:
-        self.made_of: tuple[Any, ...] = ()
-        self.head = b""
-        self.system: list[bytes] = []
-        self.messages: list[bytes] = []
+def headers(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"} if key else {}
 
 
-def encode(prompt: Prompt, quirks: Quirks) -> bytes:
+def encode(prompt: Prompt, quirks: Quirks, host: str) -> bytes:
     """The body of a streaming request."""
-    kept = _bring_up_to_date(prompt, quirks)
-    messages = kept.system + kept.messages
+    kept = _bring_up_to_date(prompt, quirks, host)
+    messages = kept.messages.copy()
+    if messages and _is_marked(prompt, quirks):
+        messages[-1] = _marked(messages[-1])
     if prompt.tail:
         _add_tail(messages, prompt)
     return kept.head + b",".join(messages) + b"]}"
 
 
-def _bring_up_to_date(prompt: Prompt, quirks: Quirks) -> _Kept:
-    by_quirks: dict[Quirks, _Kept] = prompt.transcript.rendered.setdefault(NAME, {})
-    kept = by_quirks.get(quirks)
-    if kept is None:
-        kept = by_quirks[quirks] = _Kept()
-    kept.messages += [_render(message, quirks) for message in prompt.transcript.messages[len(kept.messages) :]]
-    made_of = (prompt.model, prompt.system, prompt.tools, prompt.max_tokens, prompt.temperature, prompt.conversation)
+def _bring_up_to_date(prompt: Prompt, quirks: Quirks, host: str) -> Kept:
+    kept = kept_for(prompt.transcript, (NAME, host, prompt.model, prompt.sees, quirks))
+    messages = prompt.transcript.messages
+    if kept.count < len(messages):
+        _render_news(messages[kept.count :], kept, prompt, quirks, signer(NAME, host, prompt.model))
+    made_of = (
+        *(prompt.system, prompt.tools, prompt.conversation),
+        *(prompt.max_tokens, prompt.temperature, prompt.top_p, prompt.effort),
+    )
     if kept.made_of != made_of:
         kept.made_of = made_of
         kept.head = _render_head(prompt, quirks)
-        kept.system = [_json({"role": "system", "content": prompt.system})] if prompt.system else []
     return kept
 
 
@@ -75,11 +62,29 @@ def _render_head(prompt: Prompt, quirks: Quirks) -> bytes:
         head[quirks.token_limit_field] = prompt.max_tokens
     if prompt.temperature is not None:
         head["temperature"] = prompt.temperature
+    if prompt.top_p is not None:
+        head["top_p"] = prompt.top_p
+    if prompt.effort and quirks.effort:
+        head[quirks.effort] = _effort(prompt.effort, quirks)
     if quirks.conversation_field and prompt.conversation:
         head[quirks.conversation_field] = prompt.conversation
     if prompt.tools:
         head["tools"] = [_describe(tool) for tool in prompt.tools]
-    return _json(head)[:-1] + b',"messages":['
+    system = to_json({"role": "system", "content": prompt.system}) if prompt.system else b""
+    if system and _is_marked(prompt, quirks):
+        system = _marked(system)
+    return to_json(head)[:-1] + b',"messages":[' + system + (b"," if system else b"")
+
+
+def _effort(effort: str, quirks: Quirks) -> Any:
+    match quirks.effort:
+        case "reasoning":
+            return {"effort": effort}
+        case "thinking":
+            return {"type": "disabled" if effort == "none" else "enabled"}
+        case "enable_thinking":
+            return effort != "none"
+    return effort
 
 
 def _describe(tool: ToolSpec) -> dict[str, Any]:
@@ -87,18 +92,53 @@ def _describe(tool: ToolSpec) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _render(message: Message, quirks: Quirks) -> bytes:
-    match message.role:
-        case "user":
-            return _json({"role": "user", "content": message.text})
-        case "tool":
-            id = _call_id(message.answers, quirks)
-            return _json({"role": "tool", "tool_call_id": id, "content": message.text})
-        case "assistant":
-            return _json(_answer(message, quirks))
+def _render_news(messages: list[Message], kept: Kept, prompt: Prompt, quirks: Quirks, reader: str) -> None:
+    """A model is only asked when all calls of an answer have their results, so that the media of the last ones are
+    due when the messages end."""
+    shown: list[Part] = []
+    for message in messages:
+        if shown and message.role != "tool":
+            kept.messages.append(_render_user(shown, prompt))
+            shown = []
+        match message.role:
+            case "user":
+                kept.messages.append(_render_user(message.parts, prompt))
+            case "tool":
+                kept.messages.append(_result(message, quirks))
+                shown += [part for part in message.parts if isinstance(part, Media) and content_of(part, prompt)]
+            case "assistant":
+                kept.messages.append(to_json(_answer(message, quirks, reader)))
+    if shown:
+        kept.messages.append(_render_user(shown, prompt))
+    kept.count += len(messages)
 
 
-def _answer(message: Message, quirks: Quirks) -> dict[str, Any]:
+def _render_user(parts: tuple[Part, ...] | list[Part], prompt: Prompt) -> bytes:
+    if len(parts) == 1 and isinstance(parts[0], Text):
+        return to_json({"role": "user", "content": parts[0].text})
+    content = [_part(part, prompt) for part in parts]
+    if all(part["type"] == "text" for part in content):  # some hosts and templates take nothing but a string
+        return to_json({"role": "user", "content": "\n".join(part["text"] for part in content)})
+    return to_json({"role": "user", "content": content})
+
+
+def _part(part: Part, prompt: Prompt) -> dict[str, Any]:
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text}
+    data = content_of(part, prompt)
+    if data is None:
+        return {"type": "text", "text": note_of(part)}
+    url = f"data:{part.mime};base64,{data}"
+    if part.mime.startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": url}}
+    return {"type": "file", "file": {"filename": part.name or "document", "file_data": url}}
+
+
+def _result(message: Message, quirks: Quirks) -> bytes:
+    return to_json({"role": "tool", "tool_call_id": _call_id(message.answers, quirks), "content": message.text})
+
+
+def _answer(message: Message, quirks: Quirks, reader: str) -> dict[str, Any]:
     if not message.calls:
         return {"role": "assistant", "content": message.text}
     answer: dict[str, Any] = {"role": "assistant", "content": message.text or None}
@@ -106,7 +146,7 @@ def _answer(message: Message, quirks: Quirks) -> dict[str, Any]:
         answer[quirks.reasoning_field] = message.reasoning
     answer["tool_calls"] = [_call(call, quirks) for call in message.calls]
     if quirks.extra_content:
-        for call, extra in zip(answer["tool_calls"], extras_in(message), strict=False):
+        for call, extra in zip(answer["tool_calls"], extras_in(message, reader), strict=False):
             call["extra_content"] = extra
     return answer
 
@@ -126,19 +166,23 @@ def _add_tail(messages: list[bytes], prompt: Prompt) -> None:
     # The tail is written into the end of the last message. A message of its own would have to follow tool results,
     # where Mistral and strict templates refuse a user and most hosts a system message, and where templates that drop
     # the thoughts of earlier turns would take it for a new turn. What stands before the tail stays the same bytes.
-    last = prompt.transcript.messages[-1] if prompt.transcript.messages else None
-    if last is None or last.role == "assistant":
-        messages.append(_json({"role": "user", "content": prompt.tail}))
+    last = messages[-1] if prompt.transcript.messages and prompt.transcript.messages[-1].role != "assistant" else b""
+    if last.endswith(b'"}'):
+        messages[-1] = last[:-2] + to_json("\n\n" + prompt.tail)[1:] + b"}"
+    elif last.endswith(b"]}"):
+        messages[-1] = last[:-2] + b"," + to_json({"type": "text", "text": prompt.tail}) + b"]}"
     else:
-        messages[-1] = messages[-1].removesuffix(b'"}') + _json("\n\n" + prompt.tail)[1:] + b"}"
+        messages.append(to_json({"role": "user", "content": prompt.tail}))
 
 
-_encode = msgspec.json.Encoder().encode
+def _is_marked(prompt: Prompt, quirks: Quirks) -> bool:
+    return bool(quirks.cache_marks) and prompt.model.startswith(quirks.cache_marks)
 
 
-def _json(value: Any) -> bytes:
-    try:
-        return _encode(value)
-    except UnicodeEncodeError:
-        # Half a character, as in a file name that is not UTF-8: msgspec refuses it, and so would the host.
-        return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
+def _marked(message: bytes) -> bytes:
+    """A message whose content is a text, as one part that says that the prefix up to here is to be cached."""
+    start, content, text = message.rpartition(b'"content":"')
+    if not content or not message.endswith(b'"}'):
+        return message
+    part = b'"content":[{"type":"text","text":"' + text[:-2] + b'","cache_control":{"type":"ephemeral"}}]}'
+    return start + part

@@ -1,4 +1,4 @@
-"""A provider that speaks chat completions with one host."""
+"""A provider that speaks with one host, in the host's dialect."""
 
 import asyncio
 import random
@@ -8,16 +8,18 @@ from everloop.core.errors import HostTimeout, KeyRefused, ProviderError, RateLim
 from everloop.core.ports import Http, HttpAnswer
 from everloop.core.prompt import Delta, Prompt, Reply
 
-from .dialects.openai_chat import Decoder, Quirks, encode, error_from
+from .dialects import Decoder, Dialect
+from .dialects.quirks import Quirks
 
 _PLAIN = Quirks()
+_ALWAYS = {"Content-Type": "application/json", "Accept": "text/event-stream, application/json"}
 _NONE: Mapping[str, str] = {}
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 60.0
 
 
-class ChatProvider:
-    """The Provider port. `base` is the host's address without `/chat/completions`; `headers` are sent beside ours.
+class HostProvider:
+    """The Provider port. `base` is the host's address without the dialect's path; `headers` are sent beside ours.
 
     `sleep` and `chance` (a number from 0 to 1) are parameters, so that tests need neither time nor luck.
     """
@@ -27,7 +29,8 @@ class ChatProvider:
         name: str,
         http: Http,
         base: str,
-        key: str = "",
+        key: str,
+        dialect: Dialect,
         quirks: Quirks = _PLAIN,
         *,
         headers: Mapping[str, str] = _NONE,
@@ -38,10 +41,11 @@ class ChatProvider:
     ) -> None:
         self.name = name
         self._http = http
-        self._url = f"{base.rstrip('/')}/chat/completions"
+        self._base = base.rstrip("/")
         self._key = key.strip()
+        self._dialect = dialect
         self._quirks = quirks
-        self._headers = _headers_for(self._key, headers)
+        self._headers = _checked(_ALWAYS | dialect.headers(self._key) | dict(headers))
         self._attempts = attempts
         self._seconds = seconds
         self._sleep = sleep
@@ -49,7 +53,7 @@ class ChatProvider:
 
     async def reply(self, prompt: Prompt, show: Callable[[Delta], None]) -> Reply:
         """As the port promises. A host that asks to wait longer than a minute is not waited for."""
-        body = encode(prompt, self._quirks)
+        body = self._dialect.encode(prompt, self._quirks, self.name)
         if self._headers is None:
             raise KeyRefused(f"The key or a header for {self.name} contains characters that none can. Copy it again.")
         audience = _Audience(show)
@@ -68,10 +72,11 @@ class ChatProvider:
         """Nothing to close: the connections belong to the Http that was handed over."""
 
     async def _ask(self, model: str, body: bytes, headers: dict[str, str], audience: "_Audience") -> Reply:
-        async with self._http.request("POST", self._url, body=body, headers=headers, seconds=self._seconds) as answer:
+        url = self._base + self._dialect.path(model)
+        async with self._http.request("POST", url, body=body, headers=headers, seconds=self._seconds) as answer:
             if answer.status != 200:
                 raise await self._explain(model, answer)
-            decoder = Decoder(self.name, model)
+            decoder = self._dialect.decoder(self.name, model)
             await _listen(answer, decoder, audience)
             return decoder.reply()
 
@@ -79,15 +84,11 @@ class ChatProvider:
         body = await answer.read(100_000)
         if self._key:
             body = body.replace(self._key.encode(), b"***")
-        return error_from(self.name, model, answer.status, answer.headers, body)
+        return self._dialect.error_from(self.name, model, answer.status, answer.headers, body)
 
 
-def _headers_for(key: str, extra: Mapping[str, str]) -> dict[str, str] | None:
+def _checked(headers: dict[str, str]) -> dict[str, str] | None:
     """None when they cannot be sent as they are."""
-    headers = {"Content-Type": "application/json", "Accept": "text/event-stream, application/json"}
-    if key:
-        headers["Authorization"] = f"Bearer {key}"
-    headers.update(extra)
     return headers if all(value.isascii() and value.isprintable() for value in headers.values()) else None
 
 

@@ -16,7 +16,8 @@ from everloop.core.errors import (
 )
 from everloop.core.message import Message, said
 from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
-from everloop.providers.chat import ChatProvider
+from everloop.providers.dialects import openai_chat
+from everloop.providers.host import HostProvider
 
 KEY = "sk-very-secret"
 PROMPT = Prompt("m", "Be brief.", Transcript((Message("user", said("hi")),)))
@@ -84,8 +85,10 @@ class Talk:
         base = await self.serve(handler) + "/v1/"
         return await self.provider(base, key, **options).reply(PROMPT, self.shown.append)
 
-    def provider(self, base: str, key: str = KEY, **options) -> ChatProvider:
-        return ChatProvider("host", self._http, base, key, sleep=self._sleep, chance=lambda: 0.5, **options)
+    def provider(self, base: str, key: str = KEY, **options) -> HostProvider:
+        return HostProvider(
+            "host", self._http, base, key, openai_chat, sleep=self._sleep, chance=lambda: 0.5, **options
+        )
 
     async def _sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
