@@ -29,8 +29,8 @@ bench: .venv/.test ## measure it beside a bare client
 
 # A stamp says for which pyproject.toml its extras were installed. Nothing is ever taken out of .venv, so both stamps
 # can share it, and what the tests need includes all that a chat needs.
-CHAT = local
-TESTS = dev,local,postgres
+CHAT = local,images
+TESTS = dev,local,postgres,images
 
 .venv/.run: pyproject.toml | .venv/bin/python
 	@$(call install,$(CHAT))

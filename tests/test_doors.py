@@ -23,7 +23,8 @@ ABOVE = {
     "settings": {"core"},
     "process": set(),
     "agent": {"core", "settings", *ROOMS},
-    "app": {"core", "settings", "agent", *ROOMS},
+    "voices": {"core", "settings", *ROOMS},
+    "app": {"core", "settings", "agent", "voices", *ROOMS},
     "cli": {"core", "settings", "process", "agent", "app"},
     "__main__": {"cli"},
     "__init__": {"core", "agent", "app"},  # on first use; another test sees that importing it imports none of them

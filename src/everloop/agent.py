@@ -4,16 +4,18 @@ import asyncio
 import logging
 import secrets
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from .core.errors import Fenced, StoreError, TurnFailed
 from .core.mail import Address, Inbound, Outbound, Said
-from .core.message import said
-from .core.ports import Bus, Event, Receipt, Store, ThreadRow
+from .core.message import Media, Text, said
+from .core.ports import Bus, Event, Files, Receipt, Store, ThreadRow
 from .core.prompt import Usage
 from .core.thread import STOPPED, Finished
+from .files.pictures import attach
 from .runtime.book import reply_key
 from .runtime.inbox import Inbox
 from .runtime.lanes import Lanes
@@ -25,7 +27,7 @@ _log = logging.getLogger("everloop.agent")
 
 
 class Answer(Struct, frozen=True):
-    """What `ask` returns. `cost` is None as long as no prices are known."""
+    """What `ask` returns. `cost` is in US dollars, None when a price is not known."""
 
     content: str
     session: str
@@ -40,8 +42,11 @@ class Answer(Struct, frozen=True):
 class Agent:
     """Use `async with everloop.open(…) as agent`."""
 
-    def __init__(self, store: Store, bus: Bus, inbox: Inbox, lanes: Lanes, model: str, notice: str = "") -> None:
+    def __init__(
+        self, store: Store, bus: Bus, inbox: Inbox, lanes: Lanes, files: Files, model: str, notice: str = ""
+    ) -> None:
         self.store = store
+        self._files = files
         self._bus = bus
         self._inbox = inbox
         self._lanes = lanes
@@ -51,12 +56,23 @@ class Agent:
         self.model = model
         self.notice = notice  # what a person should know about this model
 
-    async def ask(self, text: str, session: str = "api:default", *, event: str = "", author: str = "owner") -> Answer:
+    async def ask(
+        self,
+        text: str,
+        session: str = "api:default",
+        *,
+        files: Sequence[str | Path] = (),
+        event: str = "",
+        author: str = "owner",
+    ) -> Answer:
         """Say something and wait for the answer. The same `event` twice is one message with one answer.
 
-        Raises TurnFailed when the turn ends without an answer, MailRefused when the message cannot be taken.
+        `files` are shown with it: images, PDFs, texts. Raises TurnFailed when the turn ends without an answer,
+        MailRefused when the message or a file cannot be taken.
         """
         inbound = inbound_of(text, session, event, author)
+        if files:
+            inbound = await self._enclose(inbound, files)
         if begun := self._inbox.begin(inbound):
             try:
                 return _answer_of(await begun.finished, begun.thread, session)
@@ -68,13 +84,21 @@ class Agent:
         return answer
 
     async def stream(
-        self, text: str, session: str = "api:default", *, event: str = "", author: str = "owner"
+        self,
+        text: str,
+        session: str = "api:default",
+        *,
+        files: Sequence[str | Path] = (),
+        event: str = "",
+        author: str = "owner",
     ) -> AsyncIterator[Event]:
         """Say something and watch: the events of the thread until the turn is over.
 
         The last event is named `answer` and holds what `ask` would return. Raises what `ask` raises.
         """
         inbound = inbound_of(text, session, event, author)
+        if files:
+            inbound = await self._enclose(inbound, files)
         receipt = await self._inbox.take(inbound, express=False)  # nothing may be missed before we listen
         with self._bus.subscribe(receipt.thread) as events:
             ending = asyncio.ensure_future(self._answer(receipt, inbound, session))
@@ -127,6 +151,20 @@ class Agent:
         if self._acknowledging:
             await asyncio.gather(*self._acknowledging)
 
+    async def _enclose(self, inbound: Inbound, files: Sequence[str | Path]) -> Inbound:
+        """Keep the files, and name them in the letter."""
+        letter = inbound.letter
+        assert isinstance(letter, Said)
+        parts = list(letter.parts)
+        for path in files:
+            attached = await attach(path)
+            if attached.mime:
+                file = await self._files.put(letter.author, attached.data, attached.name)
+                parts.append(Media(file, attached.mime, attached.name, letter.author))
+            else:
+                parts.append(Text(f"[{attached.name}]\n{attached.data.decode()}"))
+        return structs.replace(inbound, letter=structs.replace(letter, parts=tuple(parts)))
+
     async def _answer(self, receipt: Receipt, inbound: Inbound, session: str) -> tuple[Answer, str]:
         """The answer to a letter and its key in the outbox. Raises TurnFailed, which says all that was to be shown."""
         if receipt.reply is not None:
@@ -171,7 +209,7 @@ def _answer_of(finished: Finished, thread: str, session: str) -> Answer:
         raise TurnFailed(finished.text or STOPPED, finished.reason, finished.error)
     return Answer(
         *(finished.text or "", session, f"{thread}:{finished.turn}", finished.model),
-        *(finished.steps, finished.tools_used, finished.usage),
+        *(finished.steps, finished.tools_used, finished.usage, finished.cost),
     )
 
 

@@ -11,28 +11,38 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import astuple
+
 from .agent import Agent
 from .bus.local import LocalBus
 from .core.decide import Rules
 from .core.errors import HomeError, ModelMissing
-from .core.ports import Channel, Event, Http, Provider, Store
+from .core.ports import Channel, Event, Http, Provider, Store, Vault
 from .core.tool import Tool
 from .files.folder import Folder
+from .files.pictures import fit
+from .providers import logins as logins_
+from .providers.keys import Keys
+from .providers.models import Models, Speaker, given, in_process
+from .providers.prices import Price, Prices
 from .runtime.calls import Toolbox
-from .runtime.context import Context, Profile
+from .runtime.commands import Commands
+from .runtime.context import Gallery
 from .runtime.driver import Driver
 from .runtime.inbox import Inbox
 from .runtime.lanes import Lanes
 from .runtime.outbox import Outbox
-from .settings import Settings, home_of, load, path_in, workspace_of
+from .runtime.voices import OneVoice, Voices
+from .settings import Preset, Settings, home_of, load, path_in, workspace_of
 from .tools.files import workspace_tools
+from .voices import Casting, HouseVoices, Stage, filled, voice_of
 
 SYSTEM = (
     "You are everloop, a helpful assistant with tools. Be accurate and brief. "
     "Use the tools when they help; say plainly what you did and what you could not do. "
     "Your workspace is the folder {workspace}; file paths are relative to it."
 )
-WINDOW = 128_000  # tokens, where nothing else is known of a model
 
 
 @asynccontextmanager
@@ -60,31 +70,14 @@ async def open(
     async with AsyncExitStack() as stack:
         store = await _open_store(folder, loaded)
         stack.push_async_callback(store.close)
-        if provider is None:
-            speaker = await _open_provider(folder, loaded, stack)
-        else:
-            speaker = Speaker(provider, provider.name)
-        yield await _furnish(folder, loaded, store, speaker, (*tools,), (*channels,), stack)
-
-
-class Speaker:
-    """A provider, and how its model is spoken to."""
-
-    def __init__(
-        self, provider: Provider, model: str, *, window: int = WINDOW, compact: bool = False, notice: str = ""
-    ) -> None:
-        self.provider = provider
-        self.model = model
-        self.window = window
-        self.compact = compact  # a small local model: no tail, short results
-        self.notice = notice
+        yield await _furnish(folder, loaded, store, provider, (*tools,), (*channels,), stack)
 
 
 async def _furnish(
     home: Path,
     settings: Settings,
     store: Store,
-    speaker: Speaker,
+    provider: Provider | None,
     tools: tuple[Tool, ...],
     channels: tuple[Channel, ...],
     stack: AsyncExitStack,
@@ -96,34 +89,42 @@ async def _furnish(
     except OSError as error:
         raise HomeError(f"the workspace {workspace} cannot be used ({error.strerror})") from error
     files = Folder(home / "files")
+    speaker, voices_on = await _cast(home, settings, store, provider, stack)
     results = min(defaults.tool_result_max_chars, 1000) if speaker.compact else defaults.tool_result_max_chars
     toolbox = Toolbox((*workspace_tools(workspace, files, results), *tools), files, results)
-    window = defaults.context_window or speaker.window
-    output = min(defaults.max_tokens, window // 4)
-    profile = Profile(
-        model=speaker.model,
-        system=SYSTEM.format(workspace=workspace),
-        max_tokens=output,
-        temperature=defaults.temperature,
-        tail=not speaker.compact,
-    )
-    rules = Rules(toolbox.specs, defaults.max_tool_iterations, window - output, steering=defaults.steering)
-    context = Context(profile, tuple(toolbox.specs.values()), this_minute())
+    rules = Rules(toolbox.specs, defaults.max_tool_iterations, steering=defaults.steering)
+    stage = Stage(SYSTEM.format(workspace=workspace), rules, this_minute())
+    voices = voices_on(stage)
     bus = LocalBus()
-    driver = Driver(store, bus, speaker.provider, toolbox, context, rules)
+    driver = Driver(store, bus, voices, toolbox, Gallery(files, fit), defaults.steering)
     lanes = Lanes(
         *(store, bus, driver),
         cap=settings.agents.max_concurrent_turns,
         lease_seconds=settings.store.lease_seconds,
         grace=settings.agents.shutdown_seconds,
     )
-    agent = Agent(
-        store, bus, Inbox(store, bus, lanes, defaults.max_message_chars), lanes, speaker.model, speaker.notice
-    )
+    inbox = Inbox(store, bus, lanes, Commands(store, voices), defaults.max_message_chars)
+    agent = Agent(store, bus, inbox, lanes, files, speaker.name, speaker.notice)
     stack.push_async_callback(agent.close)  # after the lanes: answers of the last moment are acknowledged too
     await stack.enter_async_context(lanes)
     await _open_channels(channels, store, bus, stack)
     return agent
+
+
+async def _cast(
+    home: Path, settings: Settings, store: Store, provider: Provider | None, stack: AsyncExitStack
+) -> tuple[Speaker, Callable[[Stage], Voices]]:
+    """Who speaks when nobody else is chosen, and what makes the voices once it is known what they are told."""
+    if provider is not None:
+        only = given(provider)
+        asked = filled(Preset(only.name), settings.agents.defaults)
+        return only, lambda stage: OneVoice(voice_of("", only, asked, stage))
+    library = await _library(home, settings, store, stack)
+    casting = Casting(settings, library.models)
+    speaker = await casting.look("")
+    if speaker.warm:
+        _start(speaker.warm(), stack)  # it loads while the person types
+    return speaker, lambda stage: HouseVoices(casting, stage)
 
 
 def _start(work: Coroutine[Any, Any, object], stack: AsyncExitStack) -> None:
@@ -183,30 +184,47 @@ async def _open_store(home: Path, settings: Settings) -> Store:
     return await SqliteStore.connect(home, settings.store.lease_seconds)
 
 
-async def _open_provider(home: Path, settings: Settings, stack: AsyncExitStack) -> Speaker:
+class Library(Struct, frozen=True):
+    """What there is to choose a model from."""
+
+    settings: Settings
+    store: Store
+    vault: Vault
+    http: Http
+    keys: Keys
+    models: Models
+
+
+@asynccontextmanager
+async def open_library(home: Path | None = None) -> AsyncIterator[Library]:
+    """For commands that look at models and keys without speaking to anyone. Raises what `open` raises."""
+    folder = home or home_of(os.environ)
+    settings = load(folder, os.environ, {})
+    async with AsyncExitStack() as stack:
+        store = await _open_store(folder, settings)
+        stack.push_async_callback(store.close)
+        yield await _library(folder, settings, store, stack)
+
+
+async def _library(home: Path, settings: Settings, store: Store, stack: AsyncExitStack) -> Library:
+    """Every model that the settings, the environment and the vault give a key for, and those of this machine."""
     from .net.trusted import TrustedHttp
-    from .providers.choose import choose
+    from .store.vault import Vault as Boxes
+    from .store.vault import key_of
 
     http = TrustedHttp(settings.net.ca_file or None, settings.net.proxy)
     stack.push_async_callback(http.close)
-    choice = choose(settings.agents.defaults.model, settings.providers.accounts, os.environ)
-    if choice is None:
-        from .providers.local import find_local
-
-        choice = await find_local(http)
-    if choice is None or choice.host is None:
-        return await _open_embedded(home, settings, choice.model if choice else "", http, stack)
-    from .providers import dialects
-    from .providers.host import HostProvider
-
-    host = choice.host
-    provider = HostProvider(
-        *(host.name, http, choice.base, choice.key, dialects.load(host.dialect), host.quirks), headers=choice.headers
-    )
-    return Speaker(provider, choice.model)
+    vault = Boxes(store, key_of(home, os.environ))
+    names = await vault.names()
+    kept = {name[4:]: await vault.get(name) or "" for name in names if name.startswith("key:")}
+    keys = Keys(settings.providers.accounts, os.environ, kept, home)
+    prices = Prices({pattern: Price(*astuple(price)) for pattern, price in settings.prices.items()})
+    logins = {name: logins_.load(name, http, vault).headers for name in logins_.NAMES if logins_.kept_as(name) in names}
+    models = Models(http, keys, prices, lambda name: _embedded(home, settings, name, http, stack), logins)
+    return Library(settings, store, vault, http, keys, models)
 
 
-async def _open_embedded(home: Path, settings: Settings, name: str, http: Http, stack: AsyncExitStack) -> Speaker:
+def _embedded(home: Path, settings: Settings, name: str, http: Http, stack: AsyncExitStack) -> Speaker:
     from .providers.embedded import NOTICE, WEIGHTS, EmbeddedProvider
 
     weights = WEIGHTS.get(f"embedded/{name}" if name else "embedded")
@@ -218,8 +236,7 @@ async def _open_embedded(home: Path, settings: Settings, name: str, http: Http, 
             "as OPENAI_API_KEY, or a model of your own (see the README), or install everloop with the extra [local]"
         )
     chosen = settings.providers.embedded
-    given = path_in(home, chosen.path) if chosen.path else None
-    provider = EmbeddedProvider(weights, home / "models", http, given=given, threads=chosen.threads)
+    path = path_in(home, chosen.path) if chosen.path else None
+    provider = EmbeddedProvider(weights, home / "models", http, given=path, threads=chosen.threads)
     stack.push_async_callback(provider.close)
-    _start(provider.warm(), stack)  # it loads while the person types
-    return Speaker(provider, weights.name, window=weights.window, compact=True, notice=NOTICE)
+    return in_process(provider, weights.window, NOTICE, provider.warm)

@@ -31,10 +31,21 @@ class _Section(Struct, frozen=True):
         return f"{type(self).__name__}({shown})"
 
 
+Temperature = Annotated[float, Meta(ge=0, le=2)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Effort = Literal["", "none", "minimal", "low", "medium", "high"]
+Dialect = Literal["openai_chat", "openai_responses", "anthropic_messages", "gemini"]
+
+
 class Defaults(_Section, frozen=True):
-    model: str = "auto"
+    model: str = "auto"  # provider/model, or the name of a preset in `models`
+    fallbacks: tuple[str, ...] = ()  # asked in this order when the model cannot answer
+    small_model: str = ""  # for summaries and the like; "": the same model
+    embedding_model: str = ""  # for recall by meaning
     max_tokens: Count = 8192
-    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    temperature: Temperature | None = None
+    top_p: Share | None = None
+    reasoning_effort: Effort = ""
     max_tool_iterations: Count = 40
     context_window: Count | None = None  # None: as the provider says
     steering: Literal["steer", "queue", "interrupt"] = "steer"
@@ -53,9 +64,35 @@ class Account(_Section, frozen=True):
     """What is needed to speak to one provider."""
 
     api_key: Secret = ""
+    api_key_file: str = ""
     api_base: str = ""
     model: str = ""
     headers: Annotated[dict[str, str], Meta(extra={"secret": True})] = {}
+    dialect: Dialect | None = None  # None: as its row in the catalogue says
+
+
+class Preset(_Section, frozen=True):
+    """A model under a name of the owner's, with the way it is asked; what is None is as in `agents.defaults`."""
+
+    model: str = "auto"
+    fallbacks: tuple[str, ...] | None = None
+    reasoning_effort: Effort | None = None
+    temperature: Temperature | None = None
+    top_p: Share | None = None
+    max_tokens: Count | None = None
+    context_window: Count | None = None
+
+
+Dollars = Annotated[float, Meta(ge=0)]
+
+
+class Price(_Section, frozen=True):
+    """US dollars for a million tokens, for models whose name fits the pattern that it stands under."""
+
+    input: Dollars = 0.0
+    output: Dollars = 0.0
+    cache_read: Dollars | None = None
+    cache_write: Dollars | None = None
 
 
 class Embedded(_Section, frozen=True):
@@ -92,6 +129,8 @@ class Net(_Section, frozen=True):
 class Settings(_Section, frozen=True):
     agents: Agents = Agents()
     providers: Providers = Providers()
+    models: dict[str, Preset] = {}
+    prices: dict[str, Price] = {}
     tools: Tools = Tools()
     store: StoreSection = StoreSection()
     net: Net = Net()
@@ -306,6 +345,8 @@ def _section(layer: _Layer, shape: type[Struct], values: Any, path: tuple[str, .
             tree[name] = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
         elif _is_section(field.type):
             tree[name] = _section(layer, field.type, value, where)
+        elif kind := _kind_of_sections(field.type):
+            tree[name] = _named_sections(layer, kind, value, where)
         else:
             tree[name] = _value(layer, field.type, value, where)
     return tree
@@ -319,6 +360,15 @@ def _providers(layer: _Layer, values: Mapping[str, Any], path: tuple[str, ...]) 
         else:
             tree["accounts"][name] = _section(layer, Account, value, (*path, name))
     return tree
+
+
+def _named_sections(layer: _Layer, kind: type[Struct], values: Any, path: tuple[str, ...]) -> dict[str, Any]:
+    """Tables under names that are the owner's to give."""
+    if isinstance(values, _Typed):
+        values = _read_json(values)
+    if not isinstance(values, Mapping):
+        layer.refuse(path, f"{'.'.join(path)} must be a table of tables")
+    return {str(name): _section(layer, kind, value, (*path, str(name))) for name, value in values.items()}
 
 
 def _value(layer: _Layer, hint: Any, value: Any, path: tuple[str, ...]) -> Any:
@@ -378,6 +428,8 @@ def _read(text: _Typed, wants: Any) -> Any:
     if base in (bool, Literal[True]):
         return {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False,
                 "off": False}.get(text.strip().lower(), str(text))  # fmt: skip
+    if get_origin(base) is tuple and not text.lstrip().startswith("["):
+        return [part.strip() for part in text.split(",") if part.strip()]
     if base in (int, float):
         try:
             return base(text.strip())
@@ -414,13 +466,19 @@ def _built(shape: type[Struct], tree: Mapping[str, Any]) -> Struct:
     for field in msgspec.structs.fields(shape):
         if field.name in made and _is_section(field.type):
             made[field.name] = _built(field.type, made[field.name])
-    if shape is Providers and "accounts" in made:
-        made["accounts"] = {name: _built(Account, account) for name, account in made["accounts"].items()}
+        elif field.name in made and (kind := _kind_of_sections(field.type)):
+            made[field.name] = {name: _built(kind, section) for name, section in made[field.name].items()}
     return shape(**made)
 
 
 def _is_section(hint: Any) -> bool:
     return isinstance(hint, type) and issubclass(hint, Struct)
+
+
+def _kind_of_sections(hint: Any) -> type[Struct] | None:
+    """What the values of a table of named tables are."""
+    kind = get_args(hint)[1] if get_origin(hint) is dict else None
+    return kind if _is_section(kind) else None
 
 
 def _extra(hint: Any) -> dict[str, Any]:
@@ -462,7 +520,7 @@ def _expected(hint: Any) -> str:
         return " ".join([_expected(base), "of" if words else "", " and ".join(words)]).strip()
     if get_origin(hint) is Literal:
         return " or ".join("true" if option is True else f'"{option}"' for option in get_args(hint))
-    return _WORDS.get(hint, "a table of text")
+    return "a list of text" if get_origin(hint) is tuple else _WORDS.get(hint, "a table of text")
 
 
 def _shown(value: Any, hint: Any) -> str:

@@ -135,7 +135,7 @@ class TestOneAnswer:
         assert told == {
             "content": "done",
             "session": "work:1",
-            "model": "scripted",
+            "model": "custom/scripted",
             "steps": 2,
             "tools_used": ["list_dir"],
             "usage": {"input": 16, "output": 5, "cache_read": 4, "cache_write": 0, "cost": None},

@@ -241,9 +241,10 @@ async def test_an_interrupting_message_breaks_off_the_answer(house):
 async def test_finishing_does_not_wait_for_a_persons_answer(house, gated):
     act = gated.make("act", Effect.UNSAFE, guarded=True)
     settings = {"agents": {"shutdown_seconds": 0.0}}
-    async with house(ScriptedModel([[Wait(asyncio.Event())]]), tools=[act], settings=settings) as agent:
+    model = ScriptedModel([[Wait(asyncio.Event())]])
+    async with house(model, tools=[act], settings=settings) as agent:
         await agent.tell(letter("act", "e1"))
-        await agent._lanes._driver._provider.called(1)
+        await model.called(1)
     async with house(ScriptedModel([Call("act")]), tools=[act]) as agent:
         assert await agent.finish("api:default")
         assert [outbound.kind for outbound in await agent.unshown("api:default")] == ["question"]

@@ -404,7 +404,7 @@ async def test_a_commit_prolongs_a_lease_that_holds(home: Home, store: Store):
 
 async def test_usage_is_kept_with_its_owner(home: Home, store: Store):
     receipt = await store.receive(letter("e1", owner="ann"))
-    usage = Usage(10, 5, 3, 2)
+    usage = Usage(10, 5, 3, 2, 4)
     await append(
         store,
         Lease(receipt.thread),
@@ -412,10 +412,10 @@ async def test_usage_is_kept_with_its_owner(home: Home, store: Store):
         ANSWERED,
         usage=[Spent(2, "m", usage, 0.25), Spent(1, "local", usage)],
     )
-    columns = "thread, seq, owner, model, input, output, cache_read, cache_write, cost"
+    columns = "thread, seq, owner, model, input, output, cache_read, cache_write, reasoning, cost"
     assert await home.rows(f"SELECT {columns} FROM usage ORDER BY seq") == [
-        (receipt.thread, 1, "ann", "local", 10, 5, 3, 2, None),
-        (receipt.thread, 2, "ann", "m", 10, 5, 3, 2, 0.25),
+        (receipt.thread, 1, "ann", "local", 10, 5, 3, 2, 4, None),
+        (receipt.thread, 2, "ann", "m", 10, 5, 3, 2, 4, 0.25),
     ]
 
 
@@ -757,6 +757,48 @@ async def test_the_same_key_is_one_timer(home: Home, store: Store):
     assert await home.rows("SELECT count(*) FROM timers") == [(1,)]
 
 
+# Secrets
+
+
+async def test_a_box_is_given_back_as_it_was_kept_and_a_second_one_takes_its_place(store: Store):
+    boxes = [bytes(range(256)), b"", b"\x00new"]
+    for box in boxes:
+        await store.keep_secret("ann", "key", box)
+        assert await store.secret("ann", "key") == box
+    assert await store.secrets("ann") == ["key"]
+
+
+async def test_a_box_that_nobody_kept_is_none(store: Store):
+    assert await store.secret("ann", "key") is None
+    assert await store.secrets("ann") == []
+    assert await store.forget_secret("ann", "key") is False
+
+
+async def test_boxes_belong_to_their_owner(store: Store):
+    await store.keep_secret("ann", "key", b"of ann")
+    await store.keep_secret("bob", "key", b"of bob")
+    await store.keep_secret("bob", "b", b"")
+    await store.keep_secret("bob", "Z", b"")
+    assert [await store.secret(owner, "key") for owner in ("ann", "bob", "cyd")] == [b"of ann", b"of bob", None]
+    assert [await store.secrets(owner) for owner in ("ann", "bob", "cyd")] == [["key"], ["Z", "b", "key"], []]
+
+
+async def test_a_forgotten_box_is_gone_and_no_other(home: Home, store: Store):
+    for owner, name in (("ann", "a"), ("ann", "b"), ("bob", "a")):
+        await store.keep_secret(owner, name, b"box")
+    assert [await store.forget_secret("ann", "a") for _ in range(2)] == [True, False]
+    assert await home.rows("SELECT owner, name FROM vault ORDER BY owner") == [("ann", "b"), ("bob", "a")]
+
+
+async def test_a_box_is_seen_by_other_processes_and_knows_when_it_was_kept(home: Home, store: Store):
+    await store.keep_secret("ann", "key", b"old")
+    await home.write("UPDATE vault SET at = 1")
+    await store.keep_secret("ann", "key", b"new")
+    assert await (await home.connect()).secret("ann", "key") == b"new"
+    (at,) = await home.rows("SELECT at FROM vault")
+    assert at[0] > 1_600_000_000
+
+
 # Other processes
 
 
@@ -785,6 +827,21 @@ async def test_an_older_database_is_brought_up_to_date_and_keeps_what_it_holds(h
     stores = await asyncio.gather(*(home.connect(migrations=newer) for _ in range(3)))
     assert await home.rows("SELECT * FROM later") == [("x", 1)]
     assert await stores[0].read(lease.thread) == [heard(1)]
+
+
+async def test_a_database_of_version_1_comes_up_with_its_rows_and_what_version_2_adds(home: Home):
+    await home.connect(migrations=schema.MIGRATIONS[:1])
+    await home.write(
+        "INSERT INTO usage(thread, seq, owner, at, model, input, output, cache_read, cache_write, cost) "
+        "VALUES('t', 1, 'ann', 7, 'm', 10, 5, 3, 2, 0.25)"
+    )
+    store = await home.connect()
+    assert await home.rows("SELECT * FROM usage") == [("t", 1, "ann", 7, "m", 10, 5, 3, 2, 0.25, 0)]
+    lease = await taken(store)
+    await append(store, lease, ASKED, ANSWERED, usage=[Spent(3, "m", Usage(1, 2, 3, 4, 5))])
+    await store.keep_secret("ann", "key", b"box")
+    assert await home.rows("SELECT seq, reasoning FROM usage ORDER BY seq") == [(1, 0), (3, 5)]
+    assert await store.secret("ann", "key") == b"box"
 
 
 async def test_a_migration_that_fails_leaves_nothing_behind(home: Home, store: Store):

@@ -8,8 +8,8 @@ from typing import Literal, assert_never
 
 from msgspec import Struct
 
-from .log import Answered, CallReturned, Entry, ModelFailed, Outcome, Stopped, UserSaid
-from .mail import Decision, Mail, Said, Stop
+from .log import Answered, CallReturned, Entry, ModelChosen, ModelFailed, Outcome, Stopped, UserSaid
+from .mail import Choose, Decision, Mail, Said, Stop
 from .thread import STOPPED, Thread
 from .tool import Effect, ToolCall, ToolSpec, problems_of
 
@@ -213,5 +213,7 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer") -> Admitted:
             if not ours or letter.place not in thread.pending:
                 return Admitted()
             return Admitted((Answered(letter.answer, letter.place, letter.verdict, letter.by),))
+        case Choose(model=model, by=by):
+            return Admitted((ModelChosen(model, by),))
         case _:
             assert_never(mail.letter)

@@ -9,13 +9,18 @@ EverloopError
 │   ├── StoreFull            no space, or the disk refused a write
 │   ├── StoreUnreachable     the database server does not answer
 │   └── Fenced               the lease on a thread has gone to someone else
+├── VaultLocked              the key to the vault is missing, wrong, or can be read by others
 ├── MailRefused              a message that is not taken in: too long, empty, not text
 ├── ProviderError            a model call failed
 │   ├── KeyRefused           401, 403: the key is missing or wrong
+│   │   ├── LoginDenied      the person said no
+│   │   └── LoginExpired     nobody said yes in time
+│   ├── OutOfCredit          402: the account has nothing left
 │   ├── UnknownModel         the host does not know the model
 │   ├── RateLimited          429; may say how long to wait
 │   ├── ContextOverflow      the prompt is longer than the model's window
 │   ├── BadRequest           the host refuses the request as it is; another try will not help
+│   │   └── NoVision         the model cannot see images, or read the document
 │   ├── HostTimeout          no byte within the time limit
 │   ├── HostUnreachable      no connection: name, network, TLS
 │   ├── HostFailed           5xx, or an answer that is not of the dialect
@@ -63,19 +68,37 @@ class Fenced(StoreError):
     pass
 
 
+class VaultLocked(EverloopError):
+    pass
+
+
 class MailRefused(EverloopError):
     pass
 
 
 class ProviderError(EverloopError):
-    """A failed model call. `kind` is what the log keeps; `retryable` says that the same request may succeed later."""
+    """A failed model call. `kind` is what the log keeps; `retryable` says that the same request may succeed later,
+    `curable` that another model may answer it."""
 
     kind = "provider"
     retryable = False
+    curable = True
 
 
 class KeyRefused(ProviderError):
     kind = "key"
+
+
+class OutOfCredit(ProviderError):
+    kind = "credit"
+
+
+class LoginDenied(KeyRefused):
+    pass
+
+
+class LoginExpired(KeyRefused):
+    pass
 
 
 class UnknownModel(ProviderError):
@@ -93,10 +116,16 @@ class RateLimited(ProviderError):
 
 class ContextOverflow(ProviderError):
     kind = "overflow"
+    curable = False
 
 
 class BadRequest(ProviderError):
     kind = "request"
+    curable = False
+
+
+class NoVision(BadRequest):
+    kind = "vision"
 
 
 class HostTimeout(ProviderError):

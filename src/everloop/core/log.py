@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from .errors import StoreCorrupt, StoreNewer
-from .message import Message, Opaque, Part
+from .message import Media, Message, Opaque, Part
 from .prompt import Finish, Usage
 from .tool import ToolCall
 
@@ -42,11 +42,15 @@ class UserSaid(_Entry, frozen=True):
 
 
 class ModelCalled(_Entry, frozen=True):
-    """A model is about to be asked. It is shown all that stands before this entry, and `tail`, and nothing after."""
+    """A model is about to be asked. It is shown all that stands before this entry, and `tail`, and nothing after.
+
+    `prefix` is given when what stands before the conversation is not what it was at the call before: a fingerprint
+    of each of its parts, by which one sees what made the host's cache useless."""
 
     model: str
     tail: str = ""
     wrap: bool = False  # the last call of a turn that has used up its steps
+    prefix: str = ""
 
 
 class ModelSaid(_Entry, frozen=True):
@@ -87,6 +91,7 @@ class CallReturned(_Entry, frozen=True):
     text: str
     outcome: Outcome = "done"
     file: str = ""
+    media: tuple[Media, ...] = ()  # what it is shown beside the text
 
 
 class Asked(_Entry, frozen=True):
@@ -103,6 +108,13 @@ class Answered(_Entry, frozen=True):
     answer: int
     place: int
     verdict: Verdict
+    by: str = ""
+
+
+class ModelChosen(_Entry, frozen=True):
+    """From now on this conversation is answered by another model; "" is the one of the settings."""
+
+    model: str
     by: str = ""
 
 
@@ -135,6 +147,8 @@ class Standing(Struct, frozen=True, omit_defaults=True, gc=False):
     address: str = ""
     steps: int = 0
     mails: tuple[int, ...] = ()
+    choice: str = ""
+    prefix: str = ""
 
 
 class Compacted(_Entry, frozen=True):
@@ -154,6 +168,7 @@ Entry = (
     | CallReturned
     | Asked
     | Answered
+    | ModelChosen
     | Stopped
     | Resumed
     | GaveUp

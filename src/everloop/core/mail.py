@@ -51,7 +51,14 @@ class Decision(Struct, frozen=True, gc=False, tag="decision", omit_defaults=True
     by: str = ""
 
 
-Letter = Said | Stop | Decision
+class Choose(Struct, frozen=True, gc=False, tag="choose", omit_defaults=True):
+    """Someone wants another model to answer in this conversation; "" is the one of the settings."""
+
+    model: str
+    by: str = ""
+
+
+Letter = Said | Stop | Decision | Choose
 
 
 class Inbound(Struct, frozen=True, gc=False):

@@ -17,6 +17,7 @@ class Media(Struct, frozen=True, gc=False, tag="media"):
     file: str
     mime: str
     name: str = ""
+    owner: str = ""  # whose file it is
 
 
 Part = Text | Media

@@ -104,6 +104,17 @@ class Spent(Struct, frozen=True, gc=False):
     cost: float | None = None
 
 
+class SpentRow(Struct, frozen=True, gc=False):
+    """What was used of one model on one day; `day` counts from 1970, in the time zone that was asked for."""
+
+    day: int
+    model: str
+    calls: int
+    usage: Usage
+    cost: float  # of those calls whose price is known
+    unpriced: int  # calls whose price is not
+
+
 class Timer(Struct, frozen=True):
     """At `due` (seconds from now) the letter is put into the thread's inbox. The key makes it fire once."""
 
@@ -150,7 +161,7 @@ class OutboxRow(Struct, frozen=True, gc=False):
 
 
 OutboxState = Literal["sent", "pending", "unsure", "failed"]  # unsure: pending, but it may have arrived already
-Action = Literal["none", "new", "stop"]
+Action = Literal["none", "new", "stop", "tell"]
 
 
 class Store(Protocol):
@@ -167,7 +178,7 @@ class Store(Protocol):
         """Commit a command, its effect and its reply in one, once per event.
 
         `new` moves the session to a new thread; `stop` puts a stop into the inbox, or answers `otherwise` when
-        there is nothing to stop; `none` only replies.
+        there is nothing to stop; `tell` puts the letter itself into the inbox; `none` only replies.
         """
         ...
 
@@ -237,11 +248,45 @@ class Store(Protocol):
         """Turn due timers into letters; returns the threads to wake."""
         ...
 
+    async def keep_secret(self, owner: str, name: str, box: bytes) -> None:
+        """Keep a closed box under a name, in place of the one that was there."""
+        ...
+
+    async def secret(self, owner: str, name: str) -> bytes | None: ...
+
+    async def secrets(self, owner: str) -> list[str]:
+        """The names of the owner's boxes, in order."""
+        ...
+
+    async def forget_secret(self, owner: str, name: str) -> bool:
+        """Whether there was one to forget."""
+        ...
+
+    async def spent(self, since: float = 0, thread: str = "", offset: float = 0) -> list[SpentRow]:
+        """What was used, by day and model, of all threads or one. `offset` is the time zone's, in seconds."""
+        ...
+
     async def changed(self) -> bool:
         """Whether another process may have written since the last call."""
         ...
 
     async def close(self) -> None: ...
+
+
+class Vault(Protocol):
+    """The keys and tokens of one owner, encrypted wherever they lie. Raises VaultLocked and StoreError."""
+
+    async def get(self, name: str) -> str | None:
+        """The value of that name, or None if there is none; only then is no key needed."""
+        ...
+
+    async def set(self, name: str, value: str) -> None: ...
+
+    async def names(self) -> list[str]: ...
+
+    async def forget(self, name: str) -> bool:
+        """Whether there was one to forget. It needs no key."""
+        ...
 
 
 class Event(Struct, frozen=True, gc=False):

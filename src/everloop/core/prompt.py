@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from .message import Message, Opaque
+from .message import Media, Message, Opaque
 from .tool import ToolCall, ToolSpec
 
 
@@ -31,16 +31,25 @@ class Transcript:
     """The messages of a conversation since its last compaction; it only grows.
 
     `rendered` is a place for a dialect to keep what it has already turned into bytes,
-    so that a long history is serialised once and not at every request. `files` holds the content of the media that
-    the messages name, put there before a model is asked; what is missing there is shown by its name alone.
+    so that a long history is serialised once and not at every request. `media` are those that the messages name, and
+    `files` their content, put there before a model is asked; what is missing there is shown by its name alone.
     """
 
-    __slots__ = ("files", "messages", "rendered")
+    __slots__ = ("files", "media", "messages", "rendered")
 
     def __init__(self, messages: tuple[Message, ...] = ()) -> None:
-        self.messages: list[Message] = list(messages)
-        self.rendered: dict[Any, Any] = {}
+        self.messages: list[Message] = []
+        self.media: list[Media] = []
         self.files: dict[str, bytes] = {}
+        self.rendered: dict[Any, Any] = {}
+        for message in messages:
+            self.add(message)
+
+    def add(self, message: Message) -> None:
+        self.messages.append(message)
+        for part in message.parts:
+            if isinstance(part, Media):
+                self.media.append(part)
 
 
 Effort = Literal["", "none", "minimal", "low", "medium", "high"]  # "": as the model likes
@@ -75,6 +84,7 @@ class Reply(Struct, frozen=True, gc=False):
     model: str = ""
     reasoning: str = ""
     opaque: tuple[Opaque, ...] = ()
+    cost: float | None = None  # US dollars, where the price is known
 
 
 class Delta(Struct, frozen=True, gc=False):

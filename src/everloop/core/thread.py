@@ -5,6 +5,7 @@ from typing import assert_never
 
 from msgspec import Struct
 
+from .gauge import Gauge
 from .log import (
     Answered,
     Asked,
@@ -14,6 +15,7 @@ from .log import (
     Entry,
     GaveUp,
     ModelCalled,
+    ModelChosen,
     ModelFailed,
     ModelSaid,
     Resumed,
@@ -41,6 +43,7 @@ class Finished(Struct, frozen=True, gc=False):
     model: str = ""
     steps: int = 0
     usage: Usage = Usage()
+    cost: float | None = None  # None: at least one price is not known
     tools_used: tuple[str, ...] = ()
     error: str = ""  # finds the detail of a failure in the log
 
@@ -74,6 +77,10 @@ class Thread:
         self.unheard: list[tuple[int, UserSaid]] = []
         self.tokens = 0
         self.usage = Usage()  # of this turn
+        self.cost: float | None = 0.0
+        self.choice = ""  # the model that someone has chosen for this conversation
+        self.prefix = ""  # the fingerprint of what stood before the conversation at the last call
+        self.gauge = Gauge()
         self.model = ""
         self.tools_used: list[str] = []
         self.finished: Finished | None = None
@@ -96,6 +103,7 @@ class Thread:
             case ModelCalled():
                 self._take_in_unheard()
                 self.calling, self.wrapping, self.failure = True, entry.wrap, None
+                self.prefix = entry.prefix or self.prefix
             case ModelSaid():
                 self._take_answer(entry)
             case ModelFailed():
@@ -109,6 +117,8 @@ class Thread:
                 self.asked.add(entry.place)
             case Answered():
                 self.verdicts[entry.place] = entry.verdict
+            case ModelChosen():
+                self.choice = entry.model
             case Stopped():
                 self.stopped, self.calling = True, False
                 self._end_if_stopped()
@@ -130,7 +140,10 @@ class Thread:
 
     @property
     def standing(self) -> Standing:
-        return Standing(self.turn, self.owes_reply, self.requester, self.address, self.steps, tuple(self.mails))
+        return Standing(
+            *(self.turn, self.owes_reply, self.requester, self.address, self.steps, tuple(self.mails)),
+            *(self.choice, self.prefix),
+        )
 
     def _hear(self, seq: int, entry: UserSaid) -> None:
         if not self.owes_reply:
@@ -145,7 +158,7 @@ class Thread:
         self.steps = self.resumes = self.empties = self.failures = 0
         self.stopped = self.wrapping = False
         self.mails = []
-        self.usage, self.tools_used = Usage(), []
+        self.usage, self.cost, self.tools_used = Usage(), 0.0, []
         self._take_in(entry)
 
     def _take_in(self, entry: UserSaid) -> None:
@@ -160,14 +173,17 @@ class Thread:
             self._take_in(entry)
 
     def _say(self, message: Message) -> None:
-        self.transcript.messages.append(message)
-        self.tokens += estimate(message)
+        self.transcript.add(message)
+        self.tokens += self.gauge.estimate(message)
 
     def _take_answer(self, entry: ModelSaid) -> None:
         self.calling = self.just_compacted = False
         self.steps += 1
         self.resumes = self.failures = 0
         self.usage, self.model = self.usage + entry.usage, entry.model
+        self.cost = None if self.cost is None or entry.cost is None else self.cost + entry.cost
+        if entry.usage.input:
+            self.gauge.correct(entry.model, entry.usage)
         calls = () if self.wrapping else entry.calls
         if calls:
             self.answer = self.seq
@@ -187,7 +203,7 @@ class Thread:
         call = self.open_calls.pop(entry.place)
         if entry.outcome != "abandoned":
             self.resumes = 0
-        self._say(Message("tool", said(entry.text), answers=call.id))
+        self._say(Message("tool", (*said(entry.text), *entry.media), answers=call.id))
         if self.open_calls:
             return
         self.started, self.asked, self.verdicts = set(), set(), {}
@@ -204,7 +220,7 @@ class Thread:
     def _end(self, text: str | None, reason: str = "", error: str = "") -> None:
         self.finished = Finished(
             *(self.turn, self.seq, text, self.address, tuple(self.mails), reason),
-            *(self.model, self.steps, self.usage, tuple(self.tools_used), error),
+            *(self.model, self.steps, self.usage, self.cost, tuple(self.tools_used), error),
         )
         self.owes_reply, self.calling, self.failure = False, False, None
         unheard, self.unheard = self.unheard, []
@@ -213,14 +229,10 @@ class Thread:
 
     def _start_from(self, entry: Compacted) -> None:
         self.transcript = Transcript((Message("user", said(entry.summary)), *entry.kept))
-        self.tokens = sum(map(estimate, self.transcript.messages))
+        self.gauge.start_again()
+        self.tokens = sum(map(self.gauge.estimate, self.transcript.messages))
         self.just_compacted, self.failure = True, None
         standing = entry.standing
         self.turn, self.owes_reply, self.steps = standing.turn, standing.owes, standing.steps
         self.requester, self.address, self.mails = standing.requester, standing.address, list(standing.mails)
-
-
-def estimate(message: Message) -> int:
-    """About how many tokens a message is, on the high side: three characters a token and a little for the frame."""
-    size = len(message.text) + sum(len(call.name) + len(call.args) for call in message.calls)
-    return size // 3 + 5
+        self.choice, self.prefix = standing.choice, standing.prefix

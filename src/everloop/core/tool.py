@@ -48,6 +48,24 @@ class CallContext(Struct, frozen=True):
     user: str
 
 
+class Picture(Struct, frozen=True):
+    """An image or a document that a tool shows to the model."""
+
+    data: bytes
+    mime: str
+    name: str = ""
+
+
+class Shown(Struct, frozen=True):
+    """The result of a tool that has more to show than text."""
+
+    text: str
+    pictures: tuple[Picture, ...] = ()
+
+
+Result = str | Shown
+
+
 class Tool(Struct, frozen=True):
     """A tool that can be run. `verify` looks whether an earlier attempt took effect: its result, None if surely not.
 
@@ -55,11 +73,11 @@ class Tool(Struct, frozen=True):
     """
 
     spec: ToolSpec
-    run: Callable[[dict[str, Any], CallContext], Awaitable[str]]
+    run: Callable[[dict[str, Any], CallContext], Awaitable[Result]]
     verify: Callable[[dict[str, Any], CallContext], Awaitable[str | None]] | None = None
 
 
-AsyncFunction = Callable[..., Awaitable[str]]
+AsyncFunction = Callable[..., Awaitable[Result]]
 
 
 @typing.overload
@@ -111,7 +129,7 @@ def tool(
             seconds=seconds,
         )
 
-        async def run(args: dict[str, Any], context: CallContext) -> str:
+        async def run(args: dict[str, Any], context: CallContext) -> Result:
             given = {n: value for n, value in args.items() if value is not None or n in takes_null}
             return await function(**given, **({wants: context} if wants else {}))
 

@@ -1,25 +1,20 @@
-"""Which model answers: what the settings name, or with "auto" the best that this machine has to offer."""
+"""Which model answers: what is named, or with "auto" the best that this machine has to offer.
+
+A name is looked up in this order: `provider/model` as it stands; a gateway, if one is configured; a word in a bare
+model's name that tells its vendor; a server on this machine.
+"""
 
 from collections.abc import Mapping
-from typing import Protocol
+from urllib.parse import urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.errors import ModelMissing
 from .catalog import HOSTS, Host
+from .keys import Account, Keys
 
-
-class Account(Protocol):
-    """What the owner has configured for one host."""
-
-    @property
-    def api_key(self) -> str: ...
-    @property
-    def api_base(self) -> str: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def headers(self) -> Mapping[str, str]: ...
+EMBEDDED = "embedded"
 
 
 class Choice(Struct, frozen=True):
@@ -33,25 +28,57 @@ class Choice(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        return f"{self.host.name if self.host else 'embedded'}/{self.model}"
+        return f"{self.host.name if self.host else EMBEDDED}/{self.model}".removesuffix("/")
+
+    def __repr__(self) -> str:
+        return f"Choice({self.name!r}, {self.base!r})"
 
 
-EMBEDDED = "embedded"
+class Wanted(Struct, frozen=True):
+    """Nothing more can be said without a look at the servers on this machine. "" is any of their models."""
+
+    model: str
 
 
-def choose(name: str, accounts: Mapping[str, Account], environ: Mapping[str, str]) -> Choice | None:
-    """The choice that needs no look at the network; None when "auto" has found no key. Raises ModelMissing."""
+def choose(name: str, keys: Keys) -> Choice | Wanted:
+    """Raises ModelMissing, which says what to do."""
     if name == "auto":
-        return _configured(accounts, environ) or _keyed(environ)
+        return _configured(keys) or _keyed(keys) or Wanted("")
     provider, slash, model = name.partition("/")
     if provider == EMBEDDED:
         return Choice(None, model)
-    if not slash or provider not in HOSTS:
-        raise ModelMissing(
-            f"the model {name!r} is not known: write provider/model, for example openai/gpt-5-mini, with one of "
-            f"{', '.join(HOSTS)} or embedded as the provider"
-        )
-    return _at(HOSTS[provider], model, accounts.get(provider), environ)
+    host = host_of(provider, keys) if slash else None
+    if host is not None and model:
+        gateway = None if host.gateway or _is_reachable(host, keys) else _gateway(keys)
+        return _at(gateway, _through(gateway, host, model), keys) if gateway else _at(host, model, keys)
+    vendors = vendors_of(name)
+    if gateway := _gateway(keys):
+        return _at(gateway, _through(gateway, vendors[0] if vendors and not slash else None, name), keys)
+    for vendor in vendors:
+        if keys.find(vendor):
+            return _at(vendor, name, keys)
+    return Wanted(name)
+
+
+def vendors_of(name: str) -> list[Host]:
+    """Whose a bare model may be, by the words in its name."""
+    return [host for host in HOSTS.values() if any(word in name.lower() for word in host.words)]
+
+
+def host_of(name: str, keys: Keys) -> Host | None:
+    """The row of a provider. One of the owner's own naming is the row that its address or key belongs to."""
+    row, account = HOSTS.get(name), keys.accounts.get(name)
+    if account is None:
+        return row
+    if row is None and not (account.api_base or account.api_key or account.api_key_file):
+        return None
+    if row is None or name == "custom":
+        row = replace(_recognised(account), name=name, port=0)
+    if account.dialect:
+        return replace(row, dialect=account.dialect)
+    if row.dialect == "openai_responses" and account.api_base and not row.login:
+        return replace(row, dialect="openai_chat")  # what is compatible with OpenAI speaks its older dialect
+    return row
 
 
 def at_local(host: Host, model: str) -> Choice:
@@ -59,29 +86,76 @@ def at_local(host: Host, model: str) -> Choice:
     return Choice(host, model, host.base)
 
 
-def _configured(accounts: Mapping[str, Account], environ: Mapping[str, str]) -> Choice | None:
-    for name, account in accounts.items():
-        model = account.model or (HOSTS[name].model if name in HOSTS else "")
-        if name in HOSTS and model and (account.api_key or account.api_base):
-            return _at(HOSTS[name], model, account, environ)
-    return None
+def explain_missing(name: str) -> ModelMissing:
+    """For a model that nobody seems to have."""
+    vendors = vendors_of(name)
+    if vendors and "/" not in name:
+        return _explain_no_key(vendors[0], name)
+    return ModelMissing(
+        f"the model {name!r} is not known: write provider/model, for example openai/gpt-5.4-mini, with one of "
+        f"{', '.join(HOSTS)} or embedded as the provider"
+    )
 
 
-def _keyed(environ: Mapping[str, str]) -> Choice | None:
+def _recognised(account: Account) -> Host:
+    """The row whose host the address names, or whose keys begin like this one; else a host that nobody knows."""
+    address = urlsplit(account.api_base).hostname or ""
     for host in HOSTS.values():
-        if host.model and host.key_variable and environ.get(host.key_variable):
-            return _at(host, host.model, None, environ)
+        known = urlsplit(host.base).hostname
+        if address and not host.port and not host.login and known and (address == known):
+            return host
+        if not account.api_base and host.key_prefix and account.api_key.startswith(host.key_prefix):
+            return host
+    return HOSTS["custom"]
+
+
+def _gateway(keys: Keys) -> Host | None:
+    """A gateway that the owner has configured: its key says that everything is to go through it."""
+    return next((host for host in HOSTS.values() if host.gateway and keys.find(host)), None)
+
+
+def _through(gateway: Host, vendor: Host | None, model: str) -> str:
+    """A vendor's model as a gateway calls it."""
+    return f"{vendor.vendor or vendor.name}/{model}" if vendor and gateway.names_vendors else model
+
+
+def _is_reachable(host: Host, keys: Keys) -> bool:
+    account = keys.accounts.get(host.name)
+    return bool(not host.key_variables or keys.find(host) or (account and account.api_base))
+
+
+def _configured(keys: Keys) -> Choice | None:
+    for name, account in keys.accounts.items():
+        host = host_of(name, keys)
+        model = account.model or (host.model if host else "")
+        if host and model and (account.api_base or keys.find(host)):
+            return _at(host, model, keys)
     return None
 
 
-def _at(host: Host, model: str, account: Account | None, environ: Mapping[str, str]) -> Choice:
+def _keyed(keys: Keys) -> Choice | None:
+    for host in sorted(HOSTS.values(), key=lambda host: host.gateway):
+        if host.model and keys.find(host):
+            return _at(host, host.model, keys)
+    return None
+
+
+def _at(host: Host, model: str, keys: Keys) -> Choice:
+    account = keys.accounts.get(host.name)
     base = (account.api_base if account else "") or host.base
-    key = (account.api_key if account else "") or environ.get(host.key_variable, "")
+    if not _is_reachable(host, keys):
+        raise _explain_no_key(host, f"{host.name}/{model}")
     if not base:
+        variable = host.name.upper().replace("-", "_")
         raise ModelMissing(
-            f"{host.name}/{model} has no address: set EVERLOOP_PROVIDERS__{host.name.upper()}__API_BASE "
+            f"{host.name}/{model} has no address: set EVERLOOP_PROVIDERS__{variable}__API_BASE "
             f"or providers.{host.name}.api_base in the settings file"
         )
-    if host.key_variable and not key and not (account and account.api_base):
-        raise ModelMissing(f"{host.name}/{model} needs a key: set {host.key_variable} or providers.{host.name}.api_key")
-    return Choice(host, model, base, key, account.headers if account else {})
+    return Choice(host, model, base, keys.find(host) or "", account.headers if account else {})
+
+
+def _explain_no_key(host: Host, name: str) -> ModelMissing:
+    return ModelMissing(
+        f"{name} needs a key: set {host.key_variable} or providers.{host.name}.api_key, "
+        f"or keep it in the vault with: everloop models key set {host.name}"
+    )

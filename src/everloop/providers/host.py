@@ -8,7 +8,7 @@ from everloop.core.errors import HostTimeout, KeyRefused, ProviderError, RateLim
 from everloop.core.ports import Http, HttpAnswer
 from everloop.core.prompt import Delta, Prompt, Reply
 
-from .dialects import Decoder, Dialect
+from .dialects import Decoder, Dialect, address
 from .dialects.quirks import Quirks
 
 _PLAIN = Quirks()
@@ -19,7 +19,9 @@ _LONGEST_WAIT = 60.0
 
 
 class HostProvider:
-    """The Provider port. `base` is the host's address without the dialect's path; `headers` are sent beside ours.
+    """The Provider port. `base` is the host's address without the dialect's path; `headers` are sent beside ours, and
+    so are those of a `login`, asked for anew with each request because they run out. `patience` is the longest wait
+    between two attempts, in seconds.
 
     `sleep` and `chance` (a number from 0 to 1) are parameters, so that tests need neither time nor luck.
     """
@@ -34,7 +36,9 @@ class HostProvider:
         quirks: Quirks = _PLAIN,
         *,
         headers: Mapping[str, str] = _NONE,
+        login: Callable[[], Awaitable[Mapping[str, str]]] | None = None,
         attempts: int = 3,
+        patience: float = _LONGEST_WAIT,
         seconds: float = 120.0,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
@@ -46,13 +50,16 @@ class HostProvider:
         self._dialect = dialect
         self._quirks = quirks
         self._headers = _checked(_ALWAYS | dialect.headers(self._key) | dict(headers))
+        self._login = login
+        self._urls: dict[str, str] = {}
         self._attempts = attempts
+        self._patience = patience
         self._seconds = seconds
         self._sleep = sleep
         self._chance = chance
 
     async def reply(self, prompt: Prompt, show: Callable[[Delta], None]) -> Reply:
-        """As the port promises. A host that asks to wait longer than a minute is not waited for."""
+        """As the port promises. A host that asks for more patience than we have is not waited for."""
         body = self._dialect.encode(prompt, self._quirks, self.name)
         if self._headers is None:
             raise KeyRefused(f"The key or a header for {self.name} contains characters that none can. Copy it again.")
@@ -63,7 +70,7 @@ class HostProvider:
                 return await self._ask(prompt.model, body, self._headers, audience)
             except ProviderError as error:
                 wait = _wait_before_retry(error, attempt, self._chance())
-                if not error.retryable or audience.has_seen or attempt >= self._attempts or wait > _LONGEST_WAIT:
+                if not error.retryable or audience.has_seen or attempt >= self._attempts or wait > self._patience:
                     raise
             await self._sleep(wait)
             attempt += 1
@@ -72,7 +79,9 @@ class HostProvider:
         """Nothing to close: the connections belong to the Http that was handed over."""
 
     async def _ask(self, model: str, body: bytes, headers: dict[str, str], audience: "_Audience") -> Reply:
-        url = self._base + self._dialect.path(model)
+        if self._login is not None:
+            headers = headers | dict(await self._login())
+        url = self._urls.get(model) or self._urls.setdefault(model, address(self._base, self._dialect.path(model)))
         async with self._http.request("POST", url, body=body, headers=headers, seconds=self._seconds) as answer:
             if answer.status != 200:
                 raise await self._explain(model, answer)

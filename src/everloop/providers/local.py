@@ -25,18 +25,22 @@ class _Models(Struct):
 LOCAL = [host for host in HOSTS.values() if host.port]
 
 
-async def find_local(http: Http, hosts: Sequence[Host] = LOCAL) -> Choice | None:
-    """The first model of the first server that answers, in the order of the hosts."""
-    found = await asyncio.gather(*(_first_model(http, host) for host in hosts))
-    return next((at_local(host, model) for host, model in zip(hosts, found, strict=True) if model), None)
+async def find_local(http: Http, wanted: str = "", hosts: Sequence[Host] = LOCAL) -> Choice | None:
+    """A model of this name at the first server that has it; without a name, the first server's first."""
+    lists = await asyncio.gather(*(_models(http, host) for host in hosts))
+    for host, models in zip(hosts, lists, strict=True):
+        for model in models:
+            if model == wanted or (not wanted and "embed" not in model):
+                return at_local(host, model)
+    return None
 
 
-async def _first_model(http: Http, host: Host) -> str:
+async def _models(http: Http, host: Host) -> list[str]:
     try:
         async with http.request("GET", f"{host.base}/models", seconds=PATIENCE) as answer:
             if answer.status != 200:
-                return ""
+                return []
             models = msgspec.json.decode(await answer.read(), type=_Models)
     except (ProviderError, msgspec.DecodeError):
-        return ""  # nobody is there, or somebody who speaks another language
-    return next((model.id for model in models.data if "embed" not in model.id), "")
+        return []  # nobody is there, or somebody who speaks another language
+    return [model.id for model in models.data]

@@ -5,11 +5,14 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
+from msgspec import structs
+
 from ..core.errors import ToolError
 from ..core.log import CallReturned, Outcome
+from ..core.message import Media
 from ..core.ports import Files
 from ..core.thread import Thread
-from ..core.tool import CallContext, Tool, ToolSpec, parse_args
+from ..core.tool import CallContext, Picture, Shown, Tool, ToolSpec, parse_args
 
 _log = logging.getLogger("everloop.calls")
 
@@ -30,9 +33,11 @@ class Toolbox:
         """Run a call that has been checked. A tool's failure is the model's to read, not ours to raise."""
         tool, args = self._find(thread, place)
         outcome: Outcome = "failed"
+        pictures: tuple[Picture, ...] = ()
         try:
             async with asyncio.timeout(tool.spec.seconds) as limit:
-                text, outcome = _text(await tool.run(args, context)), "done"
+                text, pictures = _parts(await tool.run(args, context))
+                outcome = "done"
         except ToolError as error:
             text = f"Error: {error}"
         except TimeoutError as error:
@@ -45,7 +50,15 @@ class Toolbox:
         except Exception as error:  # a stranger's code runs here
             _log.warning("%s failed", tool.spec.name, exc_info=True)
             text = f"Error: {type(error).__name__}: {error}"
-        return await self._returned(thread.answer, place, text, context.user, outcome)
+        returned = await self._returned(thread.answer, place, text, context.user, outcome)
+        if pictures:
+            media = [await self._keep(picture, context.user) for picture in pictures]
+            returned = structs.replace(returned, media=tuple(media))
+        return returned
+
+    async def _keep(self, picture: Picture, user: str) -> Media:
+        file = await self._files.put(user, picture.data, picture.name)
+        return Media(file, picture.mime, picture.name, user)
 
     async def verify(self, thread: Thread, place: int, context: CallContext) -> CallReturned | None:
         """The result of an earlier attempt; None if it surely did not happen. Raises ToolError if nobody can tell."""
@@ -73,10 +86,12 @@ class Toolbox:
         return CallReturned(answer, place, shorten(text, self._limit, file), outcome, file)
 
 
-def _text(result: Any) -> str:
+def _parts(result: Any) -> tuple[str, tuple[Picture, ...]]:
+    if isinstance(result, Shown):
+        return result.text, result.pictures
     if not isinstance(result, str):
         raise TypeError(f"a tool returns text, not {type(result).__name__}")
-    return result
+    return result, ()
 
 
 def shorten(text: str, limit: int, file: str) -> str:

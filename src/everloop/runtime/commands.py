@@ -1,23 +1,112 @@
 """Slash commands that are understood in every channel, whatever the model is doing."""
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from ..core.ports import Action
+from ..core.errors import ModelMissing
+from ..core.mail import Choose, Inbound, Said, Stop
+from ..core.message import text_of
+from ..core.ports import Action, SpentRow, Store
+from ..core.thread import Thread
+from .voices import Voices
 
 
 class Command(Struct, frozen=True):
     name: str
     help: str
+    takes: str = ""  # what may follow it
+
+
+COMMANDS = {
+    command.name: command
+    for command in (
+        Command("/new", "Start a new conversation"),
+        Command("/stop", "Stop the current task"),
+        Command("/model", "Show the model that answers here, or choose another", "[NAME]"),
+        Command("/usage", "Show what this conversation has used and cost"),
+        Command("/help", "Show available commands"),
+    )
+}
+
+
+class Effect(Struct, frozen=True):
+    """What a command does: an action of the store's, the letter that goes with it, and what is said about it."""
+
+    inbound: Inbound
     action: Action
-    reply: str = ""
+    reply: str
     otherwise: str = ""
 
 
-_DOING = (
-    Command("/new", "Start a new conversation", "new", "New session started."),
-    Command("/stop", "Stop the current task", "stop", "⏹ Stopped 1 task(s).", "No active task to stop."),
-)
-_HELP = "Show available commands"
-_TEXT = "\n".join(["everloop commands:", *(f"{each.name} — {each.help}" for each in _DOING), f"/help — {_HELP}"])
+class Commands:
+    def __init__(self, store: Store, voices: Voices) -> None:
+        self._store = store
+        self._voices = voices
 
-COMMANDS = {command.name: command for command in (*_DOING, Command("/help", _HELP, "none", _TEXT))}
+    def find(self, letter: Said) -> Command | None:
+        """The command that someone typed, if it is one."""
+        text = text_of(letter.parts)
+        if not text.lstrip().startswith("/"):
+            return None
+        name, _, rest = text.strip().partition(" ")
+        command = COMMANDS.get(name.lower())
+        return command if command and (command.takes or not rest.strip()) else None
+
+    async def work_out(self, command: Command, inbound: Inbound, letter: Said) -> Effect:
+        """What it comes to; nothing has happened yet."""
+        match command.name:
+            case "/new":
+                return Effect(inbound, "new", "New session started.")
+            case "/stop":
+                stopping = structs.replace(inbound, letter=Stop(letter.author))
+                return Effect(stopping, "stop", "⏹ Stopped 1 task(s).", "No active task to stop.")
+            case "/model":
+                wanted = text_of(letter.parts).strip().partition(" ")[2].strip()
+                return await (self._choose(wanted, inbound, letter) if wanted else self._show_model(inbound))
+            case "/usage":
+                row = await self._store.session(str(inbound.address))
+                rows = await self._store.spent(thread=row.id) if row else []
+                return Effect(inbound, "none", describe(rows))
+        lines = [f"{' '.join(filter(None, (each.name, each.takes)))} — {each.help}" for each in COMMANDS.values()]
+        return Effect(inbound, "none", "\n".join(["everloop commands:", *lines]))
+
+    async def _choose(self, wanted: str, inbound: Inbound, letter: Said) -> Effect:
+        try:
+            voice = await self._voices.look("" if wanted == "default" else wanted)
+        except ModelMissing as error:
+            return Effect(inbound, "none", f"The model stays as it is: {error}.")
+        choosing = structs.replace(inbound, letter=Choose("" if wanted == "default" else voice.key, letter.author))
+        return Effect(choosing, "tell", f"{voice.name} answers in this conversation from now on.")
+
+    async def _show_model(self, inbound: Inbound) -> Effect:
+        row = await self._store.session(str(inbound.address))
+        chosen = ""
+        if row:
+            opened = await self._store.open(row.id)
+            fold = Thread(row.id, opened.first - 1)
+            fold.extend(opened.entries)
+            waiting = [mail.letter.model for mail in opened.mail if isinstance(mail.letter, Choose)]
+            chosen = waiting[-1] if waiting else fold.choice
+        presets = self._voices.names()
+        lines = [f"{chosen or self._voices.default} answers in this conversation."]
+        if presets:
+            lines.append(f"Presets: {', '.join(presets)}.")
+        lines.append("Choose another with /model NAME (a preset or provider/model), or go back with /model default.")
+        return Effect(inbound, "none", "\n".join(lines))
+
+
+def describe(rows: list[SpentRow]) -> str:
+    """What a conversation has used, in a few lines."""
+    if not rows:
+        return "Nothing has been used in this conversation yet."
+    return "\n".join(
+        f"{row.model}: {row.calls} call(s), {row.usage.input:,} tokens in ({row.usage.cache_read:,} from the cache), "
+        f"{row.usage.output:,} out, {price_of(row.cost, row.unpriced)}"
+        for row in rows
+    )
+
+
+def price_of(cost: float, unpriced: int) -> str:
+    """Dollars as people read them. Calls of models whose price is not known are said to be missing."""
+    if not unpriced:
+        return f"${cost:.4f}"
+    return f"more than ${cost:.4f}" if cost else "price not known"

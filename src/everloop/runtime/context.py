@@ -1,12 +1,19 @@
 """What the model is shown: a prefix that stays the same to the byte, the conversation, and a tail of the moment."""
 
-from collections.abc import Callable
+import logging
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
 
+import msgspec
 from msgspec import Struct
 
-from ..core.prompt import Prompt
+from ..core.message import Media
+from ..core.ports import Files
+from ..core.prompt import Effort, Prompt, Transcript
 from ..core.thread import Thread
 from ..core.tool import ToolSpec
+
+_log = logging.getLogger("everloop.context")
 
 
 class Profile(Struct, frozen=True):
@@ -16,6 +23,8 @@ class Profile(Struct, frozen=True):
     system: str
     max_tokens: int = 8192
     temperature: float | None = None
+    top_p: float | None = None
+    effort: Effort = ""
     tail: bool = True  # a small local model would have to read its own last answer again for it
 
 
@@ -31,7 +40,7 @@ class Context:
         self._profile = profile
         self._tools = tools
         self._now = now
-        self.model = profile.model
+        self._prefixes = {wrap: _prefix(profile, () if wrap else tools) for wrap in (False, True)}
 
     def tail(self, thread: Thread, wrap: bool) -> str:
         """What is true now and not later; kept with the model call, never shown to another."""
@@ -43,6 +52,10 @@ class Context:
                 lines.append(f"Channel: {channel}, chat: {chat}")
         return "\n".join(lines)
 
+    def prefix(self, wrap: bool) -> str:
+        """A fingerprint of each part of what stands before the conversation: `model:… system:… tools:…`."""
+        return self._prefixes[wrap]
+
     def prompt(self, thread: Thread, tail: str, wrap: bool) -> Prompt:
         profile = self._profile
         return Prompt(
@@ -53,5 +66,46 @@ class Context:
             tail=tail,
             max_tokens=profile.max_tokens,
             temperature=profile.temperature,
+            top_p=profile.top_p,
+            effort=profile.effort,
             conversation=thread.id,
         )
+
+
+def _prefix(profile: Profile, tools: tuple[ToolSpec, ...]) -> str:
+    described = [(tool.name, tool.description, tool.schema) for tool in tools]
+    parts = {"model": profile.model, "system": profile.system, "tools": described}
+    prints = {name: sha256(msgspec.json.encode(part)).hexdigest()[:8] for name, part in parts.items()}
+    return " ".join(f"{name}:{print}" for name, print in prints.items())
+
+
+def changed_parts(before: str, after: str) -> list[str]:
+    """The names of the parts in which two prefixes differ; nothing when there was none before."""
+    if not before or before == after:
+        return []
+    old = set(before.split())
+    return [part.partition(":")[0] for part in after.split() if part not in old]
+
+
+class Gallery:
+    """Fetches what a transcript's media show. `fit` makes an image small enough to be sent."""
+
+    def __init__(self, files: Files, fit: Callable[[bytes, str], Awaitable[bytes]]) -> None:
+        self._files = files
+        self._fit = fit
+
+    async def hang(self, transcript: Transcript, user: str) -> None:
+        """Put the content of the media where the dialects find it. One that cannot be had is shown by its name."""
+        for media in transcript.media:
+            if media.file not in transcript.files:
+                data = await self._content(media, user)
+                if data is not None:
+                    transcript.files[media.file] = data
+
+    async def _content(self, media: Media, user: str) -> bytes | None:
+        try:
+            data = await self._files.get(media.owner or user, media.file)
+            return await self._fit(data, media.mime)
+        except (OSError, ValueError) as error:
+            _log.warning("%s cannot be shown: %s", media.name or media.file, error)
+            return None

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, assert_never
 
+from msgspec import structs
+
 from ..core.decide import (
     UNKNOWN,
     Ask,
@@ -17,26 +19,27 @@ from ..core.decide import (
     Compact,
     GiveUp,
     Rest,
-    Rules,
     RunCalls,
     Settle,
+    Steering,
     Verify,
     admit,
     decide,
 )
-from ..core.errors import ProviderError, ToolError
+from ..core.errors import ModelMissing, ProviderError, ToolError
 from ..core.failpoint import reach
 from ..core.log import Asked, CallReturned, CallStarted, GaveUp, ModelCalled, ModelFailed, ModelSaid, Stopped
 from ..core.mail import Inbound, Mail, Said
-from ..core.ports import Bus, Event, Provider, Store
+from ..core.ports import Bus, Event, Store
 from ..core.prompt import Delta, Reply
 from ..core.thread import Finished, Thread
 from ..core.tool import CallContext, Effect
 from .approvals import question
 from .book import Book
 from .calls import Toolbox
-from .context import Context
+from .context import Gallery, changed_parts
 from .interrupt import Interrupt
+from .voices import Voice, Voices
 
 _log = logging.getLogger("everloop.driver")
 
@@ -44,8 +47,8 @@ EXCUSES = {
     "resumed": "I was interrupted three times in a row while working on this, so I stopped. "
     "Nothing of it runs any more; say it again if you want me to go on.",
     "empty": "The model gave no answer, twice in a row. Please try again, or put it in other words.",
-    "context": "This conversation has grown too long for the model. "
-    "Start a new one with /new; this one stays readable.",
+    "context": "This conversation has grown too long for the model. Start a new one with /new; this one stays "
+    "readable. If the model can read more than we know of, say so in agents.defaults.context_window.",
 }
 
 
@@ -53,23 +56,23 @@ class Driver:
     """Drives threads, one call of `drive` each; what they share is here."""
 
     def __init__(
-        self, store: Store, bus: Bus, provider: Provider, toolbox: Toolbox, context: Context, rules: Rules
+        self, store: Store, bus: Bus, voices: Voices, toolbox: Toolbox, gallery: Gallery, steering: Steering = "steer"
     ) -> None:
         self._store = store
         self._bus = bus
-        self._provider = provider
+        self._voices = voices
         self._toolbox = toolbox
-        self._context = context
-        self._rules = rules
+        self._gallery = gallery
+        self._steering: Steering = steering
 
     @property
     def interrupts(self) -> bool:
         """Whether a message breaks off the step that is running."""
-        return self._rules.steering == "interrupt"
+        return self._steering == "interrupt"
 
     def is_stopped(self, book: Book, mail: Sequence[Mail]) -> bool:
         """Whether one of these letters ends the running turn."""
-        admitted = (admit(book.thread, letter, self._rules.steering) for letter in mail)
+        admitted = (admit(book.thread, letter, self._steering) for letter in mail)
         return any(isinstance(entry, Stopped) for each in admitted for entry in each.entries)
 
     async def open(self, thread: Thread, on_finished: Callable[[Finished], None]) -> Book:
@@ -82,7 +85,7 @@ class Driver:
         assert isinstance(inbound.letter, Said)
         book = self._listen(Book.begin(self._store, thread, inbound, inbound.letter), on_finished)
         book.on_taken = on_taken
-        if not isinstance(decide(thread, self._rules), CallModel):
+        if not isinstance(decide(thread, self._voice(thread).rules), CallModel):
             await book.write()  # a turn that ends without a model call must know its letter's number first
         return book
 
@@ -101,8 +104,9 @@ class Driver:
         """Go on with a thread until it rests, or until `leaving` says that the house closes."""
         await book.take_over()
         while True:
-            await book.absorb(self._rules.steering)
-            step = decide(book.thread, self._rules)
+            await book.absorb(self._steering)
+            voice = self._voice(book.thread)
+            step = decide(book.thread, voice.rules)
             if leaving() and not isinstance(step, Rest):
                 await book.give_back()
                 return
@@ -112,7 +116,7 @@ class Driver:
                         reach("thread.rested")
                         return
                 case CallModel(wrap=wrap):
-                    await self._call_model(book, wrap, interrupt)
+                    await self._call_model(book, voice, wrap, interrupt)
                 case RunCalls(places=places):
                     await self._run_calls(book, places, interrupt)
                 case Verify(place=place):
@@ -125,15 +129,24 @@ class Driver:
                 case GiveUp():
                     self._give_up(book, step)
                 case Compact():
-                    self._give_up(book, GiveUp("context"))
+                    if not await _grows(voice):
+                        self._give_up(book, GiveUp("context"))
                 case _:
                     assert_never(step)
 
-    async def _call_model(self, book: Book, wrap: bool, interrupt: Interrupt) -> None:
-        thread = book.thread
-        tail = self._context.tail(thread, wrap)
+    def _voice(self, thread: Thread) -> Voice:
+        try:
+            return self._voices.find(thread.choice)
+        except ModelMissing as error:  # it was there when it was chosen; better another than none
+            _log.warning("%s cannot be asked any more, %s answers: %s", thread.choice, self._voices.default, error)
+            return self._voices.find("")
+
+    async def _call_model(self, book: Book, voice: Voice, wrap: bool, interrupt: Interrupt) -> None:
+        thread, context = book.thread, voice.context
+        tail, prefix = context.tail(thread, wrap), context.prefix(wrap)
         first = thread.steps == 0 and not thread.failures and not thread.empties
-        if not await book.write(ModelCalled(self._context.model, tail, wrap)):
+        changed = changed_parts(thread.prefix, prefix)
+        if not await book.write(ModelCalled(voice.name, tail, wrap, prefix if prefix != thread.prefix else "")):
             return
         reach("model.intended")
         if first:
@@ -152,8 +165,10 @@ class Driver:
         said: ModelSaid | ModelFailed | None = None
         try:
             async with interrupt:
+                if thread.transcript.media:
+                    await self._gallery.hang(thread.transcript, thread.requester)
                 try:
-                    said = _said(await self._provider.reply(self._context.prompt(thread, tail, wrap), show))
+                    said = _said(await voice.provider.reply(context.prompt(thread, tail, wrap), show))
                 except ProviderError as error:
                     said = ModelFailed(error.kind, str(error))
             reach("model.answered")
@@ -162,7 +177,16 @@ class Driver:
         finally:
             self._publish(book, "stream_end", message=called, kept=isinstance(said, ModelSaid))
         if isinstance(said, ModelSaid):
-            self._publish(book, "metrics", model=said.model, usage=said.usage, seconds=time.monotonic() - began)
+            seconds, cached = time.monotonic() - began, said.usage.cache_read / max(1, said.usage.input)
+            self._publish(
+                *(book, "metrics"),
+                model=said.model,
+                usage=said.usage,
+                cost=said.cost,
+                seconds=seconds,
+                cached=cached,
+                prefix_changed=changed,
+            )
 
     async def _run_calls(self, book: Book, places: tuple[int, ...], interrupt: Interrupt) -> None:
         """Reads run side by side. What is quick and local may run before the answer is committed: if that is lost,
@@ -231,7 +255,19 @@ class Driver:
 
 
 def _said(reply: Reply) -> ModelSaid:
-    return ModelSaid(reply.text, reply.calls, reply.usage, reply.finish, reply.model, reply.reasoning, reply.opaque)
+    return ModelSaid(
+        *(reply.text, reply.calls, reply.usage, reply.finish),
+        *(reply.model, reply.reasoning, reply.opaque, reply.cost),
+    )
+
+
+async def _grows(voice: Voice) -> bool:
+    """Ask the model's host how much it can read, before a conversation is called too long."""
+    limit = await voice.measure()
+    if limit is None or limit <= voice.rules.limit:
+        return False
+    voice.rules = structs.replace(voice.rules, limit=limit)
+    return True
 
 
 async def _together(runs: list[Coroutine[Any, Any, CallReturned]]) -> list[CallReturned]:

@@ -1,21 +1,20 @@
 """The one door in: every channel, timer and programmer writes mail here. What is committed is never lost."""
 
-from msgspec import structs
-
 from ..core.errors import Fenced, MailRefused
 from ..core.failpoint import reach
-from ..core.mail import Decision, Inbound, Said, Stop
+from ..core.mail import Decision, Inbound, Said
 from ..core.message import text_of
 from ..core.ports import Bus, Event, Receipt, Store
-from .commands import COMMANDS, Command
+from .commands import Command, Commands
 from .lanes import Begun, Lanes
 
 
 class Inbox:
-    def __init__(self, store: Store, bus: Bus, lanes: Lanes, max_chars: int = 200_000) -> None:
+    def __init__(self, store: Store, bus: Bus, lanes: Lanes, commands: Commands, max_chars: int = 200_000) -> None:
         self._store = store
         self._bus = bus
         self._lanes = lanes
+        self._commands = commands
         self._max_chars = max_chars
 
     async def take(self, inbound: Inbound, *, express: bool = True) -> Receipt:
@@ -27,9 +26,8 @@ class Inbox:
         reach("inbox.arrived")
         letter = inbound.letter
         if isinstance(letter, Said) and (command := self._command(letter)):
-            if command.action == "stop":
-                inbound = structs.replace(inbound, letter=Stop(letter.author))
-            receipt = await self._store.command(inbound, command.action, command.reply, command.otherwise)
+            effect = await self._commands.work_out(command, inbound, letter)
+            receipt = await self._store.command(effect.inbound, effect.action, effect.reply, effect.otherwise)
             reach("command.committed")
             self._bus.publish(Event("command", receipt.thread, data={"name": command.name}))
             return receipt
@@ -55,16 +53,15 @@ class Inbox:
         """Say that there is mail; losing this hint costs a moment, no more."""
         if receipt.begun:
             return
-        if isinstance(inbound.letter, Decision | Said) and receipt.reply is None:
+        if isinstance(inbound.letter, Decision | Said):
             self._bus.wake(receipt.thread)
-        else:
+        if receipt.reply is not None or not isinstance(inbound.letter, Decision | Said):
             self._bus.cancel(receipt.thread)
 
     def _command(self, letter: Said) -> Command | None:
         """The command that someone typed, if it is one. Raises MailRefused for what cannot be taken at all."""
-        text = text_of(letter.parts).strip()
-        self._check(text)
-        return COMMANDS.get(text.lower())
+        self._check(text_of(letter.parts).strip())
+        return self._commands.find(letter)
 
     def _check(self, text: str) -> None:
         if not text:

@@ -1,12 +1,15 @@
 """Letters, answers and entries as the text that a row keeps."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
 from ..core import log
 from ..core.log import Compacted, Entry
 from ..core.mail import Inbound, Letter, Outbound
+from ..core.ports import SpentRow
+from ..core.prompt import Usage
 
 SENDING_SECONDS = 70.0  # a send that has not come back by then may be tried again; the outbox gives up after 60
 
@@ -31,6 +34,11 @@ def numbered(body: str, mail: int) -> str:
 
 def kind_of(letter: Letter) -> str:
     return str(letter.__struct_config__.tag)
+
+
+def spent_row(row: Sequence[Any]) -> SpentRow:
+    day, model, calls, *counts, cost, unpriced = row
+    return SpentRow(day, model, calls, Usage(*map(int, counts)), cost, unpriced)
 
 
 def fold_in(entries: Sequence[Entry]) -> int:

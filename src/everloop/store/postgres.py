@@ -28,10 +28,11 @@ from ..core.ports import (
     OutboxRow,
     OutboxState,
     Receipt,
+    SpentRow,
     ThreadRow,
 )
 from . import procedure, schema
-from .bodies import SENDING_SECONDS, body_of, kind_of, read_inbound, read_letter, read_outbound
+from .bodies import SENDING_SECONDS, body_of, kind_of, read_inbound, read_letter, read_outbound, spent_row
 from .group import Group
 from .procedure import Item
 from .schema import Migrations
@@ -92,6 +93,9 @@ class PostgresStore:
                 thread = await _new_thread(connection, inbound)
             elif action == "stop":
                 text = reply if await _stop(connection, inbound, thread) else otherwise
+            elif action == "tell":
+                told = msgspec.structs.replace(inbound, event=f"{inbound.event}/told")
+                await _post(connection, told, thread, kind_of(inbound.letter))
             answer = Outbound(f"command:{receipt.id}", inbound.address, text, mails=(receipt.id,))
             await connection.execute("UPDATE inbox SET reply = $1, thread = $2 WHERE id = $3", text, thread, receipt.id)
             await connection.execute(
@@ -240,6 +244,29 @@ class PostgresStore:
             return [thread for thread, _ in fired]
 
         return await self._transact(transaction)
+
+    async def keep_secret(self, owner: str, name: str, box: bytes) -> None:
+        await self._rows(
+            f"INSERT INTO vault(owner, name, at, box) VALUES($1, $2, {NOW}, $3) "
+            "ON CONFLICT (owner, name) DO UPDATE SET at = excluded.at, box = excluded.box",
+            *(owner, name, box),
+        )
+
+    async def secret(self, owner: str, name: str) -> bytes | None:
+        rows = await self._rows("SELECT box FROM vault WHERE owner = $1 AND name = $2", owner, name)
+        return bytes(rows[0][0]) if rows else None
+
+    async def secrets(self, owner: str) -> list[str]:
+        rows = await self._rows('SELECT name FROM vault WHERE owner = $1 ORDER BY name COLLATE "C"', owner)
+        return [name for (name,) in rows]
+
+    async def forget_secret(self, owner: str, name: str) -> bool:
+        return bool(await self._rows("DELETE FROM vault WHERE owner = $1 AND name = $2 RETURNING 1", owner, name))
+
+    async def spent(self, since: float = 0, thread: str = "", offset: float = 0) -> list[SpentRow]:
+        words = {"offset": "$1::float8", "since": "$2::float8", "thread": "$3::text"}
+        rows = await self._rows(schema.SPENT.format(int="BIGINT", **words), float(offset), float(since), thread)
+        return [spent_row(row) for row in rows]
 
     async def changed(self) -> bool:
         # What is running and what has ended on the server: it differs as soon as anyone's write has committed.

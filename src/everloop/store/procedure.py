@@ -129,11 +129,13 @@ BEGIN
                 ON CONFLICT DO NOTHING;
             END IF;
             IF item.usage IS NOT NULL THEN
-                INSERT INTO usage(thread, seq, owner, at, model, input, output, cache_read, cache_write, cost)
-                SELECT t.id, u.seq, t.owner, now, u.model, u.input, u.output, u.cache_read, u.cache_write, u.cost
+                INSERT INTO usage(
+                    thread, seq, owner, at, model, input, output, cache_read, cache_write, cost, reasoning)
+                SELECT t.id, u.seq, t.owner, now, u.model, u.input, u.output, u.cache_read, u.cache_write, u.cost,
+                    u.reasoning
                 FROM json_to_recordset(item.usage) AS u(
                     seq BIGINT, model TEXT, input BIGINT, output BIGINT, cache_read BIGINT, cache_write BIGINT,
-                    cost DOUBLE PRECISION);
+                    cost DOUBLE PRECISION, reasoning BIGINT);
             END IF;
             IF item.timers IS NOT NULL THEN
                 INSERT INTO timers(key, thread, owner, due, body)
@@ -193,6 +195,7 @@ class _Used(Struct):
     cache_read: int
     cache_write: int
     cost: float | None
+    reasoning: int
 
 
 class _Wound(Struct):
@@ -247,8 +250,9 @@ def commit(lease: Lease, commit: Commit) -> Item:
         item.outbox = [_Queued(o.key, o.address.channel, str(o.address), body_of(o)) for o in commit.outbox]
     if commit.usage:
         item.usage = [
-            _Used(s.seq, s.model, s.usage.input, s.usage.output, s.usage.cache_read, s.usage.cache_write, s.cost)
+            _Used(s.seq, s.model, u.input, u.output, u.cache_read, u.cache_write, s.cost, u.reasoning)
             for s in commit.usage
+            for u in (s.usage,)
         ]
     if commit.timers:
         item.timers = [_Wound(timer.key, timer.due, body_of(timer.inbound)) for timer in commit.timers]

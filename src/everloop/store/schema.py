@@ -17,6 +17,7 @@ DIALECTS = {
         "serial": "INTEGER PRIMARY KEY",
         "int": "INTEGER",
         "real": "REAL",
+        "bytes": "BLOB",
         "now": "unixepoch('subsec')",
         "clustered": " WITHOUT ROWID",
     },
@@ -24,6 +25,7 @@ DIALECTS = {
         "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
         "int": "BIGINT",
         "real": "DOUBLE PRECISION",
+        "bytes": "BYTEA",
         "now": "extract(epoch from clock_timestamp())",
         "clustered": "",
     },
@@ -63,7 +65,20 @@ MIGRATIONS: Migrations = [
             input {int} NOT NULL, output {int} NOT NULL, cache_read {int} NOT NULL, cache_write {int} NOT NULL,
             cost {real}, PRIMARY KEY(thread, seq)){clustered}""",
     ],
+    [
+        """CREATE TABLE vault(
+            owner TEXT NOT NULL, name TEXT NOT NULL, at {real} NOT NULL, box {bytes} NOT NULL,
+            PRIMARY KEY(owner, name)){clustered}""",
+        "ALTER TABLE usage ADD COLUMN reasoning {int} NOT NULL DEFAULT 0",
+    ],
 ]
+
+
+# Two conditions are parameters: since when, and in which thread ("" is any). The first is the time zone's offset.
+SPENT = """SELECT CAST(floor((at + {offset}) / 86400) AS {int}) AS day, model, count(*), sum(input), sum(output),
+    sum(cache_read), sum(cache_write), sum(reasoning), coalesce(sum(cost), 0.0), count(*) - count(cost)
+    FROM usage WHERE at >= {since} AND ({thread} = '' OR thread = {thread})
+    GROUP BY 1, model ORDER BY 1, model"""
 
 
 def statements(dialect: str, migrations: Migrations) -> list[str]:

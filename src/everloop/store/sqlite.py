@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import msgspec
 
 from ..core import log
 from ..core.errors import Fenced, StoreCorrupt, StoreError
@@ -24,6 +25,7 @@ from ..core.ports import (
     OutboxRow,
     OutboxState,
     Receipt,
+    SpentRow,
     ThreadRow,
 )
 from . import schema
@@ -37,6 +39,7 @@ from .bodies import (
     read_inbound,
     read_letter,
     read_outbound,
+    spent_row,
 )
 from .database import connect
 from .holders import Holders
@@ -106,6 +109,9 @@ class SqliteStore:
                 thread = new_thread(execute, inbound)
             elif action == "stop":
                 text = reply if stop(execute, inbound, thread) else otherwise
+            elif action == "tell":
+                told = msgspec.structs.replace(inbound, event=f"{inbound.event}/told")
+                post(execute, told, thread, kind_of(inbound.letter), body)
             execute("UPDATE inbox SET reply = ?, thread = ? WHERE id = ?", (text, thread, receipt.id))
             answer = Outbound(f"command:{receipt.id}", inbound.address, text, mails=(receipt.id,))
             queue(execute, thread, inbound.owner, answer)
@@ -185,17 +191,11 @@ class SqliteStore:
         for spent in commit.usage:
             u = spent.usage
             execute(
-                f"INSERT INTO usage VALUES(?, ?, ?, {NOW}, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO usage(thread, seq, owner, at, model, input, output, cache_read, cache_write, cost, "
+                f"reasoning) VALUES(?, ?, ?, {NOW}, ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    lease.thread,
-                    spent.seq,
-                    owner,
-                    spent.model,
-                    u.input,
-                    u.output,
-                    u.cache_read,
-                    u.cache_write,
-                    spent.cost,
+                    *(lease.thread, spent.seq, owner, spent.model),
+                    *(u.input, u.output, u.cache_read, u.cache_write, spent.cost, u.reasoning),
                 ),
             )
         for timer in commit.timers:
@@ -333,6 +333,34 @@ class SqliteStore:
             return [thread for thread, _ in fired]
 
         return await self._writer.write(transaction)
+
+    async def keep_secret(self, owner: str, name: str, box: bytes) -> None:
+        def transaction(execute: Execute) -> None:
+            execute(
+                f"INSERT INTO vault(owner, name, at, box) VALUES(?, ?, {NOW}, ?) "
+                "ON CONFLICT(owner, name) DO UPDATE SET at = excluded.at, box = excluded.box",
+                (owner, name, box),
+            )
+
+        await self._writer.write(transaction)
+
+    async def secret(self, owner: str, name: str) -> bytes | None:
+        rows = self._rows("SELECT box FROM vault WHERE owner = ? AND name = ?", (owner, name))
+        return bytes(rows[0][0]) if rows else None
+
+    async def secrets(self, owner: str) -> list[str]:
+        return [name for (name,) in self._rows("SELECT name FROM vault WHERE owner = ? ORDER BY name", (owner,))]
+
+    async def forget_secret(self, owner: str, name: str) -> bool:
+        def transaction(execute: Execute) -> bool:
+            gone = execute("DELETE FROM vault WHERE owner = ? AND name = ? RETURNING 1", (owner, name)).fetchall()
+            return bool(gone)
+
+        return await self._writer.write(transaction)
+
+    async def spent(self, since: float = 0, thread: str = "", offset: float = 0) -> list[SpentRow]:
+        statement = schema.SPENT.format(int="INTEGER", offset="?1", since="?2", thread="?3")
+        return [spent_row(row) for row in self._rows(statement, (offset, since, thread))]
 
     async def changed(self) -> bool:
         version = self._rows("PRAGMA data_version")[0][0]

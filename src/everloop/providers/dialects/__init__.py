@@ -1,5 +1,6 @@
 """The wire formats that models are spoken to in, each a module of pure functions under the Dialect protocol."""
 
+import re
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Literal, Protocol, cast
@@ -38,6 +39,7 @@ class Dialect(Protocol):
     """A module satisfies it."""
 
     NAME: str
+    LISTING: str  # the path of the host's list of models
 
     def path(self, model: str) -> str:
         """What follows the host's base address when this model is asked for a streamed answer."""
@@ -56,6 +58,13 @@ class Dialect(Protocol):
     def error_from(
         self, host: str, model: str, status: int, headers: Mapping[str, str], body: bytes
     ) -> ProviderError: ...
+
+
+def address(base: str, path: str) -> str:
+    """A path of the dialect's behind a base that may already name the version with which the path begins."""
+    base = base.rstrip("/")
+    version = re.match(r"/v\d\w*(?=/)", path)
+    return base + (path[version.end() :] if version and base.endswith(version[0]) else path)
 
 
 def load(name: Name) -> Dialect:

@@ -33,6 +33,7 @@ class _Chunk(Struct):
 
 _decode = msgspec.json.Decoder(_Chunk).decode
 _OTHER_LINES = (b":", b"event:", b"id:", b"retry:")
+_FIELDS = (b"data:", *_OTHER_LINES)
 _UNREADABLE = (msgspec.DecodeError, ValueError)
 
 
@@ -243,7 +244,7 @@ class Decoder:
         return delta
 
     def _explain_missing_end(self) -> ProviderError:
-        if self._stray:
+        if self._stray and not any(field.startswith(self._stray) for field in _FIELDS):
             return self._explain_not_chat(self._stray)
         return StreamCut(f"{self._host} broke off in the middle of its answer for {self._model}.")
 

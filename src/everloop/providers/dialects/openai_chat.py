@@ -17,7 +17,10 @@ from .kept import Kept, content_of, kept_for, note_of, to_json
 from .quirks import Quirks
 from .refusals import error_from
 
-__all__ = ["NAME", "decoder", "encode", "error_from", "headers", "path"]
+__all__ = ["LISTING", "NAME", "decoder", "encode", "error_from", "headers", "path"]
+
+
+LISTING = "/models"
 
 
 def path(model: str) -> str:
@@ -182,7 +185,7 @@ def _is_marked(prompt: Prompt, quirks: Quirks) -> bool:
 def _marked(message: bytes) -> bytes:
     """A message whose content is a text, as one part that says that the prefix up to here is to be cached."""
     start, content, text = message.rpartition(b'"content":"')
-    if not content or not message.endswith(b'"}'):
+    if not content or not message.endswith(b'"}') or text == b'"}':  # an empty text cannot be marked
         return message
     part = b'"content":[{"type":"text","text":"' + text[:-2] + b'","cache_control":{"type":"ephemeral"}}]}'
     return start + part

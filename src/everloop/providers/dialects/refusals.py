@@ -43,7 +43,14 @@ _OVERFLOW = (
     "request too large",
     "tokens to keep from the initial prompt",
 )
-_BAD_KEY = ("invalid_api_key", "invalid api key", "incorrect api key", "api key not valid", "authentication_error")
+_BAD_KEY = (
+    "invalid_api_key",
+    "invalid api key",
+    "incorrect api key",
+    "api key not valid",
+    "authentication_error",
+    "api_key_invalid",
+)
 _NO_MODEL = (
     "model_not_found",
     "model not found",

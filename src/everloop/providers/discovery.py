@@ -1,0 +1,132 @@
+"""Asking hosts which models they have, and how much each can read. Hosts tell it in many shapes; all are read here.
+
+What was learned is good for five minutes, and for longer when the host cannot be asked again.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..core.errors import HostFailed, ProviderError
+from ..core.ports import Http
+from . import dialects
+from .choose import Choice
+
+_FRESH = 300.0  # seconds
+_SECONDS = 10.0
+_LIMIT = 20_000_000  # bytes: OpenRouter's list is long
+
+
+# Where servers on this machine tell with which window a model is loaded.
+_LOADED = {"ollama": "/api/ps", "lmstudio": "/api/v0/models", "llamacpp": "/props"}
+
+
+class Model(Struct, frozen=True):
+    """A model as its host describes it. None means that the host does not say."""
+
+    name: str
+    window: int | None = None
+    sees: bool | None = None
+
+
+class Discovery:
+    def __init__(self, http: Http, now: Callable[[], float] = time.monotonic) -> None:
+        self._http = http
+        self._now = now
+        self._known: dict[str, tuple[float, list[Model]]] = {}
+
+    async def models(self, choice: Choice) -> list[Model]:
+        """The models of the choice's host. Raises ProviderError when it cannot be asked and never could."""
+        known = self._known.get(choice.base)
+        if known and self._now() - known[0] < _FRESH:
+            return known[1]
+        try:
+            models = await self._ask(choice)
+        except ProviderError:
+            if known:
+                return known[1]
+            raise
+        self._known[choice.base] = (self._now(), models)
+        return models
+
+    async def find(self, choice: Choice) -> Model | None:
+        """What the host says of this model; None when it says nothing, or cannot be asked."""
+        try:
+            models = await self.models(choice)
+        except ProviderError:
+            return None
+        found = next((model for model in models if model.name == choice.model), None)
+        if choice.host and choice.host.name in _LOADED and (found is None or not found.window):
+            return replace(found or Model(choice.model), window=await self._loaded(choice, _LOADED[choice.host.name]))
+        return found
+
+    async def _loaded(self, choice: Choice, path: str) -> int | None:
+        """The window with which a local server has loaded a model, which may be far less than the model could."""
+        try:
+            async with self._http.request("GET", choice.base.removesuffix("/v1") + path, seconds=_SECONDS) as answer:
+                body = await answer.read()
+            models = list(read_models(choice.name, body))
+        except ProviderError:
+            return None
+        return next((model.window for model in models if model.name in (choice.model, "")), None)
+
+    async def _ask(self, choice: Choice) -> list[Model]:
+        assert choice.host is not None, "the embedded model is not discovered"
+        dialect = dialects.load(choice.host.dialect)
+        url = dialects.address(choice.base, dialect.LISTING)
+        headers = dialect.headers(choice.key) | dict(choice.headers)
+        async with self._http.request("GET", url, headers=headers, seconds=_SECONDS) as answer:
+            body = await answer.read(_LIMIT)
+            if answer.status != 200:
+                raise dialect.error_from(choice.host.name, "its list of models", answer.status, answer.headers, body)
+        return list(read_models(choice.host.name, body))
+
+
+def read_models(host: str, body: bytes) -> Iterator[Model]:
+    """Raises HostFailed when the body is no list of models in any known shape."""
+    try:
+        found = msgspec.json.decode(body)
+    except msgspec.DecodeError as error:
+        raise HostFailed(f"{host} answers with something that is no list of models.") from error
+    match found:
+        case {"data": rows} | {"models": rows}:
+            pass
+        case {"default_generation_settings": settings}:  # llama.cpp has one model, without a name
+            rows = [{"id": "", **settings}]
+        case _:
+            rows = found
+    if not isinstance(rows, list):
+        raise HostFailed(f"{host} answers with something that is no list of models.")
+    for row in rows:
+        name = (
+            next((row[key] for key in ("id", "model", "name") if key in row), None) if isinstance(row, dict) else None
+        )
+        if isinstance(name, str):
+            yield Model(name.removeprefix("models/"), _window(row), _sees(row))
+
+
+_WINDOWS = (
+    "loaded_context_length", "context_length", "context_window", "max_context_length", "max_model_len",
+    "inputTokenLimit", "max_input_tokens", "context_size", "n_ctx",
+)  # fmt: skip
+
+
+def _window(row: dict[str, Any]) -> int | None:
+    places: list[Any] = [row, row.get("meta"), row.get("limits"), row.get("top_provider")]
+    sizes = (place.get(key) for place in places if isinstance(place, dict) for key in _WINDOWS)
+    return next((int(size) for size in sizes if isinstance(size, int | float) and size > 0), None)
+
+
+def _sees(row: dict[str, Any]) -> bool | None:
+    match row:
+        case {"architecture": {"input_modalities": list(kinds)}} | {"input_modalities": list(kinds)}:
+            return "image" in kinds
+        case {"capabilities": {"vision": bool(sees)}}:
+            return sees
+        case {"capabilities": list(abilities)}:
+            return "vision" in abilities or "image" in abilities
+    return None

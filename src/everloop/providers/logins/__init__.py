@@ -1,0 +1,82 @@
+"""Logins in place of keys: a person opens an address, enters a code, and the host hands out tokens.
+
+The tokens are kept in the vault under `login:<name>` and renewed when they come to their end. What the hosts say is
+undocumented; we say what their own clients say.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import Protocol, cast
+
+from msgspec import Struct
+
+from ...core.ports import Http
+from ..dialects import Name
+
+Sleep = Callable[[float], Awaitable[object]]
+
+NAMES = ("openai-codex", "github-copilot")
+
+
+class Asking(Struct, frozen=True):
+    """What a person has to do: open `url` and enter `code` before `expires` (seconds since 1970)."""
+
+    url: str
+    code: str
+    expires: float
+    interval: float  # seconds between two looks whether they have
+    device: str  # the host's name for this attempt; whoever has it gets the tokens, so it is not shown
+
+    def __repr__(self) -> str:
+        return f"Asking(url={self.url!r}, code={self.code!r}, expires={self.expires:g}, interval={self.interval:g})"
+
+
+class Secrets(Protocol):
+    """As much of the vault as a login needs."""
+
+    async def get(self, name: str) -> str | None: ...
+
+    async def set(self, name: str, value: str) -> None: ...
+
+
+class Login(Protocol):
+    """One way to log in. There is one of each in a process, so that nobody renews what another just has.
+
+    `base` and `dialect` say how the host is spoken to afterwards.
+    """
+
+    name: str
+    base: str
+    dialect: Name
+
+    async def begin(self) -> Asking:
+        """Ask the host for a code. Raises ProviderError."""
+        ...
+
+    async def finish(self, asking: Asking, sleep: Sleep = asyncio.sleep) -> None:
+        """Wait until the person has agreed, and keep the tokens.
+
+        Raises LoginDenied when they say no, LoginExpired when they take too long, other ProviderErrors when the host
+        fails, and VaultLocked.
+        """
+        ...
+
+    async def headers(self) -> dict[str, str]:
+        """What to send with a request, renewed if need be.
+
+        Raises KeyRefused when nobody is logged in or the host takes the login back, other ProviderErrors when a
+        renewal fails that may succeed later, and VaultLocked.
+        """
+        ...
+
+
+def kept_as(name: str) -> str:
+    """The name of a login's tokens in the vault; to forget it is to log out."""
+    return f"login:{name}"
+
+
+def load(name: str, http: Http, vault: Secrets) -> Login:
+    """The login of that name, one of NAMES. Only what is used is ever imported."""
+    module = import_module(f".{name.replace('-', '_')}", __name__)
+    return cast(Login, module.make(http, vault))

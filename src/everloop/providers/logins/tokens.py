@@ -1,0 +1,100 @@
+"""What a login is worth: tokens in the vault, and their renewal by one at a time.
+
+Who renews may be given a new refresh token that replaces the old one for good. So it is kept before it is used, and
+whoever has begun to renew does so to the end, even when the turn that wanted it is cancelled meanwhile.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from ...core.errors import KeyRefused
+from . import Secrets, kept_as
+
+Result = TypeVar("Result")
+Clock = Callable[[], float]
+
+MARGIN = 60.0  # seconds before its end at which a token counts as spent
+
+
+class Tokens(Struct, frozen=True):
+    access: str
+    expires: float  # seconds since 1970
+    refresh: str
+    account: str = ""
+
+    def __repr__(self) -> str:
+        return f"Tokens(expires={self.expires:g})"
+
+
+class Kept:
+    """The tokens of one login. `renew` asks the host for new ones; it raises KeyRefused when they are not given."""
+
+    def __init__(self, name: str, vault: Secrets, now: Clock, renew: Callable[[Tokens], Awaitable[Tokens]]) -> None:
+        self._name = name
+        self._vault = vault
+        self._now = now
+        self._renew = renew
+        self._one_at_a_time = asyncio.Lock()
+
+    async def keep(self, tokens: Tokens) -> None:
+        await self._vault.set(kept_as(self._name), msgspec.json.encode(tokens).decode())
+
+    async def fresh(self) -> Tokens:
+        """Tokens that are good for a while. Raises KeyRefused."""
+        tokens = await self._read()
+        if self._good(tokens):
+            return tokens
+        async with self._one_at_a_time:
+            tokens = await self._read()
+            return tokens if self._good(tokens) else await _to_the_end(self._renewed(tokens))
+
+    async def _renewed(self, old: Tokens) -> Tokens:
+        try:
+            new = await self._renew(old)
+        except KeyRefused:
+            # Another process may have been quicker with the refresh token, which is good for one time only.
+            new = await self._read()
+            if new.refresh == old.refresh or not self._good(new):
+                raise
+            return new
+        await self.keep(new)
+        return new
+
+    def _good(self, tokens: Tokens) -> bool:
+        return tokens.expires - MARGIN > self._now()
+
+    async def _read(self) -> Tokens:
+        text = await self._vault.get(kept_as(self._name))
+        if text is None:
+            raise KeyRefused(f"Nobody is logged in to {self._name}. {log_in(self._name)}")
+        try:
+            return msgspec.json.decode(text, type=Tokens)
+        except msgspec.DecodeError:
+            raise KeyRefused(
+                f"The login to {self._name} was kept in a way not known here. {again(self._name)}"
+            ) from None
+
+
+def log_in(name: str) -> str:
+    return f"Log in with: everloop models login {name}"
+
+
+def again(name: str) -> str:
+    return f"Log in again with: everloop models login {name}"
+
+
+async def _to_the_end(work: Coroutine[None, None, Result]) -> Result:
+    task, cancelled = asyncio.create_task(work), None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        task.exception()  # so that nobody misses it
+        raise cancelled
+    return task.result()

@@ -1,0 +1,144 @@
+"""Every model that this house can ask, made ready when it is first wanted."""
+
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ..core.errors import ModelMissing
+from ..core.ports import Http, Provider
+from ..core.prompt import Usage
+from . import dialects
+from .choose import Choice, Wanted, choose, explain_missing
+from .discovery import Discovery
+from .host import HostProvider
+from .keys import Keys
+from .local import find_local
+from .prices import Prices, find_window
+from .router import Candidate, Router
+
+UNKNOWN_WINDOW = 8192  # tokens, of a model of which nothing is known
+
+Headers = Callable[[], Awaitable[Mapping[str, str]]]
+
+
+class Speaker(Struct, frozen=True):
+    """A model or a chain of them that can be asked."""
+
+    name: str  # provider/model of the first choice
+    model: str  # what its host calls it
+    provider: Provider
+    window: int
+    measure: Callable[[], Awaitable[int | None]]  # asks the host for the window
+    compact: bool = False  # a small local model: no tail, short results
+    notice: str = ""
+    warm: Callable[[], Coroutine[Any, Any, None]] | None = None  # makes it ready, which takes a while
+
+
+async def _nobody_knows() -> int | None:
+    return None
+
+
+def given(provider: Provider) -> Speaker:
+    """A provider that a program has brought along: how much it can read is its own affair."""
+    return Speaker(provider.name, provider.name, provider, 128_000, _nobody_knows)
+
+
+def in_process(provider: Provider, window: int, notice: str, warm: Callable[[], Coroutine[Any, Any, None]]) -> Speaker:
+    """The embedded model, which costs nothing and sees nothing."""
+    candidate = Candidate(provider.name, provider.name, provider, cost=lambda usage: 0.0, sees=False)
+    return Speaker(provider.name, provider.name, candidate, window, _nobody_knows, True, notice, warm)
+
+
+class Models:
+    """`embedded` makes the model that runs in this process; `logins` give the headers of hosts that are logged in to.
+
+    `find` tells the speaker of a name at once; `look` may ask the servers of this machine first.
+    """
+
+    def __init__(
+        self,
+        http: Http,
+        keys: Keys,
+        prices: Prices,
+        embedded: Callable[[str], Speaker],
+        logins: Mapping[str, Headers] = {},
+    ) -> None:
+        self._http = http
+        self._keys = keys
+        self._prices = prices
+        self._embedded = embedded
+        self._logins = logins
+        self._choices: dict[str, Choice] = {}  # what was found on this machine
+        self._speakers: dict[tuple[str, bool], Speaker] = {}
+        self.discovery = Discovery(http)
+
+    async def look(self, name: str) -> Choice:
+        """Where this model is, so that `find` knows it under this name too. Raises ModelMissing."""
+        choice = self._choices.get(name) or choose(name, self._keys)
+        if isinstance(choice, Wanted):
+            found = await find_local(self._http, choice.model)
+            if found is None and choice.model:
+                raise explain_missing(name)
+            choice = found or Choice(None, "")
+        self._choices[name] = self._choices[choice.name] = choice
+        return choice
+
+    def find(self, name: str, fallbacks: Sequence[str] = ()) -> Speaker:
+        """Raises ModelMissing. A fallback that cannot be had is left out: it is there for bad times, not for these."""
+        first = self._speaker(name, last=not fallbacks)
+        chain = [first]
+        for fallback in fallbacks:
+            chain += self._spare(fallback, last=fallback == fallbacks[-1])
+        candidates = [each.provider for each in chain if isinstance(each.provider, Candidate)]
+        if len(candidates) < 2:
+            return first
+        return Speaker(first.name, first.model, Router(candidates), first.window, first.measure, notice=first.notice)
+
+    def choice(self, name: str) -> Choice:
+        """Where this model is asked. Raises ModelMissing."""
+        choice = self._choices.get(name) or choose(name, self._keys)
+        if isinstance(choice, Wanted):
+            raise explain_missing(name)
+        return choice
+
+    def _spare(self, name: str, last: bool) -> list[Speaker]:
+        try:
+            return [self._speaker(name, last)]
+        except ModelMissing:
+            return []
+
+    def _speaker(self, name: str, last: bool) -> Speaker:
+        if (name, last) not in self._speakers:
+            choice = self.choice(name)
+            made = self._embedded(choice.model) if choice.host is None else self._at(choice, last)
+            self._speakers[name, last] = made
+        return self._speakers[name, last]
+
+    def _at(self, choice: Choice, last: bool) -> Speaker:
+        """The last of a chain is patient with its host; the others leave it to the next."""
+        host = choice.host
+        assert host is not None
+        if host.login and host.name not in self._logins:
+            raise ModelMissing(f"{choice.name} needs a login: everloop models login {host.name}")
+        provider = HostProvider(
+            *(host.name, self._http, choice.base, choice.key, dialects.load(host.dialect), host.quirks),
+            headers=choice.headers,
+            login=self._logins.get(host.name),
+            attempts=3 if last else 2,
+            patience=60.0 if last else 2.0,
+        )
+        provider_name, model = host.name, choice.model
+
+        def cost(usage: Usage) -> float | None:
+            price = self._prices.of(provider_name, model)
+            return price.cost(usage) if price else 0.0 if host.port else None
+
+        async def measure() -> int | None:
+            found = await self.discovery.find(choice)
+            return found.window if found else None
+
+        window = find_window(host.name, choice.model) or UNKNOWN_WINDOW
+        return Speaker(
+            choice.name, choice.model, Candidate(choice.name, choice.model, provider, cost=cost), window, measure
+        )

@@ -1,0 +1,136 @@
+"""A chain of models: the first that can answer does.
+
+Another is asked only as long as nothing has been shown, and only for faults that another can cure. A model that has
+failed rests for a while; then the first choice is the first again.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from ..core.errors import NoVision, ProviderError, RateLimited
+from ..core.message import Media
+from ..core.ports import Provider
+from ..core.prompt import Delta, Prompt, Reply, Usage
+
+_log = logging.getLogger("everloop.router")
+
+_REST = {"key": 300.0, "model": 300.0, "credit": 300.0}
+_SHORT_REST = 30.0
+_LONGEST_REST = 600.0
+
+
+class Candidate:
+    """One model at one host: the Provider port, which also knows the model's price and whether it can see."""
+
+    def __init__(
+        self,
+        name: str,
+        model: str,
+        provider: Provider,
+        *,
+        cost: Callable[[Usage], float | None] = lambda usage: None,
+        max_tokens: int = 0,
+        sees: bool = True,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`name` is provider/model, `model` what the host calls it; `max_tokens` caps what others would allow."""
+        self.name = name
+        self._model = model
+        self._host = name.removesuffix(model)
+        self._provider = provider
+        self._cost = cost
+        self._max_tokens = max_tokens
+        self._sees = sees
+        self._now = now
+        self._rested = 0.0  # when it may be asked again
+
+    @property
+    def rests(self) -> bool:
+        return self._now() < self._rested
+
+    async def reply(self, prompt: Prompt, show: Callable[[Delta], None]) -> Reply:
+        """As the port promises. Raises NoVision when the message that is to be answered holds what it cannot see."""
+        try:
+            reply = await self._provider.reply(self._fitted(prompt), show)
+        except NoVision:
+            # It is not shown another: else this conversation could never go on with this model.
+            self._sees = False
+            raise
+        return replace(reply, model=self._host + (reply.model or self._model), cost=self._cost(reply.usage))
+
+    async def close(self) -> None:
+        await self._provider.close()
+
+    def rest(self, error: ProviderError) -> None:
+        """It has failed: leave it alone for as long as its host asks, or as the fault is likely to last."""
+        asked = error.retry_after if isinstance(error, RateLimited) else None
+        seconds = _REST.get(error.kind, _SHORT_REST) if asked is None else asked
+        self._rested = self._now() + min(seconds, _LONGEST_REST)
+
+    def _fitted(self, prompt: Prompt) -> Prompt:
+        capped = min(prompt.max_tokens, self._max_tokens or prompt.max_tokens)
+        if prompt.model == self._model and capped == prompt.max_tokens and self._sees:
+            return prompt
+        if not self._sees and _is_asked_to_look(prompt):
+            raise NoVision(
+                f"{self.name} cannot see images or read documents. Choose a model that can with /model, or say it in "
+                "words."
+            )
+        return replace(prompt, model=self._model, max_tokens=capped, sees=self._sees)
+
+
+def _is_asked_to_look(prompt: Prompt) -> bool:
+    """Whether something to be seen came with what the person said last."""
+    for message in reversed(prompt.transcript.messages):
+        if message.role == "user":
+            return any(isinstance(part, Media) for part in message.parts)
+    return False
+
+
+class Router:
+    """The Provider port over a chain of candidates, the first choice first."""
+
+    def __init__(self, chain: Sequence[Candidate]) -> None:
+        self.name = chain[0].name
+        self._chain = chain
+
+    async def reply(self, prompt: Prompt, show: Callable[[Delta], None]) -> Reply:
+        """As the port promises; the answer says which model gave it. When none can, the first one's fault is told."""
+        shown = False
+
+        def watch(delta: Delta) -> None:
+            nonlocal shown
+            shown = shown or bool(delta.text or delta.reasoning)
+            show(delta)
+
+        failures: list[tuple[Candidate, ProviderError]] = []
+        for candidate in self._awake():
+            if failures:
+                show(Delta(progress=f"{failures[-1][0].name} does not answer; asking {candidate.name} …"))
+            try:
+                return await candidate.reply(prompt, watch)
+            except ProviderError as error:
+                if shown or not (error.curable or failures):
+                    raise
+                _log.warning("%s failed (%s): %s", candidate.name, error.kind, error)
+                candidate.rest(error)
+                failures.append((candidate, error))
+        raise _explain(failures)
+
+    async def close(self) -> None:
+        for candidate in self._chain:
+            await candidate.close()
+
+    def _awake(self) -> list[Candidate]:
+        """Those that do not rest; all of them when all do, for one may have come back early."""
+        return [candidate for candidate in self._chain if not candidate.rests] or list(self._chain)
+
+
+def _explain(failures: Sequence[tuple[Candidate, ProviderError]]) -> ProviderError:
+    (_, first), *others = failures
+    if others:
+        first.args = (f"{first} The fallbacks failed too: {', '.join(candidate.name for candidate, _ in others)}.",)
+    return first

@@ -1,0 +1,114 @@
+"""Turns the names of models into voices: what a model is told about itself and its tools, how it is asked, how much
+it may read. Joins the providers' room and the runtime's, which know nothing of each other."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from .core.decide import Rules
+from .core.errors import ModelMissing
+from .providers.models import Models, Speaker
+from .runtime.context import Context, Profile
+from .runtime.voices import Voice
+from .settings import Defaults, Preset, Settings
+
+
+class Stage(Struct, frozen=True):
+    """What every voice of this house has in common."""
+
+    system: str
+    rules: Rules
+    now: Callable[[], str]
+
+
+class Casting:
+    """Which speaker a name stands for, as the settings say: a preset, or any model with all else as in the defaults."""
+
+    def __init__(self, settings: Settings, models: Models) -> None:
+        self._defaults = settings.agents.defaults
+        self._models = models
+        self.presets = settings.models
+
+    async def look(self, name: str) -> Speaker:
+        """As `find`, after a look at the servers of this machine where a name asks for it. Raises ModelMissing."""
+        asked = self.asked(name)
+        await self._models.look(asked.model)
+        for spare in asked.fallbacks or ():
+            with suppress(ModelMissing):  # it is left out, as `Models.find` says
+                await self._models.look(self.asked(spare).model)
+        return self.find(name)
+
+    def find(self, name: str) -> Speaker:
+        asked = self.asked(name)
+        return self._models.find(asked.model, [self.asked(spare).model for spare in asked.fallbacks or ()])
+
+    def asked(self, name: str) -> Preset:
+        """How this name is to be asked; "" is the default."""
+        name = name or self._defaults.model
+        return filled(self.presets.get(name) or Preset(name), self._defaults)
+
+
+class HouseVoices:
+    """The Voices port."""
+
+    def __init__(self, casting: Casting, stage: Stage) -> None:
+        self._casting = casting
+        self._stage = stage
+        self._voices: dict[str, Voice] = {}
+
+    @property
+    def default(self) -> str:
+        return self.find("").name
+
+    def names(self) -> list[str]:
+        return list(self._casting.presets)
+
+    async def look(self, name: str) -> Voice:
+        await self._casting.look(name)
+        return self.find(name)
+
+    def find(self, name: str) -> Voice:
+        if name not in self._voices:
+            speaker = self._casting.find(name)
+            key = name if name in self._casting.presets else speaker.name
+            self._voices[name] = voice_of(key, speaker, self._casting.asked(name), self._stage)
+        return self._voices[name]
+
+
+def voice_of(key: str, speaker: Speaker, asked: Preset, stage: Stage) -> Voice:
+    """A speaker with all that it is told. What an answer may need is kept free in its window."""
+    assert asked.max_tokens is not None
+    longest = asked.max_tokens
+    window = asked.context_window or speaker.window
+    rules = replace(stage.rules, limit=window - min(longest, window // 4))
+    profile = Profile(
+        model=speaker.model,
+        system=stage.system,
+        max_tokens=min(longest, window // 4),
+        temperature=asked.temperature,
+        top_p=asked.top_p,
+        effort=asked.reasoning_effort or "",
+        tail=not speaker.compact,
+    )
+
+    async def measure() -> int | None:
+        found = None if asked.context_window else await speaker.measure()
+        return found - min(longest, found // 4) if found else None
+
+    context = Context(profile, tuple(stage.rules.tools.values()), stage.now)
+    return Voice(speaker.name, key, speaker.provider, context, rules, measure)
+
+
+def filled(preset: Preset, defaults: Defaults) -> Preset:
+    """A preset with its gaps filled from the defaults."""
+    return replace(
+        preset,
+        fallbacks=defaults.fallbacks if preset.fallbacks is None else preset.fallbacks,
+        reasoning_effort=defaults.reasoning_effort if preset.reasoning_effort is None else preset.reasoning_effort,
+        temperature=defaults.temperature if preset.temperature is None else preset.temperature,
+        top_p=defaults.top_p if preset.top_p is None else preset.top_p,
+        max_tokens=preset.max_tokens or defaults.max_tokens,
+        context_window=preset.context_window or defaults.context_window,
+    )
