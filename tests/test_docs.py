@@ -17,9 +17,10 @@ from everloop.core import log
 from everloop.files.folder import Folder
 from everloop.providers.catalog import HOSTS
 from everloop.runtime.commands import COMMANDS
-from everloop.settings import Account, Settings
+from everloop.settings import Account, Preset, Price, Settings
 from everloop.tools.files import workspace_tools
 
+NAMED = {"accounts": Account, "models": Preset, "prices": Price}
 ROOT = Path(__file__).parents[1]
 REFERENCE = (ROOT / "docs" / "reference.md").read_text()
 LOG = (ROOT / "docs" / "log.md").read_text()
@@ -60,8 +61,10 @@ def settings(shape: type[Struct], path: str = "") -> Iterator[tuple[str, Any]]:
     for field in msgspec.structs.fields(shape):
         if isinstance(field.type, type) and issubclass(field.type, Struct):
             yield from settings(field.type, f"{path}{field.name}.")
-        elif field.name == "accounts":
-            yield from settings(Account, f"{path}<name>.")
+        elif field.name in NAMED:
+            yield from settings(
+                NAMED[field.name], f"{path}<name>." if field.name == "accounts" else f"{field.name}.<name>."
+            )
         else:
             default = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
             yield f"{path}{field.name}", default

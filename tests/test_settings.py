@@ -161,7 +161,7 @@ def test_keys_of_later_versions_are_kept_as_they_are(tmp_path: Path) -> None:
         ("a = \n", 1, "this is not valid TOML (Invalid value)"),
         ('[agents.defaults]\nmodel = "x\n', 2, "this is not valid TOML (Illegal character '\\n')"),
         ("[agents", 1, "this is not valid TOML (Expected ']' at the end of a table declaration)"),
-        ("\n\nmodle = 1", 3, "there is no setting modle; the keys here are agents, providers,"),
+        ("\n\nmodle = 1", 3, "there is no setting modle; did you mean models?"),
         ("\nagents.defaults.max_token = 1", 2, "there is no setting agents.defaults.max_token; did you mean max"),
         ("agents.defaults.maxTokns = 1", 1, "there is no setting agents.defaults.maxTokns; did you mean max_tokens?"),
         ("[agent.defaults]\n", 1, "there is no setting agent; did you mean agents?"),
@@ -343,7 +343,7 @@ def test_no_secret_is_shown_by_repr() -> None:
         channels={"telegram": {"token": KEY}},
     )
     assert KEY not in f"{settings!r} {settings}"
-    assert "api_key=…, api_base='https://…@host/v1', model='', headers=…" in repr(settings)
+    assert "api_key=…, api_key_file='', api_base='https://…@host/v1', model='', headers=…" in repr(settings)
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ _ROWS = (
     ),
     Host(
         *("gemini", "https://generativelanguage.googleapis.com", ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
-        "gemini-3.8-flash",
+        *("gemini-3.8-flash", Quirks(token_limit_field="")),  # thoughts count there, so that a limit cuts answers off
         dialect="gemini",
         words=("gemini", "gemma"),
         vendor="google",

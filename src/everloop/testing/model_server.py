@@ -88,6 +88,7 @@ from .script import (
 )
 from .script_file import parse_script
 
+WINDOW = 128_000  # tokens that its models can read, as it says
 KEPT = 1000  # requests; a benchmark makes more than a test wants to read
 
 
@@ -173,7 +174,8 @@ class ModelServer:
             case "POST", "/v1/chat/completions":
                 return await self._complete(request)
             case "GET", "/v1/models":
-                models = [{"id": name, "object": "model", "created": 0, "owned_by": "test"} for name in self.models]
+                row = {"object": "model", "created": 0, "owned_by": "test", "max_model_len": WINDOW}  # as vLLM tells it
+                models = [{"id": name, **row} for name in self.models]
                 return _json({"object": "list", "data": models})
             case "GET", "/_calls":
                 await self.called(int(request.query.get("at_least", 0)))
