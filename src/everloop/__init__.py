@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .core.prompt import Usage as Usage
     from .core.tool import CallContext as CallContext
     from .core.tool import Effect as Effect
+    from .core.tool import Picture as Picture
+    from .core.tool import Shown as Shown
     from .core.tool import Tool as Tool
     from .core.tool import tool as tool
 
@@ -37,7 +39,7 @@ _ROOMS = {
     ),
     **dict.fromkeys(("Channel", "Event", "Provider"), "core.ports"),
     "Usage": "core.prompt",
-    **dict.fromkeys(("CallContext", "Effect", "Tool", "tool"), "core.tool"),
+    **dict.fromkeys(("CallContext", "Effect", "Picture", "Shown", "Tool", "tool"), "core.tool"),
 }
 
 __all__ = ["__version__", *_ROOMS]  # noqa: PLE0604

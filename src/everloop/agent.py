@@ -1,8 +1,10 @@
 """An open everloop, as a programmer and the command line use it: speak, listen, see what was not yet shown."""
 
 import asyncio
+import itertools
 import logging
 import secrets
+import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from msgspec import Struct, structs
 
 from .core.errors import Fenced, StoreError, TurnFailed
 from .core.mail import Address, Inbound, Outbound, Said
-from .core.message import Media, Text, said
+from .core.message import Media, Text, said, text_of
 from .core.ports import Bus, Event, Files, Receipt, Store, ThreadRow
 from .core.prompt import Usage
 from .core.thread import STOPPED, Finished
@@ -155,7 +157,7 @@ class Agent:
         """Keep the files, and name them in the letter."""
         letter = inbound.letter
         assert isinstance(letter, Said)
-        parts = list(letter.parts)
+        parts = [part for part in letter.parts if text_of((part,)).strip()]  # hosts refuse an empty text
         for path in files:
             attached = await attach(path)
             if attached.mime:
@@ -244,6 +246,12 @@ def _is_end(event: Event, ending: Ending) -> bool:
     return not failed and ending.result()[0].turn == f"{event.thread}:{event.data['turn']}"
 
 
+# Events that nobody has named: unlike those of any other process, and in order, so that the index of the inbox grows at
+# its end and not all over.
+_BEGINNING = f"{time.time_ns():x}-{secrets.token_hex(8)}"
+_events = itertools.count()
+
+
 def inbound_of(text: str, session: str, event: str = "", author: str = "owner") -> Inbound:
     letter = Said(said(text), author, session)
-    return Inbound(Address.parse(session), event or secrets.token_hex(12), letter)
+    return Inbound(Address.parse(session), event or f"{_BEGINNING}-{next(_events):08x}", letter)

@@ -53,11 +53,13 @@ async def open(
     provider: Provider | None = None,
     tools: Iterable[Tool] = (),
     channels: Iterable[Channel] = (),
+    http: Http | None = None,
 ) -> AsyncIterator[Agent]:
     """Open everloop for as long as the block lasts: `async with everloop.open(home=…, settings={…}) as agent`.
 
     Turns that were cut off go on at once. `provider` takes the place of the configured model, `tools` are added to
-    the built-in ones. Raises SettingsError, HomeError, StoreError, ModelMissing.
+    the built-in ones. `http` takes the place of the network, as `everloop.testing.Cassette` does; it is not closed.
+    Raises SettingsError, HomeError, StoreError, ModelMissing.
     """
     if "EVERLOOP_FAILPOINT" in os.environ or "EVERLOOP_FAILPOINT_RECORD" in os.environ:
         from .testing import failpoints
@@ -70,7 +72,7 @@ async def open(
     async with AsyncExitStack() as stack:
         store = await _open_store(folder, loaded)
         stack.push_async_callback(store.close)
-        yield await _furnish(folder, loaded, store, provider, (*tools,), (*channels,), stack)
+        yield await _furnish(folder, loaded, store, provider, http, (*tools,), (*channels,), stack)
 
 
 async def _furnish(
@@ -78,6 +80,7 @@ async def _furnish(
     settings: Settings,
     store: Store,
     provider: Provider | None,
+    http: Http | None,
     tools: tuple[Tool, ...],
     channels: tuple[Channel, ...],
     stack: AsyncExitStack,
@@ -89,7 +92,7 @@ async def _furnish(
     except OSError as error:
         raise HomeError(f"the workspace {workspace} cannot be used ({error.strerror})") from error
     files = Folder(home / "files")
-    speaker, voices_on = await _cast(home, settings, store, provider, stack)
+    speaker, voices_on = await _cast(home, settings, store, provider, http, stack)
     results = min(defaults.tool_result_max_chars, 1000) if speaker.compact else defaults.tool_result_max_chars
     toolbox = Toolbox((*workspace_tools(workspace, files, results), *tools), files, results)
     rules = Rules(toolbox.specs, defaults.max_tool_iterations, steering=defaults.steering)
@@ -112,14 +115,19 @@ async def _furnish(
 
 
 async def _cast(
-    home: Path, settings: Settings, store: Store, provider: Provider | None, stack: AsyncExitStack
+    home: Path,
+    settings: Settings,
+    store: Store,
+    provider: Provider | None,
+    http: Http | None,
+    stack: AsyncExitStack,
 ) -> tuple[Speaker, Callable[[Stage], Voices]]:
     """Who speaks when nobody else is chosen, and what makes the voices once it is known what they are told."""
     if provider is not None:
         only = given(provider)
         asked = filled(Preset(only.name), settings.agents.defaults)
         return only, lambda stage: OneVoice(voice_of("", only, asked, stage))
-    library = await _library(home, settings, store, stack)
+    library = await _library(home, settings, store, stack, http)
     casting = Casting(settings, library.models)
     speaker = await casting.look("")
     if speaker.warm:
@@ -184,6 +192,29 @@ async def _open_store(home: Path, settings: Settings) -> Store:
     return await SqliteStore.connect(home, settings.store.lease_seconds)
 
 
+class Records(Struct, frozen=True):
+    """What is kept, as it lies there: nothing in the vault has been opened yet."""
+
+    settings: Settings
+    store: Store
+    vault: Vault
+
+
+@asynccontextmanager
+async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
+    """For commands that count and tidy up, also where the vault is locked. Raises SettingsError, StoreError."""
+    from .store.vault import Vault as Boxes
+    from .store.vault import key_of
+
+    folder = home or home_of(os.environ)
+    settings = load(folder, os.environ, {})
+    store = await _open_store(folder, settings)
+    try:
+        yield Records(settings, store, Boxes(store, key_of(folder, os.environ)))
+    finally:
+        await store.close()
+
+
 class Library(Struct, frozen=True):
     """What there is to choose a model from."""
 
@@ -206,22 +237,41 @@ async def open_library(home: Path | None = None) -> AsyncIterator[Library]:
         yield await _library(folder, settings, store, stack)
 
 
-async def _library(home: Path, settings: Settings, store: Store, stack: AsyncExitStack) -> Library:
+async def _library(
+    home: Path, settings: Settings, store: Store, stack: AsyncExitStack, given_http: Http | None = None
+) -> Library:
     """Every model that the settings, the environment and the vault give a key for, and those of this machine."""
-    from .net.trusted import TrustedHttp
     from .store.vault import Vault as Boxes
     from .store.vault import key_of
 
-    http = TrustedHttp(settings.net.ca_file or None, settings.net.proxy)
-    stack.push_async_callback(http.close)
+    http = _network(settings, stack) if given_http is None else given_http
     vault = Boxes(store, key_of(home, os.environ))
     names = await vault.names()
     kept = {name[4:]: await vault.get(name) or "" for name in names if name.startswith("key:")}
     keys = Keys(settings.providers.accounts, os.environ, kept, home)
     prices = Prices({pattern: Price(*astuple(price)) for pattern, price in settings.prices.items()})
     logins = {name: logins_.load(name, http, vault).headers for name in logins_.NAMES if logins_.kept_as(name) in names}
-    models = Models(http, keys, prices, lambda name: _embedded(home, settings, name, http, stack), logins)
+    heard = _recorded(http, home, settings, kept.values())
+    models = Models(heard, keys, prices, lambda name: _embedded(home, settings, name, http, stack), logins)
     return Library(settings, store, vault, http, keys, models)
+
+
+def _network(settings: Settings, stack: AsyncExitStack) -> Http:
+    from .net.trusted import TrustedHttp
+
+    http = TrustedHttp(settings.net.ca_file or None, settings.net.proxy)
+    stack.push_async_callback(http.close)
+    return http
+
+
+def _recorded(http: Http, home: Path, settings: Settings, keys: Iterable[str]) -> Http:
+    """What models are asked through: neither logins, which are all secrets, nor downloads are ever recorded."""
+    if not settings.net.record:
+        return http
+    from .testing.recorder import Recorder
+
+    configured = [account.api_key for account in settings.providers.accounts.values()]
+    return Recorder(http, path_in(home, settings.net.record), [*keys, *configured])
 
 
 def _embedded(home: Path, settings: Settings, name: str, http: Http, stack: AsyncExitStack) -> Speaker:

@@ -124,6 +124,7 @@ class StoreSection(_Section, frozen=True):
 class Net(_Section, frozen=True):
     ca_file: str = ""
     proxy: Secret = ""
+    record: str = ""  # a file or folder into which the calls to models are written, for tests to play
 
 
 class Settings(_Section, frozen=True):

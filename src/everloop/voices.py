@@ -82,7 +82,8 @@ def voice_of(key: str, speaker: Speaker, asked: Preset, stage: Stage) -> Voice:
     assert asked.max_tokens is not None
     longest = asked.max_tokens
     window = asked.context_window or speaker.window
-    rules = replace(stage.rules, limit=window - min(longest, window // 4))
+    # "Compact" is the step at which the host is asked how much it can read, before a conversation is given up.
+    rules = replace(stage.rules, limit=window - min(longest, window // 4), compacts=True)
     profile = Profile(
         model=speaker.model,
         system=stage.system,

@@ -1,5 +1,6 @@
 import pytest
 from makers import CALLED, RULES, SPECS, answered, call, calling, spoke
+from msgspec import structs
 
 from everloop.core.decide import (
     ABANDONED,
@@ -27,6 +28,7 @@ from everloop.core.log import (
     Compacted,
     GaveUp,
     ModelCalled,
+    ModelChosen,
     ModelFailed,
     ModelSaid,
     Resumed,
@@ -34,7 +36,7 @@ from everloop.core.log import (
     Stopped,
     UserSaid,
 )
-from everloop.core.mail import Decision, Mail, Said, Stop
+from everloop.core.mail import Choose, Decision, Mail, Said, Stop
 from everloop.core.message import Message, said
 from everloop.core.prompt import Usage
 from everloop.core.thread import Thread
@@ -331,3 +333,44 @@ def test_a_decision_counts_once_and_only_for_what_is_pending():
     after(thread, Answered(3, 0, "allowed", "ann"))
     assert admit(thread, decision) == Admitted()
     assert admit(thread, letter(Decision("", 2, 0, "allowed", "ann"))) == Admitted()
+
+
+def test_a_choice_of_the_model_enters_at_any_time_by_anyone():
+    chosen = Admitted((ModelChosen("fast", "bob"),))
+    stopping = after(calling("send"), Stopped("ann"))
+    asking = after(calling("ask"), Asked(3, 0))
+    for thread in (Thread(), Thread.of(spoke()), Thread.of(spoke(), CALLED), calling("look"), stopping, asking):
+        for steering in ("steer", "queue", "interrupt"):
+            assert admit(thread, letter(Choose("fast", "bob")), steering) == chosen
+
+
+def test_a_chosen_model_stays_until_another_is_chosen():
+    thread = Thread.of(ModelChosen("fast", "ann"), spoke(), CALLED, answered("hello"))
+    assert (thread.choice, after(thread, ModelChosen("slow", "ann")).choice) == ("fast", "slow")
+    assert after(thread, ModelChosen("", "ann")).choice == ""
+
+
+@pytest.mark.parametrize(
+    "before",
+    [(), (spoke(),), (spoke(), CALLED), (spoke(), CALLED, answered("", "look")), (spoke(), CALLED, answered("hello"))],
+    ids=["empty", "asked", "called", "calling", "answered"],
+)
+def test_a_choice_of_the_model_changes_nothing_else(before):
+    thread, plain = Thread.of(*before, ModelChosen("fast")), Thread.of(*before)
+    assert decide(thread, RULES) == decide(plain, RULES)
+    assert thread.transcript.messages == plain.transcript.messages
+    assert thread.standing == structs.replace(plain.standing, choice="fast")
+
+
+def test_the_chosen_model_and_the_prefix_survive_a_compaction():
+    before = Thread.of(ModelChosen("fast"), spoke(), ModelCalled("m", prefix="model:1 system:2"), answered("hello"))
+    thread = Thread("t", 99)
+    thread.add(Compacted("so far", standing=before.standing))
+    assert (thread.choice, thread.prefix) == ("fast", "model:1 system:2")
+    assert thread.standing == before.standing
+
+
+def test_a_prefix_that_is_not_given_is_the_one_before():
+    thread = Thread.of(spoke(), ModelCalled("m", prefix="one"), answered("a"), spoke(mail=2), CALLED)
+    assert thread.prefix == "one"
+    assert after(thread, answered("b"), spoke(mail=3), ModelCalled("m", prefix="two")).prefix == "two"

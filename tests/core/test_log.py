@@ -9,17 +9,21 @@ from everloop.core.prompt import Usage
 
 EVERY_KIND = [
     spoke(),
-    log.ModelCalled("m", "tail", True),
-    log.ModelSaid("hi", (call("look"),), Usage(1, 2, 3, 4), "calls", "m", "hm", (), 0.5),
+    log.ModelCalled("m", "tail", True, "model:1 system:2 tools:3"),
+    log.ModelSaid("hi", (call("look"),), Usage(1, 2, 3, 4, 5), "calls", "m", "hm", (), 0.5),
     log.ModelFailed("key", "refused"),
     log.CallStarted(3, 0),
     log.CallReturned(3, 0, "text", "unknown", "file:abc"),
     log.Asked(3, 0),
     log.Answered(3, 0, "allowed", "ann"),
+    log.ModelChosen("anthropic/claude-x", "ann"),
     log.Stopped("ann"),
     log.Resumed("1-2-3"),
     log.GaveUp("key", "sorry", "e1"),
-    log.Compacted("so far", (Message("user", said("hi")),), log.Standing(1, True, "ann", "cli:direct", 2, (1,))),
+    log.Compacted(
+        *("so far", (Message("user", said("hi")),)),
+        log.Standing(1, True, "ann", "cli:direct", 2, (1,), "fast", "model:1 system:2 tools:3"),
+    ),
 ]
 
 

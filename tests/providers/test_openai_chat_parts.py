@@ -98,7 +98,7 @@ def test_media_of_results_stay_where_they_stood_when_the_talk_goes_on():
 
 def test_media_of_results_are_not_shown_to_a_model_that_cannot_see():
     assert sent(TWO_LOOKS, result("c1", Text("x")), result("c2", CAT), sees=False)[2:] == [
-        {"role": "tool", "tool_call_id": "c2", "content": "[cat.png]"}
+        {"role": "tool", "tool_call_id": "c2", "content": "[cat.png: not shown]"}
     ]
 
 

@@ -10,10 +10,30 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from everloop.core.errors import Fenced, StoreError, StoreNewer
-from everloop.core.log import CallStarted, Compacted, Entry, ModelCalled, ModelSaid, Stopped, UserSaid
-from everloop.core.mail import Address, Inbound, Mail, Outbound, Said, Stop
+from everloop.core.log import (
+    CallStarted,
+    Compacted,
+    Entry,
+    ModelCalled,
+    ModelChosen,
+    ModelSaid,
+    Stopped,
+    UserSaid,
+)
+from everloop.core.mail import Address, Choose, Inbound, Mail, Outbound, Said, Stop
 from everloop.core.message import said
-from everloop.core.ports import Commit, Committed, Lease, OutboxRow, Receipt, Spent, Store, ThreadRow, Timer
+from everloop.core.ports import (
+    Commit,
+    Committed,
+    Lease,
+    OutboxRow,
+    Receipt,
+    Spent,
+    SpentRow,
+    Store,
+    ThreadRow,
+    Timer,
+)
 from everloop.core.prompt import Usage
 from everloop.store import schema
 
@@ -214,6 +234,52 @@ async def test_a_stop_that_is_sent_twice_lies_there_once(store: Store):
     replies = [(await store.command(stop("e2"), "stop", "Stopped.")).reply for _ in range(2)]
     assert replies == ["Stopped.", "Stopped."]
     assert len(await store.mail(lease.thread)) == 1
+
+
+CHOICE = Inbound(CHAT, "e2", Choose("fast", "ann"))
+
+
+async def test_tell_puts_the_letter_into_the_inbox_and_answers_in_one(store: Store):
+    lease = await taken(store)
+    receipt = await store.command(CHOICE, "tell", "fast answers from now on.")
+    assert receipt == Receipt(receipt.id, lease.thread, True, "fast answers from now on.")
+    assert [m.letter for m in await store.mail(lease.thread)] == [Choose("fast", "ann")]
+    assert [row.outbound.text for row in await store.due("test")] == ["fast answers from now on."]
+
+
+async def test_a_letter_that_is_told_twice_lies_there_once(home: Home, store: Store):
+    first = await store.command(CHOICE, "tell", "fast answers.")
+    again = await (await home.connect()).command(CHOICE, "tell", "something else")
+    assert again == Receipt(first.id, first.thread, False, "fast answers.")
+    assert [m.letter for m in await store.mail(first.thread)] == [Choose("fast", "ann")]
+    assert [row.outbound.text for row in await store.due("test")] == ["fast answers."]
+    assert await store.due("test") == []
+
+
+async def test_one_command_that_arrives_in_two_processes_at_once_is_told_once(home: Home):
+    stores = [await home.connect(), await home.connect()]
+    receipts = await asyncio.gather(*(each.command(CHOICE, "tell", "fast answers.") for each in stores * 5))
+    assert sorted(receipt.fresh for receipt in receipts) == [False] * 9 + [True]
+    assert len(await stores[0].mail(receipts[0].thread)) == 1
+
+
+async def test_a_letter_that_was_told_waits_for_a_driver_and_ends_no_turn(store: Store):
+    receipt = await store.command(CHOICE, "tell", "fast answers.")
+    assert await store.waiting() == [receipt.thread]
+    assert await store.unfinished(receipt.thread) == []
+    assert await store.stopping([receipt.thread]) == []
+    (mail,) = await store.mail(receipt.thread)
+    lease = Lease(receipt.thread)
+    await append(store, lease, ModelChosen("fast", "ann"), absorbed=[mail.id], release=True, state="resting")
+    assert await store.read(receipt.thread) == [ModelChosen("fast", "ann")]
+    assert (await store.mail(receipt.thread), await store.waiting()) == ([], [])
+
+
+async def test_what_is_told_after_a_new_conversation_is_told_to_that(store: Store):
+    old = await taken(store)
+    new = await store.command(letter("e9", "/new"), "new", "A new conversation.")
+    assert (await store.command(CHOICE, "tell", "fast answers.")).thread == new.thread
+    assert await store.mail(old.thread) == []
 
 
 # Committing
@@ -799,6 +865,79 @@ async def test_a_box_is_seen_by_other_processes_and_knows_when_it_was_kept(home:
     assert at[0] > 1_600_000_000
 
 
+# What was used
+
+DAY = 86_400
+
+
+async def spend(home: Home, store: Store, chat: str, *calls: tuple[float, str, Usage, float | None]) -> str:
+    """A thread whose model calls were made at these times; its id."""
+    lease = await taken(store, f"spend-{chat}", Address("test", chat))
+    spent = [Spent(10 + n, model, usage, cost) for n, (_, model, usage, cost) in enumerate(calls)]
+    await append(store, lease, ASKED, ANSWERED, usage=spent)
+    for n, (at, *_) in enumerate(calls):
+        await home.write(f"UPDATE usage SET at = {at} WHERE thread = '{lease.thread}' AND seq = {10 + n}")
+    return lease.thread
+
+
+async def test_where_nothing_was_used_nothing_is_told(store: Store):
+    assert await store.spent() == []
+
+
+async def test_what_was_used_is_told_by_day_and_model(home: Home, store: Store):
+    one, two = Usage(10, 5, 3, 2, 1), Usage(100, 50)
+    await spend(
+        *(home, store, "a"),
+        (3 * DAY + 10.5, "m/b", one, 0.25),
+        (3 * DAY + 20, "m/b", two, 0.5),
+        (3 * DAY + 30, "m/a", two, 0.0),
+        (2 * DAY, "m/b", one, 1.0),
+    )
+    assert await store.spent() == [
+        SpentRow(2, "m/b", 1, one, 1.0, 0),
+        SpentRow(3, "m/a", 1, two, 0.0, 0),
+        SpentRow(3, "m/b", 2, Usage(110, 55, 3, 2, 1), 0.75, 0),
+    ]
+
+
+async def test_calls_without_a_known_price_are_counted_and_not_taken_for_free(home: Home, store: Store):
+    used = Usage(10, 5)
+    await spend(home, store, "a", (0, "m", used, None), (1, "m", used, 0.5), (2, "m", used, 0.0), (3, "n", used, None))
+    assert await store.spent() == [
+        SpentRow(0, "m", 3, Usage(30, 15), 0.5, 1),
+        SpentRow(0, "n", 1, used, 0.0, 1),
+    ]
+
+
+async def test_a_day_begins_where_the_person_lives(home: Home, store: Store):
+    used = Usage(1, 1)
+    await spend(home, store, "a", (10 * DAY - 1, "m", used, 0.5), (10 * DAY, "m", used, 0.5))
+
+    async def days(offset: float) -> list[tuple[int, int]]:
+        return [(row.day, row.calls) for row in await store.spent(offset=offset)]
+
+    assert await days(0) == [(9, 1), (10, 1)]
+    assert await days(2 * 3600) == [(10, 2)]
+    assert await days(-5 * 3600) == [(9, 2)]
+    assert await days(5.5 * 3600) == [(10, 2)]
+
+
+async def test_what_was_used_is_told_of_one_thread_and_since_a_moment(home: Home, store: Store):
+    used = Usage(1, 1)
+    here = await spend(home, store, "a", (5 * DAY, "m", used, 0.5), (6 * DAY, "m", used, 0.5))
+    await spend(home, store, "b", (6 * DAY, "m", used, 0.25))
+    assert await store.spent(thread=here) == [SpentRow(day, "m", 1, used, 0.5, 0) for day in (5, 6)]
+    assert await store.spent(since=6 * DAY) == [SpentRow(6, "m", 2, Usage(2, 2), 0.75, 0)]
+    assert await store.spent(6 * DAY, here) == [SpentRow(6, "m", 1, used, 0.5, 0)]
+    assert await store.spent(since=6 * DAY + 1) == await store.spent(thread="nowhere") == []
+
+
+async def test_very_many_tokens_are_added_up_exactly(home: Home, store: Store):
+    many = Usage(2**40, 2**40, 2**40, 2**40, 2**40)
+    await spend(home, store, "a", (0, "m", many, 0.5), (0, "m", many, 0.5))
+    assert await store.spent() == [SpentRow(0, "m", 2, many + many, 1.0, 0)]
+
+
 # Other processes
 
 
@@ -836,7 +975,7 @@ async def test_a_database_of_version_1_comes_up_with_its_rows_and_what_version_2
         "VALUES('t', 1, 'ann', 7, 'm', 10, 5, 3, 2, 0.25)"
     )
     store = await home.connect()
-    assert await home.rows("SELECT * FROM usage") == [("t", 1, "ann", 7, "m", 10, 5, 3, 2, 0.25, 0)]
+    assert await home.rows("SELECT * FROM usage") == [(1, "t", 1, "ann", 7.0, "m", 10, 5, 3, 2, 0, 0.25)]
     lease = await taken(store)
     await append(store, lease, ASKED, ANSWERED, usage=[Spent(3, "m", Usage(1, 2, 3, 4, 5))])
     await store.keep_secret("ann", "key", b"box")

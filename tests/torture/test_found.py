@@ -64,7 +64,7 @@ async def test_a_second_stop_while_the_first_is_at_work_harms_nothing():
     interrupt = Interrupt()
 
     async def step() -> None:
-        async with interrupt:
+        with interrupt:
             try:
                 await asyncio.sleep(10)
             finally:

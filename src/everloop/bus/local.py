@@ -39,6 +39,9 @@ class LocalBus:
             for queue in self._queues.get(key, ()):
                 _put(queue, event)
 
+    def hears(self, thread: str) -> bool:
+        return bool(self._queues) and (thread in self._queues or "" in self._queues)
+
     @contextmanager
     def subscribe(self, thread: str = "") -> Iterator[AsyncIterator[Event]]:
         queue: asyncio.Queue[Event | None] = asyncio.Queue()

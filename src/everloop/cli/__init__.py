@@ -5,26 +5,46 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Collection, Coroutine
+from importlib import import_module
+from typing import Any, NamedTuple, Protocol, cast
 
 from .. import __version__, process
 from ..core.errors import EverloopError
 from ..settings import home_of
-from . import agent
 from .logs import keep_logs
 
-COMMANDS = {"agent": agent}
+
+class Command(NamedTuple):
+    help: str
+    words: tuple[str, ...] = ()  # of which one follows; the first is meant where none does
+
+
+COMMANDS = {
+    "agent": Command("talk with the agent: one answer with -m, else a chat"),
+    "models": Command(
+        "show which models there are, try one, keep keys, log in", ("list", "test", "key", "login", "logout")
+    ),
+    "usage": Command("show what was used and what it cost, by day and model"),
+}
+
+
+class Module(Protocol):
+    """The file of a command, which has its name."""
+
+    MORE: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+    def run(self, arguments: argparse.Namespace) -> Coroutine[Any, Any, int]: ...
 
 
 def run(argv: list[str]) -> int:
-    parser = build_parser()
-    if not argv or (argv[0].startswith("-") and argv[0] not in ("-h", "--help")):
-        argv = ["agent", *argv]  # `everloop` alone opens the chat
-    arguments = parser.parse_args(argv)
+    argv = _completed(argv)
+    arguments = build_parser(argv[:1]).parse_args(argv)
     keep_logs(home_of(os.environ))
     try:
-        return process.run(_until_ended(COMMANDS[arguments.command].run(arguments)))
+        return process.run(_until_ended(_load(arguments.command).run(arguments)))
     except EverloopError as error:
         return _complain(str(error))
     except KeyboardInterrupt:
@@ -34,14 +54,32 @@ def run(argv: list[str]) -> int:
         return 141
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser(wanted: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+    """A parser that knows the options of the `wanted` commands, and of the others what they are for."""
     parser = argparse.ArgumentParser(prog="everloop", description="A self-hosted AI agent that keeps its word.")
     parser.add_argument("--version", action="version", version=f"everloop {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, module in COMMANDS.items():
-        command = commands.add_parser(name, help=module.HELP, description=module.HELP, epilog=module.MORE)
-        module.add_arguments(command)
+    for name, row in COMMANDS.items():
+        command = commands.add_parser(name, help=row.help, description=row.help)
+        if name in wanted:
+            module = _load(name)
+            command.epilog = module.MORE
+            module.add_arguments(command)
     return parser
+
+
+def _load(command: str) -> Module:
+    return cast(Module, import_module(f".{command}", __name__))
+
+
+def _completed(argv: list[str]) -> list[str]:
+    """With the words that people leave out: `everloop` alone opens the chat, `everloop models` lists them."""
+    if not argv or (argv[0].startswith("-") and argv[0] not in ("-h", "--help")):
+        argv = ["agent", *argv]
+    words = COMMANDS[argv[0]].words if argv[0] in COMMANDS else ()
+    if not words or (argv[1:] and argv[1] in (*words, "-h", "--help")):
+        return argv
+    return [argv[0], words[0], *argv[1:]]
 
 
 async def _until_ended(main: Coroutine[Any, Any, int]) -> int:

@@ -25,6 +25,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-m", "--message", metavar="TEXT", help="say this, print the answer and leave ('-': read stdin)"
     )
+    parser.add_argument(
+        *("-f", "--file"),
+        dest="files",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="with -m: show this image, PDF or text file, too (may be given several times)",
+    )
     parser.add_argument("-s", "--session", metavar="KEY", help=f"the session, as channel:chat (default {DIRECT})")
     parser.add_argument(
         "--continue", dest="resume", action="store_true", help="go on with the session that was active last"
@@ -36,12 +44,14 @@ async def run(arguments: argparse.Namespace) -> int:
     terminal = Terminal(sys.stdout, sys.stderr)
     session = _checked(DIRECT if arguments.session is None else arguments.session)
     text = _message(arguments.message)
+    if arguments.files and text is None:
+        raise MailRefused("-f needs -m: say with -m what the file is shown for")
     async with open_agent() as agent:
         if arguments.resume and arguments.session is None and (row := await agent.latest()):
             session = row.session
         await _catch_up(agent, session, terminal, terminal.note if text is not None else terminal.answer)
         if text is not None:
-            return await _answer_once(agent, text, session, terminal, arguments.json)
+            return await _answer_once(agent, text, arguments.files, session, terminal, arguments.json)
         return await _chat(agent, session, terminal)
 
 
@@ -71,10 +81,12 @@ async def _catch_up(agent: Agent, session: str, terminal: Terminal, show: Callab
         await agent.acknowledge([outbound.key])
 
 
-async def _answer_once(agent: Agent, text: str, session: str, terminal: Terminal, as_json: bool) -> int:
+async def _answer_once(
+    agent: Agent, text: str, files: list[str], session: str, terminal: Terminal, as_json: bool
+) -> int:
     try:
         async with _stopping(agent, session):
-            async for event in agent.stream(text, session):
+            async for event in agent.stream(text, session, files=files):
                 if event.name == "answer":
                     answer: Answer = event.data["answer"]
                     terminal.answer(to_json(answer) if as_json else answer.content)

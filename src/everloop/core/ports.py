@@ -81,11 +81,11 @@ class Commit(Struct, gc=False):
 
     entries: list[Entry] = []
     starts: Sequence[Entry] = ()
-    absorbed: list[int] = []
-    ended: list[tuple[int, int]] = []
-    outbox: list[Outbound] = []
-    usage: "list[Spent]" = []
-    timers: "list[Timer]" = []
+    absorbed: Sequence[int] = ()
+    ended: Sequence[tuple[int, int]] = ()
+    outbox: Sequence[Outbound] = ()
+    usage: "Sequence[Spent]" = ()
+    timers: "Sequence[Timer]" = ()
     release: bool = False
     state: "ThreadState" = "running"
     seen: int = 0
@@ -307,6 +307,10 @@ class Bus(Protocol):
     def cancel(self, thread: str) -> None: ...
 
     def publish(self, event: Event) -> None: ...
+
+    def hears(self, thread: str) -> bool:
+        """Whether anyone would be told of an event of this thread; only the pieces of an answer are kept for later."""
+        ...
 
     def subscribe(self, thread: str = "") -> AbstractContextManager[AsyncIterator[Event]]:
         """Events of one thread, or of all; begins with the running answer so far, as one chunk."""

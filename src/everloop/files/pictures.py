@@ -1,25 +1,25 @@
-"""Images and documents that a model may be shown: what kind a file is, and how it is made small enough."""
+"""Images and documents that a model may be shown: read from a file, and made small enough for every host."""
 
 import asyncio
 import io
+import stat
 import struct
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from everloop.core.errors import MailRefused
+from everloop.core.media import LARGEST_DOCUMENT, LARGEST_IMAGE, kind_of
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as Pixels
 
 MOST = 3_500_000  # bytes: the strictest host takes 5 MB, of which base64 eats a quarter
 _EDGE = 8000  # pixels
 _COMFORT = 2000  # pixels: more than any host looks at
-_LARGEST = 30_000_000
-_MAGIC = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-    (b"%PDF-", "application/pdf"),
-)
+_PIXELS = 80_000_000  # more would take too much memory to be made smaller
 
 
 class Attachment(Struct, frozen=True):
@@ -30,44 +30,45 @@ class Attachment(Struct, frozen=True):
     mime: str = ""
 
 
-def kind_of(data: bytes) -> str:
-    """The mime type of an image or document that models are shown; "" for anything else."""
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return next((mime for magic, mime in _MAGIC if data.startswith(magic)), "")
-
-
 async def attach(path: str | Path) -> Attachment:
-    """Read a file that someone wants to show. Raises MailRefused when it cannot be."""
+    """Read a file that someone wants to show, small enough to be shown. Raises MailRefused when it cannot be."""
     return await asyncio.to_thread(_attach, Path(path))
 
 
 async def fit(data: bytes, mime: str) -> bytes:
-    """The image, made smaller if it has to be. Raises ValueError when that cannot be done."""
-    return data if _fits(data) else await asyncio.to_thread(_shrink, data, mime)
+    """What is shown of an image or a document: the same, or an image of the same kind that is smaller.
 
-
-def _fits(data: bytes) -> bool:
-    return len(data) <= MOST and max(_size(data)) <= _EDGE
+    Raises ValueError when it cannot be shown: a host would refuse it, and with it all that follows.
+    """
+    _check(data, mime)
+    return data if _fits(data, mime) else await asyncio.to_thread(_shrink, data, mime)
 
 
 def _attach(path: Path) -> Attachment:
-    try:
-        size = path.stat().st_size
-        if size > _LARGEST:
-            raise MailRefused(f"{path} has {size:,} bytes; at most {_LARGEST:,} are taken")
-        data = path.read_bytes()
-    except OSError as error:
-        raise MailRefused(f"{path} cannot be read ({error.strerror})") from error
+    data = _read(path)
+    name = path.name.encode("utf-8", "replace").decode()  # a name may hold what is no text
     mime = kind_of(data)
     if not mime and not _is_text(data):
         raise MailRefused(f"{path} is neither text nor an image (PNG, JPEG, GIF, WebP) nor a PDF")
+    if not mime:
+        return Attachment(name, data)
     try:
-        if mime and not _fits(data):
-            _shrink(data, mime)
+        _check(data, mime)
+        return Attachment(name, data if _fits(data, mime) else _shrink(data, mime), mime)
     except ValueError as error:
         raise MailRefused(f"{path} cannot be shown: {error}") from error
-    return Attachment(path.name, data, mime)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        status = path.stat()
+        if stat.S_ISREG(status.st_mode) and status.st_size <= LARGEST_IMAGE:
+            return path.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
+        raise MailRefused(f"{path} cannot be read ({getattr(error, 'strerror', error)})") from error
+    if not stat.S_ISREG(status.st_mode):
+        raise MailRefused(f"{path} is not a file that can be read as a whole")
+    raise MailRefused(f"{path} has {status.st_size:,} bytes; at most {LARGEST_IMAGE:,} are taken")
 
 
 def _is_text(data: bytes) -> bool:
@@ -77,51 +78,109 @@ def _is_text(data: bytes) -> bool:
         return False
 
 
-def _size(data: bytes) -> tuple[int, int]:
-    """Width and height of a PNG, GIF or JPEG, as far as its head tells; (0, 0) when it does not."""
+def _check(data: bytes, mime: str) -> None:
+    """Refuse what no host can read, as far as that is seen without decoding it."""
+    if kind_of(data) != mime:
+        raise ValueError(f"it is not {mime}")
+    if not _is_whole(data, mime):
+        raise ValueError("the image is cut off")
+    if mime == "application/pdf" and len(data) > LARGEST_DOCUMENT:
+        raise ValueError(f"it has {len(data):,} bytes; a document may have {LARGEST_DOCUMENT:,}")
+
+
+def _fits(data: bytes, mime: str) -> bool:
+    return mime == "application/pdf" or (len(data) <= MOST and max(_size(data, mime)) <= _EDGE)
+
+
+def _is_whole(data: bytes, mime: str) -> bool:
+    match mime:
+        case "image/png":
+            return b"IEND" in data
+        case "image/jpeg":
+            scan = next((at for marker, at in _segments(data) if marker == 0xDA), len(data))
+            return data.find(b"\xff\xd9", scan) >= 0  # what is before the scan may hold a small image of its own
+        case "image/webp":
+            return len(data) >= 8 + int.from_bytes(data[4:8], "little")
+    return True
+
+
+def _size(data: bytes, mime: str) -> tuple[int, int]:
+    """Width and height, as far as the head of an image tells them; (0, 0) when it does not."""
     try:
-        if data.startswith(b"\x89PNG"):
-            width, height = struct.unpack(">II", data[16:24])
-            return width, height
-        if data.startswith(b"GIF"):
-            width, height = struct.unpack("<HH", data[6:10])
-            return width, height
-        if data.startswith(b"\xff\xd8"):
-            return _size_of_jpeg(data)
-    except (struct.error, IndexError):
-        pass  # cut off: the host will say so
-    return 0, 0
+        match mime:
+            case "image/png":
+                width, height = struct.unpack(">II", data[16:24])
+            case "image/gif":
+                width, height = struct.unpack("<HH", data[6:10])
+            case "image/webp":
+                width, height = _size_of_webp(data)
+            case _:
+                frames = (at for marker, at in _segments(data) if _is_frame(marker))
+                at = next(frames, len(data))
+                height, width = struct.unpack(">HH", data[at + 5 : at + 9])
+    except struct.error:
+        return 0, 0
+    return width, height
 
 
-def _size_of_jpeg(data: bytes) -> tuple[int, int]:
+def _segments(data: bytes) -> Iterator[tuple[int, int]]:
+    """The markers of a JPEG up to its first scan, and where they stand."""
     at = 2
-    while data[at] == 0xFF:
-        marker, length = data[at + 1], struct.unpack(">H", data[at + 2 : at + 4])[0]
-        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            height, width = struct.unpack(">HH", data[at + 5 : at + 9])
-            return width, height
-        at += 2 + length
-    return 0, 0
+    while at + 4 <= len(data) and data[at] == 0xFF:
+        marker = data[at + 1]
+        if marker == 0xFF:  # padding
+            at += 1
+            continue
+        yield marker, at
+        if marker == 0xDA:
+            return
+        at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+
+
+def _is_frame(marker: int) -> bool:
+    return 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC)
+
+
+def _size_of_webp(data: bytes) -> tuple[int, int]:
+    match data[12:16]:
+        case b"VP8X":
+            return 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(data[27:30], "little")
+        case b"VP8L":
+            bits = int.from_bytes(data[21:25], "little")
+            return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+    width, height = struct.unpack("<HH", data[26:30])
+    return width & 0x3FFF, height & 0x3FFF
 
 
 def _shrink(data: bytes, mime: str) -> bytes:
-    if not mime.startswith("image/"):
-        raise ValueError(f"it has {len(data):,} bytes; a document may have {MOST:,}")
+    width, height = _size(data, mime)
+    if width * height > _PIXELS:
+        raise ValueError(f"it has {width * height:,} pixels; at most {_PIXELS:,} are taken")
     try:
-        from PIL import Image
+        from PIL import Image, ImageOps
     except ImportError:
         raise ValueError(
             "it is too large, and Pillow, which makes it smaller, is not installed (extra [images])"
         ) from None
     try:
-        image = Image.open(io.BytesIO(data))
-        image.load()
-    except (OSError, ValueError, Image.DecompressionBombError) as error:
-        raise ValueError("it is too large, and not an image that can be made smaller") from error
-    for edge in (_COMFORT, _COMFORT // 2, _COMFORT // 4):
-        image.thumbnail((edge, edge))
-        out = io.BytesIO()
-        image.save(out, mime.removeprefix("image/"))
-        if out.tell() <= MOST:
-            return out.getvalue()
-    raise ValueError("it stays too large")
+        image = _plain(Image.open(io.BytesIO(data)), mime)
+        edge = _COMFORT
+        while True:
+            image.thumbnail((edge, edge))
+            out = io.BytesIO()
+            # The way up is written beside the picture and would be lost, so it is turned.
+            ImageOps.exif_transpose(image).save(out, mime.removeprefix("image/"))
+            if out.tell() <= MOST:
+                return out.getvalue()
+            edge //= 2
+    except Exception as error:  # a stranger's code reads a stranger's bytes
+        raise ValueError(f"it is too large, and cannot be made smaller ({error})") from error
+
+
+def _plain(image: "Pixels", mime: str) -> "Pixels":
+    """Colours that can be mixed, so that letters stay readable, and that this kind of file can hold."""
+    if image.mode in ("L", "RGB") or (image.mode in ("LA", "RGBA") and mime != "image/jpeg"):
+        return image
+    if image.mode == "I;16":  # a conversion alone would cut 16 bits of grey off at white
+        return image.convert("I").point(lambda grey: grey / 256).convert("L")
+    return image.convert("RGBA" if image.has_transparency_data and mime != "image/jpeg" else "RGB")

@@ -3,7 +3,7 @@
 import os
 import ssl
 from asyncio import timeout
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from ipaddress import ip_address
@@ -45,30 +45,15 @@ class TrustedHttp:
         headers: Mapping[str, str] = _NO_HEADERS,
         seconds: float = 120.0,
     ) -> "_Exchange":
-        return _Exchange(lambda: self._send(method, _parse(url), body, headers, seconds))
+        return _Exchange(self, method, url, body, headers, seconds)
 
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
             self._session = None
 
-    async def _send(
-        self, method: str, url: URL, body: bytes, headers: Mapping[str, str], seconds: float
-    ) -> aiohttp.ClientResponse:
-        session = self._session or self._open()
-        try:
-            return await session.request(
-                method,
-                url,
-                data=body or None,
-                headers=headers,
-                proxy=self._proxy_for(url),
-                timeout=_patience(seconds),
-                # A redirected POST would arrive as a GET without its body, which no one could explain.
-                allow_redirects=method in ("GET", "HEAD"),
-            )
-        except _FAILURES as error:
-            raise _explain_no_answer(error, _name(url), seconds) from error
+    def session(self) -> aiohttp.ClientSession:
+        return self._session or self._open()
 
     def _open(self) -> aiohttp.ClientSession:
         self._session = aiohttp.ClientSession(
@@ -90,7 +75,7 @@ class TrustedHttp:
             _add_authority(context, file)
         return context
 
-    def _proxy_for(self, url: URL) -> str | None:
+    def proxy_for(self, url: URL) -> str | None:
         """aiohttp's own trust_env would search the environment and ~/.netrc at every request; we ask once per host."""
         origin = f"{url.scheme}://{url.authority}"
         if origin not in self._proxies:
@@ -101,13 +86,33 @@ class TrustedHttp:
 class _Exchange:
     """A request and its answer. Not a generator, for the same reason as _Chunks."""
 
-    __slots__ = ("_response", "_send")
+    __slots__ = ("_body", "_headers", "_http", "_method", "_response", "_seconds", "_url")
 
-    def __init__(self, send: Callable[[], Awaitable[aiohttp.ClientResponse]]) -> None:
-        self._send = send
+    def __init__(
+        self, http: TrustedHttp, method: str, url: str, body: bytes, headers: Mapping[str, str], seconds: float
+    ) -> None:
+        self._http = http
+        self._method = method
+        self._url = url
+        self._body = body
+        self._headers = headers
+        self._seconds = seconds
 
     async def __aenter__(self) -> "Answer":
-        self._response = await self._send()
+        url, http = _parse(self._url), self._http
+        try:
+            self._response = await http.session().request(
+                self._method,
+                url,
+                data=self._body or None,
+                headers=self._headers,
+                proxy=http.proxy_for(url),
+                timeout=_patience(self._seconds),
+                # A redirected POST would arrive as a GET without its body, which no one could explain.
+                allow_redirects=self._method in ("GET", "HEAD"),
+            )
+        except _FAILURES as error:
+            raise _explain_no_answer(error, _name(url), self._seconds) from error
         return Answer(self._response)
 
     async def __aexit__(

@@ -4,7 +4,7 @@ A name is looked up in this order: `provider/model` as it stands; a gateway, if 
 model's name that tells its vendor; a server on this machine.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -15,6 +15,7 @@ from .catalog import HOSTS, Host
 from .keys import Account, Keys
 
 EMBEDDED = "embedded"
+_STRANGER = Host("", "")
 
 
 class Choice(Struct, frozen=True):
@@ -51,18 +52,18 @@ def choose(name: str, keys: Keys) -> Choice | Wanted:
     if host is not None and model:
         gateway = None if host.gateway or _is_reachable(host, keys) else _gateway(keys)
         return _at(gateway, _through(gateway, host, model), keys) if gateway else _at(host, model, keys)
-    vendors = vendors_of(name)
+    vendors = [] if slash else vendors_of(name, _rows(keys))
     if gateway := _gateway(keys):
-        return _at(gateway, _through(gateway, vendors[0] if vendors and not slash else None, name), keys)
+        return _at(gateway, _through(gateway, vendors[0] if vendors else None, name), keys)
     for vendor in vendors:
-        if keys.find(vendor):
+        if _is_reachable(vendor, keys):
             return _at(vendor, name, keys)
     return Wanted(name)
 
 
-def vendors_of(name: str) -> list[Host]:
+def vendors_of(name: str, hosts: Iterable[Host] = HOSTS.values()) -> list[Host]:
     """Whose a bare model may be, by the words in its name."""
-    return [host for host in HOSTS.values() if any(word in name.lower() for word in host.words)]
+    return [host for host in hosts if any(word in name.lower() for word in host.words)]
 
 
 def host_of(name: str, keys: Keys) -> Host | None:
@@ -73,7 +74,7 @@ def host_of(name: str, keys: Keys) -> Host | None:
     if row is None and not (account.api_base or account.api_key or account.api_key_file):
         return None
     if row is None or name == "custom":
-        row = replace(_recognised(account), name=name, port=0)
+        row = replace(_recognised(account) or row or _STRANGER, name=name, port=0)
     if account.dialect:
         return replace(row, dialect=account.dialect)
     if row.dialect == "openai_responses" and account.api_base and not row.login:
@@ -97,21 +98,26 @@ def explain_missing(name: str) -> ModelMissing:
     )
 
 
-def _recognised(account: Account) -> Host:
-    """The row whose host the address names, or whose keys begin like this one; else a host that nobody knows."""
+def _rows(keys: Keys) -> list[Host]:
+    """Every row as the owner has configured it, then those of the owner's own naming."""
+    return [host for name in dict.fromkeys((*HOSTS, *keys.accounts)) if (host := host_of(name, keys))]
+
+
+def _recognised(account: Account) -> Host | None:
+    """The row whose host the address names, or whose keys begin like this one."""
     address = urlsplit(account.api_base).hostname or ""
     for host in HOSTS.values():
         known = urlsplit(host.base).hostname
-        if address and not host.port and not host.login and known and (address == known):
+        if address and not host.port and not host.login and address == known:
             return host
         if not account.api_base and host.key_prefix and account.api_key.startswith(host.key_prefix):
             return host
-    return HOSTS["custom"]
+    return None
 
 
 def _gateway(keys: Keys) -> Host | None:
-    """A gateway that the owner has configured: its key says that everything is to go through it."""
-    return next((host for host in HOSTS.values() if host.gateway and keys.find(host)), None)
+    """A gateway that the owner has configured: its key or address says that everything is to go through it."""
+    return next((host for host in _rows(keys) if host.gateway and _is_reachable(host, keys)), None)
 
 
 def _through(gateway: Host, vendor: Host | None, model: str) -> str:

@@ -66,8 +66,9 @@ class Discovery:
 
     async def _loaded(self, choice: Choice, path: str) -> int | None:
         """The window with which a local server has loaded a model, which may be far less than the model could."""
+        url = choice.base.removesuffix("/v1") + path
         try:
-            async with self._http.request("GET", choice.base.removesuffix("/v1") + path, seconds=_SECONDS) as answer:
+            async with self._http.request("GET", url, headers=_headers(choice), seconds=_SECONDS) as answer:
                 body = await answer.read()
             models = list(read_models(choice.name, body))
         except ProviderError:
@@ -78,12 +79,16 @@ class Discovery:
         assert choice.host is not None, "the embedded model is not discovered"
         dialect = dialects.load(choice.host.dialect)
         url = dialects.address(choice.base, dialect.LISTING)
-        headers = dialect.headers(choice.key) | dict(choice.headers)
-        async with self._http.request("GET", url, headers=headers, seconds=_SECONDS) as answer:
+        async with self._http.request("GET", url, headers=_headers(choice), seconds=_SECONDS) as answer:
             body = await answer.read(_LIMIT)
             if answer.status != 200:
                 raise dialect.error_from(choice.host.name, "its list of models", answer.status, answer.headers, body)
         return list(read_models(choice.host.name, body))
+
+
+def _headers(choice: Choice) -> dict[str, str]:
+    assert choice.host is not None
+    return dialects.load(choice.host.dialect).headers(choice.key) | dict(choice.headers)
 
 
 def read_models(host: str, body: bytes) -> Iterator[Model]:
@@ -96,7 +101,7 @@ def read_models(host: str, body: bytes) -> Iterator[Model]:
         case {"data": rows} | {"models": rows}:
             pass
         case {"default_generation_settings": settings}:  # llama.cpp has one model, without a name
-            rows = [{"id": "", **settings}]
+            rows = [{**settings, "id": ""}]  # its own id is the number of a slot
         case _:
             rows = found
     if not isinstance(rows, list):

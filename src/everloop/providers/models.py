@@ -1,9 +1,11 @@
 """Every model that this house can ask, made ready when it is first wanted."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.errors import ModelMissing
 from ..core.ports import Http, Provider
@@ -86,14 +88,10 @@ class Models:
 
     def find(self, name: str, fallbacks: Sequence[str] = ()) -> Speaker:
         """Raises ModelMissing. A fallback that cannot be had is left out: it is there for bad times, not for these."""
-        first = self._speaker(name, last=not fallbacks)
-        chain = [first]
-        for fallback in fallbacks:
-            chain += self._spare(fallback, last=fallback == fallbacks[-1])
-        candidates = [each.provider for each in chain if isinstance(each.provider, Candidate)]
-        if len(candidates) < 2:
-            return first
-        return Speaker(first.name, first.model, Router(candidates), first.window, first.measure, notice=first.notice)
+        names = self._chain(name, fallbacks)
+        speakers = [self._speaker(each, last=each == names[-1]) for each in names]
+        candidates = [each.provider for each in speakers if isinstance(each.provider, Candidate)]
+        return speakers[0] if len(candidates) < 2 else replace(speakers[0], provider=Router(candidates))
 
     def choice(self, name: str) -> Choice:
         """Where this model is asked. Raises ModelMissing."""
@@ -102,18 +100,20 @@ class Models:
             raise explain_missing(name)
         return choice
 
-    def _spare(self, name: str, last: bool) -> list[Speaker]:
-        try:
-            return [self._speaker(name, last)]
-        except ModelMissing:
-            return []
+    def _chain(self, name: str, fallbacks: Sequence[str]) -> list[str]:
+        """The names of those that can be had; a model that has two of them is there once."""
+        chain = {self._speaker(name).name: name}
+        for fallback in fallbacks:
+            with suppress(ModelMissing):
+                chain.setdefault(self._speaker(fallback).name, fallback)
+        return list(chain.values())
 
-    def _speaker(self, name: str, last: bool) -> Speaker:
-        if (name, last) not in self._speakers:
-            choice = self.choice(name)
-            made = self._embedded(choice.model) if choice.host is None else self._at(choice, last)
-            self._speakers[name, last] = made
-        return self._speakers[name, last]
+    def _speaker(self, name: str, last: bool = True) -> Speaker:
+        choice = self.choice(name)
+        key = (choice.name, last or choice.host is None)  # what runs in this process is loaded once
+        if key not in self._speakers:
+            self._speakers[key] = self._embedded(choice.model) if choice.host is None else self._at(choice, last)
+        return self._speakers[key]
 
     def _at(self, choice: Choice, last: bool) -> Speaker:
         """The last of a chain is patient with its host; the others leave it to the next."""

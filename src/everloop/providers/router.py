@@ -56,9 +56,13 @@ class Candidate:
         try:
             reply = await self._provider.reply(self._fitted(prompt), show)
         except NoVision:
+            if not prompt.transcript.media:
+                raise
             # It is not shown another: else this conversation could never go on with this model.
-            self._sees = False
-            raise
+            saw, self._sees = self._sees, False
+            if not saw or _is_asked_to_look(prompt):
+                raise
+            reply = await self._provider.reply(self._fitted(prompt), show)  # what a tool or an earlier turn has shown
         return replace(reply, model=self._host + (reply.model or self._model), cost=self._cost(reply.usage))
 
     async def close(self) -> None:

@@ -4,7 +4,7 @@ Entries are kept until the next commit carries them: an answer waits for the sta
 for the next model call. That is why a turn needs so few commits. Nothing is performed or told before its commit.
 """
 
-from collections.abc import Callable
+from typing import Protocol
 
 from ..core.decide import Steering, admit
 from ..core.log import Entry, ModelSaid, Resumed, UserSaid
@@ -13,11 +13,26 @@ from ..core.ports import Commit, Committed, Lease, Spent, Store, ThreadState, Ti
 from ..core.thread import Finished, Thread
 
 
-class Book:
-    """Use `await Book.open(store, thread)`; it brings the thread up to date first."""
+class Listener(Protocol):
+    """Who is told what a commit has brought about."""
 
-    def __init__(self, store: Store, thread: Thread, lease: Lease, mail: list[Mail]) -> None:
+    def take(self, mail: int) -> None:
+        """The letter that the book began with has been taken in, and has this number."""
+        ...
+
+    def finish(self, turn: Finished) -> None: ...
+
+    def is_waited_for(self) -> bool:
+        """Whether someone waits for the answer to the letter that it began with, and needs no other copy."""
+        ...
+
+
+class Book:
+    """Use `await Book.open(store, thread, listener)`; it brings the thread up to date first."""
+
+    def __init__(self, store: Store, thread: Thread, lease: Lease, mail: list[Mail], listener: Listener) -> None:
         self._store = store
+        self._listener = listener
         self._lease = lease
         self._mail = mail  # what may not enter the log yet
         self._seen = max((letter.id for letter in mail), default=0)
@@ -28,26 +43,23 @@ class Book:
         self._tried = False  # to take the lease
         self._letter = 0  # the one that came in with the first commit
         self.thread = thread
-        self.on_finished: Callable[[Finished], None] = lambda finished: None
-        self.on_taken: Callable[[int], None] = lambda mail: None
-        self.is_waited_for: Callable[[], bool] = lambda: False  # the answer to the letter that it began with
 
     @classmethod
-    async def open(cls, store: Store, thread: Thread) -> "Book":
+    async def open(cls, store: Store, thread: Thread, listener: Listener) -> "Book":
         opened = await store.open(thread.id, thread.seq)
         if opened.first > thread.seq + 1:  # someone compacted it meanwhile: begin again from there
             thread = Thread(thread.id, opened.first - 1)
         thread.extend(opened.entries)
-        book = cls(store, thread, Lease(thread.id, 0, opened.row.head), opened.mail)
+        book = cls(store, thread, Lease(thread.id, 0, opened.row.head), opened.mail, listener)
         book._in_the_middle = opened.row.state == "running" and thread.owes_reply
         if book._in_the_middle and opened.row.holder:
             book.keep(Resumed(opened.row.holder))
         return book
 
     @classmethod
-    def begin(cls, store: Store, thread: Thread, inbound: Inbound, said: Said) -> "Book":
+    def begin(cls, store: Store, thread: Thread, inbound: Inbound, said: Said, listener: Listener) -> "Book":
         """Let a letter straight into a resting thread: the first commit posts it, takes it and starts the turn."""
-        book = cls(store, thread, Lease(thread.id, 0, thread.seq), [])
+        book = cls(store, thread, Lease(thread.id, 0, thread.seq), [], listener)
         book._next.letter = inbound
         book.keep(UserSaid(said.parts, said.author, said.address))
         return book
@@ -72,7 +84,7 @@ class Book:
             admitted = admit(self.thread, letter, steering)
             self.keep(*admitted.entries)
             if admitted.taken:
-                self._next.absorbed.append(letter.id)
+                self._next.absorbed = (*self._next.absorbed, letter.id)
             else:
                 self._mail.append(letter)
             if not self.thread.owes_reply:  # a turn has ended: whoever has waited longest is next
@@ -85,15 +97,16 @@ class Book:
             self.thread.add(entry)
             self._next.entries.append(entry)
             if isinstance(entry, ModelSaid):
-                self._next.usage.append(Spent(self.thread.seq, entry.model, entry.usage, entry.cost))
+                spent = Spent(self.thread.seq, entry.model, entry.usage, entry.cost)
+                self._next.usage = (*self._next.usage, spent)
             finished = self.thread.finished
             if finished is not None and finished is not before:
                 self._finish(finished)
 
     def send(self, outbound: Outbound, *timers: Timer) -> None:
         """Queue something for delivery, and timers, with the next commit."""
-        self._next.outbox.append(outbound)
-        self._next.timers.extend(timers)
+        self._next.outbox = (*self._next.outbox, outbound)
+        self._next.timers = (*self._next.timers, *timers)
 
     async def write(self, *starts: Entry) -> bool:
         """Commit what is held, then `starts` unless a stop has come. Says whether the starts may be performed."""
@@ -126,8 +139,8 @@ class Book:
 
     def _finish(self, finished: Finished) -> None:
         self._finished.append(finished)
-        self._next.ended.extend((mail, finished.seq) for mail in finished.mails)
-        told = finished.mails == (self._letter,) and self.is_waited_for()
+        self._next.ended = (*self._next.ended, *((mail, finished.seq) for mail in finished.mails))
+        told = finished.mails == (self._letter,) and self._listener.is_waited_for()
         if finished.text is not None and finished.address and not told:
             key = reply_key(self.thread.id, finished.seq)
             address = Address.parse(finished.address)
@@ -144,10 +157,10 @@ class Book:
             self._letter = committed.mail
             self.thread.mails.append(committed.mail)
             self._seen = max(self._seen, committed.mail)
-            self.on_taken(committed.mail)
+            self._listener.take(committed.mail)
         finished, self._finished = self._finished, []
         for turn in finished:
-            self.on_finished(turn)
+            self._listener.finish(turn)
         return committed
 
 

@@ -9,6 +9,7 @@ from msgspec import structs
 
 from ..core.errors import ToolError
 from ..core.log import CallReturned, Outcome
+from ..core.media import kind_of
 from ..core.message import Media
 from ..core.ports import Files
 from ..core.thread import Thread
@@ -58,7 +59,8 @@ class Toolbox:
 
     async def _keep(self, picture: Picture, user: str) -> Media:
         file = await self._files.put(user, picture.data, picture.name)
-        return Media(file, picture.mime, picture.name, user)
+        name = picture.name.encode("utf-8", "replace").decode()
+        return Media(file, kind_of(picture.data) or picture.mime, name, user)
 
     async def verify(self, thread: Thread, place: int, context: CallContext) -> CallReturned | None:
         """The result of an earlier attempt; None if it surely did not happen. Raises ToolError if nobody can tell."""
@@ -87,11 +89,13 @@ class Toolbox:
 
 
 def _parts(result: Any) -> tuple[str, tuple[Picture, ...]]:
-    if isinstance(result, Shown):
-        return result.text, result.pictures
-    if not isinstance(result, str):
-        raise TypeError(f"a tool returns text, not {type(result).__name__}")
-    return result, ()
+    text, pictures = (result.text, (*result.pictures,)) if isinstance(result, Shown) else (result, ())
+    if not isinstance(text, str):
+        raise TypeError(f"a tool returns text, not {type(text).__name__}")
+    for picture in pictures:
+        if not isinstance(picture, Picture) or not isinstance(picture.data, bytes):
+            raise TypeError("a tool shows Pictures, whose data are bytes")
+    return text, pictures
 
 
 def shorten(text: str, limit: int, file: str) -> str:

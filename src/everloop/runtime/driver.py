@@ -35,7 +35,7 @@ from ..core.prompt import Delta, Reply
 from ..core.thread import Finished, Thread
 from ..core.tool import CallContext, Effect
 from .approvals import question
-from .book import Book
+from .book import Book, Listener
 from .calls import Toolbox
 from .context import Gallery, changed_parts
 from .interrupt import Interrupt
@@ -75,30 +75,23 @@ class Driver:
         admitted = (admit(book.thread, letter, self._steering) for letter in mail)
         return any(isinstance(entry, Stopped) for each in admitted for entry in each.entries)
 
-    async def open(self, thread: Thread, on_finished: Callable[[Finished], None]) -> Book:
-        return self._listen(await Book.open(self._store, thread), on_finished)
+    async def open(self, thread: Thread, listener: Listener) -> Book:
+        return await Book.open(self._store, thread, listener)
 
-    async def begin(
-        self, thread: Thread, inbound: Inbound, on_taken: Callable[[int], None], on_finished: Callable[[Finished], None]
-    ) -> Book:
+    async def begin(self, thread: Thread, inbound: Inbound, listener: Listener) -> Book:
         """Open a resting thread with a letter for it. Raises Fenced when it has to go through the inbox."""
         assert isinstance(inbound.letter, Said)
-        book = self._listen(Book.begin(self._store, thread, inbound, inbound.letter), on_finished)
-        book.on_taken = on_taken
+        book = Book.begin(self._store, thread, inbound, inbound.letter, listener)
         if not isinstance(decide(thread, self._voice(thread).rules), CallModel):
             await book.write()  # a turn that ends without a model call must know its letter's number first
         return book
 
-    def _listen(self, book: Book, on_finished: Callable[[Finished], None]) -> Book:
-        def tell(finished: Finished) -> None:
-            reach("turn.ended")
-            self._publish(
-                book, "thinking_finished", turn=finished.turn, content=finished.text or "", reason=finished.reason
-            )
-            on_finished(finished)
-
-        book.on_finished = tell
-        return book
+    def announce(self, thread: str, turn: Finished) -> None:
+        """Say that a turn is over, now that this is committed."""
+        reach("turn.ended")
+        if self._bus.hears(thread):
+            data = {"turn": turn.turn, "content": turn.text or "", "reason": turn.reason}
+            self._bus.publish(Event("thinking_finished", thread, turn.seq, data=data))
 
     async def drive(self, book: Book, interrupt: Interrupt, leaving: Callable[[], bool]) -> None:
         """Go on with a thread until it rests, or until `leaving` says that the house closes."""
@@ -153,22 +146,15 @@ class Driver:
             self._publish(book, "thinking_started", turn=thread.turn)
         called = thread.seq
         self._publish(book, "stream_start", message=called)
-        shown = 0
-
-        def show(delta: Delta) -> None:
-            nonlocal shown
-            shown += 1
-            data = {"text": delta.text, "reasoning": delta.reasoning, "progress": delta.progress}
-            self._bus.publish(Event("stream_chunk", thread.id, called, shown, data))
-
+        draft = _Draft(self._bus, thread.id, called)
         began = time.monotonic()
         said: ModelSaid | ModelFailed | None = None
         try:
-            async with interrupt:
+            with interrupt:
                 if thread.transcript.media:
                     await self._gallery.hang(thread.transcript, thread.requester)
                 try:
-                    said = _said(await voice.provider.reply(context.prompt(thread, tail, wrap), show))
+                    said = _said(await voice.provider.reply(context.prompt(thread, tail, wrap), draft.show))
                 except ProviderError as error:
                     said = ModelFailed(error.kind, str(error))
             reach("model.answered")
@@ -204,7 +190,7 @@ class Driver:
             call = thread.open_calls[place]
             self._publish(book, "tool_call", name=call.name, args=call.args, place=place)
         results: list[CallReturned] = []
-        async with interrupt:
+        with interrupt:
             results = await _together([toolbox.run(thread, place, self._call(book, place)) for place in places])
         reach("call.done")
         for result in results:
@@ -218,7 +204,7 @@ class Driver:
             await book.write()  # first the lease: whoever had it may still have been at work when we looked
         result: CallReturned | None = CallReturned(thread.answer, place, UNKNOWN, "unknown")
         try:
-            async with interrupt:
+            with interrupt:
                 result = await self._toolbox.verify(thread, place, self._call(book, place))
         except ToolError as error:
             _log.info("cannot tell whether %s happened: %s", thread.open_calls[place].name, error)
@@ -251,7 +237,25 @@ class Driver:
         return CallContext(f"{thread.id}:{thread.answer}:{place}", thread.id, thread.address, thread.requester)
 
     def _publish(self, book: Book, event: str, /, **data: object) -> None:
-        self._bus.publish(Event(event, book.thread.id, book.thread.seq, data=data))
+        if event == "stream_end" or self._bus.hears(book.thread.id):
+            self._bus.publish(Event(event, book.thread.id, book.thread.seq, data=data))
+
+
+class _Draft:
+    """Passes the pieces of an answer on as they come."""
+
+    __slots__ = ("_bus", "_called", "_shown", "_thread")
+
+    def __init__(self, bus: Bus, thread: str, called: int) -> None:
+        self._bus = bus
+        self._thread = thread
+        self._called = called
+        self._shown = 0
+
+    def show(self, delta: Delta) -> None:
+        self._shown += 1
+        data = {"text": delta.text, "reasoning": delta.reasoning, "progress": delta.progress}
+        self._bus.publish(Event("stream_chunk", self._thread, self._called, self._shown, data))
 
 
 def _said(reply: Reply) -> ModelSaid:

@@ -39,7 +39,7 @@ class Inbox:
     async def _take_express(self, inbound: Inbound) -> Receipt | None:
         begun = self._lanes.begin(inbound, asked=False)
         try:
-            return await begun.taken if begun else None
+            return await begun.taken if begun and begun.taken else None
         except Fenced:
             return None
 

@@ -2,31 +2,40 @@
 
 import asyncio
 from types import TracebackType
+from typing import Any
 
 
 class Interrupt:
-    """`async with interrupt:` runs until its body is done or `fire` is called; `fired` says which it was."""
+    """`with interrupt:` runs until its body is done or `fire` is called; `fired` says which it was.
+
+    As asyncio.timeout() does it, but without a timer: there is one around every step of every turn.
+    """
+
+    __slots__ = ("_cancelling", "_firing", "_task", "fired")
 
     def __init__(self) -> None:
-        self._scope: asyncio.Timeout | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._cancelling = 0
+        self._firing = False
         self.fired = False
 
     def fire(self) -> None:
-        if self._scope is not None and not self._scope.expired():  # a second stop finds the first at work
-            self._scope.reschedule(asyncio.get_running_loop().time())
+        if self._task is not None and not self._firing:  # a second stop finds the first at work
+            self._firing = True
+            self._task.cancel()
 
-    async def __aenter__(self) -> None:
-        self.fired = False
-        self._scope = asyncio.timeout(None)
-        await self._scope.__aenter__()
+    def __enter__(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task, self._cancelling = task, task.cancelling()
+        self._firing = self.fired = False
 
-    async def __aexit__(
+    def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        scope, self._scope = self._scope, None
-        assert scope is not None
-        try:
-            await scope.__aexit__(kind, error, trace)
-        except TimeoutError:
-            self.fired = True
+        task, self._task = self._task, None
+        if self._firing:
+            assert task is not None
+            # Someone else may have cancelled the task too: that is not ours to swallow.
+            self.fired = task.uncancel() <= self._cancelling and kind is asyncio.CancelledError
         return self.fired

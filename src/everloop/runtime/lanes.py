@@ -26,35 +26,46 @@ RETRY = 2.0
 
 
 class Begun:
-    """A letter on its way straight into a thread. Both futures raise Fenced when it has to go through the inbox."""
+    """A letter on its way straight into a thread: `asked`, someone waits for its turn to be `finished`, else for it to
+    be `taken`. Both futures raise Fenced when it has to go through the inbox."""
+
+    __slots__ = ("finished", "inbound", "is_taken", "taken", "thread")
 
     def __init__(self, thread: str, inbound: Inbound, asked: bool) -> None:
         loop = asyncio.get_running_loop()
         self.thread = thread
         self.inbound = inbound
-        self.asked = asked  # someone waits for `finished`
-        self.taken: asyncio.Future[Receipt] = loop.create_future()
+        self.is_taken = False
+        self.taken: asyncio.Future[Receipt] | None = None if asked else loop.create_future()
         self.finished: asyncio.Future[Finished] = loop.create_future()
 
     def is_waited_for(self) -> bool:
-        return self.asked and not self.finished.done()
+        return self.taken is None and not self.finished.done()
 
     def take(self, mail: int) -> None:
-        if not self.taken.done():
+        self.is_taken = True
+        if self.taken is not None and not self.taken.done():
             self.taken.set_result(Receipt(mail, self.thread, fresh=True, begun=True))
 
     def fail(self, error: EverloopError) -> None:
         """It was not taken; when it was, this says nothing new."""
-        if self.taken.done():
+        if self.is_taken:
             return
         for future in (self.taken, self.finished):
-            if not future.done():
+            if future is not None and not future.done():
                 future.set_exception(error)
                 future.exception()  # only one of the two is waited for
 
 
 class Lane:
-    def __init__(self, begun: Begun | None = None) -> None:
+    """One thread that is being driven. It is the listener of its book."""
+
+    __slots__ = ("_driver", "_waiters", "again", "begun", "book", "interrupt", "task", "thread")
+
+    def __init__(self, thread: str, driver: Driver, waiters: Waiters, begun: Begun | None = None) -> None:
+        self._driver = driver
+        self._waiters = waiters
+        self.thread = thread
         self.begun = begun  # what it begins with, past the inbox
         self.interrupt = Interrupt()
         self.book: Book | None = None
@@ -65,6 +76,18 @@ class Lane:
         self.again = True
         if self.book is not None:
             self.book.expect_mail()
+
+    def take(self, mail: int) -> None:
+        if self.begun is not None:
+            self._waiters.add(self.thread, mail, self.begun.finished)
+            self.begun.take(mail)
+
+    def finish(self, turn: Finished) -> None:
+        self._driver.announce(self.thread, turn)
+        self._waiters.tell(turn)
+
+    def is_waited_for(self) -> bool:
+        return self.begun is not None and self.begun.is_waited_for()
 
 
 class Lanes:
@@ -83,6 +106,7 @@ class Lanes:
         self._waiters = Waiters()
         self._group = asyncio.TaskGroup()
         self._closing = False
+        self._leaving = self._is_closing
         self._rounds: list[asyncio.Task[None]] = []
         bus.listen(self.wake, self._check_stop)
 
@@ -111,7 +135,7 @@ class Lanes:
             if self._driver.interrupts:
                 self._check_stop(thread)
         elif not self._closing:
-            self._start(thread, Lane())
+            self._start(Lane(thread, self._driver, self._waiters))
 
     def begin(self, inbound: Inbound, *, asked: bool) -> Begun | None:
         """Take a letter straight into its thread, if that rests and is known here; else None.
@@ -124,7 +148,7 @@ class Lanes:
         if not free or not isinstance(inbound.letter, Said) or self._closing:
             return None
         begun = Begun(thread, inbound, asked)
-        self._start(thread, Lane(begun))
+        self._start(Lane(thread, self._driver, self._waiters, begun))
         return begun
 
     def outcome(self, thread: str, mail: int) -> asyncio.Future[Finished]:
@@ -144,18 +168,22 @@ class Lanes:
                 return fold.finished
         raise StoreError(f"thread {thread} has no end of a turn at {seq}")
 
-    def _start(self, thread: str, lane: Lane) -> None:
-        self._lanes[thread] = lane
+    def _start(self, lane: Lane) -> None:
+        self._lanes[lane.thread] = lane
         self._store.running = len(self._lanes)
-        lane.task = self._group.create_task(self._run(thread, lane))
+        lane.task = self._group.create_task(self._run(lane))
 
-    async def _run(self, thread: str, lane: Lane) -> None:
-        failure: EverloopError = Fenced(f"thread {thread} did not take the letter")
+    def _is_closing(self) -> bool:
+        return self._closing
+
+    async def _run(self, lane: Lane) -> None:
+        thread = lane.thread
+        failure: EverloopError | None = None
         try:
             async with self._cap:
                 while True:
                     lane.again = False
-                    await self._drive(thread, lane)
+                    await self._drive(lane)
                     if not lane.again or self._closing:
                         return
         except Fenced:
@@ -170,7 +198,7 @@ class Lanes:
             self._try_again(thread)
         finally:
             if lane.begun:
-                lane.begun.fail(failure)
+                lane.begun.fail(failure or Fenced(f"thread {thread} did not take the letter"))
             del self._lanes[thread]
             self._store.running = len(self._lanes)
 
@@ -178,10 +206,14 @@ class Lanes:
         if not self._closing:
             asyncio.get_running_loop().call_later(RETRY, self.wake, thread)
 
-    async def _drive(self, thread: str, lane: Lane) -> None:
-        book = lane.book = await self._open(self._resting.take(thread), lane)
+    async def _drive(self, lane: Lane) -> None:
+        fold, begun = self._resting.take(lane.thread), lane.begun
+        if begun is None or begun.is_taken:
+            book = lane.book = await self._driver.open(fold, lane)
+        else:
+            book = lane.book = await self._driver.begin(fold, begun.inbound, lane)
         try:
-            await self._driver.drive(book, lane.interrupt, lambda: self._closing)
+            await self._driver.drive(book, lane.interrupt, self._leaving)
         except asyncio.CancelledError:
             if self._closing:
                 await asyncio.shield(book.give_back())
@@ -189,19 +221,6 @@ class Lanes:
         finally:
             lane.book = None
         self._resting.keep(book.thread)
-
-    async def _open(self, fold: Thread, lane: Lane) -> Book:
-        begun = lane.begun
-        if begun is None or begun.taken.done():
-            return await self._driver.open(fold, self._waiters.tell)
-
-        def taken(mail: int) -> None:
-            self._waiters.add(fold.id, mail, begun.finished)
-            begun.take(mail)
-
-        book = await self._driver.begin(fold, begun.inbound, taken, self._waiters.tell)
-        book.is_waited_for = begun.is_waited_for
-        return book
 
     def _check_stop(self, thread: str) -> None:
         if not self._closing:

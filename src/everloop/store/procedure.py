@@ -242,7 +242,7 @@ def settle(row: int, state: OutboxState, receipt: str, again_in: float) -> Item:
 def commit(lease: Lease, commit: Commit) -> Item:
     item = _Commit(
         *(lease.thread, lease.head, lease.epoch, bodies_of(commit.entries), bodies_of(commit.starts)),
-        *(commit.absorbed, commit.release, commit.state, commit.seen, fold_in(commit.entries)),
+        *(list(commit.absorbed), commit.release, commit.state, commit.seen, fold_in(commit.entries)),
     )
     if commit.ended:
         item.ended_mail, item.ended_seq = [mail for mail, _ in commit.ended], [seq for _, seq in commit.ended]

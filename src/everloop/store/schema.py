@@ -69,7 +69,16 @@ MIGRATIONS: Migrations = [
         """CREATE TABLE vault(
             owner TEXT NOT NULL, name TEXT NOT NULL, at {real} NOT NULL, box {bytes} NOT NULL,
             PRIMARY KEY(owner, name)){clustered}""",
-        "ALTER TABLE usage ADD COLUMN reasoning {int} NOT NULL DEFAULT 0",
+        # In the order in which it comes: ordered by thread, each call would touch a page of its own.
+        "ALTER TABLE usage RENAME TO usage_by_thread",
+        """CREATE TABLE usage(
+            id {serial}, thread TEXT NOT NULL, seq {int} NOT NULL, owner TEXT NOT NULL, at {real} NOT NULL,
+            model TEXT NOT NULL, input {int} NOT NULL, output {int} NOT NULL, cache_read {int} NOT NULL,
+            cache_write {int} NOT NULL, reasoning {int} NOT NULL, cost {real})""",
+        """INSERT INTO usage(thread, seq, owner, at, model, input, output, cache_read, cache_write, reasoning, cost)
+            SELECT thread, seq, owner, at, model, input, output, cache_read, cache_write, 0, cost
+            FROM usage_by_thread ORDER BY at""",
+        "DROP TABLE usage_by_thread",
     ],
 ]
 

@@ -1,10 +1,13 @@
-"""For tests of everloop and of what is built on it: a scripted model, a recording channel, counting tools, failpoints.
+"""For tests of everloop and of what is built on it: a scripted model, real calls to a model that were recorded, a
+recording channel, counting tools, failpoints.
 
 The model as an HTTP server is in `everloop.testing.model_server`, which loads a web server and so is not named here.
 """
 
+from .cassette import Cassette, CassetteMismatch
 from .channel import AckLost, Limited, RecordingChannel, Sent, Trouble, sends_in
 from .effects import Ran, counting_tool, effects_in, repeats_in, runs_in
+from .recorder import Recorder
 from .script import (
     ByConversation,
     Call,
@@ -33,6 +36,8 @@ __all__ = [
     "ByConversation",
     "Call",
     "Calls",
+    "Cassette",
+    "CassetteMismatch",
     "CutAt",
     "Empty",
     "End",
@@ -44,6 +49,7 @@ __all__ = [
     "Pause",
     "Ran",
     "Raw",
+    "Recorder",
     "RecordingChannel",
     "Say",
     "Script",

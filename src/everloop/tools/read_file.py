@@ -1,4 +1,7 @@
-"""read_file: a text file of the workspace, or a whole tool result that was too long to show, by ranges of lines."""
+"""read_file: a text file of the workspace, or a whole tool result that was too long to show, by ranges of lines.
+
+An image or a PDF, whatever its name, is shown as what it is.
+"""
 
 import asyncio
 import codecs
@@ -10,8 +13,9 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from everloop.core.errors import ToolError
+from everloop.core.media import HEAD, kind_of, limit_of
 from everloop.core.ports import Files
-from everloop.core.tool import CallContext, Effect, Tool, tool
+from everloop.core.tool import CallContext, Effect, Picture, Result, Shown, Tool, tool
 
 from .workspace import Workspace
 
@@ -48,18 +52,18 @@ def read_file_tool(workspace: Workspace, files: Files, max_chars: int) -> Tool:
         offset: Annotated[int, Meta(ge=1, description="First line to read, counted from 1")] = 1,
         limit: Annotated[int, Meta(ge=1, description="How many lines to read at most")] = 2000,
         column: Annotated[int, Meta(ge=1, description="Where to begin in the first line, if that is very long")] = 1,
-    ) -> str:
-        """Read a text file. A long one is read in parts: the end of each part says how to go on."""
+    ) -> Result:
+        """Read a text file, or look at an image or PDF. A long text is read in parts: each says how to go on."""
         part = Part(offset, limit, column, max(max_chars - _FOOTER, _FOOTER))
         if path.startswith("file:"):
             content = await _stored(files, context.user, path)
             source = Source(path, len(content), lambda at, count: content[at : at + count])
             if len(content) <= _INLINE:
-                return read_part(source, part)
-            return await asyncio.to_thread(read_part, source, part)
+                return read(source, part)
+            return await asyncio.to_thread(read, source, part)
         with workspace.opened(path) as (fd, status):
             if status.st_size <= _INLINE:
-                return read_part(_source(path, fd, status), part)
+                return read(_source(path, fd, status), part)
         return await asyncio.to_thread(_read_large, workspace, path, part)
 
     return read_file
@@ -69,10 +73,10 @@ def _source(path: str, fd: int, status: os.stat_result) -> Source:
     return Source(path, status.st_size, lambda at, count: os.pread(fd, count, at))
 
 
-def _read_large(workspace: Workspace, path: str, part: Part) -> str:
+def _read_large(workspace: Workspace, path: str, part: Part) -> Result:
     # Opened once more: a descriptor that the thread owns cannot be closed under it when the call is cancelled.
     with workspace.opened(path) as (fd, status):
-        return read_part(_source(path, fd, status), part)
+        return read(_source(path, fd, status), part)
 
 
 async def _stored(files: Files, owner: str, ref: str) -> bytes:
@@ -84,6 +88,20 @@ async def _stored(files: Files, owner: str, ref: str) -> bytes:
         raise ToolError(f"{ref[:100]!r}: {error}") from error
     except OSError as error:
         raise ToolError(f"{ref} cannot be read ({error.strerror})") from error
+
+
+def read(source: Source, part: Part) -> Result:
+    """The whole of an image or a PDF, or the part of a text. Raises ToolError when it is neither."""
+    mime = kind_of(source.read_at(0, HEAD))
+    return _shown(source, mime) if mime else read_part(source, part)
+
+
+def _shown(source: Source, mime: str) -> Shown:
+    if source.size > limit_of(mime):
+        raise ToolError(f"{source.name!r} has {source.size:,} bytes; of {mime} at most {limit_of(mime):,} can be shown")
+    name = source.name.rpartition("/")[2]
+    data = source.read_at(0, source.size)
+    return Shown(f"{name}: {mime}, {len(data):,} bytes", (Picture(data, mime, name),))
 
 
 def read_part(source: Source, part: Part) -> str:

@@ -22,7 +22,9 @@ from .kept import Kept, content_of, kept_for, note_of, to_json
 from .quirks import Quirks
 from .refusals import error_from
 
-__all__ = ["NAME", "decoder", "encode", "error_from", "headers", "path"]
+__all__ = ["LISTING", "NAME", "decoder", "encode", "error_from", "headers", "path"]
+
+LISTING = "/v1/models?limit=1000"
 
 _MARK = {"cache_control": {"type": "ephemeral"}}
 _USER = b'{"role":"user","content":['

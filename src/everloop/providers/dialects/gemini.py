@@ -24,11 +24,11 @@ from .quirks import Quirks
 
 __all__ = ["LISTING", "NAME", "decoder", "encode", "error_from", "headers", "path"]
 
-LISTING = "/v1beta/models"
+LISTING = "/v1beta/models?pageSize=1000"
 
 
 def path(model: str) -> str:
-    return f"{LISTING}/{quote(model.removeprefix('models/'), safe='')}:streamGenerateContent?alt=sse"
+    return f"/v1beta/models/{quote(model.removeprefix('models/'), safe='')}:streamGenerateContent?alt=sse"
 
 
 def headers(key: str) -> dict[str, str]:

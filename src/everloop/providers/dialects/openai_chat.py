@@ -6,7 +6,7 @@ one answer as a message of the user's.
 
 from typing import Any
 
-from everloop.core.message import Media, Message, Part, Text
+from everloop.core.message import Media, Message, Part, Text, text_of
 from everloop.core.prompt import Prompt
 from everloop.core.tool import ToolCall, ToolSpec
 
@@ -107,7 +107,7 @@ def _render_news(messages: list[Message], kept: Kept, prompt: Prompt, quirks: Qu
             case "user":
                 kept.messages.append(_render_user(message.parts, prompt))
             case "tool":
-                kept.messages.append(_result(message, quirks))
+                kept.messages.append(_result(message, prompt, quirks))
                 shown += [part for part in message.parts if isinstance(part, Media) and content_of(part, prompt)]
             case "assistant":
                 kept.messages.append(to_json(_answer(message, quirks, reader)))
@@ -137,8 +137,15 @@ def _part(part: Part, prompt: Prompt) -> dict[str, Any]:
     return {"type": "file", "file": {"filename": part.name or "document", "file_data": url}}
 
 
-def _result(message: Message, quirks: Quirks) -> bytes:
-    return to_json({"role": "tool", "tool_call_id": _call_id(message.answers, quirks), "content": message.text})
+def _result(message: Message, prompt: Prompt, quirks: Quirks) -> bytes:
+    text = "\n".join(_told(part, prompt) for part in message.parts)
+    return to_json({"role": "tool", "tool_call_id": _call_id(message.answers, quirks), "content": text})
+
+
+def _told(part: Part, prompt: Prompt) -> str:
+    if isinstance(part, Media) and content_of(part, prompt) is None:
+        return note_of(part)
+    return text_of((part,))
 
 
 def _answer(message: Message, quirks: Quirks, reader: str) -> dict[str, Any]:

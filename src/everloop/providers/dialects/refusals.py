@@ -15,6 +15,8 @@ from everloop.core.errors import (
     ContextOverflow,
     HostFailed,
     KeyRefused,
+    NoVision,
+    OutOfCredit,
     ProviderError,
     RateLimited,
     UnknownModel,
@@ -61,6 +63,39 @@ _NO_MODEL = (
     "invalid model:",
     "模型不存在",
 )
+_BLIND = (
+    "image_url is only supported by certain models",  # OpenAI, Azure
+    "not support image",  # LM Studio, MiniMax, Ollama's cloud: does not support images, image input
+    "n't support image",
+    "n't support the image",  # Bedrock: … field for user messages
+    "not support file content",  # Azure, of a PDF
+    "not support vision",
+    "not support multimodal",
+    "that support image input",  # OpenRouter, Xiaomi: 404, No endpoints found …
+    "image input is not supported",
+    "image inputs are not supported",  # xAI
+    "image input is not enabled",  # Mistral
+    "image input modality is not enabled",  # Gemini
+    "image content is not supported",
+    "image_url is not supported",
+    "'image_url' is not supported",  # Infini
+    "not a multimodal model",  # vLLM
+    "at most 0 image",  # vLLM without its eyes
+    "not a vlm",  # SiliconFlow
+    "only 'text' content type is supported",  # mlx-lm
+    "unexpected item type in content",  # DashScope
+    "unknown variant `image_url`",  # DeepSeek
+    "unknown variant `file`",
+    "invalid type: sequence, expected a string",  # DeepSeek, of old
+    "untagged enum chatcompletionrequestcontent",  # DeepSeek in between
+    "content must be a string",  # Groq
+    "content' : value must be a string",  # Groq
+    "messages.content of type string",  # Ollama, of old: cannot unmarshal array into …
+    "invalid value: file.",  # DashScope, of a PDF
+    "unsupported content[].type",  # llama.cpp, of a PDF
+    "unsupported mime type: application/pdf",  # Gemini
+)
+_BLIND_AND_BROKEN = ("you may need to provide the mmproj", "missing data required for image input")
 _NO_CREDIT = ("insufficient_quota", "insufficient balance", "insufficient credits", "credit balance is too low")
 _LIMITS = ("rate_limit", "rate limit", "too many requests")
 _REFUSED_REQUEST = ("invalid_request", "invalid request", "bad_request", "invalid_argument")
@@ -73,7 +108,7 @@ def error_from(host: str, model: str, status: int, headers: Mapping[str, str], b
     if status == 401 or _has(text, _BAD_KEY):
         return KeyRefused(f"{host} refuses the key ({status}). Check the key that is set for {host}.")
     if status == 402 or _has(text, _NO_CREDIT):
-        return BadRequest(f"The account at {host} has no credit left for {model}. Add credit, or choose another host.")
+        return OutOfCredit(f"The account at {host} has no credit left for {model}. Add credit, or choose another host.")
     if status == 403:
         return KeyRefused(f"{host} does not let this key use {model} (403){said}. Check the key and what it may do.")
     if status == 429:
@@ -82,6 +117,12 @@ def error_from(host: str, model: str, status: int, headers: Mapping[str, str], b
         return ContextOverflow(
             f"The conversation is longer than {model} at {host} can read. Shorten it with /compact, begin a new one "
             f"with /new, or choose a model with a larger window."
+        )
+    # llama.cpp and Ollama answer 500 where they mean 400.
+    if _has(text, _BLIND_AND_BROKEN) or (status < 500 and _has(text, _BLIND)):
+        return NoVision(
+            f"{model} at {host} cannot see images or read documents ({status}){said}. Choose a model that can with "
+            "/model, or say it in words."
         )
     if status == 404 or _has(text, _NO_MODEL):
         return UnknownModel(

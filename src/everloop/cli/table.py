@@ -1,0 +1,51 @@
+"""What commands print: tables of plain text, numbers as people read them there, and JSON for programs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+UNKNOWN = "?"
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as they need to be. A head that begins with a space is one of numbers, set to the right."""
+    lines = [[head.strip() for head in heads], *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    right = [head.startswith(" ") for head in heads]
+    return "\n".join(_line(line, widths, right) for line in lines)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    placed = zip(cells, widths, right, strict=True)
+    return "  ".join(cell.rjust(width) if right else cell.ljust(width) for cell, width, right in placed).rstrip()
+
+
+def counted(number: int | None) -> str:
+    """To the last one below a million, in millions from there on."""
+    if number is None:
+        return UNKNOWN
+    return f"{number:,}" if number < 1_000_000 else f"{number / 1_000_000:,.2f}M"
+
+
+def share(part: int, whole: int) -> str:
+    return f"{part / whole:.0%}" if whole else "–"
+
+
+def dollars(cost: float, unpriced: int = 0) -> str:
+    """What is missing because some prices are not known is marked by `>`; where none is known, by a question mark."""
+    if not unpriced:
+        return f"${cost:.4f}"
+    return f">${cost:.4f}" if cost else UNKNOWN
+
+
+def rate(price: float | None) -> str:
+    """Dollars for a million tokens; the cheapest models cost fractions of a cent."""
+    if price is None:
+        return UNKNOWN
+    return f"${price:.2f}" if round(price, 2) == round(price, 4) else f"${price:.4f}"
+
+
+def to_json(value: Any) -> str:
+    """One object in one line."""
+    return msgspec.json.encode(value).decode()

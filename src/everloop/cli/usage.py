@@ -1,0 +1,87 @@
+"""`everloop usage`: what was used and what it cost, by day and model."""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from ..app import open_records
+from ..core.ports import SpentRow
+from ..core.prompt import Usage
+from .table import counted, dollars, share, table, to_json
+from .terminal import Terminal
+
+MORE = "Costs are of tokens, at the price that was known when they were used. Days are those of this machine's clock."
+DAY = 86_400
+HEADS = ("DAY", "MODEL", " CALLS", " INPUT", " CACHED", " OUTPUT", " THOUGHT", " COST")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--days", metavar="N", type=_days, default=30, help="of the last N days (default 30)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    terminal = Terminal(sys.stdout, sys.stderr)
+    days, offset = arguments.days, _offset()
+    first = int(time.time() + offset) // DAY - (days - 1)
+    async with open_records() as records:
+        rows = await records.store.spent(first * DAY - offset, offset=offset)
+    if arguments.json:
+        terminal.answer(to_json(describe(first, days, rows)))
+    elif not rows:
+        terminal.answer(f"Nothing has been used in the last {days} day{'s' if days > 1 else ''}.")
+    else:
+        terminal.answer(to_text(rows))
+    return 0
+
+
+def to_text(rows: Sequence[SpentRow]) -> str:
+    cells = [_cells(date_of(row.day).isoformat(), row) for row in rows]
+    lines = [table(HEADS, [*cells, _cells("total", total(rows))])]
+    if any(row.unpriced for row in rows):
+        lines.append("? and >: the price of some models is not known, so that their calls are missing in the cost.")
+    return "\n".join(lines)
+
+
+def describe(first: int, days: int, rows: Sequence[SpentRow]) -> dict[str, Any]:
+    told = [{"day": date_of(row.day).isoformat(), "model": row.model, **_numbers(row)} for row in rows]
+    return {"days": days, "since": date_of(first).isoformat(), "rows": told, "total": _numbers(total(rows))}
+
+
+def total(rows: Sequence[SpentRow]) -> SpentRow:
+    return SpentRow(
+        *(0, "", sum(row.calls for row in rows), sum((row.usage for row in rows), Usage())),
+        *(sum(row.cost for row in rows), sum(row.unpriced for row in rows)),
+    )
+
+
+def date_of(day: int) -> date:
+    return date(1970, 1, 1) + timedelta(days=day)
+
+
+def _cells(day: str, row: SpentRow) -> tuple[str, ...]:
+    usage = row.usage
+    return (
+        *(day, row.model, counted(row.calls), counted(usage.input), share(usage.cache_read, usage.input)),
+        *(counted(usage.output), counted(usage.reasoning), dollars(row.cost, row.unpriced)),
+    )
+
+
+def _numbers(row: SpentRow) -> dict[str, Any]:
+    used = {name: getattr(row.usage, name) for name in Usage.__struct_fields__}
+    return {"calls": row.calls, **used, "cost": row.cost, "unpriced": row.unpriced}
+
+
+def _offset() -> float:
+    """How far this machine's clock is ahead of UTC, in seconds."""
+    ahead = datetime.now().astimezone().utcoffset()
+    return ahead.total_seconds() if ahead else 0.0
+
+
+def _days(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:6]) <= 36_500:
+        raise argparse.ArgumentTypeError("it must be a number of days from 1 to 36500")
+    return int(text)
