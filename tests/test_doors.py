@@ -25,7 +25,7 @@ ABOVE = {
     "agent": {"core", "settings", *ROOMS},
     "voices": {"core", "settings", *ROOMS},
     "app": {"core", "settings", "agent", "voices", *ROOMS},
-    "cli": {"core", "settings", "process", "agent", "app"},
+    "cli": {"core", "settings", "process", "agent", "app", "voices", "providers"},  # `models` looks at their rows
     "__main__": {"cli"},
     "__init__": {"core", "agent", "app"},  # on first use; another test sees that importing it imports none of them
 }

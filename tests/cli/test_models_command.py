@@ -1,8 +1,10 @@
 """`everloop models` as people run it, against hosts on loopback. What this machine may have at the usual ports of local
 servers is kept out: they are configured to stand where nobody listens."""
 
+import asyncio
 import io
 import socket
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -468,3 +470,11 @@ class TestWords:
     async def test_what_cannot_be_understood(self, person, words):
         ran = await person.run("models", *words)
         assert (ran.status, ran.out) == (2, "")
+
+    @pytest.mark.parametrize("command", ["agent", "models", "usage"])
+    async def test_a_command_loads_itself_and_no_other(self, command):
+        code = f"import sys; from everloop.cli import build_parser; build_parser([{command!r}]); print(*sys.modules)"
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)
+        loaded = (await process.communicate())[0].decode().split()
+        commands = {f"everloop.cli.{name}" for name in ("agent", "models", "usage")}
+        assert commands.intersection(loaded) == {f"everloop.cli.{command}"}

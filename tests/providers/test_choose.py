@@ -115,6 +115,11 @@ def test_of_two_gateways_the_first_of_the_catalogue_is_taken():
     assert choose("claude-x", keys(AIHUBMIX | {"SILICONFLOW_API_KEY": "s"})).name == "aihubmix/claude-x"
 
 
+def test_a_gateway_that_is_named_is_not_reached_through_another():
+    with pytest.raises(ModelMissing, match="openrouter/meta/llama-4 needs a key"):
+        choose("openrouter/meta/llama-4", keys(AIHUBMIX))
+
+
 def test_a_gateway_that_has_only_an_address_is_one_too():
     choice = choose("claude-x", keys(openrouter=Account(api_base=HERE)))
     assert (choice.name, choice.base) == ("openrouter/anthropic/claude-x", HERE)

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from aiohttp import web
 
-from everloop.core.errors import HostFailed, HostTimeout, HostUnreachable, ProviderError, StreamCut
+from everloop.core.errors import HostFailed, HostHungUp, HostTimeout, HostUnreachable, ProviderError, StreamCut
 from everloop.net.trusted import TrustedHttp
 
 
@@ -164,7 +164,7 @@ async def test_a_host_that_falls_silent_is_too_slow(serve, http):
 
 async def test_a_host_that_hangs_up_before_answering_is_unreachable(serve, http):
     error = await fail(http, await serve(cut))
-    assert type(error) is HostUnreachable
+    assert type(error) is HostHungUp
     assert str(error).endswith("closed the connection before it answered.")
 
 

@@ -8,6 +8,7 @@ from everloop.core.errors import (
     BadRequest,
     ContextOverflow,
     HostFailed,
+    HostHungUp,
     HostTimeout,
     HostUnreachable,
     KeyRefused,
@@ -39,6 +40,7 @@ CURABLE = [
     RateLimited("Slowly.", 7.0),
     HostTimeout("Too slow."),
     HostUnreachable("Not there."),
+    HostHungUp("Gone."),
     HostFailed("Broken."),
     StreamCut("Cut."),
 ]
@@ -264,7 +266,7 @@ async def test_a_model_that_turned_out_to_be_blind_is_not_shown_a_picture_again_
     looking = Prompt("m", "", Transcript((PICTURE,)))
     with pytest.raises(NoVision, match="I cannot see"):
         await blind.reply(looking, lambda delta: None)
-    with pytest.raises(NoVision, match=r"^a/m cannot see images or read documents\. Choose a model that can with /model"):
+    with pytest.raises(NoVision, match=r"^a/m cannot see images or read documents\. Choose a model that can"):
         await blind.reply(looking, lambda delta: None)
     later = Prompt(
         "m", "", Transcript((PICTURE, Message("assistant", said("no")), Message("user", said("never mind"))))

@@ -280,8 +280,8 @@ async def test_help_lists_the_commands(house):
     async with house(ScriptedModel([])) as agent:
         assert (await agent.ask("/help")).content == (
             "everloop commands:\n/new — Start a new conversation\n/stop — Stop the current task\n"
-                "/model [NAME] — Show the model that answers here, or choose another\n"
-                "/usage — Show what this conversation has used and cost\n"
+            "/model [NAME] — Show the model that answers here, or choose another\n"
+            "/usage — Show what this conversation has used and cost\n"
             "/help — Show available commands"
         )
 

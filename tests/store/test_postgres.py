@@ -187,12 +187,12 @@ async def test_writes_that_meet_share_a_round_trip(postgres_home: Home):
 
 
 async def test_what_the_database_refuses_fails_alone(postgres_home: Home):
-    """A second usage row for the same call cannot be; the letter and the commit beside it can."""
+    """A model's name with a zero byte cannot be kept; the letter and the commit beside it can."""
     store = await postgres_home.connect()
     first, second = [await store.receive(Inbound(Address("test", c), c, Said(said("x"), "ann"))) for c in "ab"]
-    twice = [Spent(1, "m", Usage()), Spent(1, "m", Usage())]
+    impossible = [Spent(1, "m\x00", Usage())]
     results = await asyncio.gather(
-        store.commit(Lease(first.thread), Commit([ModelCalled("m")], usage=twice)),
+        store.commit(Lease(first.thread), Commit([ModelCalled("m")], usage=impossible)),
         store.commit(Lease(second.thread), Commit([ModelCalled("m")])),
         store.receive(letter("a\x00b")),
         store.receive(letter("e1")),

@@ -23,6 +23,7 @@ EverloopError
 │   │   └── NoVision         the model cannot see images, or read the document
 │   ├── HostTimeout          no byte within the time limit
 │   ├── HostUnreachable      no connection: name, network, TLS
+│   │   └── HostHungUp       the connection was closed before the answer began
 │   ├── HostFailed           5xx, or an answer that is not of the dialect
 │   ├── StreamCut            the answer broke off in the middle
 │   └── ModelMissing         no model is configured, or the embedded one cannot be had
@@ -136,6 +137,10 @@ class HostTimeout(ProviderError):
 class HostUnreachable(ProviderError):
     kind = "connection"
     retryable = True
+
+
+class HostHungUp(HostUnreachable):
+    pass
 
 
 class HostFailed(ProviderError):

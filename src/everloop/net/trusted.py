@@ -13,7 +13,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 from yarl import URL
 
-from everloop.core.errors import HostFailed, HostTimeout, HostUnreachable, ProviderError, StreamCut
+from everloop.core.errors import HostFailed, HostHungUp, HostTimeout, HostUnreachable, ProviderError, StreamCut
 
 _CONNECT_SECONDS = 30.0
 _FAREWELL_SECONDS = 0.2
@@ -260,7 +260,7 @@ def _explain_no_answer(error: Exception, host: str, seconds: float) -> ProviderE
         case aiohttp.ClientResponseError():
             return HostFailed(f"{host} does not answer in HTTP; check the address and its port.")
         case _:
-            return HostUnreachable(f"{host} closed the connection before it answered.")
+            return HostHungUp(f"{host} closed the connection before it answered.")
 
 
 def _explain_cut(error: Exception, host: str) -> ProviderError:

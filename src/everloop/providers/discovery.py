@@ -4,7 +4,7 @@ What was learned is good for five minutes, and for longer when the host cannot b
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -15,9 +15,12 @@ from ..core.errors import HostFailed, ProviderError
 from ..core.ports import Http
 from . import dialects
 from .choose import Choice
+from .host import checked, masked
 
 _FRESH = 300.0  # seconds
 _SECONDS = 10.0
+Headers = Callable[[], Awaitable[Mapping[str, str]]]
+_NO_LOGINS: Mapping[str, Headers] = {}
 _LIMIT = 20_000_000  # bytes: OpenRouter's list is long
 
 
@@ -34,9 +37,14 @@ class Model(Struct, frozen=True):
 
 
 class Discovery:
-    def __init__(self, http: Http, now: Callable[[], float] = time.monotonic) -> None:
+    """`logins` give the headers of hosts that are logged in to."""
+
+    def __init__(
+        self, http: Http, now: Callable[[], float] = time.monotonic, logins: Mapping[str, Headers] = _NO_LOGINS
+    ) -> None:
         self._http = http
         self._now = now
+        self._logins = logins
         self._known: dict[str, tuple[float, list[Model]]] = {}
 
     async def models(self, choice: Choice) -> list[Model]:
@@ -54,10 +62,12 @@ class Discovery:
         return models
 
     async def find(self, choice: Choice) -> Model | None:
-        """What the host says of this model; None when it says nothing, or cannot be asked."""
+        """What the host says of this model; None when it says nothing. Raises ProviderError when it may later."""
         try:
             models = await self.models(choice)
-        except ProviderError:
+        except ProviderError as error:
+            if error.retryable:
+                raise
             return None
         found = next((model for model in models if model.name == choice.model), None)
         if choice.host and choice.host.name in _LOADED and (found is None or not found.window):
@@ -68,7 +78,8 @@ class Discovery:
         """The window with which a local server has loaded a model, which may be far less than the model could."""
         url = choice.base.removesuffix("/v1") + path
         try:
-            async with self._http.request("GET", url, headers=_headers(choice), seconds=_SECONDS) as answer:
+            headers = await self._headers(choice)
+            async with self._http.request("GET", url, headers=headers, seconds=_SECONDS) as answer:
                 body = await answer.read()
             models = list(read_models(choice.name, body))
         except ProviderError:
@@ -79,16 +90,19 @@ class Discovery:
         assert choice.host is not None, "the embedded model is not discovered"
         dialect = dialects.load(choice.host.dialect)
         url = dialects.address(choice.base, dialect.LISTING)
-        async with self._http.request("GET", url, headers=_headers(choice), seconds=_SECONDS) as answer:
-            body = await answer.read(_LIMIT)
+        headers = await self._headers(choice)
+        async with self._http.request("GET", url, headers=headers, seconds=_SECONDS) as answer:
+            body = masked(await answer.read(_LIMIT), choice.key)
             if answer.status != 200:
                 raise dialect.error_from(choice.host.name, "its list of models", answer.status, answer.headers, body)
         return list(read_models(choice.host.name, body))
 
-
-def _headers(choice: Choice) -> dict[str, str]:
-    assert choice.host is not None
-    return dialects.load(choice.host.dialect).headers(choice.key) | dict(choice.headers)
+    async def _headers(self, choice: Choice) -> dict[str, str]:
+        assert choice.host is not None
+        headers = dialects.load(choice.host.dialect).headers(choice.key.strip()) | dict(choice.headers)
+        if login := self._logins.get(choice.host.name):
+            headers |= await login()
+        return checked(choice.host.name, headers)
 
 
 def read_models(host: str, body: bytes) -> Iterator[Model]:

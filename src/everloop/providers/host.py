@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping
 
-from everloop.core.errors import HostTimeout, KeyRefused, ProviderError, RateLimited, StreamCut
+from everloop.core.errors import HostHungUp, HostTimeout, KeyRefused, ProviderError, RateLimited, StreamCut
 from everloop.core.ports import Http, HttpAnswer
 from everloop.core.prompt import Delta, Prompt, Reply
 
@@ -49,7 +49,8 @@ class HostProvider:
         self._key = key.strip()
         self._dialect = dialect
         self._quirks = quirks
-        self._headers = _checked(_ALWAYS | dialect.headers(self._key) | dict(headers))
+        self._headers = _ALWAYS | dialect.headers(self._key) | dict(headers)
+        self._sendable = False  # the headers, as far as we know
         self._login = login
         self._urls: dict[str, str] = {}
         self._attempts = attempts
@@ -61,8 +62,8 @@ class HostProvider:
     async def reply(self, prompt: Prompt, show: Callable[[Delta], None]) -> Reply:
         """As the port promises. A host that asks for more patience than we have is not waited for."""
         body = self._dialect.encode(prompt, self._quirks, self.name)
-        if self._headers is None:
-            raise KeyRefused(f"The key or a header for {self.name} contains characters that none can. Copy it again.")
+        if not self._sendable:
+            self._headers, self._sendable = checked(self.name, self._headers), True
         audience = _Audience(show)
         attempt = 1
         while True:
@@ -90,15 +91,20 @@ class HostProvider:
             return decoder.reply()
 
     async def _explain(self, model: str, answer: HttpAnswer) -> ProviderError:
-        body = await answer.read(100_000)
-        if self._key:
-            body = body.replace(self._key.encode(), b"***")
+        body = masked(await answer.read(100_000), self._key)
         return self._dialect.error_from(self.name, model, answer.status, answer.headers, body)
 
 
-def _checked(headers: dict[str, str]) -> dict[str, str] | None:
-    """None when they cannot be sent as they are."""
-    return headers if all(value.isascii() and value.isprintable() for value in headers.values()) else None
+def checked(host: str, headers: dict[str, str]) -> dict[str, str]:
+    """The headers, if they can be sent as they are. Raises KeyRefused."""
+    if not all(value.isascii() and value.isprintable() for value in headers.values()):
+        raise KeyRefused(f"The key or a header for {host} contains characters that none can. Copy it again.")
+    return headers
+
+
+def masked(body: bytes, key: str) -> bytes:
+    """What a host says, without the key that some repeat."""
+    return body.replace(key.strip().encode(), b"***") if key.strip() else body
 
 
 class _Audience:
@@ -132,4 +138,6 @@ async def _listen(answer: HttpAnswer, decoder: Decoder, audience: _Audience) -> 
 def _wait_before_retry(error: ProviderError, attempt: int, chance: float) -> float:
     if isinstance(error, RateLimited) and error.retry_after is not None:
         return error.retry_after
+    if isinstance(error, HostHungUp) and attempt == 1:
+        return 0.0  # it has closed a connection that it had promised to keep: a new one is likely to do
     return _FIRST_WAIT * 2.0 ** (attempt - 1) * (0.5 + chance)

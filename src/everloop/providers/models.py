@@ -12,7 +12,7 @@ from ..core.ports import Http, Provider
 from ..core.prompt import Usage
 from . import dialects
 from .choose import Choice, Wanted, choose, explain_missing
-from .discovery import Discovery
+from .discovery import Discovery, Headers
 from .host import HostProvider
 from .keys import Keys
 from .local import find_local
@@ -20,8 +20,6 @@ from .prices import Prices, find_window
 from .router import Candidate, Router
 
 UNKNOWN_WINDOW = 8192  # tokens, of a model of which nothing is known
-
-Headers = Callable[[], Awaitable[Mapping[str, str]]]
 
 
 class Speaker(Struct, frozen=True):
@@ -73,7 +71,7 @@ class Models:
         self._logins = logins
         self._choices: dict[str, Choice] = {}  # what was found on this machine
         self._speakers: dict[tuple[str, bool], Speaker] = {}
-        self.discovery = Discovery(http)
+        self.discovery = Discovery(http, logins=logins)
 
     async def look(self, name: str) -> Choice:
         """Where this model is, so that `find` knows it under this name too. Raises ModelMissing."""

@@ -95,13 +95,26 @@ class Commands:
 
 
 def describe(rows: list[SpentRow]) -> str:
-    """What a conversation has used, in a few lines."""
+    """What a conversation has used, a line for each model."""
     if not rows:
         return "Nothing has been used in this conversation yet."
+    totals: dict[str, SpentRow] = {}
+    for row in rows:
+        totals[row.model] = _add(totals[row.model], row) if row.model in totals else row
     return "\n".join(
         f"{row.model}: {row.calls} call(s), {row.usage.input:,} tokens in ({row.usage.cache_read:,} from the cache), "
         f"{row.usage.output:,} out, {price_of(row.cost, row.unpriced)}"
-        for row in rows
+        for row in totals.values()
+    )
+
+
+def _add(one: SpentRow, other: SpentRow) -> SpentRow:
+    return structs.replace(
+        one,
+        calls=one.calls + other.calls,
+        usage=one.usage + other.usage,
+        cost=one.cost + other.cost,
+        unpriced=one.unpriced + other.unpriced,
     )
 
 

@@ -122,10 +122,23 @@ class Driver:
                 case GiveUp():
                     self._give_up(book, step)
                 case Compact():
-                    if not await _grows(voice):
-                        self._give_up(book, GiveUp("context"))
+                    await self._make_room(book, voice, interrupt)
                 case _:
                     assert_never(step)
+
+    async def _make_room(self, book: Book, voice: Voice, interrupt: Interrupt) -> None:
+        """Ask the model's host how much it can read, before a conversation is called too long."""
+        believed = voice.rules.limit  # another thread may learn the same while we ask
+        try:
+            limit = await voice.measure()
+        except ProviderError as error:  # then the call itself will tell
+            _log.info("%s cannot be asked how much it can read: %s", voice.name, error)
+            await self._call_model(book, voice, False, interrupt)
+            return
+        if limit is None or limit <= believed:
+            self._give_up(book, GiveUp("context"))
+        else:
+            voice.rules = structs.replace(voice.rules, limit=limit)
 
     def _voice(self, thread: Thread) -> Voice:
         try:
@@ -263,15 +276,6 @@ def _said(reply: Reply) -> ModelSaid:
         *(reply.text, reply.calls, reply.usage, reply.finish),
         *(reply.model, reply.reasoning, reply.opaque, reply.cost),
     )
-
-
-async def _grows(voice: Voice) -> bool:
-    """Ask the model's host how much it can read, before a conversation is called too long."""
-    limit = await voice.measure()
-    if limit is None or limit <= voice.rules.limit:
-        return False
-    voice.rules = structs.replace(voice.rules, limit=limit)
-    return True
 
 
 async def _together(runs: list[Coroutine[Any, Any, CallReturned]]) -> list[CallReturned]:

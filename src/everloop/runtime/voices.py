@@ -16,7 +16,8 @@ async def _nothing_to_learn() -> int | None:
 class Voice:
     """One model, ready to be asked: `name` is provider/model, `key` what it is found by again.
 
-    `measure` asks its host how many tokens a prompt may hold, if anyone can tell.
+    `measure` asks its host how many tokens a prompt may hold, None if nobody can tell. It raises ProviderError when
+    the host may tell later.
     """
 
     def __init__(

@@ -1,8 +1,9 @@
 """One writer for the SQLite file: transactions that meet in the queue share one commit.
 
-Nobody is told anything before COMMIT. While the disk is quick, commits are made in place, which spares the way to a
-thread and back: a single turn's at once, those of many turns together at the end of a round of the event loop. When
-the disk is slow, or another process is writing, a thread waits for it.
+Nobody is told anything before COMMIT. Statements are run in place, which spares the way to a thread and back: a single
+turn's at once, those of many turns together at the end of a round of the event loop. The COMMIT that follows is made in
+place only while the disk is quick; else a thread waits for the disk, and what comes meanwhile is gathered for the next.
+When another process is writing, the thread does it all.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 import apsw
+from msgspec import Struct
 
 from ..core.errors import StoreCorrupt, StoreError, StoreFull
 
@@ -24,7 +26,15 @@ _Job = tuple["asyncio.Future[Any]", Transaction]
 _Told = tuple["asyncio.Future[Any]", Any, Exception | None]
 
 BATCH = 512
-QUICK, EACH = 0.002, 0.0001  # seconds that a commit may take to be made in place, and more for each transaction in it
+# Seconds that a commit may take to be made in place: when nothing else is going on, and when others could go on.
+QUICK, BRIEF = 0.002, 0.0005
+
+
+class _Half(Struct):
+    """A batch whose statements have been run, and which waits for its COMMIT."""
+
+    batch: list[_Job]
+    told: list[_Told]
 
 
 class Writer:
@@ -32,11 +42,12 @@ class Writer:
         self._connection = connection
         self._execute = connection.cursor().execute
         self._blocked = blocked  # told how long the write lock has been waited for
-        self._queue: SimpleQueue[_Job | None] = SimpleQueue()
+        self._queue: SimpleQueue[_Job | _Half | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._broken: StoreError | None = None
-        self._pace = 0.0  # how long commits take, lately; above 1 the disk is slow
+        self._pace = 0.0  # seconds that commits take, lately
         self._waiting = 0
+        self._committing = False  # the thread waits for the disk
         self._gathered: list[_Job] = []  # in this round of the event loop
         self.running = 0  # turns, as the port says
         self._loop = asyncio.get_running_loop()
@@ -48,10 +59,10 @@ class Writer:
         future: asyncio.Future[Result] = self._loop.create_future()
         if self._broken:
             future.set_exception(self._broken)
-        elif self._waiting or self._pace > 1.0:
+        elif self._waiting:
             self._hand_over([(future, transaction)])
-        elif self.running > 1 or self._gathered:
-            if not self._gathered:
+        elif self.running > 1 or self._gathered or self._committing:
+            if not self._gathered and not self._committing:
                 self._loop.call_soon(self._write_gathered)
             self._gathered.append((future, transaction))
         else:
@@ -72,19 +83,27 @@ class Writer:
         self._write_here(batch)
 
     def _write_here(self, batch: list[_Job]) -> None:
+        if not batch:
+            return  # closed meanwhile
         if self._waiting or not self._lock.acquire(blocking=False):
             self._hand_over(batch)
             return
+        told: list[_Told] = []
         try:
             self._execute("BEGIN IMMEDIATE")
+            told = self._perform(batch)
         except apsw.BusyError:
             self._hand_over(batch)
         except apsw.Error as error:
-            _tell(self._refuse(batch, error))
+            told = self._refuse(batch, error)
         else:
-            _tell(self._commit(batch))
-        finally:
-            self._lock.release()
+            if self._pace > (QUICK if self.running <= 1 else BRIEF):
+                self._committing = True
+                self._queue.put(_Half(batch, told))
+                return  # the thread lets the lock go
+            told = self._commit(batch, told)
+        self._lock.release()
+        _tell(told)
 
     def _hand_over(self, batch: list[_Job]) -> None:
         self._waiting += len(batch)
@@ -93,29 +112,41 @@ class Writer:
 
     def _run(self) -> None:
         while (job := self._queue.get()) is not None:
+            if isinstance(job, _Half):
+                told = self._commit(job.batch, job.told)
+                self._lock.release()
+                if not self._report_later(self._report_half, told):
+                    return
+                continue
             batch = [job]
             while len(batch) < BATCH:
                 try:
                     job = self._queue.get_nowait()
                 except Empty:
                     break
-                if job is None:
-                    self._queue.put(None)
+                if not isinstance(job, tuple):
+                    self._queue.put(job)
                     break
                 batch.append(job)
             with self._lock:
                 told = self._write(batch)
-            try:
-                self._loop.call_soon_threadsafe(self._report, told)
-            except RuntimeError:  # the loop has been closed, and those who waited are gone with it
+            if not self._report_later(self._report, told):
                 return
+
+    def _report_later(self, report: Callable[[list[_Told]], None], told: list[_Told]) -> bool:
+        try:
+            self._loop.call_soon_threadsafe(report, told)
+        except RuntimeError:  # the loop has been closed, and those who waited are gone with it
+            return False
+        return True
 
     def _write(self, batch: list[_Job]) -> list[_Told]:
         try:
             self._begin()
+            told = self._perform(batch)
         except apsw.Error as error:
             return self._refuse(batch, error)
-        return self._commit(batch)
+        return self._commit(batch, told)
 
     def _begin(self) -> None:
         # SQLite's own back-off starves one of two processes; short waits of our own are fair.
@@ -127,16 +158,19 @@ class Writer:
             except apsw.BusyError:
                 self._blocked(time.monotonic() - began)
 
-    def _commit(self, batch: list[_Job]) -> list[_Told]:
+    def _perform(self, batch: list[_Job]) -> list[_Told]:
+        """All but the COMMIT. Raises apsw.Error when the disk refuses."""
+        return self._attempt_all(batch) or [self._attempt(job) for job in batch]
+
+    def _commit(self, batch: list[_Job], told: list[_Told]) -> list[_Told]:
+        began = time.monotonic()
         try:
-            told = self._attempt_all(batch) or [self._attempt(job) for job in batch]
-            began = time.monotonic()
             if self._connection.in_transaction:
                 self._execute("COMMIT")
         except apsw.Error as error:
             return self._refuse(batch, error)
         self.commits += 1
-        self._pace += ((time.monotonic() - began) / (QUICK + EACH * len(batch)) - self._pace) * 0.1
+        self._pace += (time.monotonic() - began - self._pace) * 0.1
         return told
 
     def _attempt_all(self, batch: list[_Job]) -> list[_Told] | None:
@@ -183,6 +217,12 @@ class Writer:
     def _report(self, told: list[_Told]) -> None:
         self._waiting -= len(told)
         _tell(told)
+
+    def _report_half(self, told: list[_Told]) -> None:
+        self._committing = False
+        _tell(told)
+        if self._gathered:
+            self._loop.call_soon(self._write_gathered)
 
 
 def _tell(told: list[_Told]) -> None:

@@ -1,0 +1,184 @@
+"""Presets, fallbacks and windows, from the settings to what a model is asked."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from everloop.core.decide import Rules
+from everloop.core.errors import ModelMissing, RateLimited
+from everloop.core.message import Message, said
+from everloop.core.prompt import Prompt, Transcript
+from everloop.core.thread import Thread
+from everloop.net.trusted import TrustedHttp
+from everloop.providers.keys import Keys
+from everloop.providers.models import Models, Speaker, in_process
+from everloop.providers.prices import Prices
+from everloop.settings import Account, Agents, Defaults, Preset, Providers, Settings
+from everloop.testing import Fail, Say, ScriptedModel
+from everloop.testing.model_server import WINDOW, ModelServer
+from everloop.voices import Casting, HouseVoices, Stage, filled
+
+STAGE = Stage("Be brief.", Rules(max_steps=7), lambda: "noon")
+NAMED = Preset("custom/b", ("custom/c",), "low", 0.5, 0.9, 100, 1000)
+
+
+class Small(ModelServer):
+    """Counts how often it is asked for its list of models."""
+
+    lists = 0
+
+    async def _answer(self, request):
+        self.lists += request.path == "/v1/models"
+        return await super()._answer(request)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Small]:
+    async with Small(lambda shown: Say("hello"), models=("a", "b", "c")) as server:
+        yield server
+
+
+class House:
+    def __init__(self, http: TrustedHttp, base: str) -> None:
+        self._http = http
+        self._accounts = {"custom": Account(api_base=base)}
+
+    def casting(self, defaults: Defaults, **presets: Preset) -> Casting:
+        keys = Keys(self._accounts, {"OPENAI_API_KEY": "k"}, {}, Path())
+        settings = Settings(Agents(defaults), Providers(accounts=self._accounts), presets)
+        return Casting(settings, Models(self._http, keys, Prices(), self._embedded))
+
+    def voices(self, defaults: Defaults, **presets: Preset) -> HouseVoices:
+        return HouseVoices(self.casting(defaults, **presets), STAGE)
+
+    def _embedded(self, name: str) -> Speaker:
+        async def warm() -> None:
+            pass
+
+        return in_process(ScriptedModel([], name="embedded"), 4096, "", warm)
+
+
+@pytest.fixture
+async def house(server) -> AsyncIterator[House]:
+    http = TrustedHttp()
+    yield House(http, server.url)
+    await http.close()
+
+
+A = Defaults("custom/a")
+
+
+def test_a_preset_with_gaps_is_filled_from_the_defaults():
+    defaults = Defaults("a", ("b",), temperature=0.1, top_p=0.2, reasoning_effort="high", context_window=5000)
+    assert filled(Preset("m"), defaults) == Preset("m", ("b",), "high", 0.1, 0.2, 8192, 5000)
+    assert filled(NAMED, defaults) == NAMED
+    assert filled(Preset("m", (), "", 0.0, 0.0), defaults) == Preset("m", (), "", 0.0, 0.0, 8192, 5000)
+
+
+async def test_a_name_is_a_preset_or_a_model(house):
+    casting = house.casting(A, fast=Preset("custom/b", max_tokens=5))
+    assert [casting.find(name).name for name in ("", "fast", "custom/c")] == ["custom/a", "custom/b", "custom/c"]
+    assert [casting.asked(name).max_tokens for name in ("", "fast", "custom/c")] == [8192, 5, 8192]
+
+
+async def test_the_default_may_be_a_preset(house):
+    voices = house.voices(Defaults("fast"), fast=Preset("custom/b"))
+    assert (voices.default, voices.names()) == ("custom/b", ["fast"])
+
+
+async def test_a_voice_is_found_again_by_its_preset_or_its_whole_name(house):
+    voices = house.voices(A, fast=NAMED)
+    found = [(await voices.look(name)).key for name in ("fast", "custom/b", "gpt-5.4-mini")]
+    assert found == ["fast", "custom/b", "openai/gpt-5.4-mini"]
+    assert [voices.find(key).name for key in found] == ["custom/b", "custom/b", "openai/gpt-5.4-mini"]
+    assert voices.find("fast") is await voices.look("fast")
+
+
+async def test_a_name_that_nobody_has_is_missing(house):
+    for name in ("nosuch/x", "anthropic/claude-x"):
+        with pytest.raises(ModelMissing):
+            house.voices(A).find(name)
+        with pytest.raises(ModelMissing):
+            await house.voices(A).look(name)
+
+
+def asked(voices: HouseVoices, name: str) -> Prompt:
+    thread = Thread("t1")
+    return voices.find(name).context.prompt(thread, "", False)
+
+
+async def test_a_preset_says_how_its_model_is_asked(house):
+    voices = house.voices(Defaults("custom/a", temperature=0.1, reasoning_effort="high"), fast=NAMED)
+
+    def how(prompt: Prompt) -> tuple[object, ...]:
+        return prompt.model, prompt.temperature, prompt.top_p, prompt.effort, prompt.max_tokens
+
+    assert how(asked(voices, "")) == ("a", 0.1, None, "high", 2048)
+    assert how(asked(voices, "fast")) == ("b", 0.5, 0.9, "low", 100)
+    assert how(asked(voices, "openai/gpt-5.4-mini")) == ("gpt-5.4-mini", 0.1, None, "high", 8192)
+
+
+async def test_all_voices_are_told_the_same_and_a_small_one_no_time(house):
+    voices = house.voices(A)
+    assert (asked(voices, "").system, voices.find("").rules.max_steps) == ("Be brief.", 7)
+    assert [voices.find(name).context.tail(Thread(), False) for name in ("", "embedded")] == [
+        "Current time: noon",
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [
+        ("custom/a", 8192 - 2048),  # nothing is known of it
+        ("openai/gpt-5.4-mini", 400_000 - 8192),  # the table's
+        ("embedded", 4096 - 1024),  # its own
+        ("fast", 1000 - 100),  # the setting's
+    ],
+)
+async def test_a_prompt_may_hold_what_the_window_leaves_beside_the_answer(house, server, name, limit):
+    assert house.voices(A, fast=NAMED).find(name).rules.limit == limit
+    assert server.lists == 0
+
+
+async def test_the_setting_wins_over_all_that_hosts_and_tables_say(house, server):
+    voices = house.voices(Defaults("custom/a", context_window=2000, max_tokens=100))
+    assert [voices.find(name).rules.limit for name in ("", "openai/gpt-5.4-mini")] == [1900, 1900]
+    assert (await voices.find("").measure(), server.lists) == (None, 0)
+
+
+async def test_the_host_is_asked_for_a_window_when_it_matters_and_is_remembered(house, server):
+    voices = house.voices(A)
+    assert [await voices.find(name).measure() for name in ("", "custom/b", "embedded")] == [
+        *(WINDOW - 8192, WINDOW - 8192),
+        None,
+    ]
+    assert server.lists == 1
+
+
+async def asked_in_turn(speaker: Speaker, server: Small) -> list[str]:
+    """The models that are asked when none of them can answer."""
+    server.play(lambda shown: Fail(RateLimited("busy", 3600.0)))
+    server.requests.clear()
+    with pytest.raises(RateLimited):
+        await speaker.provider.reply(
+            Prompt(speaker.model, "", Transcript((Message("user", said("hi")),))), lambda delta: None
+        )
+    return [prompt.model for prompt in server.prompts]
+
+
+async def test_a_chain_is_made_of_presets_and_models(house, server):
+    casting = house.casting(Defaults("custom/a", ("fast", "nosuch/x", "custom/c")), fast=NAMED)
+    assert await asked_in_turn(await casting.look(""), server) == ["a", "b", "c"]
+
+
+async def test_a_model_that_is_chosen_from_its_own_fallbacks_is_there_once(house, server):
+    casting = house.casting(Defaults("custom/a", ("custom/b", "custom/c")))
+    assert await asked_in_turn(casting.find("custom/b"), server) == ["b", "c"]
+
+
+async def test_a_preset_may_have_fallbacks_of_its_own_or_none(house, server):
+    casting = house.casting(Defaults("custom/a", ("custom/b",)), own=NAMED, none=Preset("custom/a", ()))
+    assert await asked_in_turn(casting.find("own"), server) == ["b", "c"]
+    assert await asked_in_turn(casting.find("none"), server) == ["a"]
