@@ -50,7 +50,7 @@ async def opened(system: str, base: str, store: str = "") -> AsyncIterator[Syste
     HOMES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=HOMES) as home:
         settings = {
-            "agents": {"defaults": {"model": "custom/m"}},
+            "agents": {"defaults": {"model": "custom/m", "context_window": 128_000}},
             "providers": {"custom": {"api_base": base}},
             "store": {"url": store},
         }

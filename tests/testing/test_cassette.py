@@ -18,6 +18,7 @@ import everloop
 from everloop.core.errors import (
     BadRequest,
     HostTimeout,
+    HostHungUp,
     HostUnreachable,
     ProviderError,
     RateLimited,
@@ -226,7 +227,7 @@ async def test_a_piece_that_is_no_text_is_played_as_it_was(tmp_path: Path, netwo
     "line, end",
     [
         ([Say("half"), Fail(StreamCut("gone"))], StreamCut),
-        ([Fail(HostUnreachable("gone"))], HostUnreachable),
+        ([Fail(HostUnreachable("gone"))], HostHungUp),
         ([Fail(HostTimeout("slow"))], HostTimeout),
     ],
 )

@@ -71,7 +71,7 @@ async def test_a_second_stop_while_the_first_is_at_work_harms_nothing():
                 interrupt.fire()
                 await asyncio.sleep(0)
 
-    task = asyncio.create_task(step())
+    task = interrupt.task = asyncio.create_task(step())
     await asyncio.sleep(0)
     interrupt.fire()
     await task

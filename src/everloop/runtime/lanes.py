@@ -101,7 +101,7 @@ class Lanes:
         self._cap = asyncio.Semaphore(cap)
         self._lease_seconds = lease_seconds
         self._grace = grace
-        self._lanes: dict[str, Lane] = {}
+        self._lanes: dict[str, Lane] = {}  # their tasks end before the group does; a group would cost each a round
         self._resting = Resting()
         self._waiters = Waiters()
         self._group = asyncio.TaskGroup()
@@ -111,6 +111,7 @@ class Lanes:
         bus.listen(self.wake, self._check_stop)
 
     async def __aenter__(self) -> "Lanes":
+        self._loop = asyncio.get_running_loop()
         await self._group.__aenter__()
         self._rounds = [self._group.create_task(self._poll()), self._group.create_task(self._renew())]
         return self
@@ -124,6 +125,7 @@ class Lanes:
             _, late = await asyncio.wait(tasks, timeout=self._grace)
             for task in late:
                 task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
         for task in self._rounds:
             task.cancel()
         self._waiters.close()
@@ -171,7 +173,7 @@ class Lanes:
     def _start(self, lane: Lane) -> None:
         self._lanes[lane.thread] = lane
         self._store.running = len(self._lanes)
-        lane.task = self._group.create_task(self._run(lane))
+        lane.task = lane.interrupt.task = self._loop.create_task(self._run(lane))
 
     def _is_closing(self) -> bool:
         return self._closing

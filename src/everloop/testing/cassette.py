@@ -27,13 +27,13 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from ..core.errors import BadRequest, HostFailed, HostTimeout, HostUnreachable, StreamCut
+from ..core.errors import BadRequest, HostFailed, HostHungUp, HostTimeout, HostUnreachable, StreamCut
 from .differences import Comparison
 
 VERSION = 1
 SHOWN = 5  # differences that a mismatch tells
 
-ERRORS = {error.__name__: error for error in (StreamCut, HostTimeout, HostUnreachable, HostFailed)}
+ERRORS = {error.__name__: error for error in (StreamCut, HostTimeout, HostUnreachable, HostHungUp, HostFailed)}
 
 _NO_HEADERS: Mapping[str, str] = {}
 
