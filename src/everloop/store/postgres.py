@@ -329,10 +329,10 @@ class PostgresStore:
         keys, owners = [key for key, _ in sessions], [owner for _, owner in sessions]
         fresh = [secrets.token_hex(8) for _ in sessions]
         threads = list({item.thread for item in items if item.thread})
-        batch = (b"[" + b",".join([item.json for item in items]) + b"]").decode()
+        batches = (procedure.batch_of(items, commits=False), procedure.batch_of(items, commits=True))
         call = await self._ready()
         try:
-            rows: Sequence[Any] = await call.fetch(self.holder, self._ttl, keys, owners, fresh, threads, batch)
+            rows: Sequence[Any] = await call.fetch(self.holder, self._ttl, keys, owners, fresh, threads, *batches)
         except TimeoutError:
             self._line.terminate()  # what it was doing is not known, so it is not used again
             raise

@@ -21,13 +21,14 @@ _NOW = schema.DIALECTS["postgres"]["now"]
 
 CREATE = f"""
 CREATE FUNCTION pg_temp.everloop_write(
-    me TEXT, ttl DOUBLE PRECISION, keys TEXT[], owners TEXT[], fresh TEXT[], named TEXT[], batch JSON
+    me TEXT, ttl DOUBLE PRECISION, keys TEXT[], owners TEXT[], fresh TEXT[], named TEXT[], posts JSON, commits JSON
 ) RETURNS TABLE(
-    ok BOOLEAN, number BIGINT, at_thread TEXT, answer TEXT,
+    n BIGINT, ok BOOLEAN, number BIGINT, at_thread TEXT, answer TEXT,
     new_head BIGINT, new_epoch BIGINT, has_started BOOLEAN, has_released BOOLEAN, came BIGINT
 ) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
 DECLARE
-    now DOUBLE PRECISION; known TEXT[]; held TEXT[]; item RECORD; t threads%ROWTYPE; stopped BOOLEAN; added TEXT[];
+    moment DOUBLE PRECISION; known TEXT[]; held TEXT[]; item RECORD;
 BEGIN
     IF cardinality(keys) > 0 THEN
         SELECT array_agg(s.key), array_agg(s.thread) INTO known, held
@@ -46,110 +47,124 @@ BEGIN
         END IF;
     END IF;
     PERFORM 1 FROM threads WHERE id = ANY(named || held) ORDER BY id FOR UPDATE;
-    now := {_NOW};
-    FOR item IN SELECT * FROM json_to_recordset(batch) AS i(
-        kind TEXT, key TEXT, channel TEXT, event TEXT, owner TEXT, letter TEXT, body TEXT,
-        thread TEXT, head BIGINT, epoch BIGINT, entries TEXT[], starts TEXT[], fold BIGINT,
-        absorbed BIGINT[], ended_mail BIGINT[], ended_seq BIGINT[], outbox JSON, usage JSON, timers JSON,
-        release BOOLEAN, state TEXT, seen BIGINT,
-        id BIGINT, unsure BIGINT, receipt TEXT, again_in DOUBLE PRECISION
-    ) LOOP
-        ok := false; number := 0; at_thread := item.thread; answer := NULL;
-        new_head := 0; new_epoch := 0; has_started := false; has_released := false; came := 0;
-        CASE item.kind
-        WHEN 'receive' THEN
-            IF at_thread IS NULL THEN
-                SELECT s.thread INTO at_thread FROM sessions s WHERE s.key = item.key;
-            END IF;
-            INSERT INTO inbox AS i (channel, event, thread, owner, kind, body, at)
-            VALUES (item.channel, item.event, at_thread, item.owner, item.letter, item.body, now)
-            ON CONFLICT DO NOTHING RETURNING i.id INTO number;
-            ok := FOUND;
-            IF NOT ok THEN
-                SELECT i.id, i.thread, i.reply INTO number, at_thread, answer
-                FROM inbox i WHERE i.channel = item.channel AND i.event = item.event;
-            END IF;
-        WHEN 'settle' THEN
-            UPDATE outbox o SET state = item.state, unsure = greatest(o.unsure, item.unsure), receipt = item.receipt,
-                due = now + item.again_in
-            WHERE o.id = item.id AND o.state = 'sending' AND o.holder = me;
-            ok := FOUND;
-        WHEN 'commit' THEN
-            SELECT * INTO t FROM threads WHERE threads.id = item.thread;
-            ok := FOUND;
-            SELECT coalesce(max(i.id), 0), coalesce(bool_or(i.kind = 'stop'), false) INTO number, stopped
-            FROM inbox i WHERE i.thread = item.thread AND i.ended = 0 AND i.taken = 0 AND i.id <> ALL (item.absorbed);
-            has_started := cardinality(item.starts) > 0 AND NOT stopped;
-            has_released := item.release AND number <= item.seen;
-            IF item.epoch > 0 THEN
-                ok := ok AND t.epoch = item.epoch AND t.holder IS NOT DISTINCT FROM me
-                    AND (t.expires > now OR NOT has_started);
+    moment := {_NOW};
+    IF posts IS NOT NULL THEN
+        FOR item IN SELECT * FROM json_to_recordset(posts) AS i(
+            n BIGINT, kind TEXT, key TEXT, channel TEXT, event TEXT, owner TEXT, letter TEXT, body TEXT, thread TEXT,
+            id BIGINT, state TEXT, unsure BIGINT, receipt TEXT, again_in DOUBLE PRECISION
+        ) LOOP
+            n := item.n; ok := false; number := 0; at_thread := item.thread; answer := NULL;
+            IF item.kind = 'settle' THEN
+                UPDATE outbox o SET state = item.state, unsure = greatest(o.unsure, item.unsure),
+                    receipt = item.receipt, due = moment + item.again_in
+                WHERE o.id = item.id AND o.state = 'sending' AND o.holder = me;
+                ok := FOUND;
             ELSE
-                ok := ok AND (t.holder IS NULL OR t.holder = me OR t.expires <= now);
-            END IF;
-            ok := ok AND t.head = item.head;
-            added := CASE WHEN has_started THEN item.entries || item.starts ELSE item.entries END;
-            IF ok AND item.event IS NOT NULL THEN
-                -- Who moves a session away from a thread holds the lock of that thread, as we do now.
-                ok := number = 0 AND EXISTS(SELECT 1 FROM sessions s WHERE s.key = item.key AND s.thread = item.thread);
-                IF ok THEN
-                    INSERT INTO inbox AS i (channel, event, thread, owner, kind, body, at, taken)
-                    VALUES (item.channel, item.event, item.thread, item.owner, item.letter, item.body, now, 1)
-                    ON CONFLICT DO NOTHING RETURNING i.id INTO came;
-                    ok := FOUND;
-                    added[1] := left(added[1], -1) || ',"mail":' || came || '}}';
+                IF at_thread IS NULL THEN
+                    SELECT s.thread INTO at_thread FROM sessions s WHERE s.key = item.key;
+                END IF;
+                INSERT INTO inbox AS i (channel, event, thread, owner, kind, body, at)
+                VALUES (item.channel, item.event, at_thread, item.owner, item.letter, item.body, moment)
+                ON CONFLICT DO NOTHING RETURNING i.id INTO number;
+                ok := FOUND;
+                IF NOT ok THEN
+                    SELECT i.id, i.thread, i.reply INTO number, at_thread, answer
+                    FROM inbox i WHERE i.channel = item.channel AND i.event = item.event;
                 END IF;
             END IF;
-            IF NOT ok THEN
-                RETURN NEXT;
-                CONTINUE;
-            END IF;
-            UPDATE threads SET
-                head = t.head + cardinality(added),
-                folded = CASE WHEN item.fold > 0 THEN t.head + item.fold ELSE t.folded END,
-                state = item.state,
-                holder = CASE WHEN has_released THEN NULL ELSE me END,
-                epoch = CASE WHEN item.epoch > 0 THEN t.epoch ELSE t.epoch + 1 END,
-                expires = CASE WHEN item.epoch = 0 OR t.expires > now THEN now + ttl ELSE t.expires END
-            WHERE threads.id = t.id RETURNING threads.head, threads.epoch INTO new_head, new_epoch;
-            INSERT INTO entries(thread, seq, owner, at, body)
-            SELECT t.id, t.head + e.n, t.owner, now, e.body FROM unnest(added) WITH ORDINALITY AS e(body, n);
-            IF cardinality(item.absorbed) > 0 THEN
-                UPDATE inbox SET taken = 1, ended = CASE WHEN inbox.kind = 'said' THEN 0 ELSE -1 END
-                WHERE inbox.id = ANY(item.absorbed);
-            END IF;
-            IF cardinality(item.ended_mail) > 0 THEN
-                UPDATE inbox SET ended = e.seq FROM unnest(item.ended_mail, item.ended_seq) AS e(mail, seq)
-                WHERE inbox.id = e.mail;
-            END IF;
-            IF item.outbox IS NOT NULL THEN
-                INSERT INTO outbox(key, thread, owner, channel, chat, body, at)
-                SELECT o.key, t.id, t.owner, o.channel, o.chat, o.body, now
-                FROM json_to_recordset(item.outbox) AS o(key TEXT, channel TEXT, chat TEXT, body TEXT)
-                ON CONFLICT DO NOTHING;
-            END IF;
-            IF item.usage IS NOT NULL THEN
-                INSERT INTO usage(
-                    thread, seq, owner, at, model, input, output, cache_read, cache_write, cost, reasoning)
-                SELECT t.id, u.seq, t.owner, now, u.model, u.input, u.output, u.cache_read, u.cache_write, u.cost,
-                    u.reasoning
-                FROM json_to_recordset(item.usage) AS u(
-                    seq BIGINT, model TEXT, input BIGINT, output BIGINT, cache_read BIGINT, cache_write BIGINT,
-                    cost DOUBLE PRECISION, reasoning BIGINT);
-            END IF;
-            IF item.timers IS NOT NULL THEN
-                INSERT INTO timers(key, thread, owner, due, body)
-                SELECT c.key, t.id, t.owner, now + c.due, c.body
-                FROM json_to_recordset(item.timers) AS c(key TEXT, due DOUBLE PRECISION, body TEXT)
-                ON CONFLICT DO NOTHING;
-            END IF;
-        END CASE;
-        RETURN NEXT;
-    END LOOP;
+            RETURN NEXT;
+        END LOOP;
+    END IF;
+    IF commits IS NULL THEN
+        RETURN;
+    END IF;
+    -- All commits at once: a statement for each would cost more than what it does. No thread is in it twice, or the
+    -- key of its entries refuses the batch, and each is written alone.
+    RETURN QUERY
+    WITH i AS MATERIALIZED (
+        SELECT * FROM json_to_recordset(commits) AS i(
+            n BIGINT, key TEXT, channel TEXT, event TEXT, owner TEXT, letter TEXT, body TEXT,
+            thread TEXT, head BIGINT, epoch BIGINT, entries TEXT[], starts TEXT[], fold BIGINT,
+            absorbed BIGINT[], ended_mail BIGINT[], ended_seq BIGINT[], outbox JSON, usage JSON, timers JSON,
+            release BOOLEAN, state TEXT, seen BIGINT)
+    ), mail AS (
+        SELECT i.n, max(x.id) AS newest, bool_or(x.kind = 'stop') AS stopped
+        FROM i JOIN inbox x ON x.thread = i.thread AND x.ended = 0 AND x.taken = 0 AND x.id <> ALL (i.absorbed)
+        GROUP BY i.n
+    ), seen AS (
+        SELECT i.*, t.owner AS whose, t.folded, t.epoch AS had, t.expires, t.head AS stands, t.holder,
+            coalesce(m.newest, 0) AS newest, cardinality(i.starts) > 0 AND NOT coalesce(m.stopped, false) AS goes,
+            i.release AND coalesce(m.newest, 0) <= i.seen AS rests
+        FROM i JOIN threads t ON t.id = i.thread LEFT JOIN mail m ON m.n = i.n
+    ), judged AS MATERIALIZED (
+        SELECT s.*, s.stands = s.head AND CASE WHEN s.epoch > 0
+            THEN s.had = s.epoch AND s.holder IS NOT DISTINCT FROM me AND (s.expires > moment OR NOT s.goes)
+            ELSE s.holder IS NULL OR s.holder = me OR s.expires <= moment END
+            -- Who moves a session away from a thread holds the lock of that thread, as we do now.
+            AND (s.event IS NULL OR s.newest = 0
+                AND EXISTS(SELECT 1 FROM sessions o WHERE o.key = s.key AND o.thread = s.thread)) AS fit
+        FROM seen s
+    ), letters AS (
+        INSERT INTO inbox AS x (channel, event, thread, owner, kind, body, at, taken)
+        SELECT j.channel, j.event, j.thread, j.owner, j.letter, j.body, moment, 1
+        FROM judged j WHERE j.fit AND j.event IS NOT NULL ORDER BY j.n
+        ON CONFLICT DO NOTHING RETURNING x.id, x.channel, x.event, x.thread
+    ), final AS MATERIALIZED (
+        SELECT j.*, l.id AS came, CASE WHEN j.goes THEN j.entries || j.starts ELSE j.entries END AS added
+        FROM judged j
+        LEFT JOIN letters l ON l.channel = j.channel AND l.event = j.event AND l.thread = j.thread
+        WHERE j.fit AND (j.event IS NULL OR l.id IS NOT NULL)
+    ), threads_ AS (
+        UPDATE threads t SET
+            head = f.stands + cardinality(f.added),
+            folded = CASE WHEN f.fold > 0 THEN f.stands + f.fold ELSE f.folded END,
+            state = f.state,
+            holder = CASE WHEN f.rests THEN NULL ELSE me END,
+            epoch = CASE WHEN f.epoch > 0 THEN f.had ELSE f.had + 1 END,
+            expires = CASE WHEN f.epoch = 0 OR f.expires > moment THEN moment + ttl ELSE f.expires END
+        FROM final f WHERE t.id = f.thread RETURNING t.id, t.head, t.epoch
+    ), entries_ AS (
+        INSERT INTO entries(thread, seq, owner, at, body)
+        SELECT f.thread, f.stands + e.n, f.whose, moment,
+            CASE WHEN e.n = 1 AND f.came IS NOT NULL THEN left(e.body, -1) || ',"mail":' || f.came || '}}'
+            ELSE e.body END
+        FROM final f, unnest(f.added) WITH ORDINALITY AS e(body, n)
+    ), inbox_ AS (
+        UPDATE inbox x SET
+            taken = CASE WHEN u.taken THEN 1 ELSE x.taken END,
+            ended = CASE WHEN u.ended IS NOT NULL THEN u.ended WHEN x.kind = 'said' THEN 0 ELSE -1 END
+        FROM (
+            SELECT m.id, bool_or(m.taken) AS taken, max(m.ended) AS ended FROM (
+                SELECT a.id, true AS taken, NULL::BIGINT AS ended FROM final f, unnest(f.absorbed) AS a(id)
+                UNION ALL
+                SELECT e.id, false, e.ended FROM final f, unnest(f.ended_mail, f.ended_seq) AS e(id, ended)
+            ) m GROUP BY m.id
+        ) u WHERE x.id = u.id
+    ), outbox_ AS (
+        INSERT INTO outbox(key, thread, owner, channel, chat, body, at)
+        SELECT o.key, f.thread, f.whose, o.channel, o.chat, o.body, moment
+        FROM final f, json_to_recordset(f.outbox) AS o(key TEXT, channel TEXT, chat TEXT, body TEXT)
+        ON CONFLICT DO NOTHING
+    ), usage_ AS (
+        INSERT INTO usage(thread, seq, owner, at, model, input, output, cache_read, cache_write, cost, reasoning)
+        SELECT f.thread, u.seq, f.whose, moment, u.model, u.input, u.output, u.cache_read, u.cache_write, u.cost,
+            u.reasoning
+        FROM final f, json_to_recordset(f.usage) AS u(
+            seq BIGINT, model TEXT, input BIGINT, output BIGINT, cache_read BIGINT, cache_write BIGINT,
+            cost DOUBLE PRECISION, reasoning BIGINT)
+    ), timers_ AS (
+        INSERT INTO timers(key, thread, owner, due, body)
+        SELECT c.key, f.thread, f.whose, moment + c.due, c.body
+        FROM final f, json_to_recordset(f.timers) AS c(key TEXT, due DOUBLE PRECISION, body TEXT)
+        ON CONFLICT DO NOTHING
+    )
+    SELECT i.n, f.n IS NOT NULL, coalesce(f.newest, 0), i.thread, NULL::TEXT, t.head, t.epoch,
+        coalesce(f.goes, false), coalesce(f.rests, false), coalesce(f.came, 0)
+    FROM i LEFT JOIN final f ON f.n = i.n LEFT JOIN threads_ t ON t.id = f.thread;
 END $$
 """
 
-CALL = "SELECT * FROM pg_temp.everloop_write($1, $2, $3, $4, $5, $6, $7)"
+CALL = "SELECT * FROM pg_temp.everloop_write($1, $2, $3, $4, $5, $6, $7, $8) ORDER BY n"
 
 _encode = msgspec.json.Encoder().encode
 
@@ -157,7 +172,8 @@ _encode = msgspec.json.Encoder().encode
 class Item(Struct):
     """One write as it travels, and the session or the thread that has to be locked for it."""
 
-    json: bytes
+    json: bytes  # an object, but for its number in the batch
+    commits: bool = False
     session: tuple[str, str] | None = None  # key and owner
     thread: str = ""
 
@@ -204,7 +220,7 @@ class _Wound(Struct):
     body: str
 
 
-class _Commit(Struct, tag_field="kind", tag="commit", omit_defaults=True):
+class _Commit(Struct, omit_defaults=True):
     thread: str
     head: int
     epoch: int
@@ -258,7 +274,13 @@ def commit(lease: Lease, commit: Commit) -> Item:
         item.timers = [_Wound(timer.key, timer.due, body_of(timer.inbound)) for timer in commit.timers]
     if commit.letter:
         item.key, item.channel, item.event, item.owner, item.letter, item.body = _post(commit.letter)
-    return Item(_encode(item), thread=lease.thread)
+    return Item(_encode(item), commits=True, thread=lease.thread)
+
+
+def batch_of(items: list[Item], commits: bool) -> str | None:
+    """The items of one kind, each with its number among all."""
+    found = [b'{"n":%d,' % number + item.json[1:] for number, item in enumerate(items) if item.commits == commits]
+    return (b"[" + b",".join(found) + b"]").decode() if found else None
 
 
 def _post(inbound: Inbound) -> tuple[str, str, str, str, str, str]:
