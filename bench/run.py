@@ -200,6 +200,16 @@ def measure_oneshot() -> None:
     say("one-shot reply, CPU", our_cpu / floor_cpu, "≤ 1.5 ×", detail)
 
 
+def measure_dialects() -> None:
+    """What a dialect takes to load, beyond the HTTP client that any provider needs."""
+    load = "import aiohttp; from everloop.providers import dialects; dialects.load('{}')"
+    floor, _ = cpu_of([PYTHON, "-c", "import aiohttp"], 15)
+    for name in ("openai_chat", "openai_responses", "anthropic_messages", "gemini"):
+        ours, _ = cpu_of([PYTHON, "-c", load.format(name)], 15)
+        detail = f"{(ours - floor) * 1e3:.0f} ms beyond aiohttp (bar 60)"
+        say(f"loading {name}, CPU against aiohttp alone", ours / floor, "", detail)
+
+
 def measure_postgres() -> None:
     sys.path.insert(0, str(HERE.parent))
     from tests.torture.databases import databases
@@ -222,6 +232,7 @@ MEASURES: dict[str, Callable[[], None]] = {
     "burst": measure_burst,
     "growth": measure_growth,
     "crowd": measure_crowd,
+    "dialects": measure_dialects,
     "beside": measure_beside,
     "flat": measure_flat,
     "version": measure_version,

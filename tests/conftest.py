@@ -1,6 +1,7 @@
 """What a machine lacks is skipped by name, and listed at the end; with EVERLOOP_NO_SKIPS=1 it is a failure.
 
-A test that never ends is ended after the `timeout` in pyproject.toml.
+A test that never ends is ended after the `timeout` in pyproject.toml. One that leaves a key lying open has an error;
+`canary` tells what that means.
 """
 
 import os
@@ -9,11 +10,26 @@ from typing import TypeVar
 
 import hypothesis
 import pytest
+from tests.canary import Ear, leaks_of
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 hypothesis.settings.register_profile("everloop", deadline=None, print_blob=True)  # a busy machine is no bug
 hypothesis.settings.load_profile("everloop")
+
+ear = Ear()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "may_hold_keys(*names): the files of a test in which its keys may lie open")
+    ear.listen()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    yield
+    if leaks := [*ear.told(), *leaks_of(item)]:
+        pytest.fail("\n".join(leaks), pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)

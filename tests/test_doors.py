@@ -27,7 +27,12 @@ ABOVE = {
     "app": {"core", "settings", "agent", "voices", *ROOMS},
     "cli": {"core", "settings", "process", "agent", "app", "voices", "providers"},  # `models` looks at their rows
     "__main__": {"cli"},
-    "__init__": {"core", "agent", "app"},  # on first use; another test sees that importing it imports none of them
+    "__init__": {
+        "core",
+        "agent",
+        "app",
+        "process",
+    },  # on first use, as another test sees
 }
 HTTP_CLIENTS = {"aiohttp", "http.client", "httpcore", "httpx", "httpx2", "requests", "urllib.request", "urllib3"}
 WEB_SERVERS = {"testing/model_server.py", "gateway"}

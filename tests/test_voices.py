@@ -42,7 +42,7 @@ async def server() -> AsyncIterator[Small]:
 class House:
     def __init__(self, http: TrustedHttp, base: str) -> None:
         self._http = http
-        self._accounts = {"custom": Account(api_base=base)}
+        self._accounts = {"custom": Account("sk-canary-voices", api_base=base)}
 
     def casting(self, defaults: Defaults, **presets: Preset) -> Casting:
         keys = Keys(self._accounts, {"OPENAI_API_KEY": "k"}, {}, Path())
@@ -145,15 +145,15 @@ async def test_a_prompt_may_hold_what_the_window_leaves_beside_the_answer(house,
 async def test_the_setting_wins_over_all_that_hosts_and_tables_say(house, server):
     voices = house.voices(Defaults("custom/a", context_window=2000, max_tokens=100))
     assert [voices.find(name).rules.limit for name in ("", "openai/gpt-5.4-mini")] == [1900, 1900]
-    assert (await voices.find("").measure(), server.lists) == (None, 0)
+    assert (await voices.find("").grow(), server.lists) == (False, 0)
 
 
 async def test_the_host_is_asked_for_a_window_when_it_matters_and_is_remembered(house, server):
     voices = house.voices(A)
-    assert [await voices.find(name).measure() for name in ("", "custom/b", "embedded")] == [
-        *(WINDOW - 8192, WINDOW - 8192),
-        None,
-    ]
+    names = ("", "custom/b", "embedded")
+    assert [await voices.find(name).grow() for name in names] == [True, True, False]
+    assert [voices.find(name).rules.limit for name in names] == [WINDOW - 8192, WINDOW - 8192, 4096 - 1024]
+    assert [await voices.find(name).grow() for name in names] == [False, False, False]
     assert server.lists == 1
 
 

@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from .core.tool import Shown as Shown
     from .core.tool import Tool as Tool
     from .core.tool import tool as tool
+    from .process import run as run
 
 __version__ = "0.1.0"
 
 _ROOMS = {
     "open": "app",
+    "run": "process",
     **dict.fromkeys(("Agent", "Answer"), "agent"),
     **dict.fromkeys(
         ("EverloopError", "MailRefused", "ModelMissing", "SettingsError", "StoreError", "ToolError", "TurnFailed"),

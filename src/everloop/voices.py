@@ -81,25 +81,25 @@ def voice_of(key: str, speaker: Speaker, asked: Preset, stage: Stage) -> Voice:
     """A speaker with all that it is told. What an answer may need is kept free in its window."""
     assert asked.max_tokens is not None
     longest = asked.max_tokens
-    window = asked.context_window or speaker.window
-    # "Compact" is the step at which the host is asked how much it can read, before a conversation is given up.
-    rules = replace(stage.rules, limit=window - min(longest, window // 4), compacts=True)
-    profile = Profile(
-        model=speaker.model,
-        system=stage.system,
-        max_tokens=min(longest, window // 4),
-        temperature=asked.temperature,
-        top_p=asked.top_p,
-        effort=asked.reasoning_effort or "",
-        tail=not speaker.compact,
-    )
+
+    def fit(window: int) -> tuple[Context, Rules]:
+        profile = Profile(
+            model=speaker.model,
+            system=stage.system,
+            max_tokens=min(longest, window // 4),
+            temperature=asked.temperature,
+            top_p=asked.top_p,
+            effort=asked.reasoning_effort or "",
+            tail=not speaker.compact,
+        )
+        # "Compact" is the step at which the host is asked how much it can read, before a conversation is given up.
+        rules = replace(stage.rules, limit=window - profile.max_tokens, compacts=True)
+        return Context(profile, tuple(stage.rules.tools.values()), stage.now), rules
 
     async def measure() -> int | None:
-        found = None if asked.context_window else await speaker.measure()
-        return found - min(longest, found // 4) if found else None
+        return None if asked.context_window else await speaker.measure()
 
-    context = Context(profile, tuple(stage.rules.tools.values()), stage.now)
-    return Voice(speaker.name, key, speaker.provider, context, rules, measure)
+    return Voice(speaker.name, key, speaker.provider, asked.context_window or speaker.window, fit, measure)
 
 
 def filled(preset: Preset, defaults: Defaults) -> Preset:

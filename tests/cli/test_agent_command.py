@@ -17,7 +17,7 @@ from everloop.core.prompt import Usage
 from everloop.testing import Call, Fail, Line, Say, Shown, Spend, Wait
 from everloop.testing.model_server import ModelServer
 
-SECRET = "sk-very-secret"
+SECRET = "sk-canary-very-secret"
 
 
 @pytest.fixture

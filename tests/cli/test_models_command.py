@@ -131,7 +131,7 @@ class TestHosts:
         )
 
     async def test_a_host_that_refuses_is_no_failure_and_what_it_repeats_is_not_shown(self, anthropic):
-        anthropic.environment["ANTHROPIC_API_KEY"] = wrong = "sk-wrong-canary"
+        anthropic.environment["ANTHROPIC_API_KEY"] = wrong = "sk-canary-wrong"
         ran = await anthropic.run("models")
         assert (ran.status, ran.err) == (0, "")
         assert ran.out.split("\n")[1] == "anthropic  ANTHROPIC_API_KEY  key refused"

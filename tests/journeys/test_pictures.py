@@ -46,7 +46,7 @@ async def model() -> AsyncIterator[ModelServer]:
 def house(tmp_path: Path, model: ModelServer) -> Opener:
     settings = {
         "agents": {"defaults": {"model": "custom/scripted"}},
-        "providers": {"custom": {"api_base": model.url, "api_key": "any"}},
+        "providers": {"custom": {"api_base": model.url, "api_key": "sk-canary-pictures"}},
     }
 
     def open(**more: Any) -> AbstractAsyncContextManager[everloop.Agent]:

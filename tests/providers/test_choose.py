@@ -185,7 +185,9 @@ def test_a_name_with_an_owner_is_no_bare_name():
 def test_a_key_tells_whose_it_is():
     choice = choose("custom/claude-x", keys(custom=Account("sk-ant-1")))
     anthropic = HOSTS["anthropic"]
-    assert choice == Choice(replace(anthropic, name="custom"), "claude-x", anthropic.base, "sk-ant-1")
+    assert choice == Choice(
+        replace(anthropic, name="custom", family="anthropic"), "claude-x", anthropic.base, "sk-ant-1"
+    )
 
 
 @pytest.mark.parametrize("host", [host for host in HOSTS.values() if host.key_prefix], ids=lambda host: host.name)
@@ -201,7 +203,7 @@ def test_every_way_in_which_keys_begin_is_known(host):
 def test_an_address_of_a_known_host_is_spoken_to_as_that_host(host):
     found = host_of("work", keys(work=Account("k", api_base=host.base)))
     spoken = "openai_chat" if host.name == "openai" else host.dialect
-    assert found == replace(host, name="work", dialect=spoken)
+    assert found == replace(host, name="work", dialect=spoken, family=host.name)
 
 
 def test_an_address_says_more_than_a_key():

@@ -120,18 +120,21 @@ def discovery(http, clock) -> Discovery:
     return Discovery(http, clock)
 
 
+KEY = "sk-canary-discovery"
+
+
 async def test_each_dialect_lists_its_models_at_its_own_address_with_its_own_key(serve, discovery):
     place = Place(v1__models=OPENAI, v1beta__models=GEMINI)
     base = await serve(place.handle)
     for name, path in (("groq", "/v1"), ("openai", "/v1"), ("anthropic", ""), ("gemini", "")):
-        choice = Choice(HOSTS[name], "m", f"{base}{path}", "secret", {"X-Team": "a"})
+        choice = Choice(HOSTS[name], "m", f"{base}{path}", KEY, {"X-Team": "a"})
         await Discovery(discovery._http).models(choice)
     assert place.asked == ["/v1/models", "/v1/models", "/v1/models?limit=1000", "/v1beta/models?pageSize=1000"]
     shown = [
         (headers.get("Authorization") or headers.get("x-api-key") or headers.get("x-goog-api-key"), headers["X-Team"])
         for headers in place.headers
     ]
-    assert shown == [("Bearer secret", "a"), ("Bearer secret", "a"), ("secret", "a"), ("secret", "a")]
+    assert shown == [(f"Bearer {KEY}", "a"), (f"Bearer {KEY}", "a"), (KEY, "a"), (KEY, "a")]
 
 
 async def test_what_was_learned_is_good_for_five_minutes(serve, discovery, clock):
@@ -187,7 +190,7 @@ async def test_a_host_that_cannot_be_asked_is_a_sentence_or_nothing_is_known(
 ):
     place = Place()
     place.answer = lambda: web.Response(status=status, text=text)
-    choice = Choice(HOSTS["custom"], "m", await serve(place.handle) + "/v1", "k")
+    choice = Choice(HOSTS["custom"], "m", await serve(place.handle) + "/v1", KEY)
     with pytest.raises(error) as raised:
         await discovery.models(choice)
     assert str(raised.value) == says

@@ -19,7 +19,7 @@ from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
 from everloop.providers.dialects import openai_chat
 from everloop.providers.host import HostProvider
 
-KEY = "sk-very-secret"
+KEY = "sk-canary-very-secret"
 PROMPT = Prompt("m", "Be brief.", Transcript((Message("user", said("hi")),)))
 
 HEL = b'data: {"id":"a","model":"m-1","choices":[{"delta":{"content":"Hel"}}]}\n\n'
@@ -124,7 +124,7 @@ async def test_the_host_is_asked_at_its_address_with_the_key(talk):
     assert talk.requests == [
         {
             "path": "/v1/chat/completions",
-            "key": "Bearer sk-very-secret",
+            "key": "Bearer sk-canary-very-secret",
             "body": {
                 "model": "m",
                 "stream": True,
@@ -143,7 +143,7 @@ async def test_a_local_host_needs_no_key(talk):
 
 async def test_a_key_is_freed_of_the_line_end_that_came_with_it(talk):
     await talk.ask(stream(HEL + LO + STOP + DONE), key=KEY + "\n")
-    assert talk.requests[0]["key"] == "Bearer sk-very-secret"
+    assert talk.requests[0]["key"] == "Bearer sk-canary-very-secret"
 
 
 @pytest.mark.parametrize("key", ["sk-a\nb", "sk-ü"])
@@ -195,13 +195,13 @@ async def test_a_host_that_recovers_has_done_no_harm(talk):
 
 async def test_a_refused_key_is_not_tried_again(talk):
     with pytest.raises(KeyRefused, match="Check the key that is set for host"):
-        await talk.ask(answer(b'{"error":{"message":"bad key sk-very-secret"}}', 401))
+        await talk.ask(answer(b'{"error":{"message":"bad key sk-canary-very-secret"}}', 401))
     assert talk.slept == []
 
 
 async def test_the_key_is_not_told_even_when_the_host_repeats_it(talk):
     with pytest.raises(BadRequest) as raised:
-        await talk.ask(answer(b'{"error":{"message":"no sk-very-secret here"}}', 400))
+        await talk.ask(answer(b'{"error":{"message":"no sk-canary-very-secret here"}}', 400))
     assert str(raised.value) == "host refuses the request for m (400): no … here."
 
 

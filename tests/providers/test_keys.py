@@ -10,7 +10,7 @@ from everloop.providers.keys import Keys
 from everloop.settings import Account
 
 GEMINI = HOSTS["gemini"]
-SECRET = "sk-do-not-show"
+SECRET = "sk-canary-do-not-show"
 
 
 def found(

@@ -36,7 +36,7 @@ from everloop.providers.local import find_local
 
 ROW = HOSTS["llamacpp"]
 LIMITED = Quirks(token_limit_field="max_tokens")
-KEY = "sk-of-the-house"
+KEY = "sk-canary-of-the-house"
 WINDOW = 1024
 LONG_WINDOW = 4096
 SYSTEM = [{"role": "system", "content": "Be brief."}]

@@ -23,7 +23,7 @@ class House:
 
     def __init__(self, http, base: str = "") -> None:
         self.made: list[str] = []
-        self.accounts = {"custom": Account(api_base=base)} if base else {}
+        self.accounts = {"custom": Account("sk-canary-models", api_base=base)} if base else {}
         self.environ: dict[str, str] = {}
         self.prices: dict[str, Price] = {}
         self._http = http

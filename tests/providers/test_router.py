@@ -69,7 +69,9 @@ class Chain:
             for name, script in zip(("first", "second", "third"), scripts, strict=False)
         ]
         self.candidates = [
-            Candidate(f"host/{model.name}", model.name, model, cost=lambda usage: usage.input * 0.5, now=self.clock)
+            Candidate(
+                f"host/{model.name}", model.name, model, cost=lambda reply: reply.usage.input * 0.5, now=self.clock
+            )
             for model in self.models
         ]
         self.router = Router(self.candidates)

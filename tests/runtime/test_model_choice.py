@@ -18,6 +18,7 @@ from everloop.testing.model_server import ModelServer
 from tests.runtime.test_turns import entries
 
 Opener = Callable[..., AbstractAsyncContextManager[everloop.Agent]]
+KEY = "sk-canary-choice"
 USED = everloop.Usage(input=1000, output=100, cache_read=400)
 
 
@@ -56,7 +57,7 @@ def house(tmp_path, server) -> Opener:
     def open(settings=None, **more) -> AbstractAsyncContextManager[everloop.Agent]:
         here = {
             "agents": {"defaults": {"model": "custom/a"}},
-            "providers": {"custom": {"api_base": server.url}},
+            "providers": {"custom": {"api_base": server.url, "api_key": KEY}},
             "models": {"fast": {"model": "custom/b"}},
         }
         return everloop.open(home=tmp_path / "home", settings=here | (settings or {}), **more)
@@ -305,7 +306,7 @@ async def test_three_hosts_of_which_the_last_answers(tmp_path):
         servers = {"one": failing, "two": refusing, "three": answering}
         settings = {
             "agents": {"defaults": {"model": "one/m1", "fallbacks": ["two/m2", "three/m3"]}},
-            "providers": {name: {"api_base": server.url} for name, server in servers.items()},
+            "providers": {name: {"api_base": server.url, "api_key": KEY} for name, server in servers.items()},
             "prices": {"three/*": {"input": 1.0, "output": 10.0}},
         }
         async with everloop.open(home=tmp_path / "home", settings=settings) as agent:

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import everloop
 from everloop.core.errors import (
     BadRequest,
-    HostTimeout,
     HostHungUp,
+    HostTimeout,
     HostUnreachable,
     ProviderError,
     RateLimited,
@@ -161,6 +161,7 @@ async def test_a_recording_of_another_day_is_played_and_one_of_other_instruction
     assert "messages[0].content: recorded …'with tools. Be kind. Use" in told[-1][1]["text"]
 
 
+@pytest.mark.may_hold_keys("everloop.db*")  # as a part of what was said
 async def test_a_key_is_nowhere_in_the_recording(tmp_path: Path):
     file = tmp_path / "it.cassette"
     refused = Status(400, {"error": {"message": f"no {CANARY} here"}})
@@ -176,6 +177,7 @@ async def test_a_key_is_nowhere_in_the_recording(tmp_path: Path):
     assert second.answer.chunks == ['{"error":{"message":"no *** here"}}']
 
 
+@pytest.mark.may_hold_keys("everloop.db*")
 async def test_what_hides_a_key_is_played_with_any_other(tmp_path: Path):
     file = tmp_path / "it.cassette"
     await record(file, [Say("Thanks.")], f"My key is {CANARY}, keep it.")

@@ -75,7 +75,7 @@ class World:
     def settings(self) -> dict[str, Any]:
         return {
             "agents": {"defaults": {"model": "custom/scripted"}},
-            "providers": {"custom": {"api_base": self.model.url, "api_key": "k"}},
+            "providers": {"custom": {"api_base": self.model.url, "api_key": "sk-canary-torture"}},
             "store": {"url": self.url, "lease_seconds": self.lease_seconds},
         }
 

@@ -22,6 +22,7 @@ class Host(Struct, frozen=True):
     names_vendors: bool = False  # a gateway that wants vendor/model
     key_prefix: str = ""  # how its keys begin, if no other host's do
     login: bool = False  # is logged in to on a page, and has no key
+    family: str = ""  # the row that it was made from, if the owner calls it by another name
 
     @property
     def key_variable(self) -> str:

@@ -62,8 +62,17 @@ def choose(name: str, keys: Keys) -> Choice | Wanted:
 
 
 def vendors_of(name: str, hosts: Iterable[Host] = HOSTS.values()) -> list[Host]:
-    """Whose a bare model may be, by the words in its name."""
-    return [host for host in hosts if any(word in name.lower() for word in host.words)]
+    """Whose a bare model may be, by the words in its name; the short ones mean something only at its beginning."""
+    name = name.lower()
+    return [
+        host for host in hosts if any(name.startswith(word) or (len(word) > 3 and word in name) for word in host.words)
+    ]
+
+
+def local_hosts(keys: Keys) -> list[Host]:
+    """The servers that may run on this machine, or wherever the owner has them."""
+    moved = {name: account.api_base for name, account in keys.accounts.items() if account.api_base}
+    return [replace(host, base=moved.get(host.name, host.base)) for host in HOSTS.values() if host.port]
 
 
 def host_of(name: str, keys: Keys) -> Host | None:
@@ -74,7 +83,8 @@ def host_of(name: str, keys: Keys) -> Host | None:
     if row is None and not (account.api_base or account.api_key or account.api_key_file):
         return None
     if row is None or name == "custom":
-        row = replace(_recognised(account) or row or _STRANGER, name=name, port=0)
+        kin = _recognised(account) or row or _STRANGER
+        row = replace(kin, name=name, port=0, family=kin.name if kin.name != name else "")
     if account.dialect:
         return replace(row, dialect=account.dialect)
     if row.dialect == "openai_responses" and account.api_base and not row.login:

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from ..core.errors import ModelMissing
 from ..core.ports import Http, Provider
-from ..core.prompt import Usage
+from ..core.prompt import Reply
 from . import dialects
-from .choose import Choice, Wanted, choose, explain_missing
+from .choose import Choice, Wanted, choose, explain_missing, local_hosts
 from .discovery import Discovery, Headers
 from .host import HostProvider
 from .keys import Keys
@@ -46,7 +46,7 @@ def given(provider: Provider) -> Speaker:
 
 def in_process(provider: Provider, window: int, notice: str, warm: Callable[[], Coroutine[Any, Any, None]]) -> Speaker:
     """The embedded model, which costs nothing and sees nothing."""
-    candidate = Candidate(provider.name, provider.name, provider, cost=lambda usage: 0.0, sees=False)
+    candidate = Candidate(provider.name, provider.name, provider, cost=lambda reply: 0.0, sees=False)
     return Speaker(provider.name, provider.name, candidate, window, _nobody_knows, True, notice, warm)
 
 
@@ -77,7 +77,7 @@ class Models:
         """Where this model is, so that `find` knows it under this name too. Raises ModelMissing."""
         choice = self._choices.get(name) or choose(name, self._keys)
         if isinstance(choice, Wanted):
-            found = await find_local(self._http, choice.model)
+            found = await find_local(self._http, choice.model, local_hosts(self._keys))
             if found is None and choice.model:
                 raise explain_missing(name)
             choice = found or Choice(None, "")
@@ -126,17 +126,19 @@ class Models:
             attempts=3 if last else 2,
             patience=60.0 if last else 2.0,
         )
-        provider_name, model = host.name, choice.model
+        family, model = host.family or host.name, choice.model
 
-        def cost(usage: Usage) -> float | None:
-            price = self._prices.of(provider_name, model)
-            return price.cost(usage) if price else 0.0 if host.port else None
+        def cost(reply: Reply) -> float | None:
+            # What was asked for may only say who is to choose, such as openrouter/auto.
+            price = self._prices.of(host.name, model) or self._prices.of(family, model)
+            price = price or self._prices.of(family, reply.model)
+            return price.cost(reply.usage) if price else 0.0 if host.port else None
 
         async def measure() -> int | None:
             found = await self.discovery.find(choice)
             return found.window if found else None
 
-        window = find_window(host.name, choice.model) or UNKNOWN_WINDOW
+        window = find_window(family, choice.model) or UNKNOWN_WINDOW
         return Speaker(
             choice.name, choice.model, Candidate(choice.name, choice.model, provider, cost=cost), window, measure
         )

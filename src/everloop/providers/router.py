@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ..core.errors import NoVision, ProviderError, RateLimited
 from ..core.message import Media
 from ..core.ports import Provider
-from ..core.prompt import Delta, Prompt, Reply, Usage
+from ..core.prompt import Delta, Prompt, Reply
 
 _log = logging.getLogger("everloop.router")
 
@@ -31,7 +31,7 @@ class Candidate:
         model: str,
         provider: Provider,
         *,
-        cost: Callable[[Usage], float | None] = lambda usage: None,
+        cost: Callable[[Reply], float | None] = lambda reply: None,
         max_tokens: int = 0,
         sees: bool = True,
         now: Callable[[], float] = time.monotonic,
@@ -63,7 +63,7 @@ class Candidate:
             if not saw or _is_asked_to_look(prompt):
                 raise
             reply = await self._provider.reply(self._fitted(prompt), show)  # what a tool or an earlier turn has shown
-        return replace(reply, model=self._host + (reply.model or self._model), cost=self._cost(reply.usage))
+        return replace(reply, model=self._host + (reply.model or self._model), cost=self._cost(reply))
 
     async def close(self) -> None:
         await self._provider.close()

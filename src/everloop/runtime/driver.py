@@ -10,8 +10,6 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, assert_never
 
-from msgspec import structs
-
 from ..core.decide import (
     UNKNOWN,
     Ask,
@@ -128,17 +126,14 @@ class Driver:
 
     async def _make_room(self, book: Book, voice: Voice, interrupt: Interrupt) -> None:
         """Ask the model's host how much it can read, before a conversation is called too long."""
-        believed = voice.rules.limit  # another thread may learn the same while we ask
         try:
-            limit = await voice.measure()
+            grown = await voice.grow()
         except ProviderError as error:  # then the call itself will tell
             _log.info("%s cannot be asked how much it can read: %s", voice.name, error)
             await self._call_model(book, voice, False, interrupt)
             return
-        if limit is None or limit <= believed:
+        if not grown:
             self._give_up(book, GiveUp("context"))
-        else:
-            voice.rules = structs.replace(voice.rules, limit=limit)
 
     def _voice(self, thread: Thread) -> Voice:
         try:

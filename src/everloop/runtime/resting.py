@@ -31,6 +31,9 @@ class Resting:
     def keep(self, thread: Thread) -> None:
         if thread.owes_reply or not thread.address:
             return
+        if thread.transcript.media:  # images are large, and read again soon enough
+            thread.transcript.files.clear()
+            thread.transcript.rendered.clear()
         self._threads[thread.id] = thread
         self._sessions[thread.address] = thread.id
         self._messages += len(thread.transcript.messages)

@@ -16,8 +16,8 @@ async def _nothing_to_learn() -> int | None:
 class Voice:
     """One model, ready to be asked: `name` is provider/model, `key` what it is found by again.
 
-    `measure` asks its host how many tokens a prompt may hold, None if nobody can tell. It raises ProviderError when
-    the host may tell later.
+    `fit` tells how a model with a window of so many tokens is spoken to, and by which rules; `measure` asks the host
+    for the window, None if nobody can tell.
     """
 
     def __init__(
@@ -25,16 +25,31 @@ class Voice:
         name: str,
         key: str,
         provider: Provider,
-        context: Context,
-        rules: Rules,
+        window: int,
+        fit: Callable[[int], tuple[Context, Rules]],
         measure: Callable[[], Awaitable[int | None]] = _nothing_to_learn,
     ) -> None:
         self.name = name
         self.key = key
         self.provider = provider
-        self.context = context
-        self.rules = rules
-        self.measure = measure
+        self.window = window
+        self.context, self.rules = fit(window)
+        self._fit = fit
+        self._measure = measure
+
+    async def grow(self) -> bool:
+        """Ask the host how much it can read; whether that is more than was believed.
+
+        Raises ProviderError when it cannot be asked now and may tell later.
+        """
+        believed = self.window  # another thread may learn the same while we ask
+        window = await self._measure()
+        if window is None or window <= believed:
+            return False
+        if window != self.window:
+            self.window = window
+            self.context, self.rules = self._fit(window)
+        return True
 
 
 class Voices(Protocol):
