@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import hypothesis
 import pytest
+
 from tests.canary import Ear, leaks_of
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)

@@ -15,7 +15,7 @@ from .core.errors import Fenced, StoreError, TurnFailed
 from .core.mail import Address, Inbound, Outbound, Said
 from .core.message import Media, Text, said, text_of
 from .core.ports import Bus, Event, Files, Receipt, Store, ThreadRow
-from .core.prompt import Usage
+from .core.prompt import Finish, Usage
 from .core.thread import STOPPED, Finished
 from .files.pictures import attach
 from .runtime.book import reply_key
@@ -39,6 +39,7 @@ class Answer(Struct, frozen=True):
     tools_used: tuple[str, ...] = ()
     usage: Usage = Usage()
     cost: float | None = None
+    finish: Finish = "stop"  # `length`: the answer was cut off at max_tokens
 
 
 class Agent:
@@ -212,6 +213,7 @@ def _answer_of(finished: Finished, thread: str, session: str) -> Answer:
     return Answer(
         *(finished.text or "", session, f"{thread}:{finished.turn}", finished.model),
         *(finished.steps, finished.tools_used, finished.usage, finished.cost),
+        finish=finished.finish,
     )
 
 

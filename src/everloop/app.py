@@ -17,12 +17,13 @@ from msgspec.structs import astuple
 from .agent import Agent
 from .bus.local import LocalBus
 from .core.decide import Rules
-from .core.errors import HomeError, ModelMissing
+from .core.errors import HomeError, KeyRefused, ModelMissing, VaultLocked
 from .core.ports import Channel, Event, Http, Provider, Store, Vault
 from .core.tool import Tool
 from .files.folder import Folder
 from .files.pictures import fit
 from .providers import logins as logins_
+from .providers.discovery import Headers
 from .providers.keys import Keys
 from .providers.models import Models, Speaker, given, in_process
 from .providers.prices import Price, Prices
@@ -247,13 +248,35 @@ async def _library(
     http = _network(settings, stack) if given_http is None else given_http
     vault = Boxes(store, key_of(home, os.environ))
     names = await vault.names()
-    kept = {name[4:]: await vault.get(name) or "" for name in names if name.startswith("key:")}
+    kept = {name[4:]: await _taken_out(vault, name) for name in names if name.startswith("key:")}
     keys = Keys(settings.providers.accounts, os.environ, kept, home)
     prices = Prices({pattern: Price(*astuple(price)) for pattern, price in settings.prices.items()})
-    logins = {name: logins_.load(name, http, vault).headers for name in logins_.NAMES if logins_.kept_as(name) in names}
-    heard = _recorded(http, home, settings, kept.values())
-    models = Models(heard, keys, prices, lambda name: _embedded(home, settings, name, http, stack), logins)
+    known = [name for name in logins_.NAMES if logins_.kept_as(name) in names]
+    logins = {name: _unlocking(logins_.load(name, http, vault)) for name in known}
+    heard = _recorded(http, home, settings, [key for key in kept.values() if isinstance(key, str)])
+    models = Models(heard, keys, prices, lambda name: _embedded(home, settings, name, http), logins)
+    stack.push_async_callback(models.close)
     return Library(settings, store, vault, http, keys, models)
+
+
+def _unlocking(login: logins_.Login) -> Headers:
+    """To a model call, a vault that does not open is a key that cannot be had."""
+
+    async def headers() -> Mapping[str, str]:
+        try:
+            return await login.headers()
+        except VaultLocked as error:
+            raise KeyRefused(str(error)) from error
+
+    return headers
+
+
+async def _taken_out(vault: Vault, name: str) -> str | VaultLocked:
+    """What cannot be read may not be needed either; whoever needs it is told why."""
+    try:
+        return await vault.get(name) or ""
+    except VaultLocked as error:
+        return error
 
 
 def _network(settings: Settings, stack: AsyncExitStack) -> Http:
@@ -274,7 +297,7 @@ def _recorded(http: Http, home: Path, settings: Settings, keys: Iterable[str]) -
     return Recorder(http, path_in(home, settings.net.record), [*keys, *configured])
 
 
-def _embedded(home: Path, settings: Settings, name: str, http: Http, stack: AsyncExitStack) -> Speaker:
+def _embedded(home: Path, settings: Settings, name: str, http: Http) -> Speaker:
     from .providers.embedded import NOTICE, WEIGHTS, EmbeddedProvider
 
     weights = WEIGHTS.get(f"embedded/{name}" if name else "embedded")
@@ -288,5 +311,4 @@ def _embedded(home: Path, settings: Settings, name: str, http: Http, stack: Asyn
     chosen = settings.providers.embedded
     path = path_in(home, chosen.path) if chosen.path else None
     provider = EmbeddedProvider(weights, home / "models", http, given=path, threads=chosen.threads)
-    stack.push_async_callback(provider.close)
     return in_process(provider, weights.window, NOTICE, provider.warm)

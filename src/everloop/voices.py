@@ -1,8 +1,8 @@
 """Turns the names of models into voices: what a model is told about itself and its tools, how it is asked, how much
 it may read. Joins the providers' room and the runtime's, which know nothing of each other."""
 
+import logging
 from collections.abc import Callable
-from contextlib import suppress
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,6 +13,8 @@ from .providers.models import Models, Speaker
 from .runtime.context import Context, Profile
 from .runtime.voices import Voice
 from .settings import Defaults, Preset, Settings
+
+_log = logging.getLogger("everloop.voices")
 
 
 class Stage(Struct, frozen=True):
@@ -35,10 +37,15 @@ class Casting:
         """As `find`, after a look at the servers of this machine where a name asks for it. Raises ModelMissing."""
         asked = self.asked(name)
         await self._models.look(asked.model)
+        missing: list[str] = []
         for spare in asked.fallbacks or ():
-            with suppress(ModelMissing):  # it is left out, as `Models.find` says
+            try:
                 await self._models.look(self.asked(spare).model)
-        return self.find(name)
+            except ModelMissing as error:  # it is left out, as `Models.find` says
+                missing.append(f"The fallback {spare} is left out: {error}.")
+                _log.warning("%s", missing[-1])
+        speaker = self.find(name)
+        return replace(speaker, notice="\n".join([*filter(None, [speaker.notice]), *missing])) if missing else speaker
 
     def find(self, name: str) -> Speaker:
         asked = self.asked(name)
@@ -99,7 +106,8 @@ def voice_of(key: str, speaker: Speaker, asked: Preset, stage: Stage) -> Voice:
     async def measure() -> int | None:
         return None if asked.context_window else await speaker.measure()
 
-    return Voice(speaker.name, key, speaker.provider, asked.context_window or speaker.window, fit, measure)
+    window = asked.context_window or speaker.window
+    return Voice(speaker.name, key, speaker.provider, window, fit, measure, speaker.local and not asked.context_window)
 
 
 def filled(preset: Preset, defaults: Defaults) -> Preset:

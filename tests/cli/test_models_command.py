@@ -392,7 +392,7 @@ class TestKeys:
         await person.run("models", "key", "set", "groq", typed=CANARY.encode())
         (person.home / "vault.key").unlink()
         ran = await person.run("models")
-        assert (ran.status, ran.out, is_one_plain_sentence(ran.err)) == (1, "", True)
+        assert (ran.status, "vault locked" in ran.out) == (0, True)
         assert await person.run("models", "key", "list") == Ran(0, "groq\n", "")
         assert (await person.run("models", "key", "forget", "groq")).status == 0
         assert (await person.run("models")).status == 0

@@ -11,6 +11,7 @@ from everloop.providers.catalog import HOSTS, Host
 from everloop.providers.choose import Choice
 from everloop.providers.discovery import Discovery, Model, read_models
 
+KEY = "sk-canary-discovery"
 OPENAI = {"object": "list", "data": [{"id": "gpt-5.4-mini", "object": "model", "created": 1, "owned_by": "openai"}]}
 OPENROUTER = {
     "data": [
@@ -118,9 +119,6 @@ def clock() -> Clock:
 @pytest.fixture
 def discovery(http, clock) -> Discovery:
     return Discovery(http, clock)
-
-
-KEY = "sk-canary-discovery"
 
 
 async def test_each_dialect_lists_its_models_at_its_own_address_with_its_own_key(serve, discovery):

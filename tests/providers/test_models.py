@@ -137,9 +137,9 @@ async def test_the_first_that_cannot_be_had_is_told_whatever_the_fallbacks_are(h
 async def test_nobody_is_asked_twice_in_a_chain(house, server):
     server.play(lambda shown: Fail(RateLimited("busy", 0.0)))
     shown: list[Delta] = []
-    with pytest.raises(RateLimited, match=r"The fallbacks failed too: custom/b\.$"):
+    with pytest.raises(RateLimited, match=r"The fallbacks failed too: custom/b \(too many requests\)\.$"):
         await ask(house.models.find("custom/a", ["custom/a", "custom/b", "custom/a"]), shown)
-    assert shown == [Delta(progress="custom/a does not answer; asking custom/b …")]
+    assert shown == [Delta(notice="custom/a does not answer (too many requests); asking custom/b")]
     assert [prompt.model for prompt in server.prompts] == ["a", "a", "b", "b", "b"]  # the last is the most patient
 
 

@@ -1,5 +1,6 @@
 """A chain of models: when another is asked, what of it is seen, and when the first is the first again."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -108,7 +109,8 @@ def test_every_kind_of_error_is_one_that_another_can_cure_or_is_not():
 async def test_a_fault_that_another_can_cure_is_answered_by_the_next(error):
     chain = Chain([Fail(error)], [[Say("hello"), Spend(USED)]])
     assert await chain.ask() == Reply("hello", usage=USED, model="host/second", cost=5.0)
-    assert chain.shown == [Delta(progress="host/first does not answer; asking host/second …"), Delta("hello")]
+    assert [delta.text for delta in chain.shown] == ["", "hello"]
+    assert re.fullmatch(r"host/first does not answer \(.+\); asking host/second", chain.shown[0].notice)
 
 
 @pytest.mark.parametrize("error", INCURABLE, ids=kind)
@@ -145,8 +147,8 @@ async def test_the_third_answers_when_two_have_failed_with_one_line_for_each_cha
     reply = await chain.ask()
     assert ([call.name for call in reply.calls], reply.model, reply.cost) == (["look"], "host/third", 5.0)
     assert chain.shown == [
-        Delta(progress="host/first does not answer; asking host/second …"),
-        Delta(progress="host/second does not answer; asking host/third …"),
+        Delta(notice="host/first does not answer (failed); asking host/second"),
+        Delta(notice="host/second does not answer (key refused); asking host/third"),
     ]
     assert chain.calls == [1, 1, 1]
 
@@ -229,7 +231,7 @@ async def test_when_all_fail_the_firsts_fault_is_told_and_the_others_are_named()
     chain = Chain(broken(RateLimited("Too many.")), broken(KeyRefused("Wrong.")), broken(HostFailed("Broken.")))
     with pytest.raises(RateLimited) as raised:
         await chain.ask()
-    assert str(raised.value) == "Too many. The fallbacks failed too: host/second, host/third."
+    assert str(raised.value) == "Too many. The fallbacks failed too: host/second (key refused), host/third (failed)."
     assert raised.value.kind == "rate"
 
 
@@ -238,7 +240,7 @@ async def test_a_fallback_that_cannot_take_the_request_does_not_hide_what_was_wr
     chain = Chain(broken(HostFailed("Broken.")), broken(ContextOverflow("Too long for me.")), [Say("hello")])
     assert (await chain.ask()).model == "host/third"
     other = Chain(broken(HostFailed("Broken.")), broken(ContextOverflow("Too long for me.")))
-    with pytest.raises(HostFailed, match=r"^Broken\. The fallbacks failed too: host/second\.$"):
+    with pytest.raises(HostFailed, match=r"^Broken\. The fallbacks failed too: host/second \(too long for it\)\.$"):
         await other.ask()
 
 

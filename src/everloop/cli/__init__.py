@@ -13,6 +13,7 @@ from .. import __version__, process
 from ..core.errors import EverloopError
 from ..settings import home_of
 from .logs import keep_logs
+from .terminal import OutputLost
 
 
 class Command(NamedTuple):
@@ -45,12 +46,15 @@ def run(argv: list[str]) -> int:
     keep_logs(home_of(os.environ))
     try:
         return process.run(_until_ended(_load(arguments.command).run(arguments)))
+    except OutputLost as error:
+        _let_go_of_stdout()
+        return _complain(str(error))
     except EverloopError as error:
         return _complain(str(error))
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that Python's last flush finds a reader
+        _let_go_of_stdout()
         return 141
 
 
@@ -99,6 +103,10 @@ async def _until_ended(main: Coroutine[Any, Any, int]) -> int:
         if not ended:
             raise
         return 128 + signal.SIGTERM
+
+
+def _let_go_of_stdout() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that Python's last flush finds a reader
 
 
 def _complain(sentence: str) -> int:

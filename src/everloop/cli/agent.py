@@ -49,10 +49,16 @@ async def run(arguments: argparse.Namespace) -> int:
     async with open_agent() as agent:
         if arguments.resume and arguments.session is None and (row := await agent.latest()):
             session = row.session
-        await _catch_up(agent, session, terminal, terminal.note if text is not None else terminal.answer)
-        if text is not None:
-            return await _answer_once(agent, text, arguments.files, session, terminal, arguments.json)
-        return await _chat(agent, session, terminal)
+        if text is None:
+            return await _chat(agent, session, terminal)
+        if not _is_command(text):
+            await _catch_up(agent, session, terminal, terminal.note)
+        return await _answer_once(agent, text, arguments.files, session, terminal, arguments.json)
+
+
+def _is_command(line: str) -> bool:
+    """A command acts at once: what runs, or was cut off, may be what it is about."""
+    return line.lstrip().startswith("/")
 
 
 def _message(given: str | None) -> str | None:
@@ -74,7 +80,8 @@ def _checked(session: str) -> str:
 async def _catch_up(agent: Agent, session: str, terminal: Terminal, show: Callable[[str], None]) -> None:
     """Finish what was cut off, then show every answer that nobody has seen."""
     terminal.status("finishing what was cut off …")
-    await agent.finish(session)
+    async with _stopping(agent, session):
+        await agent.finish(session)
     terminal.clear()
     for outbound in await agent.unshown(session):
         show(outbound.text)
@@ -90,6 +97,9 @@ async def _answer_once(
                 if event.name == "answer":
                     answer: Answer = event.data["answer"]
                     terminal.answer(to_json(answer) if as_json else answer.content)
+                    _note_length(answer, terminal)
+                elif event.name == "stream_chunk" and event.data["notice"]:
+                    terminal.note(f"({event.data['notice']})")
                 elif event.name == "stream_chunk" and event.data["progress"]:
                     terminal.status(event.data["progress"])
                 elif event.name == "tool_call":
@@ -109,9 +119,12 @@ async def _chat(agent: Agent, session: str, terminal: Terminal) -> int:
             terminal.note(agent.notice)
     answered = True  # a pipe learns from the exit code whether its last line came to something
     with Lines() as lines:
+        first = None if sys.stdin.isatty() else await lines.read("> ")
+        if first is None or not _is_command(first):
+            await _catch_up(agent, session, terminal, terminal.answer)
         while True:
             try:
-                line = await lines.read("> ")
+                line, first = (await lines.read("> ") if first is None else first), None
                 if line is None or line.strip() in ("exit", "quit", "/exit", "/quit"):
                     return 0 if answered or sys.stdin.isatty() else 1
                 if line.strip():
@@ -127,8 +140,14 @@ async def _exchange(agent: Agent, line: str, session: str, terminal: Terminal) -
         async for event in agent.stream(line, session):
             if event.name == "answer":
                 terminal.finish(event.data["answer"].content)
+                _note_length(event.data["answer"], terminal)
             else:
                 terminal.follow(event)
+
+
+def _note_length(answer: Answer, terminal: Terminal) -> None:
+    if answer.finish == "length":
+        terminal.note("(the answer ends here because it has reached max_tokens)")
 
 
 @asynccontextmanager

@@ -106,6 +106,8 @@ async def _look_at(library: Library, name: str, kept: Collection[str]) -> tuple[
         return HostRow(name, "none", "no address", why=f"providers.{name} has neither an address nor a key"), True
     try:
         where = _where_key_is(host, library.keys, kept)
+        if not where and (locked := library.keys.locked(host)):
+            return HostRow(name, "vault", "vault locked", why=locked), True
         if not where:
             return HostRow(name, _how_to_get_in(host)), configured
         patience = LOCAL_PATIENCE if host.port and not configured else PATIENCE

@@ -4,10 +4,15 @@ from typing import TextIO
 
 import msgspec
 
+from ..core.errors import EverloopError
 from ..core.ports import Event
 
 _WITHOUT_NUMBERS = str.maketrans("", "", "0123456789.")
 DIM, PLAIN = "\x1b[2m", "\x1b[0m"
+
+
+class OutputLost(EverloopError):
+    """Standard output takes nothing more."""
 
 
 class Terminal:
@@ -20,8 +25,16 @@ class Terminal:
         self._reasoning = False  # whether the line on stderr is one of thoughts
 
     def answer(self, text: str) -> None:
+        """Raises OutputLost when nobody can read it; it is shown again at the next start."""
         self.clear()
-        print(text, file=self._out, flush=True)
+        try:
+            print(text, file=self._out, flush=True)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputLost(
+                f"the answer cannot be written ({error.strerror}); it is kept, and shown next time"
+            ) from error
 
     def note(self, text: str) -> None:
         self.clear()
@@ -91,6 +104,8 @@ class Terminal:
             text = text.lstrip() if not self._said else text
             self._said += text
             print(text, end="", file=self._out, flush=True)
+        elif notice := event.data["notice"]:
+            self.note(f"({notice})")
         elif progress := event.data["progress"]:
             self.status(progress)
         elif reasoning := event.data["reasoning"]:

@@ -93,3 +93,4 @@ class Delta(Struct, frozen=True, gc=False):
     text: str = ""
     reasoning: str = ""
     progress: str = ""  # something to show while there is no text yet, such as "reading 40 %"
+    notice: str = ""  # something a person should know, such as that another model is asked

@@ -25,7 +25,7 @@ from .log import (
     Verdict,
 )
 from .message import Message, said
-from .prompt import Transcript, Usage
+from .prompt import Finish, Transcript, Usage
 from .tool import ToolCall
 
 STOPPED = "operation cancelled by user"
@@ -46,6 +46,7 @@ class Finished(Struct, frozen=True, gc=False):
     cost: float | None = None  # None: at least one price is not known
     tools_used: tuple[str, ...] = ()
     error: str = ""  # finds the detail of a failure in the log
+    finish: Finish = "stop"
 
 
 class Thread:
@@ -76,6 +77,7 @@ class Thread:
         self.verdicts: dict[int, Verdict] = {}
         self.unheard: list[tuple[int, UserSaid]] = []
         self.tokens = 0
+        self.finish: Finish = "stop"
         self.usage = Usage()  # of this turn
         self.cost: float | None = 0.0
         self.choice = ""  # the model that someone has chosen for this conversation
@@ -180,7 +182,7 @@ class Thread:
         self.calling = self.just_compacted = False
         self.steps += 1
         self.resumes = self.failures = 0
-        self.usage, self.model = self.usage + entry.usage, entry.model
+        self.usage, self.model, self.finish = self.usage + entry.usage, entry.model, entry.finish
         self.cost = None if self.cost is None or entry.cost is None else self.cost + entry.cost
         if entry.usage.input:
             self.gauge.correct(entry.model, entry.usage)
@@ -221,6 +223,7 @@ class Thread:
         self.finished = Finished(
             *(self.turn, self.seq, text, self.address, tuple(self.mails), reason),
             *(self.model, self.steps, self.usage, self.cost, tuple(self.tools_used), error),
+            finish=self.finish,
         )
         self.owes_reply, self.calling, self.failure = False, False, None
         unheard, self.unheard = self.unheard, []

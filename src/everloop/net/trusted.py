@@ -13,13 +13,22 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 from yarl import URL
 
-from everloop.core.errors import HostFailed, HostHungUp, HostTimeout, HostUnreachable, ProviderError, StreamCut
+from everloop.core.errors import (
+    HostFailed,
+    HostHungUp,
+    HostTimeout,
+    HostUnreachable,
+    KeyRefused,
+    ProviderError,
+    StreamCut,
+)
 
 _CONNECT_SECONDS = 30.0
 _FAREWELL_SECONDS = 0.2
 _NO_HEADERS: Mapping[str, str] = {}
 # A compressed stream of small events arrives in lumps; we never ask for one, and still read it when it comes.
 _ALWAYS = {"Accept-Encoding": "identity", "User-Agent": "everloop"}
+_MAY_TRAVEL = {"accept", "authorization", "range", "user-agent"}
 _FAILURES = (aiohttp.ClientError, OSError)
 
 
@@ -100,6 +109,8 @@ class _Exchange:
 
     async def __aenter__(self) -> "Answer":
         url, http = _parse(self._url), self._http
+        if url.user is not None and any(name.lower() == "authorization" for name in self._headers):
+            raise KeyRefused(f"{_name(url)} has both a key and a password in its address. Keep one of them.")
         try:
             self._response = await http.session().request(
                 self._method,
@@ -108,12 +119,16 @@ class _Exchange:
                 headers=self._headers,
                 proxy=http.proxy_for(url),
                 timeout=_patience(self._seconds),
-                # A redirected POST would arrive as a GET without its body, which no one could explain.
-                allow_redirects=self._method in ("GET", "HEAD"),
+                allow_redirects=self._may_be_redirected(),
             )
         except _FAILURES as error:
             raise _explain_no_answer(error, _name(url), self._seconds) from error
         return Answer(self._response)
+
+    def _may_be_redirected(self) -> bool:
+        """A POST would arrive as a GET without its body, which no one could explain. Of the headers aiohttp takes only
+        Authorization away from another host, and so a key in one that we don't know would be told to a stranger."""
+        return self._method in ("GET", "HEAD") and {name.lower() for name in self._headers} <= _MAY_TRAVEL
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -5,6 +5,7 @@ model's name that tells its vendor; a server on this machine.
 """
 
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -97,14 +98,21 @@ def at_local(host: Host, model: str) -> Choice:
     return Choice(host, model, host.base)
 
 
-def explain_missing(name: str) -> ModelMissing:
+def explain_missing(name: str, keys: Keys) -> ModelMissing:
     """For a model that nobody seems to have."""
     vendors = vendors_of(name)
     if vendors and "/" not in name:
-        return _explain_no_key(vendors[0], name)
+        return _explain_no_key(vendors[0], name, keys)
+    provider, slash, _ = name.partition("/")
+    if provider in HOSTS and not slash:
+        return ModelMissing(
+            f"{name} is a provider: write {name}/MODEL, and see its models with: everloop models {name}"
+        )
+    near = get_close_matches(provider, [*HOSTS, *keys.accounts, EMBEDDED], 3) if slash else []
+    hint = f" Did you mean {' or '.join(near)}?" if near else ""
     return ModelMissing(
-        f"the model {name!r} is not known: write provider/model, for example openai/gpt-5.4-mini, with one of "
-        f"{', '.join(HOSTS)} or embedded as the provider"
+        f"the model {name!r} is not known: write provider/model, for example openai/gpt-5.4-mini.{hint} "
+        "All providers are listed by: everloop models --all"
     )
 
 
@@ -146,6 +154,11 @@ def _configured(keys: Keys) -> Choice | None:
         model = account.model or (host.model if host else "")
         if host and model and (account.api_base or keys.find(host)):
             return _at(host, model, keys)
+        if host and account.api_base:
+            raise ModelMissing(
+                f"{name} has an address and no model: set providers.{name}.model, or name it as "
+                f'agents.defaults.model = "{name}/MODEL"'
+            )
     return None
 
 
@@ -159,8 +172,8 @@ def _keyed(keys: Keys) -> Choice | None:
 def _at(host: Host, model: str, keys: Keys) -> Choice:
     account = keys.accounts.get(host.name)
     base = (account.api_base if account else "") or host.base
-    if not _is_reachable(host, keys):
-        raise _explain_no_key(host, f"{host.name}/{model}")
+    if base and not _is_reachable(host, keys):
+        raise _explain_no_key(host, f"{host.name}/{model}", keys)
     if not base:
         variable = host.name.upper().replace("-", "_")
         raise ModelMissing(
@@ -170,7 +183,9 @@ def _at(host: Host, model: str, keys: Keys) -> Choice:
     return Choice(host, model, base, keys.find(host) or "", account.headers if account else {})
 
 
-def _explain_no_key(host: Host, name: str) -> ModelMissing:
+def _explain_no_key(host: Host, name: str, keys: Keys) -> ModelMissing:
+    if locked := keys.locked(host):
+        return ModelMissing(f"{name} needs its key. {locked}")
     return ModelMissing(
         f"{name} needs a key: set {host.key_variable} or providers.{host.name}.api_key, "
         f"or keep it in the vault with: everloop models key set {host.name}"

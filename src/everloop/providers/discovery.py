@@ -16,6 +16,7 @@ from ..core.ports import Http
 from . import dialects
 from .choose import Choice
 from .host import checked, masked
+from .secrets import hide_secrets
 
 _FRESH = 300.0  # seconds
 _SECONDS = 10.0
@@ -94,7 +95,9 @@ class Discovery:
         async with self._http.request("GET", url, headers=headers, seconds=_SECONDS) as answer:
             body = masked(await answer.read(_LIMIT), choice.key)
             if answer.status != 200:
-                raise dialect.error_from(choice.host.name, "its list of models", answer.status, answer.headers, body)
+                error = dialect.error_from(choice.host.name, "its list of models", answer.status, answer.headers, body)
+                hide_secrets(error, url, headers)
+                raise error
         return list(read_models(choice.host.name, body))
 
     async def _headers(self, choice: Choice) -> dict[str, str]:

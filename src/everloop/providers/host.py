@@ -10,12 +10,14 @@ from everloop.core.prompt import Delta, Prompt, Reply
 
 from .dialects import Decoder, Dialect, address
 from .dialects.quirks import Quirks
+from .secrets import hide_secrets
 
 _PLAIN = Quirks()
 _ALWAYS = {"Content-Type": "application/json", "Accept": "text/event-stream, application/json"}
 _NONE: Mapping[str, str] = {}
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 60.0
+_WORTH_TELLING = 1.5  # seconds
 
 
 class HostProvider:
@@ -70,9 +72,13 @@ class HostProvider:
             try:
                 return await self._ask(prompt.model, body, self._headers, audience)
             except ProviderError as error:
+                if audience.has_seen and error.retryable and not isinstance(error, StreamCut):
+                    raise StreamCut(str(error)) from error  # whatever it was, an answer has broken off
                 wait = _wait_before_retry(error, attempt, self._chance())
                 if not error.retryable or audience.has_seen or attempt >= self._attempts or wait > self._patience:
                     raise
+            if wait >= _WORTH_TELLING:
+                show(Delta(progress=f"{self.name} asks to wait {wait:.0f} s …"))
             await self._sleep(wait)
             attempt += 1
 
@@ -83,12 +89,16 @@ class HostProvider:
         if self._login is not None:
             headers = headers | dict(await self._login())
         url = self._urls.get(model) or self._urls.setdefault(model, address(self._base, self._dialect.path(model)))
-        async with self._http.request("POST", url, body=body, headers=headers, seconds=self._seconds) as answer:
-            if answer.status != 200:
-                raise await self._explain(model, answer)
-            decoder = self._dialect.decoder(self.name, model)
-            await _listen(answer, decoder, audience)
-            return decoder.reply()
+        try:
+            async with self._http.request("POST", url, body=body, headers=headers, seconds=self._seconds) as answer:
+                if answer.status != 200:
+                    raise await self._explain(model, answer)
+                decoder = self._dialect.decoder(self.name, model)
+                await _listen(answer, decoder, audience)
+                return decoder.reply()
+        except ProviderError as error:
+            hide_secrets(error, url, headers)
+            raise
 
     async def _explain(self, model: str, answer: HttpAnswer) -> ProviderError:
         body = masked(await answer.read(100_000), self._key)

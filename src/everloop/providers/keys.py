@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from ..core.errors import ModelMissing
+from ..core.errors import ModelMissing, VaultLocked
 from .catalog import Host
 from .dialects import Name
 
@@ -43,9 +43,13 @@ class Found(str):
 
 class Keys:
     def __init__(
-        self, accounts: Mapping[str, Account], environ: Mapping[str, str], vault: Mapping[str, str], home: Path
+        self,
+        accounts: Mapping[str, Account],
+        environ: Mapping[str, str],
+        vault: Mapping[str, str | VaultLocked],
+        home: Path,
     ) -> None:
-        """`vault` holds the keys of providers by their names."""
+        """`vault` holds the keys of providers by their names, or why they cannot be read."""
         self.accounts = accounts
         self._environ = environ
         self._vault = vault
@@ -61,7 +65,13 @@ class Keys:
         variable = next((name for name in host.key_variables if self._environ.get(name)), None)
         if variable:
             return Found(self._environ[variable], variable)
-        return Found(self._vault[host.name], "vault") if host.name in self._vault else None
+        kept = self._vault.get(host.name)
+        return Found(kept, "vault") if isinstance(kept, str) else None
+
+    def locked(self, host: Host) -> str:
+        """Why the vault does not give this host's key away, if it has one."""
+        kept = self._vault.get(host.name)
+        return str(kept) if isinstance(kept, VaultLocked) else ""
 
     def _read(self, name: str, file: str) -> str:
         path = Path(file).expanduser()

@@ -30,7 +30,8 @@ class Speaker(Struct, frozen=True):
     provider: Provider
     window: int
     measure: Callable[[], Awaitable[int | None]]  # asks the host for the window
-    compact: bool = False  # a small local model: no tail, short results
+    local: bool = False  # a server of this machine, which may have loaded the model with a window of any size
+    compact: bool = False  # a small model in this process: no tail, short results
     notice: str = ""
     warm: Callable[[], Coroutine[Any, Any, None]] | None = None  # makes it ready, which takes a while
 
@@ -47,7 +48,7 @@ def given(provider: Provider) -> Speaker:
 def in_process(provider: Provider, window: int, notice: str, warm: Callable[[], Coroutine[Any, Any, None]]) -> Speaker:
     """The embedded model, which costs nothing and sees nothing."""
     candidate = Candidate(provider.name, provider.name, provider, cost=lambda reply: 0.0, sees=False)
-    return Speaker(provider.name, provider.name, candidate, window, _nobody_knows, True, notice, warm)
+    return Speaker(provider.name, provider.name, candidate, window, _nobody_knows, False, True, notice, warm)
 
 
 class Models:
@@ -79,7 +80,7 @@ class Models:
         if isinstance(choice, Wanted):
             found = await find_local(self._http, choice.model, local_hosts(self._keys))
             if found is None and choice.model:
-                raise explain_missing(name)
+                raise explain_missing(name, self._keys)
             choice = found or Choice(None, "")
         self._choices[name] = self._choices[choice.name] = choice
         return choice
@@ -91,11 +92,16 @@ class Models:
         candidates = [each.provider for each in speakers if isinstance(each.provider, Candidate)]
         return speakers[0] if len(candidates) < 2 else replace(speakers[0], provider=Router(candidates))
 
+    async def close(self) -> None:
+        """Close what was made."""
+        for speaker in self._speakers.values():
+            await speaker.provider.close()
+
     def choice(self, name: str) -> Choice:
         """Where this model is asked. Raises ModelMissing."""
         choice = self._choices.get(name) or choose(name, self._keys)
         if isinstance(choice, Wanted):
-            raise explain_missing(name)
+            raise explain_missing(name, self._keys)
         return choice
 
     def _chain(self, name: str, fallbacks: Sequence[str]) -> list[str]:
@@ -139,6 +145,5 @@ class Models:
             return found.window if found else None
 
         window = find_window(family, choice.model) or UNKNOWN_WINDOW
-        return Speaker(
-            choice.name, choice.model, Candidate(choice.name, choice.model, provider, cost=cost), window, measure
-        )
+        candidate = Candidate(choice.name, choice.model, provider, cost=cost)
+        return Speaker(choice.name, choice.model, candidate, window, measure, local=bool(host.port))

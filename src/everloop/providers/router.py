@@ -17,6 +17,20 @@ from ..core.prompt import Delta, Prompt, Reply
 
 _log = logging.getLogger("everloop.router")
 
+_WHY = {
+    "key": "key refused",
+    "model": "unknown model",
+    "credit": "no credit",
+    "rate": "too many requests",
+    "timeout": "no answer in time",
+    "connection": "not reachable",
+    "server": "failed",
+    "cut": "broke off",
+    "overflow": "too long for it",
+    "request": "request refused",
+    "vision": "cannot see",
+    "provider": "failed",
+}
 _REST = {"key": 300.0, "model": 300.0, "credit": 300.0}
 _SHORT_REST = 30.0
 _LONGEST_REST = 600.0
@@ -113,7 +127,8 @@ class Router:
         failures: list[tuple[Candidate, ProviderError]] = []
         for candidate in self._awake():
             if failures:
-                show(Delta(progress=f"{failures[-1][0].name} does not answer; asking {candidate.name} …"))
+                failed, error = failures[-1]
+                show(Delta(notice=f"{failed.name} does not answer ({_WHY[error.kind]}); asking {candidate.name}"))
             try:
                 return await candidate.reply(prompt, watch)
             except ProviderError as error:
@@ -136,5 +151,6 @@ class Router:
 def _explain(failures: Sequence[tuple[Candidate, ProviderError]]) -> ProviderError:
     (_, first), *others = failures
     if others:
-        first.args = (f"{first} The fallbacks failed too: {', '.join(candidate.name for candidate, _ in others)}.",)
+        names = ", ".join(f"{candidate.name} ({_WHY[error.kind]})" for candidate, error in others)
+        first.args = (f"{first} The fallbacks failed too: {names}.",)
     return first

@@ -87,11 +87,18 @@ class Commands:
             waiting = [mail.letter.model for mail in opened.mail if isinstance(mail.letter, Choose)]
             chosen = waiting[-1] if waiting else fold.choice
         presets = self._voices.names()
-        lines = [f"{chosen or self._voices.default} answers in this conversation."]
+        lines = [f"{await self._who(chosen)} answers in this conversation."]
         if presets:
             lines.append(f"Presets: {', '.join(presets)}.")
         lines.append("Choose another with /model NAME (a preset or provider/model), or go back with /model default.")
         return Effect(inbound, "none", "\n".join(lines))
+
+    async def _who(self, chosen: str) -> str:
+        try:
+            voice = await self._voices.look(chosen) if chosen else self._voices.find("")
+        except ModelMissing:
+            return f"{self._voices.default} (in place of {chosen}, which cannot be had)"
+        return voice.name if chosen in ("", voice.name) else f"{chosen} ({voice.name})"
 
 
 def describe(rows: list[SpentRow]) -> str:

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any, assert_never
 
 from ..core.decide import (
@@ -41,13 +42,19 @@ from .voices import Voice, Voices
 
 _log = logging.getLogger("everloop.driver")
 
+GONE_SECONDS = 60.0
+
 EXCUSES = {
     "resumed": "I was interrupted three times in a row while working on this, so I stopped. "
     "Nothing of it runs any more; say it again if you want me to go on.",
     "empty": "The model gave no answer, twice in a row. Please try again, or put it in other words.",
-    "context": "This conversation has grown too long for the model. Start a new one with /new; this one stays "
-    "readable. If the model can read more than we know of, say so in agents.defaults.context_window.",
+    "context": "This conversation is too long for the model. Start a new one with /new; this one stays readable.",
 }
+TOO_LONG = (
+    "This conversation is too long: it needs about {tokens:,} tokens, and {model} reads at most {limit:,} as far as is "
+    "known. Say less at once, start anew with /new, or choose a model that reads more with /model. If this one does, "
+    "say so in agents.defaults.context_window."
+)
 
 
 class Driver:
@@ -62,6 +69,7 @@ class Driver:
         self._toolbox = toolbox
         self._gallery = gallery
         self._steering: Steering = steering
+        self._gone: dict[str, float] = {}  # models that cannot be had, and until when they are not looked for
 
     @property
     def interrupts(self) -> bool:
@@ -80,7 +88,7 @@ class Driver:
         """Open a resting thread with a letter for it. Raises Fenced when it has to go through the inbox."""
         assert isinstance(inbound.letter, Said)
         book = Book.begin(self._store, thread, inbound, inbound.letter, listener)
-        if not isinstance(decide(thread, self._voice(thread).rules), CallModel):
+        if not isinstance(decide(thread, (await self._voice(thread)).rules), CallModel):
             await book.write()  # a turn that ends without a model call must know its letter's number first
         return book
 
@@ -96,7 +104,7 @@ class Driver:
         await book.take_over()
         while True:
             await book.absorb(self._steering)
-            voice = self._voice(book.thread)
+            voice = await self._voice(book.thread)
             step = decide(book.thread, voice.rules)
             if leaving() and not isinstance(step, Rest):
                 await book.give_back()
@@ -126,20 +134,39 @@ class Driver:
 
     async def _make_room(self, book: Book, voice: Voice, interrupt: Interrupt) -> None:
         """Ask the model's host how much it can read, before a conversation is called too long."""
+        grown = False
         try:
-            grown = await voice.grow()
-        except ProviderError as error:  # then the call itself will tell
+            with interrupt:
+                grown = await voice.grow()
+        except ProviderError as error:
             _log.info("%s cannot be asked how much it can read: %s", voice.name, error)
-            await self._call_model(book, voice, False, interrupt)
-            return
-        if not grown:
-            self._give_up(book, GiveUp("context"))
+            if book.thread.failure is None:  # then the call itself will tell; unless it has just done so
+                await self._call_model(book, voice, book.thread.steps >= voice.rules.max_steps, interrupt)
+                return
+        if not grown and not interrupt.fired:
+            limit = voice.rules.limit
+            self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(book.thread, voice.name, limit))))
 
-    def _voice(self, thread: Thread) -> Voice:
+    async def _voice(self, thread: Thread) -> Voice:
         try:
-            return self._voices.find(thread.choice)
-        except ModelMissing as error:  # it was there when it was chosen; better another than none
-            _log.warning("%s cannot be asked any more, %s answers: %s", thread.choice, self._voices.default, error)
+            voice = self._voices.find(thread.choice)
+        except ModelMissing:
+            voice = await self._look_for(thread.choice)
+        if voice.unmeasured:
+            voice.unmeasured = False
+            with suppress(ProviderError):  # the call itself will tell
+                await voice.grow()
+        return voice
+
+    async def _look_for(self, name: str) -> Voice:
+        """A voice that was there when it was chosen. When it is gone, better another than none."""
+        if time.monotonic() < self._gone.get(name, 0.0):
+            return self._voices.find("")
+        try:
+            return await self._voices.look(name)
+        except ModelMissing as error:
+            self._gone[name] = time.monotonic() + GONE_SECONDS
+            _log.warning("%s cannot be asked any more, %s answers: %s", name, self._voices.default, error)
             return self._voices.find("")
 
     async def _call_model(self, book: Book, voice: Voice, wrap: bool, interrupt: Interrupt) -> None:
@@ -249,6 +276,12 @@ class Driver:
             self._bus.publish(Event(event, book.thread.id, book.thread.seq, data=data))
 
 
+def _too_long(thread: Thread, model: str, limit: int) -> str:
+    if thread.failure:  # the host itself has said so
+        return EXCUSES["context"]
+    return TOO_LONG.format(tokens=thread.tokens, model=model, limit=limit)
+
+
 class _Draft:
     """Passes the pieces of an answer on as they come."""
 
@@ -262,7 +295,7 @@ class _Draft:
 
     def show(self, delta: Delta) -> None:
         self._shown += 1
-        data = {"text": delta.text, "reasoning": delta.reasoning, "progress": delta.progress}
+        data = {"text": delta.text, "reasoning": delta.reasoning, "progress": delta.progress, "notice": delta.notice}
         self._bus.publish(Event("stream_chunk", self._thread, self._called, self._shown, data))
 
 

@@ -121,15 +121,15 @@ class Lanes:
     ) -> None:
         self._closing = True
         tasks = [lane.task for lane in self._lanes.values() if lane.task]
-        if tasks:
-            _, late = await asyncio.wait(tasks, timeout=self._grace)
-            for task in late:
+        try:
+            if tasks:
+                await asyncio.wait(tasks, timeout=self._grace)
+        finally:  # also when whoever waits loses patience: nothing may go on behind a closed store
+            for task in (*tasks, *self._rounds):
                 task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
-        for task in self._rounds:
-            task.cancel()
-        self._waiters.close()
-        await self._group.__aexit__(None, None, None)
+            self._waiters.close()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._group.__aexit__(None, None, None)
 
     def wake(self, thread: str) -> None:
         if lane := self._lanes.get(thread):

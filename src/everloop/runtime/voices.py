@@ -28,8 +28,10 @@ class Voice:
         window: int,
         fit: Callable[[int], tuple[Context, Rules]],
         measure: Callable[[], Awaitable[int | None]] = _nothing_to_learn,
+        unmeasured: bool = False,
     ) -> None:
         self.name = name
+        self.unmeasured = unmeasured  # its host is to be asked for the window before it is used
         self.key = key
         self.provider = provider
         self.window = window
@@ -38,18 +40,16 @@ class Voice:
         self._measure = measure
 
     async def grow(self) -> bool:
-        """Ask the host how much it can read; whether that is more than was believed.
+        """Ask the host how much it can read, and believe it; whether that is more than was believed.
 
         Raises ProviderError when it cannot be asked now and may tell later.
         """
         believed = self.window  # another thread may learn the same while we ask
         window = await self._measure()
-        if window is None or window <= believed:
-            return False
-        if window != self.window:
+        if window is not None and window != self.window:
             self.window = window
             self.context, self.rules = self._fit(window)
-        return True
+        return window is not None and window > believed
 
 
 class Voices(Protocol):

@@ -78,8 +78,8 @@ BEGIN
     IF commits IS NULL THEN
         RETURN;
     END IF;
-    -- All commits at once: a statement for each would cost more than what it does. No thread is in it twice, or the
-    -- key of its entries refuses the batch, and each is written alone.
+    -- All commits at once: a statement for each would cost more than what it does. Of two for one thread the first
+    -- counts: it takes the lease, and with that the other is too late.
     RETURN QUERY
     WITH i AS MATERIALIZED (
         SELECT * FROM json_to_recordset(commits) AS i(
@@ -97,7 +97,7 @@ BEGIN
             i.release AND coalesce(m.newest, 0) <= i.seen AS rests
         FROM i JOIN threads t ON t.id = i.thread LEFT JOIN mail m ON m.n = i.n
     ), judged AS MATERIALIZED (
-        SELECT s.*, s.stands = s.head AND CASE WHEN s.epoch > 0
+        SELECT s.*, s.stands = s.head AND s.n = min(s.n) OVER (PARTITION BY s.thread) AND CASE WHEN s.epoch > 0
             THEN s.had = s.epoch AND s.holder IS NOT DISTINCT FROM me AND (s.expires > moment OR NOT s.goes)
             ELSE s.holder IS NULL OR s.holder = me OR s.expires <= moment END
             -- Who moves a session away from a thread holds the lock of that thread, as we do now.

@@ -74,7 +74,7 @@ MIGRATIONS: Migrations = [
         """CREATE TABLE usage(
             id {serial}, thread TEXT NOT NULL, seq {int} NOT NULL, owner TEXT NOT NULL, at {real} NOT NULL,
             model TEXT NOT NULL, input {int} NOT NULL, output {int} NOT NULL, cache_read {int} NOT NULL,
-            cache_write {int} NOT NULL, reasoning {int} NOT NULL, cost {real})""",
+            cache_write {int} NOT NULL, reasoning {int} NOT NULL DEFAULT 0, cost {real})""",
         """INSERT INTO usage(thread, seq, owner, at, model, input, output, cache_read, cache_write, reasoning, cost)
             SELECT thread, seq, owner, at, model, input, output, cache_read, cache_write, 0, cost
             FROM usage_by_thread ORDER BY at""",

@@ -62,7 +62,10 @@ class Vault:
         return None if box is None else await asyncio.to_thread(self._open, name, box)
 
     async def set(self, name: str, value: str) -> None:
-        first = not await self._store.secrets(self._owner)
+        others = [other for other in await self._store.secrets(self._owner) if other != name]
+        if others:
+            await self.get(others[0])  # with another key than the rest, it could never be read together with them
+        first = not others and await self._store.secret(self._owner, name) is None
         box = await asyncio.to_thread(self._close, name, value, first)
         await self._store.keep_secret(self._owner, name, box)
 
@@ -86,7 +89,8 @@ class Vault:
         except (InvalidTag, ValueError):  # the latter: a box that is too short; its text adds nothing
             raise VaultLocked(
                 f"{name} in the vault cannot be read: it was locked with another key or passphrase, or has been "
-                f"changed since. Bring back the {KEY_FILE} or the {PASSPHRASE} of that time, or enter {name} again"
+                f"changed since. Bring back the {KEY_FILE} or the {PASSPHRASE} of that time; or give it up with: "
+                f"everloop models key forget {name.removeprefix('key:')}"
             ) from None
 
     def _close(self, name: str, value: str, first: bool) -> bytes:

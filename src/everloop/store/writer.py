@@ -44,7 +44,8 @@ class Writer:
         self._blocked = blocked  # told how long the write lock has been waited for
         self._queue: SimpleQueue[_Job | _Half | None] = SimpleQueue()
         self._lock = threading.Lock()
-        self._broken: StoreError | None = None
+        self._broken: StoreError | None = None  # the disk has failed
+        self._closed = False
         self._pace = 0.0  # seconds that commits take, lately
         self._waiting = 0
         self._committing = False  # the thread waits for the disk
@@ -57,8 +58,8 @@ class Writer:
 
     def write(self, transaction: Callable[[Execute], Result]) -> "asyncio.Future[Result]":
         future: asyncio.Future[Result] = self._loop.create_future()
-        if self._broken:
-            future.set_exception(self._broken)
+        if self._broken or self._closed:
+            future.set_exception(self._broken or StoreError("the store is closed"))
         elif self._waiting:
             self._hand_over([(future, transaction)])
         elif self.running > 1 or self._gathered or self._committing:
@@ -73,7 +74,7 @@ class Writer:
         """Write what is still queued, and nothing after it."""
         self._hand_over(self._gathered)
         self._gathered = []
-        self._broken = StoreError("the store is closed")
+        self._closed = True
         self._queue.put(None)
         self._thread.join()
 
@@ -85,13 +86,16 @@ class Writer:
     def _write_here(self, batch: list[_Job]) -> None:
         if not batch:
             return  # closed meanwhile
+        if self._broken:
+            _tell([(future, None, self._broken) for future, _ in batch])
+            return
         if self._waiting or not self._lock.acquire(blocking=False):
             self._hand_over(batch)
             return
         told: list[_Told] = []
         try:
-            self._execute("BEGIN IMMEDIATE")
-            told = self._perform(batch)
+            self._begin_at_once()
+            told = self._perform(batch, self._begin_at_once)
         except apsw.BusyError:
             self._hand_over(batch)
         except apsw.Error as error:
@@ -141,12 +145,18 @@ class Writer:
         return True
 
     def _write(self, batch: list[_Job]) -> list[_Told]:
+        if self._broken:
+            return [(future, None, self._broken) for future, _ in batch]
         try:
             self._begin()
-            told = self._perform(batch)
+            told = self._perform(batch, self._begin)
         except apsw.Error as error:
             return self._refuse(batch, error)
         return self._commit(batch, told)
+
+    def _begin_at_once(self) -> None:
+        """Raises apsw.BusyError while another process is writing: the event loop does not wait for it."""
+        self._execute("BEGIN IMMEDIATE")
 
     def _begin(self) -> None:
         # SQLite's own back-off starves one of two processes; short waits of our own are fair.
@@ -158,9 +168,9 @@ class Writer:
             except apsw.BusyError:
                 self._blocked(time.monotonic() - began)
 
-    def _perform(self, batch: list[_Job]) -> list[_Told]:
-        """All but the COMMIT. Raises apsw.Error when the disk refuses."""
-        return self._attempt_all(batch) or [self._attempt(job) for job in batch]
+    def _perform(self, batch: list[_Job], begin: Callable[[], None]) -> list[_Told]:
+        """All but the COMMIT; `begin` begins anew. Raises apsw.Error when the disk refuses."""
+        return self._attempt_all(batch, begin) or [self._attempt(job) for job in batch]
 
     def _commit(self, batch: list[_Job], told: list[_Told]) -> list[_Told]:
         began = time.monotonic()
@@ -173,7 +183,7 @@ class Writer:
         self._pace += (time.monotonic() - began - self._pace) * 0.1
         return told
 
-    def _attempt_all(self, batch: list[_Job]) -> list[_Told] | None:
+    def _attempt_all(self, batch: list[_Job], begin: Callable[[], None]) -> list[_Told] | None:
         """All of them, as long as none fails; else nothing is done and each has to be attempted by itself.
 
         A savepoint for each makes SQLite keep copies of pages that are almost never needed.
@@ -187,7 +197,7 @@ class Writer:
         except Exception:  # it is attempted again, alone, and told then
             pass
         self._execute("ROLLBACK")
-        self._begin()
+        begin()
         return None
 
     def _attempt(self, job: _Job) -> _Told:

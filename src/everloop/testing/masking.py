@@ -6,7 +6,7 @@ it begins in one and ends in another.
 """
 
 import re
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from urllib.parse import quote, unquote, urlsplit
@@ -95,7 +95,14 @@ def _secrets_in(url: str, headers: Mapping[str, str]) -> Iterator[str]:
             yield from _words_of(value)
     for found in _QUERY.finditer(url):
         yield unquote(found[2])
-    yield unquote(urlsplit(url).password or "")
+    yield from _password_in(url)
+
+
+def _password_in(url: str) -> Iterator[str]:
+    """Alone, and as it is sent."""
+    user, password = (unquote(word or "") for word in (urlsplit(url).username, urlsplit(url).password))
+    if password:
+        yield from (password, b64encode(f"{user}:{password}".encode()).decode())
 
 
 def _words_of(value: str) -> Iterator[str]:

@@ -1,0 +1,52 @@
+"""Keeps what was sent to a host in confidence out of what is told about its answer: some hosts repeat it."""
+
+import re
+from base64 import b64encode
+from collections.abc import Collection, Iterator, Mapping
+from urllib.parse import quote, unquote, urlsplit
+
+from ..core.errors import ProviderError
+
+_SHORTEST = 8  # characters; a shorter word is no secret ("ollama", "none"), and would be found in any text
+_HARMLESS = {
+    "accept", "anthropic-beta", "anthropic-version", "content-type", "copilot-integration-id", "editor-plugin-version",
+    "editor-version", "http-referer", "openai-beta", "originator", "user-agent", "x-title",
+}  # fmt: skip
+
+
+def hide_secrets(error: ProviderError, url: str, headers: Mapping[str, str]) -> None:
+    """Take the secrets of a request out of the error's text, also one of which an excerpt has cut off the end."""
+    words = [word for word in (*_words_in(headers), *_password_in(url)) if len(word) >= _SHORTEST]
+    if words:
+        error.args = (_without({*words, *(quote(word, safe="") for word in words)}, str(error)),)
+
+
+def _words_in(headers: Mapping[str, str]) -> Iterator[str]:
+    for name, value in headers.items():
+        if name.lower() not in _HARMLESS:
+            yield from value.split()
+
+
+def _password_in(url: str) -> tuple[str, ...]:
+    """Alone, and as it is sent."""
+    place = urlsplit(url)
+    if not place.password:
+        return ()
+    user, password = unquote(place.username or ""), unquote(place.password)
+    return password, b64encode(f"{user}:{password}".encode()).decode()
+
+
+def _without(secrets: Collection[str], text: str) -> str:
+    beginning = re.compile("|".join({re.escape(secret[:_SHORTEST]) for secret in secrets}))
+    while found := beginning.search(text):
+        before, rest = text[: found.start()], text[found.start() :]
+        # Several may begin alike; taking away the beginning of the wrong one would leave the end of the right one.
+        length = max(_shared(secret, rest) for secret in secrets)
+        text = f"{before}…{rest[length:]}"
+    return text
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    pairs = zip(one, other, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))

@@ -1,0 +1,139 @@
+"""The guard over keys can fail: each kind of leak is caught, and what a test itself has put down is none."""
+
+import logging
+import os
+import subprocess
+import sys
+from base64 import b64encode
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from tests.canary import PREFIX, Ear, files_with_a_key, holds_a_key
+
+KEY = f"{PREFIX}-of-this-test"
+ROOT = Path(__file__).parent.parent
+
+pytestmark = pytest.mark.may_hold_keys("leak*")  # the guard also guards its own tests
+
+
+@pytest.fixture
+def ear() -> Ear:
+    return Ear()
+
+
+@pytest.fixture
+def log(ear: Ear) -> Iterator[logging.Logger]:
+    logger = logging.getLogger("not everloop's, which the guard of this run hears")
+    logger.addHandler(ear)
+    logger.setLevel(logging.DEBUG)
+    yield logger
+    logger.removeHandler(ear)
+
+
+def test_a_key_in_a_message_is_heard_once(ear: Ear, log: logging.Logger):
+    log.debug("asking with %s", KEY)
+    log.debug("asking with %s", "***")
+    assert ear.told() == [f"the logger {log.name} has told a key: asking with {KEY}"]
+    assert ear.told() == []
+
+
+def test_a_key_in_an_error_behind_an_error_is_heard(ear: Ear, log: logging.Logger):
+    try:
+        try:
+            raise ValueError(f"bad key {KEY}")
+        except ValueError as error:
+            raise RuntimeError("it failed") from error
+    except RuntimeError:
+        log.exception("thread 1 failed")
+    (leak,) = ear.told()
+    assert f"ValueError: bad key {KEY}" in leak
+
+
+def test_a_key_in_a_file_is_found_wherever_it_lies(tmp_path: Path):
+    leaks = [tmp_path / "leak.txt", tmp_path / "deep" / "er" / "leak.bin"]
+    for leak in leaks:
+        leak.parent.mkdir(parents=True, exist_ok=True)
+        leak.write_bytes(b"\xff" * 1000 + KEY.encode())
+    (tmp_path / "deep" / "harmless.txt").write_text("sk-another")
+    assert sorted(files_with_a_key(tmp_path)) == sorted(leaks)
+
+
+def test_a_key_in_a_row_of_a_database_is_found_also_while_it_is_open(tmp_path: Path):
+    database = apsw.Connection(str(tmp_path / "leak.db"))
+    database.execute("PRAGMA journal_mode = wal")
+    database.execute("CREATE TABLE entries(body TEXT)")
+    database.execute("INSERT INTO entries VALUES(?)", (f'{{"text":"bad key {KEY}"}}',))
+    assert [path.name for path in files_with_a_key(tmp_path)] == ["leak.db-wal"]
+    database.close()
+    assert [path.name for path in files_with_a_key(tmp_path)] == ["leak.db"]
+
+
+@pytest.mark.parametrize("before", ["", "a", "ab", "abc", "Bearer ", "user:", "api:"])
+def test_a_key_in_base64_is_known(before: str):
+    assert holds_a_key(b64encode(f"{before}{KEY}".encode()))
+    assert not holds_a_key(b64encode(f"{before}another".encode()))
+
+
+def test_where_a_test_has_put_its_key_it_may_be(tmp_path: Path):
+    for name in ("config.toml", "config.json", "openai.key", "key.txt", "declared.db"):
+        (tmp_path / name).write_text(KEY)
+    assert [path.name for path in files_with_a_key(tmp_path)] == ["declared.db"]
+    assert files_with_a_key(tmp_path, ["declared.*"]) == []
+    (tmp_path / "declared.db").unlink()
+
+
+def test_the_vaults_own_key_file_is_no_place_for_another_key(tmp_path: Path):
+    path = tmp_path / "vault.key"
+    path.write_text(KEY)
+    assert files_with_a_key(tmp_path) == [path]
+    path.unlink()
+
+
+def test_what_is_no_file_of_the_test_is_left_alone(tmp_path: Path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "leak.txt").write_text(KEY)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "file").symlink_to(elsewhere / "leak.txt")
+    (folder / "shared").symlink_to(elsewhere)
+    os.mkfifo(folder / "pipe")
+    assert files_with_a_key(folder) == []
+
+
+TESTS = """
+import logging
+from tests.canary import PREFIX
+
+def test_nothing(tmp_path):
+    (tmp_path / "a.txt").write_text("harmless")
+
+def test_file(tmp_path):
+    (tmp_path / "leak.txt").write_text(PREFIX)
+
+def test_log():
+    logging.getLogger("everloop.any").info(PREFIX)
+
+def test_next():
+    pass
+"""
+
+
+def test_a_test_that_leaks_has_an_error_and_the_others_have_none(tmp_path: Path):
+    file = tmp_path / "test_them.py"
+    file.write_text(TESTS)
+    options = ("-q", "-p", "tests.conftest", "-p", "no:cacheprovider", "--basetemp", str(tmp_path / "inner"))
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, str(file)],
+        cwd=ROOT,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""},
+        capture_output=True,
+        text=True,
+    )
+    lines = ran.stdout.splitlines()
+    blamed = [line.partition("::")[2].partition(" ")[0] for line in lines if line.startswith("ERROR ")]
+    assert (blamed, lines[-1].partition(" in ")[0]) == (["test_file", "test_log"], "4 passed, 2 errors")
+    assert {"leak.txt holds a key", f"the logger everloop.any has told a key: {PREFIX}"} <= {*lines}
