@@ -44,6 +44,8 @@ async def run(arguments: argparse.Namespace) -> int:
     terminal = Terminal(sys.stdout, sys.stderr)
     session = _checked(DIRECT if arguments.session is None else arguments.session)
     text = _message(arguments.message)
+    if arguments.json and text is None:
+        raise MailRefused("--json needs -m: it prints one answer as one object")
     if arguments.files and text is None:
         raise MailRefused("-f needs -m: say with -m what the file is shown for")
     async with open_agent() as agent:

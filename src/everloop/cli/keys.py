@@ -38,7 +38,7 @@ def read_key(name: str) -> str:
     key = (_typed(name) if sys.stdin.isatty() else sys.stdin.buffer.read().decode("utf-8", "replace")).strip()
     if not key:
         raise EverloopError("no key was given, and nothing was kept")
-    if not (key.isascii() and key.isprintable()):
+    if not (key.isascii() and key.isprintable()) or " " in key:
         raise EverloopError("that is no key: it has several lines, or characters that no key has; nothing was kept")
     return key
 
@@ -55,6 +55,9 @@ async def keep_key(host: Host, key: str, terminal: Terminal) -> int:
         await records.vault.set(f"key:{host.name}", key)
         accounts = records.settings.providers.accounts
     terminal.note(f"The key of {host.name} is kept in the vault.")
+    owner = next((other for other in HOSTS.values() if other.key_prefix and key.startswith(other.key_prefix)), host)
+    if owner.name != host.name and host.name in HOSTS:
+        terminal.note(f"It looks like a key of {owner.name}, though.")
     found = Keys(accounts, os.environ, {host.name: key}, home_of(os.environ)).find(host)
     if found and found.where != "vault":
         terminal.note(f"It is not used as long as there is another, which comes first: {found.where}.")

@@ -123,14 +123,21 @@ def _rows(keys: Keys) -> list[Host]:
 
 def _recognised(account: Account) -> Host | None:
     """The row whose host the address names, or whose keys begin like this one."""
-    address = urlsplit(account.api_base).hostname or ""
+    address = _host_in(account.api_base)
     for host in HOSTS.values():
-        known = urlsplit(host.base).hostname
+        known = _host_in(host.base)
         if address and not host.port and not host.login and address == known:
             return host
         if not account.api_base and host.key_prefix and account.api_key.startswith(host.key_prefix):
             return host
     return None
+
+
+def _host_in(address: str) -> str:
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:  # whoever asks there says what is wrong with it
+        return ""
 
 
 def _gateway(keys: Keys) -> Host | None:

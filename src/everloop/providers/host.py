@@ -98,6 +98,8 @@ class HostProvider:
                 return decoder.reply()
         except ProviderError as error:
             hide_secrets(error, url, headers)
+            if self.name not in str(error):  # the network knows addresses, people know providers
+                error.args = (f"{self.name}: {error}",)
             raise
 
     async def _explain(self, model: str, answer: HttpAnswer) -> ProviderError:
@@ -108,7 +110,7 @@ class HostProvider:
 def checked(host: str, headers: dict[str, str]) -> dict[str, str]:
     """The headers, if they can be sent as they are. Raises KeyRefused."""
     if not all(value.isascii() and value.isprintable() for value in headers.values()):
-        raise KeyRefused(f"The key or a header for {host} contains characters that none can. Copy it again.")
+        raise KeyRefused(f"The key or a header for {host} has characters that cannot be sent. Copy it again.")
     return headers
 
 

@@ -3,7 +3,7 @@
 import re
 from base64 import b64encode
 from collections.abc import Collection, Iterator, Mapping
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 from ..core.errors import ProviderError
 
@@ -12,13 +12,14 @@ _HARMLESS = {
     "accept", "anthropic-beta", "anthropic-version", "content-type", "copilot-integration-id", "editor-plugin-version",
     "editor-version", "http-referer", "openai-beta", "originator", "user-agent", "x-title",
 }  # fmt: skip
+_LOGIN = re.compile(r"//([^/:@?#]*):([^/@?#]*)@")
 
 
 def hide_secrets(error: ProviderError, url: str, headers: Mapping[str, str]) -> None:
     """Take the secrets of a request out of the error's text, also one of which an excerpt has cut off the end."""
     words = [word for word in (*_words_in(headers), *_password_in(url)) if len(word) >= _SHORTEST]
     if words:
-        error.args = (_without({*words, *(quote(word, safe="") for word in words)}, str(error)),)
+        error.args = (_without({form for word in words for form in _forms_of(word)}, str(error)),)
 
 
 def _words_in(headers: Mapping[str, str]) -> Iterator[str]:
@@ -29,11 +30,16 @@ def _words_in(headers: Mapping[str, str]) -> Iterator[str]:
 
 def _password_in(url: str) -> tuple[str, ...]:
     """Alone, and as it is sent."""
-    place = urlsplit(url)
-    if not place.password:
+    found = _LOGIN.search(url)  # not urlsplit, which raises where an address is none
+    if found is None:
         return ()
-    user, password = unquote(place.username or ""), unquote(place.password)
+    user, password = unquote(found[1]), unquote(found[2])
     return password, b64encode(f"{user}:{password}".encode()).decode()
+
+
+def _forms_of(word: str) -> tuple[str, ...]:
+    """As it is, as an address writes it, and as JSON may."""
+    return word, quote(word, safe=""), word.replace("/", r"\/")
 
 
 def _without(secrets: Collection[str], text: str) -> str:

@@ -9,7 +9,7 @@ import re
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -22,6 +22,7 @@ _HARMLESS = {
     "editor-version", "http-referer", "openai-beta", "originator", "user-agent", "x-title",
 }  # fmt: skip
 _USER = re.compile(r"(?<=://)[^/@?#]+(?=@)")
+_LOGIN = re.compile(r"//([^/:@?#]*):([^/@?#]*)@")
 _QUERY = re.compile(r"(?i)(?<=[?&])([^=&#]*(?:key|token|secret|sig|auth|pass|code)[^=&#]*=)([^&#]+)")
 
 
@@ -100,8 +101,8 @@ def _secrets_in(url: str, headers: Mapping[str, str]) -> Iterator[str]:
 
 def _password_in(url: str) -> Iterator[str]:
     """Alone, and as it is sent."""
-    user, password = (unquote(word or "") for word in (urlsplit(url).username, urlsplit(url).password))
-    if password:
+    if found := _LOGIN.search(url):  # not urlsplit, which raises where an address is none
+        user, password = unquote(found[1]), unquote(found[2])
         yield from (password, b64encode(f"{user}:{password}".encode()).decode())
 
 

@@ -130,7 +130,8 @@ def error_from(host: str, model: str, status: int, headers: Mapping[str, str], b
         )
     if status < 500:
         return BadRequest(f"{host} refuses the request for {model} ({status}){said}.")
-    return HostFailed(f"{host} failed to answer for {model} ({status}){said}. Try again later.")
+    later = "" if "try again" in said.lower() else " Try again later."
+    return HostFailed(f"{host} failed to answer for {model} ({status}){said}.{later}")
 
 
 def error_in_stream(host: str, model: str, error: Any) -> ProviderError:
