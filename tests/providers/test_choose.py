@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 from msgspec.structs import replace
 
-from everloop.core.errors import ModelMissing
+from everloop.core.errors import ModelMissing, VaultLocked
 from everloop.providers import local
 from everloop.providers.catalog import HOSTS, Host
 from everloop.providers.choose import Choice, Wanted, choose, explain_missing, host_of
@@ -17,7 +17,7 @@ from everloop.settings import Account
 HERE = "http://127.0.0.1:9/v1"
 
 
-def keys(environ: Mapping[str, str] = {}, vault: Mapping[str, str] = {}, **accounts: Account) -> Keys:
+def keys(environ: Mapping[str, str] = {}, vault: Mapping[str, str | VaultLocked] = {}, **accounts: Account) -> Keys:
     return Keys({name.replace("_", "-"): account for name, account in accounts.items()}, environ, vault, Path())
 
 
@@ -244,9 +244,9 @@ def test_openai_at_another_address_speaks_chat_completions_unless_it_is_told_oth
             "or keep it in the vault with: everloop models key set openai",
         ),
         (
-            "azure/gpt-5",
-            "azure/gpt-5 needs a key: set AZURE_OPENAI_API_KEY or providers.azure.api_key, "
-            "or keep it in the vault with: everloop models key set azure",
+            "groq/x",
+            "groq/x needs a key: set GROQ_API_KEY or providers.groq.api_key, "
+            "or keep it in the vault with: everloop models key set groq",
         ),
     ],
 )
@@ -256,23 +256,64 @@ def test_without_a_key_a_sentence_says_what_to_do(name, says):
     assert str(raised.value) == says
 
 
-@pytest.mark.parametrize(("name", "variable"), [("azure", "AZURE"), ("custom", "CUSTOM"), ("my-work", "MY_WORK")])
-def test_without_an_address_a_sentence_says_what_to_do(name, variable):
-    with pytest.raises(ModelMissing) as raised:
-        choose(f"{name}/m", keys(**{name.replace("-", "_"): Account("k")}))
-    assert str(raised.value) == (
+@pytest.mark.parametrize(
+    ("name", "variable", "account"),
+    [
+        ("azure", "AZURE", Account("k")),
+        ("azure", "AZURE", Account()),
+        ("custom", "CUSTOM", Account("k")),
+        ("custom", "CUSTOM", Account()),
+        ("my-work", "MY_WORK", Account("k")),
+    ],
+)
+def test_without_an_address_a_sentence_says_what_to_do(name, variable, account):
+    says = (
         f"{name}/m has no address: set EVERLOOP_PROVIDERS__{variable}__API_BASE "
         f"or providers.{name}.api_base in the settings file"
     )
+    with pytest.raises(ModelMissing) as raised:
+        choose(f"{name}/m", keys(**{name.replace("-", "_"): account}))
+    assert str(raised.value) == says
+    if name in HOSTS:
+        with pytest.raises(ModelMissing) as raised:
+            choose(f"{name}/m", keys())
+        assert str(raised.value) == says
 
 
-def test_a_bare_name_that_nobody_has_is_explained_by_its_vendor_or_by_how_to_write_it():
-    assert str(explain_missing("claude-x")).startswith("claude-x needs a key: set ANTHROPIC_API_KEY or ")
-    for name in ("my-own-model", "nosuch/gpt-5"):
-        assert str(explain_missing(name)).startswith(
-            f"the model {name!r} is not known: write provider/model, for example openai/gpt-5.4-mini, with one of "
-            "openrouter, aihubmix, "
-        )
+LOCKED = VaultLocked("key:groq in the vault cannot be read: it was locked with a passphrase. Set it in …")
+
+
+def test_a_key_that_the_vault_does_not_give_away_is_missed_with_the_vaults_own_words():
+    with pytest.raises(ModelMissing) as raised:
+        choose("groq/x", keys({}, {"groq": LOCKED}))
+    assert str(raised.value) == f"groq/x needs its key. {LOCKED}"
+    assert choose("groq/x", keys({"GROQ_API_KEY": "k"}, {"groq": LOCKED})).key == "k"
+    assert choose("auto", keys({}, {"groq": LOCKED, "deepseek": "v"})).name == f"deepseek/{HOSTS['deepseek'].model}"
+
+
+UNKNOWN = "the model {!r} is not known: write provider/model, for example openai/gpt-5.4-mini."
+ALL = " All providers are listed by: everloop models --all"
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        (
+            "claude-x",
+            "claude-x needs a key: set ANTHROPIC_API_KEY or providers.anthropic.api_key, "
+            "or keep it in the vault with: everloop models key set anthropic",
+        ),
+        ("openai", "openai is a provider: write openai/MODEL, and see its models with: everloop models openai"),
+        ("ollama", "ollama is a provider: write ollama/MODEL, and see its models with: everloop models ollama"),
+        ("my-own-model", UNKNOWN.format("my-own-model") + ALL),
+        ("nosuch/gpt-5", UNKNOWN.format("nosuch/gpt-5") + ALL),
+        ("opnai/gpt-5", UNKNOWN.format("opnai/gpt-5") + " Did you mean openai?" + ALL),
+        ("embeded/smollm2", UNKNOWN.format("embeded/smollm2") + " Did you mean embedded?" + ALL),
+        ("at-wrk/m", UNKNOWN.format("at-wrk/m") + " Did you mean at-work?" + ALL),
+    ],
+)
+def test_a_name_that_nobody_has_is_explained_by_its_vendor_or_by_how_to_write_it(name, says):
+    assert str(explain_missing(name, keys(at_work=Account(api_base=HERE)))) == says
 
 
 # Auto
@@ -282,6 +323,29 @@ def test_auto_takes_what_is_configured_before_a_key_in_the_environment():
     mine = Account(api_base=HERE, model="mine")
     assert choose("auto", keys({"OPENAI_API_KEY": "k"}, custom=mine)).name == "custom/mine"
     assert choose("auto", keys({"OPENAI_API_KEY": "k"}, groq=Account("g"))).name == f"groq/{HOSTS['groq'].model}"
+
+
+@pytest.mark.parametrize("name", ["custom", "my-work"])
+def test_auto_does_not_pass_by_an_address_for_which_no_model_is_named(name):
+    here = {name.replace("-", "_"): Account(api_base=HERE)}
+    for environ in ({}, {"OPENAI_API_KEY": "k"}):
+        with pytest.raises(ModelMissing) as raised:
+            choose("auto", keys(environ, **here))
+        assert str(raised.value) == (
+            f"{name} has an address and no model: set providers.{name}.model, or name it as "
+            f'agents.defaults.model = "{name}/MODEL"'
+        )
+
+
+def test_auto_takes_what_is_configured_with_a_model_before_it_misses_one():
+    assert choose("auto", keys(my_work=Account(api_base=HERE), groq=Account("g"))).name == f"groq/{HOSTS['groq'].model}"
+
+
+@pytest.mark.parametrize("name", [name for name, host in HOSTS.items() if host.port])
+def test_auto_asks_a_local_server_that_was_moved_what_it_has(name):
+    moved = {name: Account(api_base=HERE)}
+    assert choose("auto", keys(**moved)) == Wanted("")
+    assert choose("auto", keys({"GROQ_API_KEY": "k"}, **moved)).name == f"groq/{HOSTS['groq'].model}"
 
 
 @pytest.mark.parametrize("host", [host for host in HOSTS.values() if host.model], ids=lambda host: host.name)

@@ -68,6 +68,7 @@ class Talk:
         self.requests: list[dict] = []
         self.slept: list[float] = []
         self.shown: list[Delta] = []
+        self._has_shown = asyncio.Event()
 
     async def ask(self, *script, key: str = KEY, **options) -> Reply:
         handlers = iter(script)
@@ -83,12 +84,29 @@ class Talk:
             return await next(handlers)(request)
 
         base = await self.serve(handler) + "/v1/"
-        return await self.provider(base, key, **options).reply(PROMPT, self.shown.append)
+        return await self.provider(base, key, **options).reply(PROMPT, self._show)
 
     def provider(self, base: str, key: str = KEY, **options) -> HostProvider:
         return HostProvider(
             "host", self._http, base, key, openai_chat, sleep=self._sleep, chance=lambda: 0.5, **options
         )
+
+    def shows_and_sends(self, piece: bytes):
+        """An answer that goes on with this when its first word has been shown."""
+
+        async def handler(request: web.Request) -> web.StreamResponse:
+            response = web.StreamResponse()
+            await response.prepare(request)
+            await response.write(HEL)
+            await self._has_shown.wait()
+            await response.write(piece)
+            return response
+
+        return handler
+
+    def _show(self, delta: Delta) -> None:
+        self.shown.append(delta)
+        self._has_shown.set()
 
     async def _sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
@@ -175,6 +193,17 @@ async def test_a_limited_request_is_made_again_when_the_host_allows_it(talk):
     assert talk.slept == [7.0]
 
 
+async def test_whoever_waits_is_told_when_it_takes_a_while(talk):
+    script = (answer(status=429, retry_after=seconds) for seconds in ("1", "1.5", "7"))
+    assert await talk.ask(*script, stream(HEL + LO + STOP + DONE), attempts=4) == HELLO
+    assert talk.slept == [1.0, 1.5, 7.0]
+    assert talk.shown == [
+        Delta(progress="asking host again in 2 s …"),
+        Delta(progress="asking host again in 7 s …"),
+        Delta("Hello"),
+    ]
+
+
 async def test_a_host_that_wants_us_to_wait_too_long_is_not_waited_for(talk):
     with pytest.raises(RateLimited, match="It asks to wait 3600 s"):
         await talk.ask(answer(status=429, retry_after="3600"))
@@ -239,9 +268,26 @@ async def test_a_page_that_is_no_model_has_failed(talk):
         await talk.ask(answer(b"<html>Welcome</html>"), attempts=1)
 
 
-async def test_an_error_inside_the_stream_is_raised(talk):
+OVERLOADED = b'data: {"error":{"message":"overloaded","code":529}}\n\n'
+LIMITED = b'data: {"error":{"message":"too fast","code":429,"type":"rate_limit_error"}}\n\n'
+REFUSED = b'data: {"error":{"message":"not like this","code":400}}\n\n'
+
+
+async def test_an_error_inside_the_stream_before_anything_was_shown_is_raised_as_what_it_is(talk):
     with pytest.raises(HostFailed, match="overloaded"):
-        await talk.ask(stream(HEL + b'data: {"error":{"message":"overloaded","code":529}}\n\n'), attempts=1)
+        await talk.ask(stream(OVERLOADED), attempts=1)
+
+
+@pytest.mark.parametrize(("error", "says"), [(OVERLOADED, "overloaded"), (LIMITED, "accepts no more requests")])
+async def test_an_error_that_passes_inside_an_answer_that_was_shown_has_cut_it(talk, error, says):
+    with pytest.raises(StreamCut, match=says):
+        await talk.ask(talk.shows_and_sends(error), stream(HEL + LO + STOP + DONE))
+    assert (talk.shown, talk.slept, len(talk.requests)) == ([Delta("Hel")], [], 1)
+
+
+async def test_an_error_that_does_not_pass_stays_what_it_is_even_after_something_was_shown(talk):
+    with pytest.raises(BadRequest, match="not like this"):
+        await talk.ask(talk.shows_and_sends(REFUSED))
 
 
 async def test_a_host_that_is_not_there_is_unreachable(talk):

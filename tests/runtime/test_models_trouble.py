@@ -12,7 +12,7 @@ from aiohttp import web
 
 import everloop
 from everloop.app import open_records
-from everloop.core.errors import ContextOverflow, ModelMissing, TurnFailed
+from everloop.core.errors import ContextOverflow, HostFailed, ModelMissing, TurnFailed
 from everloop.core.prompt import Reply
 from everloop.providers.catalog import HOSTS
 from everloop.providers.logins import kept_as
@@ -113,6 +113,23 @@ async def test_what_we_think_too_long_is_sent_and_the_steps_of_the_turn_are_coun
         answer = await agent.ask("x " * 30_000)  # more than the 8,192 tokens of a model that nobody knows
     assert (answer.content, answer.steps, mute.calls) == ("after 3", 4, 4)
     assert [bool(prompt.tools) for prompt in mute.prompts] == [True, True, True, False]
+
+
+# An answer that breaks off
+
+
+async def test_an_answer_that_ends_in_an_error_that_passes_is_asked_for_once_more(house, server):
+    gate = asyncio.Event()
+    server.play([[Say("half"), Wait(gate), Fail(HostFailed("overloaded"))], Say("whole")])
+    async with house() as agent:
+        seen = []
+        async for event in agent.stream("hi"):
+            seen.append(event)
+            if event.name == "stream_chunk":
+                gate.set()
+    assert [event.data["text"] for event in seen if event.name == "stream_chunk"] == ["half", "whole"]
+    assert [event.data["kept"] for event in seen if event.name == "stream_end"] == [False, True]
+    assert (seen[-1].data["answer"].content, server.calls) == ("whole", 2)
 
 
 # A local model that was chosen

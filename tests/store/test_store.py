@@ -1028,6 +1028,49 @@ async def test_a_fenced_commit_does_not_touch_those_it_meets(store: Store):
     assert len(await store.due("test")) == 1
 
 
+WRITES = Commit([ANSWERED], starts=[ASKED])
+RESTS = Commit(state="resting", release=True, seen=99)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "after"),
+    [(RESTS, WRITES, ("resting", 1)), (WRITES, RESTS, ("running", 3)), (WRITES, WRITES, ("running", 3))],
+    ids=["it rests", "it writes", "both write"],
+)
+async def test_of_two_commits_of_one_thread_that_meet_the_first_counts(
+    home: Home, store: Store, old: Commit, new: Commit, after: tuple[str, int]
+):
+    """As when a driver was cancelled whose last commit is still on its way."""
+    lease = await taken(store)
+    store.running = 5  # they are gathered
+    first, second = await asyncio.gather(
+        *(store.commit(Lease(lease.thread, lease.epoch, lease.head), commit) for commit in (old, new)),
+        return_exceptions=True,
+    )
+    head = after[1]
+    assert isinstance(first, Committed)
+    assert (first.head, first.started, first.released) == (head, old is WRITES, old is RESTS)
+    assert isinstance(second, Fenced)
+    assert await home.rows("SELECT state, head FROM threads") == [after]
+    again = await store.commit(Lease(lease.thread, 0, head), Commit([ANSWERED]))
+    assert (again.head, [seq for seq, _ in await log_of(home, lease.thread)]) == (head + 1, list(range(1, head + 2)))
+
+
+async def test_a_commit_that_meets_the_one_that_takes_its_lease_is_fenced(home: Home, store: Store):
+    lease = await taken(store)
+    store.running = 5
+    first, second = await asyncio.gather(
+        store.commit(Lease(lease.thread, 0, lease.head), WRITES),
+        store.commit(Lease(lease.thread, lease.epoch, lease.head), RESTS),
+        return_exceptions=True,
+    )
+    assert first == Committed(3, lease.epoch + 1, started=True, released=False, newest=0)
+    assert isinstance(second, Fenced)
+    assert await home.rows("SELECT state, head, epoch FROM threads") == [("running", 3, lease.epoch + 1)]
+    again = await store.commit(Lease(lease.thread, first.epoch, 3), RESTS)
+    assert (again.head, again.released, len(await log_of(home, lease.thread))) == (3, True, 3)
+
+
 async def test_a_start_and_a_stop_that_meet_agree_on_who_was_first(home: Home):
     """Either the start was first, or the stop was and nothing started: never a start after a stop."""
     stores = [await home.connect(), await home.connect()]

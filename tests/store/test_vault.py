@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -133,10 +134,24 @@ async def test_another_key_opens_nothing(vault: Vault, file: OnDisk):
     file.replace(bytes(32))
     assert await locked(vault) == (
         "openai in the vault cannot be read: it was locked with another key or passphrase, or has been changed since. "
-        "Bring back the vault.key or the EVERLOOP_VAULT_PASSPHRASE of that time, or enter openai again"
+        "Bring back the vault.key or the EVERLOOP_VAULT_PASSPHRASE of that time; or give it up with: "
+        "everloop models key forget openai"
     )
     file.replace(right)
     assert await vault.get("openai") == CANARY
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("key:openai", "everloop models key forget openai"),
+        ("login:github-copilot", "everloop models logout github-copilot"),
+    ],
+)
+async def test_what_cannot_be_opened_is_given_up_by_a_command(vault: Vault, file: OnDisk, name: str, command: str):
+    await vault.set(name, CANARY)
+    file.replace(bytes(32))
+    assert (await locked(vault, name)).endswith(f"or give it up with: {command}")
 
 
 async def test_a_key_file_that_is_damaged_is_named(vault: Vault, file: OnDisk):
@@ -150,6 +165,8 @@ async def test_a_missing_key_is_not_replaced_while_there_are_entries(vault: Vaul
     file.replace(None)
     assert f"the key file {file.path} is missing" in await locked(vault)
     with pytest.raises(VaultLocked, match="remove all entries to begin anew"):
+        await vault.set("openai", CANARY)
+    with pytest.raises(VaultLocked, match=f"openai in the vault cannot be read: the key file {file.path} is missing"):
         await vault.set("groq", CANARY)
     assert file.content() is None
     await vault.forget("openai")
@@ -223,13 +240,70 @@ async def test_a_wrong_passphrase_opens_nothing(store: Store):
     assert await Vault(store, Passphrase("open sesame")).get("openai") == CANARY
 
 
-async def test_salts_are_random_and_a_process_keeps_to_one(store: Store):
+async def test_salts_are_random_and_an_owner_keeps_to_one(store: Store):
+    """What makes a key takes its time, and is done once for all that a process opens."""
     first, second = Vault(store, Passphrase("open sesame")), Vault(store, Passphrase("open sesame"))
-    for vault, name in ((first, "a"), (first, "b"), (second, "c")):
+    bobs = Vault(store, Passphrase("open sesame"), "bob")
+    for vault, name in ((first, "a"), (first, "b"), (second, "c"), (bobs, "a")):
         await vault.set(name, CANARY)
     a, b, c = [(await store.secret("owner", name) or b"")[:17] for name in "abc"]
-    assert (a == b, a == c) == (True, False)
+    other = (await store.secret("bob", "a") or b"")[:17]
+    assert (a == b == c, a == other) == (True, False)
     assert [await second.get(name) for name in "abc"] == [CANARY] * 3
+
+
+class Replaced:
+    """A key file that was lost and made anew: nothing that it makes opens what was closed before."""
+
+    def __init__(self, path: Path) -> None:
+        self._key = KeyFile(path.with_name("vault.key.new"))
+
+    def opening(self, box: bytes) -> tuple[int, bytes]:
+        self._key.closing(may_be_made=True)
+        return self._key.opening(box)
+
+    def closing(self, *, may_be_made: bool) -> tuple[bytes, bytes]:
+        return self._key.closing(may_be_made=True)
+
+
+KEYS: dict[str, Callable[[Path], Key]] = {
+    "file": KeyFile,
+    "another file": Replaced,
+    "passphrase": lambda path: Passphrase("open sesame"),
+    "another passphrase": lambda path: Passphrase("open sesam"),
+}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("file", "another file", "it was locked with another key or passphrase"),
+        ("file", "passphrase", f"Unset {PASSPHRASE}"),
+        ("passphrase", "another passphrase", "it was locked with another key or passphrase"),
+        ("passphrase", "file", f"Set it in {PASSPHRASE}"),
+    ],
+)
+async def test_with_another_key_nothing_is_put_beside_what_is_there(
+    home: Home, store: Store, path: Path, old: str, new: str, why: str
+):
+    right, wrong = Vault(store, KEYS[old](path)), Vault(store, KEYS[new](path))
+    for name in ("groq", "openai"):
+        await right.set(name, CANARY)
+    before = await home.rows("SELECT owner, name, box FROM vault ORDER BY name")
+    for name, other in (("mistral", "groq"), ("openai", "groq"), ("groq", "openai")):
+        with pytest.raises(VaultLocked, match=f"^{other} in the vault cannot be read: ") as raised:
+            await wrong.set(name, "new")
+        assert why in str(raised.value)
+    assert await home.rows("SELECT owner, name, box FROM vault ORDER BY name") == before
+    assert [await right.get(name) for name in await right.names()] == [CANARY, CANARY]
+
+
+async def test_the_last_entry_may_be_replaced_with_another_passphrase(store: Store):
+    old, new = Vault(store, Passphrase("open sesame")), Vault(store, Passphrase("open sesam"))
+    await old.set("openai", CANARY)
+    await new.set("openai", "new")
+    await new.set("groq", "another")
+    assert [await new.get(name) for name in ("openai", "groq")] == ["new", "another"]
 
 
 async def test_the_other_way_of_locking_is_named(store: Store, path: Path):
@@ -289,7 +363,7 @@ def files_with(folder: Path, word: bytes) -> set[str]:
 async def test_nothing_of_a_value_can_be_read_in_any_file_of_the_home(sqlite_home: Home, tmp_path: Path):
     store = await sqlite_home.connect()
     await Vault(store, key_of(tmp_path, {})).set("openai", CANARY)
-    await Vault(store, key_of(tmp_path, {PASSPHRASE: "open sesame"})).set("groq", CANARY)
+    await Vault(store, key_of(tmp_path, {PASSPHRASE: "open sesame"}), "bob").set("groq", CANARY)
     await sqlite_home.lose(store)
     words = (CANARY.encode(), b"canary", b"open sesame", (tmp_path / KEY_FILE).read_bytes())
     assert [files_with(tmp_path, word) for word in words] == [set(), set(), set(), {KEY_FILE}]

@@ -1,6 +1,7 @@
 """The SQLite writer: what meets shares a commit, what fails fails alone, and a disk that fails acknowledges nothing."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,11 +18,14 @@ from everloop.store.writer import Execute, Writer
 
 
 class TroubledDisk(apsw.VFS):
-    """The real disk, but for what `trouble` is raised by: "write", "sync"."""
+    """The real disk, but for what `trouble` is raised by: "write", "sync". A closed `gate` holds up what is synced."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, base="")
         self.trouble: dict[str, type[apsw.Error]] = {}
+        self.passes = False  # whether the trouble is over when it has shown itself
+        self.gate, self.held = threading.Event(), threading.Event()
+        self.gate.set()
 
     def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:
         return TroubledFile(self, name, flags)
@@ -37,11 +41,16 @@ class TroubledFile(apsw.VFSFile):
         super().xWrite(data, offset)
 
     def xSync(self, flags: int) -> None:
+        if not self._disk.gate.is_set():
+            self._disk.held.set()
+            self._disk.gate.wait()
         self._fail("sync")
         super().xSync(flags)
 
     def _fail(self, what: str) -> None:
         if error := self._disk.trouble.get(what):
+            if self._disk.passes:
+                del self._disk.trouble[what]
             raise error(what)
 
 
@@ -57,6 +66,7 @@ async def store(tmp_path: Path, disk: TroubledDisk) -> AsyncIterator[SqliteStore
     store = await SqliteStore.connect(tmp_path, vfs="troubled")
     yield store
     disk.trouble.clear()
+    disk.gate.set()
     await store.close()
 
 
@@ -200,3 +210,59 @@ async def test_a_disk_that_refuses_ends_writing_but_not_reading_and_nothing_ackn
     assert (await again.receive(letter("e1"))).fresh is False
     assert (await again.receive(letter("e4"))).fresh is True
     await again.close()
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["a slow disk", "another process"])
+async def test_what_came_while_a_commit_failed_in_the_thread_is_refused_with_it(
+    store: SqliteStore, disk: TroubledDisk, tmp_path: Path, is_late: bool
+):
+    """The thread makes the COMMIT of many turns on a slow disk, and does it all while another process is writing."""
+    store.running, store._writer._pace = 5, 1.0
+    disk.gate.clear()
+    disk.trouble["sync"], disk.passes = apsw.IOError, True
+    other = apsw.Connection(str(tmp_path / "everloop.db"))
+    if is_late:
+        other.execute("BEGIN IMMEDIATE")
+    first = asyncio.ensure_future(store.receive(letter("e1")))
+    for _ in range(2):  # rounds of the event loop: it is gathered, and then tried
+        await asyncio.sleep(0)
+    assert store._writer._waiting == is_late
+    other.close()
+    await asyncio.to_thread(disk.held.wait)
+    second = asyncio.ensure_future(store.receive(letter("e2")))
+    await asyncio.sleep(0)
+    disk.gate.set()
+    results = await asyncio.gather(first, second, return_exceptions=True)
+    assert [(type(result), "until a restart" in str(result)) for result in results] == [(StoreFull, True)] * 2
+    again = await SqliteStore.connect(tmp_path)
+    assert (await again.receive(letter("e2"))).fresh is True
+    await again.close()
+
+
+async def test_what_is_begun_anew_while_another_process_writes_does_not_hold_up_the_event_loop(tmp_path: Path):
+    connection, other = (apsw.Connection(str(tmp_path / "numbers.db")) for _ in range(2))
+    connection.execute("PRAGMA journal_mode = WAL").fetchall()
+    connection.execute("CREATE TABLE numbers(n INTEGER PRIMARY KEY)")
+    connection.set_busy_timeout(1)
+    waiting: list[str] = []
+
+    def step_in() -> None:
+        connection.set_rollback_hook(None)
+        other.execute("BEGIN IMMEDIATE")
+
+    def blocked(seconds: float) -> None:
+        if not waiting:
+            other.execute("COMMIT")
+        waiting.append(threading.current_thread().name)
+
+    connection.set_rollback_hook(step_in)
+    writer = Writer(connection, blocked)
+    refused = writer.write(insert(1, Fenced("in other hands")))
+    assert (refused.done(), writer._waiting) == (False, 1)
+    following = writer.write(insert(2))
+    with pytest.raises(Fenced):
+        await refused
+    assert (await following, {*waiting}, numbers(tmp_path)) == (2, {"everloop-writer"}, [2])
+    await asyncio.to_thread(writer.close)
+    for each in (connection, other):
+        each.close()

@@ -19,6 +19,7 @@ from .terminal import Terminal
 HELP = "talk with the agent: one answer with -m, else a chat"
 MORE = "The answer alone goes to stdout, everything else to stderr. What was cut off is finished first."
 DIRECT = "cli:direct"
+Reading = asyncio.Task[str | None]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,11 +49,14 @@ async def run(arguments: argparse.Namespace) -> int:
         raise MailRefused("--json needs -m: it prints one answer as one object")
     if arguments.files and text is None:
         raise MailRefused("-f needs -m: say with -m what the file is shown for")
+    lines = Lines()
+    # A pipe is read while the house opens, before what was cut off goes on: its first line may say to stop that.
+    first = asyncio.ensure_future(lines.read("> ")) if text is None and not sys.stdin.isatty() else None
     async with open_agent() as agent:
         if arguments.resume and arguments.session is None and (row := await agent.latest()):
             session = row.session
         if text is None:
-            return await _chat(agent, session, terminal)
+            return await _chat(agent, session, terminal, lines, first)
         if not _is_command(text):
             await _catch_up(agent, session, terminal, terminal.note)
         return await _answer_once(agent, text, arguments.files, session, terminal, arguments.json)
@@ -114,19 +118,19 @@ async def _answer_once(
     return 0
 
 
-async def _chat(agent: Agent, session: str, terminal: Terminal) -> int:
+async def _chat(agent: Agent, session: str, terminal: Terminal, lines: Lines, first: Reading | None) -> int:
     if sys.stdin.isatty():
         terminal.note(f"everloop, {agent.model}, session {session}. /help shows the commands; Ctrl-D leaves.")
         if agent.notice:
             terminal.note(agent.notice)
     answered = True  # a pipe learns from the exit code whether its last line came to something
-    with Lines() as lines:
-        first = None if sys.stdin.isatty() else await lines.read("> ")
-        if first is None or not _is_command(first):
+    with lines:
+        if first is None or not await _begins_with_command(first):
             await _catch_up(agent, session, terminal, terminal.answer)
         while True:
             try:
-                line, first = (await lines.read("> ") if first is None else first), None
+                reading, first = first or lines.read("> "), None
+                line = await reading
                 if line is None or line.strip() in ("exit", "quit", "/exit", "/quit"):
                     return 0 if answered or sys.stdin.isatty() else 1
                 if line.strip():
@@ -135,6 +139,14 @@ async def _chat(agent: Agent, session: str, terminal: Terminal) -> int:
             except (TurnFailed, MailRefused) as error:
                 terminal.note(f"everloop: {error}")
                 answered = False
+
+
+async def _begins_with_command(first: Reading) -> bool:
+    try:
+        line = await first
+    except MailRefused:  # this is told in its turn
+        return False
+    return line is not None and _is_command(line)
 
 
 async def _exchange(agent: Agent, line: str, session: str, terminal: Terminal) -> None:

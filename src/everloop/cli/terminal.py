@@ -27,14 +27,7 @@ class Terminal:
     def answer(self, text: str) -> None:
         """Raises OutputLost when nobody can read it; it is shown again at the next start."""
         self.clear()
-        try:
-            print(text, file=self._out, flush=True)
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise OutputLost(
-                f"the answer cannot be written ({error.strerror}); it is kept, and shown next time"
-            ) from error
+        self._write(f"{text}\n")
 
     def note(self, text: str) -> None:
         self.clear()
@@ -61,8 +54,18 @@ class Terminal:
             self._status = ""
             print("\r\x1b[K", end="", file=self._err, flush=True)
 
+    def _write(self, text: str) -> None:
+        try:
+            print(text, end="", file=self._out, flush=True)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputLost(
+                f"the answer cannot be written ({error.strerror}); it is kept, and shown next time"
+            ) from error
+
     def follow(self, event: Event) -> None:
-        """Show one event of a running turn."""
+        """Show one event of a running turn. Raises OutputLost."""
         match event.name:
             case "stream_start":
                 self._said = ""
@@ -70,7 +73,7 @@ class Terminal:
             case "stream_chunk":
                 self._chunk(event)
             case "stream_end" if self._said:
-                print(file=self._out, flush=True)
+                self._write("\n")
                 if not event.data["kept"]:
                     self.note("(the answer broke off; what stands above does not count)")
                     self._said = ""
@@ -103,7 +106,7 @@ class Terminal:
             self._end_reasoning()
             text = text.lstrip() if not self._said else text
             self._said += text
-            print(text, end="", file=self._out, flush=True)
+            self._write(text)
         elif notice := event.data["notice"]:
             self.note(f"({notice})")
         elif progress := event.data["progress"]:

@@ -156,16 +156,19 @@ def _is_reachable(host: Host, keys: Keys) -> bool:
 
 
 def _configured(keys: Keys) -> Choice | None:
+    unnamed = ""
     for name, account in keys.accounts.items():
         host = host_of(name, keys)
         model = account.model or (host.model if host else "")
         if host and model and (account.api_base or keys.find(host)):
             return _at(host, model, keys)
-        if host and account.api_base:
-            raise ModelMissing(
-                f"{name} has an address and no model: set providers.{name}.model, or name it as "
-                f'agents.defaults.model = "{name}/MODEL"'
-            )
+        if host and account.api_base and not host.port:  # a server like those of this machine is asked what it has
+            unnamed = unnamed or name
+    if unnamed:
+        raise ModelMissing(
+            f"{unnamed} has an address and no model: set providers.{unnamed}.model, or name it as "
+            f'agents.defaults.model = "{unnamed}/MODEL"'
+        )
     return None
 
 

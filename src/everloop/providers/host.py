@@ -78,7 +78,7 @@ class HostProvider:
                 if not error.retryable or audience.has_seen or attempt >= self._attempts or wait > self._patience:
                     raise
             if wait >= _WORTH_TELLING:
-                show(Delta(progress=f"{self.name} asks to wait {wait:.0f} s …"))
+                show(Delta(progress=f"asking {self.name} again in {wait:.0f} s …"))
             await self._sleep(wait)
             attempt += 1
 

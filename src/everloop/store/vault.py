@@ -90,7 +90,7 @@ class Vault:
             raise VaultLocked(
                 f"{name} in the vault cannot be read: it was locked with another key or passphrase, or has been "
                 f"changed since. Bring back the {KEY_FILE} or the {PASSPHRASE} of that time; or give it up with: "
-                f"everloop models key forget {name.removeprefix('key:')}"
+                f"{_giving_up(name)}"
             ) from None
 
     def _close(self, name: str, value: str, first: bool) -> bytes:
@@ -195,6 +195,12 @@ class Passphrase:
             self._keys[salt] = hashlib.scrypt(self._text, salt=salt, n=2**15, r=8, p=3, maxmem=2**26, dklen=_KEY_BYTES)
             self._salt = self._salt or salt
         return self._keys[salt]
+
+
+def _giving_up(name: str) -> str:
+    """The command that removes an entry; its name says what it is."""
+    kind, _, provider = name.partition(":")
+    return f"everloop models logout {provider}" if kind == "login" else f"everloop models key forget {provider or name}"
 
 
 def _check_kind(box: bytes, kind: bytes) -> None:
