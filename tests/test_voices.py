@@ -182,3 +182,9 @@ async def test_a_preset_may_have_fallbacks_of_its_own_or_none(house, server):
     casting = house.casting(Defaults("custom/a", ("custom/b",)), own=NAMED, none=Preset("custom/a", ()))
     assert await asked_in_turn(casting.find("own"), server) == ["b", "c"]
     assert await asked_in_turn(casting.find("none"), server) == ["a"]
+
+
+async def test_a_small_model_is_asked_for_small_things_and_else_the_default(house):
+    both = house.voices(Defaults("custom/a", small_model="fast"), fast=NAMED)
+    assert [(await both.small()).key, both.default] == ["fast", "custom/a"]
+    assert (await house.voices(A).small()).name == "custom/a"

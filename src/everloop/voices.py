@@ -31,6 +31,7 @@ class Casting:
     def __init__(self, settings: Settings, models: Models) -> None:
         self._defaults = settings.agents.defaults
         self._models = models
+        self.small = settings.agents.defaults.small_model
         self.presets = settings.models
 
     async def look(self, name: str) -> Speaker:
@@ -75,6 +76,10 @@ class HouseVoices:
     async def look(self, name: str) -> Voice:
         await self._casting.look(name)
         return self.find(name)
+
+    async def small(self) -> Voice:
+        """For summaries and the like: the small model of the settings, or the default. Raises ModelMissing."""
+        return await self.look(self._casting.small)
 
     def find(self, name: str) -> Voice:
         if name not in self._voices:
