@@ -25,12 +25,10 @@ from everloop.core.errors import ToolError
 from everloop.core.tool import CallContext, Effect, Tool, ToolCall, problems_of
 from everloop.files.folder import Folder
 from everloop.tools.beneath import Opener, open_in_steps, opener
-from everloop.tools.edit_file import edit_file_tool, edited
-from everloop.tools.files import workspace_tools
-from everloop.tools.list_dir import list_dir_tool
-from everloop.tools.read_file import Part, Source, read_file_tool, read_part
+from everloop.tools.edit_file import edited
+from everloop.tools.files import file_tools, workspace_tools
+from everloop.tools.read_file import Part, Source, read_part
 from everloop.tools.workspace import Workspace
-from everloop.tools.write_file import write_file_tool
 
 CANARY = "canary-81c2"
 NOT_FOUND = "old_text was not found in the file; nothing was changed."
@@ -39,13 +37,7 @@ OPENERS = [pytest.param(opener(), id="kernel"), pytest.param(open_in_steps, id="
 
 
 def tools_in(root: Path, open_beneath: Opener | None = None, max_chars: int = 8000) -> dict[str, Tool]:
-    workspace, files = Workspace(root, open_beneath), Folder(root.parent / "files")
-    made = (
-        read_file_tool(workspace, files, max_chars),
-        write_file_tool(workspace),
-        edit_file_tool(workspace),
-        list_dir_tool(workspace, max_chars),
-    )
+    made = file_tools(Workspace(root, open_beneath), Folder(root.parent / "files"), max_chars)
     return {tool.spec.name: tool for tool in made}
 
 
@@ -61,13 +53,17 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "ws"
 
 
-def test_the_four_tools_say_what_a_second_run_does(root: Path) -> None:
+def test_the_tools_say_what_a_second_run_does(root: Path) -> None:
     tools = workspace_tools(root, Folder(root))
     assert [(tool.spec.name, tool.spec.effect, tool.spec.local) for tool in tools] == [
         ("read_file", Effect.READ, True),
         ("write_file", Effect.IDEMPOTENT, False),
         ("edit_file", Effect.IDEMPOTENT, False),
+        ("apply_patch", Effect.IDEMPOTENT, False),
+        ("create_document", Effect.IDEMPOTENT, False),
         ("list_dir", Effect.READ, True),
+        ("find_files", Effect.READ, False),
+        ("grep", Effect.READ, False),
     ]
 
 
@@ -228,7 +224,9 @@ def test_the_parts_of_a_text_make_up_the_text(text: str, chars: int, limit: int)
 class TestWriting:
     async def test_a_file_is_written_with_the_folders_above_it(self, root: Path) -> None:
         write = tools_in(root)["write_file"]
-        assert await write.run({"path": "a/b/c.txt", "content": "жук\n"}, CONTEXT) == "Wrote 7 bytes to a/b/c.txt."
+        assert await write.run({"path": "a/b/c.txt", "content": "жук\n"}, CONTEXT) == (
+            "Wrote 7 bytes to a/b/c.txt.\n[before: new | now: a8adca71e237 | a/b/c.txt]"
+        )
         assert (root / "a/b/c.txt").read_bytes() == "жук\n".encode()
         assert os.listdir(root / "a/b") == ["c.txt"]
 
@@ -298,9 +296,12 @@ class TestWriting:
 import asyncio, sys
 from pathlib import Path
 from everloop.core.tool import CallContext
+from everloop.files.folder import Folder
+from everloop.tools.changes import Changes
 from everloop.tools.workspace import Workspace
 from everloop.tools.write_file import write_file_tool
-write = write_file_tool(Workspace(Path(sys.argv[1])))
+root = Path(sys.argv[1])
+write = write_file_tool(Changes(Workspace(root), Folder(root.parent / "files")))
 context = CallContext(key="t:1:0", thread="t", session="s", user="ann")
 async def main():
     print("ready", flush=True)
@@ -333,9 +334,10 @@ class TestEditing:
         (root / "a.py").write_text("def f():\n    return 1\n")
         edit = tools_in(root)["edit_file"]
         args = {"path": "a.py", "old_text": "return 1", "new_text": "return 2"}
-        assert await edit.run(args, CONTEXT) == "Edited a.py at line 2."
+        assert (await edit.run(args, CONTEXT)).startswith("Edited a.py at line 2.\n[before: file:")
         assert (root / "a.py").read_text() == "def f():\n    return 2\n"
-        assert await edit.run(args, CONTEXT) == "a.py already reads so; nothing was changed."
+        later = CallContext(key="t:2:0", thread="t", session="cli:direct", user="ann")
+        assert await edit.run(args, later) == "a.py already reads so; nothing was changed."
         assert (root / "a.py").read_text() == "def f():\n    return 2\n"
 
     async def test_windows_lines_stay_windows_lines(self, root: Path) -> None:
@@ -372,8 +374,11 @@ class TestEditing:
             ("a", "b", "c", NOT_FOUND),
             ("a", "b", "", f"{NOT_FOUND} If it was to be removed, it is already gone."),
             ("if x:\n\treturn 1\n", "    return 1\n", "z",
-             f"{NOT_FOUND} Line 2 differs only in its white space: '\\treturn 1'"),
-            ("one\nreturn value\n", "return valeu", "z", f"{NOT_FOUND} The nearest is line 2: 'return value'"),
+             f"{NOT_FOUND} In the file line 2 is the same but for white space:\n2: \treturn 1"),
+            ("one\nreturn value\n", "return valeu", "z",
+             f"{NOT_FOUND} In the file line 2 is the nearest:\n2: return value"),
+            ("x\ndef f():\n    a = 1\n    return a\n", "def f():\n    a = 2\n    return a\n", "z",
+             f"{NOT_FOUND} In the file lines 2-4 are the nearest:\n2: def f():\n3:     a = 1\n4:     return a"),
         ],
     )  # fmt: skip
     def test_an_edit_that_is_not_clear_is_refused(self, text: str, old: str, new: str, sentence: str) -> None:
@@ -395,7 +400,7 @@ class TestEditing:
 
     async def test_a_file_that_changes_under_the_edit_is_left_alone(self, root: Path) -> None:
         (root / "a.txt").write_text("old")
-        seen = (root / "a.txt").stat()
+        seen = Workspace(root).look("a.txt", 100)
         (root / "a.txt").write_text("newer")
         with pytest.raises(ToolError, match="was changed by someone else in this moment"):
             Workspace(root).replace("a.txt", b"mine", "key", seen)
@@ -451,6 +456,7 @@ OUTSIDE = ("outside", "ws-evil")
 @pytest.fixture
 def trap(root: Path) -> Path:
     above = root.parent
+    (above / "files").mkdir()  # where the content before a change is kept; it must not be taken for an escape
     for name in OUTSIDE:
         (above / name / "deep").mkdir(parents=True)
         (above / name / "canary.txt").write_text(CANARY)
@@ -475,15 +481,17 @@ def trap(root: Path) -> Path:
 
 
 def escapes(root: Path) -> Iterator[str]:
-    """Paths that mean something outside, in several hundred forms; all of them aim at the canaries of this test.
+    """Paths that mean something outside, in several thousand forms; all of them aim at the canaries of this test.
 
     If a tool should ever let one through, a test that is run as root must not cost more than a canary.
     """
     above = root.parent
     absolute = [f"{above}/{name}/canary.txt" for name in OUTSIDE]
-    ups = ["../", "..//", "./../", "..\\", "../././"]
-    befores = ["", "./", "sub/", "sub/deep/", "nowhere/", "notes.txt/"]
-    for up, count, before, name in product(ups, (1, 2, 3, 4, 8), befores, OUTSIDE):
+    ups = ["../", "..//", "./../", "..\\", "../././", ".././/", "sub/../../", "..\\/"]
+    befores = ["", "./", "sub/", "sub/deep/", "nowhere/", "notes.txt/", "//", ".//./", "to_above/", "a b/", "ж/"]
+    for up, count, before, name in product(ups, (1, 2, 3, 4, 5, 6, 8, 12), befores, OUTSIDE):
+        yield f"{before}{up * (count + 20)}{above}/{name}/canary.txt"
+        yield f"{root}/{before}{up * (count + 20)}{above}/{name}/canary.txt"
         yield f"{before}{up * count}{name}/canary.txt"
         yield f"{root}/{before}{up * count}{name}/canary.txt"
     for path in absolute:
@@ -557,11 +565,37 @@ def snapshot(folder: Path) -> dict[str, bytes | None]:
 
 
 Call = Callable[[dict[str, Tool], str], tuple[Tool, dict[str, Any]]]
+CANARY_PATCHES = {
+    "patch_update": "*** Begin Patch\n*** Update File: {}\n@@\n-" + CANARY + "\n+changed\n*** End Patch",
+    "patch_delete": "*** Begin Patch\n*** Delete File: {}\n*** End Patch",
+    "patch_add": "*** Begin Patch\n*** Add File: {}\n+added\n*** End Patch",
+    "patch_move_from": "*** Begin Patch\n*** Update File: {}\n*** Move to: stolen.txt\n*** End Patch",
+    "patch_move_to": "*** Begin Patch\n*** Update File: notes.txt\n*** Move to: {}\n*** End Patch",
+    "diff_update": "--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-" + CANARY + "\n+changed\n",
+    "diff_delete": "--- {0}\n+++ /dev/null\n@@ -1 +0,0 @@\n-" + CANARY + "\n",
+    "diff_add": "--- /dev/null\n+++ {0}\n@@ -0,0 +1 @@\n+added\n",
+}
+
+
+def patching(name: str) -> "Call":
+    return lambda tools, path: (tools["apply_patch"], {"patch": CANARY_PATCHES[name].format(path)})
+
+
 CALLS: dict[str, Call] = {
     "read_file": lambda tools, path: (tools["read_file"], {"path": path}),
     "write_file": lambda tools, path: (tools["write_file"], {"path": path, "content": "overwritten"}),
     "edit_file": lambda tools, path: (tools["edit_file"], {"path": path, "old_text": CANARY, "new_text": "changed"}),
     "list_dir": lambda tools, path: (tools["list_dir"], {"path": folder_of(path)}),
+    "create_document": lambda tools, path: (tools["create_document"], {"path": path, "content": "overwritten"}),
+    "find_files": lambda tools, path: (tools["find_files"], {"path": folder_of(path), "pattern": "*"}),
+    "grep": lambda tools, path: (tools["grep"], {"path": path, "pattern": CANARY}),
+    "grep_in_folder": lambda tools, path: (tools["grep"], {"path": folder_of(path), "pattern": CANARY}),
+    **{name: patching(name) for name in CANARY_PATCHES},
+}
+REPEAT_THE_PATH = {"write_file", "create_document", *CANARY_PATCHES}
+PATTERNS: dict[str, Call] = {
+    "pattern of find_files": lambda tools, path: (tools["find_files"], {"pattern": path}),
+    "include of grep": lambda tools, path: (tools["grep"], {"pattern": CANARY, "include": path}),
 }
 
 
@@ -571,7 +605,7 @@ def folder_of(path: str) -> str:
 
 async def answer(tools: dict[str, Tool], name: str, path: str) -> str | None:
     """What the tool says, or None if it refuses."""
-    tool, args = CALLS[name](tools, path)
+    tool, args = (CALLS | PATTERNS)[name](tools, path)
     try:
         return await tool.run(args, CONTEXT)
     except ToolError:
@@ -580,7 +614,7 @@ async def answer(tools: dict[str, Tool], name: str, path: str) -> str | None:
 
 class TestEscapes:
     def test_the_corpus_is_large(self, trap: Path) -> None:
-        assert len(set(escapes(trap))) >= 800
+        assert len(set(escapes(trap))) >= 3000
         assert len(set(disguises())) >= 400
 
     def test_the_corpus_has_teeth(self, trap: Path) -> None:
@@ -592,7 +626,7 @@ class TestEscapes:
                     given_away += CANARY.encode() in file.read(1000)
             except (OSError, ValueError):
                 continue
-        assert given_away >= 150
+        assert given_away >= 1000
 
     @pytest.mark.parametrize("open_beneath", OPENERS)
     @pytest.mark.parametrize("name", CALLS)
@@ -602,8 +636,63 @@ class TestEscapes:
         assert let_through == []
         assert snapshot(trap.parent) == before
 
+    @pytest.mark.parametrize("name", CALLS)
+    async def test_without_the_guard_links_lead_out(self, trap: Path, name: str) -> None:
+        """Negative control: with an opener that checks nothing each tool reaches the canary."""
+
+        def open_anything(folder: int, path: str, flags: int, mode: int = 0) -> int:
+            return os.open(path, flags, mode, dir_fd=folder)
+
+        tools, before = tools_in(trap, open_anything), snapshot(trap.parent)
+        path = "to_dir/new.txt" if name in ("patch_add", "diff_add", "patch_move_to") else "to_dir/canary.txt"
+        said = await answer(tools, name, path) or ""
+        if name in ("read_file", "list_dir", "find_files", "grep", "grep_in_folder"):
+            assert "canary" in said
+        elif name == "patch_move_from":
+            assert (trap / "stolen.txt").read_text() == CANARY
+        else:
+            assert snapshot(trap.parent) != before
+
+    @pytest.mark.parametrize("name", CALLS)
+    async def test_the_same_inside_is_not_refused(self, trap: Path, name: str) -> None:
+        """Negative control: what refuses everything would pass the test above."""
+        inside = trap / "sub" / "inside" / "canary.txt"
+        if name not in ("patch_add", "diff_add", "patch_move_to"):
+            inside.parent.mkdir()
+            inside.write_text(f"{CANARY}\n")
+        for path in ("sub/inside/canary.txt", str(inside)):
+            if name.startswith("diff") and path.startswith("/"):
+                continue
+            assert await answer(tools_in(trap), name, path) is not None
+            for made in ("patch_delete", "patch_move_from"):
+                if name == made:
+                    assert not inside.exists()
+                    inside.write_text(f"{CANARY}\n")
+            (trap / "stolen.txt").unlink(missing_ok=True)
+            (trap / "notes.txt").write_text("notes")
+            if name == "patch_move_to":
+                inside.unlink()
+
+    @pytest.mark.parametrize("name", PATTERNS)
+    async def test_a_pattern_finds_nothing_outside(self, trap: Path, name: str) -> None:
+        tools = tools_in(trap)
+        (trap / "sub/mine").write_text(CANARY)
+        assert "sub/mine" in (await answer(tools, name, "sub/m*") or "")
+        patterns = {
+            *escapes(trap),
+            "to_*/**",
+            "to_*/*/canary.txt",
+            "*/to_*/*",
+            "**/canary.txt",
+            "to_dir/canary.{txt,md}",
+        }
+        for path in patterns:
+            said = await answer(tools, name, path) or ""
+            assert "canary.txt" not in said
+            assert CANARY not in said
+
     @pytest.mark.parametrize("open_beneath", OPENERS)
-    @pytest.mark.parametrize("name", ["read_file", "list_dir"])
+    @pytest.mark.parametrize("name", ["read_file", "list_dir", "find_files", "grep"])
     async def test_the_machine_itself_cannot_be_read(self, trap: Path, name: str, open_beneath: Opener) -> None:
         tools = tools_in(trap, open_beneath)
         assert [path for path in system_paths() if await answer(tools, name, path) is not None] == []
@@ -613,7 +702,9 @@ class TestEscapes:
     async def test_a_disguise_reaches_nothing_outside(self, trap: Path, name: str, open_beneath: Opener) -> None:
         tools, before = tools_in(trap, open_beneath), snapshot(trap.parent)
         answers = [await answer(tools, name, path) for path in set(disguises())]
-        assert not any(CANARY in said or "canary.txt" in said for said in answers if said and name != "write_file")
+        assert not any(
+            CANARY in said or "canary.txt" in said for said in answers if said and name not in REPEAT_THE_PATH
+        )
         assert snapshot(trap.parent) == before
 
     async def test_links_that_stay_inside_are_followed(self, root: Path) -> None:
@@ -668,6 +759,28 @@ def door(trap: Path) -> Path:
     return trap
 
 
+def _by_turns(turn: int) -> tuple[str, dict[str, Any]]:
+    name = "patch_add" if turn % 2 else "patch_delete"
+    return "apply_patch", {"patch": CANARY_PATCHES[name].format("door/canary.txt")}
+
+
+RACES: dict[str, Callable[[int], tuple[str, dict[str, Any]]]] = {
+    "read_file": lambda turn: ("read_file", {"path": "door/canary.txt"}),
+    "list_dir": lambda turn: ("list_dir", {"path": "door"}),
+    "write_file": lambda turn: ("write_file", {"path": "door/canary.txt", "content": str(turn)}),
+    "edit_file": lambda turn: (
+        "edit_file", {"path": "door/canary.txt", "old_text": CANARY, "new_text": "overwritten"}
+    ),
+    "create_document": lambda turn: ("create_document", {"path": "door/canary.txt", "content": str(turn)}),
+    "add and delete": _by_turns,
+    "find_files": lambda turn: ("find_files", {"path": "door", "pattern": "*"}),
+    "find_files from above": lambda turn: ("find_files", {"pattern": "door/**"}),
+    "grep": lambda turn: ("grep", {"path": "door", "pattern": f"{CANARY}|harmless", "files_only": True}),
+    "grep from above": lambda turn: ("grep", {"pattern": CANARY, "files_only": True}),
+}  # fmt: skip
+NEVER_REFUSED = {"find_files from above", "grep from above"}  # a link is passed by
+
+
 class TestRace:
     def test_checking_first_and_opening_then_lets_the_canary_out(self, door: Path) -> None:
         """Negative control: this is what the swapping does to an honest check."""
@@ -689,28 +802,24 @@ class TestRace:
         pytest.fail("the swapping never hit, so the tests below prove nothing")
 
     @pytest.mark.parametrize("open_beneath", OPENERS)
-    @pytest.mark.parametrize(
-        ("name", "times"), [("read_file", 2000), ("list_dir", 2000), ("write_file", 2000), ("edit_file", 2000)]
-    )
+    @pytest.mark.parametrize(("name", "times"), [(name, 30 if "grep" in name else 2000) for name in RACES])
     async def test_swapping_a_folder_for_a_link_lets_nothing_out(
         self, door: Path, name: str, times: int, open_beneath: Opener
     ) -> None:
         tools, before = tools_in(door, open_beneath), snapshot(door.parent)
         answers = set()
+        told = 0
         with swapping(door):
-            for turn in range(times):
-                args: dict[str, Any] = {"path": "door/canary.txt"}
-                if name == "list_dir":
-                    args = {"path": "door"}
-                elif name == "write_file":
-                    args["content"] = str(turn)
-                elif name == "edit_file":
-                    args |= {"old_text": CANARY, "new_text": "overwritten"}
+            for turn in range(2000):
+                tool, args = RACES[name](turn)
                 try:
-                    answers.add(await tools[name].run(args, CONTEXT))
+                    answers.add(await tools[tool].run(args, CONTEXT))
+                    told += 1
                 except ToolError:
                     answers.add("refused")
-        assert "refused" in answers
-        assert len(answers) > 1 or name == "edit_file"  # inside there is nothing that this edit could find
+                if told >= times and ("refused" in answers or name in NEVER_REFUSED):
+                    break
+        assert "refused" in answers or name in NEVER_REFUSED
+        assert len(answers) > 1 or name in {"edit_file", *NEVER_REFUSED}  # this edit finds nothing inside
         assert not any(CANARY in said or "deep/" in said for said in answers)
         assert snapshot(door.parent) == before

@@ -28,6 +28,8 @@ EverloopError
 │   ├── StreamCut            the answer broke off in the middle
 │   └── ModelMissing         no model is configured, or the embedded one cannot be had
 ├── ChannelDown              a message could not be delivered, and surely was not
+├── AddressRefused           a web address that a model, a user or a page has aimed where nobody may go
+├── AnswerTooLarge           what came from there is more than is taken, as sent or as unpacked
 ├── ToolError                a tool's failure, written for the model to read
 └── TurnFailed               a turn ended without an answer; carries the reason and the error's id
 """
@@ -158,6 +160,14 @@ class ModelMissing(ProviderError):
 
 
 class ChannelDown(EverloopError):
+    pass
+
+
+class AddressRefused(EverloopError):
+    pass
+
+
+class AnswerTooLarge(EverloopError):
     pass
 
 

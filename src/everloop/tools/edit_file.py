@@ -6,52 +6,67 @@ hold the old text anew, is refused and the model gives more of the surroundings.
 """
 
 import asyncio
-import difflib
-import os
 from collections.abc import Iterator
 from typing import Annotated
 
 from everloop.core.errors import ToolError
 from everloop.core.tool import CallContext, Effect, Tool, tool
 
-from .workspace import Workspace
-from .write_file import encoded
+from .changes import Changes, check_sha, told
+from .workspace import Seen
+from .write_file import ExpectedSha, encoded
 
-_LARGEST = 8 * 1024 * 1024
+LARGEST = 8 * 1024 * 1024
 
 
-def edit_file_tool(workspace: Workspace) -> Tool:
+def edit_file_tool(changes: Changes) -> Tool:
     @tool(Effect.IDEMPOTENT)
     async def edit_file(
         path: Annotated[str, "Path in the workspace"],
         old_text: Annotated[str, "The text to replace, exactly as it stands in the file, and only once"],
         new_text: Annotated[str, "The text to put in its place"],
         context: CallContext,
+        expected_sha: ExpectedSha = None,
     ) -> str:
         """Replace one piece of a text file. Give enough of the surrounding lines that old_text occurs only once."""
-        return await asyncio.to_thread(_edit, workspace, path, old_text, new_text, context.key)
+        seen = await changes.look(path, LARGEST)
+        text = text_of(path, seen)
+        old, new = as_lines_end(text, old_text, new_text)
+        earlier = changes.made(path, seen, context)
+        try:
+            after = await asyncio.to_thread(edited, text, old, new)
+        except ToolError:
+            if earlier is None:
+                raise
+            after = text
+        if after == text:
+            done = f"Edited {path}."
+            return told(done, [earlier]) if earlier else f"{path} already reads so; nothing was changed."
+        check_sha(path, seen, expected_sha)
+        change = await changes.write(path, encoded(after), seen, context)
+        return told(f"Edited {path} at line {_line(text, text.index(old))}.", [change])
 
     return edit_file
 
 
-def _edit(workspace: Workspace, path: str, old: str, new: str, key: str) -> str:
-    with workspace.opened(path) as (fd, status):
-        if status.st_size > _LARGEST:
-            raise ToolError(f"{path!r} is too large to edit ({status.st_size} bytes)")
-        with open(os.dup(fd), "rb") as file:
-            data = file.read(_LARGEST)
+def text_of(path: str, seen: Seen) -> str:
+    """What a file that is to be edited says. Raises ToolError."""
+    if seen.status is None:
+        raise ToolError(f"there is no {path!r}")
+    if seen.content is None:
+        raise ToolError(f"{path!r} is too large to edit ({seen.status.st_size} bytes)")
     try:
-        text = data.decode()
+        return seen.content.decode()
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+        line = seen.content.count(b"\n", 0, error.start) + 1
         raise ToolError(f"{path!r} is not UTF-8 text (line {line} holds other bytes)") from error
-    if "\r\n" in text and "\r" not in old + new:  # a model is not shown how lines end
-        old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
-    after = edited(text, old, new)
-    if after == text:
-        return f"{path} already reads so; nothing was changed."
-    workspace.replace(path, encoded(after), key, seen=status)
-    return f"Edited {path} at line {_line(text, text.index(old))}."
+
+
+def as_lines_end(text: str, old: str, new: str) -> tuple[str, str]:
+    """Both pieces with the line ends of the text, which a model is not shown."""
+    if "\r\n" in text and "\r" not in old + new:
+        return old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
+    return old, new
 
 
 def edited(text: str, old: str, new: str) -> str:
@@ -100,10 +115,7 @@ def _not_found(text: str, old: str, new: str) -> str:
     sentence = "old_text was not found in the file; nothing was changed."
     if not new:
         sentence += " If it was to be removed, it is already gone."
-    wanted = next((line for line in old.splitlines() if line.strip()), "")
-    lines = text.splitlines()
-    spaced = [number for number, line in enumerate(lines, 1) if wanted and line.split() == wanted.split()]
-    if spaced and lines[spaced[0] - 1] != wanted:
-        return f"{sentence} Line {spaced[0]} differs only in its white space: {lines[spaced[0] - 1]!r}"
-    near = difflib.get_close_matches(wanted, dict.fromkeys(lines[:5000]), 1) if len(wanted) < 1000 else []
-    return f"{sentence} The nearest is line {lines.index(near[0]) + 1}: {near[0][:300]!r}" if near else sentence
+    from .nearest import nearest  # only an error needs it
+
+    near = nearest(text, old)
+    return f"{sentence} In the file {near}" if near else sentence

@@ -5,7 +5,12 @@ from pathlib import Path
 from everloop.core.ports import Files
 from everloop.core.tool import Tool
 
+from .apply_patch import apply_patch_tool
+from .changes import Changes
+from .create_document import create_document_tool
 from .edit_file import edit_file_tool
+from .find_files import find_files_tool
+from .grep import grep_tool
 from .list_dir import list_dir_tool
 from .read_file import read_file_tool
 from .workspace import Workspace
@@ -13,11 +18,22 @@ from .write_file import write_file_tool
 
 
 def workspace_tools(root: Path, files: Files, max_chars: int = 8000) -> tuple[Tool, ...]:
-    """read_file, write_file, edit_file and list_dir inside `root`, none of which answers more than `max_chars`."""
-    workspace = Workspace(root)
+    """The tools that read, find and change files inside `root`, none of which answers more than `max_chars`.
+
+    What a file held before a change is kept in `files`.
+    """
+    return file_tools(Workspace(root), files, max_chars)
+
+
+def file_tools(workspace: Workspace, files: Files, max_chars: int) -> tuple[Tool, ...]:
+    changes = Changes(workspace, files)
     return (
         read_file_tool(workspace, files, max_chars),
-        write_file_tool(workspace),
-        edit_file_tool(workspace),
+        write_file_tool(changes),
+        edit_file_tool(changes),
+        apply_patch_tool(workspace, changes),
+        create_document_tool(changes),
         list_dir_tool(workspace, max_chars),
+        find_files_tool(workspace, max_chars),
+        grep_tool(workspace, max_chars),
     )

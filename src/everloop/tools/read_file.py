@@ -1,6 +1,7 @@
 """read_file: a text file of the workspace, or a whole tool result that was too long to show, by ranges of lines.
 
-An image or a PDF, whatever its name, is shown as what it is.
+An image or a PDF, whatever its name, is shown as what it is. A docx or xlsx is read as text, and so is a PDF beside its
+looks.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from everloop.core.media import HEAD, kind_of, limit_of
 from everloop.core.ports import Files
 from everloop.core.tool import CallContext, Effect, Picture, Result, Shown, Tool, tool
 
+from .documents import LARGEST, can_use, office_kind, text_of_document
 from .workspace import Workspace
 
 _INLINE = 128 * 1024  # bytes that are read and decoded faster than a thread is woken
@@ -33,6 +35,15 @@ class Source(Struct, frozen=True):
     name: str
     size: int
     read_at: Callable[[int, int], bytes]  # position, count
+
+
+class Document(Struct, frozen=True):
+    """A file whose text is still to be found. `shown` is how a model sees it that can."""
+
+    name: str
+    kind: str
+    data: bytes
+    shown: Shown | None = None
 
 
 class Part(Struct, frozen=True):
@@ -53,27 +64,32 @@ def read_file_tool(workspace: Workspace, files: Files, max_chars: int) -> Tool:
         limit: Annotated[int, Meta(ge=1, description="How many lines to read at most")] = 2000,
         column: Annotated[int, Meta(ge=1, description="Where to begin in the first line, if that is very long")] = 1,
     ) -> Result:
-        """Read a text file, or look at an image or PDF. A long text is read in parts: each says how to go on."""
+        """Read text, pdf, docx or xlsx, or look at an image. A long text is read in parts: each says how to go on."""
         part = Part(offset, limit, column, max(max_chars - _FOOTER, _FOOTER))
-        if path.startswith("file:"):
-            content = await _stored(files, context.user, path)
-            source = Source(path, len(content), lambda at, count: content[at : at + count])
-            if len(content) <= _INLINE:
-                return read(source, part)
-            return await asyncio.to_thread(read, source, part)
-        with workspace.opened(path) as (fd, status):
-            if status.st_size <= _INLINE:
-                return read(_source(path, fd, status), part)
-        return await asyncio.to_thread(_read_large, workspace, path, part)
+        found = await _found(workspace, files, path, context.user, part)
+        return await _told(found, part) if isinstance(found, Document) else found
 
     return read_file
+
+
+async def _found(workspace: Workspace, files: Files, path: str, owner: str, part: Part) -> Result | Document:
+    if path.startswith("file:"):
+        content = await _stored(files, owner, path)
+        source = Source(path, len(content), lambda at, count: content[at : at + count])
+        if len(content) <= _INLINE:
+            return read(source, part)
+        return await asyncio.to_thread(read, source, part)
+    with workspace.opened(path) as (fd, status):
+        if status.st_size <= _INLINE:
+            return read(_source(path, fd, status), part)
+    return await asyncio.to_thread(_read_large, workspace, path, part)
 
 
 def _source(path: str, fd: int, status: os.stat_result) -> Source:
     return Source(path, status.st_size, lambda at, count: os.pread(fd, count, at))
 
 
-def _read_large(workspace: Workspace, path: str, part: Part) -> Result:
+def _read_large(workspace: Workspace, path: str, part: Part) -> Result | Document:
     # Opened once more: a descriptor that the thread owns cannot be closed under it when the call is cancelled.
     with workspace.opened(path) as (fd, status):
         return read(_source(path, fd, status), part)
@@ -90,10 +106,37 @@ async def _stored(files: Files, owner: str, ref: str) -> bytes:
         raise ToolError(f"{ref} cannot be read ({error.strerror})") from error
 
 
-def read(source: Source, part: Part) -> Result:
-    """The whole of an image or a PDF, or the part of a text. Raises ToolError when it is neither."""
-    mime = kind_of(source.read_at(0, HEAD))
-    return _shown(source, mime) if mime else read_part(source, part)
+def read(source: Source, part: Part) -> Result | Document:
+    """The whole of an image or a document, or the part of a text. Raises ToolError when it is neither."""
+    head = source.read_at(0, HEAD)
+    mime = kind_of(head)
+    if mime == "application/pdf" and can_use("pdf") and source.size <= LARGEST:
+        shown = _shown(source, mime) if source.size <= limit_of(mime) and (part.offset, part.column) == (1, 1) else None
+        return Document(source.name, "pdf", source.read_at(0, source.size), shown)
+    if mime:
+        return _shown(source, mime)
+    if head.startswith(b"PK\3\4") and source.size <= LARGEST:
+        data = source.read_at(0, source.size)
+        if kind := office_kind(head, data):
+            return Document(source.name, kind, data)
+    return read_part(source, part)
+
+
+async def _told(document: Document, part: Part) -> Result:
+    """The part of a document's text; a PDF's looks come with the beginning of it."""
+    try:
+        text = await text_of_document(document.name, document.kind, document.data)
+    except ToolError as error:
+        if document.shown is None:
+            raise
+        return Shown(f"{document.shown.text}\n[{error}]", document.shown.pictures)
+    data = text.replace("\0", "").encode()
+    source = Source(document.name, len(data), lambda at, count: data[at : at + count])
+    part = Part(part.offset, part.limit, part.column, max(part.chars - _FOOTER, _FOOTER))
+    page = read_part(source, part) if text.strip() else "[there is no text in it]"
+    if document.shown is None:
+        return page
+    return Shown(f"{document.shown.text}. Its text:\n{page}", document.shown.pictures)
 
 
 def _shown(source: Source, mime: str) -> Shown:

@@ -16,6 +16,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NoReturn
 
+from msgspec import Struct
+
 from everloop.core.errors import ToolError
 
 from .beneath import Opener, opener
@@ -23,6 +25,24 @@ from .beneath import Opener, opener
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY  # a FIFO must not make us wait
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _LINKS = 8
+_MARK = "user.everloop.before"
+
+
+class Seen(Struct, frozen=True):
+    """What was found at a path before a change: a file, or nothing (`status` is None).
+
+    `content` and `sha` are only known of a file that is not too large. `mark` is what the last `replace` left there.
+    """
+
+    status: os.stat_result | None = None
+    content: bytes | None = None
+    sha: str = ""
+    mark: str = ""
+    by_link: bool = False
+
+    @property
+    def exists(self) -> bool:
+        return self.status is not None
 
 
 class Workspace:
@@ -74,22 +94,65 @@ class Workspace:
         finally:
             os.close(fd)
 
-    def replace(self, path: str, content: bytes, key: str, seen: os.stat_result | None = None) -> None:
+    def look(self, path: str, most: int) -> Seen:
+        """What a file holds that is to be changed, if it has not more than `most` bytes; that may be nothing yet."""
+        parts = self._file_parts(path)
+        with self._explained(path), self._root() as root:
+            target = self._without_last_link(root, parts)
+            try:
+                fd = self._open(root, target, _READ)
+            except FileNotFoundError:
+                return Seen(by_link=target != parts)
+            try:
+                status = os.fstat(fd)
+                if not stat.S_ISREG(status.st_mode):
+                    _refuse_kind(path, status.st_mode)
+                mark = _mark_of(fd)
+                if status.st_size > most:
+                    return Seen(status, mark=mark, by_link=target != parts)
+                with open(fd, "rb", closefd=False) as file:
+                    content = file.read(most)
+                return Seen(status, content, sha256(content).hexdigest(), mark, target != parts)
+            finally:
+                os.close(fd)
+
+    def replace(self, path: str, content: bytes, key: str, seen: Seen | None = None, mark: str = "") -> None:
         """Put `content` at `path`, durably and all at once, making the folders above it.
 
         `key` names the call over its attempts: what an attempt that was killed had begun is removed by the next.
-        With `seen`, a file that has changed since is left alone.
+        With `seen`, a file that has changed since is left alone. `mark` is a short note that goes with the file, for
+        the next `look`, where the file system can hold one.
         """
-        parts = self.parts_of(path)
-        if not parts or path.endswith("/"):
-            raise ToolError(f"{path!r} is the name of a folder; name a file")
+        parts = self._file_parts(path)
         with self._explained(path), self._root() as root:
             parts = self._without_last_link(root, parts)
             folder = self._open_or_make_folder(root, parts[:-1])
             try:
-                _replace_in(folder, parts[-1], content, key, seen)
+                _replace_in(folder, parts[-1], content, key, seen, mark)
             finally:
                 os.close(folder)
+
+    def remove(self, path: str, seen: Seen) -> None:
+        """Remove a file, durably, unless it has changed since it was seen. A link is not removed."""
+        parts = self._file_parts(path)
+        with self._explained(path), self._root() as root:
+            folder = self._open(root, parts[:-1], _FOLDER)
+            try:
+                now = _status(folder, parts[-1])
+                if now is not None and not stat.S_ISREG(now.st_mode):
+                    _refuse_kind(path, now.st_mode)
+                if not _same(seen.status, now):
+                    raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+                os.unlink(parts[-1], dir_fd=folder)
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def _file_parts(self, path: str) -> tuple[str, ...]:
+        parts = self.parts_of(path)
+        if not parts or path.endswith("/"):
+            raise ToolError(f"{path!r} is the name of a folder; name a file")
+        return parts
 
     @contextmanager
     def _root(self) -> Iterator[int]:
@@ -180,7 +243,7 @@ def _joined(folder: tuple[str, ...], target: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def _replace_in(folder: int, name: str, content: bytes, key: str, seen: os.stat_result | None) -> None:
+def _replace_in(folder: int, name: str, content: bytes, key: str, seen: Seen | None, mark: str) -> None:
     before = _status(folder, name)
     if before is not None and not stat.S_ISREG(before.st_mode):
         _refuse_kind(name, before.st_mode)
@@ -196,8 +259,9 @@ def _replace_in(folder: int, name: str, content: bytes, key: str, seen: os.stat_
             file.flush()
             if before is not None:
                 os.fchmod(fd, before.st_mode & 0o777)
+            _set_mark(fd, mark)
             os.fsync(fd)
-        if seen is not None and not _same(seen, _status(folder, name)):
+        if seen is not None and not _same(seen.status, _status(folder, name)):
             raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
         os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
@@ -214,12 +278,23 @@ def _status(folder: int, name: str) -> os.stat_result | None:
         return None
 
 
-def _same(one: os.stat_result, other: os.stat_result | None) -> bool:
-    return other is not None and (one.st_ino, one.st_mtime_ns, one.st_size) == (
-        other.st_ino,
-        other.st_mtime_ns,
-        other.st_size,
-    )
+def _same(one: os.stat_result | None, other: os.stat_result | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return all(getattr(one, name) == getattr(other, name) for name in ("st_ino", "st_mtime_ns", "st_size"))
+
+
+def _set_mark(fd: int, mark: str) -> None:
+    if mark and hasattr(os, "setxattr"):
+        with suppress(OSError):  # not every file system can
+            os.setxattr(fd, _MARK, mark.encode())
+
+
+def _mark_of(fd: int) -> str:
+    if hasattr(os, "getxattr"):
+        with suppress(OSError):
+            return os.getxattr(fd, _MARK).decode("ascii", "replace")
+    return ""
 
 
 def _refuse_kind(path: str, mode: int) -> NoReturn:

@@ -1,27 +1,42 @@
 """write_file: the whole content of a file of the workspace."""
 
-import asyncio
 from typing import Annotated
 
 from everloop.core.errors import ToolError
 from everloop.core.tool import CallContext, Effect, Tool, tool
 
-from .workspace import Workspace
+from .changes import LARGEST_KEPT, Changes, check_sha, told
+
+ExpectedSha = Annotated[
+    str | None, "Change the file only if its sha256 begins so; empty: only if there is none. Usually left out"
+]
 
 
-def write_file_tool(workspace: Workspace) -> Tool:
+def write_file_tool(changes: Changes) -> Tool:
     @tool(Effect.IDEMPOTENT)
     async def write_file(
         path: Annotated[str, "Path in the workspace"],
         content: Annotated[str, "The whole new content of the file"],
         context: CallContext,
+        expected_sha: ExpectedSha = None,
     ) -> str:
         """Write a text file: create it, with the folders above it, or replace all that it holds."""
-        data = encoded(content)
-        await asyncio.to_thread(workspace.replace, path, data, context.key)
-        return f"Wrote {len(data)} bytes to {path}."
+        return await write(changes, path, encoded(content), context, expected_sha)
 
     return write_file
+
+
+async def write(changes: Changes, path: str, data: bytes, context: CallContext, expected_sha: str | None = None) -> str:
+    """Put `data` at `path`, and what is said of it."""
+    seen = await changes.look(path, max(LARGEST_KEPT, len(data)))
+    if seen.content == data and seen.exists:
+        change = changes.made(path, seen, context)
+        if change is None:
+            return f"{path} already holds this; nothing was changed."
+    else:
+        check_sha(path, seen, expected_sha)
+        change = await changes.write(path, data, seen, context)
+    return told(f"Wrote {len(data)} bytes to {path}.", [change])
 
 
 def encoded(content: str) -> bytes:

@@ -1,0 +1,24 @@
+"""apply_patch: several files changed at once."""
+
+from typing import Annotated
+
+from everloop.core.tool import CallContext, Effect, Tool, tool
+
+from .changes import Changes
+from .workspace import Workspace
+
+
+def apply_patch_tool(workspace: Workspace, changes: Changes) -> Tool:
+    @tool(Effect.IDEMPOTENT)
+    async def apply_patch(
+        patch: Annotated[str, "A unified diff, or: *** Begin Patch, *** Update File: path, @@, lines that begin with a "
+                              "space, - or +, *** Add File: path, *** Delete File: path, *** End Patch"],
+        context: CallContext,
+        expected_sha: Annotated[dict[str, str] | None, "For some paths, how the sha256 of the file must begin"] = None,
+    ) -> str:  # fmt: skip
+        """Change, add, move and delete text files. Nothing is changed unless the whole patch fits."""
+        from .patching import apply  # takes its time, and not every model patches
+
+        return await apply(workspace, changes, patch, context, expected_sha or {})
+
+    return apply_patch

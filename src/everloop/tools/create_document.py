@@ -1,0 +1,27 @@
+"""create_document: Markdown and tables as a document that people open with an office program or a browser."""
+
+from typing import Annotated, Any
+
+from everloop.core.tool import CallContext, Effect, Tool, tool
+
+from .changes import Changes
+from .write_file import write
+
+
+def create_document_tool(changes: Changes) -> Tool:
+    @tool(Effect.IDEMPOTENT)
+    async def create_document(
+        path: Annotated[str, "Path in the workspace; its ending says the kind: .md .txt .csv .html .docx .xlsx"],
+        context: CallContext,
+        content: Annotated[str, "The text, in Markdown: headings, lists, tables, code, bold, italic, links"] = "",
+        sheets: Annotated[
+            dict[str, Any] | None,
+            "Tables by name: each a list of rows, each a list of cells; the first row is the head",
+        ] = None,
+    ) -> str:
+        """Make a document from Markdown and tables, or replace one. A csv takes one table, an xlsx a sheet for each."""
+        from .making import document  # takes its time, and few ever need it
+
+        return await write(changes, path, await document(path, content, sheets or {}), context)
+
+    return create_document

@@ -1,0 +1,172 @@
+"""exec: a shell command in the workspace, confined by the kernel; and commands that run on in the background."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, structs
+
+from everloop.core.errors import ToolError
+from everloop.core.tool import CallContext, Effect, Tool, tool
+
+from .sandbox.port import Job, Limits, OnOutput, Outcome, Sandbox, View, be_silent
+from .sandbox.view import shell
+from .workspace import Workspace
+
+_LONGEST_COMMAND = 120_000  # bytes; the kernel takes 128 KiB in one argument
+_IDLE = 3600.0
+_SLACK = 30.0  # seconds for starting and ending, beside the command's own
+_PART = 16_000
+
+Told = Callable[[CallContext, str], None]
+"""Is told what a running command says, piece by piece."""
+
+
+class Shell(Struct, frozen=True):
+    """Where and how commands run: `env` is all of their environment, `longest` the most seconds one may ask for."""
+
+    sandbox: Sandbox
+    view: View
+    env: Mapping[str, str]
+    limits: Limits = Limits()
+    longest: int = 600
+    guarded: bool = False
+    told: Told | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long a tool may take that waits for a command."""
+        return self.longest + _SLACK
+
+    def limited(self, timeout: int) -> Limits:
+        return structs.replace(self.limits, seconds=min(timeout, self.longest))
+
+    def job(self, argv: tuple[str, ...], cwd: str, limits: Limits) -> Job:
+        """Raises ToolError when the folder is not one of the workspace."""
+        workspace = Workspace(self.view.workspace)
+        with workspace.folder(cwd):
+            folder = self.view.workspace.joinpath(*workspace.parts_of(cwd))
+        return Job(argv, self.view, folder, self.env, limits)
+
+    async def run(self, context: CallContext, job: Job) -> str:
+        """What the model is told of a command that was run for it."""
+        outcome = await self.sandbox.run(context, job, self._listener(context))
+        return said(outcome, job.limits, self.sandbox.name(context, job.background))
+
+    async def find(self, context: CallContext, timeout: int = 60, background: bool = False) -> str | None:
+        """What `run` would have said to a worker that has died meanwhile; None if the command was never begun."""
+        outcome = await self.sandbox.find(context, background, self._listener(context))
+        name = self.sandbox.name(context, background)
+        return None if outcome is None else said(outcome, self.limited(timeout), name)
+
+    def _listener(self, context: CallContext) -> OnOutput:
+        told = self.told
+        return (lambda text: told(context, text)) if told else be_silent
+
+
+def exec_tools(house: Shell) -> tuple[Tool, ...]:
+    """exec, exec_output, exec_input and exec_stop."""
+    return (exec_tool(house), exec_output_tool(house), exec_input_tool(house), exec_stop_tool(house))
+
+
+def exec_tool(house: Shell) -> Tool:
+    @tool(Effect.VERIFIABLE, name="exec", guarded=house.guarded, seconds=house.seconds)
+    async def run(
+        command: Annotated[str, "The command, as for bash -c"],
+        context: CallContext,
+        timeout: Annotated[int, "Seconds after which it is ended", Meta(ge=1)] = 60,
+        cwd: Annotated[str, "The folder of the workspace to run it in"] = ".",
+        background: Annotated[bool, "Do not wait for it; see exec_output, exec_input, exec_stop"] = False,
+    ) -> str:
+        """Run a shell command in the workspace, in a sandbox without network.
+
+        It sees the workspace and the system's programs, and nothing else of this machine. When it ends, whatever it
+        has started ends too; for what must go on, use background.
+        """
+        if "\0" in command or len(command.encode("utf-8", "replace")) > _LONGEST_COMMAND:
+            raise ToolError("a command holds no NUL and at most 120,000 bytes; write a longer one into a file")
+        limits = house.limited(timeout)
+        if background:
+            limits = structs.replace(limits, seconds=0, idle=_IDLE)
+        argv = (shell(), "-c", command.encode("utf-8", "replace").decode())
+        return await house.run(context, structs.replace(house.job(argv, cwd, limits), background=background))
+
+    async def verify(args: dict[str, Any], context: CallContext) -> str | None:
+        return await house.find(context, args.get("timeout") or 60, bool(args.get("background")))
+
+    return structs.replace(run, verify=verify)
+
+
+def exec_output_tool(house: Shell) -> Tool:
+    @tool(Effect.READ, seconds=house.seconds)
+    async def exec_output(
+        id: Annotated[str, "The id that exec has told"],
+        context: CallContext,
+        offset: Annotated[int, "The byte to begin with", Meta(ge=0)] = 0,
+        wait: Annotated[int, "Seconds to wait if there is nothing new", Meta(ge=0)] = 0,
+    ) -> str:
+        """Read what a command in the background has said, and whether it still runs."""
+        seconds = min(wait, house.longest)
+        outcome, after = await house.sandbox.output(context.thread, _checked(id), offset, _PART, seconds)
+        state = "it runs" if outcome.status == "running" else _how_it_ended(outcome, house.limits)
+        return f"[{state}; read on with offset={after}]\n{outcome.output}"
+
+    return exec_output
+
+
+def exec_input_tool(house: Shell) -> Tool:
+    @tool(Effect.UNSAFE, guarded=house.guarded)
+    async def exec_input(
+        id: Annotated[str, "The id that exec has told"],
+        text: Annotated[str, "What to write; end a line with a newline"],
+        context: CallContext,
+    ) -> str:
+        """Write into the standard input of a command in the background."""
+        data = text.encode("utf-8", "replace")
+        await house.sandbox.input(context.thread, _checked(id), data.decode())
+        return f"Wrote {len(data)} bytes."
+
+    return exec_input
+
+
+def exec_stop_tool(house: Shell) -> Tool:
+    @tool(Effect.IDEMPOTENT)
+    async def exec_stop(id: Annotated[str, "The id that exec has told"], context: CallContext) -> str:
+        """End a command in the background, with everything that it has started."""
+        ended = await house.sandbox.stop(context.thread, _checked(id))
+        return "It has been ended." if ended else "It was not running."
+
+    return exec_stop
+
+
+def _checked(name: str) -> str:
+    """A name is a part of a path, so it holds nothing but what our names hold."""
+    if not name.startswith("b") or not name.replace("-", "").isalnum() or not name.isascii():
+        raise ToolError(f"{name[:60]!r} is not an id of a command in the background")
+    return name
+
+
+def said(outcome: Outcome, limits: Limits, name: str) -> str:
+    """What the model is told of a command."""
+    if outcome.status == "running":
+        return f"It runs in the background as {name}. It ends after an hour in which it says nothing and is not read."
+    return f"[{_how_it_ended(outcome, limits)}]\n{outcome.output}"
+
+
+def _how_it_ended(outcome: Outcome, limits: Limits) -> str:
+    match outcome.status:
+        case "exited" | "running":
+            return f"exit code {outcome.code}, {outcome.seconds:.1f} s"
+        case "time":
+            return f"ended after {limits.seconds:g} s, its time limit"
+        case "memory":
+            return f"ended because it used more than {limits.memory >> 20} MiB of memory"
+        case "processes":
+            return f"ended because it had more than {limits.processes} processes"
+        case "flood":
+            return f"ended because it wrote more than {limits.flood >> 20} MiB of output"
+        case "disk":
+            return "ended because its output could not be kept: the disk is full"
+        case "idle":
+            return "ended after an hour without output"
+        case "stopped":
+            return "ended because it was told to stop"

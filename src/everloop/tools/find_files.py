@@ -1,0 +1,94 @@
+"""find_files: the files of the workspace whose paths fit a pattern."""
+
+import asyncio
+import os
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from everloop.core.errors import ToolError
+from everloop.core.tool import Effect, Tool, tool
+
+from .walk import Found, Glob, Walk, printable
+from .workspace import Workspace
+
+_SECONDS = 20.0
+_MOST = 20_000
+
+
+def find_files_tool(workspace: Workspace, max_chars: int) -> Tool:
+    @tool(Effect.READ, seconds=_SECONDS + 10)
+    async def find_files(
+        pattern: Annotated[str, "Such as *.py, docs/**/*.md or *.{js,ts}; without a slash it fits in every folder"],
+        path: Annotated[str, "The folder to search, in the workspace"] = ".",
+        order: Annotated[Literal["name", "newest"], "What comes first"] = "name",
+        offset: Annotated[int, Meta(ge=1, description="First file to show, counted from 1")] = 1,
+    ) -> str:
+        """Find files by name, in a folder and all below it. Links end with @ and are not followed."""
+        glob = glob_of(workspace, pattern)
+        return await asyncio.to_thread(_found, workspace, glob, path, order == "newest", offset, max_chars)
+
+    return find_files
+
+
+def glob_of(workspace: Workspace, pattern: str) -> Glob:
+    """The pattern, which like a path cannot lead out of the workspace."""
+    if len(pattern) > 1000:
+        raise ToolError("the pattern is longer than 1,000 characters")
+    if pattern.startswith("/"):
+        raise ToolError(f"{pattern!r}: a pattern is relative to the folder that is searched")
+    parts = workspace.parts_of(pattern)
+    try:
+        return Glob("/".join(parts) or "**")
+    except ValueError as error:
+        raise ToolError(str(error)) from error
+
+
+def _found(workspace: Workspace, glob: Glob, path: str, newest: bool, offset: int, max_chars: int) -> str:
+    walk = Walk(glob, _SECONDS)
+    above = "".join(f"{part}/" for part in workspace.parts_of(path))
+    lines: list[tuple[float, str]] = []
+    with workspace.folder(path) as folder:
+        for found in walk.beneath(folder):
+            if len(lines) == _MOST:
+                walk.cut = f"only the first {_MOST:,} were gathered; narrow the pattern"
+                break
+            lines.append((-_changed(found) if newest else 0.0, _described(above, found)))
+    if newest:
+        lines.sort()
+    return _page([line for _, line in lines], offset, max_chars, walk)
+
+
+def _page(lines: list[str], offset: int, max_chars: int, walk: Walk) -> str:
+    shown: list[str] = []
+    room = max_chars - 400
+    for line in lines[offset - 1 :]:
+        room -= len(line) + 1
+        if room < 0 and shown:
+            break
+        shown.append(line)
+    last = offset - 1 + len(shown)
+    if not lines:
+        shown.append("[no file fits]")
+    elif last < len(lines):
+        shown.append(f"[files {offset}-{last} of {len(lines)}; continue with offset={last + 1}]")
+    elif offset > 1:
+        shown.append(f"[the end; {len(lines)} files]")
+    return "\n".join((*shown, *notes(walk)))
+
+
+def notes(walk: Walk) -> list[str]:
+    """What a walk did not look at."""
+    passed = f"[not searched, unless named: {', '.join(sorted(walk.skipped))}]"
+    return [*([passed] if walk.skipped else []), *([f"[incomplete: {walk.cut}]"] if walk.cut else [])]
+
+
+def _described(above: str, found: Found) -> str:
+    return f"{printable(above + found.path)}{'@' if found.entry.is_symlink() else ''}"
+
+
+def _changed(found: Found) -> float:
+    try:
+        return os.stat(found.entry.name, dir_fd=found.folder, follow_symlinks=False).st_mtime
+    except OSError:
+        return 0.0  # removed while we were looking

@@ -1,0 +1,84 @@
+"""grep: the lines of the workspace's files that fit a regular expression.
+
+There are expressions that take Python years on one line, and while it searches it does nothing else. So it is done in
+a process of its own, which is handed the folder and is ended when it takes too long.
+"""
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from msgspec import Meta
+
+from everloop.core.errors import ToolError
+from everloop.core.tool import Effect, Tool, tool
+
+from .apart import run_apart
+from .find_files import glob_of
+from .workspace import Workspace
+
+if TYPE_CHECKING:
+    from .searching import Wanted
+
+_SECONDS = 20.0
+
+
+def grep_tool(workspace: Workspace, max_chars: int, seconds: float = _SECONDS) -> Tool:
+    @tool(Effect.READ, seconds=seconds + 10)
+    async def grep(
+        pattern: Annotated[str, "A regular expression (Python's), looked for in each line"],
+        path: Annotated[str, "A folder, which is searched with all below it, or a file"] = ".",
+        include: Annotated[str, "Only files that fit this, such as *.py or src/**/*.{js,ts}"] = "",
+        ignore_case: bool = False,
+        context: Annotated[int, Meta(ge=0, le=20, description="How many lines around each to show")] = 0,
+        files_only: Annotated[bool, "Name only the files in which it occurs"] = False,
+    ) -> str:
+        """Search the text of files. Each line found is told as path:number:line."""
+        if not pattern or len(pattern) > 5000:
+            raise ToolError("the pattern is empty" if not pattern else "the pattern is longer than 5,000 characters")
+        from .searching import Wanted  # what takes its time is loaded when it is used
+
+        glob_of(workspace, include)  # refuses what is no pattern
+        fd, is_folder = await asyncio.to_thread(_open, workspace, path)
+        try:
+            above = "/".join(workspace.parts_of(path))
+            wanted = Wanted(
+                pattern=pattern,
+                ignore_case=ignore_case,
+                context=context,
+                files_only=files_only,
+                include="/".join(workspace.parts_of(include)) or "**",
+                fd=fd,
+                is_folder=is_folder,
+                above=f"{above}/" if is_folder and above else above,
+                room=max_chars - 500,
+                seconds=seconds * 0.9,
+            )
+            return await _search(wanted, seconds)
+        finally:
+            os.close(fd)
+
+    return grep
+
+
+def _open(workspace: Workspace, path: str) -> tuple[int, bool]:
+    """A descriptor of a folder or a file, and whether it is a folder."""
+    try:
+        with workspace.folder(path) as fd:
+            return os.dup(fd), True
+    except ToolError:
+        with workspace.opened(path) as (fd, _):
+            return os.dup(fd), False
+
+
+async def _search(wanted: "Wanted", seconds: float) -> str:
+    request = msgspec.json.encode(wanted)
+    ran = await run_apart("everloop.tools.searching", request, seconds=seconds, fds=(wanted.fd,), most=1_000_000)
+    if ran.problem:
+        raise ToolError(ran.problem if "regular expression" in ran.problem else f"the search failed: {ran.problem}")
+    found = ran.out.decode("utf-8", "replace").rstrip("\n")
+    if not ran.late:
+        return found
+    late = f"[incomplete: it was ended after {seconds:g} s; narrow the path, or write a simpler pattern]"
+    return f"{found}\n{late}" if found else late

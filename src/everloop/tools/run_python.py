@@ -1,0 +1,39 @@
+"""run_python: a Python program in the workspace, confined by the kernel as a shell command is."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta, structs
+
+from everloop.core.errors import ToolError
+from everloop.core.tool import CallContext, Effect, Tool, tool
+
+from .exec import Shell
+from .sandbox.port import SCRIPT
+from .sandbox.view import python
+
+_LONGEST = 1_000_000
+
+
+def run_python_tool(house: Shell) -> Tool:
+    @tool(Effect.VERIFIABLE, guarded=house.guarded, seconds=house.seconds)
+    async def run_python(
+        code: Annotated[str, "The whole program"],
+        context: CallContext,
+        timeout: Annotated[int, "Seconds after which it is ended", Meta(ge=1)] = 60,
+    ) -> str:
+        """Run a Python program in the workspace, in the same sandbox as exec: no network, nothing but the workspace.
+
+        What it prints is the result. It has the standard library and the system's packages.
+        """
+        if len(code) > _LONGEST:
+            raise ToolError(f"the program has more than {_LONGEST:,} characters; write it into files and use exec")
+        program, needed = python()
+        job = house.job((program, "-I", SCRIPT), ".", house.limited(timeout))
+        view = structs.replace(job.view, readable=(*job.view.readable, *needed))
+        script = code.encode("utf-8", "replace").decode()
+        return await house.run(context, structs.replace(job, view=view, script=script))
+
+    async def verify(args: dict[str, Any], context: CallContext) -> str | None:
+        return await house.find(context, args.get("timeout") or 60)
+
+    return structs.replace(run_python, verify=verify)

@@ -1,0 +1,68 @@
+"""Bubblewrap: namespaces of one's own, in which nothing is there but what is put there.
+
+/proc is made read-only, which bubblewrap leaves writable. It matters when everloop runs as root: a root without any
+capability still owns /proc/sys, and could change the kernel's settings.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from .port import SCRIPT, Job, View
+from .view import SYSTEM
+
+_TEMPORARY, _SHARED = 512 << 20, 64 << 20
+_HOME = "/tmp/home"
+_SCRIPT = "/tmp/home/script.py"
+
+
+class Bubblewrap:
+    """Confines commands by the program at `program`."""
+
+    name = "bubblewrap"
+
+    def __init__(self, program: str) -> None:
+        self._program = program
+
+    def order(self, job: Job, folder: Path) -> dict[str, Any]:
+        """What the runner is to start; `folder` is the command's in the spool."""
+        script = ["--ro-bind", str(folder / "script.py"), _SCRIPT] if job.script is not None else []
+        argv = [_SCRIPT if word == SCRIPT else word for word in job.argv]
+        here = os.path.realpath(job.folder)
+        # Bubblewrap takes its time over each thing that is put there, so the runner has made one folder for /etc.
+        etc = ["--ro-bind-try", str(folder.parents[1] / "etc"), "/etc"]
+        options = [*_world(job.view), *etc, *script, "--remount-ro", "/", "--chdir", here]
+        env = {**job.env, "HOME": _HOME, "TMPDIR": "/tmp"}
+        return {"way": "bwrap", "argv": [self._program, *options, "--", *argv], "env": env}
+
+
+def _world(view: View) -> Iterator[str]:
+    yield from ("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox")
+    if view.network:
+        yield "--share-net"
+    for path in SYSTEM:
+        if os.path.islink(path):
+            yield from ("--symlink", os.readlink(path), path)
+        elif os.path.isdir(path):
+            yield from _bound("--ro-bind", path)
+    yield from ("--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev")
+    yield from ("--perms", "1777", "--size", str(_SHARED), "--tmpfs", "/dev/shm", "--remount-ro", "/dev")
+    yield from ("--perms", "1777", "--size", str(_TEMPORARY), "--tmpfs", "/tmp", "--dir", _HOME)
+    yield from _folders(view)
+
+
+def _folders(view: View) -> Iterator[str]:
+    workspace = os.path.realpath(view.workspace)
+    for readable in view.readable:
+        yield from _bound("--ro-bind", os.path.realpath(readable))
+    yield from _bound("--bind", workspace)
+    for hidden in view.hidden:
+        path = os.path.realpath(hidden)
+        if path != workspace and Path(path).is_relative_to(workspace) and os.path.exists(path):
+            folder = ("--tmpfs", path, "--remount-ro", path)
+            yield from folder if os.path.isdir(path) else ("--ro-bind", "/dev/null", path)
+
+
+def _bound(how: str, path: str) -> tuple[str, str, str]:
+    return how, path, path

@@ -1,0 +1,114 @@
+"""Which way to confine commands works on this machine: found out by doing it."""
+
+import asyncio
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, Protocol
+
+from everloop.core.errors import ToolError
+
+from . import landlock
+from .bwrap import Bubblewrap
+from .port import SCRIPT, Job, View
+from .spool import ETC
+from .view import PATH, SYSTEM
+
+_PATIENCE = 20.0
+
+
+class Way(Protocol):
+    """How a command is confined."""
+
+    name: str
+
+    def order(self, job: Job, folder: Path) -> dict[str, Any]:
+        """What the runner is to start; `folder` is the command's in the spool. Raises ToolError if it cannot be."""
+        ...
+
+
+class Landlock:
+    """Confines commands by Landlock and a strict filter of system calls; they have no /proc and cannot use chmod."""
+
+    name = "landlock"
+
+    def order(self, job: Job, folder: Path) -> dict[str, Any]:
+        workspace = os.path.realpath(job.view.workspace)
+        inside = [str(path) for path in job.view.hidden if Path(os.path.realpath(path)).is_relative_to(workspace)]
+        if inside:
+            raise ToolError(
+                f"{inside[0]} lies in the workspace, and only bubblewrap can hide it there; install bubblewrap, or "
+                "choose another workspace"
+            )
+        temporary, script = str(folder / "tmp"), str(folder / "script.py")
+        own = {"HOME": temporary, "TMPDIR": temporary}
+        return {
+            "way": "landlock",
+            "argv": [script if word == SCRIPT else word for word in job.argv],
+            "cwd": os.path.realpath(job.folder),
+            "env": {**job.env, **own},
+            "readable": [*SYSTEM, *(f"/etc/{name}" for name in ETC), *map(str, job.view.readable), script],
+            "writable": [workspace, temporary],
+            "make": [temporary],
+            "network": job.view.network,
+        }
+
+
+class Unconfined:
+    """Commands run as the user who runs everloop, with the limits but without any wall. For owners who insist."""
+
+    name = "nothing"
+
+    def order(self, job: Job, folder: Path) -> dict[str, Any]:
+        script = str(folder / "script.py")
+        argv = [script if word == SCRIPT else word for word in job.argv]
+        return {"way": "none", "argv": argv, "cwd": os.path.realpath(job.folder)}
+
+
+async def choose_way(program: str | None = None, unsafe: bool = False) -> Way:
+    """The best way that works here. Raises ToolError that says what to install.
+
+    With `unsafe`, commands run without any where none works. `program` is the path of the bubblewrap to use; by
+    default that of the system.
+    """
+    program = program or shutil.which("bwrap", path=f"{PATH}:{os.environ.get('PATH', '')}")
+    why = await _trouble_with(program) if program else "it is not installed"
+    if program and not why:
+        return Bubblewrap(program)
+    if landlock.version() >= landlock.NEEDED:
+        return Landlock()
+    if unsafe:
+        return Unconfined()
+    raise ToolError(refused(why))
+
+
+def refused(why: str) -> str:
+    """Why no command can be run, and what to do about it."""
+    return (
+        f"commands cannot be run, because there is no sandbox on this machine: bubblewrap cannot be used ({why}), and "
+        f"its kernel has no Landlock of version {landlock.NEEDED} (Linux 6.12). Install bubblewrap (Debian and "
+        "Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap) and see that user namespaces are allowed."
+    )
+
+
+async def _trouble_with(program: str) -> str:
+    """Why a command cannot be confined by this bubblewrap; empty if it can."""
+    with tempfile.TemporaryDirectory() as folder:
+        job = Job(("/bin/sh", "-c", "test -r /proc/self/status && echo works"), View(Path(folder)), Path(folder))
+        argv = Bubblewrap(program).order(job, Path(folder))["argv"]
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={"PATH": PATH},
+        )
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                said, complaint = await process.communicate()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+            return f"it did not answer within {_PATIENCE:g} s"
+    return "" if said == b"works\n" else complaint.decode(errors="replace").strip()[:300] or "it failed silently"

@@ -1,0 +1,203 @@
+"""The worker's side of the sandbox: asks the runner, and reads from the spool what commands say."""
+
+import asyncio
+import codecs
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from msgspec import to_builtins
+
+from everloop.core.errors import ToolError
+from everloop.core.tool import CallContext
+
+from .choose import Way, choose_way
+from .door import Door, Line, RunnerAway, Talk
+from .port import Job, OnOutput, Outcome, be_silent
+from .spool import read_all, read_output
+
+_STEP = 1 << 16
+_TO_END = 10.0  # seconds in which a command that was told to end should be gone
+
+
+class Commands:
+    """The Sandbox of one home: what its commands say is kept in `spool`.
+
+    `shared` says that other machines drive the same threads: then a command that is unknown here may have been begun
+    there.
+    """
+
+    def __init__(
+        self,
+        spool: Path,
+        choose: Callable[[], Awaitable[Way]] = choose_way,
+        shared: bool = False,
+        door: Door | None = None,
+    ) -> None:
+        self._spool = spool
+        self._choose = choose
+        self._shared = shared
+        self._door = door or Door(spool)
+        self._way: Way | None = None
+
+    async def way(self) -> Way:
+        """How commands are confined, found out at the first use. Raises ToolError if they cannot be."""
+        self._way = self._way or await self._choose()
+        return self._way
+
+    def name(self, context: CallContext, background: bool = False) -> str:
+        return f"{'b' if background else ''}{'-'.join(map(str, _place(context)))}"
+
+    async def run(self, context: CallContext, job: Job, on_output: OnOutput = be_silent) -> Outcome:
+        where = self._where(context.thread, self.name(context, job.background))
+        order = {
+            "do": "start",
+            **where,
+            "answer": _place(context)[0],
+            "env": dict(job.env),
+            "limits": to_builtins(job.limits),
+            "script": job.script,
+            "background": job.background,
+            **(await self.way()).order(job, self._folder(where)),
+        }
+        try:
+            async with self._door.talk(order) as talk:
+                if job.background:
+                    await talk.hear()
+                    return Outcome("running")
+                return await self._follow(where, talk, on_output)
+        except asyncio.CancelledError:
+            await self._end(where)
+            raise
+
+    async def find(
+        self, context: CallContext, background: bool = False, on_output: OnOutput = be_silent
+    ) -> Outcome | None:
+        where = self._where(context.thread, self.name(context, background))
+        async with self._door.talk({"do": "find", **where}) as talk:
+            line = await talk.hear()
+            if "never" in line and not self._shared:
+                return None
+            if background and "began" in line:
+                return Outcome("running")
+            return await self._follow(where, talk, on_output, line)
+
+    async def output(self, thread: str, name: str, offset: int, count: int, wait: float) -> tuple[Outcome, int]:
+        where = self._where(thread, name)
+        async with self._door.talk({"do": "find", **where}) as talk:
+            line = await talk.hear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    while "began" in line or "size" in line:
+                        if line.get("size", 0) > offset:
+                            break
+                        line = await talk.hear()
+        _refuse_if_unknown(line, name)
+        data, begin = read_output(str(self._folder(where)), offset, count)
+        gone = f"[{begin - offset} bytes are no longer kept]\n" if begin > offset else ""
+        text = gone + data.decode(errors="replace")
+        return _outcome(line["end"], text) if "end" in line else Outcome("running", output=text), begin + len(data)
+
+    async def input(self, thread: str, name: str, text: str) -> None:
+        async with self._door.talk({"do": "input", **self._where(thread, name), "text": text}) as talk:
+            await talk.hear()
+
+    async def stop(self, thread: str, name: str = "") -> int:
+        return await self._stop(self._where(thread, name))
+
+    async def close(self) -> None:
+        self._door.close()
+
+    def _where(self, thread: str, name: str) -> dict[str, str]:
+        return {"thread": sha256(thread.encode()).hexdigest()[:32], "name": name}
+
+    def _folder(self, where: dict[str, str]) -> Path:
+        return self._spool / where["thread"] / where["name"]
+
+    async def _follow(
+        self, where: dict[str, str], talk: Talk, on_output: OnOutput, line: Line | None = None
+    ) -> Outcome:
+        """Show what the command says until it ends. Raises ToolError if it could not begin, or is not known."""
+        show = _Show(str(self._folder(where)), on_output)
+        told = line or await talk.hear()
+        while "end" not in told:
+            _refuse_if_unknown(told, where["name"])
+            show.until(told.get("size", 0))
+            told = await talk.hear()
+        talk.over = True
+        end = told["end"]
+        text = _whole_text(str(self._folder(where)), end["size"])
+        show.rest(text, end["size"])
+        if end["why"] == "failed":
+            raise ToolError(f"the sandbox could not be started: {text.strip() or 'it said nothing'}")
+        return _outcome(end, text)
+
+    async def _stop(self, where: dict[str, str]) -> int:
+        async with self._door.talk({"do": "stop", **where}) as talk:
+            running: int = (await talk.hear())["done"]
+            left = running
+            while left:
+                left -= "end" in await talk.hear()
+            return running
+
+    async def _end(self, where: dict[str, str]) -> None:
+        """End a command that nobody waits for any more, and see it gone."""
+        with suppress(RunnerAway, ToolError, TimeoutError):
+            async with asyncio.timeout(_TO_END):
+                await self._stop(where)
+
+
+class _Show:
+    """Hands on what a command says, once and in order, as text."""
+
+    def __init__(self, folder: str, on_output: OnOutput) -> None:
+        self._folder = folder
+        self._on_output = on_output
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._at = 0
+
+    def until(self, size: int) -> None:
+        while self._at < size and self._on_output is not be_silent:
+            data, begin = read_output(self._folder, self._at, min(_STEP, size - self._at))
+            if not data:
+                return
+            self._at = begin + len(data)
+            self._on_output(self._decode(data))
+
+    def rest(self, text: str, size: int) -> None:
+        if self._at:
+            self.until(size)
+        elif text:
+            self._on_output(text)
+
+
+def _refuse_if_unknown(line: Line, name: str) -> None:
+    if "never" in line:
+        raise ToolError(f"there is no command {name} here")
+    if "swept" in line:
+        raise ToolError(f"the command {name} ended too long ago; what it said is no longer kept")
+    if "lost" in line:
+        raise ToolError(f"the command {name} was cut off with the process that ran it; it may have done a part")
+
+
+def _outcome(end: dict[str, Any], text: str) -> Outcome:
+    return Outcome(end["why"], end["code"], text, end["seconds"])
+
+
+def _whole_text(folder: str, size: int) -> str:
+    text, at = "", 0
+    for begin, data in read_all(folder, size):
+        text += f"\n… [{begin - at} bytes left out] …\n" if begin > at else ""
+        text += data.decode(errors="replace")
+        at = begin + len(data)
+    return text
+
+
+def _place(context: CallContext) -> tuple[int, str]:
+    """The answer and the place in it of a call. A key of another kind counts as a whole."""
+    *_, answer, place = ("", "", *context.key.split(":"))
+    if answer.isdigit() and place.isdigit():
+        return int(answer), place
+    return 0, sha256(context.key.encode()).hexdigest()[:12]

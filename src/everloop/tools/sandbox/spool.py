@@ -1,0 +1,187 @@
+"""Where the runner keeps what a command says and how it ended, so that anyone can read it later.
+
+A command has a folder `<thread>/<name>` in the spool. Its output lies there in pieces, each named by the offset of its
+first byte: the first two and the last stay, those between go, so that offsets never change and the size is bounded.
+`end.json` appears, whole, when the command and all that it started are gone. A folder without it whose command no
+runner knows was cut off. What is a file instead of a folder was swept: too old to be told, but it did happen.
+"""
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+
+TYPE_CHECKING = False  # as in typing, which takes longer to load than all of this
+if TYPE_CHECKING:
+    from typing import Any
+
+# What commands see of /etc. No keys, no hashes of passwords, no settings of services; names of users are no secret.
+ETC = (
+    "alternatives", "ca-certificates", "debian_version", "group", "hosts", "ld.so.cache", "ld.so.conf",
+    "ld.so.conf.d", "localtime", "locale.alias", "magic", "mime.types", "nsswitch.conf", "os-release", "passwd",
+    "pki/tls/certs", "protocols", "resolv.conf", "services", "ssl/certs", "ssl/openssl.cnf", "timezone",
+)  # fmt: skip
+_PIECES = 4
+_HEAD = 2
+_END = "end.json"
+OLD = 7 * 86400.0
+
+
+class Tape:
+    """Writes the output of one command into its folder, a part of which is kept."""
+
+    def __init__(self, folder: str, kept: int) -> None:
+        self._folder = folder
+        self._piece = max(1, kept // _PIECES)
+        self._starts: list[int] = []
+        self._fd = -1
+        self._left = 0
+        self.size = 0
+
+    def write(self, data: bytes) -> None:
+        while data:
+            if not self._left:
+                self._turn()
+            count = os.write(self._fd, data[: self._left])
+            self.size += count
+            self._left -= count
+            data = data[count:]
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd, self._left = -1, 0
+
+    def _turn(self) -> None:
+        self.close()
+        self._fd = os.open(_piece(self._folder, self.size), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._left = self._piece
+        self._starts.append(self.size)
+        if len(self._starts) > _PIECES + 1:
+            os.unlink(_piece(self._folder, self._starts.pop(_HEAD)))
+
+
+def _piece(folder: str, start: int) -> str:
+    return os.path.join(folder, f"out.{start:015d}")
+
+
+def read_output(folder: str, offset: int, count: int) -> tuple[bytes, int]:
+    """A run of up to `count` bytes of what was said from `offset` on, and where it begins: later if bytes are gone."""
+    data, begin = b"", offset
+    for start in sorted(int(name[4:]) for name in os.listdir(folder) if name.startswith("out.")):
+        at = begin + len(data)
+        if start > at and data:
+            break
+        if start > at:
+            begin = at = start
+        data += _read(_piece(folder, start), at - start, count - len(data))
+        if len(data) >= count:
+            break
+    return data, begin
+
+
+def read_all(folder: str, size: int) -> list[tuple[int, bytes]]:
+    """All that is kept, as runs of bytes with their offsets."""
+    runs: list[tuple[int, bytes]] = []
+    at = 0
+    while at < size:
+        data, begin = read_output(folder, at, size)
+        if not data:
+            break
+        runs.append((begin, data))
+        at = begin + len(data)
+    return runs
+
+
+def _read(path: str, position: int, count: int) -> bytes:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:  # gone in this moment
+        return b""
+    try:
+        return os.pread(fd, count, position)
+    finally:
+        os.close(fd)
+
+
+def write_end(folder: str, end: "dict[str, Any]") -> None:
+    draft = os.path.join(folder, f".{_END}")
+    with open(draft, "w") as file:
+        json.dump(end, file)
+    os.rename(draft, os.path.join(folder, _END))
+
+
+def read_end(folder: str) -> "dict[str, Any] | None":
+    try:
+        with open(os.path.join(folder, _END)) as file:
+            end: dict[str, Any] = json.load(file)
+            return end
+    except FileNotFoundError:
+        return None
+
+
+def make_folder(spool: str, thread: str, name: str) -> str:
+    """A new folder for a command. Raises FileExistsError."""
+    above = os.path.join(spool, thread)
+    if not os.path.isdir(above):
+        os.mkdir(above, 0o700)
+        _sync(spool)
+    os.mkdir(os.path.join(above, name), 0o700)
+    return os.path.join(above, name)
+
+
+def make_sure(folder: str) -> None:
+    """A power failure does not undo this folder now: whoever misses it knows that the command was never begun."""
+    _sync(os.path.dirname(folder))
+
+
+def copy_etc(spool: str) -> None:
+    """A copy of the part of /etc that commands see."""
+    folder = os.path.join(spool, "etc")
+    shutil.rmtree(folder, ignore_errors=True)
+    for name in ETC:
+        source, target = f"/etc/{name}", os.path.join(folder, name)
+        os.makedirs(os.path.dirname(target), 0o755, exist_ok=True)
+        if os.path.isdir(source):
+            shutil.copytree(source, target, symlinks=True)
+        elif os.path.lexists(source):
+            shutil.copy(source, target)  # also where it is a link, for that may lead to what is not seen
+
+
+def _sync(folder: str) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def forget_earlier(spool: str, thread: str, answer: int) -> None:
+    """Remove what ended in a thread in an earlier answer: a new answer means that its results were committed."""
+    for name, folder in _entries(os.path.join(spool, thread)):
+        number = name.partition("-")[0]
+        if number.isdigit() and int(number) < answer and (not os.path.isdir(folder) or read_end(folder)):
+            _remove(folder)
+
+
+def sweep(spool: str) -> None:
+    """Leave of what ended long ago, and of what was cut off then, only the fact that it was."""
+    for _, thread in _entries(spool):
+        for _, folder in _entries(thread):
+            if os.path.isdir(folder) and time.time() - os.stat(folder).st_mtime > OLD:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(os.open(folder, os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def _entries(folder: str) -> Iterator[tuple[str, str]]:
+    if os.path.isdir(folder):
+        for name in os.listdir(folder):
+            yield name, os.path.join(folder, name)
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        os.unlink(path)
