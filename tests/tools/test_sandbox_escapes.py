@@ -22,7 +22,7 @@ from everloop.tools.sandbox.view import python
 
 from .sandbox_helpers import NOBODY, TOKEN, Listeners, Victim, World, processes_with, run_once, world
 
-MARK = "31415.9"
+MARK = f"31415.{os.getpid()}"  # seconds that no one else sleeps
 OUT = "ESC" + "APED"  # what a snippet prints when it got through without leaving a trace outside
 
 # Output goes into files: who outlives its snippet would hold a pipe open, and some snippets read any pipe they find.
