@@ -446,7 +446,7 @@ class TestDeathOfAWorker:
             assert await refusal(house.verify(context(5), command="x")) == "there is no command 5-0 here"
 
     async def test_if_the_runner_dies_too_nobody_can_tell(self, tmp_path: Path) -> None:
-        await asyncio.to_thread(killed_worker, tmp_path, f"echo on; setsid sleep {SLEEP}")
+        await asyncio.to_thread(killed_worker, tmp_path, f"setsid sleep {SLEEP} & echo on; wait")
         runner = int((tmp_path / "spool" / f"{NAME}.lock").read_text())
         os.kill(runner, signal.SIGKILL)
         while left := [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _sleeps(pid)]:

@@ -33,7 +33,7 @@ class Tape:
 
     def __init__(self, folder: str, kept: int) -> None:
         self._folder = folder
-        self._piece = max(1, kept // _PIECES)
+        self._piece = max(1, -(-kept // _PIECES))
         self._starts: list[int] = []
         self._fd = -1
         self._left = 0
