@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .core.errors import StoreError as StoreError
     from .core.errors import ToolError as ToolError
     from .core.errors import TurnFailed as TurnFailed
+    from .core.people import Role as Role
     from .core.ports import Channel as Channel
     from .core.ports import Event as Event
     from .core.ports import Provider as Provider
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from .core.tool import CallContext as CallContext
     from .core.tool import Effect as Effect
     from .core.tool import Picture as Picture
+    from .core.tool import Risk as Risk
     from .core.tool import Shown as Shown
     from .core.tool import Tool as Tool
     from .core.tool import tool as tool
@@ -40,8 +42,9 @@ _ROOMS = {
         "core.errors",
     ),
     **dict.fromkeys(("Channel", "Event", "Provider"), "core.ports"),
+    "Role": "core.people",
     "Usage": "core.prompt",
-    **dict.fromkeys(("CallContext", "Effect", "Picture", "Shown", "Tool", "tool"), "core.tool"),
+    **dict.fromkeys(("CallContext", "Effect", "Picture", "Risk", "Shown", "Tool", "tool"), "core.tool"),
 }
 
 __all__ = ["__version__", *_ROOMS]  # noqa: PLE0604

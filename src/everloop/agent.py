@@ -18,6 +18,7 @@ from .core.ports import Bus, Event, Files, Receipt, Store, ThreadRow
 from .core.prompt import Finish, Usage
 from .core.thread import STOPPED, Finished
 from .files.pictures import attach
+from .runtime.approvals import Approval, Approvals
 from .runtime.book import reply_key
 from .runtime.inbox import Inbox
 from .runtime.lanes import Lanes
@@ -46,13 +47,22 @@ class Agent:
     """Use `async with everloop.open(…) as agent`."""
 
     def __init__(
-        self, store: Store, bus: Bus, inbox: Inbox, lanes: Lanes, files: Files, model: str, notice: str = ""
+        self,
+        store: Store,
+        bus: Bus,
+        inbox: Inbox,
+        lanes: Lanes,
+        files: Files,
+        approvals: Approvals,
+        model: str,
+        notice: str = "",
     ) -> None:
         self.store = store
         self._files = files
         self._bus = bus
         self._inbox = inbox
         self._lanes = lanes
+        self._approvals = approvals
         self._shown: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
         self._acknowledging: set[asyncio.Task[None]] = set()
@@ -67,13 +77,15 @@ class Agent:
         files: Sequence[str | Path] = (),
         event: str = "",
         author: str = "owner",
+        attended: bool = False,
     ) -> Answer:
         """Say something and wait for the answer. The same `event` twice is one message with one answer.
 
-        `files` are shown with it: images, PDFs, texts. Raises TurnFailed when the turn ends without an answer,
-        MailRefused when the message or a file cannot be taken.
+        `files` are shown with it: images, PDFs, texts. What needs a person's permission is not run, unless somebody is
+        there (`attended`) who answers through `decide` or another channel. Raises TurnFailed when the turn ends without
+        an answer, MailRefused when the message or a file cannot be taken.
         """
-        inbound = inbound_of(text, session, event, author)
+        inbound = inbound_of(text, session, event, author, attended)
         if files:
             inbound = await self._enclose(inbound, files)
         if begun := self._inbox.begin(inbound):
@@ -94,12 +106,14 @@ class Agent:
         files: Sequence[str | Path] = (),
         event: str = "",
         author: str = "owner",
+        attended: bool = True,
     ) -> AsyncIterator[Event]:
         """Say something and watch: the events of the thread until the turn is over.
 
-        The last event is named `answer` and holds what `ask` would return. Raises what `ask` raises.
+        The last event is named `answer` and holds what `ask` would return. `approval_asked` lists what `decide` is to
+        decide; without anyone to do so (`attended`) it is not run. Raises what `ask` raises.
         """
-        inbound = inbound_of(text, session, event, author)
+        inbound = inbound_of(text, session, event, author, attended)
         if files:
             inbound = await self._enclose(inbound, files)
         receipt = await self._inbox.take(inbound, express=False)  # nothing may be missed before we listen
@@ -119,6 +133,16 @@ class Agent:
         receipt = await self._inbox.take(inbound)
         self._inbox.wake(receipt, inbound)
         return receipt
+
+    async def approvals(self, session: str = "") -> list[Approval]:
+        """What waits for a person's permission, in one session or in all."""
+        return await self._approvals.waiting(session)
+
+    async def decide(self, approval: str, allow: bool, by: str = "owner") -> Approval:
+        """Allow or deny a call by the name of its question. Raises MailRefused when it waits no longer."""
+        found = await self._approvals.find(approval)
+        await self.tell(self._approvals.answer(found, allow, by))
+        return found
 
     async def finish(self, session: str) -> bool:
         """Let a turn of this session that was cut off go on to its end, or until it waits for a person's answer.
@@ -254,6 +278,6 @@ _BEGINNING = f"{time.time_ns():x}-{secrets.token_hex(8)}"
 _events = itertools.count()
 
 
-def inbound_of(text: str, session: str, event: str = "", author: str = "owner") -> Inbound:
-    letter = Said(said(text), author, session)
+def inbound_of(text: str, session: str, event: str = "", author: str = "owner", attended: bool = True) -> Inbound:
+    letter = Said(said(text), author, session, unattended=not attended)
     return Inbound(Address.parse(session), event or f"{_BEGINNING}-{next(_events):08x}", letter)

@@ -16,6 +16,7 @@ from msgspec.structs import astuple
 
 from .agent import Agent
 from .bus.local import LocalBus
+from .core.approval import Policy, PolicyRule
 from .core.decide import Rules
 from .core.errors import HomeError, KeyRefused, ModelMissing, VaultLocked
 from .core.ports import Channel, Event, Http, Provider, Store, Vault
@@ -27,6 +28,7 @@ from .providers.discovery import Headers
 from .providers.keys import Keys
 from .providers.models import Models, Speaker, given, in_process
 from .providers.prices import Price, Prices
+from .runtime.approvals import Approvals
 from .runtime.calls import Toolbox
 from .runtime.commands import Commands
 from .runtime.context import Gallery
@@ -35,8 +37,8 @@ from .runtime.inbox import Inbox
 from .runtime.lanes import Lanes
 from .runtime.outbox import Outbox
 from .runtime.voices import OneVoice, Voices
-from .settings import Preset, Settings, home_of, load, path_in, workspace_of
-from .tools.files import workspace_tools
+from .settings import Preset, Settings, Tools, home_of, load, path_in, workspace_of
+from .toolset import furnish
 from .voices import Casting, HouseVoices, Stage, filled, voice_of
 
 SYSTEM = (
@@ -95,11 +97,15 @@ async def _furnish(
     files = Folder(home / "files")
     speaker, voices_on = await _cast(home, settings, store, provider, http, stack)
     results = min(defaults.tool_result_max_chars, 1000) if speaker.compact else defaults.tool_result_max_chars
-    toolbox = Toolbox((*workspace_tools(workspace, files, results), *tools), files, results)
-    rules = Rules(toolbox.specs, defaults.max_tool_iterations, steering=defaults.steering)
-    stage = Stage(SYSTEM.format(workspace=workspace), rules, this_minute())
-    voices = voices_on(stage)
     bus = LocalBus()
+    toolset = furnish(home, workspace, settings, files, bus, results)
+    stack.push_async_callback(toolset.close)
+    toolbox = Toolbox((*toolset.tools, *tools), files, results)
+    rules = Rules(
+        toolbox.specs, defaults.max_tool_iterations, steering=defaults.steering, policy=policy_of(settings.tools)
+    )
+    stage = Stage(SYSTEM.format(workspace=workspace), rules, this_minute(), toolset.large)
+    voices = voices_on(stage)
     driver = Driver(store, bus, voices, toolbox, Gallery(files, fit), defaults.steering)
     lanes = Lanes(
         *(store, bus, driver),
@@ -107,8 +113,10 @@ async def _furnish(
         lease_seconds=settings.store.lease_seconds,
         grace=settings.agents.shutdown_seconds,
     )
-    inbox = Inbox(store, bus, lanes, Commands(store, voices), defaults.max_message_chars)
-    agent = Agent(store, bus, inbox, lanes, files, speaker.name, speaker.notice)
+    approvals = Approvals(store, rules.roles)
+    commands = Commands(store, voices, approvals)
+    inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, toolset.leave)
+    agent = Agent(store, bus, inbox, lanes, files, approvals, speaker.name, speaker.notice)
     stack.push_async_callback(agent.close)  # after the lanes: answers of the last moment are acknowledged too
     await stack.enter_async_context(lanes)
     await _open_channels(channels, store, bus, stack)
@@ -134,6 +142,11 @@ async def _cast(
     if speaker.warm:
         _start(speaker.warm(), stack)  # it loads while the person types
     return speaker, lambda stage: HouseVoices(casting, stage)
+
+
+def policy_of(tools: Tools) -> Policy:
+    rules = (PolicyRule(rule.tool, rule.stance, rule.risk) for rule in tools.policy)
+    return Policy(tools.approvals, tuple(rules))
 
 
 def _start(work: Coroutine[Any, Any, object], stack: AsyncExitStack) -> None:

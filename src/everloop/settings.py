@@ -109,10 +109,45 @@ class Providers(_Section, frozen=True):
     accounts: dict[str, Account] = {}
 
 
+Stance = Literal["allow", "ask", "deny"]
+
+
+class PolicyRule(_Section, frozen=True):
+    """What is done with the calls of some tools, of any risk or of one; the first rule that fits counts."""
+
+    tool: str = "*"  # a name, or a pattern such as exec*
+    risk: Literal["", "low", "medium", "high"] = ""
+    stance: Stance = "ask"
+
+
+class Search(_Section, frozen=True):
+    """With what web_search searches; "": with the first of these for which there is an address or a key."""
+
+    engine: Literal["", "searxng", "brave", "tavily", "ddgs"] = ""
+    api_key: Secret = ""  # of Brave, or of the engine that is named
+    url: str = ""  # of a SearxNG server
+
+
+class Web(_Section, frozen=True):
+    allow: tuple[str, ...] = ()  # hosts or networks, private ones too, that web_fetch may read
+    search: Search = Search()
+
+
+class Exec(_Section, frozen=True):
+    timeout: Annotated[int, Meta(ge=1, le=86400)] = 600  # the most seconds that a command may ask for
+    memory_mb: Annotated[int, Meta(ge=16)] = 2048
+    processes: Annotated[int, Meta(ge=1)] = 256
+    env: tuple[str, ...] = ()  # names of variables that commands may see
+    unsafe_without_sandbox: bool = False
+
+
 class Tools(_Section, frozen=True):
     restrict_to_workspace: Literal[True] = True  # always, in this version; so that nobody believes it were off
-    web: Kept = None
-    exec: Kept = None
+    approvals: Stance = "ask"  # for what leaves the sandbox or speaks to others
+    policy: tuple[PolicyRule, ...] = ()
+    plugins: tuple[str, ...] = ()  # names of tools that other packages bring
+    web: Web = Web()
+    exec: Exec = Exec()
     mcp_servers: Kept = None
 
 

@@ -23,6 +23,7 @@ class Stage(Struct, frozen=True):
     system: str
     rules: Rules
     now: Callable[[], str]
+    large: frozenset[str] = frozenset()  # tools that a small model is not shown
 
 
 class Casting:
@@ -93,6 +94,8 @@ def voice_of(key: str, speaker: Speaker, asked: Preset, stage: Stage) -> Voice:
     """A speaker with all that it is told. What an answer may need is kept free in its window."""
     assert asked.max_tokens is not None
     longest = asked.max_tokens
+    left_out = stage.large if speaker.compact else ()
+    tools = {name: spec for name, spec in stage.rules.tools.items() if name not in left_out}
 
     def fit(window: int) -> tuple[Context, Rules]:
         profile = Profile(
@@ -105,8 +108,8 @@ def voice_of(key: str, speaker: Speaker, asked: Preset, stage: Stage) -> Voice:
             tail=not speaker.compact,
         )
         # "Compact" is the step at which the host is asked how much it can read, before a conversation is given up.
-        rules = replace(stage.rules, limit=window - profile.max_tokens, compacts=True)
-        return Context(profile, tuple(stage.rules.tools.values()), stage.now), rules
+        rules = replace(stage.rules, tools=tools, limit=window - profile.max_tokens, compacts=True)
+        return Context(profile, tuple(tools.values()), stage.now), rules
 
     async def measure() -> int | None:
         return None if asked.context_window else await speaker.measure()

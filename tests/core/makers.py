@@ -1,8 +1,10 @@
 """Short ways to write logs in tests."""
 
+from everloop.core.approval import digest_of
 from everloop.core.decide import Rules
-from everloop.core.log import ModelCalled, ModelSaid, UserSaid
+from everloop.core.log import Asked, ModelCalled, ModelSaid, UserSaid
 from everloop.core.message import said
+from everloop.core.people import Role
 from everloop.core.thread import Thread
 from everloop.core.tool import Effect, ToolCall, ToolSpec
 
@@ -21,7 +23,8 @@ SPECS = {
     "send": spec("send", Effect.UNSAFE),
     "ask": spec("ask", Effect.UNSAFE, guarded=True),
 }
-RULES = Rules(SPECS)
+ROLES = {"ann": Role.OWNER, "bob": Role.ADMIN, "cid": Role.USER}
+RULES = Rules(SPECS, roles=ROLES)
 
 
 def spoke(text: str = "hi", author: str = "ann", mail: int = 1) -> UserSaid:
@@ -30,6 +33,14 @@ def spoke(text: str = "hi", author: str = "ann", mail: int = 1) -> UserSaid:
 
 def call(name: str, args: str = "{}") -> ToolCall:
     return ToolCall(f"id-{name}", name, args)
+
+
+DIGEST = digest_of(call("ask"), SPECS["ask"])
+
+
+def asked(place: int = 0) -> Asked:
+    """The question about a call of `ask` in the third entry."""
+    return Asked(3, place, DIGEST)
 
 
 def answered(text: str = "", *names: str) -> ModelSaid:

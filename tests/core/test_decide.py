@@ -1,5 +1,5 @@
 import pytest
-from makers import CALLED, RULES, SPECS, answered, call, calling, spoke
+from makers import CALLED, DIGEST, ROLES, RULES, SPECS, answered, asked, call, calling, spoke
 from msgspec import structs
 
 from everloop.core.decide import (
@@ -22,7 +22,6 @@ from everloop.core.decide import (
 )
 from everloop.core.log import (
     Answered,
-    Asked,
     CallReturned,
     CallStarted,
     Compacted,
@@ -148,13 +147,13 @@ def test_after_a_stop_the_next_message_begins_a_new_turn():
 def test_guarded_calls_are_all_asked_about_at_once_and_then_waited_for():
     thread = calling("ask", "ask")
     assert decide(thread, RULES) == Ask((0, 1))
-    after(thread, Asked(3, 0), Asked(3, 1))
+    after(thread, asked(), asked(1))
     assert decide(thread, RULES) == Rest()
     assert thread.pending == [0, 1]
 
 
 def test_an_allowed_call_runs():
-    thread = after(calling("ask"), Asked(3, 0), Answered(3, 0, "allowed", "ann"))
+    thread = after(calling("ask"), asked(), Answered(3, 0, "allowed", "ann"))
     assert decide(thread, RULES) == RunCalls((0,))
 
 
@@ -167,7 +166,7 @@ def test_an_allowed_call_runs():
     ],
 )
 def test_a_call_that_is_not_allowed_is_refused(verdict, text):
-    thread = after(calling("ask"), Asked(3, 0), Answered(3, 0, verdict))
+    thread = after(calling("ask"), asked(), Answered(3, 0, verdict))
     assert decide(thread, RULES) == Settle((CallReturned(3, 0, text, "denied"),))
 
 
@@ -314,7 +313,7 @@ def test_a_stop_by_someone_else_ends_only_what_has_begun_to_work():
 
 
 def test_a_message_withdraws_a_pending_approval():
-    thread = after(calling("ask"), Asked(3, 0))
+    thread = after(calling("ask"), asked())
     assert admit(thread, letter(HELLO)).entries == (
         Answered(3, 0, "withdrawn", "ann"),
         UserSaid(said("hello"), "ann", "cli:direct", 9),
@@ -327,18 +326,18 @@ def test_a_stop_enters_only_what_runs():
 
 
 def test_a_decision_counts_once_and_only_for_what_is_pending():
-    thread = after(calling("ask"), Asked(3, 0))
-    decision = letter(Decision("", 3, 0, "allowed", "ann"))
-    assert admit(thread, decision) == Admitted((Answered(3, 0, "allowed", "ann"),))
+    thread = after(calling("ask"), asked())
+    decision = letter(Decision("", 3, 0, "allowed", "ann", DIGEST))
+    assert admit(thread, decision, roles=ROLES) == Admitted((Answered(3, 0, "allowed", "ann"),))
     after(thread, Answered(3, 0, "allowed", "ann"))
-    assert admit(thread, decision) == Admitted()
-    assert admit(thread, letter(Decision("", 2, 0, "allowed", "ann"))) == Admitted()
+    assert admit(thread, decision, roles=ROLES) == Admitted()
+    assert admit(thread, letter(Decision("", 2, 0, "allowed", "ann", DIGEST)), roles=ROLES) == Admitted()
 
 
 def test_a_choice_of_the_model_enters_at_any_time_by_anyone():
     chosen = Admitted((ModelChosen("fast", "bob"),))
     stopping = after(calling("send"), Stopped("ann"))
-    asking = after(calling("ask"), Asked(3, 0))
+    asking = after(calling("ask"), asked())
     for thread in (Thread(), Thread.of(spoke()), Thread.of(spoke(), CALLED), calling("look"), stopping, asking):
         for steering in ("steer", "queue", "interrupt"):
             assert admit(thread, letter(Choose("fast", "bob")), steering) == chosen

@@ -10,8 +10,9 @@ from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from makers import RULES, SPECS, call
+from makers import ROLES, RULES, SPECS, call
 
+from everloop.core.approval import digest_of
 from everloop.core.decide import (
     Ask,
     CallModel,
@@ -89,16 +90,20 @@ class World:
                 case Settle(results=results):
                     self.keep(*results)
                 case Ask(places=places):
-                    self.keep(*(Asked(self.thread.answer, place) for place in places))
+                    self.keep(*(self.asked(place) for place in places))
                 case GiveUp(reason=reason):
                     self.keep(GaveUp(reason, "sorry"))
                 case Compact():
                     raise AssertionError("these rules do not compact")
         raise AssertionError("the thread never rests")
 
+    def asked(self, place: int) -> Asked:
+        open_call = self.thread.open_calls[place]
+        return Asked(self.thread.answer, place, digest_of(open_call, SPECS[open_call.name]))
+
     def absorb(self) -> None:
         for mail in [mail for mail in self.inbox if mail.id not in self.absorbed]:
-            admitted = admit(self.thread, mail, self.rules.steering)
+            admitted = admit(self.thread, mail, self.rules.steering, ROLES)
             self.keep(*admitted.entries)
             if admitted.taken:
                 self.absorbed.add(mail.id)
@@ -122,7 +127,7 @@ class World:
         new = [
             mail
             for mail in self.inbox
-            if mail.id not in self.absorbed and admit(self.thread, mail, self.rules.steering).taken
+            if mail.id not in self.absorbed and admit(self.thread, mail, self.rules.steering, ROLES).taken
         ]
         self.commit((), running=bool(new))
         return not new
@@ -170,7 +175,9 @@ class World:
         pending = self.thread.pending
         if pending and self.chance.random() < 0.5:
             verdict = self.chance.choice(["allowed", "denied", "expired"])
-            self.post(Decision("", self.thread.answer, pending[0], verdict, author))
+            self.post(
+                Decision("", self.thread.answer, pending[0], verdict, author, self.thread.asked[pending[0]].digest)
+            )
         else:
             self.post(self.chance.choice([Stop(author), Said(said("more"), author), Said(said("more"), author)]))
 
@@ -236,7 +243,7 @@ STEERING = st.sampled_from(["steer", "queue", "interrupt"])
 @given(SEED, STEERING, st.integers(1, 4))
 def test_whatever_happens_the_log_is_valid_and_every_turn_ends(seed, steering, max_steps):
     chance = Random(seed)
-    rules = Rules(RULES.tools, max_steps=max_steps, steering=steering)
+    rules = Rules(RULES.tools, roles=ROLES, max_steps=max_steps, steering=steering)
     world = World(chance, rules, [], trouble=0.4)
     world.post(Said(said("hi"), "ann", "cli:direct"))
     live_until_rest(world)
@@ -251,7 +258,7 @@ def test_whatever_happens_the_log_is_valid_and_every_turn_ends(seed, steering, m
 @given(SEED, STEERING)
 def test_going_on_from_any_prefix_gives_a_valid_log(seed, steering):
     chance = Random(seed)
-    rules = Rules(RULES.tools, max_steps=3, steering=steering)
+    rules = Rules(RULES.tools, roles=ROLES, max_steps=3, steering=steering)
     world = World(chance, rules, [], trouble=0.4)
     world.post(Said(said("hi"), "ann", "cli:direct"))
     live_until_rest(world)

@@ -147,7 +147,7 @@ class TestGallery:
 
 
 async def test_a_programmers_tool_may_show_pictures(house, tmp_path: Path):
-    @everloop.tool(everloop.Effect.READ)
+    @everloop.tool(everloop.Effect.READ, permission=everloop.Role.GUEST)
     async def photograph() -> everloop.Shown:
         """Take a photo."""
         return everloop.Shown("a cat", (everloop.Picture(CAT, "image/png", "cat.png"),))

@@ -277,6 +277,6 @@ async def test_silence_is_a_denial(house, gated, monkeypatch):
     monkeypatch.setattr("everloop.runtime.approvals.EXPIRES", 0.0)
     model = ScriptedModel([Call("act"), Say("then not")])
     async with house(model, tools=[gated.make("act", Effect.UNSAFE, guarded=True)]) as agent:
-        assert (await agent.ask("act")).content == "then not"
+        assert (await agent.ask("act", attended=True)).content == "then not"
     assert model.prompts[1].said[-1] == ("tool", "Nobody answered in time, so this was not allowed.")
     assert gated.runs == 0

@@ -7,7 +7,7 @@ import pytest
 import everloop
 from everloop.core import log
 from everloop.core.errors import HostFailed, KeyRefused, MailRefused, TurnFailed
-from everloop.core.mail import Address, Decision, Inbound, Stop
+from everloop.core.mail import Address, Inbound, Stop
 from everloop.core.tool import Effect, tool
 from everloop.testing import Call, Calls, Empty, Fail, RecordingChannel, Say, ScriptedModel, Spend, Wait
 from tests.runtime.conftest import letter
@@ -281,6 +281,7 @@ async def test_help_lists_the_commands(house):
         assert (await agent.ask("/help")).content == (
             "everloop commands:\n/new — Start a new conversation\n/stop — Stop the current task\n"
             "/model [NAME] — Show the model that answers here, or choose another\n"
+            "/approve [NAME [no]] — Show what waits for permission; allow it, or with `no` deny it\n"
             "/usage — Show what this conversation has used and cost\n"
             "/help — Show available commands"
         )
@@ -309,13 +310,16 @@ async def test_an_approval_is_asked_answered_and_the_call_runs_once(house, gated
     channel = RecordingChannel("api")
     model = ScriptedModel([Call("act"), Say("done")])
     async with house(model, tools=[gated.make("act", Effect.UNSAFE, guarded=True)], channels=[channel]) as agent:
-        asking = asyncio.create_task(agent.ask("act"))
+        asking = asyncio.create_task(agent.ask("act", attended=True))
         await channel.sent(1)
-        assert (channel.sends[0].kind, channel.sends[0].text) == ("question", "May I run act?\n{}")
+        name = channel.sends[0].approval
+        assert (channel.sends[0].kind, channel.sends[0].text) == (
+            "question",
+            f"May I run act\n(risk: medium, changes something)\nAnswer with /approve {name} or /approve {name} no.",
+        )
         row = await agent.store.session("api:default")
         assert (row.state, row.holder, gated.runs) == ("waiting", "", 0)
-        for event in ("d1", "d2"):
-            await agent.tell(Inbound(Address("api", "default"), event, Decision(row.id, 3, 0, "allowed", "owner")))
+        await agent.decide(name, True)
         assert (await asking).content == "done"
         assert gated.runs == 1
 
@@ -324,7 +328,7 @@ async def test_going_on_withdraws_an_approval(house, gated):
     channel = RecordingChannel("api")
     model = ScriptedModel([Call("act"), Say("never mind then")])
     async with house(model, tools=[gated.make("act", Effect.UNSAFE, guarded=True)], channels=[channel]) as agent:
-        asking = asyncio.create_task(agent.ask("act"))
+        asking = asyncio.create_task(agent.ask("act", attended=True))
         await channel.sent(1)
         assert (await agent.ask("leave it")).content == (await asking).content == "never mind then"
     assert model.prompts[1].said[-2:] == [("tool", "not approved; the user went on"), ("user", "leave it")]
@@ -340,8 +344,8 @@ async def test_an_approval_survives_a_restart(house, gated):
         await channel.sent(1)
     model = ScriptedModel([Say("done")])
     async with house(model, tools=[act], channels=[channel]) as agent:
-        row = await agent.store.session("api:default")
-        await agent.tell(Inbound(Address("api", "default"), "d1", Decision(row.id, 3, 0, "allowed", "owner")))
+        (waiting,) = await agent.approvals()
+        await agent.decide(waiting.id, True)
         await channel.sent(2)
     assert gated.runs == 1
     assert channel.delivered[-1].text == "done"

@@ -9,7 +9,6 @@ import apsw
 
 import everloop
 from everloop.agent import inbound_of
-from everloop.core.mail import Address, Decision, Inbound
 from everloop.core.ports import OutboxRow
 from everloop.core.tool import CallContext, Effect, Tool, ToolSpec
 from everloop.runtime.interrupt import Interrupt
@@ -28,9 +27,7 @@ async def test_a_yes_to_an_old_question_does_not_allow_what_a_new_conversation_a
         for number, text in enumerate(("milk", "/new", "a yacht"), 1):
             await agent.tell(inbound_of(text, "fake:1", f"m{number}"))
             await channel.sent(number)
-        _, thread, place, call = channel.sends[0].key.split(":")
-        yes = Decision(thread, int(place), int(call), "allowed", "owner")
-        await agent.tell(Inbound(Address("fake", "1"), "yes", yes))
+        await agent.decide(channel.sends[0].approval, True)
         await channel.sent(4)
     assert [ran.args["for"] for ran in runs_in(tmp_path / "paid")] == ["milk"]
 

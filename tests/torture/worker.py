@@ -13,15 +13,14 @@ import signal
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 import everloop
 from everloop.agent import Agent, inbound_of
-from everloop.core.errors import StoreError
-from everloop.core.mail import Address, Decision, Inbound
+from everloop.core.errors import MailRefused, StoreError
 from everloop.core.ports import OutboxRow
 from everloop.core.tool import CallContext, Effect, Tool
 from everloop.testing import RecordingChannel, Sent, counting_tool, failpoints, outside
@@ -119,16 +118,15 @@ async def answer_questions(agent: Agent, channel: RecordingChannel) -> None:
         for sent in channel.sends:
             if sent.kind == "question" and sent.key not in decided:
                 with suppress(StoreError, failpoints.Reached):
-                    await agent.tell(decision_on(sent))
+                    await decide_on(agent, sent)
                     decided.add(sent.key)
         await asyncio.sleep(0.05)
 
 
-def decision_on(question: Sent) -> Inbound:
-    _, thread, answer, place = question.key.split(":")
-    verdict: Literal["allowed", "denied"] = "allowed" if (int(answer) + int(place)) % 3 else "denied"
-    decision = Decision(thread, int(answer), int(place), verdict, "owner")
-    return Inbound(Address.parse(question.chat), f"on {question.key}", decision)
+async def decide_on(agent: Agent, question: Sent) -> None:
+    _, _, answer, place = question.key.split(":")
+    with suppress(MailRefused):  # it has been answered, or waits no more
+        await agent.decide(question.approval, bool((int(answer) + int(place)) % 3))
 
 
 async def until(true: Callable[[], Awaitable[bool]]) -> None:

@@ -8,8 +8,10 @@ from typing import Literal, assert_never
 
 from msgspec import Struct
 
+from .approval import Policy, Stance, digest_of
 from .log import Answered, CallReturned, Entry, ModelChosen, ModelFailed, Outcome, Stopped, UserSaid
 from .mail import Choose, Decision, Mail, Said, Stop
+from .people import OWNER_ALONE, Role, role_of
 from .thread import STOPPED, Thread
 from .tool import Effect, ToolCall, ToolSpec, problems_of
 
@@ -23,6 +25,10 @@ class Rules(Struct, frozen=True):
     max_resumes: int = 3
     steering: Steering = "steer"
     compacts: bool = False
+    policy: Policy = Policy()
+    roles: Mapping[str, Role] = OWNER_ALONE
+    repeats: int = 3  # futile steps after which the same call is not made again
+    futile: int = 8  # and after which the turn ends
 
 
 class CallModel(Struct, frozen=True):
@@ -86,7 +92,18 @@ REFUSALS: dict[str, str] = {
     "denied": "The user did not allow this.",
     "expired": "Nobody answered in time, so this was not allowed.",
     "withdrawn": "not approved; the user went on",
+    "unattended": "This needs a person's permission, and nobody is there to be asked, so it was not run.",
 }
+FORBIDDEN = "The owner's settings do not allow this."
+CHANGED = (
+    "This was allowed, but it is not any more what would run now: the tool or what it works in has changed. "
+    "It was not run. Call again to have it asked again."
+)
+REPEATED = (
+    "Error: this very call has been made before in this turn, and the last steps have brought nothing new. It was not "
+    "run again. Try another way, or tell the user what is missing."
+)
+APPROVER = Role.ADMIN  # the least role that may allow what others, or the agent, want to do
 REPEATABLE = frozenset({Effect.READ, Effect.IDEMPOTENT, Effect.KEYED})
 
 
@@ -101,6 +118,8 @@ def decide(thread: Thread, rules: Rules) -> Step:
         return _decide_on_failure(thread.failure, thread, rules)
     if thread.empties > 1:
         return GiveUp("empty")
+    if thread.futile >= rules.futile:
+        return GiveUp("futile")
     if thread.tokens > rules.limit:
         return _make_room(thread, rules)
     return CallModel(wrap=thread.steps >= rules.max_steps)
@@ -134,14 +153,37 @@ def _decide_on_calls(thread: Thread, rules: Rules) -> Step:
     if place in thread.started and (spec is None or spec.effect not in REPEATABLE):
         verifiable = spec is not None and spec.effect is Effect.VERIFIABLE
         return Verify(place) if verifiable else Settle((_result(thread, place, UNKNOWN, "unknown"),))
-    if problem := _problem(call, spec, rules):
-        return Settle((_result(thread, place, problem, "failed"),))
-    verdict = thread.verdicts.get(place)
-    if verdict in REFUSALS:
-        return Settle((_result(thread, place, REFUSALS[verdict], "denied"),))
-    if spec is not None and spec.guarded and verdict is None:
+    if refusal := _refusal(thread, place, rules):
+        return Settle((refusal,))
+    if _stance(thread, place, rules) == "ask" and thread.verdicts.get(place) is None:
         return _ask(thread, rules)
     return RunCalls(_ready_reads(thread, rules) or (place,))
+
+
+def _refusal(thread: Thread, place: int, rules: Rules) -> CallReturned | None:
+    """Why a call that has not started will not run; None when it may, or a person is to be asked."""
+    call = thread.open_calls[place]
+    spec = rules.tools.get(call.name)
+    if problem := _problem(call, spec, rules):
+        return _result(thread, place, problem, "failed")
+    assert spec is not None
+    if role_of(thread.requester, rules.roles) < spec.permission:
+        return _result(thread, place, f"{call.name} is not for {thread.requester or 'guests'} to use.", "denied")
+    if thread.futile >= rules.repeats and not spec.polls and thread.was_made(call):
+        return _result(thread, place, REPEATED, "repeated")
+    verdict = thread.verdicts.get(place)
+    if verdict in REFUSALS:
+        return _result(thread, place, REFUSALS[verdict], "denied")
+    if _stance(thread, place, rules) == "deny":
+        return _result(thread, place, FORBIDDEN, "denied")
+    if verdict is not None and thread.asked[place].digest != digest_of(call, spec):
+        return _result(thread, place, CHANGED, "denied")
+    return None
+
+
+def _stance(thread: Thread, place: int, rules: Rules) -> Stance:
+    call = thread.open_calls[place]
+    return rules.policy.stance(call, rules.tools[call.name], thread)
 
 
 def _problem(call: ToolCall, spec: ToolSpec | None, rules: Rules) -> str:
@@ -156,11 +198,10 @@ def _ask(thread: Thread, rules: Rules) -> Step:
     """Ask about all that need asking at once; wait when all have been asked."""
     unasked = tuple(
         place
-        for place, call in thread.open_calls.items()
+        for place in thread.open_calls
         if place not in thread.asked
-        and (spec := rules.tools.get(call.name))
-        and spec.guarded
-        and not _problem(call, spec, rules)
+        and _refusal(thread, place, rules) is None
+        and _stance(thread, place, rules) == "ask"
     )
     return Ask(unasked) if unasked else Rest()
 
@@ -170,8 +211,8 @@ def _ready_reads(thread: Thread, rules: Rules) -> tuple[int, ...]:
     ready = []
     for place, call in thread.open_calls.items():
         spec = rules.tools.get(call.name)
-        free = spec is not None and spec.effect is Effect.READ and not spec.guarded
-        if not free or _problem(call, spec, rules):
+        free = spec is not None and spec.effect is Effect.READ and _refusal(thread, place, rules) is None
+        if not free or _stance(thread, place, rules) == "ask":
             break
         ready.append(place)
     return tuple(ready)
@@ -191,11 +232,13 @@ class Admitted(Struct, frozen=True):
 WAIT = Admitted(taken=False)
 
 
-def admit(thread: Thread, mail: Mail, steering: Steering = "steer") -> Admitted:
+def admit(
+    thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mapping[str, Role] = OWNER_ALONE
+) -> Admitted:
     """Decide whether a letter may enter the log now. Only the turn's requester steers it; others wait their turn."""
     match mail.letter:
         case Said() as letter:
-            entry = UserSaid(letter.parts, letter.author, letter.address, mail.id)
+            entry = UserSaid(letter.parts, letter.author, letter.address, mail.id, letter.unattended)
             if not thread.owes_reply:
                 return Admitted((entry,))
             if thread.stopped or letter.author != thread.requester or steering == "queue":
@@ -210,10 +253,17 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer") -> Admitted:
             return Admitted((Stopped(by),) if thread.owes_reply and not thread.stopped and meant else ())
         case Decision() as letter:
             ours = letter.thread == thread.id and letter.answer == thread.answer
-            if not ours or letter.place not in thread.pending:
+            if not ours or letter.place not in thread.pending or not _may_decide(letter, thread, roles):
                 return Admitted()
             return Admitted((Answered(letter.answer, letter.place, letter.verdict, letter.by),))
         case Choose(model=model, by=by):
             return Admitted((ModelChosen(model, by),))
         case _:
             assert_never(mail.letter)
+
+
+def _may_decide(letter: Decision, thread: Thread, roles: Mapping[str, Role]) -> bool:
+    """Time decides for nobody but against; a person needs the role, and must have seen what is asked."""
+    if letter.verdict == "expired":
+        return True
+    return role_of(letter.by, roles) >= APPROVER and letter.digest == thread.asked[letter.place].digest

@@ -31,8 +31,13 @@ EverloopError
 ├── AddressRefused           a web address that a model, a user or a page has aimed where nobody may go
 ├── AnswerTooLarge           what came from there is more than is taken, as sent or as unpacked
 ├── ToolError                a tool's failure, written for the model to read
+│   └── LinkFailed           the network failed, not the call: a read may be tried once more
 └── TurnFailed               a turn ended without an answer; carries the reason and the error's id
 """
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .tool import Change
 
 
 class EverloopError(Exception):
@@ -172,6 +177,14 @@ class AnswerTooLarge(EverloopError):
 
 
 class ToolError(EverloopError):
+    """`changes` are what the call did to files before it failed."""
+
+    def __init__(self, message: str, changes: "tuple[Change, ...]" = ()) -> None:
+        super().__init__(message)
+        self.changes = changes
+
+
+class LinkFailed(ToolError):
     pass
 
 

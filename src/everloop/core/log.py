@@ -18,7 +18,7 @@ from msgspec import Struct
 from .errors import StoreCorrupt, StoreNewer
 from .message import Media, Message, Opaque, Part
 from .prompt import Finish, Usage
-from .tool import ToolCall
+from .tool import Change, Risk, ToolCall
 
 VERSION = 1
 
@@ -39,6 +39,7 @@ class UserSaid(_Entry, frozen=True):
     author: str
     address: str = ""
     mail: int = 0
+    unattended: bool = False  # nobody is there to be asked
 
 
 class ModelCalled(_Entry, frozen=True):
@@ -80,11 +81,13 @@ class CallStarted(_Entry, frozen=True):
     place: int
 
 
-Outcome = Literal["done", "failed", "denied", "unknown", "cancelled", "abandoned"]
+Outcome = Literal["done", "failed", "denied", "repeated", "unknown", "cancelled", "abandoned"]
 
 
 class CallReturned(_Entry, frozen=True):
-    """What the model is told of a call. `file` names the whole result when `text` is shortened."""
+    """What the model is told of a call. `file` names the whole result when `text` is shortened.
+
+    `changes` are the files it has changed; `origin` is whose words it tells, when they are a stranger's."""
 
     answer: int
     place: int
@@ -92,16 +95,21 @@ class CallReturned(_Entry, frozen=True):
     outcome: Outcome = "done"
     file: str = ""
     media: tuple[Media, ...] = ()  # what it is shown beside the text
+    changes: tuple[Change, ...] = ()
+    origin: str = ""
 
 
 class Asked(_Entry, frozen=True):
-    """A person has been asked whether a call may run."""
+    """A person has been asked whether a call may run: this call, as the digest binds it, until a time (Unix)."""
 
     answer: int
     place: int
+    digest: str = ""
+    until: float = 0.0
+    risk: Risk = Risk()
 
 
-Verdict = Literal["allowed", "denied", "expired", "withdrawn"]
+Verdict = Literal["allowed", "denied", "expired", "withdrawn", "unattended"]
 
 
 class Answered(_Entry, frozen=True):
@@ -149,6 +157,8 @@ class Standing(Struct, frozen=True, omit_defaults=True, gc=False):
     mails: tuple[int, ...] = ()
     choice: str = ""
     prefix: str = ""
+    outside: bool = False
+    unattended: bool = False
 
 
 class Compacted(_Entry, frozen=True):

@@ -27,11 +27,12 @@ class Address(Struct, frozen=True, gc=False):
 
 
 class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
-    """Someone spoke."""
+    """Someone spoke. `unattended` says that nobody is there to be asked anything back."""
 
     parts: tuple[Part, ...]
     author: str
     address: str = ""
+    unattended: bool = False
 
 
 class Stop(Struct, frozen=True, gc=False, tag="stop", omit_defaults=True):
@@ -42,13 +43,15 @@ class Stop(Struct, frozen=True, gc=False, tag="stop", omit_defaults=True):
 
 class Decision(Struct, frozen=True, gc=False, tag="decision", omit_defaults=True):
     """Someone answered an approval, or its time ran out (`by` is then empty). `thread` is the one that asked: the
-    session may have moved on to another, in which the same answer and place name another call."""
+    session may have moved on to another, in which the same answer and place name another call. `digest` is that of
+    what the person was shown."""
 
     thread: str
     answer: int
     place: int
     verdict: Literal["allowed", "denied", "expired"]
     by: str = ""
+    digest: str = ""
 
 
 class Choose(Struct, frozen=True, gc=False, tag="choose", omit_defaults=True):
@@ -86,3 +89,4 @@ class Outbound(Struct, frozen=True, gc=False, omit_defaults=True):
     kind: Literal["reply", "notice", "question"] = "reply"
     failed: bool = False
     mails: tuple[int, ...] = ()  # the inbox ids that it answers
+    approval: str = ""  # of a question: the name of what is to be allowed

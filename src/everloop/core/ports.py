@@ -6,6 +6,7 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
+from .approval import Grant
 from .log import Entry
 from .mail import Inbound, Mail, Outbound
 from .prompt import Delta, Prompt, Reply, Usage
@@ -246,6 +247,24 @@ class Store(Protocol):
 
     async def fire(self) -> list[str]:
         """Turn due timers into letters; returns the threads to wake."""
+        ...
+
+    async def asking(self, session: str = "") -> list[ThreadRow]:
+        """Threads that wait for a person's answer, of one session or of all; the oldest first."""
+        ...
+
+    async def keep_grant(self, grant: Grant) -> None: ...
+
+    async def grants(self, user: str = "") -> list[Grant]:
+        """Those that still hold, with the runs that are left; of one user or of all."""
+        ...
+
+    async def use_grant(self, id: str) -> bool:
+        """Use up one run. False when none is left, or its time is over."""
+        ...
+
+    async def forget_grant(self, id: str) -> bool:
+        """Whether there was one to forget."""
         ...
 
     async def keep_secret(self, owner: str, name: str, box: bytes) -> None:

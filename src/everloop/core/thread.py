@@ -24,7 +24,7 @@ from .log import (
     UserSaid,
     Verdict,
 )
-from .message import Message, said
+from .message import Message, said, text_of
 from .prompt import Finish, Transcript, Usage
 from .tool import ToolCall
 
@@ -59,6 +59,7 @@ class Thread:
         self.turn = 0  # the seq of the entry that began the turn
         self.owes_reply = False
         self.requester = ""
+        self.unattended = False
         self.address = ""
         self.mails: list[int] = []
         self.steps = 0
@@ -73,7 +74,7 @@ class Thread:
         self.answer = 0  # the seq of the answer that the open calls stand in
         self.open_calls: dict[int, ToolCall] = {}
         self.started: set[int] = set()
-        self.asked: set[int] = set()
+        self.asked: dict[int, Asked] = {}
         self.verdicts: dict[int, Verdict] = {}
         self.unheard: list[tuple[int, UserSaid]] = []
         self.tokens = 0
@@ -85,6 +86,10 @@ class Thread:
         self.gauge = Gauge()
         self.model = ""
         self.tools_used: list[str] = []
+        self.outside = False  # whether what strangers wrote has been read in it
+        self.made: set[int] = set()  # the calls of this turn, and what came of them
+        self.futile = 0  # steps in a row that have brought nothing new
+        self._brought = False
         self.finished: Finished | None = None
 
     @classmethod
@@ -116,7 +121,7 @@ class Thread:
             case CallReturned():
                 self._take_result(entry)
             case Asked():
-                self.asked.add(entry.place)
+                self.asked[entry.place] = entry
             case Answered():
                 self.verdicts[entry.place] = entry.verdict
             case ModelChosen():
@@ -144,8 +149,16 @@ class Thread:
     def standing(self) -> Standing:
         return Standing(
             *(self.turn, self.owes_reply, self.requester, self.address, self.steps, tuple(self.mails)),
-            *(self.choice, self.prefix),
+            *(self.choice, self.prefix, self.outside, self.unattended),
         )
+
+    def mentions(self, text: str) -> bool:
+        """Whether this stands in the conversation, word for word."""
+        return any(text in text_of(message.parts) for message in self.transcript.messages)
+
+    def was_made(self, call: ToolCall) -> bool:
+        """Whether this very call has been made in this turn."""
+        return hash((call.name, call.args)) in self.made
 
     def _hear(self, seq: int, entry: UserSaid) -> None:
         if not self.owes_reply:
@@ -156,7 +169,7 @@ class Thread:
             self._take_in(entry)
 
     def _begin(self, seq: int, entry: UserSaid) -> None:
-        self.turn, self.owes_reply, self.requester = seq, True, entry.author
+        self.turn, self.owes_reply, self.requester, self.unattended = seq, True, entry.author, entry.unattended
         self.steps = self.resumes = self.empties = self.failures = 0
         self.stopped = self.wrapping = False
         self.mails = []
@@ -165,6 +178,9 @@ class Thread:
 
     def _take_in(self, entry: UserSaid) -> None:
         self.address = entry.address
+        self.futile = 0
+        if self.made:
+            self.made = set()
         if entry.mail:
             self.mails.append(entry.mail)
         self._say(Message("user", entry.parts))
@@ -205,13 +221,25 @@ class Thread:
         call = self.open_calls.pop(entry.place)
         if entry.outcome != "abandoned":
             self.resumes = 0
+        if entry.origin:
+            self.outside = True
+        self._note_progress(call, entry)
         self._say(Message("tool", (*said(entry.text), *entry.media), answers=call.id))
         if self.open_calls:
             return
-        self.started, self.asked, self.verdicts = set(), set(), {}
+        self.started, self.asked, self.verdicts = set(), {}, {}
+        self.futile = 0 if self._brought else self.futile + 1
+        self._brought = False
         self._end_if_stopped()
         if self.owes_reply:
             self._take_in_unheard()
+
+    def _note_progress(self, call: ToolCall, entry: CallReturned) -> None:
+        """A step gets on if one of its calls brings what none has brought in this turn."""
+        brought = hash((call.name, call.args, entry.text))
+        if entry.outcome == "done" and brought not in self.made:
+            self._brought = True
+        self.made.update((brought, hash((call.name, call.args))))
 
     def _end_if_stopped(self) -> None:
         if self.stopped and not self.open_calls:
@@ -239,3 +267,4 @@ class Thread:
         self.turn, self.owes_reply, self.steps = standing.turn, standing.owes, standing.steps
         self.requester, self.address, self.mails = standing.requester, standing.address, list(standing.mails)
         self.choice, self.prefix = standing.choice, standing.prefix
+        self.outside, self.unattended = standing.outside, standing.unattended

@@ -5,10 +5,12 @@ import types
 import typing
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, Protocol, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
+
+from .people import Role
 
 
 class Effect(StrEnum):
@@ -29,7 +31,35 @@ class ToolCall(Struct, frozen=True, gc=False):
     args: str
 
 
+Level = Literal["low", "medium", "high"]
+
+
+class Risk(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What one call might do, for the policy and for the person who is asked."""
+
+    level: Level = "low"
+    leaves: bool = False  # the sandbox, or speaks to others
+    mutates: bool = False
+    privileged: bool = False
+    why: str = ""
+    argv: tuple[str, ...] = ()  # the words of a plain command, by which it can be allowed ahead
+    folder: str = ""  # where it runs, in the workspace
+
+
+class Situation(Protocol):
+    """What a tool may know of the conversation when it says how risky a call is."""
+
+    outside: bool  # whether what strangers wrote has been read in it
+
+    def mentions(self, text: str) -> bool:
+        """Whether this stands in the conversation, word for word."""
+        ...
+
+
 class ToolSpec(Struct, frozen=True):
+    """`permission` is the least role that may use it. `scene` is what else decides what a call does, such as the folder
+    it works in; a permission for a call holds only as long as this is the same."""
+
     name: str
     description: str
     schema: dict[str, Any]
@@ -37,6 +67,10 @@ class ToolSpec(Struct, frozen=True):
     local: bool = False  # neither leaves the process nor takes long
     guarded: bool = False  # a person is asked first
     seconds: float = 60.0
+    permission: Role = Role.OWNER
+    risk: Callable[[dict[str, Any], Situation], Risk] | None = None  # None: as the effect says
+    scene: str = ""
+    polls: bool = False  # the same call again is no sign of going in circles
 
 
 class CallContext(Struct, frozen=True):
@@ -56,11 +90,22 @@ class Picture(Struct, frozen=True):
     name: str = ""
 
 
+class Change(Struct, frozen=True, gc=False):
+    """A file that a call has changed. `before` refers to what it held, or is `new` (there was none) or `not kept` (it
+    was too large); `now` is the beginning of the new content's sha256, or `gone`."""
+
+    path: str
+    before: str
+    now: str
+
+
 class Shown(Struct, frozen=True):
-    """The result of a tool that has more to show than text."""
+    """The result of a tool that has more to tell than text. `origin` names the stranger whose words are in it."""
 
     text: str
     pictures: tuple[Picture, ...] = ()
+    changes: tuple[Change, ...] = ()
+    origin: str = ""
 
 
 Result = str | Shown
@@ -92,6 +137,10 @@ def tool(
     local: bool = False,
     guarded: bool = False,
     seconds: float = 60.0,
+    permission: Role = Role.OWNER,
+    risk: Callable[[dict[str, Any], Situation], Risk] | None = None,
+    scene: str = "",
+    polls: bool = False,
 ) -> Callable[[AsyncFunction], Tool]: ...
 
 
@@ -102,12 +151,16 @@ def tool(
     local: bool = False,
     guarded: bool = False,
     seconds: float = 60.0,
+    permission: Role = Role.OWNER,
+    risk: Callable[[dict[str, Any], Situation], Risk] | None = None,
+    scene: str = "",
+    polls: bool = False,
 ) -> Tool | Callable[[AsyncFunction], Tool]:
     """Turn a typed async function into a Tool: name, docstring and signature become what the model is shown.
 
     A parameter annotated `CallContext` is filled in by the loop and hidden from the model. Describe a parameter
-    with `Annotated[str, "what it is"]`. Without arguments, as `@tool`, the tool is unsafe. Raises TypeError when the
-    function cannot be a tool.
+    with `Annotated[str, "what it is"]`. Without arguments, as `@tool`, the tool is unsafe and for the owner alone.
+    Raises TypeError when the function cannot be a tool.
     """
     if not isinstance(effect, Effect):
         return tool()(effect)
@@ -127,6 +180,10 @@ def tool(
             local=local,
             guarded=guarded,
             seconds=seconds,
+            permission=permission,
+            risk=risk,
+            scene=scene,
+            polls=polls,
         )
 
         async def run(args: dict[str, Any], context: CallContext) -> Result:

@@ -4,11 +4,13 @@ Entries are kept until the next commit carries them: an answer waits for the sta
 for the next model call. That is why a turn needs so few commits. Nothing is performed or told before its commit.
 """
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from ..core.decide import Steering, admit
 from ..core.log import Entry, ModelSaid, Resumed, UserSaid
 from ..core.mail import Address, Inbound, Mail, Outbound, Said
+from ..core.people import Role
 from ..core.ports import Commit, Committed, Lease, Spent, Store, ThreadState, Timer
 from ..core.thread import Finished, Thread
 
@@ -61,7 +63,7 @@ class Book:
         """Let a letter straight into a resting thread: the first commit posts it, takes it and starts the turn."""
         book = cls(store, thread, Lease(thread.id, 0, thread.seq), [], listener)
         book._next.letter = inbound
-        book.keep(UserSaid(said.parts, said.author, said.address))
+        book.keep(UserSaid(said.parts, said.author, said.address, unattended=said.unattended))
         return book
 
     @property
@@ -71,7 +73,7 @@ class Book:
     def expect_mail(self) -> None:
         self._more = True
 
-    async def absorb(self, steering: Steering) -> None:
+    async def absorb(self, steering: Steering, roles: Mapping[str, Role]) -> None:
         """Let mail into the log, as far as it may enter now."""
         if self._more:
             self._more = False
@@ -81,7 +83,7 @@ class Book:
         left, self._mail = self._mail, []
         while left:
             letter, *left = left
-            admitted = admit(self.thread, letter, steering)
+            admitted = admit(self.thread, letter, steering, roles)
             self.keep(*admitted.entries)
             if admitted.taken:
                 self._next.absorbed = (*self._next.absorbed, letter.id)

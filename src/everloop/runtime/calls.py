@@ -7,15 +7,19 @@ from typing import Any
 
 from msgspec import structs
 
-from ..core.errors import ToolError
+from ..core.errors import HostTimeout, HostUnreachable, LinkFailed, StreamCut, ToolError
 from ..core.log import CallReturned, Outcome
 from ..core.media import kind_of
 from ..core.message import Media
 from ..core.ports import Files
 from ..core.thread import Thread
-from ..core.tool import CallContext, Picture, Shown, Tool, ToolSpec, parse_args
+from ..core.tool import CallContext, Effect, Picture, Result, Shown, Tool, ToolSpec, parse_args
 
 _log = logging.getLogger("everloop.calls")
+
+PAUSE = 0.5  # seconds before a call is tried once more
+_REPEATABLE = (Effect.READ, Effect.IDEMPOTENT)
+_LINK = (LinkFailed, HostTimeout, HostUnreachable, StreamCut, ConnectionError)
 
 
 class Toolbox:
@@ -34,27 +38,27 @@ class Toolbox:
         """Run a call that has been checked. A tool's failure is the model's to read, not ours to raise."""
         tool, args = self._find(thread, place)
         outcome: Outcome = "failed"
-        pictures: tuple[Picture, ...] = ()
+        told = Shown("")
         try:
             async with asyncio.timeout(tool.spec.seconds) as limit:
-                text, pictures = _parts(await tool.run(args, context))
+                told = _checked(await _attempt(tool, args, context))
                 outcome = "done"
         except ToolError as error:
-            text = f"Error: {error}"
+            told = Shown(f"Error: {error}", changes=error.changes)
         except TimeoutError as error:
             why = f"did not finish within {tool.spec.seconds:g} s" if limit.expired() else f"timed out: {error}"
-            text = f"Error: {tool.spec.name} {why}"
+            told = Shown(f"Error: {tool.spec.name} {why}")
         except asyncio.CancelledError:
             if (task := asyncio.current_task()) is None or task.cancelling():
                 raise
-            text = f"Error: {tool.spec.name} cancelled itself"  # nobody told us to stop
+            told = Shown(f"Error: {tool.spec.name} cancelled itself")  # nobody told us to stop
         except Exception as error:  # a stranger's code runs here
             _log.warning("%s failed", tool.spec.name, exc_info=True)
-            text = f"Error: {type(error).__name__}: {error}"
-        returned = await self._returned(thread.answer, place, text, context.user, outcome)
-        if pictures:
-            media = [await self._keep(picture, context.user) for picture in pictures]
-            returned = structs.replace(returned, media=tuple(media))
+            told = Shown(f"Error: {type(error).__name__}: {error}")
+        returned = await self._returned(thread.answer, place, told.text, context.user, outcome)
+        if told.pictures or told.changes or told.origin:
+            media = [await self._keep(picture, context.user) for picture in told.pictures]
+            returned = structs.replace(returned, media=tuple(media), changes=told.changes, origin=told.origin)
         return returned
 
     async def _keep(self, picture: Picture, user: str) -> Media:
@@ -88,14 +92,26 @@ class Toolbox:
         return CallReturned(answer, place, shorten(text, self._limit, file), outcome, file)
 
 
-def _parts(result: Any) -> tuple[str, tuple[Picture, ...]]:
-    text, pictures = (result.text, (*result.pictures,)) if isinstance(result, Shown) else (result, ())
-    if not isinstance(text, str):
-        raise TypeError(f"a tool returns text, not {type(text).__name__}")
-    for picture in pictures:
+async def _attempt(tool: Tool, args: dict[str, Any], context: CallContext) -> Result:
+    """Once more, if the network failed and a second time changes nothing."""
+    try:
+        return await tool.run(args, context)
+    except _LINK as error:
+        if tool.spec.effect not in _REPEATABLE:
+            raise
+        _log.info("%s is tried once more: %s", tool.spec.name, error)
+    await asyncio.sleep(PAUSE)
+    return await tool.run(args, context)
+
+
+def _checked(result: Any) -> Shown:
+    told = result if isinstance(result, Shown) else Shown(result)
+    if not isinstance(told.text, str):
+        raise TypeError(f"a tool returns text, not {type(told.text).__name__}")
+    for picture in told.pictures:
         if not isinstance(picture, Picture) or not isinstance(picture.data, bytes):
             raise TypeError("a tool shows Pictures, whose data are bytes")
-    return text, pictures
+    return told
 
 
 def shorten(text: str, limit: int, file: str) -> str:

@@ -2,11 +2,12 @@
 
 from msgspec import Struct, structs
 
-from ..core.errors import ModelMissing
+from ..core.errors import MailRefused, ModelMissing
 from ..core.mail import Choose, Inbound, Said, Stop
 from ..core.message import text_of
 from ..core.ports import Action, SpentRow, Store
 from ..core.thread import Thread
+from .approvals import Approvals, worded
 from .voices import Voices
 
 
@@ -22,6 +23,7 @@ COMMANDS = {
         Command("/new", "Start a new conversation"),
         Command("/stop", "Stop the current task"),
         Command("/model", "Show the model that answers here, or choose another", "[NAME]"),
+        Command("/approve", "Show what waits for permission; allow it, or with `no` deny it", "[NAME [no]]"),
         Command("/usage", "Show what this conversation has used and cost"),
         Command("/help", "Show available commands"),
     )
@@ -38,9 +40,10 @@ class Effect(Struct, frozen=True):
 
 
 class Commands:
-    def __init__(self, store: Store, voices: Voices) -> None:
+    def __init__(self, store: Store, voices: Voices, approvals: Approvals) -> None:
         self._store = store
         self._voices = voices
+        self._approvals = approvals
 
     def find(self, letter: Said) -> Command | None:
         """The command that someone typed, if it is one."""
@@ -62,12 +65,31 @@ class Commands:
             case "/model":
                 wanted = text_of(letter.parts).strip().partition(" ")[2].strip()
                 return await (self._choose(wanted, inbound, letter) if wanted else self._show_model(inbound))
+            case "/approve":
+                return await self._approve(text_of(letter.parts).split()[1:], inbound, letter.author)
             case "/usage":
                 row = await self._store.session(str(inbound.address))
                 rows = await self._store.spent(thread=row.id) if row else []
                 return Effect(inbound, "none", describe(rows))
         lines = [f"{' '.join(filter(None, (each.name, each.takes)))} — {each.help}" for each in COMMANDS.values()]
         return Effect(inbound, "none", "\n".join(["everloop commands:", *lines]))
+
+    async def _approve(self, words: list[str], inbound: Inbound, author: str) -> Effect:
+        """A person's answer to a question. It is theirs alone: what a model or a tool says is never a command."""
+        session = str(inbound.address)
+        if not words:
+            waiting = await self._approvals.waiting(session)
+            return Effect(inbound, "none", "\n\n".join(map(worded, waiting)) or "Nothing waits for permission here.")
+        name, *rest = words
+        if rest not in ([], ["yes"], ["no"]):
+            return Effect(inbound, "none", "Say /approve NAME, or /approve NAME no.")
+        try:
+            approval = await self._approvals.find(name, session)
+            answer = self._approvals.answer(approval, rest != ["no"], author, inbound.event)
+        except MailRefused as error:
+            return Effect(inbound, "none", f"{str(error)[0].upper()}{str(error)[1:]}.")
+        verdict = "not allowed" if rest == ["no"] else "allowed"
+        return Effect(structs.replace(inbound, letter=answer.letter), "tell", f"{approval.tool} is {verdict}.")
 
     async def _choose(self, wanted: str, inbound: Inbound, letter: Said) -> Effect:
         try:

@@ -33,6 +33,12 @@ WRAP_UP = (
     "Write up now for the user what was done and what is left to do."
 )
 
+STUCK = 3
+IN_CIRCLES = (
+    "The last {steps} steps have brought nothing new. Try another way, or tell the user what is missing; "
+    "if it goes on like this, the turn ends."
+)
+
 
 class Context:
     def __init__(self, profile: Profile, tools: tuple[ToolSpec, ...], now: Callable[[], str]) -> None:
@@ -45,6 +51,8 @@ class Context:
     def tail(self, thread: Thread, wrap: bool) -> str:
         """What is true now and not later; kept with the model call, never shown to another."""
         lines = [WRAP_UP] if wrap else []
+        if thread.futile >= STUCK and not wrap:
+            lines.append(IN_CIRCLES.format(steps=thread.futile))
         if self._profile.tail:
             lines.append(f"Current time: {self._now()}")
             if thread.address:

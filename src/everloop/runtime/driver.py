@@ -7,7 +7,7 @@ repeated is committed before it is done (`book.write(start)`), what has happened
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, assert_never
 
@@ -27,13 +27,14 @@ from ..core.decide import (
 )
 from ..core.errors import ModelMissing, ProviderError, ToolError
 from ..core.failpoint import reach
-from ..core.log import Asked, CallReturned, CallStarted, GaveUp, ModelCalled, ModelFailed, ModelSaid, Stopped
+from ..core.log import Answered, CallReturned, CallStarted, GaveUp, ModelCalled, ModelFailed, ModelSaid, Stopped
 from ..core.mail import Inbound, Mail, Said
+from ..core.people import OWNER_ALONE, Role
 from ..core.ports import Bus, Event, Store
 from ..core.prompt import Delta, Reply
 from ..core.thread import Finished, Thread
 from ..core.tool import CallContext, Effect
-from .approvals import question
+from .approvals import Approvals, asking, pending_in, question
 from .book import Book, Listener
 from .calls import Toolbox
 from .context import Gallery, changed_parts
@@ -48,6 +49,8 @@ EXCUSES = {
     "resumed": "I was interrupted three times in a row while working on this, so I stopped. "
     "Nothing of it runs any more; say it again if you want me to go on.",
     "empty": "The model gave no answer, twice in a row. Please try again, or put it in other words.",
+    "futile": "I have done the same things over and over without getting any further, so I stopped. What I found is in "
+    "this conversation; tell me what to try instead.",
     "context": "This conversation is too long for the model. Start a new one with /new; this one stays readable.",
 }
 TOO_LONG = (
@@ -61,7 +64,14 @@ class Driver:
     """Drives threads, one call of `drive` each; what they share is here."""
 
     def __init__(
-        self, store: Store, bus: Bus, voices: Voices, toolbox: Toolbox, gallery: Gallery, steering: Steering = "steer"
+        self,
+        store: Store,
+        bus: Bus,
+        voices: Voices,
+        toolbox: Toolbox,
+        gallery: Gallery,
+        steering: Steering = "steer",
+        roles: Mapping[str, Role] = OWNER_ALONE,
     ) -> None:
         self._store = store
         self._bus = bus
@@ -69,6 +79,8 @@ class Driver:
         self._toolbox = toolbox
         self._gallery = gallery
         self._steering: Steering = steering
+        self._roles = roles
+        self._approvals = Approvals(store, roles)
         self._gone: dict[str, float] = {}  # models that cannot be had, and until when they are not looked for
 
     @property
@@ -78,7 +90,7 @@ class Driver:
 
     def is_stopped(self, book: Book, mail: Sequence[Mail]) -> bool:
         """Whether one of these letters ends the running turn."""
-        admitted = (admit(book.thread, letter, self._steering) for letter in mail)
+        admitted = (admit(book.thread, letter, self._steering, self._roles) for letter in mail)
         return any(isinstance(entry, Stopped) for each in admitted for entry in each.entries)
 
     async def open(self, thread: Thread, listener: Listener) -> Book:
@@ -103,7 +115,7 @@ class Driver:
         """Go on with a thread until it rests, or until `leaving` says that the house closes."""
         await book.take_over()
         while True:
-            await book.absorb(self._steering)
+            await book.absorb(self._steering, self._roles)
             voice = await self._voice(book.thread)
             step = decide(book.thread, voice.rules)
             if leaving() and not isinstance(step, Rest):
@@ -251,13 +263,27 @@ class Driver:
             await self._run_calls(book, (place,), interrupt)
 
     async def _ask(self, book: Book, places: tuple[int, ...]) -> bool:
-        """The question and the rest that follows it are one commit; says whether the thread rests."""
+        """The question and the rest that follows it are one commit; says whether the thread rests.
+
+        What was allowed ahead is not asked, and where nobody is there nobody is."""
+        thread = book.thread
+        unanswered = False
         for place in places:
-            book.send(*question(book.thread, place))
-        book.keep(*(Asked(book.thread.answer, place) for place in places))
+            asked = asking(thread, place, self._toolbox.spec(thread, place))
+            book.keep(asked)
+            grant = await self._approvals.granted(thread.requester, thread.open_calls[place].name, asked.risk)
+            if grant:
+                book.keep(Answered(asked.answer, place, "allowed", f"grant:{grant}"))
+            elif thread.unattended:
+                book.keep(Answered(asked.answer, place, "unattended"))
+            else:
+                unanswered = True
+                book.send(*question(thread, asked))
+        if not unanswered:
+            return False
         rests = await book.rest()
         reach("approval.asked")
-        self._publish(book, "approval_asked", places=list(places))
+        self._publish(book, "approval_asked", approvals=pending_in(thread, thread.address))
         return rests
 
     def _give_up(self, book: Book, step: GiveUp) -> None:

@@ -1,5 +1,7 @@
 """The one door in: every channel, timer and programmer writes mail here. What is committed is never lost."""
 
+from collections.abc import Awaitable, Callable
+
 from ..core.errors import Fenced, MailRefused
 from ..core.failpoint import reach
 from ..core.mail import Decision, Inbound, Said
@@ -8,14 +10,30 @@ from ..core.ports import Bus, Event, Receipt, Store
 from .commands import Command, Commands
 from .lanes import Begun, Lanes
 
+Leave = Callable[[str], Awaitable[None]]
+
+
+async def _leave_nothing(thread: str) -> None:
+    pass
+
 
 class Inbox:
-    def __init__(self, store: Store, bus: Bus, lanes: Lanes, commands: Commands, max_chars: int = 200_000) -> None:
+    def __init__(
+        self,
+        store: Store,
+        bus: Bus,
+        lanes: Lanes,
+        commands: Commands,
+        max_chars: int = 200_000,
+        leave: Leave = _leave_nothing,
+    ) -> None:
+        """`leave` ends what a thread has running in the background."""
         self._store = store
         self._bus = bus
         self._lanes = lanes
         self._commands = commands
         self._max_chars = max_chars
+        self._leave = leave
 
     async def take(self, inbound: Inbound, *, express: bool = True) -> Receipt:
         """Commit a letter; only then may the channel acknowledge it. The same event twice is one letter.
@@ -27,8 +45,11 @@ class Inbox:
         letter = inbound.letter
         if isinstance(letter, Said) and (command := self._command(letter)):
             effect = await self._commands.work_out(command, inbound, letter)
+            row = await self._store.session(str(inbound.address)) if effect.action in ("new", "stop") else None
             receipt = await self._store.command(effect.inbound, effect.action, effect.reply, effect.otherwise)
             reach("command.committed")
+            if row and receipt.fresh:
+                await self._leave(row.id)
             self._bus.publish(Event("command", receipt.thread, data={"name": command.name}))
             return receipt
         begun = await self._take_express(inbound) if express else None

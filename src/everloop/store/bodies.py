@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from ..core import log
+from ..core.approval import Grant
 from ..core.log import Compacted, Entry
 from ..core.mail import Inbound, Letter, Outbound
 from ..core.ports import SpentRow
@@ -16,10 +17,11 @@ SENDING_SECONDS = 70.0  # a send that has not come back by then may be tried aga
 read_letter: Callable[[str], Letter] = msgspec.json.Decoder(Letter).decode
 read_inbound: Callable[[str], Inbound] = msgspec.json.Decoder(Inbound).decode
 read_outbound: Callable[[str], Outbound] = msgspec.json.Decoder(Outbound).decode
+_read_grant: Callable[[str], Grant] = msgspec.json.Decoder(Grant).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def body_of(value: Letter | Inbound | Outbound) -> str:
+def body_of(value: Letter | Inbound | Outbound | Grant) -> str:
     return _encode(value).decode()
 
 
@@ -30,6 +32,11 @@ def bodies_of(entries: Sequence[Entry]) -> list[str]:
 def numbered(body: str, mail: int) -> str:
     """The body of an entry that has no number yet, with that of the letter it came from."""
     return f'{body[:-1]},"mail":{mail}}}'
+
+
+def read_grant(body: str, runs: int) -> Grant:
+    """As it was given, with the runs that are left."""
+    return msgspec.structs.replace(_read_grant(body), runs=runs)
 
 
 def kind_of(letter: Letter) -> str:

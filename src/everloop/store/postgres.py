@@ -16,6 +16,7 @@ import asyncpg
 import msgspec
 
 from ..core import log
+from ..core.approval import Grant
 from ..core.errors import Fenced, StoreError
 from ..core.log import Entry
 from ..core.mail import Inbound, Mail, Outbound
@@ -32,7 +33,7 @@ from ..core.ports import (
     ThreadRow,
 )
 from . import procedure, schema
-from .bodies import SENDING_SECONDS, body_of, kind_of, read_inbound, read_letter, read_outbound, spent_row
+from .bodies import SENDING_SECONDS, body_of, kind_of, read_grant, read_inbound, read_letter, read_outbound, spent_row
 from .group import Group
 from .procedure import Item
 from .schema import Migrations
@@ -244,6 +245,34 @@ class PostgresStore:
             return [thread for thread, _ in fired]
 
         return await self._transact(transaction)
+
+    async def asking(self, session: str = "") -> list[ThreadRow]:
+        rows = await self._rows(
+            f"SELECT {_ROW} FROM threads t WHERE t.state = 'waiting' AND $1 IN ('', t.session) "
+            "ORDER BY t.created, t.id",
+            session,
+        )
+        return [ThreadRow(*row) for row in rows]
+
+    async def keep_grant(self, grant: Grant) -> None:
+        await self._rows(
+            f"INSERT INTO grants(id, owner, at, until, runs, body) VALUES($1, $2, {NOW}, $3, $4, $5)",
+            *(grant.id, grant.user, grant.until, grant.runs, body_of(grant)),
+        )
+
+    async def grants(self, user: str = "") -> list[Grant]:
+        rows = await self._rows(
+            f"SELECT body, runs FROM grants WHERE runs > 0 AND until > {NOW} AND $1 IN ('', owner) ORDER BY at, id",
+            user,
+        )
+        return [read_grant(body, runs) for body, runs in rows]
+
+    async def use_grant(self, id: str) -> bool:
+        used = f"UPDATE grants SET runs = runs - 1 WHERE id = $1 AND runs > 0 AND until > {NOW} RETURNING 1"
+        return bool(await self._rows(used, id))
+
+    async def forget_grant(self, id: str) -> bool:
+        return bool(await self._rows("DELETE FROM grants WHERE id = $1 RETURNING 1", id))
 
     async def keep_secret(self, owner: str, name: str, box: bytes) -> None:
         await self._rows(

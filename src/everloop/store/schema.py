@@ -80,6 +80,12 @@ MIGRATIONS: Migrations = [
             FROM usage_by_thread ORDER BY at""",
         "DROP TABLE usage_by_thread",
     ],
+    [
+        """CREATE TABLE grants(
+            id TEXT PRIMARY KEY, owner TEXT NOT NULL, at {real} NOT NULL, until {real} NOT NULL, runs {int} NOT NULL,
+            body TEXT NOT NULL)""",
+        "CREATE INDEX threads_asking ON threads(created) WHERE state = 'waiting'",
+    ],
 ]
 
 

@@ -13,6 +13,7 @@ import apsw
 import msgspec
 
 from ..core import log
+from ..core.approval import Grant
 from ..core.errors import Fenced, StoreCorrupt, StoreError
 from ..core.log import Entry
 from ..core.mail import Inbound, Mail, Outbound
@@ -36,6 +37,7 @@ from .bodies import (
     body_of,
     fold_in,
     kind_of,
+    read_grant,
     read_inbound,
     read_letter,
     read_outbound,
@@ -331,6 +333,41 @@ class SqliteStore:
                 inbound = read_inbound(body)
                 post(execute, inbound, thread, kind_of(inbound.letter), body_of(inbound.letter))
             return [thread for thread, _ in fired]
+
+        return await self._writer.write(transaction)
+
+    async def asking(self, session: str = "") -> list[ThreadRow]:
+        rows = self._rows(
+            f"SELECT {_ROW} FROM threads WHERE state = 'waiting' AND ?1 IN ('', session) ORDER BY created, id",
+            (session,),
+        )
+        return [ThreadRow(*row) for row in rows]
+
+    async def keep_grant(self, grant: Grant) -> None:
+        values = (grant.id, grant.user, grant.until, grant.runs, body_of(grant))
+
+        def transaction(execute: Execute) -> None:
+            execute(f"INSERT INTO grants(id, owner, at, until, runs, body) VALUES(?, ?, {NOW}, ?, ?, ?)", values)
+
+        await self._writer.write(transaction)
+
+    async def grants(self, user: str = "") -> list[Grant]:
+        rows = self._rows(
+            f"SELECT body, runs FROM grants WHERE runs > 0 AND until > {NOW} AND ?1 IN ('', owner) ORDER BY at, id",
+            (user,),
+        )
+        return [read_grant(body, runs) for body, runs in rows]
+
+    async def use_grant(self, id: str) -> bool:
+        def transaction(execute: Execute) -> bool:
+            used = f"UPDATE grants SET runs = runs - 1 WHERE id = ? AND runs > 0 AND until > {NOW} RETURNING 1"
+            return bool(execute(used, (id,)).fetchall())
+
+        return await self._writer.write(transaction)
+
+    async def forget_grant(self, id: str) -> bool:
+        def transaction(execute: Execute) -> bool:
+            return bool(execute("DELETE FROM grants WHERE id = ? RETURNING 1", (id,)).fetchall())
 
         return await self._writer.write(transaction)
 

@@ -43,6 +43,7 @@ class Sent(Struct, frozen=True):
     chat: str
     text: str
     kind: str
+    approval: str
     receipt: str
     pid: int
     once: bool
@@ -114,7 +115,7 @@ class RecordingChannel:
     def _deliver(self, row: OutboxRow) -> str:
         out = row.outbound
         receipt = f"{self.name}-{out.key}" if self.once else f"{self.name}-{os.getpid()}-{self.attempts}"
-        sent = Sent(out.key, str(out.address), out.text, out.kind, receipt, os.getpid(), self.once)
+        sent = Sent(out.key, str(out.address), out.text, out.kind, out.approval, receipt, os.getpid(), self.once)
         if self._path is None:
             self._sends.append(sent)
         else:

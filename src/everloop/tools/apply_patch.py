@@ -2,20 +2,21 @@
 
 from typing import Annotated
 
-from everloop.core.tool import CallContext, Effect, Tool, tool
+from everloop.core.people import Role
+from everloop.core.tool import CallContext, Effect, Result, Tool, tool
 
 from .changes import Changes
 from .workspace import Workspace
 
 
 def apply_patch_tool(workspace: Workspace, changes: Changes) -> Tool:
-    @tool(Effect.IDEMPOTENT)
+    @tool(Effect.IDEMPOTENT, permission=Role.USER, scene=changes.scene)
     async def apply_patch(
         patch: Annotated[str, "A unified diff, or: *** Begin Patch, *** Update File: path, @@, lines that begin with a "
                               "space, - or +, *** Add File: path, *** Delete File: path, *** End Patch"],
         context: CallContext,
         expected_sha: Annotated[dict[str, str] | None, "For some paths, how the sha256 of the file must begin"] = None,
-    ) -> str:  # fmt: skip
+    ) -> Result:  # fmt: skip
         """Change, add, move and delete text files. Nothing is changed unless the whole patch fits."""
         from .patching import apply  # takes its time, and not every model patches
 

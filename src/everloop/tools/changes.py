@@ -1,60 +1,22 @@
 """Changing files so that it can be undone: what a file held is kept before it is changed.
 
-Each change ends a tool's result with a line that says where the content before it is, which is how an undo finds it in
-the log:
-
-    [before: file:0123456789abcdef… | now: 89abcdef0123 | notes/a.txt]
-
-`before` is a reference, or `new` (there was no file), or `not kept` (it was too large); `now` is the beginning of the
-new content's sha256, or `gone`. A call that was killed after it had changed a file is run again and finds nothing to
-do. What it had kept is then known from a mark on the file itself, which came there with the content.
+Each change is told with the result of its call, and stands with it in the log, which is how an undo finds it. A call
+that was killed after it had changed a file is run again and finds nothing to do. What it had kept is then known from a
+mark on the file itself, which came there with the content.
 """
 
 import asyncio
 import re
-from collections.abc import Iterable
 from hashlib import sha256
-
-from msgspec import Struct
 
 from everloop.core.errors import StoreFull, ToolError
 from everloop.core.ports import Files
-from everloop.core.tool import CallContext
+from everloop.core.tool import CallContext, Change
 
 from .workspace import Seen, Workspace
 
 LARGEST_KEPT = 5 * 1024 * 1024
 SHORT_SHA = 12
-_SHORT_REF = 21  # file: and 16 digits, which no two files of an owner share by chance
-_LINE = re.compile(r"\[before: (new|not kept|file:[0-9a-f]{16,64})…? \| now: (gone|[0-9a-f]{12}) \| (.+)\]")
-
-
-class Change(Struct, frozen=True):
-    """A file that was changed."""
-
-    path: str
-    before: str  # file:…, new or not kept
-    now: str  # the beginning of the sha, or gone
-
-    @property
-    def line(self) -> str:
-        return (
-            f"[before: {self.before}{'…' if self.before.startswith('file:') else ''} | now: {self.now} | {self.path}]"
-        )
-
-
-def changes_in(text: str) -> list[Change]:
-    """The changes that a tool's result tells of, in order: only those lines at its end, where no file's content is."""
-    found: list[Change] = []
-    for line in reversed(text.split("\n")):
-        if not (match := _LINE.fullmatch(line)):
-            break
-        found.insert(0, Change(match[3], match[1], match[2]))
-    return found
-
-
-def told(sentence: str, changes: Iterable[Change]) -> str:
-    return "\n".join((sentence, *(change.line for change in changes)))
 
 
 class Changes:
@@ -63,6 +25,7 @@ class Changes:
     def __init__(self, workspace: Workspace, files: Files) -> None:
         self._workspace = workspace
         self._files = files
+        self.scene = workspace.name
 
     async def look(self, path: str, most: int = LARGEST_KEPT) -> Seen:
         return await asyncio.to_thread(self._workspace.look, path, most)
@@ -90,7 +53,7 @@ class Changes:
         if seen.content is None or len(seen.content) > LARGEST_KEPT:
             return "not kept"
         try:
-            return (await self._files.put(owner, seen.content, path))[:_SHORT_REF]
+            return await self._files.put(owner, seen.content, path)
         except (StoreFull, OSError) as error:
             raise ToolError(f"what {path!r} holds could not be kept, so it was not changed ({error})") from error
 

@@ -2,14 +2,15 @@
 
 from typing import Annotated, Any
 
-from everloop.core.tool import CallContext, Effect, Tool, tool
+from everloop.core.people import Role
+from everloop.core.tool import CallContext, Effect, Result, Tool, tool
 
 from .changes import Changes
 from .write_file import write
 
 
 def create_document_tool(changes: Changes) -> Tool:
-    @tool(Effect.IDEMPOTENT)
+    @tool(Effect.IDEMPOTENT, permission=Role.USER, scene=changes.scene)
     async def create_document(
         path: Annotated[str, "Path in the workspace; its ending says the kind: .md .txt .csv .html .docx .xlsx"],
         context: CallContext,
@@ -18,7 +19,7 @@ def create_document_tool(changes: Changes) -> Tool:
             dict[str, Any] | None,
             "Tables by name: each a list of rows, each a list of cells; the first row is the head",
         ] = None,
-    ) -> str:
+    ) -> Result:
         """Make a document from Markdown and tables, or replace one. A csv takes one table, an xlsx a sheet for each."""
         from .making import document  # takes its time, and few ever need it
 

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from everloop.core.errors import ToolError
-from everloop.core.tool import CallContext, Effect, Tool, tool
+from everloop.core.people import Role
+from everloop.core.tool import CallContext, Effect, Result, Shown, Tool, tool
 
-from .changes import Changes, check_sha, told
+from .changes import Changes, check_sha
 from .workspace import Seen
 from .write_file import ExpectedSha, encoded
 
@@ -20,14 +21,14 @@ LARGEST = 8 * 1024 * 1024
 
 
 def edit_file_tool(changes: Changes) -> Tool:
-    @tool(Effect.IDEMPOTENT)
+    @tool(Effect.IDEMPOTENT, permission=Role.USER, scene=changes.scene)
     async def edit_file(
         path: Annotated[str, "Path in the workspace"],
         old_text: Annotated[str, "The text to replace, exactly as it stands in the file, and only once"],
         new_text: Annotated[str, "The text to put in its place"],
         context: CallContext,
         expected_sha: ExpectedSha = None,
-    ) -> str:
+    ) -> Result:
         """Replace one piece of a text file. Give enough of the surrounding lines that old_text occurs only once."""
         seen = await changes.look(path, LARGEST)
         text = text_of(path, seen)
@@ -41,10 +42,10 @@ def edit_file_tool(changes: Changes) -> Tool:
             after = text
         if after == text:
             done = f"Edited {path}."
-            return told(done, [earlier]) if earlier else f"{path} already reads so; nothing was changed."
+            return Shown(done, changes=(earlier,)) if earlier else f"{path} already reads so; nothing was changed."
         check_sha(path, seen, expected_sha)
         change = await changes.write(path, encoded(after), seen, context)
-        return told(f"Edited {path} at line {_line(text, text.index(old))}.", [change])
+        return Shown(f"Edited {path} at line {_line(text, text.index(old))}.", changes=(change,))
 
     return edit_file
 

@@ -6,8 +6,10 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, structs
 
 from everloop.core.errors import ToolError
-from everloop.core.tool import CallContext, Effect, Tool, tool
+from everloop.core.people import Role
+from everloop.core.tool import CallContext, Effect, Risk, Situation, Tool, tool
 
+from .exec_risk import judged
 from .sandbox.port import Job, Limits, OnOutput, Outcome, Sandbox, View, be_silent
 from .sandbox.view import shell
 from .workspace import Workspace
@@ -22,20 +24,34 @@ Told = Callable[[CallContext, str], None]
 
 
 class Shell(Struct, frozen=True):
-    """Where and how commands run: `env` is all of their environment, `longest` the most seconds one may ask for."""
+    """Where and how commands run: `env` is all of their environment, `longest` the most seconds one may ask for.
+
+    `free` says that nothing may confine them."""
 
     sandbox: Sandbox
     view: View
     env: Mapping[str, str]
     limits: Limits = Limits()
     longest: int = 600
-    guarded: bool = False
+    free: bool = False
     told: Told | None = None
 
     @property
     def seconds(self) -> float:
         """How long a tool may take that waits for a command."""
         return self.longest + _SLACK
+
+    @property
+    def scene(self) -> str:
+        """What decides, beside its own words, what a command does."""
+        return f"{self.view.workspace} {' '.join(sorted(self.env))} {'free' if self.free else 'confined'}"
+
+    def risk_of_command(self, args: dict[str, Any], situation: Situation) -> Risk:
+        risk = judged(args["command"], args.get("cwd") or ".", args.get("why") or "")
+        return structs.replace(risk, leaves=True) if self.free else risk
+
+    def risk_of_input(self, args: dict[str, Any], situation: Situation) -> Risk:
+        return Risk("medium", mutates=True, leaves=self.free)
 
     def limited(self, timeout: int) -> Limits:
         return structs.replace(self.limits, seconds=min(timeout, self.longest))
@@ -69,13 +85,21 @@ def exec_tools(house: Shell) -> tuple[Tool, ...]:
 
 
 def exec_tool(house: Shell) -> Tool:
-    @tool(Effect.VERIFIABLE, name="exec", guarded=house.guarded, seconds=house.seconds)
+    @tool(
+        Effect.VERIFIABLE,
+        name="exec",
+        seconds=house.seconds,
+        permission=Role.USER,
+        risk=house.risk_of_command,
+        scene=house.scene,
+    )
     async def run(
         command: Annotated[str, "The command, as for bash -c"],
         context: CallContext,
         timeout: Annotated[int, "Seconds after which it is ended", Meta(ge=1)] = 60,
         cwd: Annotated[str, "The folder of the workspace to run it in"] = ".",
         background: Annotated[bool, "Do not wait for it; see exec_output, exec_input, exec_stop"] = False,
+        why: Annotated[str, "What it is for, if a person may be asked"] = "",
     ) -> str:
         """Run a shell command in the workspace, in a sandbox without network.
 
@@ -97,7 +121,7 @@ def exec_tool(house: Shell) -> Tool:
 
 
 def exec_output_tool(house: Shell) -> Tool:
-    @tool(Effect.READ, seconds=house.seconds)
+    @tool(Effect.READ, seconds=house.seconds, permission=Role.USER, polls=True)
     async def exec_output(
         id: Annotated[str, "The id that exec has told"],
         context: CallContext,
@@ -114,7 +138,7 @@ def exec_output_tool(house: Shell) -> Tool:
 
 
 def exec_input_tool(house: Shell) -> Tool:
-    @tool(Effect.UNSAFE, guarded=house.guarded)
+    @tool(Effect.UNSAFE, permission=Role.USER, risk=house.risk_of_input, scene=house.scene)
     async def exec_input(
         id: Annotated[str, "The id that exec has told"],
         text: Annotated[str, "What to write; end a line with a newline"],
@@ -129,7 +153,7 @@ def exec_input_tool(house: Shell) -> Tool:
 
 
 def exec_stop_tool(house: Shell) -> Tool:
-    @tool(Effect.IDEMPOTENT)
+    @tool(Effect.IDEMPOTENT, permission=Role.USER)
     async def exec_stop(id: Annotated[str, "The id that exec has told"], context: CallContext) -> str:
         """End a command in the background, with everything that it has started."""
         ended = await house.sandbox.stop(context.thread, _checked(id))
@@ -155,7 +179,9 @@ def said(outcome: Outcome, limits: Limits, name: str) -> str:
 def _how_it_ended(outcome: Outcome, limits: Limits) -> str:
     match outcome.status:
         case "exited" | "running":
-            return f"exit code {outcome.code}, {outcome.seconds:.1f} s"
+            # How long exactly a quick one took would make two results differ that are the same.
+            took = f", {outcome.seconds:.0f} s" if outcome.seconds >= 1 else ""
+            return f"exit code {outcome.code}{took}"
         case "time":
             return f"ended after {limits.seconds:g} s, its time limit"
         case "memory":

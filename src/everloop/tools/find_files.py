@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from everloop.core.errors import ToolError
+from everloop.core.people import Role
 from everloop.core.tool import Effect, Tool, tool
 
 from .walk import Found, Glob, Walk, printable
@@ -17,7 +18,7 @@ _MOST = 20_000
 
 
 def find_files_tool(workspace: Workspace, max_chars: int) -> Tool:
-    @tool(Effect.READ, seconds=_SECONDS + 10)
+    @tool(Effect.READ, seconds=_SECONDS + 10, permission=Role.USER)
     async def find_files(
         pattern: Annotated[str, "Such as *.py, docs/**/*.md or *.{js,ts}; without a slash it fits in every folder"],
         path: Annotated[str, "The folder to search, in the workspace"] = ".",

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from everloop.core.errors import ToolError
+from everloop.core.people import Role
 from everloop.core.tool import Effect, Tool, tool
 
 from .apart import run_apart
@@ -25,7 +26,7 @@ _SECONDS = 20.0
 
 
 def grep_tool(workspace: Workspace, max_chars: int, seconds: float = _SECONDS) -> Tool:
-    @tool(Effect.READ, seconds=seconds + 10)
+    @tool(Effect.READ, seconds=seconds + 10, permission=Role.USER)
     async def grep(
         pattern: Annotated[str, "A regular expression (Python's), looked for in each line"],
         path: Annotated[str, "A folder, which is searched with all below it, or a file"] = ".",

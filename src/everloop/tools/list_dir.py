@@ -7,6 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from everloop.core.people import Role
 from everloop.core.tool import Effect, Tool, tool
 
 from .workspace import Workspace
@@ -15,7 +16,7 @@ _INLINE = 500
 
 
 def list_dir_tool(workspace: Workspace, max_chars: int) -> Tool:
-    @tool(Effect.READ, local=True)
+    @tool(Effect.READ, local=True, permission=Role.USER)
     async def list_dir(
         path: Annotated[str, "Path in the workspace; . is the workspace itself"] = ".",
         offset: Annotated[int, Meta(ge=1, description="First entry to show, counted from 1")] = 1,

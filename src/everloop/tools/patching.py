@@ -9,9 +9,9 @@ from typing import Any
 from msgspec import Struct
 
 from everloop.core.errors import ToolError
-from everloop.core.tool import CallContext
+from everloop.core.tool import CallContext, Change, Result, Shown
 
-from .changes import Change, Changes, check_sha, told
+from .changes import Changes, check_sha
 from .edit_file import LARGEST, text_of
 from .patch import FilePatch, parse, patched
 from .workspace import Seen, Workspace
@@ -33,7 +33,7 @@ class Planned(Struct, frozen=True):
 
 async def apply(
     workspace: Workspace, changes: Changes, patch: str, context: CallContext, expected: dict[str, str]
-) -> str:
+) -> Result:
     """Change the files, and what is said of it. Raises ToolError, which says what was done if it was anything."""
     files = parse(patch)
     _check_names(workspace, files, expected)
@@ -125,7 +125,7 @@ def _explained(path: str, text: str, file: FilePatch) -> str:
         raise ToolError(f"{path!r}: {error}\nNothing was changed in any file.") from error
 
 
-async def _carry_out(changes: Changes, plan: list[Planned], context: CallContext) -> str:
+async def _carry_out(changes: Changes, plan: list[Planned], context: CallContext) -> Result:
     done: list[Change] = []
     sentences: list[str] = []
     for number, each in enumerate(plan):
@@ -135,11 +135,11 @@ async def _carry_out(changes: Changes, plan: list[Planned], context: CallContext
             rest = ", ".join(left.path for left in plan[number + 1 :]) or "none"
             happened = "; ".join(sentences) or "nothing"
             raise ToolError(
-                told(f"{error}. The patch was applied in part. Done: {happened}. Not tried: {rest}.", done)
+                f"{error}. The patch was applied in part. Done: {happened}. Not tried: {rest}.", tuple(done)
             ) from error
         done += [change] if change else []
         sentences.append(sentence)
-    return told(f"Patch applied: {'; '.join(sentences)}.", done)
+    return Shown(f"Patch applied: {'; '.join(sentences)}.", changes=tuple(done))
 
 
 async def _carry_out_one(changes: Changes, each: Planned, context: CallContext) -> tuple[Change | None, str]:

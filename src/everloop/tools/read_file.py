@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 
 from everloop.core.errors import ToolError
 from everloop.core.media import HEAD, kind_of, limit_of
+from everloop.core.people import Role
 from everloop.core.ports import Files
 from everloop.core.tool import CallContext, Effect, Picture, Result, Shown, Tool, tool
 
@@ -56,7 +57,7 @@ class Part(Struct, frozen=True):
 
 
 def read_file_tool(workspace: Workspace, files: Files, max_chars: int) -> Tool:
-    @tool(Effect.READ, local=True)
+    @tool(Effect.READ, local=True, permission=Role.USER)
     async def read_file(
         path: Annotated[str, "Path in the workspace, or a file:… reference from a shortened tool result"],
         context: CallContext,

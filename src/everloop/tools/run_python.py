@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from msgspec import Meta, structs
 
 from everloop.core.errors import ToolError
+from everloop.core.people import Role
 from everloop.core.tool import CallContext, Effect, Tool, tool
 
 from .exec import Shell
@@ -15,7 +16,7 @@ _LONGEST = 1_000_000
 
 
 def run_python_tool(house: Shell) -> Tool:
-    @tool(Effect.VERIFIABLE, guarded=house.guarded, seconds=house.seconds)
+    @tool(Effect.VERIFIABLE, seconds=house.seconds, permission=Role.USER, risk=house.risk_of_input, scene=house.scene)
     async def run_python(
         code: Annotated[str, "The whole program"],
         context: CallContext,

@@ -3,14 +3,24 @@
 import asyncio
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Annotated, Protocol
+from typing import Annotated, Any, Protocol
 
 from msgspec import Meta, Struct
 
-from everloop.core.errors import AddressRefused, AnswerTooLarge, ProviderError, ToolError
+from everloop.core.errors import (
+    AddressRefused,
+    AnswerTooLarge,
+    HostTimeout,
+    HostUnreachable,
+    LinkFailed,
+    ProviderError,
+    StreamCut,
+    ToolError,
+)
 from everloop.core.media import limit_of
+from everloop.core.people import Role
 from everloop.core.ports import HttpAnswer
-from everloop.core.tool import Effect, Picture, Result, Shown, Tool, tool
+from everloop.core.tool import Effect, Picture, Result, Risk, Shown, Situation, Tool, tool
 
 from .untrusted import fence, visible
 from .web_text import Page, Sent, is_simple, read_apart, read_page
@@ -56,7 +66,7 @@ def web_fetch_tool(web: Web, max_chars: int = 8000) -> Tool:
     most = max(max_chars - _FENCE, 500)
     kept: dict[str, _Fetched] = {}  # the last few texts, so that reading on fetches nothing and nothing shifts
 
-    @tool(Effect.READ, seconds=_SECONDS)
+    @tool(Effect.READ, seconds=_SECONDS, permission=Role.USER, risk=_risk)
     async def web_fetch(
         url: Annotated[str, "Address of the page, beginning with https:// or http://"],
         offset: Annotated[int, Meta(ge=0, description="Character of the text to begin with, for reading on")] = 0,
@@ -79,6 +89,15 @@ def web_fetch_tool(web: Web, max_chars: int = 8000) -> Tool:
     return web_fetch
 
 
+def _risk(args: dict[str, Any], situation: Situation) -> Risk:
+    """Whoever has read what strangers wrote may have been told to carry something out, and an address can carry much.
+    So an address that neither its people nor what it has read gave it is one to ask about."""
+    if not situation.outside or situation.mentions(args["url"]):
+        return Risk()
+    why = "the model made this address up after reading strangers' pages; it may tell that host what it knows"
+    return Risk("medium", leaves=True, why=why)
+
+
 async def _fetch(web: Web, url: str) -> _Fetched:
     try:
         async with web.request("GET", url, headers=_HEADERS, seconds=_FETCHING_SECONDS) as answer:
@@ -87,6 +106,8 @@ async def _fetch(web: Web, url: str) -> _Fetched:
             kind = answer.headers.get("Content-Type", "")
             most = _MOST_BYTES if kind.lower().startswith(_WHOLE) else _MOST_TEXT
             sent = Sent(answer.url, kind, await answer.read(most))
+    except (HostTimeout, HostUnreachable, StreamCut) as error:
+        raise LinkFailed(str(error)) from error
     except (AddressRefused, AnswerTooLarge, ProviderError) as error:
         raise ToolError(str(error)) from error
     page = await asyncio.to_thread(read_page, sent) if is_simple(sent) else await read_apart(sent, _READING_SECONDS)
@@ -110,13 +131,13 @@ def _shown(fetched: _Fetched) -> Shown:
     mime = fetched.page.mime
     name = fetched.url.partition("?")[0].rpartition("/")[2][:100]
     text = fence(f"{mime}, {len(fetched.data):,} bytes", _short(fetched.url))
-    return Shown(text, (Picture(fetched.data, mime, name),))
+    return Shown(text, (Picture(fetched.data, mime, name),), origin=_short(fetched.url))
 
 
-def _part(fetched: _Fetched, offset: int, most: int) -> str:
-    text = fetched.page.text
+def _part(fetched: _Fetched, offset: int, most: int) -> Shown:
+    text, origin = fetched.page.text, _short(fetched.url)
     if not text:
-        return f"{fence('', _short(fetched.url))}\n[the page holds no text]"
+        return Shown(f"{fence('', origin)}\n[the page holds no text]", origin=origin)
     if offset >= len(text):
         raise ToolError(f"the text of {_short(fetched.url)} has only {len(text):,} characters")
     part = _cut(text[offset : offset + most], offset + most >= len(text))
@@ -127,7 +148,7 @@ def _part(fetched: _Fetched, offset: int, most: int) -> str:
         note = f"\n[the end of what was fetched: the first {_MOST_TEXT:,} bytes]"
     else:
         note = "\n[the end]" if offset else ""
-    return fence(part, _short(fetched.url)) + note
+    return Shown(fence(part, origin) + note, origin=origin)
 
 
 def _cut(part: str, is_last: bool) -> str:

@@ -51,6 +51,7 @@ class Workspace:
     def __init__(self, root: Path, open_beneath: Opener | None = None) -> None:
         self._given = Path(os.path.abspath(root))
         self._open_beneath = open_beneath
+        self.name = str(self._given)
 
     def parts_of(self, path: str) -> tuple[str, ...]:
         """What a path means, as names from the root downwards; () is the root itself."""

@@ -3,9 +3,10 @@
 from typing import Annotated
 
 from everloop.core.errors import ToolError
-from everloop.core.tool import CallContext, Effect, Tool, tool
+from everloop.core.people import Role
+from everloop.core.tool import CallContext, Effect, Result, Shown, Tool, tool
 
-from .changes import LARGEST_KEPT, Changes, check_sha, told
+from .changes import LARGEST_KEPT, Changes, check_sha
 
 ExpectedSha = Annotated[
     str | None, "Change the file only if its sha256 begins so; empty: only if there is none. Usually left out"
@@ -13,20 +14,22 @@ ExpectedSha = Annotated[
 
 
 def write_file_tool(changes: Changes) -> Tool:
-    @tool(Effect.IDEMPOTENT)
+    @tool(Effect.IDEMPOTENT, permission=Role.USER, scene=changes.scene)
     async def write_file(
         path: Annotated[str, "Path in the workspace"],
         content: Annotated[str, "The whole new content of the file"],
         context: CallContext,
         expected_sha: ExpectedSha = None,
-    ) -> str:
+    ) -> Result:
         """Write a text file: create it, with the folders above it, or replace all that it holds."""
         return await write(changes, path, encoded(content), context, expected_sha)
 
     return write_file
 
 
-async def write(changes: Changes, path: str, data: bytes, context: CallContext, expected_sha: str | None = None) -> str:
+async def write(
+    changes: Changes, path: str, data: bytes, context: CallContext, expected_sha: str | None = None
+) -> Result:
     """Put `data` at `path`, and what is said of it."""
     seen = await changes.look(path, max(LARGEST_KEPT, len(data)))
     if seen.content == data and seen.exists:
@@ -36,7 +39,7 @@ async def write(changes: Changes, path: str, data: bytes, context: CallContext, 
     else:
         check_sha(path, seen, expected_sha)
         change = await changes.write(path, data, seen, context)
-    return told(f"Wrote {len(data)} bytes to {path}.", [change])
+    return Shown(f"Wrote {len(data)} bytes to {path}.", changes=(change,))
 
 
 def encoded(content: str) -> bytes:

@@ -105,7 +105,10 @@ class Commands:
             await talk.hear()
 
     async def stop(self, thread: str, name: str = "") -> int:
-        return await self._stop(self._where(thread, name))
+        where = self._where(thread, name)
+        if not self._folder(where).exists():  # then no runner need be started to say so
+            return 0
+        return await self._stop(where)
 
     async def close(self) -> None:
         self._door.close()

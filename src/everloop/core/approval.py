@@ -1,0 +1,126 @@
+"""Whether a call may run unasked, and what exactly a person allows when asked.
+
+A permission is bound to a digest of all that decides what the call does: its exact arguments, the tool's definition and
+the scene it works in. If any of these is another when the call is to run, nothing was allowed.
+"""
+
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from .tool import Effect, Risk, Situation, ToolCall, ToolSpec, parse_args
+
+Stance = Literal["allow", "ask", "deny"]
+
+
+class PolicyRule(Struct, frozen=True):
+    """What is done with calls of tools whose names fit a pattern, of any risk or one."""
+
+    tool: str
+    stance: Stance
+    risk: str = ""
+
+    def fits(self, name: str, risk: Risk) -> bool:
+        return fnmatchcase(name, self.tool) and self.risk in ("", risk.level)
+
+
+class Policy(Struct, frozen=True):
+    """The first rule that fits decides. Without one, `default` does, for what leaves the sandbox or is guarded."""
+
+    default: Stance = "ask"
+    rules: tuple[PolicyRule, ...] = ()
+
+    def stance(self, call: ToolCall, spec: ToolSpec, situation: Situation) -> Stance:
+        """For a call whose arguments have been checked."""
+        risk = risk_of(call, spec, situation)
+        for rule in self.rules:
+            if rule.fits(spec.name, risk):
+                return rule.stance
+        return self.default if spec.guarded or risk.leaves or risk.privileged else "allow"
+
+
+def risk_of(call: ToolCall, spec: ToolSpec, situation: Situation) -> Risk:
+    if spec.risk is not None:
+        return spec.risk(parse_args(call), situation)
+    if spec.effect is Effect.READ:
+        return Risk()
+    return Risk("medium" if spec.effect is Effect.UNSAFE else "low", mutates=True)
+
+
+def digest_of(call: ToolCall, spec: ToolSpec) -> str:
+    """The same for two calls only if running either does the same."""
+    bound = (call.name, call.args, spec.description, spec.schema, spec.effect, spec.permission, spec.scene)
+    return sha256(msgspec.json.encode(bound, order="deterministic")).hexdigest()
+
+
+def approval_id(thread: str, answer: int, place: int, digest: str) -> str:
+    """What a person names it by. It stands for this call in this place and nothing else."""
+    return sha256(f"{thread}:{answer}:{place}:{digest}".encode()).hexdigest()[:10]
+
+
+def shown(call: ToolCall) -> str:
+    """The whole of a call, so that two that differ look different, and with nothing in it that a person cannot see."""
+    args = parse_args(call)
+    return "\n".join((call.name, *(f"  {_as_json(name)[1:-1]}: {_as_seen(value)}" for name, value in args.items())))
+
+
+def _as_seen(value: Any) -> str:
+    """As JSON; but a text of several lines as these lines, if every letter of it can be seen."""
+    if isinstance(value, str) and "\n" in value and value.replace("\n", "").replace("\t", "").isprintable():
+        return "".join(f"\n    | {line}" for line in value.split("\n"))
+    return _as_json(value)
+
+
+def _as_json(value: Any) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if text.isprintable() else "".join(map(_escaped, text))
+
+
+def _escaped(letter: str) -> str:
+    if letter.isprintable():
+        return letter
+    units = letter.encode("utf-16-be")
+    return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
+
+
+LEVELS = ("low", "medium", "high")
+
+
+class Grant(Struct, frozen=True):
+    """What a person has allowed ahead: calls of one tool, for a time, for so many runs.
+
+    `argv` is a pattern, word for word, in which a last `*` stands for any further words. It fits a command only if that
+    is one plain command: what holds a pipe, a variable or a second command is never what a pattern was meant for.
+    `folder` is where it may run, with all below it. `user` is whose calls it is for.
+    """
+
+    id: str
+    user: str
+    by: str
+    tool: str
+    argv: tuple[str, ...] = ()
+    folder: str = ""
+    risk: str = "high"  # up to this
+    runs: int = 1
+    until: float = 0.0  # Unix time
+
+    def fits(self, tool: str, risk: Risk) -> bool:
+        return (
+            tool == self.tool
+            and LEVELS.index(risk.level) <= LEVELS.index(self.risk)
+            and (not self.argv or _fits(risk.argv, self.argv))
+            and _lies_in(risk.folder, self.folder)
+        )
+
+
+def _fits(words: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
+    if pattern[-1] == "*":
+        words, pattern = words[: len(pattern) - 1], pattern[:-1]
+    return bool(words) and len(words) == len(pattern) and all(map(fnmatchcase, words, pattern))
+
+
+def _lies_in(folder: str, above: str) -> bool:
+    return not above or folder == above or folder.startswith(f"{above}/")
