@@ -11,7 +11,7 @@ from .core.decide import Rules
 from .core.errors import ModelMissing
 from .providers.models import Models, Speaker
 from .runtime.context import Context, Profile
-from .runtime.voices import Voice
+from .runtime.voices import SHORT, Voice
 from .settings import Defaults, Preset, Settings
 
 _log = logging.getLogger("everloop.voices")
@@ -104,15 +104,13 @@ def voice_of(key: str, speaker: Speaker, asked: Preset, stage: Stage) -> Voice:
             effort=asked.reasoning_effort or "",
             tail=not speaker.compact,
         )
-        # "Compact" is the step at which the host is asked how much it can read, before a conversation is given up.
+        # "Compact" is the step at which a conversation is given up, unless nobody knows how much the model reads.
         rules = replace(stage.rules, limit=window - profile.max_tokens, compacts=True)
         return Context(profile, tuple(stage.rules.tools.values()), stage.now), rules
 
-    async def measure() -> int | None:
-        return None if asked.context_window else await speaker.measure()
-
     window = asked.context_window or speaker.window
-    return Voice(speaker.name, key, speaker.provider, window, fit, measure, speaker.local and not asked.context_window)
+    measure = None if asked.context_window else speaker.measure
+    return Voice(speaker.name, key, speaker.provider, window, fit, measure, 0 if speaker.local else SHORT)
 
 
 def filled(preset: Preset, defaults: Defaults) -> Preset:

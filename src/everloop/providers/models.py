@@ -29,26 +29,22 @@ class Speaker(Struct, frozen=True):
     model: str  # what its host calls it
     provider: Provider
     window: int
-    measure: Callable[[], Awaitable[int | None]]  # asks the host for the window
+    measure: Callable[[], Awaitable[int | None]] | None = None  # asks the host for the window
     local: bool = False  # a server of this machine, which may have loaded the model with a window of any size
     compact: bool = False  # a small model in this process: no tail, short results
     notice: str = ""
     warm: Callable[[], Coroutine[Any, Any, None]] | None = None  # makes it ready, which takes a while
 
 
-async def _nobody_knows() -> int | None:
-    return None
-
-
 def given(provider: Provider) -> Speaker:
     """A provider that a program has brought along: how much it can read is its own affair."""
-    return Speaker(provider.name, provider.name, provider, 128_000, _nobody_knows)
+    return Speaker(provider.name, provider.name, provider, 128_000)
 
 
 def in_process(provider: Provider, window: int, notice: str, warm: Callable[[], Coroutine[Any, Any, None]]) -> Speaker:
     """The embedded model, which costs nothing and sees nothing."""
     candidate = Candidate(provider.name, provider.name, provider, cost=lambda reply: 0.0, sees=False)
-    return Speaker(provider.name, provider.name, candidate, window, _nobody_knows, False, True, notice, warm)
+    return Speaker(provider.name, provider.name, candidate, window, compact=True, notice=notice, warm=warm)
 
 
 class Models:
@@ -64,12 +60,15 @@ class Models:
         prices: Prices,
         embedded: Callable[[str], Speaker],
         logins: Mapping[str, Headers] = {},
+        patience: float = 5.0,
     ) -> None:
+        """`patience` is how many seconds a turn waits for a host to tell how much it can read."""
         self._http = http
         self._keys = keys
         self._prices = prices
         self._embedded = embedded
         self._logins = logins
+        self._patience = patience
         self._choices: dict[str, Choice] = {}  # what was found on this machine
         self._speakers: dict[tuple[str, bool], Speaker] = {}
         self.discovery = Discovery(http, logins=logins)
@@ -141,7 +140,7 @@ class Models:
             return price.cost(reply.usage) if price else 0.0 if host.port else None
 
         async def measure() -> int | None:
-            found = await self.discovery.find(choice)
+            found = await self.discovery.find(choice, self._patience)
             return found.window if found else None
 
         window = find_window(family, choice.model) or UNKNOWN_WINDOW
