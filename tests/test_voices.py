@@ -206,6 +206,19 @@ async def test_a_preset_may_have_fallbacks_of_its_own_or_none(house, server):
     assert await asked_in_turn(casting.find("none"), server) == ["a"]
 
 
+async def test_vectors_are_made_by_the_model_that_is_set_for_it_and_else_by_none(house):
+    named = house.voices(Defaults("custom/a", embedding_model="custom/vectors"))
+    preset = house.voices(Defaults("custom/a", embedding_model="meaning"), meaning=Preset("text-embedding-3-small"))
+    assert [(await voices.embedder()).name for voices in (named, preset)] == [
+        "custom/vectors",
+        "openai/text-embedding-3-small",
+    ]
+    assert await house.voices(A).embedder() is None
+    for name in ("nosuch/x", "embedded"):
+        with pytest.raises(ModelMissing):
+            await house.voices(Defaults("custom/a", embedding_model=name)).embedder()
+
+
 async def test_a_small_model_is_asked_for_small_things_and_else_the_default(house):
     both = house.voices(Defaults("custom/a", small_model="fast"), fast=NAMED)
     assert [(await both.small()).key, both.default] == ["fast", "custom/a"]

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from .core.decide import Rules
 from .core.errors import ModelMissing
+from .core.ports import Embedder
 from .providers.models import Models, Speaker
 from .runtime.context import Context, Profile
 from .runtime.voices import SHORT, Voice
@@ -32,6 +33,7 @@ class Casting:
         self._defaults = settings.agents.defaults
         self._models = models
         self.small = settings.agents.defaults.small_model
+        self.embedding = settings.agents.defaults.embedding_model
         self.presets = settings.models
 
     async def look(self, name: str) -> Speaker:
@@ -51,6 +53,10 @@ class Casting:
     def find(self, name: str) -> Speaker:
         asked = self.asked(name)
         return self._models.find(asked.model, [self.asked(spare).model for spare in asked.fallbacks or ()])
+
+    async def embedder(self) -> Embedder | None:
+        """Who makes vectors of texts, if anyone is set for it. Raises ModelMissing."""
+        return await self._models.embedder(self.asked(self.embedding).model) if self.embedding else None
 
     def asked(self, name: str) -> Preset:
         """How this name is to be asked; "" is the default."""
@@ -80,6 +86,10 @@ class HouseVoices:
     async def small(self) -> Voice:
         """For summaries and the like: the small model of the settings, or the default. Raises ModelMissing."""
         return await self.look(self._casting.small)
+
+    async def embedder(self) -> Embedder | None:
+        """For recall by meaning: the embedding model of the settings, if there is one. Raises ModelMissing."""
+        return await self._casting.embedder()
 
     def find(self, name: str) -> Voice:
         if name not in self._voices:

@@ -8,11 +8,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.errors import ModelMissing
-from ..core.ports import Http, Provider
-from ..core.prompt import Reply
+from ..core.ports import Embedder, Http, Provider
+from ..core.prompt import Reply, Usage
 from . import dialects
+from .catalog import Host
 from .choose import Choice, Wanted, choose, explain_missing, local_hosts
 from .discovery import Discovery, Headers
+from .embeddings import HostEmbedder
 from .host import HostProvider
 from .keys import Keys
 from .local import find_local
@@ -91,6 +93,17 @@ class Models:
         candidates = [each.provider for each in speakers if isinstance(each.provider, Candidate)]
         return speakers[0] if len(candidates) < 2 else replace(speakers[0], provider=Router(candidates))
 
+    async def embedder(self, name: str) -> Embedder:
+        """The model of this name, for vectors. Raises ModelMissing."""
+        choice = await self.look(name)
+
+        def cost(usage: Usage) -> float | None:
+            assert choice.host is not None
+            return self._cost(choice.host, choice.model, usage)
+
+        login = self._logins.get(choice.host.name) if choice.host else None
+        return HostEmbedder(choice, self._http, cost=cost, login=login)
+
     async def close(self) -> None:
         """Close what was made."""
         for speaker in self._speakers.values():
@@ -131,18 +144,21 @@ class Models:
             attempts=3 if last else 2,
             patience=60.0 if last else 2.0,
         )
-        family, model = host.family or host.name, choice.model
 
         def cost(reply: Reply) -> float | None:
-            # What was asked for may only say who is to choose, such as openrouter/auto.
-            price = self._prices.of(host.name, model) or self._prices.of(family, model)
-            price = price or self._prices.of(family, reply.model)
-            return price.cost(reply.usage) if price else 0.0 if host.port else None
+            return self._cost(host, choice.model, reply.usage, reply.model)
 
         async def measure() -> int | None:
             found = await self.discovery.find(choice, self._patience)
             return found.window if found else None
 
-        window = find_window(family, choice.model) or UNKNOWN_WINDOW
+        window = find_window(host.family or host.name, choice.model) or UNKNOWN_WINDOW
         candidate = Candidate(choice.name, choice.model, provider, cost=cost)
         return Speaker(choice.name, choice.model, candidate, window, measure, local=bool(host.port))
+
+    def _cost(self, host: Host, model: str, usage: Usage, told: str = "") -> float | None:
+        """`told` is the model that has answered: what was asked for may only say who is to choose."""
+        family = host.family or host.name
+        price = self._prices.of(host.name, model) or self._prices.of(family, model)
+        price = price or (self._prices.of(family, told) if told else None)
+        return price.cost(usage) if price else 0.0 if host.port else None
