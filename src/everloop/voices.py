@@ -2,7 +2,7 @@
 it may read. Joins the providers' room and the runtime's, which know nothing of each other."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,12 +10,15 @@ from msgspec.structs import replace
 from .core.decide import Rules
 from .core.errors import ModelMissing
 from .core.ports import Embedder
+from .core.tool import ToolSpec
 from .providers.models import Models, Speaker
-from .runtime.context import Context, Profile
+from .runtime.context import Context, Profile, tokens_of
 from .runtime.voices import SHORT, Voice
 from .settings import Defaults, Preset, Settings
 
 _log = logging.getLogger("everloop.voices")
+
+ROOM_FOR_TOOLS = 0.35  # of the window
 
 
 class Stage(Struct, frozen=True):
@@ -84,9 +87,9 @@ class HouseVoices:
         await self._casting.look(name)
         return self.find(name)
 
-    async def small(self) -> Voice:
-        """For summaries and the like: the small model of the settings, or the default. Raises ModelMissing."""
-        return await self.look(self._casting.small)
+    async def small(self) -> Voice | None:
+        """For summaries and the like: the small model of the settings; None: whoever answers. Raises ModelMissing."""
+        return await self.look(self._casting.small) if self._casting.small else None
 
     async def embedder(self) -> Embedder | None:
         """For recall by meaning: the embedding model of the settings, if there is one. Raises ModelMissing."""
@@ -104,10 +107,10 @@ def voice_of(key: str, speaker: Speaker, asked: Preset, stage: Stage) -> Voice:
     """A speaker with all that it is told. What an answer may need is kept free in its window."""
     assert asked.max_tokens is not None
     longest = asked.max_tokens
-    left_out = stage.large if speaker.compact else ()
-    tools = {name: spec for name, spec in stage.rules.tools.items() if name not in left_out}
 
     def fit(window: int) -> tuple[Context, Rules]:
+        tools = _tools_for(window, speaker.compact, stage)
+        overhead = tokens_of(stage.system, tools.values())
         profile = Profile(
             model=speaker.model,
             system=stage.system,
@@ -117,13 +120,24 @@ def voice_of(key: str, speaker: Speaker, asked: Preset, stage: Stage) -> Voice:
             effort=asked.reasoning_effort or "",
             tail=not speaker.compact,
         )
-        # "Compact" is the step at which a conversation is given up, unless nobody knows how much the model reads.
-        rules = replace(stage.rules, tools=tools, limit=window - profile.max_tokens, compacts=True)
-        return Context(profile, tuple(tools.values()), stage.now), rules
+        context, limit = Context(profile, tuple(tools.values()), stage.now), window - profile.max_tokens
+        prefix = context.prefix(False)
+        rules = replace(stage.rules, tools=tools, limit=limit, overhead=overhead, prefix=prefix, compacts=True)
+        return context, rules
 
     window = asked.context_window or speaker.window
     measure = None if asked.context_window else speaker.measure
     return Voice(speaker.name, key, speaker.provider, window, fit, measure, 0 if speaker.local else SHORT)
+
+
+def _tools_for(window: int, compact: bool, stage: Stage) -> Mapping[str, ToolSpec]:
+    """All tools, if they leave most of the window free; else those that matter most, else none."""
+    everything = stage.rules.tools
+    few = {name: spec for name, spec in everything.items() if name not in stage.large}
+    for tools in (few,) if compact else (everything, few):
+        if compact or tokens_of(stage.system, tools.values()) <= window * ROOM_FOR_TOOLS:
+            return tools
+    return {}
 
 
 def filled(preset: Preset, defaults: Defaults) -> Preset:

@@ -2,6 +2,7 @@ import pytest
 from makers import CALLED, DIGEST, ROLES, RULES, SPECS, answered, asked, call, calling, spoke
 from msgspec import structs
 
+from everloop.core.compact import rendered
 from everloop.core.decide import (
     ABANDONED,
     CANCELLED,
@@ -268,8 +269,12 @@ def test_compaction_keeps_where_the_turn_stands():
     compacted = Compacted("so far", (Message("user", said("hi")),), before.standing)
     thread = Thread("t", 99)
     thread.add(compacted)
-    assert thread.standing == before.standing == Standing(1, True, "ann", "cli:direct", 1, (1,))
-    assert [m.text for m in thread.transcript.messages] == ["so far", "hi"]
+    assert (
+        thread.standing
+        == before.standing
+        == Standing(*(1, True, "ann", "cli:direct", 1, (1,)), began=0, cost=None, tools_used=("look",))
+    )
+    assert [m.text for m in thread.transcript.messages] == [rendered("so far", ()), "hi"]
     assert decide(thread, RULES) == CallModel()
 
 

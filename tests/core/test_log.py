@@ -15,6 +15,7 @@ EVERY_KIND = [
     log.CallStarted(3, 0),
     log.CallReturned(3, 0, "text", "unknown", "file:abc"),
     log.Asked(3, 0),
+    log.CompactionAsked("ann"),
     log.Answered(3, 0, "allowed", "ann"),
     log.ModelChosen("anthropic/claude-x", "ann"),
     log.Stopped("ann"),

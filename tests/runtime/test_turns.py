@@ -281,6 +281,7 @@ async def test_help_lists_the_commands(house):
         assert (await agent.ask("/help")).content == (
             "everloop commands:\n/new — Start a new conversation\n/stop — Stop the current task\n"
             "/model [NAME] — Show the model that answers here, or choose another\n"
+            "/compact — Let a summary stand for what was said before\n"
             "/approve [NAME [no]] — Show what waits for permission; allow it, or with `no` deny it\n"
             "/usage — Show what this conversation has used and cost\n"
             "/help — Show available commands"

@@ -146,7 +146,7 @@ async def _answer_once(here: Here, text: str, files: list[str], as_json: bool) -
                     terminal.status(event.data["progress"])
                 elif event.name == "approval_asked":
                     _ask(here, questions, event)
-                elif event.name == "tool_call":
+                elif event.name in ("tool_call", "compacted", "warning"):
                     terminal.follow(event)
     except TurnFailed as error:
         if error.reason != "stopped":

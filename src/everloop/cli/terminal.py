@@ -85,6 +85,13 @@ class Terminal:
                     self._said = ""
             case "tool_call":
                 self.note(hint(event.data["name"], event.data["args"]))
+            case "compacting":
+                self.status("summarising what was said before …")
+            case "compacted":
+                before, after = event.data["before"], event.data["after"]
+                self.note(f"(earlier parts are now a summary: about {after:,} tokens instead of {before:,})")
+            case "warning" if event.data["reason"] == "window":
+                self.note(f"({event.data['text']})")
             case "tool_output":
                 self.note(event.data["text"].removesuffix("\n"))
             case "tool_result" if event.data["outcome"] != "done":

@@ -9,8 +9,8 @@ from typing import Literal, assert_never
 from msgspec import Struct
 
 from .approval import Policy, Stance, digest_of
-from .log import Answered, CallReturned, Entry, ModelChosen, ModelFailed, Outcome, Stopped, UserSaid
-from .mail import Choose, Decision, Mail, Said, Stop
+from .log import Answered, CallReturned, CompactionAsked, Entry, ModelChosen, ModelFailed, Outcome, Stopped, UserSaid
+from .mail import Choose, Decision, Mail, Said, Squeeze, Stop
 from .people import OWNER_ALONE, Role, role_of
 from .thread import STOPPED, Thread
 from .tool import Effect, ToolCall, ToolSpec, problems_of
@@ -22,6 +22,8 @@ class Rules(Struct, frozen=True):
     tools: Mapping[str, ToolSpec] = {}
     max_steps: int = 40
     limit: int = 100_000  # tokens that a prompt may hold
+    overhead: int = 0  # of these, what stands before the conversation: the system prompt and the tools
+    prefix: str = ""  # the fingerprint of that; "" is any
     max_resumes: int = 3
     steering: Steering = "steer"
     compacts: bool = False
@@ -62,7 +64,9 @@ class Settle(Struct, frozen=True):
 
 
 class Compact(Struct, frozen=True):
-    pass
+    """Let a summary stand for what was said before, so that what is left takes this share of the limit."""
+
+    share: float = 0.82
 
 
 class GiveUp(Struct, frozen=True):
@@ -103,6 +107,8 @@ REPEATED = (
     "Error: this very call has been made before in this turn, and the last steps have brought nothing new. It was not "
     "run again. Try another way, or tell the user what is missing."
 )
+WARNING, HARD = 0.8, 0.95  # shares of the limit at which the user is told, and room is made
+ASKED_SHARE = 0.4  # to which a conversation is compacted when someone asks for it
 APPROVER = Role.ADMIN  # the least role that may allow what others, or the agent, want to do
 REPEATABLE = frozenset({Effect.READ, Effect.IDEMPOTENT, Effect.KEYED})
 
@@ -110,6 +116,8 @@ REPEATABLE = frozenset({Effect.READ, Effect.IDEMPOTENT, Effect.KEYED})
 def decide(thread: Thread, rules: Rules) -> Step:
     if thread.open_calls:
         return _decide_on_calls(thread, rules)
+    if thread.wants_room:
+        return Compact(ASKED_SHARE)
     if not thread.owes_reply:
         return Rest()
     if thread.resumes >= rules.max_resumes:
@@ -120,7 +128,7 @@ def decide(thread: Thread, rules: Rules) -> Step:
         return GiveUp("empty")
     if thread.futile >= rules.futile:
         return GiveUp("futile")
-    if thread.tokens > rules.limit:
+    if used(thread, rules) > HARD * rules.limit:
         return _make_room(thread, rules)
     return CallModel(wrap=thread.steps >= rules.max_steps)
 
@@ -131,6 +139,12 @@ def _decide_on_failure(failure: ModelFailed, thread: Thread, rules: Rules) -> St
     if failure.error == "cut" and thread.failures < 2:
         return CallModel(wrap=thread.steps >= rules.max_steps)
     return GiveUp(failure.error, failure)
+
+
+def used(thread: Thread, rules: Rules) -> int:
+    """The tokens that the next prompt will have, as far as is known."""
+    counted = thread.measured and rules.prefix in ("", thread.prefix)
+    return thread.tokens if counted else thread.estimated + rules.overhead
 
 
 def _make_room(thread: Thread, rules: Rules) -> Step:
@@ -258,6 +272,8 @@ def admit(
             return Admitted((Answered(letter.answer, letter.place, letter.verdict, letter.by),))
         case Choose(model=model, by=by):
             return Admitted((ModelChosen(model, by),))
+        case Squeeze(by=by):
+            return Admitted((CompactionAsked(by),))
         case _:
             assert_never(mail.letter)
 

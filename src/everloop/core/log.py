@@ -159,14 +159,33 @@ class Standing(Struct, frozen=True, omit_defaults=True, gc=False):
     prefix: str = ""
     outside: bool = False
     unattended: bool = False
+    began: int = -1  # where the turn's first message stands among those that are left
+    usage: Usage = Usage()
+    cost: float | None = 0.0
+    model: str = ""
+    tools_used: tuple[str, ...] = ()
 
 
 class Compacted(_Entry, frozen=True):
-    """What was said before has become a summary; `kept` follows it word for word."""
+    """What was said before has become a summary; `kept` follows it word for word.
+
+    `facts` are lines of it that are kept by rule, `covers` the first and the last entry it stands for. `model`, `usage`
+    and `cost` are of the call that wrote the summary; without a model it was written plainly."""
 
     summary: str
     kept: tuple[Message, ...] = ()
     standing: Standing = Standing()
+    facts: tuple[str, ...] = ()
+    covers: tuple[int, int] = (0, 0)
+    model: str = ""
+    usage: Usage = Usage()
+    cost: float | None = None
+
+
+class CompactionAsked(_Entry, frozen=True):
+    """Someone wants what was said to become a summary now."""
+
+    by: str = ""
 
 
 Entry = (
@@ -183,6 +202,7 @@ Entry = (
     | Resumed
     | GaveUp
     | Compacted
+    | CompactionAsked
 )
 
 # From version n to n + 1, on the plain JSON object. There is no older version yet.

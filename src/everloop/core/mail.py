@@ -61,7 +61,13 @@ class Choose(Struct, frozen=True, gc=False, tag="choose", omit_defaults=True):
     by: str = ""
 
 
-Letter = Said | Stop | Decision | Choose
+class Squeeze(Struct, frozen=True, gc=False, tag="squeeze", omit_defaults=True):
+    """Someone wants what was said to become a summary now."""
+
+    by: str = ""
+
+
+Letter = Said | Stop | Decision | Choose | Squeeze
 
 
 class Inbound(Struct, frozen=True, gc=False):

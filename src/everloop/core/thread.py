@@ -5,6 +5,7 @@ from typing import assert_never
 
 from msgspec import Struct
 
+from .compact import rendered
 from .gauge import Gauge
 from .log import (
     Answered,
@@ -12,6 +13,7 @@ from .log import (
     CallReturned,
     CallStarted,
     Compacted,
+    CompactionAsked,
     Entry,
     GaveUp,
     ModelCalled,
@@ -71,6 +73,11 @@ class Thread:
         self.calling = False
         self.wrapping = False
         self.just_compacted = False
+        self.wants_room = False  # someone has asked for a summary
+        self.began = -1  # where the running turn's first message stands in the transcript
+        self.summary = ""
+        self.facts: tuple[str, ...] = ()
+        self.condensed = False  # whether the transcript begins with a summary
         self.answer = 0  # the seq of the answer that the open calls stand in
         self.open_calls: dict[int, ToolCall] = {}
         self.started: set[int] = set()
@@ -78,6 +85,8 @@ class Thread:
         self.verdicts: dict[int, Verdict] = {}
         self.unheard: list[tuple[int, UserSaid]] = []
         self.tokens = 0
+        self.measured = False  # whether the host has counted them, with all that stands before the conversation
+        self.estimated = 0  # what we think the conversation alone has
         self.finish: Finish = "stop"
         self.usage = Usage()  # of this turn
         self.cost: float | None = 0.0
@@ -137,6 +146,8 @@ class Thread:
                 self._end(entry.text, entry.reason, entry.error)
             case Compacted():
                 self._start_from(entry)
+            case CompactionAsked():
+                self.wants_room = True
             case _:
                 assert_never(entry)
 
@@ -149,7 +160,8 @@ class Thread:
     def standing(self) -> Standing:
         return Standing(
             *(self.turn, self.owes_reply, self.requester, self.address, self.steps, tuple(self.mails)),
-            *(self.choice, self.prefix, self.outside, self.unattended),
+            *(self.choice, self.prefix, self.outside, self.unattended, self.began),
+            *(self.usage, self.cost, self.model, tuple(self.tools_used)),
         )
 
     def mentions(self, text: str) -> bool:
@@ -174,6 +186,7 @@ class Thread:
         self.stopped = self.wrapping = False
         self.mails = []
         self.usage, self.cost, self.tools_used = Usage(), 0.0, []
+        self.began = len(self.transcript.messages)
         self._take_in(entry)
 
     def _take_in(self, entry: UserSaid) -> None:
@@ -192,7 +205,9 @@ class Thread:
 
     def _say(self, message: Message) -> None:
         self.transcript.add(message)
-        self.tokens += self.gauge.estimate(message)
+        size = self.gauge.estimate(message)
+        self.tokens += size
+        self.estimated += size
 
     def _take_answer(self, entry: ModelSaid) -> None:
         self.calling = self.just_compacted = False
@@ -213,7 +228,7 @@ class Thread:
         self.empties = 0
         self._say(Message("assistant", said(entry.text), calls, "", entry.reasoning, entry.opaque))
         if entry.usage.input:
-            self.tokens = entry.usage.input + entry.usage.output
+            self.tokens, self.measured = entry.usage.input + entry.usage.output, True
         if not calls:
             self._end(entry.text)
 
@@ -253,18 +268,26 @@ class Thread:
             *(self.model, self.steps, self.usage, self.cost, tuple(self.tools_used), error),
             finish=self.finish,
         )
-        self.owes_reply, self.calling, self.failure = False, False, None
+        self.owes_reply, self.calling, self.failure, self.began = False, False, None, -1
         unheard, self.unheard = self.unheard, []
         for seq, entry in unheard:
             self._hear(seq, entry)
 
     def _start_from(self, entry: Compacted) -> None:
-        self.transcript = Transcript((Message("user", said(entry.summary)), *entry.kept))
+        self.summary, self.facts = entry.summary, entry.facts
+        self.condensed = bool(entry.summary or entry.facts)
+        told = (Message("user", said(rendered(entry.summary, entry.facts))),) if self.condensed else ()
+        self.transcript = Transcript((*told, *entry.kept))
         self.gauge.start_again()
-        self.tokens = sum(map(self.gauge.estimate, self.transcript.messages))
+        self.tokens = self.estimated = sum(map(self.gauge.estimate, self.transcript.messages))
+        self.measured, self.wants_room, self.unheard = False, False, []
         self.just_compacted, self.failure = True, None
         standing = entry.standing
         self.turn, self.owes_reply, self.steps = standing.turn, standing.owes, standing.steps
         self.requester, self.address, self.mails = standing.requester, standing.address, list(standing.mails)
         self.choice, self.prefix = standing.choice, standing.prefix
-        self.outside, self.unattended = standing.outside, standing.unattended
+        self.outside, self.unattended, self.began = standing.outside, standing.unattended, standing.began
+        self.usage, self.model = standing.usage + entry.usage, standing.model
+        known = standing.cost is not None and (entry.cost is not None or not entry.model)
+        self.cost = (standing.cost or 0.0) + (entry.cost or 0.0) if known else None
+        self.tools_used = list(standing.tools_used)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from ..core.decide import Steering, admit
-from ..core.log import Entry, ModelSaid, Resumed, UserSaid
+from ..core.log import Compacted, Entry, ModelSaid, Resumed, UserSaid
 from ..core.mail import Address, Inbound, Mail, Outbound, Said
 from ..core.people import Role
 from ..core.ports import Commit, Committed, Lease, Spent, Store, ThreadState, Timer
@@ -98,7 +98,7 @@ class Book:
             before = self.thread.finished
             self.thread.add(entry)
             self._next.entries.append(entry)
-            if isinstance(entry, ModelSaid):
+            if isinstance(entry, ModelSaid) or (isinstance(entry, Compacted) and entry.model):
                 spent = Spent(self.thread.seq, entry.model, entry.usage, entry.cost)
                 self._next.usage = (*self._next.usage, spent)
             finished = self.thread.finished

@@ -3,7 +3,7 @@
 from msgspec import Struct, structs
 
 from ..core.errors import MailRefused, ModelMissing
-from ..core.mail import Choose, Inbound, Said, Stop
+from ..core.mail import Choose, Inbound, Said, Squeeze, Stop
 from ..core.message import text_of
 from ..core.ports import Action, SpentRow, Store
 from ..core.thread import Thread
@@ -23,11 +23,15 @@ COMMANDS = {
         Command("/new", "Start a new conversation"),
         Command("/stop", "Stop the current task"),
         Command("/model", "Show the model that answers here, or choose another", "[NAME]"),
+        Command("/compact", "Let a summary stand for what was said before"),
         Command("/approve", "Show what waits for permission; allow it, or with `no` deny it", "[NAME [no]]"),
         Command("/usage", "Show what this conversation has used and cost"),
         Command("/help", "Show available commands"),
     )
 }
+
+
+LEAST = 6  # messages that are worth a summary
 
 
 class Effect(Struct, frozen=True):
@@ -65,6 +69,8 @@ class Commands:
             case "/model":
                 wanted = text_of(letter.parts).strip().partition(" ")[2].strip()
                 return await (self._choose(wanted, inbound, letter) if wanted else self._show_model(inbound))
+            case "/compact":
+                return await self._compact(inbound, letter.author)
             case "/approve":
                 return await self._approve(text_of(letter.parts).split()[1:], inbound, letter.author)
             case "/usage":
@@ -73,6 +79,23 @@ class Commands:
                 return Effect(inbound, "none", describe(rows))
         lines = [f"{' '.join(filter(None, (each.name, each.takes)))} — {each.help}" for each in COMMANDS.values()]
         return Effect(inbound, "none", "\n".join(["everloop commands:", *lines]))
+
+    async def _compact(self, inbound: Inbound, author: str) -> Effect:
+        thread = await self._thread(inbound)
+        if thread is None or len(thread.transcript.messages) < LEAST:
+            return Effect(inbound, "none", "There is too little in this conversation to make a summary of it.")
+        squeezing = structs.replace(inbound, letter=Squeeze(author))
+        return Effect(squeezing, "tell", "A summary takes the place of what was said before; nothing of it is lost.")
+
+    async def _thread(self, inbound: Inbound) -> Thread | None:
+        """The conversation as it stands, without the mail that waits."""
+        row = await self._store.session(str(inbound.address))
+        if row is None:
+            return None
+        opened = await self._store.open(row.id)
+        thread = Thread(row.id, opened.first - 1)
+        thread.extend(opened.entries)
+        return thread
 
     async def _approve(self, words: list[str], inbound: Inbound, author: str) -> Effect:
         """A person's answer to a question. It is theirs alone: what a model or a tool says is never a command."""

@@ -1,7 +1,7 @@
 """What the model is shown: a prefix that stays the same to the byte, the conversation, and a tail of the moment."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from hashlib import sha256
 
 import msgspec
@@ -46,6 +46,7 @@ class Context:
         self._profile = profile
         self._tools = tools
         self._now = now
+        self.model = profile.model
         self._prefixes = {wrap: _prefix(profile, () if wrap else tools) for wrap in (False, True)}
 
     def tail(self, thread: Thread, wrap: bool) -> str:
@@ -78,6 +79,12 @@ class Context:
             effort=profile.effort,
             conversation=thread.id,
         )
+
+
+def tokens_of(system: str, tools: Iterable[ToolSpec]) -> int:
+    """About how many tokens stand before the conversation."""
+    described = [(tool.name, tool.description, tool.schema) for tool in tools]
+    return (len(system) + len(msgspec.json.encode(described))) // 4 + 10 * len(described)
 
 
 def _prefix(profile: Profile, tools: tuple[ToolSpec, ...]) -> str:

@@ -12,6 +12,7 @@ from typing import Any, assert_never
 
 from ..core.decide import (
     UNKNOWN,
+    WARNING,
     Ask,
     CallModel,
     Compact,
@@ -24,6 +25,7 @@ from ..core.decide import (
     Verify,
     admit,
     decide,
+    used,
 )
 from ..core.errors import ModelMissing, ProviderError, ToolError
 from ..core.failpoint import reach
@@ -39,6 +41,7 @@ from .book import Book, Listener
 from .calls import Toolbox
 from .context import Gallery, changed_parts
 from .interrupt import Interrupt
+from .summaries import Summary, compacted, plan_for, summarise
 from .voices import Voice, Voices
 
 _log = logging.getLogger("everloop.driver")
@@ -53,6 +56,7 @@ EXCUSES = {
     "this conversation; tell me what to try instead.",
     "context": "This conversation is too long for the model. Start a new one with /new; this one stays readable.",
 }
+NEARLY_FULL = "this conversation fills most of what the model can read; earlier parts will soon become a summary"
 TOO_LONG = (
     "This conversation is too long: it needs about {tokens:,} tokens, and {model} reads at most {limit:,} as far as is "
     "known. Say less at once, start anew with /new, or choose a model that reads more with /model. If this one does, "
@@ -137,29 +141,48 @@ class Driver:
                 case Ask(places=places):
                     if await self._ask(book, places):
                         return
+                case GiveUp(reason="context", failure=None):
+                    self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(book.thread, voice))))
                 case GiveUp():
                     self._give_up(book, step)
-                case Compact():
-                    await self._make_room(book, voice, interrupt)
+                case Compact(share=share):
+                    await self._make_room(book, voice, share, interrupt)
                 case _:
                     assert_never(step)
 
     async def _decide(self, book: Book, voice: Voice, interrupt: Interrupt) -> Step:
         """What comes next. Before a call that may be too long, the model's host says how much it can read."""
         step = decide(book.thread, voice.rules)
-        if isinstance(step, CallModel | Compact) and voice.wonders(book.thread.tokens):
+        if isinstance(step, CallModel | Compact) and voice.wonders(
+            used(book.thread, voice.rules) - voice.rules.overhead
+        ):
             await book.write()  # a turn that ends without a model call must know its letter's number first
             with interrupt:
                 await voice.learn()
             step = decide(book.thread, voice.rules)
         return step
 
-    async def _make_room(self, book: Book, voice: Voice, interrupt: Interrupt) -> None:
-        if voice.unsure and book.thread.failure is None:  # the call itself will tell
-            await self._call_model(book, voice, book.thread.steps >= voice.rules.max_steps, interrupt)
+    async def _make_room(self, book: Book, voice: Voice, share: float, interrupt: Interrupt) -> None:
+        """Let a summary stand for what was said before; give up if even that is too long."""
+        thread = book.thread
+        if voice.unsure and thread.failure is None and not thread.wants_room:  # the call itself will tell
+            await self._call_model(book, voice, thread.steps >= voice.rules.max_steps, interrupt)
             return
-        limit = voice.rules.limit
-        self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(book.thread, voice.name, limit))))
+        planned = plan_for(thread, voice.rules, share)
+        if planned is None and not thread.wants_room:
+            self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(thread, voice))))
+            return
+        await book.write()  # a turn that ends without a model call must know its letter's number first
+        self._publish(book, "compacting", tokens=used(thread, voice.rules))
+        written: Summary | None = None
+        with interrupt:
+            written = await summarise(self._voices, voice, planned.covered, thread.summary) if planned else Summary("")
+        if written is None:
+            return  # stopped
+        before = used(thread, voice.rules)
+        book.keep(compacted(thread, planned, written, voice.rules))
+        reach("compaction.written")
+        self._publish(book, "compacted", before=before, after=used(thread, voice.rules), model=written.model)
 
     async def _voice(self, thread: Thread) -> Voice:
         try:
@@ -181,6 +204,7 @@ class Driver:
     async def _call_model(self, book: Book, voice: Voice, wrap: bool, interrupt: Interrupt) -> None:
         thread, context = book.thread, voice.context
         tail, prefix = context.tail(thread, wrap), context.prefix(wrap)
+        full = used(thread, voice.rules) / voice.rules.limit
         first = thread.steps == 0 and not thread.failures and not thread.empties
         changed = changed_parts(thread.prefix, prefix)
         if not await book.write(ModelCalled(voice.name, tail, wrap, prefix if prefix != thread.prefix else "")):
@@ -216,7 +240,10 @@ class Driver:
                 seconds=seconds,
                 cached=cached,
                 prefix_changed=changed,
+                full=used(thread, voice.rules) / voice.rules.limit,
             )
+            if full < WARNING <= used(thread, voice.rules) / voice.rules.limit:
+                self._publish(book, "warning", reason="window", text=NEARLY_FULL, error="")
 
     async def _run_calls(self, book: Book, places: tuple[int, ...], interrupt: Interrupt) -> None:
         """Reads run side by side. What is quick and local may run before the answer is committed: if that is lost,
@@ -299,10 +326,10 @@ class Driver:
             self._bus.publish(Event(event, book.thread.id, book.thread.seq, data=data))
 
 
-def _too_long(thread: Thread, model: str, limit: int) -> str:
+def _too_long(thread: Thread, voice: Voice) -> str:
     if thread.failure:  # the host itself has said so
         return EXCUSES["context"]
-    return TOO_LONG.format(tokens=thread.tokens, model=model, limit=limit)
+    return TOO_LONG.format(tokens=used(thread, voice.rules), model=voice.name, limit=voice.rules.limit)
 
 
 class _Draft:

@@ -44,6 +44,7 @@ class Voice:
         self.provider = provider
         self.window = window
         self.context, self.rules = fit(window)
+        self.model = self.context.model
         self._fit = fit
         self._measure = measure
         self._asks_from = asks_from
@@ -52,7 +53,7 @@ class Voice:
         self.unsure = False  # the host could not be asked: it may read more than is believed
 
     def wonders(self, tokens: int) -> bool:
-        """Whether the host is to be asked for its window before it is sent so many tokens."""
+        """Whether the host is to be asked for its window before it is sent a conversation of so many tokens."""
         if self._measure is None or tokens <= min(self._asks_from, self.rules.limit) or self._asking:
             return False
         return time.monotonic() >= self._again
@@ -95,6 +96,10 @@ class Voices(Protocol):
         """The voice of this name, "" being the default. Raises ModelMissing when there is none."""
         ...
 
+    async def small(self) -> Voice | None:
+        """Who writes summaries and the like; None: whoever answers. Raises ModelMissing."""
+        ...
+
     def names(self) -> list[str]:
         """What a person may choose from beside any provider/model: the names of the presets."""
         ...
@@ -115,6 +120,9 @@ class OneVoice:
 
     def find(self, name: str) -> Voice:
         return self._voice
+
+    async def small(self) -> Voice | None:
+        return None
 
     def names(self) -> list[str]:
         return []
