@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everloop.core.errors import ToolError
-from everloop.core.tool import CallContext, Effect, Tool, ToolCall, problems_of
+from everloop.core.tool import CallContext, Change, Effect, Shown, Tool, ToolCall, problems_of
 from everloop.files.folder import Folder
 from everloop.tools.beneath import Opener, open_in_steps, opener
 from everloop.tools.edit_file import edited
@@ -224,8 +225,8 @@ def test_the_parts_of_a_text_make_up_the_text(text: str, chars: int, limit: int)
 class TestWriting:
     async def test_a_file_is_written_with_the_folders_above_it(self, root: Path) -> None:
         write = tools_in(root)["write_file"]
-        assert await write.run({"path": "a/b/c.txt", "content": "жук\n"}, CONTEXT) == (
-            "Wrote 7 bytes to a/b/c.txt.\n[before: new | now: a8adca71e237 | a/b/c.txt]"
+        assert await write.run({"path": "a/b/c.txt", "content": "жук\n"}, CONTEXT) == Shown(
+            "Wrote 7 bytes to a/b/c.txt.", changes=(Change("a/b/c.txt", "new", "a8adca71e237"),)
         )
         assert (root / "a/b/c.txt").read_bytes() == "жук\n".encode()
         assert os.listdir(root / "a/b") == ["c.txt"]
@@ -334,7 +335,10 @@ class TestEditing:
         (root / "a.py").write_text("def f():\n    return 1\n")
         edit = tools_in(root)["edit_file"]
         args = {"path": "a.py", "old_text": "return 1", "new_text": "return 2"}
-        assert (await edit.run(args, CONTEXT)).startswith("Edited a.py at line 2.\n[before: file:")
+        old, new = (sha256(f"def f():\n    return {n}\n".encode()).hexdigest() for n in (1, 2))
+        assert await edit.run(args, CONTEXT) == Shown(
+            "Edited a.py at line 2.", changes=(Change("a.py", f"file:{old}", new[:12]),)
+        )
         assert (root / "a.py").read_text() == "def f():\n    return 2\n"
         later = CallContext(key="t:2:0", thread="t", session="cli:direct", user="ann")
         assert await edit.run(args, later) == "a.py already reads so; nothing was changed."
@@ -813,7 +817,8 @@ class TestRace:
             for turn in range(2000):
                 tool, args = RACES[name](turn)
                 try:
-                    answers.add(await tools[tool].run(args, CONTEXT))
+                    said = await tools[tool].run(args, CONTEXT)
+                    answers.add(said if isinstance(said, str) else said.text)
                     told += 1
                 except ToolError:
                     answers.add("refused")
