@@ -24,7 +24,7 @@ from .log import (
     UserSaid,
     Verdict,
 )
-from .message import Message, said, text_of
+from .message import Message, Part, said, text_of
 from .prompt import Finish, Transcript, Usage
 from .tool import ToolCall
 
@@ -87,6 +87,7 @@ class Thread:
         self.model = ""
         self.tools_used: list[str] = []
         self.outside = False  # whether what strangers wrote has been read in it
+        self._given: list[tuple[Part, ...]] = []  # what others have said: people, and strangers
         self.made: set[int] = set()  # the calls of this turn, and what came of them
         self.futile = 0  # steps in a row that have brought nothing new
         self._brought = False
@@ -153,8 +154,9 @@ class Thread:
         )
 
     def mentions(self, text: str) -> bool:
-        """Whether this stands in the conversation, word for word."""
-        return any(text in text_of(message.parts) for message in self.transcript.messages)
+        """Whether someone else has said this, word for word. What the model says, or has a tool repeat, does not count:
+        with that it could give itself whatever it wants."""
+        return any(text in text_of(parts) for parts in self._given)
 
     def was_made(self, call: ToolCall) -> bool:
         """Whether this very call has been made in this turn."""
@@ -183,6 +185,7 @@ class Thread:
             self.made = set()
         if entry.mail:
             self.mails.append(entry.mail)
+        self._given.append(entry.parts)
         self._say(Message("user", entry.parts))
 
     def _take_in_unheard(self) -> None:
@@ -223,6 +226,7 @@ class Thread:
             self.resumes = 0
         if entry.origin:
             self.outside = True
+            self._given.append(said(entry.text))
         self._note_progress(call, entry)
         self._say(Message("tool", (*said(entry.text), *entry.media), answers=call.id))
         if self.open_calls:
@@ -268,3 +272,4 @@ class Thread:
         self.requester, self.address, self.mails = standing.requester, standing.address, list(standing.mails)
         self.choice, self.prefix = standing.choice, standing.prefix
         self.outside, self.unattended = standing.outside, standing.unattended
+        self._given = [message.parts for message in entry.kept if message.role == "user"]
