@@ -4,11 +4,12 @@ What a tool needs is made when it is first used: a house in which nobody searche
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -26,7 +27,11 @@ from .tools.sandbox.view import environment
 from .tools.web_fetch import web_fetch_tool
 from .tools.web_search import Engine, choose_engine, web_search_tool
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint  # takes its time, and few have plugins
+
 PLUGINS = "everloop.tools"  # the group of entry points
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 ESSENTIAL = frozenset({"read_file", "write_file", "edit_file", "list_dir"})  # what a small model is shown
 
 
@@ -146,25 +151,31 @@ def plugged_in(names: Iterable[str], taken: Iterable[str]) -> tuple[Tool, ...]:
     """The tools that other packages bring under these names. Raises SettingsError when one cannot be had."""
     from importlib.metadata import entry_points
 
-    found = {point.name: point for point in entry_points(group=PLUGINS)}
+    there = sorted(entry_points(group=PLUGINS), key=lambda point: point.name)
+    seen = set(taken)
     tools: list[Tool] = []
-    for name in names:
-        if name not in found:
-            there = ", ".join(sorted(found)) or "none is installed"
-            raise SettingsError(f"tools.plugins: no package brings {name!r}; there are: {there}")
-        try:
-            loaded = found[name].load()
-        except Exception as error:  # a stranger's code runs here
-            raise SettingsError(
-                f"tools.plugins: {name!r} cannot be loaded ({type(error).__name__}: {error})"
-            ) from error
-        tools += _tools_in(name, loaded)
-    names_seen = [*taken]
-    for tool in tools:
-        if tool.spec.name in names_seen:
-            raise SettingsError(f"tools.plugins: there is a tool {tool.spec.name!r} already")
-        names_seen.append(tool.spec.name)
+    for name in dict.fromkeys(names):
+        for tool in _tools_in(name, _loaded(name, [point for point in there if point.name == name], there)):
+            _check_name(name, tool.spec.name, seen)
+            seen.add(tool.spec.name)
+            tools.append(tool)
     return tuple(tools)
+
+
+def _loaded(name: str, found: Sequence["EntryPoint"], there: Iterable["EntryPoint"]) -> Any:
+    if not found:
+        known = ", ".join(dict.fromkeys(point.name for point in there))
+        raise SettingsError(
+            f"tools.plugins: no package brings {name!r}; {f'there is: {known}' if known else 'none is installed'}"
+        )
+    if len(found) > 1:
+        packages = " and ".join(sorted(point.dist.name if point.dist else point.value for point in found))
+        raise SettingsError(f"tools.plugins: {name!r} comes from two packages, {packages}; uninstall one of them")
+    try:
+        return found[0].load()
+    except (Exception, SystemExit) as error:  # a stranger's code runs here
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        raise SettingsError(f"tools.plugins: {name!r} cannot be loaded ({why})") from error
 
 
 def _tools_in(name: str, loaded: Any) -> list[Tool]:
@@ -174,3 +185,12 @@ def _tools_in(name: str, loaded: Any) -> list[Tool]:
             f"tools.plugins: {name!r} is no tool; a plugin is what `@everloop.tool` makes, or a list of it"
         )
     return tools
+
+
+def _check_name(plugin: str, name: str, taken: Collection[str]) -> None:
+    if name in taken:
+        raise SettingsError(f"tools.plugins: {plugin!r} brings a tool {name!r}, and there is one of this name already")
+    if not _NAME.fullmatch(name):  # one that a host does not know how to write would fail every call to a model
+        raise SettingsError(
+            f"tools.plugins: {plugin!r} brings a tool {name!r}; a name has up to 64 letters (a to z), digits, _ and -"
+        )
