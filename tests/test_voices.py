@@ -14,6 +14,7 @@ from everloop.net.trusted import TrustedHttp
 from everloop.providers.keys import Keys
 from everloop.providers.models import Models, Speaker, in_process
 from everloop.providers.prices import Prices
+from everloop.runtime.voices import SHORT
 from everloop.settings import Account, Agents, Defaults, Preset, Providers, Settings
 from everloop.testing import Fail, Say, ScriptedModel
 from everloop.testing.model_server import WINDOW, ModelServer
@@ -42,11 +43,11 @@ async def server() -> AsyncIterator[Small]:
 class House:
     def __init__(self, http: TrustedHttp, base: str) -> None:
         self._http = http
-        self._accounts = {"custom": Account("sk-canary-voices", api_base=base)}
+        self.accounts = {"custom": Account("sk-canary-voices", api_base=base)}
 
     def casting(self, defaults: Defaults, **presets: Preset) -> Casting:
-        keys = Keys(self._accounts, {"OPENAI_API_KEY": "k"}, {}, Path())
-        settings = Settings(Agents(defaults), Providers(accounts=self._accounts), presets)
+        keys = Keys(self.accounts, {"OPENAI_API_KEY": "k"}, {}, Path())
+        settings = Settings(Agents(defaults), Providers(accounts=self.accounts), presets)
         return Casting(settings, Models(self._http, keys, Prices(), self._embedded))
 
     def voices(self, defaults: Defaults, **presets: Preset) -> HouseVoices:
@@ -142,19 +143,40 @@ async def test_a_prompt_may_hold_what_the_window_leaves_beside_the_answer(house,
     assert server.lists == 0
 
 
+LONG = 400_000  # tokens; more than any of these models is believed to read
+
+
 async def test_the_setting_wins_over_all_that_hosts_and_tables_say(house, server):
     voices = house.voices(Defaults("custom/a", context_window=2000, max_tokens=100))
-    assert [voices.find(name).rules.limit for name in ("", "openai/gpt-5.4-mini")] == [1900, 1900]
-    assert (await voices.find("").grow(), server.lists) == (False, 0)
+    names = ("", "openai/gpt-5.4-mini")
+    assert [voices.find(name).rules.limit for name in names] == [1900, 1900]
+    assert [voices.find(name).wonders(LONG) for name in names] == [False, False]
 
 
-async def test_the_host_is_asked_for_a_window_when_it_matters_and_is_remembered(house, server):
+async def test_a_host_is_asked_for_its_window_when_a_conversation_is_no_longer_short(house, server):
     voices = house.voices(A)
-    names = ("", "custom/b", "embedded")
-    assert [await voices.find(name).grow() for name in names] == [True, True, False]
-    assert [voices.find(name).rules.limit for name in names] == [WINDOW - 8192, WINDOW - 8192, 4096 - 1024]
-    assert [await voices.find(name).grow() for name in names] == [False, False, False]
+    names = ("", "custom/b", "openai/gpt-5.4-mini", "embedded")
+    assert [voices.find(name).wonders(SHORT) for name in names] == [False] * 4
+    assert [voices.find(name).wonders(SHORT + 1) for name in names] == [True, True, True, False]
+    for name in names[:2]:
+        await voices.find(name).learn()
+        assert (voices.find(name).rules.limit, voices.find(name).unsure) == (WINDOW - 8192, False)
+        # It is believed, until a conversation is too long for that, too.
+        assert [voices.find(name).wonders(tokens) for tokens in (WINDOW - 8192, LONG)] == [False, True]
     assert server.lists == 1
+
+
+async def test_a_server_of_this_machine_is_asked_before_its_first_answer_and_again_if_it_did_not_know(house, server):
+    house.accounts["vllm"] = Account(api_base=server.url)
+    voices = house.voices(Defaults("vllm/a"))
+    known, unknown = voices.find("vllm/a"), voices.find("vllm/not-loaded-yet")
+    assert [voice.wonders(5) for voice in (known, unknown)] == [True, True]
+    await known.learn()
+    await unknown.learn()
+    assert [(voice.window, voice.wonders(5), voice.wonders(SHORT + 1)) for voice in (known, unknown)] == [
+        (WINDOW, False, False),
+        (8192, False, True),
+    ]
 
 
 async def asked_in_turn(speaker: Speaker, server: Small) -> list[str]:
@@ -182,6 +204,19 @@ async def test_a_preset_may_have_fallbacks_of_its_own_or_none(house, server):
     casting = house.casting(Defaults("custom/a", ("custom/b",)), own=NAMED, none=Preset("custom/a", ()))
     assert await asked_in_turn(casting.find("own"), server) == ["b", "c"]
     assert await asked_in_turn(casting.find("none"), server) == ["a"]
+
+
+async def test_vectors_are_made_by_the_model_that_is_set_for_it_and_else_by_none(house):
+    named = house.voices(Defaults("custom/a", embedding_model="custom/vectors"))
+    preset = house.voices(Defaults("custom/a", embedding_model="meaning"), meaning=Preset("text-embedding-3-small"))
+    assert [(await voices.embedder()).name for voices in (named, preset)] == [
+        "custom/vectors",
+        "openai/text-embedding-3-small",
+    ]
+    assert await house.voices(A).embedder() is None
+    for name in ("nosuch/x", "embedded"):
+        with pytest.raises(ModelMissing):
+            await house.voices(Defaults("custom/a", embedding_model=name)).embedder()
 
 
 async def test_a_small_model_is_asked_for_small_things_and_else_the_default(house):

@@ -155,9 +155,8 @@ class Agent:
             return False
         future = self._lanes.outcome(row.id, mails[-1])
         self._bus.wake(row.id)
-        while not future.done() and row is not None and row.state != "waiting":
+        while not future.done() and not await self._approvals.waiting(session):
             await asyncio.wait({future}, timeout=PATIENCE)
-            row = await self.store.session(session)
         return True
 
     async def latest(self, owner: str = "owner") -> ThreadRow | None:

@@ -19,6 +19,7 @@ from .bus.local import LocalBus
 from .core.approval import Policy, PolicyRule
 from .core.decide import Rules
 from .core.errors import HomeError, KeyRefused, ModelMissing, VaultLocked
+from .core.people import OWNER_ALONE
 from .core.ports import Channel, Event, Http, Provider, Store, Vault
 from .core.tool import Tool
 from .files.folder import Folder
@@ -212,6 +213,7 @@ class Records(Struct, frozen=True):
     settings: Settings
     store: Store
     vault: Vault
+    approvals: Approvals
 
 
 @asynccontextmanager
@@ -224,7 +226,7 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
     settings = load(folder, os.environ, {})
     store = await _open_store(folder, settings)
     try:
-        yield Records(settings, store, Boxes(store, key_of(folder, os.environ)))
+        yield Records(settings, store, Boxes(store, key_of(folder, os.environ)), Approvals(store, OWNER_ALONE))
     finally:
         await store.close()
 

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from .core.decide import Rules
 from .core.errors import ModelMissing
+from .core.ports import Embedder
 from .providers.models import Models, Speaker
 from .runtime.context import Context, Profile
-from .runtime.voices import Voice
+from .runtime.voices import SHORT, Voice
 from .settings import Defaults, Preset, Settings
 
 _log = logging.getLogger("everloop.voices")
@@ -33,6 +34,7 @@ class Casting:
         self._defaults = settings.agents.defaults
         self._models = models
         self.small = settings.agents.defaults.small_model
+        self.embedding = settings.agents.defaults.embedding_model
         self.presets = settings.models
 
     async def look(self, name: str) -> Speaker:
@@ -52,6 +54,10 @@ class Casting:
     def find(self, name: str) -> Speaker:
         asked = self.asked(name)
         return self._models.find(asked.model, [self.asked(spare).model for spare in asked.fallbacks or ()])
+
+    async def embedder(self) -> Embedder | None:
+        """Who makes vectors of texts, if anyone is set for it. Raises ModelMissing."""
+        return await self._models.embedder(self.asked(self.embedding).model) if self.embedding else None
 
     def asked(self, name: str) -> Preset:
         """How this name is to be asked; "" is the default."""
@@ -82,6 +88,10 @@ class HouseVoices:
         """For summaries and the like: the small model of the settings, or the default. Raises ModelMissing."""
         return await self.look(self._casting.small)
 
+    async def embedder(self) -> Embedder | None:
+        """For recall by meaning: the embedding model of the settings, if there is one. Raises ModelMissing."""
+        return await self._casting.embedder()
+
     def find(self, name: str) -> Voice:
         if name not in self._voices:
             speaker = self._casting.find(name)
@@ -107,15 +117,13 @@ def voice_of(key: str, speaker: Speaker, asked: Preset, stage: Stage) -> Voice:
             effort=asked.reasoning_effort or "",
             tail=not speaker.compact,
         )
-        # "Compact" is the step at which the host is asked how much it can read, before a conversation is given up.
+        # "Compact" is the step at which a conversation is given up, unless nobody knows how much the model reads.
         rules = replace(stage.rules, tools=tools, limit=window - profile.max_tokens, compacts=True)
         return Context(profile, tuple(tools.values()), stage.now), rules
 
-    async def measure() -> int | None:
-        return None if asked.context_window else await speaker.measure()
-
     window = asked.context_window or speaker.window
-    return Voice(speaker.name, key, speaker.provider, window, fit, measure, speaker.local and not asked.context_window)
+    measure = None if asked.context_window else speaker.measure
+    return Voice(speaker.name, key, speaker.provider, window, fit, measure, 0 if speaker.local else SHORT)
 
 
 def filled(preset: Preset, defaults: Defaults) -> Preset:

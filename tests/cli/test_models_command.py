@@ -3,6 +3,7 @@ servers is kept out: they are configured to stand where nobody listens."""
 
 import asyncio
 import io
+import re
 import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -83,6 +84,23 @@ async def person(tmp_path: Path, model: ModelServer, nowhere: str) -> AsyncItera
 
 
 @pytest.fixture
+async def vectors(person: Person) -> AsyncIterator[None]:
+    """The provider `mine` turns texts into vectors."""
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        texts = msgspec.json.decode(await request.read())["input"]
+        rows = [{"index": index, "embedding": [0.1, 0.2, 0.3]} for index, _ in enumerate(texts)]
+        return web.json_response({"data": rows, "usage": {"prompt_tokens": 20 * len(texts)}})
+
+    runner = web.ServerRunner(web.Server(answer))
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    person.environment["EVERLOOP_PROVIDERS__MINE__API_BASE"] = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    yield
+    await runner.cleanup()
+
+
+@pytest.fixture
 def anthropic(person: Person, lister: Lister) -> Person:
     """Someone who has a key for Anthropic, whose address is the lister's."""
     person.environment["ANTHROPIC_API_KEY"] = CANARY
@@ -130,6 +148,28 @@ class TestHosts:
             "preset wise: anthropic/claude-large",
         )
 
+    async def test_it_is_shown_which_model_serves_which_purpose(self, anthropic):
+        anthropic.environment["EVERLOOP_AGENTS__DEFAULTS__SMALL_MODEL"] = "anthropic/claude-small"
+        anthropic.environment["EVERLOOP_AGENTS__DEFAULTS__EMBEDDING_MODEL"] = "custom/vectors"
+        ran = await anthropic.run("models")
+        assert ran.out.split("\n")[1:3] == [
+            "anthropic  ANTHROPIC_API_KEY  reachable           3  small",
+            "custom     settings           reachable           1  default",
+        ]
+        assert ran.out.split("\n\n")[1] == lines(
+            "default: custom/scripted", "small: anthropic/claude-small", "embeddings: custom/vectors"
+        )
+        anthropic.environment["EVERLOOP_AGENTS__DEFAULTS__EMBEDDING_MODEL"] = "anthropic/claude-small"
+        told = msgspec.json.decode((await anthropic.run("models", "--json")).out)
+        assert (told["small"]["model"], told["embeddings"]) == (
+            "anthropic/claude-small",
+            {
+                "role": "embeddings",
+                "model": "anthropic/claude-small",
+                "why": "anthropic offers no embeddings: set agents.defaults.embedding_model to a model that does",
+            },
+        )
+
     async def test_a_host_that_refuses_is_no_failure_and_what_it_repeats_is_not_shown(self, anthropic):
         anthropic.environment["ANTHROPIC_API_KEY"] = wrong = "sk-canary-wrong"
         ran = await anthropic.run("models")
@@ -168,6 +208,8 @@ class TestHosts:
                 row("custom", "settings", 1, use="default"),
             ],
             "default": {"role": "default", "model": "custom/scripted", "why": ""},
+            "small": None,
+            "embeddings": None,
             "fallbacks": [],
             "presets": {},
         }
@@ -310,6 +352,29 @@ class TestTrying:
         model.play([Fail(KeyRefused("no"))] * 2)
         assert (await person.run("models", "test", "wise")).status == 1
         assert [asked.body["temperature"] for asked in model.requests] == [0.5, 0.5]
+
+    async def test_a_model_that_makes_vectors_tells_their_dimensions(self, person, vectors):
+        configure(person, '[prices."mine/*"]\ninput = 10.0\noutput = 0.0\n')
+        ran = await person.run("models", "test", "mine/text-embed-x")
+        assert (ran.status, ran.err) == (0, "asking mine/text-embed-x\n")
+        assert re.fullmatch(r"embedding: ok \(3 dimensions after \d+\.\d\d s; 40 tokens in; \$0\.0004\)\n", ran.out)
+        person.environment["EVERLOOP_AGENTS__DEFAULTS__EMBEDDING_MODEL"] = "mine/meaning"
+        told = msgspec.json.decode((await person.run("models", "test", "mine/meaning", "--json")).out)
+        assert told["checks"][0].pop("total") > 0
+        check = {
+            "name": "embedding",
+            "ok": True,
+            "why": "",
+            "dimensions": 3,
+            "input": 40,
+            "cost": pytest.approx(0.0004),
+        }
+        assert told == {"model": "mine/meaning", "checks": [check]}
+
+    async def test_one_that_makes_none_has_failed(self, person, model):
+        ran = await person.run("models", "test", "custom/text-embed-x")
+        assert (ran.status, ran.err) == (1, "asking custom/text-embed-x\n")
+        assert ran.out.startswith("embedding: failed: custom does not know the model text-embed-x")
 
     async def test_a_model_that_cannot_be_had(self, person):
         ran = await person.run("models", "test", "groq/x")

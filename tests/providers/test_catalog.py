@@ -29,7 +29,7 @@ def test_a_host_is_a_row():
         model=HOSTS["openai"].model,
         quirks=Quirks(token_limit_field="max_completion_tokens", conversation_field="prompt_cache_key"),
         dialect="openai_responses",
-        words=("gpt-", "chatgpt", "o1", "o3", "o4-", "codex"),
+        words=("gpt-", "chatgpt", "o1", "o3", "o4-", "codex", "text-embedding-3"),
     )
 
 

@@ -6,6 +6,7 @@ A recording is the body of an answer as the host sends it. What it must come to 
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,8 +14,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from everloop.core.errors import ContextOverflow, HostFailed, KeyRefused, ProviderError, RateLimited, StreamCut
-from everloop.core.prompt import Delta, Reply, Usage
+from everloop.core.message import Message, said
+from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
 from everloop.providers import dialects
+from everloop.providers.dialects.quirks import Quirks
 
 RECORDINGS = Path(__file__).parent / "recordings"
 DIALECTS = ("openai_chat", "openai_responses", "anthropic_messages", "gemini")
@@ -123,6 +126,23 @@ def test_no_beginning_of_an_answer_is_taken_for_a_whole_one(dialect: dialects.Na
     body = recording(dialect, "one_call")
     with pytest.raises(StreamCut):
         read(dialect, body[: int(len(body) * share)])
+
+
+@pytest.mark.parametrize("case", ["text", "reasoning_and_call", "parallel_calls", "error_rate_limit"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+@given(place=st.integers(0, 10_000), byte=st.integers(0, 255))
+def test_a_spoilt_answer_is_read_or_refused_and_can_be_sent_back(
+    dialect: dialects.Name, case: str, place: int, byte: int
+):
+    body = bytearray(recording(dialect, case))
+    body[place % len(body)] = byte
+    try:
+        whole, _ = read(dialect, bytes(body))
+    except ProviderError:
+        return
+    answer = Message("assistant", said(whole.text), whole.calls, "", whole.reasoning, whole.opaque)
+    sent = dialects.load(dialect).encode(Prompt("m", "", Transcript((answer,))), Quirks(), "host")
+    assert isinstance(msgspec.json.decode(sent), dict)
 
 
 @pytest.mark.parametrize("case", REFUSED)

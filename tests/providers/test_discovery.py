@@ -1,12 +1,13 @@
 """What hosts tell about their models, each in its own shape, asked over a real connection."""
 
+import asyncio
 from collections.abc import Callable
 
 import msgspec
 import pytest
 from aiohttp import web
 
-from everloop.core.errors import HostFailed, HostUnreachable, KeyRefused
+from everloop.core.errors import HostFailed, HostTimeout, HostUnreachable, KeyRefused
 from everloop.providers.catalog import HOSTS, Host
 from everloop.providers.choose import Choice
 from everloop.providers.discovery import Discovery, Model, read_models
@@ -147,6 +148,27 @@ async def test_what_was_learned_is_good_for_five_minutes(serve, discovery, clock
     assert await discovery.find(choice) is None
     assert await discovery.models(choice) == [Model("openai/gpt-oss-120b", 131072)]
     assert len(place.asked) == 2
+
+
+async def test_a_host_that_does_not_come_to_an_end_is_not_listened_to_for_long(serve, discovery, clock):
+    place, quick = Place(v1__models=VLLM), False
+
+    async def dawdle(request: web.BaseRequest) -> web.StreamResponse:
+        if quick:
+            return await place.handle(request)
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        while True:
+            await answer.write(b" ")  # it is never silent for long
+            await asyncio.sleep(0.01)
+
+    choice = Choice(HOSTS["vllm"], "qwen", await serve(dawdle) + "/v1")
+    with pytest.raises(HostTimeout, match=r"^vllm/qwen: its host does not say in 0\.05 s what models it has\.$"):
+        await discovery.find(choice, 0.05)
+    quick = True
+    assert await discovery.find(choice) == Model("qwen", 32768)
+    quick, clock.time = False, clock.time + 301
+    assert await discovery.find(choice, 0.05) == Model("qwen", 32768)  # as it was
 
 
 @pytest.mark.parametrize(

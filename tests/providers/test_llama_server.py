@@ -31,6 +31,7 @@ from everloop.providers.choose import Choice
 from everloop.providers.dialects.quirks import Quirks
 from everloop.providers.discovery import Discovery, Model
 from everloop.providers.embedded import WEIGHTS, fetch
+from everloop.providers.embeddings import HostEmbedder
 from everloop.providers.host import HostProvider
 from everloop.providers.local import find_local
 
@@ -143,6 +144,27 @@ async def plainly(http: TrustedHttp, base: str, **body: Any) -> dict[str, Any]:
     data = msgspec.json.encode({"temperature": 0, **body})
     async with http.request("POST", f"{base}/chat/completions", body=data, headers=headers) as answer:
         return msgspec.json.decode(await answer.read(), type=dict[str, Any])
+
+
+async def test_its_vectors_are_read(http: TrustedHttp, gguf: Path):
+    texts = ["The cat sat on the mat.", "A cat was sitting on a mat.", "Interest rates rose again."]
+    with serving(gguf, n_ctx=WINDOW, embedding=True, pooling_type=1) as address:
+        made = await HostEmbedder(Choice(ROW, "smollm2", address), http).embed(texts)
+    assert (made.model, len(made.vectors), {len(vector) for vector in made.vectors}) == ("llamacpp/smollm2", 3, {576})
+    assert made.usage.input > 15
+    one, alike, other = made.vectors
+    assert product(one, one) == pytest.approx(1.0, abs=1e-3)
+    assert product(one, alike) > product(one, other)
+
+
+def product(one: list[float], other: list[float]) -> float:
+    return sum(a * b for a, b in zip(one, other, strict=True))
+
+
+async def test_it_says_when_it_makes_no_vectors(http: TrustedHttp, base: str):
+    embedder = HostEmbedder(Choice(ROW, "smollm2", base), http, sleep=at_once)
+    with pytest.raises(BadRequest, match="This server does not support embeddings"):
+        await embedder.embed(["hi"])
 
 
 async def test_an_answer_streams_and_counts_what_the_server_counts(http: TrustedHttp, base: str):

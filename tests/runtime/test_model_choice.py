@@ -359,47 +359,6 @@ async def test_an_answer_that_has_begun_is_asked_for_again_and_not_of_another(ho
     assert (answer.content, server.asked) == ("whole", ["a", "a"])
 
 
-# Windows
-
-
-LONG = "x" * 60_000  # 20,000 tokens by our estimate, more than the 8,192 of a model that nobody knows
-
-
-async def test_a_conversation_that_seems_too_long_goes_on_when_the_host_says_that_it_reads_more(house, server):
-    server.play(lambda shown: Say("hello"))
-    async with house() as agent:
-        assert [await say(agent, text) for text in (LONG, LONG, "x" * 199_000)] == ["hello"] * 3
-        assert (server.calls, server.lists) == (3, 1)
-        with pytest.raises(TurnFailed, match="too long"):
-            await agent.ask("x" * 199_000)
-    assert (server.calls, server.lists) == (3, 1)
-
-
-async def test_a_short_conversation_asks_nobody_for_a_window(house, server):
-    async with house() as agent:
-        await agent.ask("hi")
-    assert server.lists == 0
-
-
-async def test_where_the_host_says_nothing_a_conversation_is_too_long(house, server):
-    server.models = ()
-    async with house() as agent:
-        with pytest.raises(TurnFailed, match="too long") as failed:
-            await agent.ask(LONG)
-    assert (failed.value.reason, server.calls, server.lists) == ("context", 0, 1)
-
-
-async def test_what_the_settings_say_of_a_window_is_believed(house, server):
-    small = {"agents": {"defaults": {"model": "custom/a", "context_window": 10_000}}}
-    large = {"agents": {"defaults": {"model": "custom/a", "context_window": 100_000}}}
-    async with house(small) as agent:
-        with pytest.raises(TurnFailed, match="too long"):
-            await agent.ask(LONG)
-    async with house(large) as agent:
-        assert await say(agent, LONG) == "hello"
-    assert server.lists == 0
-
-
 # What it costs
 
 

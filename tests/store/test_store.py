@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from everloop.core.approval import Grant
 from everloop.core.errors import Fenced, StoreError, StoreNewer
 from everloop.core.log import (
     CallStarted,
@@ -1171,6 +1172,41 @@ class Worker:
     async def _absorb(self, lease: Lease, mail: list[Mail]) -> None:
         entries: list[Entry] = [heard(m.id) if isinstance(m.letter, Said) else Stopped(f"{m.id}") for m in mail]
         await append(self._store, lease, *entries, absorbed=[m.id for m in mail])
+
+
+def grant(id: str, user: str = "ann", runs: int = 2, until: float = 4e9) -> Grant:
+    return Grant(id, user, "owner", "exec", ("git", "push", "*"), "site", "medium", runs, until)
+
+
+async def test_what_was_allowed_ahead_is_kept_with_the_runs_that_are_left(store: Store):
+    for each in (grant("g1"), grant("g2", "bob"), grant("g3", until=1.0), grant("g4", runs=1)):
+        await store.keep_grant(each)
+    assert [await store.use_grant(id) for id in ("g1", "g3", "g4", "g4", "nosuch")] == [True, False, True, False, False]
+    assert await store.grants("ann") == [grant("g1", runs=1)]
+    assert await store.grants() == [grant("g1", runs=1), grant("g2", "bob")]
+    assert [await store.forget_grant("g2"), await store.forget_grant("g2")] == [True, False]
+    assert await store.grants("bob") == []
+
+
+async def test_a_grant_is_used_no_more_often_than_it_says(pair: list[Store]):
+    await pair[0].keep_grant(grant("g", runs=5))
+    used = await asyncio.gather(*(store.use_grant("g") for store in pair for _ in range(6)))
+    assert sum(used) == 5
+
+
+async def test_threads_that_wait_for_a_person_are_found(store: Store):
+    other = Address("test", "other")
+    first, second = await store.receive(letter("e1")), await store.receive(letter("e2", address=other))
+    for receipt in (first, second):
+        taken = Commit(
+            [UserSaid(said("hi"), "ann")], absorbed=[receipt.id], release=True, state="waiting", seen=receipt.id
+        )
+        assert (await store.commit(Lease(receipt.thread), taken)).released
+    assert [row.id for row in await store.asking()] == [first.thread, second.thread]
+    assert [row.id for row in await store.asking(str(other))] == [second.thread]
+    assert [(row.session, row.state) for row in await store.asking("test:chat")] == [("test:chat", "waiting")]
+    await store.commit(Lease(first.thread, 0, 1), Commit([Stopped("ann")], release=True, state="resting"))
+    assert [row.id for row in await store.asking()] == [second.thread]
 
 
 @pytest.fixture

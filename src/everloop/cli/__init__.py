@@ -26,6 +26,9 @@ COMMANDS = {
     "models": Command(
         "show which models there are, try one, keep keys, log in", ("list", "test", "key", "login", "logout")
     ),
+    "approvals": Command(
+        "show what waits for your permission, allow it or not", ("list", "approve", "deny", "grants", "revoke")
+    ),
     "usage": Command("show what was used and what it cost, by day and model"),
 }
 

@@ -8,12 +8,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import msgspec
+from msgspec import Struct
 
 from ..agent import Agent, Answer
 from ..app import open as open_agent
 from ..core.errors import MailRefused, TurnFailed
 from ..core.mail import Address
+from ..core.ports import Event
 from .lines import Lines
+from .questions import Questions
 from .terminal import Terminal
 
 HELP = "talk with the agent: one answer with -m, else a chat"
@@ -38,6 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--continue", dest="resume", action="store_true", help="go on with the session that was active last"
     )
+    parser.add_argument(
+        "--approvals",
+        choices=("ask", "allow", "deny"),
+        help="what becomes of calls that need your permission: ask here, or without a terminal wait for `everloop "
+        "approvals`; allow all; deny all (default: ask at a terminal, else deny)",
+    )
     parser.add_argument("--json", action="store_true", help="with -m: print one JSON object instead of the answer")
 
 
@@ -52,14 +61,41 @@ async def run(arguments: argparse.Namespace) -> int:
     lines = Lines()
     # A pipe is read while the house opens, before what was cut off goes on: its first line may say to stop that.
     first = asyncio.ensure_future(lines.read("> ")) if text is None and not sys.stdin.isatty() else None
-    async with open_agent() as agent:
+    settings = {"tools": {"approvals": "allow"}} if arguments.approvals == "allow" else {}
+    async with open_agent(settings=settings) as agent:
         if arguments.resume and arguments.session is None and (row := await agent.latest()):
             session = row.session
+        here = Here(agent, session, terminal, lines, _is_attended(arguments.approvals))
         if text is None:
-            return await _chat(agent, session, terminal, lines, first)
+            return await _chat(here, first)
         if not _is_command(text):
-            await _catch_up(agent, session, terminal, terminal.note)
-        return await _answer_once(agent, text, arguments.files, session, terminal, arguments.json)
+            await _catch_up(here, terminal.note)
+        code = await _answer_once(here, text, arguments.files, arguments.json)
+        if _is_answer(text):
+            await _catch_up(here, terminal.note if arguments.json else terminal.answer)
+        return code
+
+
+class Here(Struct, frozen=True):
+    """Where the conversation takes place: in which session, at which terminal, and whether anyone sits there."""
+
+    agent: Agent
+    session: str
+    terminal: Terminal
+    lines: Lines
+    attended: bool
+
+    def questions(self) -> Questions:
+        return Questions(self.agent, self.session, self.lines, self.terminal)
+
+
+def _is_attended(wanted: str | None) -> bool:
+    return wanted == "ask" if wanted else sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _is_answer(line: str) -> bool:
+    """After this the turn that has waited for it goes on, and someone wants to see it."""
+    return line.strip().lower().startswith("/approve ")
 
 
 def _is_command(line: str) -> bool:
@@ -83,8 +119,9 @@ def _checked(session: str) -> str:
         raise MailRefused(str(error)) from error
 
 
-async def _catch_up(agent: Agent, session: str, terminal: Terminal, show: Callable[[str], None]) -> None:
+async def _catch_up(here: Here, show: Callable[[str], None]) -> None:
     """Finish what was cut off, then show every answer that nobody has seen."""
+    agent, session, terminal = here.agent, here.session, here.terminal
     terminal.status("finishing what was cut off …")
     async with _stopping(agent, session):
         await agent.finish(session)
@@ -94,12 +131,11 @@ async def _catch_up(agent: Agent, session: str, terminal: Terminal, show: Callab
         await agent.acknowledge([outbound.key])
 
 
-async def _answer_once(
-    agent: Agent, text: str, files: list[str], session: str, terminal: Terminal, as_json: bool
-) -> int:
+async def _answer_once(here: Here, text: str, files: list[str], as_json: bool) -> int:
+    agent, session, terminal = here.agent, here.session, here.terminal
     try:
-        async with _stopping(agent, session):
-            async for event in agent.stream(text, session, files=files):
+        async with _stopping(agent, session), here.questions() as questions:
+            async for event in agent.stream(text, session, files=files, attended=here.attended):
                 if event.name == "answer":
                     answer: Answer = event.data["answer"]
                     terminal.answer(to_json(answer) if as_json else answer.content)
@@ -108,6 +144,8 @@ async def _answer_once(
                     terminal.note(f"({event.data['notice']})")
                 elif event.name == "stream_chunk" and event.data["progress"]:
                     terminal.status(event.data["progress"])
+                elif event.name == "approval_asked":
+                    _ask(here, questions, event)
                 elif event.name == "tool_call":
                     terminal.follow(event)
     except TurnFailed as error:
@@ -118,7 +156,17 @@ async def _answer_once(
     return 0
 
 
-async def _chat(agent: Agent, session: str, terminal: Terminal, lines: Lines, first: Reading | None) -> int:
+def _ask(here: Here, questions: Questions, event: Event) -> None:
+    if sys.stdin.isatty():
+        questions.ask(event.data["approvals"])
+        return
+    for approval in event.data["approvals"]:
+        how = f"Answer with: everloop approvals approve {approval.id} (or: deny {approval.id})"
+        here.terminal.ask(f"May I run {approval.summary}\n{how}")
+
+
+async def _chat(here: Here, first: Reading | None) -> int:
+    agent, session, terminal, lines = here.agent, here.session, here.terminal, here.lines
     if sys.stdin.isatty():
         terminal.note(f"everloop, {agent.model}, session {session}. /help shows the commands; Ctrl-D leaves.")
         if agent.notice:
@@ -126,7 +174,7 @@ async def _chat(agent: Agent, session: str, terminal: Terminal, lines: Lines, fi
     answered = True  # a pipe learns from the exit code whether its last line came to something
     with lines:
         if first is None or not await _begins_with_command(first):
-            await _catch_up(agent, session, terminal, terminal.answer)
+            await _catch_up(here, terminal.answer)
         while True:
             try:
                 reading, first = first or lines.read("> "), None
@@ -134,8 +182,10 @@ async def _chat(agent: Agent, session: str, terminal: Terminal, lines: Lines, fi
                 if line is None or line.strip() in ("exit", "quit", "/exit", "/quit"):
                     return 0 if answered or sys.stdin.isatty() else 1
                 if line.strip():
-                    await _exchange(agent, line, session, terminal)
+                    await _exchange(here, line)
                     answered = True
+                    if _is_answer(line):
+                        await _catch_up(here, terminal.answer)
             except (TurnFailed, MailRefused) as error:
                 terminal.note(f"everloop: {error}")
                 answered = False
@@ -149,10 +199,13 @@ async def _begins_with_command(first: Reading) -> bool:
     return line is not None and _is_command(line)
 
 
-async def _exchange(agent: Agent, line: str, session: str, terminal: Terminal) -> None:
-    async with _stopping(agent, session):
-        async for event in agent.stream(line, session):
-            if event.name == "answer":
+async def _exchange(here: Here, line: str) -> None:
+    terminal = here.terminal
+    async with _stopping(here.agent, here.session), here.questions() as questions:
+        async for event in here.agent.stream(line, here.session, attended=here.attended):
+            if event.name == "approval_asked":
+                _ask(here, questions, event)
+            elif event.name == "answer":
                 terminal.finish(event.data["answer"].content)
                 _note_length(event.data["answer"], terminal)
             else:

@@ -15,6 +15,7 @@ class Lines:
 
     def __init__(self) -> None:
         self._restore: Callable[[], None] = lambda: None
+        self._reading: asyncio.Future[str | None] | None = None
         self._tty = sys.stdin.isatty()
 
     def __enter__(self) -> "Lines":
@@ -27,7 +28,21 @@ class Lines:
         self._restore()
 
     async def read(self, prompt: str) -> str | None:
-        """Raises MailRefused for a line that is not UTF-8; the next one can be read all the same."""
+        """Raises MailRefused for a line that is not UTF-8; the next one can be read all the same.
+
+        A line that nobody waited for any more goes to whoever reads next."""
+        if self._reading is None:
+            self._reading = self._begin(prompt)
+        elif self._tty:
+            print(prompt, end="", flush=True)  # a question stands there that nobody answers any more
+        reading = self._reading
+        try:
+            return await asyncio.shield(reading)
+        finally:
+            if reading.done():
+                self._reading = None
+
+    def _begin(self, prompt: str) -> "asyncio.Future[str | None]":
         loop = asyncio.get_running_loop()
         line: asyncio.Future[str | None] = loop.create_future()
 
@@ -49,7 +64,7 @@ class Lines:
 
         # A thread of its own, and not a pool's: nobody waits for it when the program ends at the prompt.
         threading.Thread(target=wait, daemon=True).start()
-        return await line
+        return line
 
 
 def _input(prompt: str) -> str | None:

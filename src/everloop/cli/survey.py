@@ -45,7 +45,8 @@ class ModelRow(Struct, frozen=True):
 
 
 class Use(Struct, frozen=True):
-    """A model that answers by default, or when that cannot; `why` says what it lacks."""
+    """A model and what it is for: to answer by default, or when that cannot, small things, vectors. `why` says what it
+    lacks."""
 
     role: str
     model: str
@@ -60,8 +61,9 @@ async def list_hosts(everything: bool, as_json: bool, terminal: Terminal) -> int
         hosts = await _find_hosts(library, uses, everything)
     presets = {name: preset.model for name, preset in library.settings.models.items()}
     if as_json:
-        default, *fallbacks = uses
-        terminal.answer(to_json({"hosts": hosts, "default": default, "fallbacks": fallbacks, "presets": presets}))
+        told = {"hosts": hosts, "default": uses[0], "fallbacks": [use for use in uses if use.role == "fallback"]}
+        purposes = {role: next((use for use in uses if use.role == role), None) for role in ("small", "embeddings")}
+        terminal.answer(to_json({**told, **purposes, "presets": presets}))
     else:
         terminal.answer(_hosts_text(hosts, uses, presets))
     return 0
@@ -77,15 +79,19 @@ async def list_models(wanted: str, as_json: bool, terminal: Terminal) -> int:
 
 
 async def _find_uses(library: Library) -> list[Use]:
-    """The default first."""
+    """The default first. The small model is named only where it is another, as one for embeddings is."""
     casting = Casting(library.settings, library.models)
     asked = casting.asked("")
     spares = [await _find_use(library, "fallback", casting.asked(name).model) for name in asked.fallbacks or ()]
-    return [await _find_use(library, "default", asked.model), *spares]
+    purposes = [("small", casting.small), ("embeddings", casting.embedding)]
+    others = [await _find_use(library, role, casting.asked(name).model) for role, name in purposes if name]
+    return [await _find_use(library, "default", asked.model), *spares, *others]
 
 
 async def _find_use(library: Library, role: str, name: str) -> Use:
     try:
+        if role == "embeddings":
+            return Use(role, (await library.models.embedder(name)).name)
         return Use(role, (await library.models.look(name)).name)
     except ModelMissing as error:
         return Use(role, name, str(error))

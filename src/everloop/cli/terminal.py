@@ -34,6 +34,12 @@ class Terminal:
         self._end_reasoning()
         print(f"{DIM}{text}{PLAIN}" if self._colour else text, file=self._err, flush=True)
 
+    def ask(self, text: str) -> None:
+        """Something that a person has to decide on; unlike a note it is not dim."""
+        self.clear()
+        self._end_reasoning()
+        print(text, file=self._err, flush=True)
+
     def status(self, text: str) -> None:
         """One line that is written over by the next; in a file or a pipe, one line for each kind of work."""
         if not self._colour:
@@ -79,6 +85,8 @@ class Terminal:
                     self._said = ""
             case "tool_call":
                 self.note(hint(event.data["name"], event.data["args"]))
+            case "tool_output":
+                self.note(event.data["text"].removesuffix("\n"))
             case "tool_result" if event.data["outcome"] != "done":
                 self.note(event.data["text"][:200])
 

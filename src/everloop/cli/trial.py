@@ -8,6 +8,7 @@ from msgspec import Struct
 from ..app import open_library
 from ..core.errors import ProviderError
 from ..core.message import Message, said
+from ..core.ports import Embedder
 from ..core.prompt import Delta, Prompt, Reply, Transcript
 from ..core.tool import ToolSpec, parse_args, problems_of
 from ..providers.models import Speaker
@@ -35,6 +36,18 @@ class Tried(Struct, frozen=True):
     input: int = 0  # tokens
     output: int = 0
     cost: float | None = None
+
+
+class Embedding(Struct, frozen=True):
+    """How the making of vectors went."""
+
+    ok: bool
+    why: str
+    total: float
+    dimensions: int = 0
+    input: int = 0
+    cost: float | None = None
+    name: str = "embedding"
 
 
 ADD = ToolSpec(
@@ -70,9 +83,13 @@ TRIALS = (
 
 
 async def try_model(name: str, as_json: bool, terminal: Terminal) -> int:
+    """A model that makes vectors is asked for some; any other for an answer and a tool call."""
     async with open_library() as library:
-        asked = Casting(library.settings, library.models).asked(name)
-        await library.models.look(asked.model)
+        casting = Casting(library.settings, library.models)
+        asked = casting.asked(name)
+        choice = await library.models.look(asked.model)
+        if "embed" in choice.model.lower() or (name and name == casting.embedding):
+            return await _try_embedder(await library.models.embedder(asked.model), as_json, terminal)
         speaker = library.models.find(asked.model)  # without its fallbacks, which would answer in its place
         if speaker.notice:
             terminal.note(speaker.notice)
@@ -85,6 +102,20 @@ async def try_model(name: str, as_json: bool, terminal: Terminal) -> int:
     if as_json:
         terminal.answer(to_json({"model": speaker.name, "checks": tried}))
     return 0 if all(each.ok for each in tried) else 1
+
+
+async def _try_embedder(embedder: Embedder, as_json: bool, terminal: Terminal) -> int:
+    terminal.note(f"asking {embedder.name}")
+    began = time.perf_counter()
+    try:
+        made = await embedder.embed(["The cat sat on the mat.", "A kitten rested on the rug."])
+    except ProviderError as error:
+        tried = Embedding(False, str(error), time.perf_counter() - began)
+    else:
+        total = time.perf_counter() - began
+        tried = Embedding(True, "", total, len(made.vectors[0]), made.usage.input, made.cost)
+    terminal.answer(to_json({"model": embedder.name, "checks": [tried]}) if as_json else _embedding_text(tried))
+    return 0 if tried.ok else 1
 
 
 async def _try(trial: Trial, speaker: Speaker, asked: Preset, terminal: Terminal) -> Tried:
@@ -125,6 +156,16 @@ def _tried_text(tried: Tried) -> str:
     if not tried.ok:
         return f"{tried.name}: failed: {tried.why}"
     first = "" if tried.first is None else f"began after {tried.first:.2f} s, "
-    cost = "price not known" if tried.cost is None else dollars(tried.cost)
     counts = f"{tried.input:,} tokens in, {tried.output:,} out"
-    return f"{tried.name}: ok ({first}ended after {tried.total:.2f} s; {counts}; {cost})"
+    return f"{tried.name}: ok ({first}ended after {tried.total:.2f} s; {counts}; {_cost_text(tried.cost)})"
+
+
+def _embedding_text(tried: Embedding) -> str:
+    if not tried.ok:
+        return f"{tried.name}: failed: {tried.why}"
+    size = f"{tried.dimensions:,} dimensions after {tried.total:.2f} s"
+    return f"{tried.name}: ok ({size}; {tried.input:,} tokens in; {_cost_text(tried.cost)})"
+
+
+def _cost_text(cost: float | None) -> str:
+    return "price not known" if cost is None else dollars(cost)

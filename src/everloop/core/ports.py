@@ -28,6 +28,28 @@ class Provider(Protocol):
     async def close(self) -> None: ...
 
 
+class Embedded(Struct, frozen=True):
+    """Texts as vectors, one for each, in their order. `model` is provider/model: vectors of two cannot be compared."""
+
+    vectors: list[list[float]]
+    model: str
+    usage: Usage = Usage()
+    cost: float | None = None  # US dollars, where the price and the number of tokens are known
+
+
+class Embedder(Protocol):
+    """A model that turns texts into vectors: what means the same lies close together."""
+
+    name: str  # provider/model
+
+    async def embed(self, texts: Sequence[str]) -> Embedded:
+        """Retries what can be retried. Raises ProviderError.
+
+        Nobody else takes note of what it cost: whoever asks in a turn commits a `Spent` for it with what came of it.
+        """
+        ...
+
+
 class HttpAnswer(Protocol):
     status: int
     headers: Mapping[str, str]

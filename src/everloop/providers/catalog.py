@@ -23,6 +23,7 @@ class Host(Struct, frozen=True):
     key_prefix: str = ""  # how its keys begin, if no other host's do
     login: bool = False  # is logged in to on a page, and has no key
     family: str = ""  # the row that it was made from, if the owner calls it by another name
+    batch: int = 64  # texts that it turns into vectors at a time
 
     @property
     def key_variable(self) -> str:
@@ -61,7 +62,7 @@ _ROWS = (
         *("openai", "https://api.openai.com/v1", ("OPENAI_API_KEY",), "gpt-5.4-mini"),
         Quirks(token_limit_field="max_completion_tokens", conversation_field="prompt_cache_key"),
         dialect="openai_responses",
-        words=("gpt-", "chatgpt", "o1", "o3", "o4-", "codex"),
+        words=("gpt-", "chatgpt", "o1", "o3", "o4-", "codex", "text-embedding-3"),
     ),
     Host(
         *("gemini", "https://generativelanguage.googleapis.com", ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
@@ -86,6 +87,7 @@ _ROWS = (
         Quirks(reasoning_field="reasoning_content", effort="enable_thinking"),
         words=("qwen", "qwq"),
         vendor="qwen",
+        batch=10,
     ),
     Host(
         *("moonshot", "https://api.moonshot.ai/v1", ("MOONSHOT_API_KEY",), "kimi-k3"),

@@ -3,15 +3,16 @@
 What was learned is good for five minutes, and for longer when the host cannot be asked again.
 """
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.errors import HostFailed, ProviderError
+from ..core.errors import HostFailed, HostTimeout, ProviderError
 from ..core.ports import Http
 from . import dialects
 from .choose import Choice
@@ -23,6 +24,7 @@ _SECONDS = 10.0
 Headers = Callable[[], Awaitable[Mapping[str, str]]]
 _NO_LOGINS: Mapping[str, Headers] = {}
 _LIMIT = 20_000_000  # bytes: OpenRouter's list is long
+_T = TypeVar("_T")
 
 
 # Where servers on this machine tell with which window a model is loaded.
@@ -48,13 +50,13 @@ class Discovery:
         self._logins = logins
         self._known: dict[str, tuple[float, list[Model]]] = {}
 
-    async def models(self, choice: Choice) -> list[Model]:
+    async def models(self, choice: Choice, seconds: float = _SECONDS) -> list[Model]:
         """The models of the choice's host. Raises ProviderError when it cannot be asked and never could."""
         known = self._known.get(choice.base)
         if known and self._now() - known[0] < _FRESH:
             return known[1]
         try:
-            models = await self._ask(choice)
+            models = await _within(seconds, choice, self._ask(choice))
         except ProviderError:
             if known:
                 return known[1]
@@ -62,17 +64,18 @@ class Discovery:
         self._known[choice.base] = (self._now(), models)
         return models
 
-    async def find(self, choice: Choice) -> Model | None:
+    async def find(self, choice: Choice, seconds: float = _SECONDS) -> Model | None:
         """What the host says of this model; None when it says nothing. Raises ProviderError when it may later."""
         try:
-            models = await self.models(choice)
+            models = await self.models(choice, seconds)
         except ProviderError as error:
             if error.retryable:
                 raise
             return None
         found = next((model for model in models if model.name == choice.model), None)
         if choice.host and choice.host.name in _LOADED and (found is None or not found.window):
-            return replace(found or Model(choice.model), window=await self._loaded(choice, _LOADED[choice.host.name]))
+            loaded = await _within(seconds, choice, self._loaded(choice, _LOADED[choice.host.name]))
+            return replace(found or Model(choice.model), window=loaded)
         return found
 
     async def _loaded(self, choice: Choice, path: str) -> int | None:
@@ -106,6 +109,15 @@ class Discovery:
         if login := self._logins.get(choice.host.name):
             headers |= await login()
         return checked(choice.host.name, headers)
+
+
+async def _within(seconds: float, choice: Choice, asking: Coroutine[Any, Any, _T]) -> _T:
+    """A host may also answer byte by byte: this is how long it is listened to in all."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await asking
+    except TimeoutError as error:
+        raise HostTimeout(f"{choice.name}: its host does not say in {seconds:g} s what models it has.") from error
 
 
 def read_models(host: str, body: bytes) -> Iterator[Model]:

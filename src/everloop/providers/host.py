@@ -74,7 +74,7 @@ class HostProvider:
             except ProviderError as error:
                 if audience.has_seen and error.retryable and not isinstance(error, StreamCut):
                     raise StreamCut(str(error)) from error  # whatever it was, an answer has broken off
-                wait = _wait_before_retry(error, attempt, self._chance())
+                wait = wait_before_retry(error, attempt, self._chance())
                 if not error.retryable or audience.has_seen or attempt >= self._attempts or wait > self._patience:
                     raise
             if wait >= _WORTH_TELLING:
@@ -98,8 +98,7 @@ class HostProvider:
                 return decoder.reply()
         except ProviderError as error:
             hide_secrets(error, url, headers)
-            if self.name not in str(error):  # the network knows addresses, people know providers
-                error.args = (f"{self.name}: {error}",)
+            name_host(error, self.name)
             raise
 
     async def _explain(self, model: str, answer: HttpAnswer) -> ProviderError:
@@ -112,6 +111,12 @@ def checked(host: str, headers: dict[str, str]) -> dict[str, str]:
     if not all(value.isascii() and value.isprintable() for value in headers.values()):
         raise KeyRefused(f"The key or a header for {host} has characters that cannot be sent. Copy it again.")
     return headers
+
+
+def name_host(error: ProviderError, host: str) -> None:
+    """The network knows addresses, people know providers."""
+    if host not in str(error):
+        error.args = (f"{host}: {error}",)
 
 
 def masked(body: bytes, key: str) -> bytes:
@@ -147,7 +152,8 @@ async def _listen(answer: HttpAnswer, decoder: Decoder, audience: _Audience) -> 
     audience.show(decoder.feed(b""))
 
 
-def _wait_before_retry(error: ProviderError, attempt: int, chance: float) -> float:
+def wait_before_retry(error: ProviderError, attempt: int, chance: float) -> float:
+    """Seconds, after so many attempts; `chance` is a number from 0 to 1, so that not all come back at once."""
     if isinstance(error, RateLimited) and error.retry_after is not None:
         return error.retry_after
     if isinstance(error, HostHungUp) and attempt == 1:

@@ -8,11 +8,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.errors import ModelMissing
-from ..core.ports import Http, Provider
-from ..core.prompt import Reply
+from ..core.ports import Embedder, Http, Provider
+from ..core.prompt import Reply, Usage
 from . import dialects
+from .catalog import Host
 from .choose import Choice, Wanted, choose, explain_missing, local_hosts
 from .discovery import Discovery, Headers
+from .embeddings import HostEmbedder
 from .host import HostProvider
 from .keys import Keys
 from .local import find_local
@@ -29,26 +31,22 @@ class Speaker(Struct, frozen=True):
     model: str  # what its host calls it
     provider: Provider
     window: int
-    measure: Callable[[], Awaitable[int | None]]  # asks the host for the window
+    measure: Callable[[], Awaitable[int | None]] | None = None  # asks the host for the window
     local: bool = False  # a server of this machine, which may have loaded the model with a window of any size
     compact: bool = False  # a small model in this process: no tail, short results
     notice: str = ""
     warm: Callable[[], Coroutine[Any, Any, None]] | None = None  # makes it ready, which takes a while
 
 
-async def _nobody_knows() -> int | None:
-    return None
-
-
 def given(provider: Provider) -> Speaker:
     """A provider that a program has brought along: how much it can read is its own affair."""
-    return Speaker(provider.name, provider.name, provider, 128_000, _nobody_knows)
+    return Speaker(provider.name, provider.name, provider, 128_000)
 
 
 def in_process(provider: Provider, window: int, notice: str, warm: Callable[[], Coroutine[Any, Any, None]]) -> Speaker:
     """The embedded model, which costs nothing and sees nothing."""
     candidate = Candidate(provider.name, provider.name, provider, cost=lambda reply: 0.0, sees=False)
-    return Speaker(provider.name, provider.name, candidate, window, _nobody_knows, False, True, notice, warm)
+    return Speaker(provider.name, provider.name, candidate, window, compact=True, notice=notice, warm=warm)
 
 
 class Models:
@@ -64,12 +62,15 @@ class Models:
         prices: Prices,
         embedded: Callable[[str], Speaker],
         logins: Mapping[str, Headers] = {},
+        patience: float = 5.0,
     ) -> None:
+        """`patience` is how many seconds a turn waits for a host to tell how much it can read."""
         self._http = http
         self._keys = keys
         self._prices = prices
         self._embedded = embedded
         self._logins = logins
+        self._patience = patience
         self._choices: dict[str, Choice] = {}  # what was found on this machine
         self._speakers: dict[tuple[str, bool], Speaker] = {}
         self.discovery = Discovery(http, logins=logins)
@@ -91,6 +92,17 @@ class Models:
         speakers = [self._speaker(each, last=each == names[-1]) for each in names]
         candidates = [each.provider for each in speakers if isinstance(each.provider, Candidate)]
         return speakers[0] if len(candidates) < 2 else replace(speakers[0], provider=Router(candidates))
+
+    async def embedder(self, name: str) -> Embedder:
+        """The model of this name, for vectors. Raises ModelMissing."""
+        choice = await self.look(name)
+
+        def cost(usage: Usage) -> float | None:
+            assert choice.host is not None
+            return self._cost(choice.host, choice.model, usage)
+
+        login = self._logins.get(choice.host.name) if choice.host else None
+        return HostEmbedder(choice, self._http, cost=cost, login=login)
 
     async def close(self) -> None:
         """Close what was made."""
@@ -132,18 +144,21 @@ class Models:
             attempts=3 if last else 2,
             patience=60.0 if last else 2.0,
         )
-        family, model = host.family or host.name, choice.model
 
         def cost(reply: Reply) -> float | None:
-            # What was asked for may only say who is to choose, such as openrouter/auto.
-            price = self._prices.of(host.name, model) or self._prices.of(family, model)
-            price = price or self._prices.of(family, reply.model)
-            return price.cost(reply.usage) if price else 0.0 if host.port else None
+            return self._cost(host, choice.model, reply.usage, reply.model)
 
         async def measure() -> int | None:
-            found = await self.discovery.find(choice)
+            found = await self.discovery.find(choice, self._patience)
             return found.window if found else None
 
-        window = find_window(family, choice.model) or UNKNOWN_WINDOW
+        window = find_window(host.family or host.name, choice.model) or UNKNOWN_WINDOW
         candidate = Candidate(choice.name, choice.model, provider, cost=cost)
         return Speaker(choice.name, choice.model, candidate, window, measure, local=bool(host.port))
+
+    def _cost(self, host: Host, model: str, usage: Usage, told: str = "") -> float | None:
+        """`told` is the model that has answered: what was asked for may only say who is to choose."""
+        family = host.family or host.name
+        price = self._prices.of(host.name, model) or self._prices.of(family, model)
+        price = price or (self._prices.of(family, told) if told else None)
+        return price.cost(usage) if price else 0.0 if host.port else None

@@ -34,6 +34,16 @@ class Approval(Struct, frozen=True):
     decision: Decision  # with everything but the verdict and who gave it
     address: str
 
+    @property
+    def summary(self) -> str:
+        """The whole call, and what is known of its risk."""
+        return "\n".join((self.text, *_described(self.risk)))
+
+    @property
+    def question(self) -> str:
+        how = f"Answer with /approve {self.id} or /approve {self.id} no."
+        return f"May I run {self.summary}\n{how}"
+
 
 def asking(thread: Thread, place: int, spec: ToolSpec) -> Asked:
     """The entry that says what a person is asked."""
@@ -47,22 +57,11 @@ def question(thread: Thread, asked: Asked) -> tuple[Outbound, Timer]:
     approval = _approval(thread, asked, thread.address)
     key = f"approval:{thread.id}:{asked.answer}:{asked.place}"
     expiry = Inbound(Address("timer", thread.id), key, Decision(thread.id, asked.answer, asked.place, "expired"))
-    asks = Outbound(key, Address.parse(thread.address), worded(approval), kind="question", approval=approval.id)
+    asks = Outbound(key, Address.parse(thread.address), approval.question, kind="question", approval=approval.id)
     return asks, Timer(key, EXPIRES, expiry)
 
 
-def worded(approval: Approval) -> str:
-    """The question as a person reads it."""
-    return "\n".join(
-        (
-            f"May I run {approval.text}",
-            *described(approval.risk),
-            f"Answer with /approve {approval.id} or /approve {approval.id} no.",
-        )
-    )
-
-
-def described(risk: Risk) -> list[str]:
+def _described(risk: Risk) -> list[str]:
     traits = [f"risk: {risk.level}"]
     traits += ["changes something"] if risk.mutates else []
     traits += ["leaves the sandbox"] if risk.leaves else []

@@ -7,7 +7,7 @@ from ..core.mail import Choose, Inbound, Said, Stop
 from ..core.message import text_of
 from ..core.ports import Action, SpentRow, Store
 from ..core.thread import Thread
-from .approvals import Approvals, worded
+from .approvals import Approvals
 from .voices import Voices
 
 
@@ -79,7 +79,9 @@ class Commands:
         session = str(inbound.address)
         if not words:
             waiting = await self._approvals.waiting(session)
-            return Effect(inbound, "none", "\n\n".join(map(worded, waiting)) or "Nothing waits for permission here.")
+            return Effect(
+                inbound, "none", "\n\n".join(each.question for each in waiting) or "Nothing waits for permission here."
+            )
         name, *rest = words
         if rest not in ([], ["yes"], ["no"]):
             return Effect(inbound, "none", "Say /approve NAME, or /approve NAME no.")

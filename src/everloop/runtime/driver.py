@@ -8,7 +8,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, assert_never
 
 from ..core.decide import (
@@ -21,6 +20,7 @@ from ..core.decide import (
     RunCalls,
     Settle,
     Steering,
+    Step,
     Verify,
     admit,
     decide,
@@ -117,7 +117,7 @@ class Driver:
         while True:
             await book.absorb(self._steering, self._roles)
             voice = await self._voice(book.thread)
-            step = decide(book.thread, voice.rules)
+            step = await self._decide(book, voice, interrupt)
             if leaving() and not isinstance(step, Rest):
                 await book.give_back()
                 return
@@ -144,31 +144,28 @@ class Driver:
                 case _:
                     assert_never(step)
 
-    async def _make_room(self, book: Book, voice: Voice, interrupt: Interrupt) -> None:
-        """Ask the model's host how much it can read, before a conversation is called too long."""
-        grown = False
-        try:
+    async def _decide(self, book: Book, voice: Voice, interrupt: Interrupt) -> Step:
+        """What comes next. Before a call that may be too long, the model's host says how much it can read."""
+        step = decide(book.thread, voice.rules)
+        if isinstance(step, CallModel | Compact) and voice.wonders(book.thread.tokens):
+            await book.write()  # a turn that ends without a model call must know its letter's number first
             with interrupt:
-                grown = await voice.grow()
-        except ProviderError as error:
-            _log.info("%s cannot be asked how much it can read: %s", voice.name, error)
-            if book.thread.failure is None:  # then the call itself will tell; unless it has just done so
-                await self._call_model(book, voice, book.thread.steps >= voice.rules.max_steps, interrupt)
-                return
-        if not grown and not interrupt.fired:
-            limit = voice.rules.limit
-            self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(book.thread, voice.name, limit))))
+                await voice.learn()
+            step = decide(book.thread, voice.rules)
+        return step
+
+    async def _make_room(self, book: Book, voice: Voice, interrupt: Interrupt) -> None:
+        if voice.unsure and book.thread.failure is None:  # the call itself will tell
+            await self._call_model(book, voice, book.thread.steps >= voice.rules.max_steps, interrupt)
+            return
+        limit = voice.rules.limit
+        self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(book.thread, voice.name, limit))))
 
     async def _voice(self, thread: Thread) -> Voice:
         try:
-            voice = self._voices.find(thread.choice)
+            return self._voices.find(thread.choice)
         except ModelMissing:
-            voice = await self._look_for(thread.choice)
-        if voice.unmeasured:
-            voice.unmeasured = False
-            with suppress(ProviderError):  # the call itself will tell
-                await voice.grow()
-        return voice
+            return await self._look_for(thread.choice)
 
     async def _look_for(self, name: str) -> Voice:
         """A voice that was there when it was chosen. When it is gone, better another than none."""

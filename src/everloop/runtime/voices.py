@@ -1,23 +1,32 @@
 """Who answers: a model with the way it is spoken to and the rules that follow from its size."""
 
+import logging
+import sys
+import time
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from ..core.decide import Rules
-from ..core.errors import ModelMissing
+from ..core.errors import ModelMissing, ProviderError
 from ..core.ports import Provider
 from .context import Context
 
+_log = logging.getLogger("everloop.voices")
 
-async def _nothing_to_learn() -> int | None:
-    return None
+Measure = Callable[[], Awaitable[int | None]]
+# Tokens of a conversation that fits any model, with what is told before it and the answer after it: half of 4096, the
+# smallest window that models are served with.
+SHORT = 2048
+_NEVER = sys.maxsize
+_AGAIN = 300.0  # seconds, after a host could not be asked
 
 
 class Voice:
     """One model, ready to be asked: `name` is provider/model, `key` what it is found by again.
 
-    `fit` tells how a model with a window of so many tokens is spoken to, and by which rules; `measure` asks the host
-    for the window, None if nobody can tell.
+    `fit` tells how a model with a window of so many tokens is spoken to, and by which rules. `measure` asks the host
+    for the window (None if it does not say), and is called when a conversation has become longer than `asks_from`
+    tokens, or than what the window is believed to hold.
     """
 
     def __init__(
@@ -27,29 +36,47 @@ class Voice:
         provider: Provider,
         window: int,
         fit: Callable[[int], tuple[Context, Rules]],
-        measure: Callable[[], Awaitable[int | None]] = _nothing_to_learn,
-        unmeasured: bool = False,
+        measure: Measure | None = None,
+        asks_from: int = SHORT,
     ) -> None:
         self.name = name
-        self.unmeasured = unmeasured  # its host is to be asked for the window before it is used
         self.key = key
         self.provider = provider
         self.window = window
         self.context, self.rules = fit(window)
         self._fit = fit
         self._measure = measure
+        self._asks_from = asks_from
+        self._again = 0.0  # when a host that could not be asked may be asked again
+        self._asking = False
+        self.unsure = False  # the host could not be asked: it may read more than is believed
 
-    async def grow(self) -> bool:
-        """Ask the host how much it can read, and believe it; whether that is more than was believed.
+    def wonders(self, tokens: int) -> bool:
+        """Whether the host is to be asked for its window before it is sent so many tokens."""
+        if self._measure is None or tokens <= min(self._asks_from, self.rules.limit) or self._asking:
+            return False
+        return time.monotonic() >= self._again
 
-        Raises ProviderError when it cannot be asked now and may tell later.
-        """
-        believed = self.window  # another thread may learn the same while we ask
-        window = await self._measure()
+    async def learn(self) -> None:
+        """Ask the host how much it can read, and believe it rather than the table. Not twice at a time."""
+        assert self._measure is not None
+        self._asking = True
+        try:
+            window = await self._measure()
+        except ProviderError as error:
+            _log.info("%s cannot be asked how much it can read: %s", self.name, error)
+            self._again, self.unsure = time.monotonic() + _AGAIN, True
+            return
+        finally:
+            self._asking = False
+        self.unsure = False
+        if window is None and self._asks_from < SHORT:
+            self._asks_from = SHORT  # a server of this machine may not have loaded the model yet
+        else:
+            self._asks_from = _NEVER
         if window is not None and window != self.window:
             self.window = window
             self.context, self.rules = self._fit(window)
-        return window is not None and window > believed
 
 
 class Voices(Protocol):

@@ -5,16 +5,14 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from everloop.core.errors import HostFailed, ProviderError, StreamCut
 from everloop.core.message import Opaque
-from everloop.core.prompt import Delta, Finish, Reply, Usage
+from everloop.core.prompt import Finish, Reply, Usage
 from everloop.core.tool import ToolCall
 
-from . import signer
 from .call_pieces import short_id
 from .kept import to_json
+from .reading import UNREADABLE, EventReading
 from .refusals import error_in_stream
-from .sse import Events
 
 NAME = "anthropic_messages"
 
@@ -74,8 +72,6 @@ _decode_kind = msgspec.json.Decoder(_Kind).decode
 _decode_message = msgspec.json.Decoder(_Message).decode
 _KINDS = {"", "message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta"}
 _BLOCKS = {"text", "thinking", "redacted_thinking", "tool_use"}
-_UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
-_FIELDS = (b"event:", b"data:", b"id:", b"retry:")
 
 
 class _Open:
@@ -111,29 +107,17 @@ class _Open:
         return b""
 
 
-class Decoder:
-    """Is fed the body of one answer as the network gives it, and then tells the reply.
-
-    The body may be a stream of events or, from hosts that ignore `stream`, one JSON object.
-    """
+class Decoder(EventReading):
+    NAME = NAME
+    NOT_OURS = "is not an Anthropic message"
 
     def __init__(self, host: str, model: str) -> None:
-        self._host = host
-        self._model = model
-        self._signer = signer(NAME, host, model)
-        self._is_stream = False
-        self._events = Events()
-        self._body = b""  # what came as long as it is no stream
-        self._ended = False
+        super().__init__(host, model)
         self._done = False
         self._id = ""
         self._stop = ""
         self._usage: dict[str, int] = {}
         self._blocks: dict[int, _Open] = {}  # in the order in which they began
-        self._fresh_text: list[str] = []
-        self._fresh_thought: list[str] = []
-        self._text: list[str] = []
-        self._thought: list[str] = []
 
     @property
     def done(self) -> bool:
@@ -145,63 +129,34 @@ class Decoder:
         """The host has said why the answer is at its end; the usage came with it."""
         return self._done or bool(self._stop)
 
-    def feed(self, data: bytes) -> Delta | None:
-        """What these bytes add to the answer; `b""` is the end of the body. Raises ProviderError."""
-        if data:
-            self._take(data)
-        elif not self._ended:
-            self._end()
-        return self._flush() if self._fresh_text or self._fresh_thought else None
-
-    def reply(self) -> Reply:
-        """The whole answer. Raises StreamCut if its end has not come, HostFailed if it is not of this dialect."""
-        self.feed(b"")
-        if not self.complete:
-            raise self._explain_missing_end()
+    def _reply(self, text: str, reasoning: str) -> Reply:
         calls = self._calls()
         return Reply(
-            text="".join(self._text),
+            text=text,
             calls=calls,
             usage=_usage_from(self._usage),
             finish=_FINISHES.get(self._stop) or ("calls" if calls else "stop"),
             model=self._model,
-            reasoning="".join(self._thought).strip(),
+            reasoning=reasoning,
             opaque=self._opaque(),
         )
 
-    def _take(self, data: bytes) -> None:
-        if not self._is_stream:
-            data = self._body + data
-            self._is_stream = data.lstrip()[:1] not in (b"", b"{", b"[")
-            self._body = b"" if self._is_stream else data
-        if self._is_stream:
-            for event in self._events.feed(data):
-                self._read_data(event)
-
-    def _end(self) -> None:
-        self._ended = True
-        if self._body.strip():
-            self._read_body(self._body)
-        for event in self._events.end():
-            if not _is_broken(event):  # else it is the last one, and broke off
-                self._read_data(event)
-
     def _read_body(self, body: bytes) -> None:
         if _kind_of(body) != "message":
-            self._read_data(body)  # which raises the error that it may be
+            self._read_event(body)  # which raises the error that it may be
             raise self._explain_other(body)
         try:
             message = _decode_message(body)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             raise self._explain_other(body) from error
         self._begin(message)
         self._stop = message.stop_reason or "end_turn"
         self._done = True
 
-    def _read_data(self, data: bytes) -> None:
+    def _read_event(self, data: bytes) -> None:
         try:
             event = _decode(data)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             if _kind_of(data) in _KINDS:
                 raise self._explain_other(data) from error
             return
@@ -209,9 +164,9 @@ class Decoder:
             raise error_in_stream(self._host, self._model, _with_status(event.error))
         if not event.type:
             raise self._explain_other(data)
-        self._read_event(event)
+        self._hear(event)
 
-    def _read_event(self, event: _Event) -> None:
+    def _hear(self, event: _Event) -> None:
         match event:
             case _Event(type="content_block_delta", index=index, delta=_Delta() as delta):
                 self._grow(index, delta)
@@ -261,13 +216,15 @@ class Decoder:
 
     def _say(self, block: _Open, text: str) -> None:
         block.pieces.append(text)
-        self._fresh_text.append(text)
+        if text:
+            self._fresh_text.append(text)
 
     def _think(self, block: _Open, thought: str) -> None:
         if not block.pieces and (self._thought or self._fresh_thought):
             self._fresh_thought.append("\n\n")
         block.pieces.append(thought)
-        self._fresh_thought.append(thought)
+        if thought:
+            self._fresh_thought.append(thought)
 
     def _count(self, usage: _Usage | None) -> None:
         """Counts are of the whole answer so far; a later event need not repeat those that it does not change."""
@@ -276,16 +233,6 @@ class Decoder:
         counts = {name: getattr(usage, name) for name in _COUNTS}
         counts["thinking"] = (usage.output_tokens_details or {}).get("thinking_tokens")
         self._usage |= {name: count for name, count in counts.items() if isinstance(count, int)}
-
-    def _flush(self) -> Delta | None:
-        delta = Delta("".join(self._fresh_text), "".join(self._fresh_thought))
-        self._fresh_text.clear()
-        self._fresh_thought.clear()
-        if not delta.text and not delta.reasoning:
-            return None
-        self._text.append(delta.text)
-        self._thought.append(delta.reasoning)
-        return delta
 
     def _calls(self) -> tuple[ToolCall, ...]:
         calls = (block for block in self._blocks.values() if block.kind == "tool_use" and block.name)
@@ -303,32 +250,11 @@ class Decoder:
             return ()
         return tuple(Opaque(self._signer, Raw(thought)) for thought in first)
 
-    def _explain_missing_end(self) -> ProviderError:
-        stray = self._events.stray
-        if stray and not any(field.startswith(stray.strip()) for field in _FIELDS):
-            return self._explain_other(stray)
-        return StreamCut(f"{self._host} broke off in the middle of its answer for {self._model}.")
-
-    def _explain_other(self, data: bytes) -> HostFailed:
-        excerpt = data[:80].decode("utf-8", "replace").strip()
-        return HostFailed(
-            f"{self._host} answered for {self._model} with something that is not an Anthropic message ({excerpt}). "
-            f"Check the host's address."
-        )
-
-
-def _is_broken(data: bytes) -> bool:
-    try:
-        msgspec.json.decode(data)
-    except _UNREADABLE:
-        return True
-    return False
-
 
 def _kind_of(data: bytes) -> str:
     try:
         return _decode_kind(data).type
-    except _UNREADABLE:
+    except UNREADABLE:
         return ""
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from everloop.core.errors import HostFailed, ProviderError, StreamCut
-from everloop.core.prompt import Delta, Finish, Reply, Usage
+from everloop.core.errors import HostFailed
+from everloop.core.prompt import Finish, Reply, Usage
 
-from . import signer
 from .call_pieces import NAME, CallPieces, mend
+from .reading import Reading
 from .refusals import error_in_stream
 from .thinking import Thinking
 
@@ -33,25 +33,21 @@ class _Chunk(Struct):
 
 _decode = msgspec.json.Decoder(_Chunk).decode
 _OTHER_LINES = (b":", b"event:", b"id:", b"retry:")
-_FIELDS = (b"data:", *_OTHER_LINES)
 _UNREADABLE = (msgspec.DecodeError, ValueError)
 
 
-class Decoder:
-    """Is fed the body of one answer as the network gives it, and then tells the reply.
+class Decoder(Reading):
+    """It takes lines apart by itself: hosts of this dialect break the rules of events in more ways than others, and
+    most of all that is read comes through here."""
 
-    The body may be a stream of events or, from hosts that ignore `stream`, one JSON object.
-    """
+    NAME = NAME
+    NOT_OURS = "is not a chat completion"
 
     def __init__(self, host: str, model: str) -> None:
-        self._host = host
-        self._model = model
-        self._signer = signer(NAME, host, model)
-        self._is_stream = False
+        super().__init__(host, model)
         self._rest = b""  # a line that has not ended, or a body that is no stream
         self._event = b""  # an event of several lines that is not whole
         self._stray = b""  # a line that belongs to no stream of events
-        self._ended = False
         self._done = False
         self._id = ""
         self._finish = ""
@@ -60,10 +56,6 @@ class Decoder:
         self._calls = CallPieces()
         self._thinking = Thinking()
         self._half = ""  # the first half of a character
-        self._fresh_text: list[str] = []
-        self._fresh_thought: list[str] = []
-        self._text: list[str] = []
-        self._thought: list[str] = []
 
     @property
     def done(self) -> bool:
@@ -75,27 +67,19 @@ class Decoder:
         """The host has said that the answer is at its end; only usage may still follow."""
         return self._done or bool(self._finish)
 
-    def feed(self, data: bytes) -> Delta | None:
-        """What these bytes add to the answer; `b""` is the end of the body. Raises ProviderError."""
-        if data:
-            self._take(data)
-        elif not self._ended:
-            self._end()
-        return self._flush() if self._fresh_text or self._fresh_thought else None
+    @property
+    def stray(self) -> bytes:
+        return self._stray
 
-    def reply(self) -> Reply:
-        """The whole answer. Raises StreamCut if its end has not come, HostFailed if it is not of this dialect."""
-        self.feed(b"")
-        if not self.complete:
-            raise self._explain_missing_end()
+    def _reply(self, text: str, reasoning: str) -> Reply:
         calls = self._calls.calls(self._id)
         return Reply(
-            text="".join(self._text),
+            text=text,
             calls=calls,
             usage=_usage_from(self._usage),
             finish="refused" if self._refused else _finish_from(self._finish, bool(calls)),
             model=self._model,
-            reasoning="".join(self._thought).strip(),
+            reasoning=reasoning,
             opaque=self._calls.opaque(self._signer),
         )
 
@@ -109,16 +93,12 @@ class Decoder:
         else:
             self._rest = data
 
-    def _begins_stream(self, data: bytes) -> bool:
-        self._is_stream = data.lstrip()[:1] not in (b"", b"{", b"[")
-        return self._is_stream
-
     def _read_line(self, line: bytes) -> None:
         if line.startswith(b"data:"):
             self._read_data(line[5:])
         elif not line.strip():
             if self._event:
-                raise self._explain_not_chat(self._event)
+                raise self._explain_other(self._event)
         elif not line.startswith(_OTHER_LINES):
             self._stray = self._stray or line
 
@@ -139,10 +119,10 @@ class Decoder:
         try:
             chunk = _parse(body)
         except _UNREADABLE as error:
-            raise self._explain_not_chat(body) from error
+            raise self._explain_other(body) from error
         self._read_chunk(chunk)
         if not chunk.choices:
-            raise self._explain_not_chat(body)
+            raise self._explain_other(body)
         self._done = True
 
     def _read_chunk(self, chunk: _Chunk) -> None:
@@ -201,7 +181,7 @@ class Decoder:
         try:
             self._calls.add(pieces)
         except msgspec.ValidationError as error:
-            raise self._explain_not_chat(msgspec.json.encode(pieces)) from error
+            raise self._explain_other(msgspec.json.encode(pieces)) from error
 
     def _say(self, text: str) -> None:
         if self._half or "\ud800" <= text[-1:] <= "\udfff":
@@ -219,7 +199,6 @@ class Decoder:
         return mend(text)
 
     def _end(self) -> None:
-        self._ended = True
         rest, self._rest = self._rest, b""
         half, self._half = self._half, ""
         if self._is_stream:
@@ -234,26 +213,6 @@ class Decoder:
             self._fresh_text.append(said)
         if thought:
             self._fresh_thought.append(thought)
-
-    def _flush(self) -> Delta:
-        delta = Delta("".join(self._fresh_text), "".join(self._fresh_thought))
-        self._text.append(delta.text)
-        self._thought.append(delta.reasoning)
-        self._fresh_text.clear()
-        self._fresh_thought.clear()
-        return delta
-
-    def _explain_missing_end(self) -> ProviderError:
-        if self._stray and not any(field.startswith(self._stray) for field in _FIELDS):
-            return self._explain_not_chat(self._stray)
-        return StreamCut(f"{self._host} broke off in the middle of its answer for {self._model}.")
-
-    def _explain_not_chat(self, data: bytes) -> HostFailed:
-        excerpt = data[:80].decode("utf-8", "replace").strip()
-        return HostFailed(
-            f"{self._host} answered for {self._model} with something that is not a chat completion ({excerpt}). "
-            f"Check the host's address."
-        )
 
 
 def _parse(data: bytes) -> _Chunk:

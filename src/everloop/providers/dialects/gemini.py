@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from everloop.core.errors import ProviderError
-from everloop.core.message import Media, Message, Part, Text
+from everloop.core.message import Media, Message, Part, Text, text_of
 from everloop.core.prompt import Effort, Prompt
 from everloop.core.tool import ToolCall, ToolSpec, parse_args
 
@@ -243,8 +243,13 @@ class _Pen:
         response = names.get(message.answers, {"name": "unknown"}).copy()
         if self._is_modern and (shown := self._shown(message)):
             response["parts"] = shown
-        response["response"] = {"result": message.text}
+        response["response"] = {"result": "\n".join(map(self._told, message.parts))}
         return to_json({"functionResponse": response})
+
+    def _told(self, part: Part) -> str:
+        if isinstance(part, Media) and self._inline(part) is None:
+            return note_of(part)
+        return text_of((part,))
 
     def _shown(self, message: Message) -> list[dict[str, Any]]:
         media = [self._inline(part) for part in message.parts if isinstance(part, Media)]

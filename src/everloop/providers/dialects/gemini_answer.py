@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from everloop.core.errors import HostFailed, ProviderError, RateLimited, StreamCut
+from everloop.core.errors import HostFailed, ProviderError, RateLimited
 from everloop.core.message import Message, Opaque
-from everloop.core.prompt import Delta, Finish, Reply, Usage
+from everloop.core.prompt import Finish, Reply, Usage
 from everloop.core.tool import ToolCall
 
-from . import refusals, signer
+from . import refusals
 from .call_pieces import short_id
-from .sse import Events
+from .reading import UNREADABLE, EventReading, check_text, is_whole
 
 NAME = "gemini"
 
@@ -78,21 +78,16 @@ _decode_part = msgspec.json.Decoder(Part).decode
 _decode_places = msgspec.json.Decoder(list[Place]).decode
 
 
-class Decoder:
-    """Is fed the body of one answer as the network gives it, and then tells the reply.
+class Decoder(EventReading):
+    """A body that is no stream may be an array, too. No event says that it was the last, so that only the end of the
+    body is the end."""
 
-    The body may be a stream of events or, from hosts that ignore `alt=sse`, one JSON array or object. No event says
-    that it was the last, so that only the end of the body is the end.
-    """
+    NAME = NAME
+    NOT_OURS = "Gemini would not say"
+    FIELDS = (b"data:",)
 
     def __init__(self, host: str, model: str) -> None:
-        self._host = host
-        self._model = model
-        self._signer = signer(NAME, host, model)
-        self._events = Events()
-        self._is_stream = False
-        self._body = b""  # one that is no stream
-        self._ended = False
+        super().__init__(host, model)
         self._id = ""
         self._finish = ""
         self._blocked = ""
@@ -101,10 +96,6 @@ class Decoder:
         self._places: list[Place] = []
         self._signed = False
         self._length = 0  # of the text
-        self._fresh_text: list[str] = []
-        self._fresh_thought: list[str] = []
-        self._text: list[str] = []
-        self._thought: list[str] = []
 
     @property
     def done(self) -> bool:
@@ -116,48 +107,21 @@ class Decoder:
         """The host has said that the answer is at its end; only usage may still follow."""
         return bool(self._finish or self._blocked)
 
-    def feed(self, data: bytes) -> Delta | None:
-        """What these bytes add to the answer; `b""` is the end of the body. Raises ProviderError."""
-        if data:
-            self._take(data)
-        elif not self._ended:
-            self._end()
-        return self._flush() if self._fresh_text or self._fresh_thought else None
-
-    def reply(self) -> Reply:
-        """The whole answer. Raises StreamCut if its end has not come, HostFailed if it is not of this dialect."""
-        self.feed(b"")
-        if not self.complete:
-            raise self._explain_missing_end()
+    def _reply(self, text: str, reasoning: str) -> Reply:
         return Reply(
-            text="".join(self._text),
+            text=text,
             calls=tuple(self._name_calls()),
             usage=_usage_from(self._counts),
             finish="refused" if self._blocked else _finish_from(self._finish, bool(self._calls)),
             model=self._model,
-            reasoning="".join(self._thought).strip(),
+            reasoning=reasoning,
             opaque=(Opaque(self._signer, Raw(msgspec.json.encode(self._places))),) if self._signed else (),
         )
 
-    def _take(self, data: bytes) -> None:
-        if not self._is_stream:
-            data, self._body = self._body + data, b""
-            self._is_stream = data.lstrip()[:1] not in (b"", b"{", b"[")
-        if self._is_stream:
-            for event in self._events.feed(data):
-                self._read_event(event)
-        else:
-            self._body = data
-
     def _end(self) -> None:
-        self._ended = True
-        if self._body.strip():
-            self._read_body()
-        for event in self._events.end():
-            if _is_whole(event):
-                self._read_event(event)
+        super()._end()
         # Google breaks an answer off with an error that is no event, written over several lines.
-        if not self.complete and _is_whole(self._events.stray):
+        if not self.complete and is_whole(self._events.stray):
             self._read_event(self._events.stray)
         reason = self._blocked or self._finish
         if reason and not self._length and (self._blocked or _FINISHES.get(reason) == "refused"):
@@ -168,20 +132,20 @@ class Decoder:
             return
         try:
             chunk = _decode_chunk(event)
-        except msgspec.DecodeError as error:
-            raise self._explain_not_gemini(event) from error
+        except UNREADABLE as error:
+            raise self._explain_other(event) from error
         self._read_chunk(chunk)
 
-    def _read_body(self) -> None:
+    def _read_body(self, body: bytes) -> None:
         try:
-            body = _decode_body(self._body)
-        except msgspec.DecodeError as error:
-            raise self._explain_not_gemini(self._body) from error
-        chunks = body if isinstance(body, list) else [body]
+            told = _decode_body(body)
+        except UNREADABLE as error:
+            raise self._explain_other(body) from error
+        chunks = told if isinstance(told, list) else [told]
         for chunk in chunks:
             self._read_chunk(chunk)
         if not any(chunk.candidates or chunk.prompt_feedback for chunk in chunks):
-            raise self._explain_not_gemini(self._body)
+            raise self._explain_other(body)
 
     def _read_chunk(self, chunk: _Chunk) -> None:
         if chunk.error:
@@ -204,9 +168,9 @@ class Decoder:
 
     def _read_part(self, raw: Raw) -> None:
         try:
-            part = _decode_part(raw)
-        except msgspec.DecodeError as error:
-            raise self._explain_not_gemini(bytes(raw)) from error
+            part = _decode_part(check_text(raw))
+        except UNREADABLE as error:
+            raise self._explain_other(bytes(raw)) from error
         if part.thought_signature or part.function_call:
             self._places.append(Place(self._length, raw.copy()))
             self._signed = self._signed or bool(part.thought_signature)
@@ -229,27 +193,6 @@ class Decoder:
         self._length += len(text)
         self._fresh_text.append(text)
 
-    def _flush(self) -> Delta:
-        delta = Delta("".join(self._fresh_text), "".join(self._fresh_thought))
-        self._text.append(delta.text)
-        self._thought.append(delta.reasoning)
-        self._fresh_text.clear()
-        self._fresh_thought.clear()
-        return delta
-
-    def _explain_missing_end(self) -> ProviderError:
-        stray = self._events.stray.strip()
-        if not b"data:".startswith(stray):
-            return self._explain_not_gemini(stray)
-        return StreamCut(f"{self._host} broke off in the middle of its answer for {self._model}.")
-
-    def _explain_not_gemini(self, data: bytes) -> HostFailed:
-        excerpt = data[:80].decode("utf-8", "replace").strip()
-        return HostFailed(
-            f"{self._host} answered for {self._model} with something that Gemini would not say ({excerpt}). "
-            f"Check the host's address."
-        )
-
 
 def places_in(message: Message, signer: str) -> list[tuple[Place, Part]]:
     """What the decoder has kept of an answer, if it was kept for the same signer and the calls are still those."""
@@ -271,14 +214,6 @@ def wait_in(body: bytes) -> dict[str, str]:
     """How long to wait, as a header would say it: Google says it in the body."""
     found = re.search(rb'"retryDelay":\s*"(\d+(?:\.\d+)?)s"', body)
     return {"retry-after": found[1].decode()} if found else {}
-
-
-def _is_whole(event: bytes) -> bool:
-    try:
-        msgspec.json.decode(event)
-    except msgspec.DecodeError:
-        return False
-    return True
 
 
 def _arguments(call: FunctionCall) -> str:

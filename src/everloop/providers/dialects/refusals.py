@@ -128,7 +128,7 @@ def error_from(host: str, model: str, status: int, headers: Mapping[str, str], b
         return UnknownModel(
             f"{host} does not know the model {model}{said}. Check the model's name and the host's address."
         )
-    if status < 500:
+    if status < 500 or status == 501:  # not implemented, which it will not be in a minute either
         return BadRequest(f"{host} refuses the request for {model} ({status}){said}.")
     later = "" if "try again" in said.lower() else " Try again later."
     return HostFailed(f"{host} failed to answer for {model} ({status}){said}.{later}")

@@ -6,14 +6,13 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from everloop.core.errors import HostFailed, ProviderError, StreamCut
+from everloop.core.errors import ProviderError
 from everloop.core.message import Message, Opaque
-from everloop.core.prompt import Delta, Finish, Reply, Usage
+from everloop.core.prompt import Finish, Reply, Usage
 from everloop.core.tool import ToolCall
 
-from . import signer
+from .reading import UNREADABLE, EventReading, check_text
 from .refusals import error_in_stream
-from .sse import Events
 
 NAME = "openai_responses"
 BETWEEN = "\n\n"  # stands between the messages of one answer, and between its thoughts
@@ -101,24 +100,13 @@ _item = msgspec.json.Decoder(_Item).decode
 _response = msgspec.json.Decoder(_Response).decode
 _places = msgspec.json.Decoder(list[Place]).decode
 
-_FIELDS = (b"data:", b"event:", b"id:", b"retry:")
 
-
-class Decoder:
-    """Is fed the body of one answer as the network gives it, and then tells the reply.
-
-    The body may be a stream of events or, from hosts that ignore `stream`, one JSON object.
-    """
+class Decoder(EventReading):
+    NAME = NAME
+    NOT_OURS = "is not a response"
 
     def __init__(self, host: str, model: str) -> None:
-        self._host = host
-        self._model = model
-        self._signer = signer(NAME, host, model)
-        self._head = b""  # what came before the first byte that tells a stream from an object
-        self._is_stream: bool | None = None
-        self._events = Events()
-        self._body: list[bytes] = []
-        self._ended = False
+        super().__init__(host, model)
         self._finish: Finish | None = None
         self._refused = False
         self._forgets = False  # the host does not show the thought itself, so that it cannot be sent back
@@ -130,10 +118,6 @@ class Decoder:
         self._chars: dict[int, int] = {}  # of the messages
         self._thinkers: set[int] = set()
         self._thought_part: tuple[int, int, int] | None = None
-        self._fresh_text: list[str] = []
-        self._fresh_thought: list[str] = []
-        self._text: list[str] = []
-        self._thought: list[str] = []
 
     @property
     def done(self) -> bool:
@@ -145,61 +129,35 @@ class Decoder:
         """The host has said that the answer is at its end; usage comes with it."""
         return self.done
 
-    def feed(self, data: bytes) -> Delta | None:
-        """What these bytes add to the answer; `b""` is the end of the body. Raises ProviderError."""
-        if data:
-            self._take(data)
-        elif not self._ended:
-            self._end()
-        return self._flush() if self._fresh_text or self._fresh_thought else None
-
-    def reply(self) -> Reply:
-        """The whole answer. Raises StreamCut if its end has not come, HostFailed if it is not of this dialect."""
-        self.feed(b"")
-        if self._finish is None:
-            raise self._explain_missing_end()
+    def _reply(self, text: str, reasoning: str) -> Reply:
+        assert self._finish is not None
         return Reply(
-            text="".join(self._text),
+            text=text,
             calls=tuple(call for _, call in sorted(self._calls.items())),
             usage=self._usage,
             finish=self._finish,
             model=self._model,
-            reasoning="".join(self._thought).strip(),
+            reasoning=reasoning,
             opaque=self._opaque(),
         )
 
-    def _take(self, data: bytes) -> None:
-        if self._is_stream is None:
-            self._head += data
-            first = self._head.lstrip()[:1]
-            if not first:
-                return
-            self._is_stream = first not in (b"{", b"[")
-            data = self._head
-        if not self._is_stream:
-            self._body.append(data)
-            return
-        for event in self._events.feed(data):
-            self._read(event)
-
     def _end(self) -> None:
-        self._ended = True
-        if self._body:
-            self._read_body(b"".join(self._body))
+        if self._body.strip():
+            self._read_body(self._body)
         for data in self._events.end():
             try:
                 event = _event(data)
-            except msgspec.DecodeError:  # cut off
+            except UNREADABLE:  # cut off
                 return
             self._hear(event)
 
-    def _read(self, data: bytes) -> None:
+    def _read_event(self, data: bytes) -> None:
         if data == b"[DONE]":
             return
         try:
             event = _event(data)
-        except msgspec.DecodeError as error:
-            raise self._explain_not_responses(data) from error
+        except UNREADABLE as error:
+            raise self._explain_other(data) from error
         self._hear(event)
 
     def _hear(self, event: _Event) -> None:
@@ -309,25 +267,25 @@ class Decoder:
     def _read_body(self, body: bytes) -> None:
         try:
             response = _response(body)
-        except msgspec.DecodeError as error:
-            raise self._explain_not_responses(body) from error
+        except UNREADABLE as error:
+            raise self._explain_other(body) from error
         if response.output is None and not response.error:
-            raise self._explain_not_responses(body)
+            raise self._explain_other(body)
         self._end_response(response)
 
     def _parse_response(self, raw: Raw) -> _Response:
         try:
             return _response(raw)
-        except msgspec.DecodeError as error:
-            raise self._explain_not_responses(bytes(raw)) from error
+        except UNREADABLE as error:
+            raise self._explain_other(bytes(raw)) from error
 
     def _parse_item(self, raw: Raw) -> _Item | None:
         """None for an item of a kind that we never ask for."""
         try:
-            known = _kind(raw).type in ("message", "function_call", "reasoning")
+            known = _kind(check_text(raw)).type in ("message", "function_call", "reasoning")
             return _item(raw) if known else None
-        except msgspec.DecodeError as error:
-            raise self._explain_not_responses(bytes(raw)) from error
+        except UNREADABLE as error:
+            raise self._explain_other(bytes(raw)) from error
 
     def _opaque(self) -> tuple[Opaque, ...]:
         """The order of the answer with its thoughts in it, where there is more to know than text and calls.
@@ -341,31 +299,10 @@ class Decoder:
             return ()
         return (Opaque(self._signer, Raw(msgspec.json.encode(places))),)
 
-    def _flush(self) -> Delta:
-        delta = Delta("".join(self._fresh_text), "".join(self._fresh_thought))
-        self._text.append(delta.text)
-        self._thought.append(delta.reasoning)
-        self._fresh_text.clear()
-        self._fresh_thought.clear()
-        return delta
-
     def _explain_error(self, error: Any) -> ProviderError:
         if isinstance(error, dict) and _is_about_the_request(str(error.get("code"))):
             error = {"status": 400, **error}
         return error_in_stream(self._host, self._model, error)
-
-    def _explain_missing_end(self) -> ProviderError:
-        stray = self._events.stray.strip()
-        if stray and not any(field.startswith(stray) for field in _FIELDS):
-            return self._explain_not_responses(stray)
-        return StreamCut(f"{self._host} broke off in the middle of its answer for {self._model}.")
-
-    def _explain_not_responses(self, data: bytes) -> HostFailed:
-        excerpt = data[:80].decode("utf-8", "replace").strip()
-        return HostFailed(
-            f"{self._host} answered for {self._model} with something that is not a response ({excerpt}). "
-            f"Check the host's address."
-        )
 
 
 def places_in(message: Message, signer: str) -> list[Place]:

@@ -1,0 +1,246 @@
+"""`everloop approvals`, and the questions of a chat, as people meet them. The commands run in a real sandbox."""
+
+import asyncio
+import os
+import pty
+import sys
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.cli.test_agent_command import Person, Ran, ended, is_one_plain_sentence, said_in
+
+from everloop.testing import Call, Say
+from everloop.testing.model_server import ModelServer
+
+RISKY = Call("exec", {"command": "su --version", "why": "to see it"})
+LOOKS = 'exec\n  command: "su --version"\n  why: "to see it"\n(risk: high, changes something, wants to be privileged)\n'
+PATIENCE = 60.0
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[ModelServer]:
+    async with ModelServer() as server:
+        yield server
+
+
+@pytest.fixture
+async def person(tmp_path: Path, model: ModelServer) -> AsyncIterator[Person]:
+    person = Person(tmp_path, model)
+    yield person
+    await person.leave()
+
+
+async def test_without_a_terminal_what_is_risky_is_not_run(person, model):
+    model.play([RISKY, Say("then not")])
+    assert await person.run("agent", "-m", "who?") == Ran(0, "then not\n", "")
+    assert "nobody is there to be asked" in said_in(model.prompts[-1])[-1][1]
+
+
+async def test_who_wants_all_allowed_may_say_so(person, model):
+    model.play([RISKY, Say("done")])
+    ran = await person.run("agent", "--approvals", "allow", "-m", "who?")
+    assert (ran.status, ran.out) == (0, "done\n")
+    assert said_in(model.prompts[-1])[-1][1].startswith("[exit code 0]\nsu from")
+
+
+async def test_where_nothing_waits_it_says_so(person):
+    assert await person.run("approvals") == Ran(0, "Nothing waits for permission.\n", "")
+    assert await person.run("approvals", "grants") == Ran(0, "Nothing is allowed ahead.\n", "")
+    assert msgspec.json.decode((await person.run("approvals", "list", "--json")).out) == {"approvals": []}
+
+
+async def wait_for_question(person: Person, model: ModelServer) -> tuple[asyncio.subprocess.Process, str]:
+    """Someone has asked for something risky and waits; the name of the question."""
+    model.play([RISKY, Say("done")])
+    process = await person.start("agent", "--approvals", "ask", "-m", "who?")
+    async with asyncio.timeout(PATIENCE):
+        while not (waiting := msgspec.json.decode((await person.run("approvals", "list", "--json")).out)["approvals"]):
+            pass
+    (asked,) = waiting
+    assert (asked["session"], asked["requester"], asked["tool"]) == ("cli:direct", "owner", "exec")
+    return process, asked["name"]
+
+
+async def test_another_terminal_allows_it_and_the_turn_goes_on(person, model):
+    process, name = await wait_for_question(person, model)
+    listed = await person.run("approvals")
+    assert listed.out.splitlines()[1].split() == [name, "cli:direct", "owner", "exec", "high", "1d"]
+    assert LOOKS in listed.out
+    allowed = await person.run("approvals", "approve", name)
+    assert (allowed.status, allowed.out) == (0, f"exec ({name}) is allowed.\n")
+    ran = await ended(process)
+    assert (ran.status, ran.out) == (0, "done\n")
+    assert f"May I run {LOOKS}" in ran.err
+    assert said_in(model.prompts[-1])[-1][1].startswith("[exit code 0]\nsu from")
+
+
+async def test_it_can_be_denied(person, model):
+    process, name = await wait_for_question(person, model)
+    assert (await person.run("approvals", "deny", name)).out == f"exec ({name}) is not allowed.\n"
+    assert (await ended(process)).out == "done\n"
+    assert said_in(model.prompts[-1])[-1][1] == "The user did not allow this."
+
+
+async def test_an_answer_after_a_death_is_carried_out_once(person, model):
+    process, name = await wait_for_question(person, model)
+    process.kill()
+    await process.wait()
+    allowed = await person.run("approvals", "approve", name)
+    assert (allowed.status, allowed.err.splitlines()[-1]) == (
+        0,
+        "It goes on at once where everloop runs; else start it: everloop --continue",
+    )
+    again = await person.run("approvals", "approve", name)
+    assert (again.status, is_one_plain_sentence(again.err)) == (1, True)
+    ran = await person.run("--continue")
+    assert (ran.status, ran.out.splitlines()[-1]) == (0, "done")
+    assert next(text for role, text in said_in(model.prompts[-1]) if role == "tool").startswith("[exit code 0]\nsu")
+    assert model.calls == 2
+
+
+async def test_the_like_can_be_allowed_ahead(person, model):
+    process, name = await wait_for_question(person, model)
+    allowed = await person.run("approvals", "approve", name, "--runs", "2", "--for", "8h", "--argv", "su *")
+    assert "The like is allowed 2 times for 8h" in allowed.err
+    await ended(process)
+    (grant,) = msgspec.json.decode((await person.run("approvals", "grants", "--json")).out)["grants"]
+    assert {key: grant[key] for key in ("user", "by", "tool", "argv", "risk", "runs")} == {
+        "user": "owner", "by": "owner", "tool": "exec",
+        "argv": ["su", "*"], "risk": "high", "runs": 2,
+    }
+    for left in ("1", None):
+        model.play([Call("exec", {"command": "su --help"}), Say("done")])
+        assert (await person.run("agent", "-m", "and now?")).out == "done\n"
+        assert said_in(model.prompts[-1])[-1][1].startswith("[exit code 0]")
+        rows = (await person.run("approvals", "grants")).out.splitlines()
+        assert rows[1].split()[-2] == left if left else rows == ["Nothing is allowed ahead."]
+
+
+async def test_what_was_allowed_ahead_can_be_taken_back(person, model):
+    process, name = await wait_for_question(person, model)
+    await person.run("approvals", "approve", name, "--for", "30m")
+    await ended(process)
+    (grant,) = msgspec.json.decode((await person.run("approvals", "grants", "--json")).out)["grants"]
+    assert (await person.run("approvals", "revoke", grant["id"])).out == f"{grant['id']} is taken back.\n"
+    gone = await person.run("approvals", "revoke", grant["id"])
+    assert (gone.status, is_one_plain_sentence(gone.err)) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["approve", "nosuch"], "no question has the name 'nosuch'"),
+        (["deny", "nosuch"], "no question has the name 'nosuch'"),
+        (["approve", "x", "--for", "soon"], "it must be a time such as 30m, 8h or 7d"),
+        (["approve", "x", "--runs", "0"], "it must be a number from 1 to 10000"),
+        (["revoke", "nosuch"], "there is no grant 'nosuch'"),
+    ],
+)
+async def test_what_cannot_be_done_is_said_plainly(person, arguments, says):
+    ran = await person.run("approvals", *arguments)
+    assert ran.status in (1, 2)
+    assert says in ran.err
+    assert "Traceback" not in ran.err
+
+
+class Terminal:
+    """everloop at a real terminal."""
+
+    def __init__(self, person: Person) -> None:
+        self._outer, self._inner = pty.openpty()
+        self._person = person
+        self.seen = ""
+
+    async def __aenter__(self) -> "Terminal":
+        self.process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "everloop"),
+            stdin=self._inner, stdout=self._inner, stderr=self._inner,
+            env={**self._person.environment, "TERM": "dumb"},
+        )
+        os.close(self._inner)
+        os.set_blocking(self._outer, False)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self.process.returncode is None:
+            self.process.kill()
+        await self.process.wait()
+        os.close(self._outer)
+
+    def type(self, line: str) -> None:
+        os.write(self._outer, f"{line}\n".encode())
+
+    async def sees(self, text: str) -> None:
+        """Wait until this has been shown, since the last time."""
+        ready = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._outer, ready.set)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while text not in self.seen:
+                    await ready.wait()
+                    ready.clear()
+                    with suppress(BlockingIOError):
+                        self.seen += os.read(self._outer, 65536).decode(errors="replace")
+        finally:
+            loop.remove_reader(self._outer)
+        self.seen = self.seen[self.seen.index(text) + len(text) :]
+
+
+@pytest.fixture
+async def terminal(person: Person) -> AsyncIterator[Terminal]:
+    async with Terminal(person) as terminal:
+        await terminal.sees("> ")
+        yield terminal
+
+
+@pytest.mark.parametrize(
+    ("typed", "result"), [("y", "[exit code 0]\nsu from"), ("n", "The user did not allow"), ("", "The user did not")]
+)
+async def test_at_a_terminal_one_is_asked(person, model, terminal, typed: str, result: str):
+    model.play([RISKY, Say("as you wish")])
+    terminal.type("who?")
+    await terminal.sees("May I run exec")
+    await terminal.sees("Allow it? [y/N] ")
+    terminal.type(typed)
+    await terminal.sees("as you wish")
+    assert said_in(model.prompts[-1])[-1][1].startswith(result)
+
+
+async def test_whoever_says_something_else_goes_on_without_it(person, model, terminal):
+    model.play([RISKY, Say("I leave it")])
+    terminal.type("who?")
+    await terminal.sees("Allow it? [y/N] ")
+    terminal.type("rather tell me the time")
+    await terminal.sees("I leave it")
+    assert said_in(model.prompts[-1])[-2:] == [
+        ("tool", "not approved; the user went on"),
+        ("user", "rather tell me the time"),
+    ]
+
+
+async def test_a_stop_takes_the_question_back(person, model, terminal):
+    model.play([RISKY, Say("hello")])
+    terminal.type("who?")
+    await terminal.sees("Allow it? [y/N] ")
+    assert (await person.run("agent", "-m", "/stop")).out == "⏹ Stopped 1 task(s).\n"
+    await terminal.sees("operation cancelled by user")
+    await terminal.sees("> ")
+    terminal.type("hi")
+    await terminal.sees("hello")
+    assert said_in(model.prompts[-1])[-1] == ("user", "hi")
+
+
+async def test_a_question_that_was_left_open_is_shown_and_can_be_answered(person, model):
+    process, name = await wait_for_question(person, model)
+    process.kill()
+    await process.wait()
+    async with Terminal(person) as terminal:
+        await terminal.sees(f"Answer with /approve {name}")
+        await terminal.sees("> ")
+        terminal.type(f"/approve {name}")
+        await terminal.sees("exec is allowed.")
+        await terminal.sees("done")
