@@ -41,7 +41,7 @@ class Toolset(Struct, frozen=True):
     tools: tuple[Tool, ...]
     large: frozenset[str]
     commands: Commands
-    web: "Later"
+    ways: tuple["Later", ...]  # out to the network
 
     async def leave(self, thread: str) -> None:
         """End what a conversation has left running."""
@@ -49,7 +49,8 @@ class Toolset(Struct, frozen=True):
 
     async def close(self) -> None:
         await self.commands.close()
-        await self.web.close()
+        for way in self.ways:
+            await way.close()
 
 
 def furnish(home: Path, workspace: Path, settings: Settings, files: Files, bus: Bus, max_chars: int) -> Toolset:
@@ -67,6 +68,8 @@ def furnish(home: Path, workspace: Path, settings: Settings, files: Files, bus: 
         free=chosen.exec.unsafe_without_sandbox,
         told=partial(_tell, bus),
     )
+    if chosen.web.allow:
+        _check_allowed(chosen.web.allow)
     web = Later(lambda: _open_web(settings))
     own = [
         *workspace_tools(workspace, files, max_chars),
@@ -74,11 +77,12 @@ def furnish(home: Path, workspace: Path, settings: Settings, files: Files, bus: 
         run_python_tool(shell),
         web_fetch_tool(web, max_chars),
     ]
-    if engine := _engine(settings, os.environ):
+    searched = Later(lambda: _trusted(settings))
+    if engine := _engine(searched, settings.tools.web.search, os.environ):
         own.append(web_search_tool(engine))
     names = {tool.spec.name for tool in own}
     plugged = plugged_in(chosen.plugins, names) if chosen.plugins else ()
-    return Toolset((*own, *plugged), frozenset(names - ESSENTIAL), commands, web)
+    return Toolset((*own, *plugged), frozenset(names - ESSENTIAL), commands, (web, searched))
 
 
 def _tell(bus: Bus, context: CallContext, text: str) -> None:
@@ -104,6 +108,16 @@ class Later:
             await self._http.close()
 
 
+def _check_allowed(hosts: Iterable[str]) -> None:
+    """Said now, to who wrote it, and not to a model at its first page."""
+    from .net.addresses import Allowed
+
+    try:
+        Allowed(hosts)
+    except SettingsError as error:
+        raise SettingsError(f"tools.web.allow: {error}") from error
+
+
 def _open_web(settings: Settings) -> Any:
     from .net.open import OpenHttp
 
@@ -116,19 +130,16 @@ def _trusted(settings: Settings) -> Http:
     return TrustedHttp(settings.net.ca_file or None, settings.net.proxy)
 
 
-def _engine(settings: Settings, environ: Mapping[str, str]) -> Engine | None:
-    search = settings.tools.web.search
+def _engine(http: Http, search: Search, environ: Mapping[str, str]) -> Engine | None:
     keys = _search_keys(search, environ)
     if search.engine in keys and not keys[search.engine]:
         raise SettingsError(f"tools.web.search.engine is {search.engine}, which needs {_NEEDS[search.engine]}")
     if search.engine:
         keys = {name: key if name == search.engine else "" for name, key in keys.items()}
-    return choose_engine(
-        Later(lambda: _trusted(settings)),
-        searxng=keys["searxng"],
-        brave_key=keys["brave"],
-        tavily_key=keys["tavily"],
-    )
+    chosen = choose_engine(http, searxng=keys["searxng"], brave_key=keys["brave"], tavily_key=keys["tavily"])
+    if search.engine and chosen is None:
+        raise SettingsError(f"tools.web.search.engine is {search.engine}, which needs the extra [web]")
+    return chosen
 
 
 _NEEDS = {

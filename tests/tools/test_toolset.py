@@ -102,6 +102,13 @@ class TestClasses:
             furnished(tmp_path, web={"search": {"engine": engine}})
         assert str(caught.value) == f"tools.web.search.engine is {engine}, which needs {needs}"
 
+    def test_a_host_that_cannot_be_permitted_is_said_at_once(self, tmp_path: Path):
+        with pytest.raises(SettingsError) as caught:
+            furnished(tmp_path, web={"allow": ["10.0.0.0/8", "nas.local/files"]})
+        assert str(caught.value) == (
+            "tools.web.allow: 'nas.local/files' cannot be permitted: a host is permitted as a whole, without a path."
+        )
+
 
 def undeclared(source: str) -> Iterator[str]:
     """The functions that become tools without saying what a second run does, or who may use them."""
