@@ -297,6 +297,24 @@ def test_what_diff_says_of_two_texts_makes_the_one_the_other(one: list[str], oth
     assert result in (after, before)  # before: it looks as if it had been done already
 
 
+@pytest.mark.parametrize(
+    ("text", "hunk"),
+    [
+        ("\n" * 4_000_000, Hunk(("", "", ""), ("", "x", ""))),
+        ("a\nb\n" * 500_000, Hunk(("a", "b") * 1000 + ("c",), ("d",))),
+        ("a\n" * 100_000, Hunk(("a",), ("a",) * 50_000 + ("b",), line=60_000)),
+    ],
+)
+def test_a_patch_that_would_take_minutes_is_given_up(text: str, hunk: Hunk):
+    with pytest.raises(ToolError) as caught:
+        patched(text, [hunk])
+    assert str(caught.value) == "the patch takes too long to be fitted into this file; use edit_file, or fewer hunks"
+
+
+def test_a_line_that_is_said_is_not_searched_for():
+    assert patched("\n" * 4_000_000, [Hunk(("", "", ""), ("", "x", ""), line=7)]) == "\n" * 7 + "x" + "\n" * 3_999_993
+
+
 def test_a_removed_line_that_looks_like_a_header_is_a_line():
     (file,) = parse("--- a/x\n+++ b/x\n@@ -1,2 +1,1 @@\n--- old\n keep\n")
     assert file == FilePatch("x", "update", (Hunk(("-- old", "keep"), ("keep",), 1, kept_after=1),))

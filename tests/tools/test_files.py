@@ -390,6 +390,18 @@ class TestEditing:
             edited(text, old, new)
         assert str(caught.value) == sentence
 
+    @pytest.mark.parametrize(
+        ("text", "old", "new", "sentence"),
+        [
+            ("a" * 8_000_000, "a", "a" * 100_000, "old_text occurs more than 1,000 times; give more of"),
+            ("a" * 8_000_000, "a" * 1000, "b", "old_text occurs more than 1,000 times; give more of"),
+            ("a" * 900 + "b", "a", "a" * 200_000 + "b", "old_text and new_text are too alike to be told apart; give"),
+        ],
+    )
+    def test_an_edit_that_would_take_minutes_is_given_up(self, text: str, old: str, new: str, sentence: str) -> None:
+        with pytest.raises(ToolError, match=sentence):
+            edited(text, old, new)
+
     @given(st.text("ab ", max_size=12), st.text("ab ", max_size=4), st.text("ab ", max_size=6))
     def test_a_second_run_changes_nothing_whatever_the_edit(self, text: str, old: str, new: str) -> None:
         try:
