@@ -56,6 +56,8 @@ class Toolset(Struct, frozen=True):
 def furnish(home: Path, workspace: Path, settings: Settings, files: Files, bus: Bus, max_chars: int) -> Toolset:
     """The built-in tools, and the plugins that the settings name. Raises SettingsError."""
     chosen = settings.tools
+    if os.path.realpath(workspace) == os.path.realpath(home):
+        raise SettingsError(f"workspace is {workspace}, where everloop keeps its own files; choose another folder")
     commands = Commands(
         home / "spool",
         partial(choose_way, unsafe=chosen.exec.unsafe_without_sandbox),
@@ -72,7 +74,7 @@ def furnish(home: Path, workspace: Path, settings: Settings, files: Files, bus: 
         _check_allowed(chosen.web.allow)
     web = Later(lambda: _open_web(settings))
     own = [
-        *workspace_tools(workspace, files, max_chars),
+        *workspace_tools(workspace, files, max_chars, home),
         *exec_tools(shell),
         run_python_tool(shell),
         web_fetch_tool(web, max_chars),

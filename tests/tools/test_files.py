@@ -840,3 +840,66 @@ class TestRace:
         assert len(answers) > 1 or name in {"edit_file", *NEVER_REFUSED}  # this edit finds nothing inside
         assert not any(CANARY in said or "deep/" in said for said in answers)
         assert snapshot(door.parent) == before
+
+
+class TestHome:
+    """A workspace may be a folder in which everloop's own home lies, with its keys and its settings."""
+
+    CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
+        *(("read_file", {"path": f"{way}/vault.key"}) for way in ("home", "./home", "link", "deep/link")),
+        ("read_file", {"path": "straight"}),
+        *(("list_dir", {"path": way}) for way in ("home", "home/", "link")),
+        *(("find_files", {"path": way, "pattern": "*"}) for way in ("home", "link")),
+        *(("grep", {"path": way, "pattern": CANARY}) for way in ("home", "home/vault.key", "straight")),
+        *(("write_file", {"path": path, "content": "x"}) for path in ("home/config.toml", "home/new/x", "straight")),
+        ("write_file", {"path": "link/config.toml", "content": "x"}),
+        ("edit_file", {"path": "home/vault.key", "old_text": CANARY, "new_text": "x"}),
+        ("create_document", {"path": "home/a.md", "content": "x"}),
+        ("apply_patch", {"patch": "*** Begin Patch\n*** Delete File: home/vault.key\n*** End Patch"}),
+        ("apply_patch", {"patch": "*** Begin Patch\n*** Update File: a.txt\n*** Move to: home/a.txt\n@@\n-a\n+b\n"
+                                  "*** End Patch"}),
+    )  # fmt: skip
+
+    @pytest.fixture
+    def around(self, tmp_path: Path) -> Path:
+        root = tmp_path / "person"
+        (root / "home/files").mkdir(parents=True)
+        (root / "home/vault.key").write_text(CANARY)
+        (root / "deep").mkdir()
+        (root / "a.txt").write_text("a\n")
+        (root / "link").symlink_to("home")
+        (root / "deep/link").symlink_to("../home")
+        (root / "straight").symlink_to("home/vault.key")
+        return root
+
+    def tools(self, root: Path, open_beneath: Opener | None, hidden: Path | None) -> dict[str, Tool]:
+        workspace = Workspace(root, open_beneath, hidden)
+        return {tool.spec.name: tool for tool in file_tools(workspace, Folder(root.parent / "files"), 8000)}
+
+    @pytest.mark.parametrize("open_beneath", OPENERS)
+    async def test_it_is_not_there_for_any_tool(self, around: Path, open_beneath: Opener) -> None:
+        tools, before = self.tools(around, open_beneath, around / "home"), snapshot(around)
+        for name, args in self.CALLS:
+            said = await refusal(tools[name], **args)
+            assert CANARY not in said
+            # Who follows no link stops at it already.
+            assert "permission denied" in said or open_beneath is open_in_steps, (name, args)
+        assert snapshot(around) == before
+
+    async def test_who_walks_passes_it_by(self, around: Path) -> None:
+        tools = self.tools(around, None, around / "home")
+        assert await tools["grep"].run({"pattern": "."}, CONTEXT) == "a.txt:1:a"
+        assert await tools["find_files"].run({"pattern": "**"}, CONTEXT) == "a.txt\ndeep/link@\nlink@\nstraight@"
+        assert await tools["list_dir"].run({}, CONTEXT) == "a.txt  2\ndeep/\nhome/\nlink@\nstraight@"
+
+    async def test_were_it_not_hidden_it_would_be_there(self, around: Path) -> None:
+        """Negative control."""
+        tools = self.tools(around, None, None)
+        assert await tools["read_file"].run({"path": "deep/link/vault.key"}, CONTEXT) == CANARY
+        assert await tools["grep"].run({"pattern": CANARY}, CONTEXT) == f"home/vault.key:1:{CANARY}"
+
+    async def test_a_workspace_inside_the_home_is_as_any_other(self, tmp_path: Path) -> None:
+        (tmp_path / "ws").mkdir()
+        tools = self.tools(tmp_path / "ws", None, tmp_path)
+        await tools["write_file"].run({"path": "a.txt", "content": "x"}, CONTEXT)
+        assert await tools["read_file"].run({"path": "a.txt"}, CONTEXT) == "x"

@@ -16,7 +16,7 @@ from everloop.core.log import CallReturned, Compacted, Entry, ModelCalled, Model
 from everloop.core.message import Message, said
 from everloop.core.people import Role
 from everloop.core.thread import Thread
-from everloop.core.tool import Change, Effect, Risk, Shown, Tool, ToolCall, ToolSpec, problems_of, tool
+from everloop.core.tool import CallContext, Change, Effect, Risk, Shown, Tool, ToolCall, ToolSpec, problems_of, tool
 from everloop.files.folder import Folder
 from everloop.settings import load
 from everloop.testing import Call, Say, ScriptedModel
@@ -108,6 +108,24 @@ class TestClasses:
         assert str(caught.value) == (
             "tools.web.allow: 'nas.local/files' cannot be permitted: a host is permitted as a whole, without a path."
         )
+
+    def test_the_home_itself_is_no_workspace(self, tmp_path: Path):
+        settings = load(tmp_path, {}, {"tools": SEARCH})
+        with pytest.raises(SettingsError) as caught:
+            furnish(tmp_path, tmp_path / "." / "", settings, Folder(tmp_path / "files"), LocalBus(), 8000)
+        assert str(caught.value) == (
+            f"workspace is {tmp_path}, where everloop keeps its own files; choose another folder"
+        )
+
+    async def test_where_the_home_lies_in_the_workspace_its_keys_cannot_be_read(self, tmp_path: Path):
+        (tmp_path / "home").mkdir()
+        (tmp_path / "home/config.toml").write_text("secret")
+        settings = load(tmp_path, {}, {"tools": SEARCH})
+        made = furnish(tmp_path / "home", tmp_path, settings, Folder(tmp_path / "files"), LocalBus(), 8000)
+        tools = {each.spec.name: each for each in made.tools}
+        context = CallContext("t:1:0", "t", "cli:direct", "owen")
+        with pytest.raises(ToolError, match="permission denied"):
+            await tools["read_file"].run({"path": "home/config.toml"}, context)
 
 
 def undeclared(source: str) -> Iterator[str]:
