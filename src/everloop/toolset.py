@@ -81,7 +81,7 @@ def furnish(home: Path, workspace: Path, settings: Settings, files: Files, bus: 
     ]
     searched = Later(lambda: _trusted(settings))
     if engine := _engine(searched, settings.tools.web.search, os.environ):
-        own.append(web_search_tool(engine))
+        own.append(web_search_tool(engine, max_chars))
     names = {tool.spec.name for tool in own}
     plugged = plugged_in(chosen.plugins, names) if chosen.plugins else ()
     return Toolset((*own, *plugged), frozenset(names - ESSENTIAL), commands, (web, searched))

@@ -205,6 +205,16 @@ async def test_a_file_is_moved(root: Path, apply: Tool, patch: str):
     assert said.changes == (Change("sub/z.py", "new", sha(after["sub/z.py"])[:12]),)
 
 
+async def test_a_patch_of_files_that_are_too_large_together_is_refused(root: Path, apply: Tool):
+    names = [f"large{number}.txt" for number in range(10)]
+    for name in names:
+        (root / name).write_text("first\n" + "x" * 8_000_000)
+    updates = "".join(f"*** Update File: {name}\n@@\n-first\n+second\n" for name in names)
+    said = await refusal(apply, patch=f"*** Begin Patch\n{updates}*** End Patch")
+    assert said == "the files of the patch have more than 64 MiB together; patch fewer at once"
+    assert {(root / name).read_text()[:6] for name in names} == {"first\n"}
+
+
 async def test_names_of_a_copy_beside_the_file_are_no_move(root: Path, apply: Tool):
     await apply.run({"patch": "--- a.py.orig\n+++ a.py\n@@ -3 +3 @@\n-# end\n+# END\n"}, CONTEXT)
     assert tree(root) == {"old.txt": "old\n", "a.py": "def f():\n    return 1\n# END\n"}

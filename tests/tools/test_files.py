@@ -72,7 +72,10 @@ def test_the_model_is_shown_a_path_a_range_and_nothing_of_the_context(root: Path
     spec = workspace_tools(root, Folder(root))[0].spec
     assert list(spec.schema["properties"]) == ["path", "offset", "limit", "column"]
     assert spec.schema["required"] == ["path"]
-    assert problems_of(ToolCall("1", "read_file", '{"path": "a", "offset": 0}'), spec) == ["offset must be at least 1"]
+    assert problems_of(ToolCall("1", "read_file", '{"path": "a", "offset": 0, "column": 10000001}'), spec) == [
+        "offset must be at least 1",
+        "column must be at most 10000000",
+    ]
 
 
 class TestReading:
@@ -247,6 +250,37 @@ class TestWriting:
         os.umask(mask)
         assert stat.S_IMODE((root / "run.sh").stat().st_mode) == 0o751
         assert stat.S_IMODE((root / "new.txt").stat().st_mode) == 0o666 & ~mask
+
+    async def test_a_file_stays_whose_it_is(self, root: Path) -> None:
+        (root / "a.txt").write_text("old")
+        if os.geteuid() == 0:
+            os.chown(root / "a.txt", 1234, 1235)
+        before = (root / "a.txt").stat()
+        tools = tools_in(root)
+        await tools["write_file"].run({"path": "a.txt", "content": "new"}, CONTEXT)
+        await tools["edit_file"].run({"path": "a.txt", "old_text": "new", "new_text": "newer"}, CONTEXT)
+        after = (root / "a.txt").stat()
+        assert (after.st_uid, after.st_gid, after.st_mode) == (before.st_uid, before.st_gid, before.st_mode)
+        assert (root / "a.txt").read_text() == "newer"
+
+    @pytest.mark.parametrize(
+        ("name", "args"),
+        [
+            ("write_file", {"path": "sub/a.txt", "content": "new"}),
+            ("edit_file", {"path": "sub/a.txt", "old_text": "old", "new_text": "new"}),
+            ("create_document", {"path": "sub/a.txt", "content": "new"}),
+            ("apply_patch", {"patch": "*** Begin Patch\n*** Delete File: sub/a.txt\n*** End Patch"}),
+        ],
+    )
+    async def test_what_someone_has_protected_is_left_alone(self, root: Path, name: str, args: dict[str, Any]) -> None:
+        (root / "sub").mkdir()
+        (root / "sub/a.txt").write_text("old")
+        (root / "sub/a.txt").chmod(0o444)
+        assert "a.txt' is write-protected and was not changed; ask the user" in await refusal(
+            tools_in(root)[name], **args
+        )
+        assert [path.name for path in (root / "sub").iterdir()] == ["a.txt"]
+        assert (root / "sub/a.txt").read_text() == "old"
 
     @pytest.mark.parametrize("open_beneath", OPENERS)
     async def test_a_link_inside_the_workspace_stays_a_link(self, root: Path, open_beneath: Opener) -> None:

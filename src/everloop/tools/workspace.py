@@ -158,8 +158,8 @@ class Workspace:
             folder = self._open(root, parts[:-1], _FOLDER)
             try:
                 now = _status(folder, parts[-1])
-                if now is not None and not stat.S_ISREG(now.st_mode):
-                    _refuse_kind(path, now.st_mode)
+                if now is not None:
+                    _refuse_unwritable(path, now)
                 if not _same(seen.status, now):
                     raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
                 os.unlink(parts[-1], dir_fd=folder)
@@ -278,8 +278,8 @@ def _joined(folder: tuple[str, ...], target: str) -> tuple[str, ...]:
 
 def _replace_in(folder: int, name: str, content: bytes, key: str, seen: Seen | None, mark: str) -> None:
     before = _status(folder, name)
-    if before is not None and not stat.S_ISREG(before.st_mode):
-        _refuse_kind(name, before.st_mode)
+    if before is not None:
+        _refuse_unwritable(name, before)
     prefix = f".everloop-{sha256(key.encode()).hexdigest()[:12]}-"
     for left in [left for left in os.listdir(folder) if left.startswith(prefix)]:
         with suppress(FileNotFoundError):
@@ -291,7 +291,7 @@ def _replace_in(folder: int, name: str, content: bytes, key: str, seen: Seen | N
             file.write(content)
             file.flush()
             if before is not None:
-                os.fchmod(fd, before.st_mode & 0o777)
+                _take_over(fd, before)
             _set_mark(fd, mark)
             os.fsync(fd)
         if seen is not None and not _same(seen.status, _status(folder, name)):
@@ -328,6 +328,22 @@ def _mark_of(fd: int) -> str:
         with suppress(OSError):
             return os.getxattr(fd, _MARK).decode("ascii", "replace")
     return ""
+
+
+def _take_over(fd: int, before: os.stat_result) -> None:
+    """What is made anew stays the same person's, and as readable as it was."""
+    if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
+        with suppress(PermissionError):  # only root can give a file away
+            os.fchown(fd, before.st_uid, before.st_gid)
+    os.fchmod(fd, before.st_mode & 0o777)
+
+
+def _refuse_unwritable(path: str, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        _refuse_kind(path, status.st_mode)
+    # A rename would not ask, and neither would anything if we are root; but someone has protected it.
+    if not status.st_mode & 0o222:
+        raise ToolError(f"{path!r} is write-protected and was not changed; ask the user")
 
 
 def _refuse_kind(path: str, mode: int) -> NoReturn:
