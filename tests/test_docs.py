@@ -2,7 +2,9 @@
 
 import argparse
 import ast
+import inspect
 import re
+import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -12,17 +14,22 @@ import pytest
 from msgspec import Struct
 
 import everloop
+from everloop.bus.local import LocalBus
 from everloop.cli import build_parser
 from everloop.core import log
+from everloop.core.people import Role
+from everloop.core.thread import Thread
+from everloop.core.tool import Effect, Risk, Tool, ToolSpec, tool
 from everloop.files.folder import Folder
 from everloop.providers.catalog import HOSTS
 from everloop.runtime.commands import COMMANDS
-from everloop.settings import Account, Preset, Price, Settings
-from everloop.tools.files import workspace_tools
+from everloop.settings import Account, PolicyRule, Preset, Price, Settings, Stance, Tools, load
+from everloop.toolset import furnish
 
 NAMED = {"accounts": Account, "models": Preset, "prices": Price}
 ROOT = Path(__file__).parents[1]
 REFERENCE = (ROOT / "docs" / "reference.md").read_text()
+TOOLS = (ROOT / "docs" / "tools.md").read_text()
 LOG = (ROOT / "docs" / "log.md").read_text()
 
 
@@ -36,11 +43,67 @@ def test_a_name_that_is_not_documented_is_missing():
     assert missing(["-m", "--json", "--jso", "plain"], "`-m` TEXT, `--json`, plain") == ["--jso", "plain"]
 
 
-def test_every_tool_is_documented(tmp_path):
-    tools = workspace_tools(tmp_path, Folder(tmp_path / "files"))
-    rows = [f"| `{tool.spec.name}` | {tool.spec.effect} |" for tool in tools]
-    assert [row for row in rows if row not in REFERENCE] == []
-    assert missing([name for tool in tools for name in tool.spec.schema["properties"]], REFERENCE) == []
+def specs(folder: Path) -> dict[str, ToolSpec]:
+    """Every tool that a house can have."""
+    chosen = load(folder, {}, {"tools": {"web": {"search": {"url": "http://search.example"}}}})
+    made = furnish(folder, folder / "ws", chosen, Folder(folder / "files"), LocalBus(), 8000)
+    return {tool.spec.name: tool.spec for tool in made.tools}
+
+
+def test_every_tool_is_documented_with_its_effect_and_its_permission(tmp_path):
+    table = re.findall(r"^\| `(\w+)` \| (.+) \| (\w+) \| (\w+) \| ([^|]+) \|$", TOOLS, re.MULTILINE)
+    assert {name: (effect, role) for name, _, effect, role, _ in table} == {
+        name: (spec.effect.value, spec.permission.name.lower()) for name, spec in specs(tmp_path).items()
+    }
+    assert missing(specs(tmp_path), _section("Tools")) == []
+
+
+def test_every_parameter_of_a_tool_is_documented_where_the_tool_is(tmp_path):
+    for name, spec in specs(tmp_path).items():
+        (row,) = re.findall(rf"^\| `{name}` \|.*$", TOOLS, re.MULTILINE)
+        assert missing(spec.schema["properties"], row) == []
+
+
+def test_every_effect_role_and_stance_is_documented():
+    assert missing(Effect, TOOLS) == missing((role.name.lower() for role in Role), TOOLS) == []
+    assert missing(PolicyRule.__struct_fields__, REFERENCE) == missing(get_args(Stance), REFERENCE) == []
+
+
+def test_every_option_of_the_decorator_is_documented():
+    options = inspect.signature(tool).parameters.keys() - {"effect", "local"}  # `local` is for what is built in
+    assert missing(options, TOOLS.split("## A tool of your own")[1]) == []
+
+
+def test_the_settings_of_tools_are_in_the_example(tmp_path):
+    (example,) = re.findall(r"```toml\n(\[tools\]\n.*?)```", TOOLS, re.DOTALL)
+    (tmp_path / "config.toml").write_text(example)
+    chosen = load(tmp_path, {"MY_BRAVE_KEY": "any"}).tools
+    assert chosen.policy == (PolicyRule("exec*", "high", "ask"),)
+    names = [name for name, _ in settings(Tools) if name not in ("restrict_to_workspace", "mcp_servers")]
+    written = set(re.findall(r"^(?:\[+)?([\w.]+)", example, re.MULTILINE))
+    assert [name for name in names if not {name.rpartition(".")[2], f"tools.{name}"} & written] == ["web.search.url"]
+
+
+def test_the_example_of_a_plugin_is_shown_as_it_is():
+    folder = ROOT / "examples" / "weather_tool"
+    assert (folder / "weather_tool.py").read_text() in TOOLS
+    points = tomllib.loads((folder / "pyproject.toml").read_text())["project"]["entry-points"]
+    (shown,) = [code for code in re.findall(r"```toml\n(.*?)```", TOOLS, re.DOTALL) if "entry-points" in code]
+    assert tomllib.loads(shown) == {"project": {"entry-points": points}}
+
+
+def test_the_tools_of_ones_own_are_what_is_said_of_them():
+    (code,) = [code for code in re.findall(r"```python\n(.*?)```", TOOLS, re.DOTALL) if "everloop.open" in code]
+    made: dict[str, Any] = {}
+    exec(code, made)
+    found = {name: each.spec for name, each in made.items() if isinstance(each, Tool)}
+    assert {name: (spec.effect, spec.permission, spec.guarded) for name, spec in found.items()} == {
+        "stock": (Effect.READ, Role.USER, False),
+        "order": (Effect.KEYED, Role.ADMIN, True),
+        "send": (Effect.UNSAFE, Role.OWNER, False),
+    }
+    risks = [found["send"].risk({"to": to}, Thread()) for to in ("all", "ann")]
+    assert risks == [Risk("high", leaves=True, why="it goes to everyone"), Risk("low")]
 
 
 def options(parser: argparse.ArgumentParser) -> Iterator[str]:

@@ -15,6 +15,7 @@ from everloop.settings import (
     Defaults,
     Embedded,
     Net,
+    PolicyRule,
     Providers,
     Settings,
     StoreSection,
@@ -384,3 +385,42 @@ def test_reading_settings_loads_neither_asyncio_nor_a_parser_that_is_not_needed(
     code = "import sys, everloop.settings; print(sorted({'asyncio', 'tomllib', 'json', 'difflib'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+POLICY = (PolicyRule("exec*", "high", "deny"), PolicyRule(stance="allow"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("config.toml", '[[tools.policy]]\ntool = "exec*"\nrisk = "high"\nstance = "deny"\n'
+                        '[[tools.policy]]\nstance = "allow"\n'),
+        ("config.toml", 'tools.policy = [{tool = "exec*", risk = "high", stance = "deny"}, {stance = "allow"}]'),
+        ("config.json", '{"tools": {"policy": [{"tool": "exec*", "risk": "high", "stance": "deny"}, '
+                        '{"stance": "allow"}]}}'),
+    ],
+)  # fmt: skip
+def test_a_list_of_tables_is_read(tmp_path: Path, name: str, text: str) -> None:
+    written(tmp_path, text, name)
+    assert load(tmp_path, {}).tools.policy == POLICY
+
+
+def test_a_list_of_tables_can_stand_in_a_variable(tmp_path: Path) -> None:
+    value = '[{"tool": "exec*", "risk": "high", "stance": "deny"}, {"stance": "allow"}]'
+    assert load(tmp_path, {"EVERLOOP_TOOLS__POLICY": value}).tools.policy == POLICY
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[[tools.policy]]\ntool = "a"\n[[tools.policy]]\ntol = "exec"\nstance = "allow"\n',
+         "line 4: there is no setting tools.policy.2.tol; did you mean tool?"),
+        ('[[tools.policy]]\nstance = "yes"\n',
+         'line 2: tools.policy.1.stance must be "allow" or "ask" or "deny"'),
+        ('[tools]\npolicy = ["exec"]\n', "line 2: tools.policy.1 must be a table of settings"),
+        ('[tools.policy]\ntool = "exec"\n', "line 1: tools.policy must be a list of tables"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_a_list_of_tables_allows_nothing_by_accident(tmp_path: Path, text: str, message: str) -> None:
+    file = written(tmp_path, text)
+    assert refusal(tmp_path) == f"{file}, {message}"

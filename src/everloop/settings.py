@@ -289,11 +289,15 @@ def _lines_of_toml(text: str) -> dict[tuple[str, ...], int]:
     """Where each key stands, as far as a look at every line tells (a key inside {…} is not found)."""
     lines: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()
+    rows: dict[tuple[str, ...], int] = {}
     key = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""
     keys = rf"{key}(?:\s*\.\s*{key})*"
     for number, line in enumerate(text.split("\n"), 1):
-        if header := re.match(rf"\s*\[\s*({keys})\s*\]", line):
-            path = table = tuple(part.strip("\"'") for part in re.findall(key, header[1]))
+        if header := re.match(rf"\s*\[(\[?)\s*({keys})\s*\]", line):
+            path = table = tuple(part.strip("\"'") for part in re.findall(key, header[2]))
+            if header[1]:  # one of several, which are counted
+                rows[table] = rows.get(table, 0) + 1
+                path = table = (*table, str(rows[table]))
         elif assigned := re.match(rf"\s*({keys})\s*=", line):
             path = (*table, *(part.strip("\"'") for part in re.findall(key, assigned[1])))
         else:
@@ -383,6 +387,8 @@ def _section(layer: _Layer, shape: type[Struct], values: Any, path: tuple[str, .
             tree[name] = _section(layer, field.type, value, where)
         elif kind := _kind_of_sections(field.type):
             tree[name] = _named_sections(layer, kind, value, where)
+        elif kind := _kind_of_rows(field.type):
+            tree[name] = _rows(layer, kind, value, where)
         else:
             tree[name] = _value(layer, field.type, value, where)
     return tree
@@ -405,6 +411,15 @@ def _named_sections(layer: _Layer, kind: type[Struct], values: Any, path: tuple[
     if not isinstance(values, Mapping):
         layer.refuse(path, f"{'.'.join(path)} must be a table of tables")
     return {str(name): _section(layer, kind, value, (*path, str(name))) for name, value in values.items()}
+
+
+def _rows(layer: _Layer, kind: type[Struct], values: Any, path: tuple[str, ...]) -> list[dict[str, Any]]:
+    """A list of tables, each of which is checked as strictly as one that stands alone."""
+    if isinstance(values, _Typed):
+        values = _read_json(values)
+    if not isinstance(values, list | tuple):
+        layer.refuse(path, f"{'.'.join(path)} must be a list of tables")
+    return [_section(layer, kind, value, (*path, str(number))) for number, value in enumerate(values, 1)]
 
 
 def _value(layer: _Layer, hint: Any, value: Any, path: tuple[str, ...]) -> Any:
@@ -504,6 +519,8 @@ def _built(shape: type[Struct], tree: Mapping[str, Any]) -> Struct:
             made[field.name] = _built(field.type, made[field.name])
         elif field.name in made and (kind := _kind_of_sections(field.type)):
             made[field.name] = {name: _built(kind, section) for name, section in made[field.name].items()}
+        elif field.name in made and (kind := _kind_of_rows(field.type)):
+            made[field.name] = tuple(_built(kind, row) for row in made[field.name])
     return shape(**made)
 
 
@@ -514,6 +531,12 @@ def _is_section(hint: Any) -> bool:
 def _kind_of_sections(hint: Any) -> type[Struct] | None:
     """What the values of a table of named tables are."""
     kind = get_args(hint)[1] if get_origin(hint) is dict else None
+    return kind if _is_section(kind) else None
+
+
+def _kind_of_rows(hint: Any) -> type[Struct] | None:
+    """What the rows of a list of tables are."""
+    kind = get_args(hint)[0] if get_origin(hint) is tuple else None
     return kind if _is_section(kind) else None
 
 

@@ -4,11 +4,12 @@ What a tool needs is made when it is first used: a house in which nobody searche
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -26,7 +27,11 @@ from .tools.sandbox.view import environment
 from .tools.web_fetch import web_fetch_tool
 from .tools.web_search import Engine, choose_engine, web_search_tool
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint  # takes its time, and few have plugins
+
 PLUGINS = "everloop.tools"  # the group of entry points
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 ESSENTIAL = frozenset({"read_file", "write_file", "edit_file", "list_dir"})  # what a small model is shown
 
 
@@ -36,7 +41,7 @@ class Toolset(Struct, frozen=True):
     tools: tuple[Tool, ...]
     large: frozenset[str]
     commands: Commands
-    web: "Later"
+    ways: tuple["Later", ...]  # out to the network
 
     async def leave(self, thread: str) -> None:
         """End what a conversation has left running."""
@@ -44,12 +49,15 @@ class Toolset(Struct, frozen=True):
 
     async def close(self) -> None:
         await self.commands.close()
-        await self.web.close()
+        for way in self.ways:
+            await way.close()
 
 
 def furnish(home: Path, workspace: Path, settings: Settings, files: Files, bus: Bus, max_chars: int) -> Toolset:
     """The built-in tools, and the plugins that the settings name. Raises SettingsError."""
     chosen = settings.tools
+    if os.path.realpath(workspace) == os.path.realpath(home):
+        raise SettingsError(f"workspace is {workspace}, where everloop keeps its own files; choose another folder")
     commands = Commands(
         home / "spool",
         partial(choose_way, unsafe=chosen.exec.unsafe_without_sandbox),
@@ -62,18 +70,21 @@ def furnish(home: Path, workspace: Path, settings: Settings, files: Files, bus: 
         free=chosen.exec.unsafe_without_sandbox,
         told=partial(_tell, bus),
     )
+    if chosen.web.allow:
+        _check_allowed(chosen.web.allow)
     web = Later(lambda: _open_web(settings))
     own = [
-        *workspace_tools(workspace, files, max_chars),
+        *workspace_tools(workspace, files, max_chars, home),
         *exec_tools(shell),
         run_python_tool(shell),
         web_fetch_tool(web, max_chars),
     ]
-    if engine := _engine(settings, os.environ):
-        own.append(web_search_tool(engine))
+    searched = Later(lambda: _trusted(settings))
+    if engine := _engine(searched, settings.tools.web.search, os.environ):
+        own.append(web_search_tool(engine, max_chars))
     names = {tool.spec.name for tool in own}
     plugged = plugged_in(chosen.plugins, names) if chosen.plugins else ()
-    return Toolset((*own, *plugged), frozenset(names - ESSENTIAL), commands, web)
+    return Toolset((*own, *plugged), frozenset(names - ESSENTIAL), commands, (web, searched))
 
 
 def _tell(bus: Bus, context: CallContext, text: str) -> None:
@@ -99,6 +110,16 @@ class Later:
             await self._http.close()
 
 
+def _check_allowed(hosts: Iterable[str]) -> None:
+    """Said now, to who wrote it, and not to a model at its first page."""
+    from .net.addresses import Allowed
+
+    try:
+        Allowed(hosts)
+    except SettingsError as error:
+        raise SettingsError(f"tools.web.allow: {error}") from error
+
+
 def _open_web(settings: Settings) -> Any:
     from .net.open import OpenHttp
 
@@ -111,19 +132,16 @@ def _trusted(settings: Settings) -> Http:
     return TrustedHttp(settings.net.ca_file or None, settings.net.proxy)
 
 
-def _engine(settings: Settings, environ: Mapping[str, str]) -> Engine | None:
-    search = settings.tools.web.search
+def _engine(http: Http, search: Search, environ: Mapping[str, str]) -> Engine | None:
     keys = _search_keys(search, environ)
     if search.engine in keys and not keys[search.engine]:
         raise SettingsError(f"tools.web.search.engine is {search.engine}, which needs {_NEEDS[search.engine]}")
     if search.engine:
         keys = {name: key if name == search.engine else "" for name, key in keys.items()}
-    return choose_engine(
-        Later(lambda: _trusted(settings)),
-        searxng=keys["searxng"],
-        brave_key=keys["brave"],
-        tavily_key=keys["tavily"],
-    )
+    chosen = choose_engine(http, searxng=keys["searxng"], brave_key=keys["brave"], tavily_key=keys["tavily"])
+    if search.engine and chosen is None:
+        raise SettingsError(f"tools.web.search.engine is {search.engine}, which needs the extra [web]")
+    return chosen
 
 
 _NEEDS = {
@@ -146,25 +164,31 @@ def plugged_in(names: Iterable[str], taken: Iterable[str]) -> tuple[Tool, ...]:
     """The tools that other packages bring under these names. Raises SettingsError when one cannot be had."""
     from importlib.metadata import entry_points
 
-    found = {point.name: point for point in entry_points(group=PLUGINS)}
+    there = sorted(entry_points(group=PLUGINS), key=lambda point: point.name)
+    seen = set(taken)
     tools: list[Tool] = []
-    for name in names:
-        if name not in found:
-            there = ", ".join(sorted(found)) or "none is installed"
-            raise SettingsError(f"tools.plugins: no package brings {name!r}; there are: {there}")
-        try:
-            loaded = found[name].load()
-        except Exception as error:  # a stranger's code runs here
-            raise SettingsError(
-                f"tools.plugins: {name!r} cannot be loaded ({type(error).__name__}: {error})"
-            ) from error
-        tools += _tools_in(name, loaded)
-    names_seen = [*taken]
-    for tool in tools:
-        if tool.spec.name in names_seen:
-            raise SettingsError(f"tools.plugins: there is a tool {tool.spec.name!r} already")
-        names_seen.append(tool.spec.name)
+    for name in dict.fromkeys(names):
+        for tool in _tools_in(name, _loaded(name, [point for point in there if point.name == name], there)):
+            _check_name(name, tool.spec.name, seen)
+            seen.add(tool.spec.name)
+            tools.append(tool)
     return tuple(tools)
+
+
+def _loaded(name: str, found: Sequence["EntryPoint"], there: Iterable["EntryPoint"]) -> Any:
+    if not found:
+        known = ", ".join(dict.fromkeys(point.name for point in there))
+        raise SettingsError(
+            f"tools.plugins: no package brings {name!r}; {f'there is: {known}' if known else 'none is installed'}"
+        )
+    if len(found) > 1:
+        packages = " and ".join(sorted(point.dist.name if point.dist else point.value for point in found))
+        raise SettingsError(f"tools.plugins: {name!r} comes from two packages, {packages}; uninstall one of them")
+    try:
+        return found[0].load()
+    except (Exception, SystemExit) as error:  # a stranger's code runs here
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        raise SettingsError(f"tools.plugins: {name!r} cannot be loaded ({why})") from error
 
 
 def _tools_in(name: str, loaded: Any) -> list[Tool]:
@@ -174,3 +198,12 @@ def _tools_in(name: str, loaded: Any) -> list[Tool]:
             f"tools.plugins: {name!r} is no tool; a plugin is what `@everloop.tool` makes, or a list of it"
         )
     return tools
+
+
+def _check_name(plugin: str, name: str, taken: Collection[str]) -> None:
+    if name in taken:
+        raise SettingsError(f"tools.plugins: {plugin!r} brings a tool {name!r}, and there is one of this name already")
+    if not _NAME.fullmatch(name):  # one that a host does not know how to write would fail every call to a model
+        raise SettingsError(
+            f"tools.plugins: {plugin!r} brings a tool {name!r}; a name has up to 64 letters (a to z), digits, _ and -"
+        )

@@ -2,6 +2,7 @@
 
 import difflib
 import os
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everloop.core.errors import ToolError
-from everloop.core.tool import CallContext, Tool
+from everloop.core.tool import CallContext, Change, Shown, Tool
 from everloop.files.folder import Folder
 from everloop.tools.apply_patch import apply_patch_tool
-from everloop.tools.changes import Changes, changes_in
+from everloop.tools.changes import Changes
 from everloop.tools.patch import FilePatch, Hunk, parse, patched
 from everloop.tools.workspace import Workspace
 
@@ -73,6 +74,15 @@ def tree(root: Path) -> dict[str, str]:
     return {str(path.relative_to(root)): path.read_text() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
+def sha(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+def kept(text: str) -> str:
+    """How the store of files names a content."""
+    return f"file:{sha(text)}"
+
+
 async def refusal(tool: Tool, **args: object) -> str:
     with pytest.raises(ToolError) as caught:
         await tool.run(args, CONTEXT)
@@ -83,12 +93,14 @@ async def refusal(tool: Tool, **args: object) -> str:
 async def test_files_are_changed_added_and_deleted(root: Path, apply: Tool, form: str):
     said = await apply.run({"patch": BOTH[form]}, CONTEXT)
     assert tree(root) == {"a.py": "def f():\n    return 2\n# end\n", "new/b.txt": "one\ntwo\n"}
-    assert said.splitlines()[0] == "Patch applied: changed a.py; added new/b.txt; deleted old.txt."
-    assert [(change.path, change.before[:5], change.now == "gone") for change in changes_in(said)] == [
-        ("a.py", "file:", False),
-        ("new/b.txt", "new", False),
-        ("old.txt", "file:", True),
-    ]
+    assert said == Shown(
+        "Patch applied: changed a.py; added new/b.txt; deleted old.txt.",
+        changes=(
+            Change("a.py", kept("def f():\n    return 1\n# end\n"), sha("def f():\n    return 2\n# end\n")[:12]),
+            Change("new/b.txt", "new", sha("one\ntwo\n")[:12]),
+            Change("old.txt", kept("old\n"), "gone"),
+        ),
+    )
 
 
 @pytest.mark.parametrize("form", BOTH)
@@ -96,7 +108,7 @@ async def test_a_second_run_changes_nothing(root: Path, apply: Tool, form: str):
     await apply.run({"patch": BOTH[form]}, CONTEXT)
     after = tree(root)
     said = await apply.run({"patch": BOTH[form]}, LATER)
-    assert said == "Patch applied: a.py already reads so; new/b.txt already reads so; old.txt was not there."
+    assert said == Shown("Patch applied: a.py already reads so; new/b.txt already reads so; old.txt was not there.")
     assert tree(root) == after
 
 
@@ -111,7 +123,7 @@ async def test_an_attempt_that_was_cut_off_is_finished_by_the_next(root: Path, a
         (root / "new/b.txt").unlink()
     said = await apply.run({"patch": BOTH[form]}, CONTEXT)
     assert tree(root) == after != whole
-    before = {change.path: change.before for change in changes_in(said)}
+    before = {change.path: change.before for change in said.changes}
     assert list(before) == ["a.py", "new/b.txt", "old.txt"]
     assert await Folder(root.parent / "files").get("ann", before["a.py"]) == old.encode()
 
@@ -164,11 +176,14 @@ async def test_what_was_done_when_it_failed_in_the_middle_is_said_exactly(root: 
     # The first look cannot see that old.txt will be in the way, since nothing is there yet.
     (root / "old.txt").unlink()
     (root / "old.txt").symlink_to("nowhere")
-    said = await refusal(apply, patch=patch)
-    first, *rest = said.splitlines()
-    assert first.endswith("The patch was applied in part. Done: changed a.py. Not tried: last.txt.")
-    assert [change.path for change in changes_in(said)] == ["a.py"]
-    assert len(rest) == 1
+    with pytest.raises(ToolError) as caught:
+        await apply.run({"patch": patch}, CONTEXT)
+    assert str(caught.value) == (
+        "there is no 'old.txt/below'. The patch was applied in part. Done: changed a.py. Not tried: last.txt."
+    )
+    assert caught.value.changes == (
+        Change("a.py", kept("def f():\n    return 1\n# end\n"), sha("def f():\n    return 1\n# END\n")[:12]),
+    )
     assert (root / "a.py").read_text().endswith("# END\n")
     assert not (root / "last.txt").exists()
 
@@ -187,7 +202,17 @@ async def test_a_file_is_moved(root: Path, apply: Tool, patch: str):
     assert after == {"old.txt": "old\n", "sub/z.py": "def f():\n    return 1\n# END\n"}
     said = await apply.run({"patch": patch}, CONTEXT)
     assert tree(root) == after
-    assert changes_in(said)[0].before == "new"
+    assert said.changes == (Change("sub/z.py", "new", sha(after["sub/z.py"])[:12]),)
+
+
+async def test_a_patch_of_files_that_are_too_large_together_is_refused(root: Path, apply: Tool):
+    names = [f"large{number}.txt" for number in range(10)]
+    for name in names:
+        (root / name).write_text("first\n" + "x" * 8_000_000)
+    updates = "".join(f"*** Update File: {name}\n@@\n-first\n+second\n" for name in names)
+    said = await refusal(apply, patch=f"*** Begin Patch\n{updates}*** End Patch")
+    assert said == "the files of the patch have more than 64 MiB together; patch fewer at once"
+    assert {(root / name).read_text()[:6] for name in names} == {"first\n"}
 
 
 async def test_names_of_a_copy_beside_the_file_are_no_move(root: Path, apply: Tool):
@@ -280,6 +305,24 @@ def test_what_diff_says_of_two_texts_makes_the_one_the_other(one: list[str], oth
     except ToolError:
         return  # it would fit once more
     assert result in (after, before)  # before: it looks as if it had been done already
+
+
+@pytest.mark.parametrize(
+    ("text", "hunk"),
+    [
+        ("\n" * 4_000_000, Hunk(("", "", ""), ("", "x", ""))),
+        ("a\nb\n" * 500_000, Hunk(("a", "b") * 1000 + ("c",), ("d",))),
+        ("a\n" * 100_000, Hunk(("a",), ("a",) * 50_000 + ("b",), line=60_000)),
+    ],
+)
+def test_a_patch_that_would_take_minutes_is_given_up(text: str, hunk: Hunk):
+    with pytest.raises(ToolError) as caught:
+        patched(text, [hunk])
+    assert str(caught.value) == "the patch takes too long to be fitted into this file; use edit_file, or fewer hunks"
+
+
+def test_a_line_that_is_said_is_not_searched_for():
+    assert patched("\n" * 4_000_000, [Hunk(("", "", ""), ("", "x", ""), line=7)]) == "\n" * 7 + "x" + "\n" * 3_999_993
 
 
 def test_a_removed_line_that_looks_like_a_header_is_a_line():

@@ -2,14 +2,18 @@
 
 import csv
 import io
+import json
 import os
+import subprocess
+import sys
 import zipfile
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from everloop.core.errors import ToolError
-from everloop.core.tool import CallContext, Shown, Tool
+from everloop.core.tool import CallContext, Change, Shown, Tool
 from everloop.files.folder import Folder
 from everloop.tools.documents import can_use
 from everloop.tools.files import workspace_tools
@@ -165,7 +169,9 @@ class TestMaking:
     async def test_a_workbook_has_a_sheet_for_each_table(self, root: Path, tools: dict[str, Tool]):
         sheets = {"Costs": [["what", "cost"], ["bread", 2.5], ["sum", "=SUM(B2:B2)"]], "a/b:c" * 20: [], "COSTS": [[1]]}
         said = await tools["create_document"].run({"path": "a.xlsx", "sheets": sheets}, CONTEXT)
-        assert said.startswith("Wrote ")
+        data = (root / "a.xlsx").read_bytes()
+        change = Change("a.xlsx", "new", sha256(data).hexdigest()[:12])
+        assert said == Shown(f"Wrote {len(data)} bytes to a.xlsx.", changes=(change,))
         assert await tools["read_file"].run({"path": "a.xlsx"}, CONTEXT) == (
             "[sheet Costs]\nwhat | cost\nbread | 2.5\nsum | =SUM(B2:B2)\n"
             "[sheet a_b_ca_b_ca_b_ca_b_ca_b_ca_b]\n[sheet COSTS_2]\n1\n"
@@ -211,14 +217,44 @@ class TestMaking:
         assert sentence in await refusal(tools["create_document"], **args)
         assert os.listdir(root) == []
 
-    @pytest.mark.skipif(can_use("docx"), reason="it is there")
-    async def test_without_the_libraries_it_is_said_what_is_missing(self, root: Path, tools: dict[str, Tool]):
-        assert await refusal(tools["create_document"], path="a.docx", content="x") == (
-            "'a.docx' needs a library for docx; it comes with: pip install 'everloop[documents]'"
-        )
+    def test_without_the_libraries_it_is_said_what_is_missing(self, root: Path):
         with zipfile.ZipFile(root / "b.docx", "w") as archive:
             archive.writestr("word/document.xml", "<x/>")
-        assert "needs a library for docx" in await refusal(tools["read_file"], path="b.docx")
+        (root / "c.pdf").write_bytes(pdf("Hello"))
+        ran = subprocess.run([sys.executable, "-c", WITHOUT_LIBRARIES, str(root)], capture_output=True, text=True)
+        hint = "it comes with: pip install 'everloop[documents]'"
+        assert ran.stderr == ""
+        assert json.loads(ran.stdout) == [
+            f"'a.docx' needs a library for docx; {hint}",
+            f"'a.xlsx' needs a library for xlsx; {hint}",
+            "Wrote 1 bytes to a.md.",
+            f"'b.docx' needs a library for docx; {hint}",
+            f"c.pdf: application/pdf, {len(pdf('Hello'))} bytes",  # shown, but not read
+        ]
+
+
+# The same machine, but nothing finds the libraries.
+WITHOUT_LIBRARIES = """
+import asyncio, json, sys
+from pathlib import Path
+sys.modules.update(dict.fromkeys(("docx", "openpyxl", "pypdf")))
+from everloop.core.errors import ToolError
+from everloop.core.tool import CallContext
+from everloop.files.folder import Folder
+from everloop.tools.files import workspace_tools
+root = Path(sys.argv[1])
+tools = {tool.spec.name: tool for tool in workspace_tools(root, Folder(root.parent / "files"))}
+async def said(name, **args):
+    try:
+        result = await tools[name].run(args, CallContext(key="t:1:0", thread="t", session="s", user="ann"))
+    except ToolError as error:
+        return str(error)
+    return result if isinstance(result, str) else result.text
+async def main():
+    made = [await said("create_document", path=f"a.{kind}", content="x") for kind in ("docx", "xlsx", "md")]
+    return [*made, *[await said("read_file", path=path) for path in ("b.docx", "c.pdf")]]
+print(json.dumps(asyncio.run(main())))
+"""
 
 
 class TestReading:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everloop.core.errors import ToolError
-from everloop.core.tool import CallContext, Effect, Tool, ToolCall, problems_of
+from everloop.core.tool import CallContext, Change, Effect, Shown, Tool, ToolCall, problems_of
 from everloop.files.folder import Folder
 from everloop.tools.beneath import Opener, open_in_steps, opener
 from everloop.tools.edit_file import edited
@@ -71,7 +72,10 @@ def test_the_model_is_shown_a_path_a_range_and_nothing_of_the_context(root: Path
     spec = workspace_tools(root, Folder(root))[0].spec
     assert list(spec.schema["properties"]) == ["path", "offset", "limit", "column"]
     assert spec.schema["required"] == ["path"]
-    assert problems_of(ToolCall("1", "read_file", '{"path": "a", "offset": 0}'), spec) == ["offset must be at least 1"]
+    assert problems_of(ToolCall("1", "read_file", '{"path": "a", "offset": 0, "column": 10000001}'), spec) == [
+        "offset must be at least 1",
+        "column must be at most 10000000",
+    ]
 
 
 class TestReading:
@@ -224,8 +228,8 @@ def test_the_parts_of_a_text_make_up_the_text(text: str, chars: int, limit: int)
 class TestWriting:
     async def test_a_file_is_written_with_the_folders_above_it(self, root: Path) -> None:
         write = tools_in(root)["write_file"]
-        assert await write.run({"path": "a/b/c.txt", "content": "жук\n"}, CONTEXT) == (
-            "Wrote 7 bytes to a/b/c.txt.\n[before: new | now: a8adca71e237 | a/b/c.txt]"
+        assert await write.run({"path": "a/b/c.txt", "content": "жук\n"}, CONTEXT) == Shown(
+            "Wrote 7 bytes to a/b/c.txt.", changes=(Change("a/b/c.txt", "new", "a8adca71e237"),)
         )
         assert (root / "a/b/c.txt").read_bytes() == "жук\n".encode()
         assert os.listdir(root / "a/b") == ["c.txt"]
@@ -246,6 +250,37 @@ class TestWriting:
         os.umask(mask)
         assert stat.S_IMODE((root / "run.sh").stat().st_mode) == 0o751
         assert stat.S_IMODE((root / "new.txt").stat().st_mode) == 0o666 & ~mask
+
+    async def test_a_file_stays_whose_it_is(self, root: Path) -> None:
+        (root / "a.txt").write_text("old")
+        if os.geteuid() == 0:
+            os.chown(root / "a.txt", 1234, 1235)
+        before = (root / "a.txt").stat()
+        tools = tools_in(root)
+        await tools["write_file"].run({"path": "a.txt", "content": "new"}, CONTEXT)
+        await tools["edit_file"].run({"path": "a.txt", "old_text": "new", "new_text": "newer"}, CONTEXT)
+        after = (root / "a.txt").stat()
+        assert (after.st_uid, after.st_gid, after.st_mode) == (before.st_uid, before.st_gid, before.st_mode)
+        assert (root / "a.txt").read_text() == "newer"
+
+    @pytest.mark.parametrize(
+        ("name", "args"),
+        [
+            ("write_file", {"path": "sub/a.txt", "content": "new"}),
+            ("edit_file", {"path": "sub/a.txt", "old_text": "old", "new_text": "new"}),
+            ("create_document", {"path": "sub/a.txt", "content": "new"}),
+            ("apply_patch", {"patch": "*** Begin Patch\n*** Delete File: sub/a.txt\n*** End Patch"}),
+        ],
+    )
+    async def test_what_someone_has_protected_is_left_alone(self, root: Path, name: str, args: dict[str, Any]) -> None:
+        (root / "sub").mkdir()
+        (root / "sub/a.txt").write_text("old")
+        (root / "sub/a.txt").chmod(0o444)
+        assert "a.txt' is write-protected and was not changed; ask the user" in await refusal(
+            tools_in(root)[name], **args
+        )
+        assert [path.name for path in (root / "sub").iterdir()] == ["a.txt"]
+        assert (root / "sub/a.txt").read_text() == "old"
 
     @pytest.mark.parametrize("open_beneath", OPENERS)
     async def test_a_link_inside_the_workspace_stays_a_link(self, root: Path, open_beneath: Opener) -> None:
@@ -334,7 +369,10 @@ class TestEditing:
         (root / "a.py").write_text("def f():\n    return 1\n")
         edit = tools_in(root)["edit_file"]
         args = {"path": "a.py", "old_text": "return 1", "new_text": "return 2"}
-        assert (await edit.run(args, CONTEXT)).startswith("Edited a.py at line 2.\n[before: file:")
+        old, new = (sha256(f"def f():\n    return {n}\n".encode()).hexdigest() for n in (1, 2))
+        assert await edit.run(args, CONTEXT) == Shown(
+            "Edited a.py at line 2.", changes=(Change("a.py", f"file:{old}", new[:12]),)
+        )
         assert (root / "a.py").read_text() == "def f():\n    return 2\n"
         later = CallContext(key="t:2:0", thread="t", session="cli:direct", user="ann")
         assert await edit.run(args, later) == "a.py already reads so; nothing was changed."
@@ -385,6 +423,18 @@ class TestEditing:
         with pytest.raises(ToolError) as caught:
             edited(text, old, new)
         assert str(caught.value) == sentence
+
+    @pytest.mark.parametrize(
+        ("text", "old", "new", "sentence"),
+        [
+            ("a" * 8_000_000, "a", "a" * 100_000, "old_text occurs more than 1,000 times; give more of"),
+            ("a" * 8_000_000, "a" * 1000, "b", "old_text occurs more than 1,000 times; give more of"),
+            ("a" * 900 + "b", "a", "a" * 200_000 + "b", "old_text and new_text are too alike to be told apart; give"),
+        ],
+    )
+    def test_an_edit_that_would_take_minutes_is_given_up(self, text: str, old: str, new: str, sentence: str) -> None:
+        with pytest.raises(ToolError, match=sentence):
+            edited(text, old, new)
 
     @given(st.text("ab ", max_size=12), st.text("ab ", max_size=4), st.text("ab ", max_size=6))
     def test_a_second_run_changes_nothing_whatever_the_edit(self, text: str, old: str, new: str) -> None:
@@ -813,7 +863,8 @@ class TestRace:
             for turn in range(2000):
                 tool, args = RACES[name](turn)
                 try:
-                    answers.add(await tools[tool].run(args, CONTEXT))
+                    said = await tools[tool].run(args, CONTEXT)
+                    answers.add(said if isinstance(said, str) else said.text)
                     told += 1
                 except ToolError:
                     answers.add("refused")
@@ -823,3 +874,66 @@ class TestRace:
         assert len(answers) > 1 or name in {"edit_file", *NEVER_REFUSED}  # this edit finds nothing inside
         assert not any(CANARY in said or "deep/" in said for said in answers)
         assert snapshot(door.parent) == before
+
+
+class TestHome:
+    """A workspace may be a folder in which everloop's own home lies, with its keys and its settings."""
+
+    CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
+        *(("read_file", {"path": f"{way}/vault.key"}) for way in ("home", "./home", "link", "deep/link")),
+        ("read_file", {"path": "straight"}),
+        *(("list_dir", {"path": way}) for way in ("home", "home/", "link")),
+        *(("find_files", {"path": way, "pattern": "*"}) for way in ("home", "link")),
+        *(("grep", {"path": way, "pattern": CANARY}) for way in ("home", "home/vault.key", "straight")),
+        *(("write_file", {"path": path, "content": "x"}) for path in ("home/config.toml", "home/new/x", "straight")),
+        ("write_file", {"path": "link/config.toml", "content": "x"}),
+        ("edit_file", {"path": "home/vault.key", "old_text": CANARY, "new_text": "x"}),
+        ("create_document", {"path": "home/a.md", "content": "x"}),
+        ("apply_patch", {"patch": "*** Begin Patch\n*** Delete File: home/vault.key\n*** End Patch"}),
+        ("apply_patch", {"patch": "*** Begin Patch\n*** Update File: a.txt\n*** Move to: home/a.txt\n@@\n-a\n+b\n"
+                                  "*** End Patch"}),
+    )  # fmt: skip
+
+    @pytest.fixture
+    def around(self, tmp_path: Path) -> Path:
+        root = tmp_path / "person"
+        (root / "home/files").mkdir(parents=True)
+        (root / "home/vault.key").write_text(CANARY)
+        (root / "deep").mkdir()
+        (root / "a.txt").write_text("a\n")
+        (root / "link").symlink_to("home")
+        (root / "deep/link").symlink_to("../home")
+        (root / "straight").symlink_to("home/vault.key")
+        return root
+
+    def tools(self, root: Path, open_beneath: Opener | None, hidden: Path | None) -> dict[str, Tool]:
+        workspace = Workspace(root, open_beneath, hidden)
+        return {tool.spec.name: tool for tool in file_tools(workspace, Folder(root.parent / "files"), 8000)}
+
+    @pytest.mark.parametrize("open_beneath", OPENERS)
+    async def test_it_is_not_there_for_any_tool(self, around: Path, open_beneath: Opener) -> None:
+        tools, before = self.tools(around, open_beneath, around / "home"), snapshot(around)
+        for name, args in self.CALLS:
+            said = await refusal(tools[name], **args)
+            assert CANARY not in said
+            # Who follows no link stops at it already.
+            assert "permission denied" in said or open_beneath is open_in_steps, (name, args)
+        assert snapshot(around) == before
+
+    async def test_who_walks_passes_it_by(self, around: Path) -> None:
+        tools = self.tools(around, None, around / "home")
+        assert await tools["grep"].run({"pattern": "."}, CONTEXT) == "a.txt:1:a"
+        assert await tools["find_files"].run({"pattern": "**"}, CONTEXT) == "a.txt\ndeep/link@\nlink@\nstraight@"
+        assert await tools["list_dir"].run({}, CONTEXT) == "a.txt  2\ndeep/\nhome/\nlink@\nstraight@"
+
+    async def test_were_it_not_hidden_it_would_be_there(self, around: Path) -> None:
+        """Negative control."""
+        tools = self.tools(around, None, None)
+        assert await tools["read_file"].run({"path": "deep/link/vault.key"}, CONTEXT) == CANARY
+        assert await tools["grep"].run({"pattern": CANARY}, CONTEXT) == f"home/vault.key:1:{CANARY}"
+
+    async def test_a_workspace_inside_the_home_is_as_any_other(self, tmp_path: Path) -> None:
+        (tmp_path / "ws").mkdir()
+        tools = self.tools(tmp_path / "ws", None, tmp_path)
+        await tools["write_file"].run({"path": "a.txt", "content": "x"}, CONTEXT)
+        assert await tools["read_file"].run({"path": "a.txt"}, CONTEXT) == "x"

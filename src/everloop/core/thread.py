@@ -26,7 +26,7 @@ from .log import (
     UserSaid,
     Verdict,
 )
-from .message import Message, said, text_of
+from .message import Message, Part, said, text_of
 from .prompt import Finish, Transcript, Usage
 from .tool import ToolCall
 
@@ -96,6 +96,7 @@ class Thread:
         self.model = ""
         self.tools_used: list[str] = []
         self.outside = False  # whether what strangers wrote has been read in it
+        self._given: list[tuple[Part, ...]] = []  # what others have said: people, and strangers
         self.made: set[int] = set()  # the calls of this turn, and what came of them
         self.futile = 0  # steps in a row that have brought nothing new
         self._brought = False
@@ -165,8 +166,9 @@ class Thread:
         )
 
     def mentions(self, text: str) -> bool:
-        """Whether this stands in the conversation, word for word."""
-        return any(text in text_of(message.parts) for message in self.transcript.messages)
+        """Whether someone else has said this, word for word. What the model says, or has a tool repeat, does not count:
+        with that it could give itself whatever it wants."""
+        return any(text in text_of(parts) for parts in self._given)
 
     def was_made(self, call: ToolCall) -> bool:
         """Whether this very call has been made in this turn."""
@@ -196,6 +198,7 @@ class Thread:
             self.made = set()
         if entry.mail:
             self.mails.append(entry.mail)
+        self._given.append(entry.parts)
         self._say(Message("user", entry.parts))
 
     def _take_in_unheard(self) -> None:
@@ -238,6 +241,7 @@ class Thread:
             self.resumes = 0
         if entry.origin:
             self.outside = True
+            self._given.append(said(entry.text))
         self._note_progress(call, entry)
         self._say(Message("tool", (*said(entry.text), *entry.media), answers=call.id))
         if self.open_calls:
@@ -291,3 +295,4 @@ class Thread:
         known = standing.cost is not None and (entry.cost is not None or not entry.model)
         self.cost = (standing.cost or 0.0) + (entry.cost or 0.0) if known else None
         self.tools_used = list(standing.tools_used)
+        self._given = [message.parts for message in entry.kept if message.role == "user"]

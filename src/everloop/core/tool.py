@@ -52,7 +52,7 @@ class Situation(Protocol):
     outside: bool  # whether what strangers wrote has been read in it
 
     def mentions(self, text: str) -> bool:
-        """Whether this stands in the conversation, word for word."""
+        """Whether a person, or a stranger whose words were read, has said this, word for word."""
         ...
 
 

@@ -22,7 +22,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from everloop.core.errors import AddressRefused, AnswerTooLarge, HostFailed, HostTimeout, HostUnreachable, StreamCut
 
 from .addresses import Address, Allowed, Target, check_address, read_url
-from .trusted import _explain_cut, _explain_no_answer
+from .failures import FAILURES, explain_cut, explain_no_answer
 
 MOST_BYTES = 20_000_000
 MOST_REDIRECTS = 5
@@ -34,7 +34,6 @@ _NO_HEADERS: Mapping[str, str] = {}
 _ALWAYS = {"Accept-Encoding": "gzip", "User-Agent": "Mozilla/5.0 (compatible; everloop)"}
 _REDIRECTS = {301, 302, 303, 307, 308}
 _MAY_TRAVEL = {"accept", "accept-language", "range", "user-agent"}
-_FAILURES = (aiohttp.ClientError, OSError)
 
 Lookup = Callable[[str, int], Awaitable[list[str]]]
 
@@ -93,8 +92,8 @@ class OpenHttp:
             return await self._opened().request(
                 method, target.url, data=body or None, headers=headers, allow_redirects=False
             )
-        except _FAILURES as error:
-            raise _explain_no_answer(error, target.host, min(seconds, _CONNECT_SECONDS)) from error
+        except FAILURES as error:
+            raise explain_no_answer(error, target.host, min(seconds, _CONNECT_SECONDS)) from error
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -301,8 +300,8 @@ class _Chunks:
                 return await self._response.content.readany()
         except TimeoutError as error:
             raise HostTimeout(f"{self._host} has not sent all of its answer in time.") from error
-        except _FAILURES as error:
-            raise _explain_cut(error, self._host) from error
+        except FAILURES as error:
+            raise explain_cut(error, self._host) from error
 
     def _unpacked(self, data: bytes) -> Iterator[bytes]:
         encoding = self._response.headers.get("Content-Encoding", "").strip().lower()

@@ -13,23 +13,15 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 from yarl import URL
 
-from everloop.core.errors import (
-    HostFailed,
-    HostHungUp,
-    HostTimeout,
-    HostUnreachable,
-    KeyRefused,
-    ProviderError,
-    StreamCut,
-)
+from everloop.core.errors import HostUnreachable, KeyRefused
 
-_CONNECT_SECONDS = 30.0
+from .failures import CONNECT_SECONDS, FAILURES, explain_cut, explain_no_answer
+
 _FAREWELL_SECONDS = 0.2
 _NO_HEADERS: Mapping[str, str] = {}
 # A compressed stream of small events arrives in lumps; we never ask for one, and still read it when it comes.
 _ALWAYS = {"Accept-Encoding": "identity", "User-Agent": "everloop"}
 _MAY_TRAVEL = {"accept", "authorization", "range", "user-agent"}
-_FAILURES = (aiohttp.ClientError, OSError)
 
 
 class TrustedHttp:
@@ -121,8 +113,8 @@ class _Exchange:
                 timeout=_patience(self._seconds),
                 allow_redirects=self._may_be_redirected(),
             )
-        except _FAILURES as error:
-            raise _explain_no_answer(error, _name(url), self._seconds) from error
+        except FAILURES as error:
+            raise explain_no_answer(error, _name(url), self._seconds) from error
         return Answer(self._response)
 
     def _may_be_redirected(self) -> bool:
@@ -142,7 +134,7 @@ class _Exchange:
 
 @lru_cache(maxsize=16)
 def _patience(seconds: float) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(sock_connect=min(seconds, _CONNECT_SECONDS), sock_read=seconds)
+    return aiohttp.ClientTimeout(sock_connect=min(seconds, CONNECT_SECONDS), sock_read=seconds)
 
 
 class Answer:
@@ -182,8 +174,8 @@ class _Chunks:
     async def __anext__(self) -> bytes:
         try:
             data = await self._response.content.readany()
-        except _FAILURES as error:
-            raise _explain_cut(error, _name(self._response.url)) from error
+        except FAILURES as error:
+            raise explain_cut(error, _name(self._response.url)) from error
         if not data:
             raise StopAsyncIteration
         return data
@@ -195,7 +187,7 @@ async def _take_leave(response: aiohttp.ClientResponse) -> None:
     A connection is kept for the next request only if its body has ended, and the end may come a packet later.
     """
     if not response.content.at_eof():
-        with suppress(*_FAILURES):
+        with suppress(*FAILURES):
             async with timeout(_FAREWELL_SECONDS):
                 await response.content.readany()
 
@@ -245,44 +237,3 @@ def _is_here(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
-
-
-def _explain_no_answer(error: Exception, host: str, seconds: float) -> ProviderError:
-    match error:
-        case aiohttp.ConnectionTimeoutError():
-            return HostUnreachable(
-                f"{host} cannot be reached: no connection within {min(seconds, _CONNECT_SECONDS):g} s."
-            )
-        case TimeoutError():
-            return HostTimeout(f"{host} has not answered within {seconds:g} s.")
-        case aiohttp.ClientConnectorCertificateError():
-            return HostUnreachable(
-                f"{host} shows a certificate that is not trusted here. If your company has its own authority, name its "
-                f"file in SSL_CERT_FILE."
-            )
-        case aiohttp.ClientSSLError():
-            return HostUnreachable(
-                f"{host} cannot be reached securely (TLS). Check whether the address wants http or https."
-            )
-        case aiohttp.ClientConnectorDNSError():
-            return HostUnreachable(f"{host} cannot be found: check its name and the network.")
-        case aiohttp.ClientProxyConnectionError():
-            return HostUnreachable(f"{host} cannot be reached: the proxy that the environment names does not answer.")
-        case aiohttp.ClientHttpProxyError():
-            return HostUnreachable(f"{host} cannot be reached: the proxy refuses to connect ({error.status}).")
-        case aiohttp.ClientConnectorError():
-            return HostUnreachable(f"{host} cannot be reached: {_reason(error.os_error)}.")
-        case aiohttp.ClientResponseError():
-            return HostFailed(f"{host} does not answer in HTTP; check the address and its port.")
-        case _:
-            return HostHungUp(f"{host} closed the connection before it answered.")
-
-
-def _explain_cut(error: Exception, host: str) -> ProviderError:
-    if isinstance(error, TimeoutError):
-        return HostTimeout(f"{host} fell silent in the middle of its answer.")
-    return StreamCut(f"{host} broke off in the middle of its answer.")
-
-
-def _reason(error: OSError) -> str:
-    return os.strerror(error.errno).lower() if error.errno and error.errno > 0 else "no connection"

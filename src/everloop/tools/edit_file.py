@@ -7,6 +7,7 @@ hold the old text anew, is refused and the model gives more of the surroundings.
 
 import asyncio
 from collections.abc import Iterator
+from itertools import islice
 from typing import Annotated
 
 from everloop.core.errors import ToolError
@@ -14,10 +15,12 @@ from everloop.core.people import Role
 from everloop.core.tool import CallContext, Effect, Result, Shown, Tool, tool
 
 from .changes import Changes, check_sha
+from .effort import Effort
 from .workspace import Seen
 from .write_file import ExpectedSha, encoded
 
 LARGEST = 8 * 1024 * 1024
+_MOST = 1000  # places that are looked at
 
 
 def edit_file_tool(changes: Changes) -> Tool:
@@ -79,19 +82,22 @@ def edited(text: str, old: str, new: str) -> str:
         raise ToolError("old_text is empty; use write_file to write a whole file")
     if old == new:
         raise ToolError("old_text and new_text are the same; nothing was changed")
-    places = list(_occurrences(text, old))
+    places = list(islice(_occurrences(text, old), _MOST + 1))
+    if len(places) > _MOST:
+        raise ToolError(f"old_text occurs more than {_MOST:,} times; give more of the surrounding lines")
     if not places:
         if new and new in text:
             return text
         raise ToolError(_not_found(text, old, new))
-    if all(_stands_in(text, place, old, new) for place in places):
+    effort = Effort("old_text and new_text are too alike to be told apart; give more of the surrounding lines")
+    if all(_stands_in(text, place, old, new, effort) for place in places):
         return text
     if len(places) > 1:
         lines = ", ".join(str(_line(text, place)) for place in places[:10])
         raise ToolError(f"old_text occurs {len(places)} times (lines {lines}); give more of the surrounding lines")
     after = text[: places[0]] + new + text[places[0] + len(old) :]
-    again = list(_occurrences(after, old))
-    if len(again) == 1 and not _stands_in(after, again[0], old, new):
+    again = list(islice(_occurrences(after, old), 2))
+    if len(again) == 1 and not _stands_in(after, again[0], old, new, effort):
         raise ToolError("the result would hold old_text once more; give whole lines, or more of the surrounding ones")
     return after
 
@@ -103,9 +109,13 @@ def _occurrences(text: str, piece: str) -> Iterator[int]:
         at = text.find(piece, at + 1)
 
 
-def _stands_in(text: str, place: int, old: str, new: str) -> bool:
+def _stands_in(text: str, place: int, old: str, new: str, effort: Effort) -> bool:
     """Whether the `old` at this place is a part of a `new` that is already there."""
-    return any(place >= at and text.startswith(new, place - at) for at in _occurrences(new, old))
+    for at in _occurrences(new, old):
+        effort.spend(len(new))
+        if place >= at and text.startswith(new, place - at):
+            return True
+    return False
 
 
 def _line(text: str, place: int) -> int:

@@ -9,24 +9,30 @@ import shlex
 
 from everloop.core.tool import Level, Risk
 
-_SHELL = re.compile(r"[;&|<>$`(){}\n\r*?\[\]~#!\\]")
+_SHELL = re.compile(r"[;&|<>$`(){}*?\[\]~#!\\]")
+_QUOTES = re.compile(r"\\\n|['\"\\]")
 _PRIVILEGED = {"sudo", "su", "doas", "pkexec", "chroot", "mount", "umount", "insmod", "modprobe", "setcap", "unshare"}
-_RUINOUS = {"rm", "shred", "dd", "mkfs", "truncate", "wipefs", "kill", "killall", "pkill", "shutdown", "reboot"}
-_LOOKS = {
-    *("ls", "cat", "head", "tail", "wc", "grep", "rg", "find", "file", "stat", "du", "df", "pwd", "date", "echo"),
-    *("which", "sort", "uniq", "cut", "diff", "cmp", "sha256sum", "tree", "uname", "whoami", "id", "printf", "true"),
+_RUINOUS = {
+    *("rm", "shred", "dd", "mkfs", "truncate", "wipefs", "kill", "killall", "pkill", "shutdown", "reboot", "-delete"),
 }  # fmt: skip
-_LOOKS_ONLY_IF = {
-    "find": re.compile(r"-(exec|execdir|ok|okdir|delete|fprint\w*|fls)\b"),
-    "sort": re.compile(r"-o|--output"),
+# What can also write a file or run a program has no place here: sort -o, uniq IN OUT, tree -o, file -C. Nor has git,
+# which runs whatever the folder's own .git/config names.
+_LOOKS = {
+    *("ls", "cat", "head", "tail", "wc", "grep", "rg", "find", "stat", "du", "df", "pwd", "date", "echo", "which"),
+    *("cut", "diff", "cmp", "sha256sum", "uname", "whoami", "id", "printf", "true"),
 }
-_GIT_LOOKS = {"status", "log", "diff", "show", "blame", "ls-files", "rev-parse", "describe", "shortlog"}
+_LOOKS_UNLESS = {
+    "find": re.compile(r"-(exec|ok|delete|fprint|fls)"),
+    "rg": re.compile(r"--(pre|hostname)"),
+    "date": re.compile(r"-\w*s|--s"),
+}
 _GIT_RUINOUS = {"push", "reset", "clean", "filter-branch", "gc", "reflog"}
 
 
 def words_of(command: str) -> tuple[str, ...]:
     """The words of a plain command; () of one that is more to the shell than a list of words."""
-    if _SHELL.search(command):
+    # What a person cannot see, or takes for a space, is nothing to compare with a pattern.
+    if not command.isprintable() or _SHELL.search(command):
         return ()
     try:
         words = tuple(shlex.split(command))
@@ -37,25 +43,35 @@ def words_of(command: str) -> tuple[str, ...]:
 
 def judged(command: str, folder: str, why: str = "") -> Risk:
     """The risk of a command. What cannot be read is taken to change something."""
-    words, place = words_of(command), _folder(folder)
+    words, place, why = words_of(command), _folder(folder), _sentence(why)
     if _only_looks(words):
         return Risk(why=why, argv=words, folder=place)
-    names = {word.rpartition("/")[2] for word in re.findall(r"[\w./-]+", command)}
+    names = _names(command)
     privileged = bool(names & _PRIVILEGED)
     ruinous = bool(names & _RUINOUS) or ("git" in names and bool(names & _GIT_RUINOUS))
     level: Level = "high" if privileged or ruinous else "medium"
     return Risk(level, mutates=True, privileged=privileged, why=why, argv=words, folder=place)
 
 
+def _names(command: str) -> set[str]:
+    """All that may name a program, also where quotes stand between its letters."""
+    words = re.findall(r"[\w./-]+", f"{command}\n{_QUOTES.sub('', command)}")
+    return {word.rpartition("/")[2] for word in words}
+
+
 def _only_looks(words: tuple[str, ...]) -> bool:
-    if not words:
+    if not words or words[0] not in _LOOKS:
         return False
-    name = words[0]
-    if name == "git":
-        return len(words) > 1 and words[1] in _GIT_LOOKS and not any(word.startswith("--output") for word in words)
-    suspicious = _LOOKS_ONLY_IF.get(name)
-    return name in _LOOKS and not (suspicious and any(map(suspicious.match, words[1:])))
+    unless = _LOOKS_UNLESS.get(words[0])
+    return not (unless and any(map(unless.match, words[1:])))
+
+
+def _sentence(why: str) -> str:
+    """The model's reason as one line, so that it cannot pass for more of the question than it is."""
+    return "".join(letter for letter in " ".join(why.split()) if letter.isprintable())[:300]
 
 
 def _folder(cwd: str) -> str:
-    return "/".join(part for part in cwd.split("/") if part not in ("", "."))
+    """Where it runs, from the workspace on. An absolute path stays one, and is in no folder that was allowed ahead."""
+    parts = [part for part in cwd.split("/") if part not in ("", ".")]
+    return "/" * cwd.startswith("/") + "/".join(parts)

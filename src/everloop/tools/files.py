@@ -17,12 +17,12 @@ from .workspace import Workspace
 from .write_file import write_file_tool
 
 
-def workspace_tools(root: Path, files: Files, max_chars: int = 8000) -> tuple[Tool, ...]:
+def workspace_tools(root: Path, files: Files, max_chars: int = 8000, hidden: Path | None = None) -> tuple[Tool, ...]:
     """The tools that read, find and change files inside `root`, none of which answers more than `max_chars`.
 
-    What a file held before a change is kept in `files`.
+    What a file held before a change is kept in `files`. `hidden` is a folder that they do not see, should it lie there.
     """
-    return file_tools(Workspace(root), files, max_chars)
+    return file_tools(Workspace(root, hidden=hidden), files, max_chars)
 
 
 def file_tools(workspace: Workspace, files: Files, max_chars: int) -> tuple[Tool, ...]:

@@ -46,7 +46,7 @@ def glob_of(workspace: Workspace, pattern: str) -> Glob:
 
 
 def _found(workspace: Workspace, glob: Glob, path: str, newest: bool, offset: int, max_chars: int) -> str:
-    walk = Walk(glob, _SECONDS)
+    walk = Walk(glob, _SECONDS, hidden=workspace.hidden)
     above = "".join(f"{part}/" for part in workspace.parts_of(path))
     lines: list[tuple[float, str]] = []
     with workspace.folder(path) as folder:

@@ -55,6 +55,7 @@ def grep_tool(workspace: Workspace, max_chars: int, seconds: float = _SECONDS) -
                 above=f"{above}/" if is_folder and above else above,
                 room=max_chars - 500,
                 seconds=seconds * 0.9,
+                hidden=workspace.hidden,
             )
             return await _search(wanted, seconds)
         finally:

@@ -12,9 +12,11 @@ from msgspec import Struct
 
 from everloop.core.errors import ToolError
 
+from .effort import Effort
 from .nearest import nearest
 
 _RANGE = re.compile(r"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
+_STEP = 30  # lines that could be looked at in the time that a comparison takes beside them
 _FORMS = "a unified diff, or *** Begin Patch … *** End Patch"
 
 
@@ -272,8 +274,9 @@ def _patched(text: str, hunks: Sequence[Hunk]) -> str:
     lines = text.removesuffix("\n").split("\n") if text else []
     out: list[str] = []
     done = moved = 0  # moved: by how much the lines stand lower than the patch says
+    effort = Effort("the patch takes too long to be fitted into this file; use edit_file, or fewer hunks", 100_000_000)
     for number, hunk in enumerate(hunks, 1):
-        place, is_there = _place(lines, hunk, number, done, moved)
+        place, is_there = _place(lines, hunk, number, done, moved, effort)
         if hunk.line:
             moved = place + 1 - hunk.line
         if is_there:
@@ -288,20 +291,23 @@ def _patched(text: str, hunks: Sequence[Hunk]) -> str:
     return "\n".join(out) + ("" if bare or not out else "\n")
 
 
-def _place(lines: list[str], hunk: Hunk, number: int, start: int, moved: int) -> tuple[int, bool]:
+def _place(lines: list[str], hunk: Hunk, number: int, start: int, moved: int, effort: Effort) -> tuple[int, bool]:
     """Where a hunk fits, and whether it is there already. Raises ToolError when it is not clear."""
     if not hunk.old:
-        place = _place_of_addition(lines, hunk, number, start)
-        return place, _stands_in(lines, place, hunk)
+        place = _place_of_addition(lines, hunk, number, start, effort)
+        return place, _stands_in(lines, place, hunk, effort)
     said = hunk.line - 1 + moved if hunk.line else None
-    first = _anchored(lines, hunk.anchor, number, start) if hunk.anchor else start
-    places = list(_occurrences(lines, hunk.old, first))
-    there = list(_occurrences(lines, hunk.new, first)) if _can_be_seen(hunk) else []
-    if said is not None and said not in places and said in there:
-        return said, True
-    chosen = [said] if said in places else places[:1] if hunk.anchor else places
-    if len(chosen) == 1 and chosen[0] is not None:
-        return chosen[0], _stands_in(lines, chosen[0], hunk)
+    first = _anchored(lines, hunk.anchor, number, start, effort) if hunk.anchor else start
+    if said is not None and said >= first:
+        if _is_at(lines, said, hunk.old):
+            return said, _stands_in(lines, said, hunk, effort)
+        if _can_be_seen(hunk) and _is_at(lines, said, hunk.new):
+            return said, True
+    places = list(_occurrences(lines, hunk.old, first, effort))
+    there = list(_occurrences(lines, hunk.new, first, effort)) if _can_be_seen(hunk) else []
+    chosen = places[:1] if hunk.anchor else places
+    if len(chosen) == 1:
+        return chosen[0], _stands_in(lines, chosen[0], hunk, effort)
     if places:
         where = ", ".join(str(place + 1) for place in places[:10])
         raise ToolError(
@@ -313,10 +319,10 @@ def _place(lines: list[str], hunk: Hunk, number: int, start: int, moved: int) ->
     raise ToolError(f"hunk {number} does not fit: its lines were not found.{f' In the file {near}' if near else ''}")
 
 
-def _place_of_addition(lines: list[str], hunk: Hunk, number: int, start: int) -> int:
+def _place_of_addition(lines: list[str], hunk: Hunk, number: int, start: int, effort: Effort) -> int:
     """Lines that are only added, with none around them: after a line whose number or text is said, or at the end."""
     if hunk.anchor:
-        return _anchored(lines, hunk.anchor, number, start) + 1
+        return _anchored(lines, hunk.anchor, number, start, effort) + 1
     if hunk.line is None:
         return len(lines)
     if hunk.line > len(lines):
@@ -324,10 +330,11 @@ def _place_of_addition(lines: list[str], hunk: Hunk, number: int, start: int) ->
     return max(hunk.line, start)
 
 
-def _anchored(lines: list[str], anchor: str, number: int, start: int) -> int:
+def _anchored(lines: list[str], anchor: str, number: int, start: int, effort: Effort) -> int:
     """Where the line is at which the search begins."""
     for at in range(start, len(lines)):
         if lines[at].strip() == anchor:
+            effort.spend(10 * (at - start))  # one by one, which is slower
             return at
     near = nearest("\n".join(lines), anchor)
     raise ToolError(f"hunk {number}: there is no line {anchor!r}.{f' In the file {near}' if near else ''}")
@@ -339,24 +346,34 @@ def _can_be_seen(hunk: Hunk) -> bool:
     return added or (hunk.kept_before > 0 and hunk.kept_after > 0)
 
 
-def _stands_in(lines: list[str], place: int, hunk: Hunk) -> bool:
+def _stands_in(lines: list[str], place: int, hunk: Hunk, effort: Effort) -> bool:
     """Whether the old lines at this place are a part of the new ones, which are already there."""
     size, new = len(hunk.old), hunk.new
-    return any(
-        place >= at and new[at : at + size] == hunk.old and tuple(lines[place - at : place - at + len(new)]) == new
-        for at in range(len(new) - size + 1)
-    )
+    for at in range(len(new) - size + 1):
+        effort.spend(size)
+        if place >= at and new[at : at + size] == hunk.old:
+            effort.spend(len(new))
+            if tuple(lines[place - at : place - at + len(new)]) == new:
+                return True
+    return False
 
 
-def _occurrences(lines: list[str], block: Sequence[str], start: int) -> Iterator[int]:
+def _is_at(lines: list[str], place: int, block: Sequence[str]) -> bool:
+    return bool(block) and lines[place : place + len(block)] == list(block)
+
+
+def _occurrences(lines: list[str], block: Sequence[str], start: int, effort: Effort) -> Iterator[int]:
     if not block:
         return
     at = start - 1
     wanted, size = list(block), len(block)
     while True:
+        before = at
         try:
             at = lines.index(wanted[0], at + 1)
         except ValueError:
+            effort.spend(len(lines) - before)
             return
+        effort.spend(at - before + size + _STEP)
         if lines[at : at + size] == wanted:
             yield at

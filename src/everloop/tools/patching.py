@@ -18,6 +18,7 @@ from .workspace import Seen, Workspace
 from .write_file import encoded
 
 _MOST_FILES = 200
+_MOST_BYTES = 64 * 1024 * 1024  # of them all, before and after, which are held in memory
 
 
 class Planned(Struct, frozen=True):
@@ -30,6 +31,10 @@ class Planned(Struct, frozen=True):
     already: bool = False
     earlier: Change | None = None
 
+    @property
+    def size(self) -> int:
+        return len(self.seen.content or b"") + len(self.data or b"")
+
 
 async def apply(
     workspace: Workspace, changes: Changes, patch: str, context: CallContext, expected: dict[str, str]
@@ -37,7 +42,13 @@ async def apply(
     """Change the files, and what is said of it. Raises ToolError, which says what was done if it was anything."""
     files = parse(patch)
     _check_names(workspace, files, expected)
-    plan = [each for file in files for each in await _plan(changes, file, context, expected)]
+    plan: list[Planned] = []
+    for file in files:
+        plan += await _plan(changes, file, context, expected)
+        if sum(each.size for each in plan) > _MOST_BYTES:
+            raise ToolError(
+                f"the files of the patch have more than {_MOST_BYTES >> 20} MiB together; patch fewer at once"
+            )
     return await _carry_out(changes, plan, context)
 
 

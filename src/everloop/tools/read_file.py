@@ -26,6 +26,7 @@ _INLINE = 128 * 1024  # bytes that are read and decoded faster than a thread is 
 _CHUNK = 64 * 1024
 _FARTHEST = 256 * 1024 * 1024
 _COUNTED = 8 * 1024 * 1024
+_LONGEST_LINE = 10_000_000  # characters; up to four times as many bytes are read to find one of them
 _FOOTER = 160
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -63,7 +64,9 @@ def read_file_tool(workspace: Workspace, files: Files, max_chars: int) -> Tool:
         context: CallContext,
         offset: Annotated[int, Meta(ge=1, description="First line to read, counted from 1")] = 1,
         limit: Annotated[int, Meta(ge=1, description="How many lines to read at most")] = 2000,
-        column: Annotated[int, Meta(ge=1, description="Where to begin in the first line, if that is very long")] = 1,
+        column: Annotated[
+            int, Meta(ge=1, le=_LONGEST_LINE, description="Where to begin in the first line, if that is very long")
+        ] = 1,
     ) -> Result:
         """Read text, pdf, docx or xlsx, or look at an image. A long text is read in parts: each says how to go on."""
         part = Part(offset, limit, column, max(max_chars - _FOOTER, _FOOTER))

@@ -29,6 +29,7 @@ class Wanted(NamedTuple):
     above: str
     room: int
     seconds: float
+    hidden: tuple[int, int] | None = None
 
 
 class Page:
@@ -62,7 +63,8 @@ def main() -> None:
 
 def _search(wanted: Wanted, pattern: "re.Pattern[str]", page: Page) -> Iterator[str]:
     """Fills the page and yields the notes that come last."""
-    walk = Walk(Glob(wanted.include), wanted.seconds)
+    hidden = (wanted.hidden[0], wanted.hidden[1]) if wanted.hidden else None
+    walk = Walk(Glob(wanted.include), wanted.seconds, hidden=hidden)
     too_large = lines = 0
     for path, fd in _files(wanted, walk):
         text = _text(fd)

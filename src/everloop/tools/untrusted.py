@@ -20,9 +20,14 @@ def visible(text: str) -> str:
     return _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
+def harmless(text: str) -> str:
+    """The text as it may stand inside the mark; longer than before if it tried to forge it."""
+    return _FORGED.sub("&lt;", visible(text))
+
+
 def fence(text: str, source: str) -> str:
     """The text with the mark around it. `source` says whose it is: an address, or the name of a service."""
-    return f'<untrusted source="{_attribute(source)}">\n{_FORGED.sub("&lt;", visible(text))}\n</untrusted>'
+    return f'<untrusted source="{_attribute(source)}">\n{harmless(text)}\n</untrusted>'
 
 
 def _attribute(text: str) -> str:

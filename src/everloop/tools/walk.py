@@ -101,8 +101,10 @@ class Walk:
     why it ended too early.
     """
 
-    def __init__(self, glob: Glob, seconds: float, most: int = 300_000) -> None:
+    def __init__(self, glob: Glob, seconds: float, most: int = 300_000, hidden: tuple[int, int] | None = None) -> None:
+        """`hidden` is the device and the number of a folder that is passed by unsaid."""
         self._glob = glob
+        self._hidden = hidden
         self._until = time.monotonic() + seconds
         self._seconds = seconds
         self._left = self._most = most
@@ -138,6 +140,8 @@ class Walk:
         except OSError:
             return  # gone, not ours to read, or a link by now
         try:
+            if self._hidden and self._hidden == ((status := os.fstat(below)).st_dev, status.st_ino):
+                return
             yield from self._below(below, f"{above}{name}/", state, depth + 1)
         finally:
             os.close(below)

@@ -22,8 +22,8 @@ from everloop.core.people import Role
 from everloop.core.ports import HttpAnswer
 from everloop.core.tool import Effect, Picture, Result, Risk, Shown, Situation, Tool, tool
 
-from .untrusted import fence, visible
-from .web_text import Page, Sent, is_simple, read_apart, read_page
+from .untrusted import fence, harmless
+from .web_text import Page, Sent, is_simple, read_apart, read_page, short
 
 _SECONDS = 30.0
 _FETCHING_SECONDS = 20.0
@@ -112,11 +112,11 @@ async def _fetch(web: Web, url: str) -> _Fetched:
         raise ToolError(str(error)) from error
     page = await asyncio.to_thread(read_page, sent) if is_simple(sent) else await read_apart(sent, _READING_SECONDS)
     if not page.mime or page.text:
-        return _Fetched(sent.url, Page(visible(page.text)), is_whole=len(sent.body) < most)
+        return _Fetched(sent.url, Page(harmless(page.text)), is_whole=len(sent.body) < most)
     largest = min(limit_of(page.mime), most - 1)
     if len(sent.body) > largest:
         raise ToolError(
-            f"{_short(sent.url)} is {page.mime} of more than {largest:,} bytes, which is too large to be shown"
+            f"{short(sent.url)} is {page.mime} of more than {largest:,} bytes, which is too large to be shown"
         )
     return _Fetched(sent.url, page, sent.body)
 
@@ -124,22 +124,22 @@ async def _fetch(web: Web, url: str) -> _Fetched:
 def _refusal(url: str, answer: WebAnswer) -> str:
     wait = answer.headers.get("Retry-After", "")
     later = f"; it asks to wait {wait} s" if wait.isdecimal() else ""
-    return f"{_short(url)} answers {answer.status}{later}"
+    return f"{short(url)} answers {answer.status}{later}"
 
 
 def _shown(fetched: _Fetched) -> Shown:
     mime = fetched.page.mime
     name = fetched.url.partition("?")[0].rpartition("/")[2][:100]
-    text = fence(f"{mime}, {len(fetched.data):,} bytes", _short(fetched.url))
-    return Shown(text, (Picture(fetched.data, mime, name),), origin=_short(fetched.url))
+    text = fence(f"{mime}, {len(fetched.data):,} bytes", short(fetched.url))
+    return Shown(text, (Picture(fetched.data, mime, name),), origin=short(fetched.url))
 
 
 def _part(fetched: _Fetched, offset: int, most: int) -> Shown:
-    text, origin = fetched.page.text, _short(fetched.url)
+    text, origin = fetched.page.text, short(fetched.url)
     if not text:
         return Shown(f"{fence('', origin)}\n[the page holds no text]", origin=origin)
     if offset >= len(text):
-        raise ToolError(f"the text of {_short(fetched.url)} has only {len(text):,} characters")
+        raise ToolError(f"the text of {short(fetched.url)} has only {len(text):,} characters")
     part = _cut(text[offset : offset + most], offset + most >= len(text))
     end = offset + len(part)
     if end < len(text):
@@ -157,7 +157,3 @@ def _cut(part: str, is_last: bool) -> str:
         return part
     at = max(part.rfind("\n", len(part) * 4 // 5), 0) or max(part.rfind(" ", len(part) * 4 // 5), 0)
     return part[: at + 1] if at else part
-
-
-def _short(url: str) -> str:
-    return url if len(url) <= 300 else f"{url[:297]}..."

@@ -46,7 +46,10 @@ class Engine(Protocol):
     async def find(self, query: str, count: int) -> list[Found]: ...
 
 
-def web_search_tool(engine: Engine) -> Tool:
+def web_search_tool(engine: Engine, max_chars: int = 8000) -> Tool:
+    """`max_chars` is how long an answer may be, with the mark around it: what is longer is shortened elsewhere, and
+    the rest of it read without the mark."""
+
     @tool(Effect.READ, seconds=30, permission=Role.USER)
     async def web_search(
         query: Annotated[str, "What to search for, as words"],
@@ -62,14 +65,23 @@ def web_search_tool(engine: Engine) -> Tool:
         if not found:
             return "Nothing was found."
         source = f"{engine.name} search"
-        return Shown(fence(_listed(found[:count]), source), origin=source)
+        return Shown(_fitting(found[:count], source, max_chars), origin=source)
 
     return web_search
 
 
-def _listed(found: list[Found]) -> str:
+def _fitting(found: list[Found], source: str, most: int) -> str:
+    """All results with shorter excerpts, if need be; else fewer."""
+    for excerpt in (_EXCERPT, _EXCERPT // 2, _EXCERPT // 8):
+        text = fence(_listed(found, excerpt), source)
+        if len(text) <= most:
+            return text
+    return _fitting(found[:-1], source, most) if len(found) > 1 else fence(_listed(found, 0)[: most // 2], source)
+
+
+def _listed(found: list[Found], excerpt: int) -> str:
     return "\n\n".join(
-        f"{number}. {_plain(each.title)[:200]}\n{each.url.strip()[:500]}\n{_plain(each.text)[:_EXCERPT]}".rstrip()
+        f"{number}. {_plain(each.title)[:200]}\n{each.url.strip()[:500]}\n{_plain(each.text)[:excerpt]}".rstrip()
         for number, each in enumerate(found, 1)
     )
 

@@ -31,6 +31,7 @@ _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM
 _CHARSETS = re.compile(r"utf-8|utf-16(-[lb]e)?|iso8859-\d+|cp\d+|koi8-[rut]|mac-\w+|gb\w+|big5\w*|euc_\w+|shift_jis\w*|"
                        r"iso2022_jp\w*|tis-620|johab|hz")  # fmt: skip
 _LATIN = {"iso8859-1", "ascii"}  # https://encoding.spec.whatwg.org: both mean windows-1252
+_PLAIN_KIND = re.compile(r"[a-z]{1,20}/[a-z0-9.+-]{1,60}")
 _SPACES = re.compile(r"[ \t\xa0]+")
 _GAPS = re.compile(r"\n{3,}")
 
@@ -55,7 +56,7 @@ async def read_apart(sent: Sent, seconds: float) -> Page:
     ran = await run_apart(__name__, msgspec.msgpack.encode(sent), seconds=seconds)
     if ran.late or ran.problem:
         why = f"takes longer than {seconds:g} s to be read" if ran.late else "cannot be read"
-        raise ToolError(f"the page at {sent.url} {why}")
+        raise ToolError(f"the page at {short(sent.url)} {why}")
     return msgspec.msgpack.decode(ran.out, type=Page)
 
 
@@ -79,12 +80,16 @@ def read_page(sent: Sent) -> Page:
     kind = _kind(sent)
     text = decode(sent.body, sent.content_type)
     if "\0" in text[:100_000]:
-        raise ToolError(
-            f"{sent.url} is neither text nor an image but {kind or 'binary data'} ({len(sent.body):,} bytes)"
-        )
+        named = kind if _PLAIN_KIND.fullmatch(kind) else "binary data"  # a stranger's words have no place in an error
+        raise ToolError(f"{short(sent.url)} is neither text nor an image but {named} ({len(sent.body):,} bytes)")
     if _is_html(sent):
         return Page(_tidy(read_html(text[:LARGEST_PAGE], sent.url)))
     return Page(_tidy(read_json(text) if kind.endswith("json") else text))
+
+
+def short(url: str) -> str:
+    """An address as it is told."""
+    return url if len(url) <= 300 else f"{url[:297]}..."
 
 
 def _kind(sent: Sent) -> str:

@@ -3,6 +3,9 @@
 A path is first understood as text (`parts_of`), which settles what it means, and then opened beneath the folder's
 descriptor, which is what keeps it inside. Files are replaced by renaming, so that a reader sees the old or the new
 content and a hard link to a file outside never lets a change through.
+
+Somebody's workspace may be a folder in which everloop's own home lies. That is hidden: whoever could write the settings
+or read the keys in there could do everything.
 """
 
 import errno
@@ -48,10 +51,25 @@ class Seen(Struct, frozen=True):
 class Workspace:
     """Opens, reads and replaces files inside `root`. Everything raises ToolError with a sentence for the model."""
 
-    def __init__(self, root: Path, open_beneath: Opener | None = None) -> None:
+    def __init__(self, root: Path, open_beneath: Opener | None = None, hidden: Path | None = None) -> None:
+        """`hidden` is a folder that is not to be seen, should it lie inside."""
         self._given = Path(os.path.abspath(root))
         self._open_beneath = open_beneath
+        self._hidden = Path(os.path.realpath(hidden)) if hidden else None
+        if self._hidden and Path(os.path.realpath(root)) not in self._hidden.parents:
+            self._hidden = None
         self.name = str(self._given)
+
+    @property
+    def hidden(self) -> tuple[int, int] | None:
+        """The device and the number of the folder that is not to be seen, for whoever walks by."""
+        if self._hidden is None:
+            return None
+        try:
+            status = os.stat(self._hidden)
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
 
     def parts_of(self, path: str) -> tuple[str, ...]:
         """What a path means, as names from the root downwards; () is the root itself."""
@@ -140,8 +158,8 @@ class Workspace:
             folder = self._open(root, parts[:-1], _FOLDER)
             try:
                 now = _status(folder, parts[-1])
-                if now is not None and not stat.S_ISREG(now.st_mode):
-                    _refuse_kind(path, now.st_mode)
+                if now is not None:
+                    _refuse_unwritable(path, now)
                 if not _same(seen.status, now):
                     raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
                 os.unlink(parts[-1], dir_fd=folder)
@@ -167,7 +185,21 @@ class Workspace:
             os.close(fd)
 
     def _open(self, root: int, parts: tuple[str, ...], flags: int) -> int:
-        return (self._open_beneath or opener())(root, "/".join(parts) or ".", flags, 0)
+        fd = (self._open_beneath or opener())(root, "/".join(parts) or ".", flags, 0)
+        if self._hidden is not None and self._is_hidden(fd, parts):
+            os.close(fd)
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        return fd
+
+    def _is_hidden(self, fd: int, parts: tuple[str, ...]) -> bool:
+        """By where it really is, which a link on the way does not tell; where that cannot be asked, no link is
+        followed."""
+        try:
+            place = Path(os.readlink(f"/proc/self/fd/{fd}"))
+        except OSError:
+            place = Path(os.path.realpath(self._given), *parts)
+        assert self._hidden is not None
+        return place == self._hidden or self._hidden in place.parents
 
     def _open_or_make_folder(self, root: int, parts: tuple[str, ...]) -> int:
         try:
@@ -246,8 +278,8 @@ def _joined(folder: tuple[str, ...], target: str) -> tuple[str, ...]:
 
 def _replace_in(folder: int, name: str, content: bytes, key: str, seen: Seen | None, mark: str) -> None:
     before = _status(folder, name)
-    if before is not None and not stat.S_ISREG(before.st_mode):
-        _refuse_kind(name, before.st_mode)
+    if before is not None:
+        _refuse_unwritable(name, before)
     prefix = f".everloop-{sha256(key.encode()).hexdigest()[:12]}-"
     for left in [left for left in os.listdir(folder) if left.startswith(prefix)]:
         with suppress(FileNotFoundError):
@@ -259,7 +291,7 @@ def _replace_in(folder: int, name: str, content: bytes, key: str, seen: Seen | N
             file.write(content)
             file.flush()
             if before is not None:
-                os.fchmod(fd, before.st_mode & 0o777)
+                _take_over(fd, before)
             _set_mark(fd, mark)
             os.fsync(fd)
         if seen is not None and not _same(seen.status, _status(folder, name)):
@@ -296,6 +328,22 @@ def _mark_of(fd: int) -> str:
         with suppress(OSError):
             return os.getxattr(fd, _MARK).decode("ascii", "replace")
     return ""
+
+
+def _take_over(fd: int, before: os.stat_result) -> None:
+    """What is made anew stays the same person's, and as readable as it was."""
+    if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
+        with suppress(PermissionError):  # only root can give a file away
+            os.fchown(fd, before.st_uid, before.st_gid)
+    os.fchmod(fd, before.st_mode & 0o777)
+
+
+def _refuse_unwritable(path: str, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        _refuse_kind(path, status.st_mode)
+    # A rename would not ask, and neither would anything if we are root; but someone has protected it.
+    if not status.st_mode & 0o222:
+        raise ToolError(f"{path!r} is write-protected and was not changed; ask the user")
 
 
 def _refuse_kind(path: str, mode: int) -> NoReturn:
