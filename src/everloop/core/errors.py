@@ -127,6 +127,7 @@ class BadRequest(ProviderError):
 
 class NoVision(BadRequest):
     kind = "vision"
+    curable = True
 
 
 class HostTimeout(ProviderError):
