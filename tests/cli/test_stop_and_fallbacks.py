@@ -120,6 +120,20 @@ async def test_an_answer_that_cannot_be_written_is_shown_next_time(person, model
     assert model.calls == 1
 
 
+@pytest.mark.parametrize("command", ["models", "usage"])
+async def test_what_a_command_cannot_write_is_not_promised_for_later(person, command):
+    with open("/dev/full", "w") as full:  # noqa: ASYNC230
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "everloop", command),
+            stdout=full,
+            stderr=asyncio.subprocess.PIPE,
+            env=person.environment,
+        )
+    _, err = await process.communicate()
+    told = "everloop: the answer cannot be written (No space left on device)\n"
+    assert (process.returncode, err.decode()) == (1, told)
+
+
 # Fallbacks
 
 

@@ -303,7 +303,12 @@ ALL = " All providers are listed by: everloop models --all"
             "claude-x needs a key: set ANTHROPIC_API_KEY or providers.anthropic.api_key, "
             "or keep it in the vault with: everloop models key set anthropic",
         ),
-        ("openai", "openai is a provider: write openai/MODEL, and see its models with: everloop models openai"),
+        (
+            "openai",
+            "openai needs a key: set OPENAI_API_KEY or providers.openai.api_key, "
+            "or keep it in the vault with: everloop models key set openai",
+        ),
+        ("azure", "azure is a provider: write azure/MODEL, and see its models with: everloop models azure"),
         ("ollama", "ollama is a provider: write ollama/MODEL, and see its models with: everloop models ollama"),
         ("my-own-model", UNKNOWN.format("my-own-model") + ALL),
         ("nosuch/gpt-5", UNKNOWN.format("nosuch/gpt-5") + ALL),
@@ -316,6 +321,25 @@ def test_a_name_that_nobody_has_is_explained_by_its_vendor_or_by_how_to_write_it
     assert str(explain_missing(name, keys(at_work=Account(api_base=HERE)))) == says
 
 
+# A provider alone
+
+
+@pytest.mark.parametrize("name", [name for name, host in HOSTS.items() if host.model])
+def test_a_provider_alone_is_its_usual_model(name):
+    assert choose(name, keys({HOSTS[name].key_variable: "k"})).name == f"{name}/{HOSTS[name].model}"
+
+
+def test_a_provider_alone_is_the_model_that_the_settings_name_for_it():
+    own = keys(groq=Account("g", model="mine"), at_work=Account(api_base=HERE, model="ours"))
+    assert [choose(name, own).name for name in ("groq", "at-work")] == ["groq/mine", "at-work/ours"]
+
+
+def test_a_provider_alone_without_a_key_is_asked_for_through_a_gateway_or_looked_for_on_this_machine():
+    through = choose("deepseek", keys({"OPENROUTER_API_KEY": "k"}))
+    assert through.name == f"openrouter/deepseek/{HOSTS['deepseek'].model}"
+    assert choose("mistral", keys()) == Wanted("mistral")
+
+
 # Auto
 
 
@@ -326,15 +350,15 @@ def test_auto_takes_what_is_configured_before_a_key_in_the_environment():
 
 
 @pytest.mark.parametrize("name", ["custom", "my-work"])
-def test_auto_does_not_pass_by_an_address_for_which_no_model_is_named(name):
+def test_auto_does_not_pass_by_an_address_for_which_no_model_is_named_unless_there_is_a_key(name):
     here = {name.replace("-", "_"): Account(api_base=HERE)}
-    for environ in ({}, {"OPENAI_API_KEY": "k"}):
-        with pytest.raises(ModelMissing) as raised:
-            choose("auto", keys(environ, **here))
-        assert str(raised.value) == (
-            f"{name} has an address and no model: set providers.{name}.model, or name it as "
-            f'agents.defaults.model = "{name}/MODEL"'
-        )
+    with pytest.raises(ModelMissing) as raised:
+        choose("auto", keys({}, **here))
+    assert str(raised.value) == (
+        f"{name} has an address and no model: set providers.{name}.model, or name it as "
+        f'agents.defaults.model = "{name}/MODEL"'
+    )
+    assert choose("auto", keys({"OPENAI_API_KEY": "k"}, **here)).name == f"openai/{HOSTS['openai'].model}"
 
 
 def test_auto_takes_what_is_configured_with_a_model_before_it_misses_one():

@@ -88,10 +88,12 @@ class World:
         self.logins = {CODEX: self.codex(), COPILOT_LOGIN: self.copilot()}
 
     def codex(self) -> Login:
-        return CodexLogin(self.http, self.vault, now=self.clock, auth=self.url)
+        return CodexLogin(self.http, self.vault, now=self.clock, auth=self.url, sleep=self.clock.sleep)
 
     def copilot(self) -> Login:
-        return CopilotLogin(self.http, self.vault, now=self.clock, github=self.url, api=self.url)
+        return CopilotLogin(
+            self.http, self.vault, now=self.clock, github=self.url, api=self.url, sleep=self.clock.sleep
+        )
 
     async def log_in(self, name: str) -> Login:
         login = self.logins[name]
@@ -503,6 +505,23 @@ async def test_a_refresh_token_that_another_process_has_spent_is_no_reason_to_lo
     assert await slow == quick
     assert world.fake.paths() == [OAUTH, OAUTH]
     assert world.kept(CODEX)["refresh"] == "SECRET-refresh-2"
+
+
+async def test_one_who_has_spent_it_may_still_be_about_to_keep_what_it_was_given(world: World):
+    theirs, naps = await world.log_in(CODEX), []
+    world.clock.pass_by(3600)
+    before = dict(world.vault.kept)
+    quick = await theirs.headers()
+    after, world.vault.kept = world.vault.kept, before  # as if it were not yet written
+
+    async def sleep(seconds: float) -> None:
+        naps.append(seconds)
+        if len(naps) == 3:
+            world.vault.kept = after
+
+    ours = CodexLogin(world.http, world.vault, now=world.clock, auth=world.url, sleep=sleep)
+    assert await ours.headers() == quick
+    assert naps == [0.0, 0.2, 0.5]
 
 
 @both

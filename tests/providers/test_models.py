@@ -190,3 +190,29 @@ async def test_a_login_gives_its_headers_with_each_request(http, server):
     assert (await ask(speaker)).model == "github-copilot/a"
     shown = [asked.headers["Authorization"] for asked in server.requests]
     assert shown == ["Bearer token-1", "Bearer token-2"]
+
+
+# Vectors
+
+
+async def test_one_who_makes_vectors_is_found_as_any_model_is(house):
+    house.environ = {"OPENAI_API_KEY": "k", "OPENROUTER_API_KEY": "r"}
+    names = ("openai/text-embedding-3-small", "text-embedding-3-large", "custom/vectors")
+    assert [(await house.models.embedder(name)).name for name in names] == [
+        "openai/text-embedding-3-small",
+        "openrouter/openai/text-embedding-3-large",
+        "custom/vectors",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("groq/x", "groq/x needs a key: "),
+        ("github-copilot/text-embedding-3-small", "github-copilot/text-embedding-3-small needs a login: everloop "),
+        ("embedded", "the embedded model offers no embeddings: "),
+    ],
+)
+async def test_one_who_cannot_be_had_is_explained(house, name, why):
+    with pytest.raises(ModelMissing, match=f"^{why}"):
+        await house.models.embedder(name)

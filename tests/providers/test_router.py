@@ -44,8 +44,9 @@ CURABLE = [
     HostHungUp("Gone."),
     HostFailed("Broken."),
     StreamCut("Cut."),
+    NoVision("Dark."),
 ]
-INCURABLE = [ContextOverflow("Too long."), BadRequest("Wrong."), NoVision("Dark.")]
+INCURABLE = [ContextOverflow("Too long."), BadRequest("Wrong.")]
 
 
 def kind(error: ProviderError) -> str:
@@ -277,3 +278,39 @@ async def test_a_model_that_turned_out_to_be_blind_is_not_shown_a_picture_again_
     )
     assert (await blind.reply(later, lambda delta: None)).text == "hello"
     assert seen == [True, False]
+
+
+class Sighted(ScriptedModel):
+    """Tells what it is asked with, and sees or does not."""
+
+    def __init__(self, name: str, sees: bool) -> None:
+        super().__init__([], name=name)
+        self.looked = 0
+        self._sees = sees
+
+    async def reply(self, prompt, show):
+        self.looked += bool(prompt.sees and prompt.transcript.media)
+        if not self._sees and prompt.sees and prompt.transcript.media:
+            raise NoVision(f"{self.name} cannot see.")
+        return Reply(self.name)
+
+
+async def test_what_the_first_cannot_see_is_shown_to_a_fallback_that_does_and_words_to_the_first_again():
+    models = [Sighted("blind", False), Sighted("dark", False), Sighted("keen", True)]
+    router = Router([Candidate(f"a/{model.name}", model.name, model) for model in models])
+    shown: list[Delta] = []
+    looking = Prompt("blind", "", Transcript((PICTURE,)))
+    assert [(await router.reply(looking, shown.append)).text for _ in range(2)] == ["keen", "keen"]
+    assert [delta.notice for delta in shown] == [
+        "a/blind does not answer (cannot see); asking a/dark",
+        "a/dark does not answer (cannot see); asking a/keen",
+    ] * 2
+    assert [model.looked for model in models] == [1, 1, 2]
+    assert (await router.reply(PROMPT, shown.append)).text == "blind"
+
+
+async def test_where_none_sees_it_is_said_of_the_first():
+    models = [Sighted("blind", False), Sighted("dark", False)]
+    router = Router([Candidate(f"a/{model.name}", model.name, model) for model in models])
+    with pytest.raises(NoVision, match=r"^blind cannot see\. The fallbacks failed too: a/dark \(cannot see\)\.$"):
+        await router.reply(Prompt("blind", "", Transcript((PICTURE,))), lambda delta: None)

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    terminal = Terminal(sys.stdout, sys.stderr)
+    terminal = Terminal(sys.stdout, sys.stderr, kept=True)
     session = _checked(DIRECT if arguments.session is None else arguments.session)
     text = _message(arguments.message)
     if arguments.json and text is None:

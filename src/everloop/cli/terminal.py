@@ -16,8 +16,10 @@ class OutputLost(EverloopError):
 
 
 class Terminal:
-    def __init__(self, out: TextIO, err: TextIO) -> None:
+    def __init__(self, out: TextIO, err: TextIO, kept: bool = False) -> None:
+        """With `kept`, what cannot be shown now is shown at the next start."""
         self._out = out
+        self._kept = kept
         self._err = err
         self._colour = err.isatty()
         self._status = ""  # the line that is being overwritten
@@ -25,7 +27,7 @@ class Terminal:
         self._reasoning = False  # whether the line on stderr is one of thoughts
 
     def answer(self, text: str) -> None:
-        """Raises OutputLost when nobody can read it; it is shown again at the next start."""
+        """Raises OutputLost when it cannot be written."""
         self.clear()
         self._write(f"{text}\n")
 
@@ -66,9 +68,8 @@ class Terminal:
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise OutputLost(
-                f"the answer cannot be written ({error.strerror}); it is kept, and shown next time"
-            ) from error
+            later = "; it is kept, and shown next time" if self._kept else ""
+            raise OutputLost(f"the answer cannot be written ({error.strerror}){later}") from error
 
     def follow(self, event: Event) -> None:
         """Show one event of a running turn. Raises OutputLost."""

@@ -134,6 +134,7 @@ class BadRequest(ProviderError):
 
 class NoVision(BadRequest):
     kind = "vision"
+    curable = True
 
 
 class HostTimeout(ProviderError):

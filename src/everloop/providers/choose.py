@@ -1,7 +1,7 @@
 """Which model answers: what is named, or with "auto" the best that this machine has to offer.
 
-A name is looked up in this order: `provider/model` as it stands; a gateway, if one is configured; a word in a bare
-model's name that tells its vendor; a server on this machine.
+A name is looked up in this order: `provider/model` as it stands, or a provider alone, which is its usual model; a
+gateway, if one is configured; a word in a bare model's name that tells its vendor; a server on this machine.
 """
 
 from collections.abc import Iterable, Mapping
@@ -45,11 +45,13 @@ class Wanted(Struct, frozen=True):
 def choose(name: str, keys: Keys) -> Choice | Wanted:
     """Raises ModelMissing, which says what to do."""
     if name == "auto":
-        return _configured(keys) or _keyed(keys) or Wanted("")
+        return _configured(keys) or _keyed(keys) or _unnamed(keys)
     provider, slash, model = name.partition("/")
     if provider == EMBEDDED:
         return Choice(None, model)
-    host = host_of(provider, keys) if slash else None
+    host = host_of(provider, keys)
+    if host is not None and not slash and (_is_reachable(host, keys) or _gateway(keys)):
+        model = _usual_model(host, keys)  # a provider alone
     if host is not None and model:
         gateway = None if host.gateway or _is_reachable(host, keys) else _gateway(keys)
         return _at(gateway, _through(gateway, host, model), keys) if gateway else _at(host, model, keys)
@@ -104,6 +106,8 @@ def explain_missing(name: str, keys: Keys) -> ModelMissing:
     if vendors and "/" not in name:
         return _explain_no_key(vendors[0], name, keys)
     provider, slash, _ = name.partition("/")
+    if provider in HOSTS and HOSTS[provider].model and not slash:
+        return _explain_no_key(HOSTS[provider], name, keys)
     if provider in HOSTS and not slash:
         return ModelMissing(
             f"{name} is a provider: write {name}/MODEL, and see its models with: everloop models {name}"
@@ -155,21 +159,29 @@ def _is_reachable(host: Host, keys: Keys) -> bool:
     return bool(not host.key_variables or keys.find(host) or (account and account.api_base))
 
 
+def _usual_model(host: Host, keys: Keys) -> str:
+    account = keys.accounts.get(host.name)
+    return (account.model if account else "") or host.model
+
+
 def _configured(keys: Keys) -> Choice | None:
-    unnamed = ""
     for name, account in keys.accounts.items():
         host = host_of(name, keys)
-        model = account.model or (host.model if host else "")
-        if host and model and (account.api_base or keys.find(host)):
+        if host and (model := _usual_model(host, keys)) and (account.api_base or keys.find(host)):
             return _at(host, model, keys)
-        if host and account.api_base and not host.port:  # a server like those of this machine is asked what it has
-            unnamed = unnamed or name
-    if unnamed:
-        raise ModelMissing(
-            f"{unnamed} has an address and no model: set providers.{unnamed}.model, or name it as "
-            f'agents.defaults.model = "{unnamed}/MODEL"'
-        )
     return None
+
+
+def _unnamed(keys: Keys) -> Wanted:
+    """Raises ModelMissing when there is an address at which a model could be had, if it were named."""
+    for name, account in keys.accounts.items():
+        host = host_of(name, keys)
+        if host and account.api_base and not host.port:  # a server like those of this machine is asked what it has
+            raise ModelMissing(
+                f"{name} has an address and no model: set providers.{name}.model, or name it as "
+                f'agents.defaults.model = "{name}/MODEL"'
+            )
+    return Wanted("")
 
 
 def _keyed(keys: Keys) -> Choice | None:

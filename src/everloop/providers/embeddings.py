@@ -14,6 +14,7 @@ from ..core.ports import Embedded, Http
 from ..core.prompt import Usage
 from . import dialects
 from .choose import Choice
+from .dialects.reading import UNREADABLE
 from .host import checked, masked, name_host, wait_before_retry
 from .secrets import hide_secrets
 
@@ -61,7 +62,7 @@ class _Way(Protocol):
     def encode(self, model: str, texts: Sequence[str]) -> dict[str, Any]: ...
 
     def decode(self, body: bytes) -> tuple[Vectors, int | None]:
-        """The vectors, and how many tokens were read if the host says it. Raises msgspec.DecodeError."""
+        """The vectors, and how many tokens were read if the host says it. Raises one of UNREADABLE."""
         ...
 
 
@@ -165,11 +166,11 @@ class HostEmbedder:
                 said = masked(await answer.read(_LIMIT), choice.key)
                 if answer.status != 200:
                     raise self._dialect.error_from(host, choice.model, answer.status, answer.headers, said)
+                return self._read(said, len(texts))
         except ProviderError as error:
             hide_secrets(error, url, headers)
             name_host(error, host)
             raise
-        return self._read(said, len(texts))
 
     async def _headers(self) -> dict[str, str]:
         headers = self._dialect.headers(self._choice.key.strip()) | dict(self._choice.headers)
@@ -180,7 +181,7 @@ class HostEmbedder:
     def _read(self, body: bytes, count: int) -> tuple[Vectors, int | None]:
         try:
             vectors, tokens = self._way.decode(body)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise self._explain(f"something that is no list of vectors ({_excerpt(body)})") from error
         if len(vectors) != count or len({len(vector) for vector in vectors}) != 1:
             raise self._explain(f"{len(vectors)} vectors for {count} texts, or some of another length")

@@ -101,8 +101,7 @@ class Models:
             assert choice.host is not None
             return self._cost(choice.host, choice.model, usage)
 
-        login = self._logins.get(choice.host.name) if choice.host else None
-        return HostEmbedder(choice, self._http, cost=cost, login=login)
+        return HostEmbedder(choice, self._http, cost=cost, login=self._login_of(choice))
 
     async def close(self) -> None:
         """Close what was made."""
@@ -135,12 +134,10 @@ class Models:
         """The last of a chain is patient with its host; the others leave it to the next."""
         host = choice.host
         assert host is not None
-        if host.login and host.name not in self._logins:
-            raise ModelMissing(f"{choice.name} needs a login: everloop models login {host.name}")
         provider = HostProvider(
             *(host.name, self._http, choice.base, choice.key, dialects.load(host.dialect), host.quirks),
             headers=choice.headers,
-            login=self._logins.get(host.name),
+            login=self._login_of(choice),
             attempts=3 if last else 2,
             patience=60.0 if last else 2.0,
         )
@@ -155,6 +152,13 @@ class Models:
         window = find_window(host.family or host.name, choice.model) or UNKNOWN_WINDOW
         candidate = Candidate(choice.name, choice.model, provider, cost=cost)
         return Speaker(choice.name, choice.model, candidate, window, measure, local=bool(host.port))
+
+    def _login_of(self, choice: Choice) -> Headers | None:
+        """Raises ModelMissing where nobody is logged in and has to be."""
+        host = choice.host
+        if host and host.login and host.name not in self._logins:
+            raise ModelMissing(f"{choice.name} needs a login: everloop models login {host.name}")
+        return self._logins.get(host.name) if host else None
 
     def _cost(self, host: Host, model: str, usage: Usage, told: str = "") -> float | None:
         """`told` is the model that has answered: what was asked for may only say who is to choose."""

@@ -135,7 +135,8 @@ class Router:
                 if shown or not (error.curable or failures):
                     raise
                 _log.warning("%s failed (%s): %s", candidate.name, error.kind, error)
-                candidate.rest(error)
+                if not isinstance(error, NoVision):  # it can still read
+                    candidate.rest(error)
                 failures.append((candidate, error))
         raise _explain(failures)
 

@@ -43,13 +43,14 @@ class CopilotLogin:
         github: str = GITHUB,
         api: str = API,
         base: str = BASE,
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.base = base
         self._http = http
         self._now = now
         self._github = github.rstrip("/")
         self._api = api.rstrip("/")
-        self._kept = Kept(self.name, vault, now, lambda old: self._trade(old.refresh))
+        self._kept = Kept(self.name, vault, now, lambda old: self._trade(old.refresh), sleep)
 
     async def begin(self) -> Asking:
         fields = {"client_id": _CLIENT, "scope": "read:user"}

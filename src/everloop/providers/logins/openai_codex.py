@@ -43,13 +43,20 @@ class CodexLogin:
     dialect: Name = "openai_responses"
 
     def __init__(
-        self, http: Http, vault: Secrets, *, now: Clock = time.time, auth: str = AUTH, base: str = BASE
+        self,
+        http: Http,
+        vault: Secrets,
+        *,
+        now: Clock = time.time,
+        auth: str = AUTH,
+        base: str = BASE,
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.base = base
         self._http = http
         self._now = now
         self._auth = auth.rstrip("/")
-        self._kept = Kept(self.name, vault, now, self._renew)
+        self._kept = Kept(self.name, vault, now, self._renew, sleep)
 
     async def begin(self) -> Asking:
         answer = await post_json(self._http, f"{self._auth}/api/accounts/deviceauth/usercode", {"client_id": _CLIENT})

@@ -12,11 +12,12 @@ import msgspec
 from msgspec import Struct
 
 from ...core.errors import KeyRefused
-from . import Secrets, kept_as
+from . import Secrets, Sleep, kept_as
 
 Result = TypeVar("Result")
 Clock = Callable[[], float]
 
+LOOKS = (0.0, 0.2, 0.5, 1.0)  # seconds before each look for what another process may have been given
 MARGIN = 60.0  # seconds before its end at which a token counts as spent
 
 
@@ -33,11 +34,19 @@ class Tokens(Struct, frozen=True):
 class Kept:
     """The tokens of one login. `renew` asks the host for new ones; it raises KeyRefused when they are not given."""
 
-    def __init__(self, name: str, vault: Secrets, now: Clock, renew: Callable[[Tokens], Awaitable[Tokens]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        vault: Secrets,
+        now: Clock,
+        renew: Callable[[Tokens], Awaitable[Tokens]],
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
         self._name = name
         self._vault = vault
         self._now = now
         self._renew = renew
+        self._sleep = sleep
         self._one_at_a_time = asyncio.Lock()
 
     async def keep(self, tokens: Tokens) -> None:
@@ -56,13 +65,21 @@ class Kept:
         try:
             new = await self._renew(old)
         except KeyRefused:
-            # Another process may have been quicker with the refresh token, which is good for one time only.
-            new = await self._read()
-            if new.refresh == old.refresh or not self._good(new):
-                raise
-            return new
+            if theirs := await self._renewed_by_another(old):
+                return theirs
+            raise
         await self.keep(new)
         return new
+
+    async def _renewed_by_another(self, old: Tokens) -> Tokens | None:
+        """Another process may have been quicker with the refresh token, which is good for one time only. It may still
+        be about to keep what it was given."""
+        for seconds in LOOKS:
+            await self._sleep(seconds)
+            new = await self._read()
+            if new != old and self._good(new):
+                return new
+        return None
 
     def _good(self, tokens: Tokens) -> bool:
         return tokens.expires - MARGIN > self._now()
