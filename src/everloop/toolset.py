@@ -21,6 +21,7 @@ from .tools.files import workspace_tools
 from .tools.run_python import run_python_tool
 from .tools.sandbox.choose import choose_way
 from .tools.sandbox.commands import Commands
+from .tools.sandbox.outlet import Outlet
 from .tools.sandbox.port import Limits, View
 from .tools.sandbox.view import environment
 from .tools.web_fetch import web_fetch_tool
@@ -54,10 +55,14 @@ def furnish(home: Path, workspace: Path, settings: Settings, files: Files, bus: 
         home / "spool",
         partial(choose_way, unsafe=chosen.exec.unsafe_without_sandbox),
         shared=bool(settings.store.url),
+        outlet=_outlet(chosen.exec.network),
     )
     limits = Limits(memory=chosen.exec.memory_mb << 20, processes=chosen.exec.processes)
     shell = Shell(
-        *(commands, View(workspace, hidden=(home,)), environment(os.environ, chosen.exec.env), limits),
+        commands,
+        View(workspace, hidden=(home,), network=chosen.exec.network),
+        environment(os.environ, chosen.exec.env),
+        limits,
         longest=chosen.exec.timeout,
         free=chosen.exec.unsafe_without_sandbox,
         told=partial(_tell, bus),
@@ -74,6 +79,15 @@ def furnish(home: Path, workspace: Path, settings: Settings, files: Files, bus: 
     names = {tool.spec.name for tool in own}
     plugged = plugged_in(chosen.plugins, names) if chosen.plugins else ()
     return Toolset((*own, *plugged), frozenset(names - ESSENTIAL), commands, web)
+
+
+def _outlet(hosts: tuple[str, ...]) -> Outlet | None:
+    """Where commands go that may reach some hosts. Raises SettingsError."""
+    if not hosts:
+        return None
+    from .net.proxy import Proxy
+
+    return Outlet(Proxy(hosts).serve)
 
 
 def _tell(bus: Bus, context: CallContext, text: str) -> None:

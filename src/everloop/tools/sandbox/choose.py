@@ -41,6 +41,11 @@ class Landlock:
                 f"{inside[0]} lies in the workspace, and only bubblewrap can hide it there; install bubblewrap, or "
                 "choose another workspace"
             )
+        if job.view.network:
+            raise ToolError(
+                "tools.exec.network names hosts that commands may reach, and only bubblewrap can hold them to these; "
+                "install bubblewrap, or make the list empty"
+            )
         temporary, script = str(folder / "tmp"), str(folder / "script.py")
         own = {"HOME": temporary, "TMPDIR": temporary}
         return {
@@ -51,7 +56,6 @@ class Landlock:
             "readable": [*SYSTEM, *(f"/etc/{name}" for name in ETC), *map(str, job.view.readable), script],
             "writable": [workspace, temporary],
             "make": [temporary],
-            "network": job.view.network,
         }
 
 

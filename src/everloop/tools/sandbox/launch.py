@@ -268,7 +268,7 @@ def _become(order: "dict[str, Any]") -> "NoReturn":
                 resource.setrlimit(kind, (limit, limit))
         _let_it_be_killed_first(os.getpid())
         if order["way"] == "landlock":
-            landlock.confine(order["readable"], order["writable"], order["network"])
+            landlock.confine(order["readable"], order["writable"])
         os.umask(_UMASK)
         os.chdir(order["cwd"])
         os.execve(order["argv"][0], order["argv"], order["env"])
