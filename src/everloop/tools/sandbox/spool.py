@@ -137,6 +137,12 @@ def make_sure(folder: str) -> None:
     _sync(os.path.dirname(folder))
 
 
+def socket_path(folder: str, fd: int, name: str) -> str:
+    """Where a socket in this folder is, through a descriptor where that can be: a path may be too long for a socket."""
+    through = f"/proc/self/fd/{fd}"
+    return os.path.join(through if os.path.isdir(through) else folder, name)
+
+
 def copy_etc(spool: str) -> None:
     """A copy of the part of /etc that commands see."""
     folder = os.path.join(spool, "etc")
