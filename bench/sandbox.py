@@ -1,6 +1,7 @@
-"""What the sandbox costs a command, beside a plain subprocess: `python bench/sandbox.py [COUNT]`.
+"""What the sandbox costs a command, beside a bare subprocess: `python bench/sandbox.py [COUNT]`.
 
-Both are measured in turns, in one run. The bar is 10 ms more. On a busy machine look at the lowest tenth.
+All are measured in turns, in one run. The bar is 10 ms more than the bare one. On a busy machine look at the lowest
+tenth.
 """
 
 import asyncio
@@ -13,23 +14,47 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from everloop.core.tool import CallContext
-from everloop.tools.sandbox.choose import choose_way
+from everloop.net.proxy import Proxy
+from everloop.tools.sandbox.choose import Landlock, Way, choose_way
 from everloop.tools.sandbox.commands import Commands
+from everloop.tools.sandbox.landlock import NEEDED, version
+from everloop.tools.sandbox.outlet import Outlet
 from everloop.tools.sandbox.port import Job, View
 from everloop.tools.sandbox.view import environment
 
 ARGV = ("/bin/sh", "-c", "echo hello")
+HOSTS = ("example.org",)  # which nobody asks for anything
 HOMES = Path(__file__).parent / ".homes"  # on the disk, for /tmp may be memory, where nothing has to be synced
 BAR = 10.0
 
+Do = Callable[[], Awaitable[None]]
 
-async def plain(folder: Path) -> None:
-    process = await asyncio.create_subprocess_exec(*ARGV, stdout=asyncio.subprocess.PIPE, cwd=folder)
+
+class Confined:
+    """Commands in one way of confining, each a call of its own."""
+
+    def __init__(self, home: Path, way: Way, hosts: tuple[str, ...] = ()) -> None:
+        async def choose() -> Way:
+            return way
+
+        outlet = Outlet(Proxy(hosts).serve) if hosts else None
+        self.commands = Commands(home / "spool", choose, outlet=outlet)
+        self._job = Job(ARGV, View(home / "workspace", network=hosts), home / "workspace", environment(os.environ))
+        self._answers = 0
+
+    async def run(self) -> None:
+        self._answers += 1
+        context = CallContext(f"{id(self)}:{self._answers}:0", f"{id(self)}", "cli:direct", "ann")
+        assert (await self.commands.run(context, self._job)).output == "hello\n"
+
+
+async def bare() -> None:
+    process = await asyncio.create_subprocess_exec(*ARGV, stdout=asyncio.subprocess.PIPE)
     out, _ = await process.communicate()
     assert out == b"hello\n"
 
 
-async def timed(do: Callable[[], Awaitable[None]]) -> float:
+async def timed(do: Do) -> float:
     before = time.perf_counter()
     await do()
     return (time.perf_counter() - before) * 1000
@@ -38,25 +63,31 @@ async def timed(do: Callable[[], Awaitable[None]]) -> float:
 async def main(count: int) -> None:
     HOMES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=HOMES) as home:
-        workspace = Path(home, "workspace")
-        os.mkdir(workspace)
+        os.mkdir(Path(home, "workspace"))
         way = await choose_way()
-        commands = Commands(Path(home, "spool"))
-        job = Job(ARGV, View(workspace), workspace, environment(os.environ))
-        answers = iter(range(1, 10**6))
+        rows = {f"confined by {way.name}": Confined(Path(home), way)}
+        if way.name == "bubblewrap":
+            rows["confined, with hosts to reach"] = Confined(Path(home), way, HOSTS)
+            if version() >= NEEDED:
+                rows["confined by landlock"] = Confined(Path(home), Landlock())
+        first = await timed(next(iter(rows.values())).run)
+        print(f"the first command, with the start of the runner: {first:.1f} ms")
+        does: list[Do] = [bare, *(row.run for row in rows.values())]
+        times = [[await timed(do) for do in does] for _ in range(count)]
+        for row in rows.values():
+            await row.commands.close()
+    report(["bare", *rows], [sorted(column) for column in zip(*times, strict=True)])
 
-        async def confined() -> None:
-            context = CallContext(f"t:{next(answers)}:0", "t", "cli:direct", "ann")
-            assert (await commands.run(context, job)).output == "hello\n"
 
-        first = await timed(confined)
-        times = [(await timed(lambda: plain(workspace)), await timed(confined)) for _ in range(count)]
-        await commands.close()
-    bare, walled = (sorted(column) for column in zip(*times, strict=True))
-    print(f"confined by {way.name}; the first command, with the start of the runner: {first:.1f} ms")
-    for name, pick in (("median", statistics.median), ("lowest tenth", lambda row: row[len(row) // 10])):
-        more = pick(walled) - pick(bare)
-        print(f"{name}: plain {pick(bare):.1f} ms, confined {pick(walled):.1f} ms: {more:.1f} ms more (bar {BAR:g})")
+def report(names: list[str], columns: list[list[float]]) -> None:
+    """Every row beside the first."""
+    print(f"{'':32}{'median':>10}{'lowest tenth':>15}{'more':>16}{'ratio':>8}")
+    low = [column[len(column) // 10] for column in columns]
+    for name, column, lowest in zip(names, columns, low, strict=True):
+        median = statistics.median(column)
+        more, ratio = f"{median - statistics.median(columns[0]):.1f} / {lowest - low[0]:.1f} ms", lowest / low[0]
+        print(f"{name:32}{median:7.1f} ms{lowest:12.1f} ms{more:>16}{ratio:>8.1f}")
+    print(f"(more: of the medians, of the lowest tenths; bar {BAR:g} ms)")
 
 
 asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 200))

@@ -4,7 +4,8 @@ What a tool needs is made when it is first used: a house in which nobody searche
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from asyncio import StreamReader, StreamWriter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
@@ -15,14 +16,12 @@ from msgspec import Struct
 from .core.errors import SettingsError
 from .core.ports import Bus, Event, Files, Http
 from .core.tool import CallContext, Tool
-from .settings import Search, Settings
+from .settings import Exec, Search, Settings
 from .tools.exec import Shell, exec_tools
 from .tools.files import workspace_tools
 from .tools.run_python import run_python_tool
-from .tools.sandbox.choose import choose_way
-from .tools.sandbox.commands import Commands
-from .tools.sandbox.outlet import Outlet
-from .tools.sandbox.port import Limits, View
+from .tools.sandbox.later import LaterSandbox
+from .tools.sandbox.port import Limits, Sandbox, View
 from .tools.sandbox.view import environment
 from .tools.web_fetch import web_fetch_tool
 from .tools.web_search import Engine, choose_engine, web_search_tool
@@ -36,7 +35,7 @@ class Toolset(Struct, frozen=True):
 
     tools: tuple[Tool, ...]
     large: frozenset[str]
-    commands: Commands
+    commands: Sandbox
     web: "Later"
 
     async def leave(self, thread: str) -> None:
@@ -51,12 +50,7 @@ class Toolset(Struct, frozen=True):
 def furnish(home: Path, workspace: Path, settings: Settings, files: Files, bus: Bus, max_chars: int) -> Toolset:
     """The built-in tools, and the plugins that the settings name. Raises SettingsError."""
     chosen = settings.tools
-    commands = Commands(
-        home / "spool",
-        partial(choose_way, unsafe=chosen.exec.unsafe_without_sandbox),
-        shared=bool(settings.store.url),
-        outlet=_outlet(chosen.exec.network),
-    )
+    commands = _sandbox(home / "spool", chosen.exec, shared=bool(settings.store.url))
     limits = Limits(memory=chosen.exec.memory_mb << 20, processes=chosen.exec.processes)
     shell = Shell(
         commands,
@@ -81,13 +75,25 @@ def furnish(home: Path, workspace: Path, settings: Settings, files: Files, bus: 
     return Toolset((*own, *plugged), frozenset(names - ESSENTIAL), commands, web)
 
 
-def _outlet(hosts: tuple[str, ...]) -> Outlet | None:
-    """Where commands go that may reach some hosts. Raises SettingsError."""
-    if not hosts:
-        return None
+def _sandbox(spool: Path, chosen: Exec, shared: bool) -> Sandbox:
+    """Raises SettingsError now, not at the first command, if the hosts that commands may reach are none."""
+    serve = _serve(chosen.network) if chosen.network else None
+
+    def make() -> Sandbox:
+        from .tools.sandbox.choose import choose_way
+        from .tools.sandbox.commands import Commands
+        from .tools.sandbox.outlet import Outlet
+
+        choose = partial(choose_way, unsafe=chosen.unsafe_without_sandbox)
+        return Commands(spool, choose, shared, outlet=Outlet(serve) if serve else None)
+
+    return LaterSandbox(spool, make)
+
+
+def _serve(hosts: Iterable[str]) -> Callable[[StreamReader, StreamWriter], Awaitable[None]]:
     from .net.proxy import Proxy
 
-    return Outlet(Proxy(hosts).serve)
+    return Proxy(hosts).serve
 
 
 def _tell(bus: Bus, context: CallContext, text: str) -> None:

@@ -85,13 +85,16 @@ class House:
         return int((self.spool / f"{NAME}.lock").read_text())
 
 
-@asynccontextmanager
-async def opened(home: Path, **options: Any) -> AsyncIterator[House]:
+async def choose_or_skip() -> Way:
     try:
-        way = await choose_way()
+        return await choose_way()
     except ToolError as error:
         pytest.skip(str(error))
-    house = House(home, way, **options)
+
+
+@asynccontextmanager
+async def opened(home: Path, **options: Any) -> AsyncIterator[House]:
+    house = House(home, await choose_or_skip(), **options)
     yield house
     await house.commands.close()
 
@@ -283,6 +286,46 @@ class TestSeeing:
         assert all(len(code) % 8 == 0 and len(code) // 8 < 4096 for code in made)
         with pytest.raises(OSError, match="sparc"):
             seccomp.classic("sparc")
+
+
+HEAVY = ("ctypes", "tempfile", "shutil", "html", "everloop.tools.sandbox.commands", "everloop.tools.sandbox.runner")
+FURNISH = """
+import asyncio, sys
+from pathlib import Path
+import everloop.app
+from everloop.bus.local import LocalBus
+from everloop.core.tool import CallContext
+from everloop.files.folder import Folder
+from everloop.settings import load
+from everloop.toolset import furnish
+
+async def main(home, command):
+    (home / "workspace").mkdir()
+    toolset = furnish(home, home / "workspace", load(home, {}), Folder(home / "files"), LocalBus(), 8000)
+    if command:
+        (tool,) = [each for each in toolset.tools if each.spec.name == "exec"]
+        await tool.run({"command": command}, CallContext("t:1:0", "t", "s", "ann"))
+    else:
+        await toolset.leave("t")
+    await toolset.close()
+    print(*sys.modules)
+
+asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
+"""
+
+
+class TestLoading:
+    def loaded(self, home: Path, command: str) -> list[str]:
+        words = [sys.executable, "-c", FURNISH, str(home), command]
+        modules = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
+        return [name for name in HEAVY if name in modules]
+
+    def test_a_house_in_which_no_command_runs_loads_nothing_for_one(self, tmp_path: Path) -> None:
+        assert self.loaded(tmp_path, "") == []
+
+    async def test_and_one_in_which_one_does_loads_it(self, tmp_path: Path) -> None:
+        await choose_or_skip()
+        assert self.loaded(tmp_path, "true") == [name for name in HEAVY if name != "html"]
 
 
 USERS = [pytest.param(os.geteuid(), id="self"), pytest.param(NOBODY, id="nobody")]
