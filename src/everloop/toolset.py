@@ -4,8 +4,7 @@ What a tool needs is made when it is first used: a house in which nobody searche
 """
 
 import os
-from asyncio import StreamReader, StreamWriter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
@@ -77,7 +76,11 @@ def furnish(home: Path, workspace: Path, settings: Settings, files: Files, bus: 
 
 def _sandbox(spool: Path, chosen: Exec, shared: bool) -> Sandbox:
     """Raises SettingsError now, not at the first command, if the hosts that commands may reach are none."""
-    serve = _serve(chosen.network) if chosen.network else None
+    serve = None
+    if chosen.network:
+        from .net.proxy import Proxy
+
+        serve = Proxy(chosen.network).serve
 
     def make() -> Sandbox:
         from .tools.sandbox.choose import choose_way
@@ -88,12 +91,6 @@ def _sandbox(spool: Path, chosen: Exec, shared: bool) -> Sandbox:
         return Commands(spool, choose, shared, outlet=Outlet(serve) if serve else None)
 
     return LaterSandbox(spool, make)
-
-
-def _serve(hosts: Iterable[str]) -> Callable[[StreamReader, StreamWriter], Awaitable[None]]:
-    from .net.proxy import Proxy
-
-    return Proxy(hosts).serve
 
 
 def _tell(bus: Bus, context: CallContext, text: str) -> None:
