@@ -27,17 +27,18 @@ bench: .venv/.test ## measure it beside a bare client
 
 .PHONY: help run test check torture bench
 
-# A stamp says for which pyproject.toml its extras were installed. Nothing is ever taken out of .venv, so both stamps
-# can share it, and what the tests need includes all that a chat needs.
-CHAT = local,images
-TESTS = dev,local,postgres,images
+# A stamp says for which pyproject.toml and Makefile its extras were installed. Nothing is ever taken out of .venv, so
+# both stamps can share it, and what the tests need includes all that a chat needs.
+CHAT = local,images,documents,web
+TESTS = dev,postgres,$(CHAT)
 
-.venv/.run: pyproject.toml | .venv/bin/python
+.venv/.run: pyproject.toml Makefile | .venv/bin/python
 	@$(call install,$(CHAT))
 	@touch $@
 
-.venv/.test: pyproject.toml | .venv/bin/python
+.venv/.test: pyproject.toml Makefile | .venv/bin/python
 	@$(call install,$(TESTS))
+	@$(bubblewrap)
 	@touch .venv/.run $@
 
 # uv does not read pip's settings, so pip may reach an index that uv cannot.
@@ -47,6 +48,14 @@ install = { \
 		.venv/bin/python -m pip --version >/dev/null 2>&1 || .venv/bin/python -m ensurepip; \
 		.venv/bin/python -m pip install -e '.[$(1)]'; \
 	}; } </dev/null >&2
+
+# The tests of the sandbox want bubblewrap, which pip does not have. Where it cannot be had, they skip and say so.
+bubblewrap = { command -v bwrap || [ "$$(id -u)" != 0 ] || ! command -v apt-get || { \
+	apt='timeout 300 env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0'; \
+	get="$$apt install -y --no-install-recommends bubblewrap"; \
+	echo 'installing bubblewrap …' >&2; \
+	$$get || { $$apt update && $$get; }; \
+	} >&2 || true; } </dev/null >/dev/null
 
 define too_old
 everloop needs Python 3.11 or newer, and there is none here. Install one, or install uv, and try again.

@@ -1,11 +1,15 @@
-"""What the sandbox costs a command, beside a plain subprocess: `python bench/sandbox.py [COUNT]`.
+"""What the sandbox costs a command, beside a bare subprocess, and what tools cost that nobody uses.
 
-Both are measured in turns, in one run. The bar is 10 ms more. On a busy machine look at the lowest tenth.
+    python bench/sandbox.py [COUNT]
+
+All ways are measured in turns, in one run. The bar is 10 ms more than the bare one. On a busy machine look at the
+lowest tenth, or at the least.
 """
 
 import asyncio
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -13,23 +17,61 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from everloop.core.tool import CallContext
-from everloop.tools.sandbox.choose import choose_way
+from everloop.net.proxy import Proxy
+from everloop.tools.sandbox.choose import Landlock, Way, choose_way
 from everloop.tools.sandbox.commands import Commands
+from everloop.tools.sandbox.landlock import NEEDED, version
+from everloop.tools.sandbox.outlet import Outlet
 from everloop.tools.sandbox.port import Job, View
 from everloop.tools.sandbox.view import environment
 
 ARGV = ("/bin/sh", "-c", "echo hello")
+HOSTS = ("example.org",)  # which nobody asks for anything
 HOMES = Path(__file__).parent / ".homes"  # on the disk, for /tmp may be memory, where nothing has to be synced
 BAR = 10.0
+START = """
+import sys, time, types
+sys.modules["everloop.toolset"] = types.SimpleNamespace(furnish=None)
+import everloop.app  # and all that it loads but the tools
+from pathlib import Path
+from everloop.bus.local import LocalBus
+from everloop.files.folder import Folder
+from everloop.settings import Settings
+del sys.modules["everloop.toolset"]
+begun = time.process_time()
+from everloop.toolset import furnish
+furnish(Path("home"), Path("home/workspace"), Settings(), Folder(Path("home/files")), LocalBus(), 8000)
+print((time.process_time() - begun) * 1000)
+"""
+
+Do = Callable[[], Awaitable[None]]
 
 
-async def plain(folder: Path) -> None:
-    process = await asyncio.create_subprocess_exec(*ARGV, stdout=asyncio.subprocess.PIPE, cwd=folder)
+class Confined:
+    """Commands in one way of confining, each a call of its own."""
+
+    def __init__(self, home: Path, way: Way, hosts: tuple[str, ...] = ()) -> None:
+        async def choose() -> Way:
+            return way
+
+        outlet = Outlet(Proxy(hosts).serve) if hosts else None
+        self.commands = Commands(home / "spool", choose, outlet=outlet)
+        self._job = Job(ARGV, View(home / "workspace", network=hosts), home / "workspace", environment(os.environ))
+        self._answers = 0
+
+    async def run(self) -> None:
+        self._answers += 1
+        context = CallContext(f"{id(self)}:{self._answers}:0", f"{id(self)}", "cli:direct", "ann")
+        assert (await self.commands.run(context, self._job)).output == "hello\n"
+
+
+async def bare() -> None:
+    process = await asyncio.create_subprocess_exec(*ARGV, stdout=asyncio.subprocess.PIPE)
     out, _ = await process.communicate()
     assert out == b"hello\n"
 
 
-async def timed(do: Callable[[], Awaitable[None]]) -> float:
+async def timed(do: Do) -> float:
     before = time.perf_counter()
     await do()
     return (time.perf_counter() - before) * 1000
@@ -38,25 +80,41 @@ async def timed(do: Callable[[], Awaitable[None]]) -> float:
 async def main(count: int) -> None:
     HOMES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=HOMES) as home:
-        workspace = Path(home, "workspace")
-        os.mkdir(workspace)
+        os.mkdir(Path(home, "workspace"))
         way = await choose_way()
-        commands = Commands(Path(home, "spool"))
-        job = Job(ARGV, View(workspace), workspace, environment(os.environ))
-        answers = iter(range(1, 10**6))
+        rows = {f"confined by {way.name}": Confined(Path(home), way)}
+        if way.name == "bubblewrap":
+            rows["confined, with hosts to reach"] = Confined(Path(home), way, HOSTS)
+            if version() >= NEEDED:
+                rows["confined by landlock"] = Confined(Path(home), Landlock())
+        first = await timed(next(iter(rows.values())).run)
+        print(f"the first command, with the start of the runner: {first:.1f} ms")
+        does: list[Do] = [bare, *(row.run for row in rows.values())]
+        times = [[await timed(do) for do in does] for _ in range(count)]
+        for row in rows.values():
+            await row.commands.close()
+    report(["bare", *rows], [sorted(column) for column in zip(*times, strict=True)])
 
-        async def confined() -> None:
-            context = CallContext(f"t:{next(answers)}:0", "t", "cli:direct", "ann")
-            assert (await commands.run(context, job)).output == "hello\n"
 
-        first = await timed(confined)
-        times = [(await timed(lambda: plain(workspace)), await timed(confined)) for _ in range(count)]
-        await commands.close()
-    bare, walled = (sorted(column) for column in zip(*times, strict=True))
-    print(f"confined by {way.name}; the first command, with the start of the runner: {first:.1f} ms")
-    for name, pick in (("median", statistics.median), ("lowest tenth", lambda row: row[len(row) // 10])):
-        more = pick(walled) - pick(bare)
-        print(f"{name}: plain {pick(bare):.1f} ms, confined {pick(walled):.1f} ms: {more:.1f} ms more (bar {BAR:g})")
+def report(names: list[str], columns: list[list[float]]) -> None:
+    """Every row, and how much more it is than the first."""
+    print(f"{'ms, and how many more':32}{'median':>16}{'lowest tenth':>16}{'least':>16}{'ratio':>8}")
+    first = picked(columns[0])
+    for name, column in zip(names, columns, strict=True):
+        cells = [f"{value:.1f} (+{value - least:.1f})" for value, least in zip(picked(column), first, strict=True)]
+        print(f"{name:32}{''.join(f'{cell:>16}' for cell in cells)}{picked(column)[1] / first[1]:>8.1f}")
+    print(f"bar: {BAR:g} ms more; the ratio is that of the lowest tenths")
+
+
+def picked(column: list[float]) -> tuple[float, float, float]:
+    return statistics.median(column), column[len(column) // 10], column[0]
+
+
+def at_start(code: str) -> float:
+    """Milliseconds of CPU that a fresh interpreter says it took; the least of a few."""
+    told = [subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True) for _ in range(8)]
+    return min(float(each.stdout) for each in told)
 
 
 asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 200))
+print(f"at start, to load and describe all the tools, of which none is used: {at_start(START):.1f} ms of CPU")

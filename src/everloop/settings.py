@@ -138,6 +138,7 @@ class Exec(_Section, frozen=True):
     memory_mb: Annotated[int, Meta(ge=16)] = 2048
     processes: Annotated[int, Meta(ge=1)] = 256
     env: tuple[str, ...] = ()  # names of variables that commands may see
+    network: tuple[str, ...] = ()  # hosts that commands may reach, as pypi.org, *.example.com, git.example.com:22, *
     unsafe_without_sandbox: bool = False
 
 

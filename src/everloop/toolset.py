@@ -16,13 +16,12 @@ from msgspec import Struct
 from .core.errors import SettingsError
 from .core.ports import Bus, Event, Files, Http
 from .core.tool import CallContext, Tool
-from .settings import Search, Settings
+from .settings import Exec, Search, Settings
 from .tools.exec import Shell, exec_tools
 from .tools.files import workspace_tools
 from .tools.run_python import run_python_tool
-from .tools.sandbox.choose import choose_way
-from .tools.sandbox.commands import Commands
-from .tools.sandbox.port import Limits, View
+from .tools.sandbox.later import LaterSandbox
+from .tools.sandbox.port import Limits, Sandbox, View
 from .tools.sandbox.view import environment
 from .tools.web_fetch import web_fetch_tool
 from .tools.web_search import Engine, choose_engine, web_search_tool
@@ -40,7 +39,7 @@ class Toolset(Struct, frozen=True):
 
     tools: tuple[Tool, ...]
     large: frozenset[str]
-    commands: Commands
+    commands: Sandbox
     ways: tuple["Later", ...]  # out to the network
 
     async def leave(self, thread: str) -> None:
@@ -58,14 +57,13 @@ def furnish(home: Path, workspace: Path, settings: Settings, files: Files, bus: 
     chosen = settings.tools
     if os.path.realpath(workspace) == os.path.realpath(home):
         raise SettingsError(f"workspace is {workspace}, where everloop keeps its own files; choose another folder")
-    commands = Commands(
-        home / "spool",
-        partial(choose_way, unsafe=chosen.exec.unsafe_without_sandbox),
-        shared=bool(settings.store.url),
-    )
+    commands = _sandbox(home / "spool", chosen.exec, shared=bool(settings.store.url))
     limits = Limits(memory=chosen.exec.memory_mb << 20, processes=chosen.exec.processes)
     shell = Shell(
-        *(commands, View(workspace, hidden=(home,)), environment(os.environ, chosen.exec.env), limits),
+        commands,
+        View(workspace, hidden=(home,), network=chosen.exec.network),
+        environment(os.environ, chosen.exec.env),
+        limits,
         longest=chosen.exec.timeout,
         free=chosen.exec.unsafe_without_sandbox,
         told=partial(_tell, bus),
@@ -85,6 +83,25 @@ def furnish(home: Path, workspace: Path, settings: Settings, files: Files, bus: 
     names = {tool.spec.name for tool in own}
     plugged = plugged_in(chosen.plugins, names) if chosen.plugins else ()
     return Toolset((*own, *plugged), frozenset(names - ESSENTIAL), commands, (web, searched))
+
+
+def _sandbox(spool: Path, chosen: Exec, shared: bool) -> Sandbox:
+    """Raises SettingsError now, not at the first command, if the hosts that commands may reach are none."""
+    serve = None
+    if chosen.network:
+        from .net.proxy import Proxy
+
+        serve = Proxy(chosen.network).serve
+
+    def make() -> Sandbox:
+        from .tools.sandbox.choose import choose_way
+        from .tools.sandbox.commands import Commands
+        from .tools.sandbox.outlet import Outlet
+
+        choose = partial(choose_way, unsafe=chosen.unsafe_without_sandbox)
+        return Commands(spool, choose, shared, outlet=Outlet(serve) if serve else None)
+
+    return LaterSandbox(spool, make)
 
 
 def _tell(bus: Bus, context: CallContext, text: str) -> None:

@@ -20,6 +20,7 @@ from everloop.tools.sandbox.bwrap import Bubblewrap
 from everloop.tools.sandbox.choose import Landlock, Unconfined, Way
 from everloop.tools.sandbox.commands import Commands
 from everloop.tools.sandbox.door import Door
+from everloop.tools.sandbox.outlet import Outlet
 from everloop.tools.sandbox.port import Job, Limits, Outcome, View
 from everloop.tools.sandbox.view import environment
 
@@ -75,7 +76,7 @@ class World:
             return []
         return ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups"]
 
-    def commands(self, way: str = "", spool: Path | None = None) -> Commands:
+    def commands(self, way: str = "", spool: Path | None = None, outlet: Outlet | None = None) -> Commands:
         """The sandbox of this world, whose runner runs as its user."""
         python = [*self.prefix(), sys.executable if self.uid == os.geteuid() else SYSTEM_PYTHON]
         spool = spool or self.spool
@@ -84,10 +85,10 @@ class World:
         async def choose() -> Way:
             return ways[way or self._way]
 
-        return Commands(spool, choose, door=Door(spool, python, self.base / "package"))
+        return Commands(spool, choose, door=Door(spool, python, self.base / "package"), outlet=outlet)
 
-    def job(self, *argv: str, limits: Limits | None = None) -> Job:
-        view = View(self.workspace, hidden=(self.home,))
+    def job(self, *argv: str, limits: Limits | None = None, network: tuple[str, ...] = ()) -> Job:
+        view = View(self.workspace, hidden=(self.home,), network=network)
         return Job(argv, view, self.workspace, environment({}), limits or Limits())
 
     def snapshot(self) -> dict[str, tuple[object, ...]]:

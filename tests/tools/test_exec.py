@@ -33,6 +33,12 @@ from .sandbox_helpers import NOBODY, TOKEN, World, context, processes_with, run_
 SLEEP = f"27182.{os.getpid()}"  # seconds that no one else sleeps
 
 
+def untimed(text: str) -> str:
+    """What exec says, without the seconds that it took, which it tells when there are any."""
+    head, line, rest = text.partition("]\n")
+    return f"{head.partition(',')[0]}{line}{rest}"
+
+
 class House:
     """The tools over a workspace and a spool in a temporary home."""
 
@@ -68,10 +74,7 @@ class House:
         return result
 
     async def exec(self, command: str, at: CallContext | None = None, **args: Any) -> str:
-        """What exec says, without the seconds that it took."""
-        text = await self.run("exec", at, command=command, **args)
-        head, line, rest = text.partition("]\n")
-        return f"{head.partition(',')[0]}{line}{rest}"
+        return untimed(await self.run("exec", at, command=command, **args))
 
     async def verify(self, at: CallContext, **args: Any) -> str | None:
         verify = self.tools["exec"].verify
@@ -82,13 +85,16 @@ class House:
         return int((self.spool / f"{NAME}.lock").read_text())
 
 
-@asynccontextmanager
-async def opened(home: Path, **options: Any) -> AsyncIterator[House]:
+async def choose_or_skip() -> Way:
     try:
-        way = await choose_way()
+        return await choose_way()
     except ToolError as error:
         pytest.skip(str(error))
-    house = House(home, way, **options)
+
+
+@asynccontextmanager
+async def opened(home: Path, **options: Any) -> AsyncIterator[House]:
+    house = House(home, await choose_or_skip(), **options)
     yield house
     await house.commands.close()
 
@@ -130,7 +136,7 @@ class TestRunning:
             "run_python": (Effect.VERIFIABLE, False, False),
         }
         spec = house.tools["exec"].spec
-        assert list(spec.schema["properties"]) == ["command", "timeout", "cwd", "background"]
+        assert list(spec.schema["properties"]) == ["command", "timeout", "cwd", "background", "why"]
         assert problems_of(ToolCall("1", "exec", '{"command": "x", "timeout": 0}'), spec) == [
             "timeout must be at least 1"
         ]
@@ -168,7 +174,7 @@ class TestRunning:
         text = await house.run("run_python", code="import sys\nprint(open('data.txt').read(), sys.flags.isolated)")
         assert text.partition("\n")[2] == "42 1\n"
         text = await house.run("run_python", code="1/0")
-        assert text.startswith("[exit code 1,")
+        assert untimed(text).startswith("[exit code 1]\nTraceback")
         assert "ZeroDivisionError" in text
 
     async def test_what_it_says_is_told_while_it_runs(self, house: House) -> None:
@@ -280,6 +286,46 @@ class TestSeeing:
         assert all(len(code) % 8 == 0 and len(code) // 8 < 4096 for code in made)
         with pytest.raises(OSError, match="sparc"):
             seccomp.classic("sparc")
+
+
+HEAVY = ("ctypes", "tempfile", "shutil", "html", "everloop.tools.sandbox.commands", "everloop.tools.sandbox.runner")
+FURNISH = """
+import asyncio, sys
+from pathlib import Path
+import everloop.app
+from everloop.bus.local import LocalBus
+from everloop.core.tool import CallContext
+from everloop.files.folder import Folder
+from everloop.settings import load
+from everloop.toolset import furnish
+
+async def main(home, command):
+    (home / "workspace").mkdir()
+    toolset = furnish(home, home / "workspace", load(home, {}), Folder(home / "files"), LocalBus(), 8000)
+    if command:
+        (tool,) = [each for each in toolset.tools if each.spec.name == "exec"]
+        await tool.run({"command": command}, CallContext("t:1:0", "t", "s", "ann"))
+    else:
+        await toolset.leave("t")
+    await toolset.close()
+    print(*sys.modules)
+
+asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
+"""
+
+
+class TestLoading:
+    def loaded(self, home: Path, command: str) -> list[str]:
+        words = [sys.executable, "-c", FURNISH, str(home), command]
+        modules = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
+        return [name for name in HEAVY if name in modules]
+
+    def test_a_house_in_which_no_command_runs_loads_nothing_for_one(self, tmp_path: Path) -> None:
+        assert self.loaded(tmp_path, "") == []
+
+    async def test_and_one_in_which_one_does_loads_it(self, tmp_path: Path) -> None:
+        await choose_or_skip()
+        assert self.loaded(tmp_path, "true") == [name for name in HEAVY if name != "html"]
 
 
 USERS = [pytest.param(os.geteuid(), id="self"), pytest.param(NOBODY, id="nobody")]
@@ -422,8 +468,7 @@ class TestDeathOfAWorker:
             (house.workspace / "go").touch()
             found = await finding
             assert found is not None
-            assert found.startswith("[exit code 4,")
-            assert found.endswith("]\non\noff\n")
+            assert untimed(found) == "[exit code 4]\non\noff\n"
             assert "".join(house.told) == "on\noff\n"
             assert (house.workspace / "times").read_text() == "x\n"
 

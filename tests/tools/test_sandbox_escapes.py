@@ -303,7 +303,7 @@ def hurts(target: Target) -> Iterator[Escape]:
     pid = target.victim.pid
     for text in (
         f"kill -STOP {pid}", f"kill -TERM {pid}", f"kill -KILL {pid}", f"kill -KILL -- -{pid}", f"/bin/kill -9 {pid}",
-        f"pkill -f argv-{TOKEN}", f"renice -n 5 -p {pid}", f"ionice -c 3 -p {pid}", f"taskset -p 1 {pid}",
+        f"pkill -f argv-{TOKEN}", f"renice -n 19 -p {pid}", f"ionice -c 3 -p {pid}", f"taskset -p 1 {pid}",
         f"prlimit --pid {pid} --nofile=9:9", f"chrt -i -p 0 {pid}", f"timeout -s KILL 1 kill -KILL {pid}",
         f"strace -p {pid} -o /dev/null & sleep 0.2; kill $!", f"gdb -p {pid} -batch",
         f"echo 1000 > /proc/{pid}/oom_score_adj",
@@ -314,8 +314,8 @@ def hurts(target: Target) -> Iterator[Escape]:
         f"import os; os.killpg({pid}, 9)",
         f"import os, signal; signal.pidfd_send_signal(os.pidfd_open({pid}), 9)",
         f"import resource; resource.prlimit({pid}, resource.RLIMIT_NOFILE, (7, 7))",
-        f"import os; os.setpriority(os.PRIO_PROCESS, {pid}, 9)",
-        f"import os; os.setpriority(os.PRIO_PGRP, {pid}, 9)",
+        f"import os; os.setpriority(os.PRIO_PROCESS, {pid}, 19)",
+        f"import os; os.setpriority(os.PRIO_PGRP, {pid}, 19)",
         f"import os; os.sched_setaffinity({pid}, {{0}})",
         f"import os; os.sched_setscheduler({pid}, os.SCHED_IDLE, os.sched_param(0))",
         f"import fcntl, os; r, w = os.pipe(); fcntl.fcntl(r, fcntl.F_SETOWN, {pid}); fcntl.fcntl(r, 10, 9);"
@@ -476,7 +476,7 @@ def test_what_is_inherited_outlives_or_is_hurt_would_be_seen(secret_fd: int) -> 
         try:
             assert victim.is_unharmed()
             assert len(processes_with(f"argv-{TOKEN}")) == 1
-            subprocess.run(["sh", "-c", f"renice -n 5 -p {victim.pid}"], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(["sh", "-c", f"renice -n 19 -p {victim.pid}"], check=True, stdout=subprocess.DEVNULL)
             assert not victim.is_unharmed()
         finally:
             victim.end()

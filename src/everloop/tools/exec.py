@@ -18,6 +18,7 @@ _LONGEST_COMMAND = 120_000  # bytes; the kernel takes 128 KiB in one argument
 _IDLE = 3600.0
 _SLACK = 30.0  # seconds for starting and ending, beside the command's own
 _PART = 16_000
+_HOSTS_SHOWN = 12
 
 Told = Callable[[CallContext, str], None]
 """Is told what a running command says, piece by piece."""
@@ -44,14 +45,25 @@ class Shell(Struct, frozen=True):
     @property
     def scene(self) -> str:
         """What decides, beside its own words, what a command does."""
-        return f"{self.view.workspace} {' '.join(sorted(self.env))} {'free' if self.free else 'confined'}"
+        words = [*sorted(self.env), "free" if self.free else "confined", *self.view.network]
+        return f"{self.view.workspace} {' '.join(words)}"
+
+    @property
+    def leaves(self) -> bool:
+        """Whether commands can reach more than was named: then nothing that they have read is sure to stay here."""
+        return self.free or any(host.startswith("*") and host.count(".") < 2 for host in self.view.network)
+
+    def described(self, run: Tool) -> Tool:
+        """A tool that also tells the model which hosts its commands reach."""
+        text = f"{run.spec.description}\n\n{reach(self.view.network, self.free)}"
+        return structs.replace(run, spec=structs.replace(run.spec, description=text))
 
     def risk_of_command(self, args: dict[str, Any], situation: Situation) -> Risk:
         risk = judged(args["command"], args.get("cwd") or ".", args.get("why") or "")
-        return structs.replace(risk, leaves=True) if self.free else risk
+        return structs.replace(risk, leaves=True) if self.leaves else risk
 
     def risk_of_input(self, args: dict[str, Any], situation: Situation) -> Risk:
-        return Risk("medium", mutates=True, leaves=self.free)
+        return Risk("medium", mutates=True, leaves=self.leaves)
 
     def limited(self, timeout: int) -> Limits:
         return structs.replace(self.limits, seconds=min(timeout, self.longest))
@@ -101,7 +113,7 @@ def exec_tool(house: Shell) -> Tool:
         background: Annotated[bool, "Do not wait for it; see exec_output, exec_input, exec_stop"] = False,
         why: Annotated[str, "What it is for, if a person may be asked"] = "",
     ) -> str:
-        """Run a shell command in the workspace, in a sandbox without network.
+        """Run a shell command in the workspace, in a sandbox.
 
         It sees the workspace and the system's programs, and nothing else of this machine. When it ends, whatever it
         has started ends too; for what must go on, use background.
@@ -117,7 +129,7 @@ def exec_tool(house: Shell) -> Tool:
     async def verify(args: dict[str, Any], context: CallContext) -> str | None:
         return await house.find(context, args.get("timeout") or 60, bool(args.get("background")))
 
-    return structs.replace(run, verify=verify)
+    return house.described(structs.replace(run, verify=verify))
 
 
 def exec_output_tool(house: Shell) -> Tool:
@@ -160,6 +172,17 @@ def exec_stop_tool(house: Shell) -> Tool:
         return "It has been ended." if ended else "It was not running."
 
     return exec_stop
+
+
+def reach(hosts: tuple[str, ...], free: bool = False) -> str:
+    """What the model is told of the network."""
+    if free:
+        return "Whether it has a network depends on this machine."
+    if not hosts:
+        return "It has no network."
+    shown = ", ".join(hosts[:_HOSTS_SHOWN]) + (" and others" if len(hosts) > _HOSTS_SHOWN else "")
+    where = "all public hosts" if "*" in hosts else f"only {shown}"
+    return f"Over HTTP and HTTPS it reaches {where}, through the proxy that its environment names."
 
 
 def _checked(name: str) -> str:

@@ -22,7 +22,7 @@ def run_python_tool(house: Shell) -> Tool:
         context: CallContext,
         timeout: Annotated[int, "Seconds after which it is ended", Meta(ge=1)] = 60,
     ) -> str:
-        """Run a Python program in the workspace, in the same sandbox as exec: no network, nothing but the workspace.
+        """Run a Python program in the workspace, in the same sandbox as exec.
 
         What it prints is the result. It has the standard library and the system's packages.
         """
@@ -37,4 +37,4 @@ def run_python_tool(house: Shell) -> Tool:
     async def verify(args: dict[str, Any], context: CallContext) -> str | None:
         return await house.find(context, args.get("timeout") or 60)
 
-    return structs.replace(run_python, verify=verify)
+    return house.described(structs.replace(run_python, verify=verify))

@@ -33,3 +33,8 @@ def fence(text: str, source: str) -> str:
 def _attribute(text: str) -> str:
     plain = " ".join(visible(text).split())
     return plain.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def short(url: str) -> str:
+    """An address as it is told."""
+    return url if len(url) <= 300 else f"{url[:297]}..."

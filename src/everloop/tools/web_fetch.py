@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from msgspec import Meta, Struct
 
@@ -22,8 +22,10 @@ from everloop.core.people import Role
 from everloop.core.ports import HttpAnswer
 from everloop.core.tool import Effect, Picture, Result, Risk, Shown, Situation, Tool, tool
 
-from .untrusted import fence, harmless
-from .web_text import Page, Sent, is_simple, read_apart, read_page, short
+from .untrusted import fence, harmless, short
+
+if TYPE_CHECKING:
+    from .web_text import Page
 
 _SECONDS = 30.0
 _FETCHING_SECONDS = 20.0
@@ -56,7 +58,7 @@ class Web(Protocol):
 
 class _Fetched(Struct, frozen=True):
     url: str
-    page: Page
+    page: "Page"
     data: bytes = b""  # of what is to be shown
     is_whole: bool = True
 
@@ -99,6 +101,8 @@ def _risk(args: dict[str, Any], situation: Situation) -> Risk:
 
 
 async def _fetch(web: Web, url: str) -> _Fetched:
+    from .web_text import Page, Sent, is_simple, read_apart, read_page  # takes its time, and most days nobody asks
+
     try:
         async with web.request("GET", url, headers=_HEADERS, seconds=_FETCHING_SECONDS) as answer:
             if answer.status >= 400:

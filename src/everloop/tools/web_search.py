@@ -5,7 +5,6 @@ engines as a browser does, with an HTTP client of its own, which does not go thr
 """
 
 import asyncio
-import html
 import re
 from collections.abc import Callable
 from importlib import import_module
@@ -88,6 +87,8 @@ def _listed(found: list[Found], excerpt: int) -> str:
 
 def _plain(text: str) -> str:
     """Engines mark the words that were found with tags."""
+    import html  # brings all entities there are, and most days nobody searches
+
     return " ".join(html.unescape(_TAG.sub("", text)).split())
 
 

@@ -20,6 +20,7 @@ from everloop.core.errors import ToolError
 from everloop.core.media import HEAD, kind_of
 
 from .apart import run_apart
+from .untrusted import short
 
 LARGEST_PAGE = 3_000_000  # bytes of HTML: more is never prose, and takes seconds to be understood
 _LARGEST_TEXT = 2_000_000  # characters that are kept of anything
@@ -85,11 +86,6 @@ def read_page(sent: Sent) -> Page:
     if _is_html(sent):
         return Page(_tidy(read_html(text[:LARGEST_PAGE], sent.url)))
     return Page(_tidy(read_json(text) if kind.endswith("json") else text))
-
-
-def short(url: str) -> str:
-    """An address as it is told."""
-    return url if len(url) <= 300 else f"{url[:297]}..."
 
 
 def _kind(sent: Sent) -> str:

@@ -6,15 +6,24 @@ capability still owns /proc/sys, and could change the kernel's settings.
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from .outlet import outlet_folder
 from .port import SCRIPT, Job, View
-from .view import SYSTEM
+from .view import SYSTEM, python
 
 _TEMPORARY, _SHARED = 512 << 20, 64 << 20
 _HOME = "/tmp/home"
 _SCRIPT = "/tmp/home/script.py"
+_OUTLET = "/run/everloop"
+_PORT = 18128
+_PROXY = f"http://127.0.0.1:{_PORT}"
+_PROXIES = {
+    **{name: _PROXY for scheme in ("http", "https", "all") for name in (f"{scheme}_proxy", f"{scheme}_proxy".upper())},
+    **dict.fromkeys(("no_proxy", "NO_PROXY"), "localhost,127.0.0.1,::1"),
+}
 
 
 class Bubblewrap:
@@ -32,15 +41,24 @@ class Bubblewrap:
         here = os.path.realpath(job.folder)
         # Bubblewrap takes its time over each thing that is put there, so the runner has made one folder for /etc.
         etc = ["--ro-bind-try", str(folder.parents[1] / "etc"), "/etc"]
-        options = [*_world(job.view), *etc, *script, "--remount-ro", "/", "--chdir", here]
         env = {**job.env, "HOME": _HOME, "TMPDIR": "/tmp"}
+        way_out: list[str] = []
+        if job.view.network:
+            way_out = ["--ro-bind", str(outlet_folder(folder.parents[1], job.view.network)), _OUTLET]
+            argv, env = [*_forwarder(), *argv], {**env, **_PROXIES}
+        options = [*_world(job.view), *etc, *way_out, *script, "--remount-ro", "/", "--chdir", here]
         return {"way": "bwrap", "argv": [self._program, *options, "--", *argv], "env": env}
+
+
+@cache
+def _forwarder() -> tuple[str, ...]:
+    """What stands before a command that may reach some hosts."""
+    text = Path(__file__).with_name("forward.py").read_text()
+    return (python()[0], "-I", "-S", "-c", text, _OUTLET, str(_PORT))
 
 
 def _world(view: View) -> Iterator[str]:
     yield from ("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox")
-    if view.network:
-        yield "--share-net"
     for path in SYSTEM:
         if os.path.islink(path):
             yield from ("--symlink", os.readlink(path), path)
@@ -54,7 +72,7 @@ def _world(view: View) -> Iterator[str]:
 
 def _folders(view: View) -> Iterator[str]:
     workspace = os.path.realpath(view.workspace)
-    for readable in view.readable:
+    for readable in (*view.readable, *(python()[1] if view.network else ())):
         yield from _bound("--ro-bind", os.path.realpath(readable))
     yield from _bound("--bind", workspace)
     for hidden in view.hidden:

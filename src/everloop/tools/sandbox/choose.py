@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,6 +13,7 @@ from everloop.core.errors import ToolError
 from . import landlock
 from .bwrap import Bubblewrap
 from .port import SCRIPT, Job, View
+from .seatbelt import PROGRAM, Seatbelt
 from .spool import ETC
 from .view import PATH, SYSTEM
 
@@ -41,6 +43,11 @@ class Landlock:
                 f"{inside[0]} lies in the workspace, and only bubblewrap can hide it there; install bubblewrap, or "
                 "choose another workspace"
             )
+        if job.view.network:
+            raise ToolError(
+                "tools.exec.network names hosts that commands may reach, and only bubblewrap can hold them to these; "
+                "install bubblewrap, or make the list empty"
+            )
         temporary, script = str(folder / "tmp"), str(folder / "script.py")
         own = {"HOME": temporary, "TMPDIR": temporary}
         return {
@@ -51,7 +58,6 @@ class Landlock:
             "readable": [*SYSTEM, *(f"/etc/{name}" for name in ETC), *map(str, job.view.readable), script],
             "writable": [workspace, temporary],
             "make": [temporary],
-            "network": job.view.network,
         }
 
 
@@ -66,25 +72,34 @@ class Unconfined:
         return {"way": "none", "argv": argv, "cwd": os.path.realpath(job.folder)}
 
 
-async def choose_way(program: str | None = None, unsafe: bool = False) -> Way:
+async def choose_way(program: str | None = None, unsafe: bool = False, platform: str = sys.platform) -> Way:
     """The best way that works here. Raises ToolError that says what to install.
 
-    With `unsafe`, commands run without any where none works. `program` is the path of the bubblewrap to use; by
-    default that of the system.
+    With `unsafe`, commands run without any where none works. `program` is the path of the bubblewrap, or on macOS of
+    the sandbox-exec, to use; by default that of the system.
     """
-    program = program or shutil.which("bwrap", path=f"{PATH}:{os.environ.get('PATH', '')}")
-    why = await _trouble_with(program) if program else "it is not installed"
-    if program and not why:
-        return Bubblewrap(program)
-    if landlock.version() >= landlock.NEEDED:
+    way: Way | None = None
+    if platform == "darwin":
+        way = Seatbelt(program or PROGRAM)
+    elif program := program or shutil.which("bwrap", path=f"{PATH}:{os.environ.get('PATH', '')}"):
+        way = Bubblewrap(program)
+    why = await _trouble_with(way) if way else "it is not installed"
+    if way and not why:
+        return way
+    if platform == "linux" and landlock.version() >= landlock.NEEDED:
         return Landlock()
     if unsafe:
         return Unconfined()
-    raise ToolError(refused(why))
+    raise ToolError(refused(why, platform))
 
 
-def refused(why: str) -> str:
+def refused(why: str, platform: str = "linux") -> str:
     """Why no command can be run, and what to do about it."""
+    if platform == "darwin":
+        return (
+            f"commands cannot be run, because there is no sandbox on this machine: {PROGRAM} cannot be used ({why}). "
+            "It is a part of macOS; run everloop on a macOS that has it, or on Linux."
+        )
     return (
         f"commands cannot be run, because there is no sandbox on this machine: bubblewrap cannot be used ({why}), and "
         f"its kernel has no Landlock of version {landlock.NEEDED} (Linux 6.12). Install bubblewrap (Debian and "
@@ -92,18 +107,21 @@ def refused(why: str) -> str:
     )
 
 
-async def _trouble_with(program: str) -> str:
-    """Why a command cannot be confined by this bubblewrap; empty if it can."""
+async def _trouble_with(way: Way) -> str:
+    """Why a command cannot be confined in this way; empty if it can."""
     with tempfile.TemporaryDirectory() as folder:
-        job = Job(("/bin/sh", "-c", "test -r /proc/self/status && echo works"), View(Path(folder)), Path(folder))
-        argv = Bubblewrap(program).order(job, Path(folder))["argv"]
-        process = await asyncio.create_subprocess_exec(
-            *argv,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={"PATH": PATH},
-        )
+        test = "test -r /proc/self/status || test ! -e /proc && echo works"
+        job = Job(("/bin/sh", "-c", test), View(Path(folder)), Path(folder))
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *way.order(job, Path(folder))["argv"],
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env={"PATH": PATH},
+            )
+        except OSError as error:
+            return str(error.strerror)
         try:
             async with asyncio.timeout(_PATIENCE):
                 said, complaint = await process.communicate()

@@ -15,6 +15,7 @@ from everloop.core.tool import CallContext
 
 from .choose import Way, choose_way
 from .door import Door, Line, RunnerAway, Talk
+from .outlet import Outlet, outlet_folder
 from .port import Job, OnOutput, Outcome, be_silent
 from .spool import read_all, read_output
 
@@ -26,7 +27,7 @@ class Commands:
     """The Sandbox of one home: what its commands say is kept in `spool`.
 
     `shared` says that other machines drive the same threads: then a command that is unknown here may have been begun
-    there.
+    there. Through `outlet` go those that may reach some hosts.
     """
 
     def __init__(
@@ -35,11 +36,13 @@ class Commands:
         choose: Callable[[], Awaitable[Way]] = choose_way,
         shared: bool = False,
         door: Door | None = None,
+        outlet: Outlet | None = None,
     ) -> None:
         self._spool = spool
         self._choose = choose
         self._shared = shared
         self._door = door or Door(spool)
+        self._outlet = outlet
         self._way: Way | None = None
 
     async def way(self) -> Way:
@@ -62,6 +65,8 @@ class Commands:
             "background": job.background,
             **(await self.way()).order(job, self._folder(where)),
         }
+        if self._outlet and job.view.network:
+            await self._outlet.open(outlet_folder(self._spool, job.view.network))
         try:
             async with self._door.talk(order) as talk:
                 if job.background:
@@ -112,6 +117,8 @@ class Commands:
 
     async def close(self) -> None:
         self._door.close()
+        if self._outlet:
+            await self._outlet.close()
 
     def _where(self, thread: str, name: str) -> dict[str, str]:
         return {"thread": sha256(thread.encode()).hexdigest()[:32], "name": name}

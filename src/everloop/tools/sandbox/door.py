@@ -13,6 +13,7 @@ from typing import Any
 from everloop.core.errors import ToolError
 
 from .runner import BUSY, NAME
+from .spool import socket_path
 
 _PACKAGE = Path(__file__).parents[3]
 _START = (
@@ -133,7 +134,7 @@ class Door:
         fd = -1
         try:
             fd = os.open(self._spool, os.O_RDONLY | os.O_DIRECTORY)
-            sock.connect(f"/proc/self/fd/{fd}/{NAME}.sock")
+            sock.connect(socket_path(str(self._spool), fd, f"{NAME}.sock"))
         except OSError:
             sock.close()
             raise

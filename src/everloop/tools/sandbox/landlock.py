@@ -55,11 +55,11 @@ def version() -> int:
     return max(0, int(_libc().syscall(ctypes.c_long(_CREATE), None, ctypes.c_size_t(0), ctypes.c_uint32(1))))
 
 
-def confine(readable: list[str], writable: list[str], network: bool = False) -> None:
+def confine(readable: list[str], writable: list[str]) -> None:
     """Confine this process for good: these paths and no others, no capability, no dangerous call. Raises OSError."""
     _drop_capabilities()
     _checked(_libc().prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
-    rules = _Ruleset(_ALL, 0 if network else _TCP, _SCOPES)
+    rules = _Ruleset(_ALL, _TCP, _SCOPES)
     ruleset = _checked(
         _libc().syscall(
             ctypes.c_long(_CREATE), ctypes.byref(rules), ctypes.c_size_t(ctypes.sizeof(rules)), ctypes.c_uint32(0)
@@ -73,7 +73,7 @@ def confine(readable: list[str], writable: list[str], network: bool = False) -> 
         _allow(ruleset, path, _READ_FILE | _WRITE_FILE)
     _checked(_libc().syscall(ctypes.c_long(_RESTRICT), ctypes.c_int(ruleset), ctypes.c_uint32(0)))
     os.close(ruleset)
-    code = seccomp.strict(network=network)
+    code = seccomp.strict()
     program = _Program(len(code) // 8, ctypes.cast(ctypes.c_char_p(code), ctypes.c_void_p))
     _checked(_libc().prctl(_SECCOMP, _FILTER, ctypes.byref(program), 0, 0))
 

@@ -68,9 +68,9 @@ class Started:
             self._block = -1
         return True
 
-    def root(self) -> int:
-        """The process from which the whole tree hangs."""
-        return self.pid
+    def used(self) -> tuple[int, int]:
+        """How many processes it has, and how many bytes of memory they use together."""
+        return used_by(self.pid)
 
     def kill(self) -> None:
         if self._inner >= 0:
@@ -128,7 +128,7 @@ class Launcher:
         return self._in_bubblewrap(order) if order["way"] == "bwrap" else _supervised(order)
 
     def _in_bubblewrap(self, order: "dict[str, Any]") -> Started:
-        ends, into = _pipes(order["background"])
+        ends, into = pipes(order["background"])
         info, say_info = os.pipe()
         wait, block = os.pipe()
         rules = self._open_filter()
@@ -209,7 +209,7 @@ def _own_device(folder: str, name: str, number: int) -> list[str]:
     return ["--dev-bind", path, f"/dev/{name}"]
 
 
-def _pipes(background: bool) -> tuple[tuple[int, int, int], int]:
+def pipes(background: bool) -> tuple[tuple[int, int, int], int]:
     """The command's input and output and our end of its output; and our end of its input, -1 if it has none.
 
     Without input it gets a pipe that is at its end: /dev/null would be the one outside, whose mode root may change.
@@ -226,7 +226,7 @@ def _pipes(background: bool) -> tuple[tuple[int, int, int], int]:
 
 
 def _supervised(order: "dict[str, Any]") -> Started:
-    (stdin, stdout, out), into = _pipes(order["background"])
+    (stdin, stdout, out), into = pipes(order["background"])
     pid = os.fork()
     if not pid:
         _supervise(order, stdin, stdout)
@@ -249,14 +249,14 @@ def _supervise(order: "dict[str, Any]", stdin: int, stdout: int) -> "NoReturn":
         os.closerange(3, 1 << 16)
         child = os.fork()
         if not child:
-            _become(order)
+            become(order)
         code = _wait_or_end(child)
         _end_descendants()
     finally:
         os._exit(code)
 
 
-def _become(order: "dict[str, Any]") -> "NoReturn":
+def become(order: "dict[str, Any]") -> "NoReturn":
     try:
         os.setsid()
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -268,7 +268,7 @@ def _become(order: "dict[str, Any]") -> "NoReturn":
                 resource.setrlimit(kind, (limit, limit))
         _let_it_be_killed_first(os.getpid())
         if order["way"] == "landlock":
-            landlock.confine(order["readable"], order["writable"], order["network"])
+            landlock.confine(order["readable"], order["writable"])
         os.umask(_UMASK)
         os.chdir(order["cwd"])
         os.execve(order["argv"][0], order["argv"], order["env"])

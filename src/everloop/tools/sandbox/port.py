@@ -24,13 +24,14 @@ class Limits(Struct, frozen=True):
 class View(Struct, frozen=True):
     """What a command sees beside the system's programs: its workspace, to write, and folders to read.
 
-    `hidden` are files and folders that it must not see even if they lie in the workspace.
+    `hidden` are files and folders that it must not see even if they lie in the workspace. `network` are the hosts that
+    it may reach.
     """
 
     workspace: Path
     readable: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
-    network: bool = False
+    network: tuple[str, ...] = ()
 
 
 class Job(Struct, frozen=True):

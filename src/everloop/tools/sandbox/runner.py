@@ -18,7 +18,7 @@ import sys
 import time
 from contextlib import suppress
 
-from . import launch, spool
+from . import launch, portable, spool
 
 TYPE_CHECKING = False  # as in typing, which takes longer to load than all of this
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Command:
             return "idle"
         if self.tape.size > self.limits["flood"]:
             return "flood"
-        processes, memory = launch.used_by(self.started.root())
+        processes, memory = self.started.used()
         if processes > self.limits["processes"] + 4:  # some of them are the sandbox itself
             return "processes"
         return "memory" if memory > self.limits["memory"] else ""
@@ -184,7 +184,7 @@ class Runner:
                 os.mkdir(path)
             if order["way"] != "bwrap":  # which waits for us
                 spool.make_sure(folder)
-            started = self._launcher.start(order)
+            started = self._started(order)
             spool.make_sure(folder)
             spool.forget_earlier(self._spool, order["thread"], order["answer"])
         except OSError as error:
@@ -199,6 +199,11 @@ class Runner:
         for pidfd in started.pidfds:
             self._on(pidfd, lambda: self._gone(key, command))
         connection.tell({"began": True})
+
+    def _started(self, order: "dict[str, Any]") -> launch.Started:
+        if order["way"] == "seatbelt" or not hasattr(os, "pidfd_open"):
+            return portable.start(order)
+        return self._launcher.start(order)
 
     def _hear_of(self, command: Command) -> None:
         if command.started.hear():
@@ -378,7 +383,7 @@ def listen(folder: str) -> socket.socket:
     try:
         if os.path.lexists(os.path.join(folder, f"{NAME}.sock")):
             os.unlink(os.path.join(folder, f"{NAME}.sock"))
-        listener.bind(f"/proc/self/fd/{fd}/{NAME}.sock")
+        listener.bind(spool.socket_path(folder, fd, f"{NAME}.sock"))
     finally:
         os.close(fd)
     listener.listen(128)

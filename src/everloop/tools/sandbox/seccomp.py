@@ -88,20 +88,18 @@ def classic(machine: str = "") -> bytes:
     return _compiled(rules, machine)
 
 
-def strict(machine: str = "", network: bool = False) -> bytes:
+def strict(machine: str = "") -> bytes:
     """The filter for a command that nothing but Landlock holds. Raises OSError on a machine that it does not know."""
     rules = {
         **dict.fromkeys((*_NEVER, *_NEVER_WITHOUT_NAMESPACES), _refuse(errno.EPERM)),
         **dict.fromkeys(_TIMES, _refuse(0)),  # said to be done: tar and cp want it, and nobody misses it
         **{name: _only(place, (0,), errno.EPERM) for name, place in _OF_A_PROCESS.items()},
         **_namespaces(),
-        "socket": _only(0, (_INET, _INET6), errno.EAFNOSUPPORT) if network else _refuse(errno.EACCES),
+        "socket": _refuse(errno.EACCES),
         # A pair of datagram sockets could still be sent elsewhere, one by one.
         "socketpair": _only(1, (_STREAM, _SEQPACKET), errno.EPERM, mask=_KIND),
         "ioctl": _never(1, (_TIOCSTI, _TIOCLINUX), errno.EPERM),
     }
-    if network:
-        rules.pop("connect")
     return _compiled(rules, machine)
 
 

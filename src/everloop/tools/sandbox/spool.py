@@ -25,6 +25,7 @@ ETC = (
 _PIECES = 4
 _HEAD = 2
 _END = "end.json"
+_NO_THREADS = {"etc", "devices", "net"}  # folders of ours beside those of threads
 OLD = 7 * 86400.0
 
 
@@ -136,6 +137,12 @@ def make_sure(folder: str) -> None:
     _sync(os.path.dirname(folder))
 
 
+def socket_path(folder: str, fd: int, name: str) -> str:
+    """Where a socket in this folder is, through a descriptor where that can be: a path may be too long for a socket."""
+    through = f"/proc/self/fd/{fd}"
+    return os.path.join(through if os.path.isdir(through) else folder, name)
+
+
 def copy_etc(spool: str) -> None:
     """A copy of the part of /etc that commands see."""
     folder = os.path.join(spool, "etc")
@@ -167,7 +174,9 @@ def forget_earlier(spool: str, thread: str, answer: int) -> None:
 
 def sweep(spool: str) -> None:
     """Leave of what ended long ago, and of what was cut off then, only the fact that it was."""
-    for _, thread in _entries(spool):
+    for name, thread in _entries(spool):
+        if name in _NO_THREADS:
+            continue
         for _, folder in _entries(thread):
             if os.path.isdir(folder) and time.time() - os.stat(folder).st_mtime > OLD:
                 shutil.rmtree(folder, ignore_errors=True)

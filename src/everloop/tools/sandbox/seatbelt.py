@@ -1,0 +1,98 @@
+"""macOS: a profile for `sandbox-exec`, which closes everything but what it names.
+
+Written after Apple's own profiles and those of other agents, and never yet run on a Mac by us: the tests compare its
+text, and what starts and ends commands there is tried on Linux.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from everloop.core.errors import ToolError
+
+from .port import SCRIPT, Job, View
+
+PROGRAM = "/usr/bin/sandbox-exec"
+
+_SYSTEM = (
+    "/bin", "/sbin", "/usr", "/opt/homebrew", "/System", "/Library/Developer", "/Library/Frameworks",
+    "/Applications/Xcode.app", "/private/var/db/dyld", "/private/var/db/timezone", "/private/var/select",
+    "/private/etc/ssl", "/private/etc/passwd", "/private/etc/group", "/private/etc/hosts", "/private/etc/localtime",
+    "/private/etc/services", "/private/etc/protocols", "/private/etc/shells",
+)  # fmt: skip
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
+_SERVICES = ("com.apple.system.opendirectoryd.libinfo", "com.apple.system.notification_center")
+
+# A later rule counts more than an earlier one. What may not be read may still be looked up, which is how a path is
+# followed to what may; that tells whether a file exists, and how large it is.
+_FIXED = """\
+(version 1)
+(deny default)
+(allow process-fork process-exec)
+(allow process-info* signal (target same-sandbox))
+(allow sysctl-read)
+(allow ipc-posix-sem)
+(allow file-read-metadata)
+(allow file-read-data (literal "/"))
+"""
+
+
+class Seatbelt:
+    """Confines commands by macOS's own sandbox."""
+
+    name = "sandbox-exec"
+
+    def __init__(self, program: str = PROGRAM) -> None:
+        self._program = program
+
+    def order(self, job: Job, folder: Path) -> dict[str, Any]:
+        if job.view.network:
+            raise ToolError(
+                "tools.exec.network names hosts that commands may reach, and on macOS they cannot be held to these; "
+                "make the list empty"
+            )
+        temporary, script = str(folder / "tmp"), str(folder / "script.py")
+        argv = [script if word == SCRIPT else word for word in job.argv]
+        return {
+            "way": "seatbelt",
+            "argv": [self._program, "-p", profile(job.view, temporary, script), *argv],
+            "cwd": os.path.realpath(job.folder),
+            "env": {**job.env, "HOME": temporary, "TMPDIR": temporary},
+            "make": [temporary],
+        }
+
+
+def profile(view: View, temporary: str, script: str) -> str:
+    """The rules for a command: these paths and no others, and no network."""
+    workspace = os.path.realpath(view.workspace)
+    hidden = [path for path in map(_real, view.hidden) if path != workspace and _is_within(path, workspace)]
+    return "\n".join([
+        _FIXED.rstrip(),
+        f"(allow mach-lookup {_filters('global-name', _SERVICES)})",
+        f"(allow file-read* {_filters('subpath', (*_SYSTEM, *map(_real, view.readable), _real(script)))})",
+        f"(allow file-read* file-write-data file-ioctl {_filters('literal', _DEVICES)})",
+        f"(allow file-read* file-write* {_filters('subpath', (workspace, _real(temporary)))})",
+        *([f"(deny file-read* file-write* {_filters('subpath', hidden)})"] if hidden else []),
+        "(deny network*)",
+        "",
+    ])  # fmt: skip
+
+
+def _real(path: str | Path) -> str:
+    return os.path.realpath(path)
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return Path(path).is_relative_to(folder)
+
+
+def _filters(kind: str, names: Iterable[str]) -> str:
+    return " ".join(f"({kind} {_quoted(name)})" for name in names)
+
+
+def _quoted(text: str) -> str:
+    """A text in the language of profiles. Raises ToolError for one that could end it early."""
+    if any(ord(letter) < 32 or letter == "\x7f" for letter in text):
+        raise ToolError(f"commands cannot be run where a path holds a control character, as {text!r} does")
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

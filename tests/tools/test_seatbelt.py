@@ -1,0 +1,205 @@
+"""macOS: the profile is compared by value, and what starts and ends commands there is tried here.
+
+In the place of `sandbox-exec` stands a script that confines nothing. It takes the same arguments.
+"""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from everloop.core.errors import ToolError
+from everloop.tools.sandbox import portable
+from everloop.tools.sandbox.choose import Way, choose_way, refused
+from everloop.tools.sandbox.commands import Commands
+from everloop.tools.sandbox.port import SCRIPT, Job, Limits, View
+from everloop.tools.sandbox.runner import NAME
+from everloop.tools.sandbox.seatbelt import Seatbelt, profile
+
+from .sandbox_helpers import context, processes_with
+from .test_exec import gone
+
+SLEEP = f"16180.{os.getpid()}"  # seconds that no one else sleeps
+
+
+def test_a_profile_closes_everything_but_what_it_names(tmp_path: Path) -> None:
+    workspace = tmp_path / 'my "work" \\ space'
+    view = View(workspace, (tmp_path / "python",), hidden=(tmp_path, workspace / "home"))
+    quoted = str(workspace).replace("\\", "\\\\").replace('"', '\\"')
+    lines = profile(view, f"{tmp_path}/spool/tmp", f"{tmp_path}/spool/script.py").splitlines()
+    assert lines[:2] == ["(version 1)", "(deny default)"]
+    assert [line for line in lines if "write" in line] == [
+        "(allow file-read* file-write-data file-ioctl"
+        ' (literal "/dev/null") (literal "/dev/zero") (literal "/dev/random") (literal "/dev/urandom"))',
+        f'(allow file-read* file-write* (subpath "{quoted}") (subpath "{tmp_path}/spool/tmp"))',
+        f'(deny file-read* file-write* (subpath "{quoted}/home"))',
+    ]
+    (reads,) = [line for line in lines if line.startswith('(allow file-read* (subpath "/bin")')]
+    assert reads.endswith(f'(subpath "{tmp_path}/python") (subpath "{tmp_path}/spool/script.py"))')
+    for shut in ("/Users", "/Library/Keychains", "/private/var/folders", "/private/etc/master.passwd", "/Volumes"):
+        assert shut not in "\n".join(lines)
+    assert [line for line in lines if "network" in line] == ["(deny network*)"]
+    assert lines[-1] == "(deny network*)"
+
+
+def test_a_path_that_could_end_a_rule_early_is_refused() -> None:
+    with pytest.raises(ToolError, match="control character"):
+        profile(View(Path("/tmp/a\nb")), "/t", "/s")
+
+
+def test_hosts_cannot_be_named() -> None:
+    with pytest.raises(ToolError, match="make the list empty"):
+        Seatbelt().order(Job(("true",), View(Path("/tmp"), network=("a.example",)), Path("/tmp")), Path("/tmp/x"))
+
+
+def fake(folder: Path, text: str) -> str:
+    program = folder / "sandbox-exec"
+    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+async def test_it_is_chosen_on_macos_if_it_works(tmp_path: Path) -> None:
+    way = await choose_way(fake(tmp_path, 'test "$1" = -p && shift 2 && exec "$@"'), platform="darwin")
+    assert isinstance(way, Seatbelt)
+
+
+async def test_else_commands_are_refused_there(tmp_path: Path) -> None:
+    for program, why in ((fake(tmp_path, "echo no such profile >&2; exit 65"), "no such profile"),
+                         (str(tmp_path / "missing"), "No such file or directory")):  # fmt: skip
+        with pytest.raises(ToolError) as caught:
+            await choose_way(program, platform="darwin")
+        assert str(caught.value) == refused(why, "darwin")
+    assert (await choose_way(program, unsafe=True, platform="darwin")).name == "nothing"
+
+
+class House:
+    def __init__(self, home: Path) -> None:
+        self.workspace, self.spool = home / "workspace", home / "spool"
+        self.workspace.mkdir(exist_ok=True)
+        way = Seatbelt(fake(home, 'shift 2; exec "$@"'))
+
+        async def choose() -> Way:
+            return way
+
+        self.commands = Commands(self.spool, choose)
+        self.heard = asyncio.Event()
+        self._number = 0
+
+    def job(self, command: str, limits: Limits | None = None) -> Job:
+        argv = ("/bin/bash", "-c", command)
+        return Job(argv, View(self.workspace), self.workspace, {"PATH": os.defpath}, limits or Limits())
+
+    async def run(self, command: str, limits: Limits | None = None) -> tuple[str, int, str]:
+        self._number += 1
+        job = self.job(command, limits)
+        outcome = await self.commands.run(context(self._number), job, lambda _: self.heard.set())
+        return outcome.status, outcome.code, outcome.output
+
+    def runner(self) -> int:
+        return int((self.spool / f"{NAME}.lock").read_text())
+
+
+@asynccontextmanager
+async def opened(home: Path) -> AsyncIterator[House]:
+    house = House(home)
+    yield house
+    await house.commands.close()
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    async with opened(tmp_path) as house:
+        yield house
+
+
+class TestRunning:
+    async def test_a_command_tells_its_exit_code_and_what_it_said(self, house: House) -> None:
+        assert await house.run("echo out; echo err >&2; exit 3") == ("exited", 3, "out\nerr\n")
+        assert await house.run("kill -9 $$") == ("exited", 137, "")
+        assert await house.run("cat; pwd") == ("exited", 0, f"{house.workspace}\n")
+        assert await house.run("ls /proc/self/fd | wc -l") == ("exited", 0, "4\n")
+
+    async def test_a_script_and_a_home_are_its_own(self, house: House) -> None:
+        job = Job(("/usr/bin/python3", SCRIPT), View(house.workspace), house.workspace, script="print(6 * 7)")
+        assert (await house.commands.run(context(90), job)).output == "42\n"
+        assert await house.run("touch ~/a $TMPDIR/b; ls ~") == ("exited", 0, "a\nb\n")
+
+    async def test_no_descriptor_is_left_open(self, house: House) -> None:
+        await house.run("true")
+        folder = f"/proc/{house.runner()}/fd"
+        before = len(os.listdir(folder))
+        for _ in range(5):
+            await house.run("echo x")
+        assert len(os.listdir(folder)) == before
+
+    async def test_one_in_the_background_is_written_and_stopped(self, house: House) -> None:
+        job = house.job("while read line; do echo got $line; done")
+        job = Job(job.argv, job.view, job.folder, job.env, Limits(seconds=0), background=True)
+        await house.commands.run(context(5), job)
+        await house.commands.input("t", "b5-0", "x\n")
+        assert (await house.commands.output("t", "b5-0", 0, 99, 20))[0].output == "got x\n"
+        assert await house.commands.stop("t") == 1
+
+
+class TestEnding:
+    async def test_its_group_ends_with_it(self, house: House) -> None:
+        assert await house.run(f"sleep {SLEEP} & (sleep {SLEEP} &); echo on") == ("exited", 0, "on\n")
+        assert processes_with(SLEEP) == []
+
+    async def test_its_time_ends_and_so_does_what_hangs_from_it(self, house: House) -> None:
+        command = f"trap '' TERM HUP INT; setsid sleep {SLEEP} & sleep {SLEEP} & echo on; wait"
+        assert await house.run(command, Limits(seconds=0.5)) == ("time", 137, "on\n")
+        assert processes_with(SLEEP) == []
+
+    async def test_its_memory_is_watched(self, house: House) -> None:
+        eat = "python3 -c 'import time; kept = [bytearray(10 << 20) for _ in range(30)]; time.sleep(60)' & wait"
+        status, _, said = await house.run(eat, Limits(seconds=20, memory=200 << 20))
+        assert status == "memory" or "MemoryError" in said
+
+    async def test_cancelling_a_call_ends_it(self, house: House) -> None:
+        running = asyncio.create_task(house.run(f"echo on; sleep {SLEEP}"))
+        await asyncio.wait_for(house.heard.wait(), 20)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert processes_with(SLEEP) == []
+
+    async def test_it_ends_with_the_runner(self, house: House) -> None:
+        running = asyncio.create_task(house.run(f"echo $$; sleep {SLEEP} & wait"))
+        await asyncio.wait_for(house.heard.wait(), 20)
+        (pid,) = [int(path.read_text()) for path in house.spool.glob("*/*/out.*")]
+        os.kill(house.runner(), signal.SIGKILL)
+        with pytest.raises(ToolError, match="has ended in the middle"):
+            await running
+        assert await gone(pid)
+
+    async def test_a_daemon_is_the_one_thing_that_is_not_found(self, house: House) -> None:
+        """So that whoever mends this learns that the documentation has to change too."""
+        assert (await house.run(f"setsid -f sleep {SLEEP} > /dev/null 2>&1"))[0] == "exited"
+        (left,) = [pid for pid in filter(str.isdigit, os.listdir("/proc")) if _is_ours(pid)]
+        os.kill(int(left), signal.SIGKILL)
+        assert await gone(int(left))
+
+
+def _is_ours(pid: str) -> bool:
+    try:
+        return SLEEP.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def test_processes_are_counted_by_ps() -> None:
+    hold = "import subprocess, sys; subprocess.run(['cat'])"
+    with subprocess.Popen([sys.executable, "-c", hold], stdin=subprocess.PIPE) as above:
+        while not (found := portable.used_by(above.pid))[0]:
+            pass
+        assert found[0] == 1
+        assert found[1] > 0
+        above.communicate()
