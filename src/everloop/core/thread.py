@@ -52,6 +52,42 @@ class Finished(Struct, frozen=True, gc=False):
 class Thread:
     """A fold: `add` each entry in order. `seq` is the position of the last entry taken in."""
 
+    __slots__ = (
+        "address",
+        "answer",
+        "asked",
+        "calling",
+        "choice",
+        "cost",
+        "empties",
+        "failure",
+        "failures",
+        "finish",
+        "finished",
+        "gauge",
+        "id",
+        "just_compacted",
+        "mails",
+        "model",
+        "open_calls",
+        "owes_reply",
+        "prefix",
+        "requester",
+        "resumes",
+        "seq",
+        "started",
+        "steps",
+        "stopped",
+        "tokens",
+        "tools_used",
+        "transcript",
+        "turn",
+        "unheard",
+        "usage",
+        "verdicts",
+        "wrapping",
+    )
+
     def __init__(self, id: str = "", seq: int = 0) -> None:
         self.id = id
         self.seq = seq

@@ -173,8 +173,8 @@ class Driver:
         thread, context = book.thread, voice.context
         tail, prefix = context.tail(thread, wrap), context.prefix(wrap)
         first = thread.steps == 0 and not thread.failures and not thread.empties
-        changed = changed_parts(thread.prefix, prefix)
-        if not await book.write(ModelCalled(voice.name, tail, wrap, prefix if prefix != thread.prefix else "")):
+        before = thread.prefix
+        if not await book.write(ModelCalled(voice.name, tail, wrap, prefix if prefix != before else "")):
             return
         reach("model.intended")
         if first:
@@ -206,7 +206,7 @@ class Driver:
                 cost=said.cost,
                 seconds=seconds,
                 cached=cached,
-                prefix_changed=changed,
+                prefix_changed=changed_parts(before, prefix),
             )
 
     async def _run_calls(self, book: Book, places: tuple[int, ...], interrupt: Interrupt) -> None:

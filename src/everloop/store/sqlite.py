@@ -6,6 +6,7 @@ succeeded at once (see holders.py).
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from .bodies import (
     body_of,
     fold_in,
     kind_of,
+    numbered,
     read_inbound,
     read_letter,
     read_outbound,
@@ -149,19 +151,21 @@ class SqliteStore:
     async def commit(self, lease: Lease, commit: Commit) -> Committed:
         bodies, starts, fold = bodies_of(commit.entries), bodies_of(commit.starts), fold_in(commit.entries)
 
-        def transaction(execute: Execute) -> Committed:
-            return self._commit(execute, lease, commit, [*bodies], starts, fold)
-
-        return await self._writer.write(transaction)
+        return await self._writer.write(partial(self._commit, lease, commit, bodies, starts, fold))
 
     def _commit(
-        self, execute: Execute, lease: Lease, commit: Commit, bodies: list[str], starts: list[str], fold: int
+        self, lease: Lease, commit: Commit, bodies: list[str], starts: list[str], fold: int, execute: Execute
     ) -> Committed:
-        came = let_in(execute, commit.letter, lease.thread, bodies) if commit.letter else 0
-        mail = execute(f"SELECT id, kind FROM inbox WHERE {PENDING}", (lease.thread,)).fetchall() if not came else ()
-        left = [(id, kind) for id, kind in mail if id not in commit.absorbed]
-        newest = max((id for id, _ in left), default=0)
-        started = bool(starts) and not any(kind == "stop" for _, kind in left)
+        left: dict[int, str] = {}
+        if commit.letter is not None:
+            came = let_in(execute, commit.letter, lease.thread)
+            bodies = [numbered(bodies[0], came), *bodies[1:]]
+        else:
+            came = 0
+            mail = execute(f"SELECT id, kind FROM inbox WHERE {PENDING}", (lease.thread,)).fetchall()
+            left = {id: kind for id, kind in mail if id not in commit.absorbed}
+        newest = max(left, default=0)
+        started = bool(starts) and "stop" not in left.values()
         released = commit.release and newest <= commit.seen
         added = bodies + starts if started else bodies
         if lease.epoch:

@@ -1,6 +1,7 @@
 """What several transactions on SQLite have in common: letters, threads, entries, answers."""
 
 import secrets
+from functools import lru_cache
 
 import msgspec
 
@@ -8,7 +9,7 @@ from ..core.errors import Fenced
 from ..core.mail import Decision, Inbound, Outbound
 from ..core.ports import Receipt
 from . import schema
-from .bodies import body_of, kind_of, numbered
+from .bodies import body_of, kind_of
 from .writer import Execute
 
 NOW = schema.DIALECTS["sqlite"]["now"]
@@ -48,7 +49,7 @@ def post(execute: Execute, inbound: Inbound, thread: str, kind: str, body: str, 
     return Receipt(known[0], known[1], False, known[2])
 
 
-def let_in(execute: Execute, inbound: Inbound, thread: str, bodies: list[str]) -> int:
+def let_in(execute: Execute, inbound: Inbound, thread: str) -> int:
     """Post a letter that its thread takes at once, if the thread is still the session's and no other mail waits."""
     fit = execute(
         f"SELECT 1 FROM sessions WHERE key = ?2 AND thread = ?1 AND NOT EXISTS (SELECT 1 FROM inbox WHERE {PENDING})",
@@ -57,7 +58,6 @@ def let_in(execute: Execute, inbound: Inbound, thread: str, bodies: list[str]) -
     receipt = post(execute, inbound, thread, kind_of(inbound.letter), body_of(inbound.letter), taken=1)
     if not fit or not receipt.fresh:
         raise Fenced(f"the letter for thread {thread} has to go through the inbox")
-    bodies[0] = numbered(bodies[0], receipt.id)
     return receipt.id
 
 
@@ -74,9 +74,13 @@ def stop(execute: Execute, inbound: Inbound, thread: str) -> bool:
 
 
 def append(execute: Execute, thread: str, owner: str, seq: int, bodies: list[str]) -> None:
-    rows = ", ".join([f"(?, ?, ?, {NOW}, ?)"] * len(bodies))
     values = [value for n, body in enumerate(bodies, seq + 1) for value in (thread, n, owner, body)]
-    execute(f"INSERT INTO entries VALUES {rows}", values)
+    execute(_insert_of(len(bodies)), values)
+
+
+@lru_cache(maxsize=32)
+def _insert_of(entries: int) -> str:
+    return "INSERT INTO entries VALUES " + ", ".join([f"(?, ?, ?, {NOW}, ?)"] * entries)
 
 
 def queue(execute: Execute, thread: str, owner: str, outbound: Outbound) -> None:

@@ -32,6 +32,7 @@ class _Chunk(Struct):
 
 
 _decode = msgspec.json.Decoder(_Chunk).decode
+_DONE = (b" [DONE]", b"[DONE]")
 _OTHER_LINES = (b":", b"event:", b"id:", b"retry:")
 _FIELDS = (b"data:", *_OTHER_LINES)
 _UNREADABLE = (msgspec.DecodeError, ValueError)
@@ -125,6 +126,9 @@ class Decoder:
     def _read_data(self, data: bytes) -> None:
         if self._event:
             data = self._event + b"\n" + data
+        elif data.startswith(_DONE):
+            self._done = True
+            return
         try:
             chunk = _parse(data)
         except _UNREADABLE:
