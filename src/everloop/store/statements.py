@@ -15,6 +15,11 @@ from .writer import Execute
 NOW = schema.DIALECTS["sqlite"]["now"]
 
 PENDING = "inbox.thread = ?1 AND ended = 0 AND taken = 0"
+_FITS = f"SELECT 1 FROM sessions WHERE key = ?2 AND thread = ?1 AND NOT EXISTS (SELECT 1 FROM inbox WHERE {PENDING})"
+_POST = (
+    "INSERT INTO inbox(channel, event, thread, owner, kind, body, at, taken, ended) "
+    f"VALUES(?, ?, ?, ?, ?, ?, {NOW}, ?, ?) ON CONFLICT DO NOTHING RETURNING id"
+)
 
 
 def thread_of(execute: Execute, inbound: Inbound) -> str:
@@ -38,11 +43,7 @@ def new_thread(execute: Execute, inbound: Inbound) -> str:
 def post(execute: Execute, inbound: Inbound, thread: str, kind: str, body: str, taken: int = 0) -> Receipt:
     ended = -1 if kind == "command" else 0
     values = (inbound.address.channel, inbound.event, thread, inbound.owner, kind, body, taken, ended)
-    rows = execute(
-        "INSERT INTO inbox(channel, event, thread, owner, kind, body, at, taken, ended) "
-        f"VALUES(?, ?, ?, ?, ?, ?, {NOW}, ?, ?) ON CONFLICT DO NOTHING RETURNING id",
-        values,
-    ).fetchall()
+    rows = execute(_POST, values).fetchall()
     if rows:
         return Receipt(rows[0][0], thread, True)
     known = execute("SELECT id, thread, reply FROM inbox WHERE channel = ? AND event = ?", values[:2]).fetchall()[0]
@@ -51,10 +52,7 @@ def post(execute: Execute, inbound: Inbound, thread: str, kind: str, body: str, 
 
 def let_in(execute: Execute, inbound: Inbound, thread: str) -> int:
     """Post a letter that its thread takes at once, if the thread is still the session's and no other mail waits."""
-    fit = execute(
-        f"SELECT 1 FROM sessions WHERE key = ?2 AND thread = ?1 AND NOT EXISTS (SELECT 1 FROM inbox WHERE {PENDING})",
-        (thread, str(inbound.address)),
-    ).fetchall()
+    fit = execute(_FITS, (thread, str(inbound.address))).fetchall()
     receipt = post(execute, inbound, thread, kind_of(inbound.letter), body_of(inbound.letter), taken=1)
     if not fit or not receipt.fresh:
         raise Fenced(f"the letter for thread {thread} has to go through the inbox")

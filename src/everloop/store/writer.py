@@ -25,7 +25,9 @@ Transaction = Callable[[Execute], Any]
 _Job = tuple["asyncio.Future[Any]", Transaction]
 _Told = tuple["asyncio.Future[Any]", Any, Exception | None]
 
-BATCH = 512
+# Transactions that share a commit at most. While one batch is on its way to the disk, those of the one before it speak
+# with the network: if all went together, everything would wait for the longest of each.
+BATCH = 100
 # Seconds that a commit may take to be made in place: when nothing else is going on, and when others could go on.
 QUICK, BRIEF = 0.002, 0.0005
 
@@ -79,9 +81,11 @@ class Writer:
         self._thread.join()
 
     def _write_gathered(self) -> None:
-        """What came together in one round of the event loop is committed together."""
-        batch, self._gathered = self._gathered, []
+        """What came together in one round of the event loop is committed together, as far as a batch holds it."""
+        batch, self._gathered = self._gathered[:BATCH], self._gathered[BATCH:]
         self._write_here(batch)
+        if self._gathered and not self._committing:
+            self._loop.call_soon(self._write_gathered)
 
     def _write_here(self, batch: list[_Job]) -> None:
         if not batch:

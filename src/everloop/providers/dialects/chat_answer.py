@@ -106,7 +106,8 @@ class Decoder:
         if self._is_stream or self._begins_stream(data):
             *lines, self._rest = data.split(b"\n")
             for line in lines:
-                self._read_line(line)
+                if line or self._event:  # between two events there is nothing to be read
+                    self._read_line(line)
         else:
             self._rest = data
 
