@@ -105,9 +105,7 @@ class Decoder:
             data = self._rest + data
         if self._is_stream or self._begins_stream(data):
             *lines, self._rest = data.split(b"\n")
-            for line in lines:
-                if line or self._event:  # between two events there is nothing to be read
-                    self._read_line(line)
+            self._read_lines(lines)
         else:
             self._rest = data
 
@@ -115,14 +113,15 @@ class Decoder:
         self._is_stream = data.lstrip()[:1] not in (b"", b"{", b"[")
         return self._is_stream
 
-    def _read_line(self, line: bytes) -> None:
-        if line.startswith(b"data:"):
-            self._read_data(line[5:])
-        elif not line.strip():
-            if self._event:
-                raise self._explain_not_chat(self._event)
-        elif not line.startswith(_OTHER_LINES):
-            self._stray = self._stray or line
+    def _read_lines(self, lines: list[bytes]) -> None:
+        for line in lines:
+            if line.startswith(b"data:"):
+                self._read_data(line[5:])
+            elif not line.strip():
+                if self._event:
+                    raise self._explain_not_chat(self._event)
+            elif not line.startswith(_OTHER_LINES):
+                self._stray = self._stray or line
 
     def _read_data(self, data: bytes) -> None:
         if self._event:
@@ -228,7 +227,7 @@ class Decoder:
         rest, self._rest = self._rest, b""
         half, self._half = self._half, ""
         if self._is_stream:
-            self._read_line(rest)
+            self._read_lines([rest])
         elif rest.strip():
             self._read_body(rest)
         self._keep(*self._thinking.part(mend(half)))
