@@ -40,5 +40,10 @@ class Gauge:
 
 
 def rough(message: Message) -> int:
-    size = len(message.text) + sum(len(call.name) + len(call.args) for call in message.calls)
-    return size // 3 + 5 + IMAGE * sum(isinstance(part, Media) for part in message.parts)
+    size, images = len(message.text), 0
+    for call in message.calls:
+        size += len(call.name) + len(call.args)
+    for part in message.parts:
+        if isinstance(part, Media):
+            images += 1
+    return size // 3 + 5 + IMAGE * images

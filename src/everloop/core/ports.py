@@ -102,7 +102,7 @@ class Commit(Struct, gc=False):
     waits, or the event is known.
     """
 
-    entries: list[Entry] = []
+    entries: Sequence[Entry] = ()
     starts: Sequence[Entry] = ()
     absorbed: Sequence[int] = ()
     ended: Sequence[tuple[int, int]] = ()

@@ -4,7 +4,7 @@ Entries are kept until the next commit carries them: an answer waits for the sta
 for the next model call. That is why a turn needs so few commits. Nothing is performed or told before its commit.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from ..core.decide import Steering, admit
@@ -32,7 +32,22 @@ class Listener(Protocol):
 class Book:
     """Use `await Book.open(store, thread, listener)`; it brings the thread up to date first."""
 
-    def __init__(self, store: Store, thread: Thread, lease: Lease, mail: list[Mail], listener: Listener) -> None:
+    __slots__ = (
+        "_finished",
+        "_in_the_middle",
+        "_lease",
+        "_letter",
+        "_listener",
+        "_mail",
+        "_more",
+        "_next",
+        "_seen",
+        "_store",
+        "_tried",
+        "thread",
+    )
+
+    def __init__(self, store: Store, thread: Thread, lease: Lease, mail: Sequence[Mail], listener: Listener) -> None:
         self._store = store
         self._listener = listener
         self._lease = lease
@@ -40,7 +55,7 @@ class Book:
         self._seen = max((letter.id for letter in mail), default=0)
         self._more = False  # mail may have come that is not in `_mail`
         self._next = Commit()
-        self._finished: list[Finished] = []
+        self._finished: tuple[Finished, ...] = ()
         self._in_the_middle = False
         self._tried = False  # to take the lease
         self._letter = 0  # the one that came in with the first commit
@@ -61,7 +76,7 @@ class Book:
     @classmethod
     def begin(cls, store: Store, thread: Thread, inbound: Inbound, said: Said, listener: Listener) -> "Book":
         """Let a letter straight into a resting thread: the first commit posts it, takes it and starts the turn."""
-        book = cls(store, thread, Lease(thread.id, 0, thread.seq), [], listener)
+        book = cls(store, thread, Lease(thread.id, 0, thread.seq), (), listener)
         book._next.letter = inbound
         book.keep(UserSaid(said.parts, said.author, said.address, unattended=said.unattended))
         return book
@@ -80,7 +95,11 @@ class Book:
             held = set(self._next.absorbed)
             self._mail = [letter for letter in await self._store.mail(self.thread.id) if letter.id not in held]
             self._seen = max([self._seen, *(letter.id for letter in self._mail)])
-        left, self._mail = self._mail, []
+        if self._mail:
+            self._admit([*self._mail], steering, roles)
+
+    def _admit(self, left: list[Mail], steering: Steering, roles: Mapping[str, Role]) -> None:
+        waiting: list[Mail] = []
         while left:
             letter, *left = left
             admitted = admit(self.thread, letter, steering, roles)
@@ -88,16 +107,17 @@ class Book:
             if admitted.taken:
                 self._next.absorbed = (*self._next.absorbed, letter.id)
             else:
-                self._mail.append(letter)
+                waiting.append(letter)
             if not self.thread.owes_reply:  # a turn has ended: whoever has waited longest is next
-                left, self._mail = self._mail + left, []
+                left, waiting = waiting + left, []
+        self._mail = waiting
 
     def keep(self, *entries: Entry) -> None:
         """Fold entries and hold them for the next commit, with what they entail."""
         for entry in entries:
             before = self.thread.finished
             self.thread.add(entry)
-            self._next.entries.append(entry)
+            self._next.entries = (*self._next.entries, entry)
             if isinstance(entry, ModelSaid) or (isinstance(entry, Compacted) and entry.model):
                 spent = Spent(self.thread.seq, entry.model, entry.usage, entry.cost)
                 self._next.usage = (*self._next.usage, spent)
@@ -140,7 +160,7 @@ class Book:
             await self._store.give_back(self._lease)
 
     def _finish(self, finished: Finished) -> None:
-        self._finished.append(finished)
+        self._finished = (*self._finished, finished)
         self._next.ended = (*self._next.ended, *((mail, finished.seq) for mail in finished.mails))
         told = finished.mails == (self._letter,) and self._listener.is_waited_for()
         if finished.text is not None and finished.address and not told:
@@ -160,7 +180,7 @@ class Book:
             self.thread.mails.append(committed.mail)
             self._seen = max(self._seen, committed.mail)
             self._listener.take(committed.mail)
-        finished, self._finished = self._finished, []
+        finished, self._finished = self._finished, ()
         for turn in finished:
             self._listener.finish(turn)
         return committed

@@ -206,8 +206,8 @@ class Driver:
         tail, prefix = context.tail(thread, wrap), context.prefix(wrap)
         full = used(thread, voice.rules) / voice.rules.limit
         first = thread.steps == 0 and not thread.failures and not thread.empties
-        changed = changed_parts(thread.prefix, prefix)
-        if not await book.write(ModelCalled(voice.name, tail, wrap, prefix if prefix != thread.prefix else "")):
+        before = thread.prefix
+        if not await book.write(ModelCalled(voice.name, tail, wrap, prefix if prefix != before else "")):
             return
         reach("model.intended")
         if first:
@@ -239,7 +239,7 @@ class Driver:
                 cost=said.cost,
                 seconds=seconds,
                 cached=cached,
-                prefix_changed=changed,
+                prefix_changed=changed_parts(before, prefix),
                 full=used(thread, voice.rules) / voice.rules.limit,
             )
             if full < WARNING <= used(thread, voice.rules) / voice.rules.limit:

@@ -50,4 +50,8 @@ def spent_row(row: Sequence[Any]) -> SpentRow:
 
 def fold_in(entries: Sequence[Entry]) -> int:
     """The place of the last compaction among these entries, counted from 1; 0 if there is none."""
-    return max((n for n, entry in enumerate(entries, 1) if isinstance(entry, Compacted)), default=0)
+    fold = 0
+    for n, entry in enumerate(entries, 1):
+        if isinstance(entry, Compacted):
+            fold = n
+    return fold

@@ -8,7 +8,7 @@ from ..core.errors import StoreError
 
 Item = TypeVar("Item")
 
-BATCH = 512
+BATCH = 100  # while one is written, those of the one before it go on; all at once would wait for one another
 
 
 class Group(Generic[Item]):

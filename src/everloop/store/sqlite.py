@@ -6,6 +6,7 @@ succeeded at once (see holders.py).
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from .bodies import (
     body_of,
     fold_in,
     kind_of,
+    numbered,
     read_grant,
     read_inbound,
     read_letter,
@@ -50,6 +52,23 @@ from .statements import NOW, PENDING, append, let_in, new_thread, post, queue, s
 from .writer import Execute, Writer
 
 _ROW = "id, session, owner, head, folded, state, coalesce(holder, '')"
+_LEFT = f"SELECT id, kind FROM inbox WHERE {PENDING}"
+_GO_ON = (
+    "UPDATE threads SET head = head + ?1, holder = ?2, state = ?3, folded = iif(?4, head + ?4, folded), "
+    f"expires = iif(expires > {NOW}, {NOW} + ?5, expires) "
+    f"WHERE id = ?6 AND head = ?7 AND holder = ?8 AND epoch = ?9 AND (?10 = 0 OR expires > {NOW}) "
+    "RETURNING head, epoch, owner"
+)
+_TAKE = (
+    "UPDATE threads SET head = head + ?1, holder = ?2, epoch = epoch + 1, state = ?3, "
+    f"folded = iif(?4, head + ?4, folded), expires = {NOW} + ?5 "
+    f"WHERE id = ?6 AND head = ?7 AND (holder IS NULL OR holder = ?8 OR expires <= {NOW}) "
+    "RETURNING head, epoch, owner"
+)
+_SPEND = (
+    "INSERT INTO usage(thread, seq, owner, at, model, input, output, cache_read, cache_write, cost, reasoning) "
+    f"VALUES(?, ?, ?, {NOW}, ?, ?, ?, ?, ?, ?, ?)"
+)
 
 
 class SqliteStore:
@@ -150,35 +169,29 @@ class SqliteStore:
 
     async def commit(self, lease: Lease, commit: Commit) -> Committed:
         bodies, starts, fold = bodies_of(commit.entries), bodies_of(commit.starts), fold_in(commit.entries)
-
-        def transaction(execute: Execute) -> Committed:
-            return self._commit(execute, lease, commit, [*bodies], starts, fold)
-
-        return await self._writer.write(transaction)
+        return await self._writer.write(partial(self._commit, lease, commit, bodies, starts, fold))
 
     def _commit(
-        self, execute: Execute, lease: Lease, commit: Commit, bodies: list[str], starts: list[str], fold: int
+        self, lease: Lease, commit: Commit, bodies: list[str], starts: list[str], fold: int, execute: Execute
     ) -> Committed:
-        came = let_in(execute, commit.letter, lease.thread, bodies) if commit.letter else 0
-        mail = execute(f"SELECT id, kind FROM inbox WHERE {PENDING}", (lease.thread,)).fetchall() if not came else ()
-        left = [(id, kind) for id, kind in mail if id not in commit.absorbed]
-        newest = max((id for id, _ in left), default=0)
-        started = bool(starts) and not any(kind == "stop" for _, kind in left)
+        left: dict[int, str] = {}
+        if commit.letter is not None:
+            came = let_in(execute, commit.letter, lease.thread)
+            bodies = [numbered(bodies[0], came), *bodies[1:]]
+        else:
+            came = 0
+            mail = execute(_LEFT, (lease.thread,)).fetchall()
+            left = {id: kind for id, kind in mail if id not in commit.absorbed}
+        newest = max(left, default=0)
+        started = bool(starts) and "stop" not in left.values()
         released = commit.release and newest <= commit.seen
         added = bodies + starts if started else bodies
+        holder = None if released else self.holder
+        change = (len(added), holder, commit.state, fold, self._ttl, lease.thread, lease.head)
         if lease.epoch:
-            found = execute(
-                "UPDATE threads SET head = head + ?1, holder = ?2, state = ?3, folded = iif(?4, head + ?4, folded), "
-                f"expires = iif(expires > {NOW}, {NOW} + ?5, expires) "
-                f"WHERE id = ?6 AND epoch = ?7 AND holder = ?8 AND (?9 = 0 OR expires > {NOW}) AND head = ?10 "
-                "RETURNING head, epoch, owner",
-                (
-                    *(len(added), None if released else self.holder, commit.state, fold, self._ttl),
-                    *(lease.thread, lease.epoch, self.holder, int(started), lease.head),
-                ),
-            ).fetchall()
+            found = execute(_GO_ON, (*change, self.holder, lease.epoch, started)).fetchall()
         else:
-            found = self._take(execute, lease, commit, len(added), released, fold)
+            found = self._take(execute, lease, change)
         if not found:
             raise Fenced(f"thread {lease.thread} is in other hands")
         head, epoch, owner = found[0]
@@ -192,14 +205,8 @@ class SqliteStore:
             queue(execute, lease.thread, owner, outbound)
         for spent in commit.usage:
             u = spent.usage
-            execute(
-                "INSERT INTO usage(thread, seq, owner, at, model, input, output, cache_read, cache_write, cost, "
-                f"reasoning) VALUES(?, ?, ?, {NOW}, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    *(lease.thread, spent.seq, owner, spent.model),
-                    *(u.input, u.output, u.cache_read, u.cache_write, spent.cost, u.reasoning),
-                ),
-            )
+            counts = (u.input, u.output, u.cache_read, u.cache_write, spent.cost, u.reasoning)
+            execute(_SPEND, (lease.thread, spent.seq, owner, spent.model, *counts))
         for timer in commit.timers:
             execute(
                 f"INSERT INTO timers VALUES(?, ?, ?, {NOW} + ?, ?) ON CONFLICT DO NOTHING",
@@ -207,20 +214,12 @@ class SqliteStore:
             )
         return Committed(head, epoch, started, released, newest, came)
 
-    def _take(
-        self, execute: Execute, lease: Lease, commit: Commit, added: int, released: bool, fold: int
-    ) -> list[tuple[int, int, str]]:
-        take = (
-            "UPDATE threads SET head = head + ?1, holder = ?2, epoch = epoch + 1, state = ?3, "
-            f"folded = iif(?4, head + ?4, folded), expires = {NOW} + ?5 WHERE id = ?6 AND head = ?7 "
-            f"AND (holder IS NULL OR holder = ?8 OR expires <= {NOW}) RETURNING head, epoch, owner"
-        )
-        mine = (added, None if released else self.holder, commit.state, fold, self._ttl, lease.thread, lease.head)
-        rows: list[tuple[int, int, str]] = execute(take, (*mine, self.holder)).fetchall()
+    def _take(self, execute: Execute, lease: Lease, change: tuple[object, ...]) -> list[tuple[int, int, str]]:
+        rows: list[tuple[int, int, str]] = execute(_TAKE, (*change, self.holder)).fetchall()
         if not rows:
             held = execute("SELECT holder FROM threads WHERE id = ? AND holder IS NOT NULL", (lease.thread,)).fetchall()
             if held and not self._holders.alive(held[0][0]):
-                rows = execute(take, (*mine, held[0][0])).fetchall()
+                rows = execute(_TAKE, (*change, held[0][0])).fetchall()
         return rows
 
     async def renew(self, leases: Sequence[Lease]) -> list[str]:

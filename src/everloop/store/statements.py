@@ -1,6 +1,7 @@
 """What several transactions on SQLite have in common: letters, threads, entries, answers."""
 
 import secrets
+from functools import lru_cache
 
 import msgspec
 
@@ -8,12 +9,17 @@ from ..core.errors import Fenced
 from ..core.mail import Decision, Inbound, Outbound
 from ..core.ports import Receipt
 from . import schema
-from .bodies import body_of, kind_of, numbered
+from .bodies import body_of, kind_of
 from .writer import Execute
 
 NOW = schema.DIALECTS["sqlite"]["now"]
 
 PENDING = "inbox.thread = ?1 AND ended = 0 AND taken = 0"
+_FITS = f"SELECT 1 FROM sessions WHERE key = ?2 AND thread = ?1 AND NOT EXISTS (SELECT 1 FROM inbox WHERE {PENDING})"
+_POST = (
+    "INSERT INTO inbox(channel, event, thread, owner, kind, body, at, taken, ended) "
+    f"VALUES(?, ?, ?, ?, ?, ?, {NOW}, ?, ?) ON CONFLICT DO NOTHING RETURNING id"
+)
 
 
 def thread_of(execute: Execute, inbound: Inbound) -> str:
@@ -37,27 +43,19 @@ def new_thread(execute: Execute, inbound: Inbound) -> str:
 def post(execute: Execute, inbound: Inbound, thread: str, kind: str, body: str, taken: int = 0) -> Receipt:
     ended = -1 if kind == "command" else 0
     values = (inbound.address.channel, inbound.event, thread, inbound.owner, kind, body, taken, ended)
-    rows = execute(
-        "INSERT INTO inbox(channel, event, thread, owner, kind, body, at, taken, ended) "
-        f"VALUES(?, ?, ?, ?, ?, ?, {NOW}, ?, ?) ON CONFLICT DO NOTHING RETURNING id",
-        values,
-    ).fetchall()
+    rows = execute(_POST, values).fetchall()
     if rows:
         return Receipt(rows[0][0], thread, True)
     known = execute("SELECT id, thread, reply FROM inbox WHERE channel = ? AND event = ?", values[:2]).fetchall()[0]
     return Receipt(known[0], known[1], False, known[2])
 
 
-def let_in(execute: Execute, inbound: Inbound, thread: str, bodies: list[str]) -> int:
+def let_in(execute: Execute, inbound: Inbound, thread: str) -> int:
     """Post a letter that its thread takes at once, if the thread is still the session's and no other mail waits."""
-    fit = execute(
-        f"SELECT 1 FROM sessions WHERE key = ?2 AND thread = ?1 AND NOT EXISTS (SELECT 1 FROM inbox WHERE {PENDING})",
-        (thread, str(inbound.address)),
-    ).fetchall()
+    fit = execute(_FITS, (thread, str(inbound.address))).fetchall()
     receipt = post(execute, inbound, thread, kind_of(inbound.letter), body_of(inbound.letter), taken=1)
     if not fit or not receipt.fresh:
         raise Fenced(f"the letter for thread {thread} has to go through the inbox")
-    bodies[0] = numbered(bodies[0], receipt.id)
     return receipt.id
 
 
@@ -74,9 +72,13 @@ def stop(execute: Execute, inbound: Inbound, thread: str) -> bool:
 
 
 def append(execute: Execute, thread: str, owner: str, seq: int, bodies: list[str]) -> None:
-    rows = ", ".join([f"(?, ?, ?, {NOW}, ?)"] * len(bodies))
     values = [value for n, body in enumerate(bodies, seq + 1) for value in (thread, n, owner, body)]
-    execute(f"INSERT INTO entries VALUES {rows}", values)
+    execute(_insert_of(len(bodies)), values)
+
+
+@lru_cache(maxsize=32)
+def _insert_of(entries: int) -> str:
+    return "INSERT INTO entries VALUES " + ", ".join([f"(?, ?, ?, {NOW}, ?)"] * entries)
 
 
 def queue(execute: Execute, thread: str, owner: str, outbound: Outbound) -> None:

@@ -9,7 +9,7 @@ When another process is writing, the thread does it all.
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
@@ -25,7 +25,9 @@ Transaction = Callable[[Execute], Any]
 _Job = tuple["asyncio.Future[Any]", Transaction]
 _Told = tuple["asyncio.Future[Any]", Any, Exception | None]
 
-BATCH = 512
+# Transactions that share a commit at most. While one batch is on its way to the disk, those of the one before it speak
+# with the network: if all went together, everything would wait for the longest of each.
+BATCH = 100
 # Seconds that a commit may take to be made in place: when nothing else is going on, and when others could go on.
 QUICK, BRIEF = 0.002, 0.0005
 
@@ -79,9 +81,11 @@ class Writer:
         self._thread.join()
 
     def _write_gathered(self) -> None:
-        """What came together in one round of the event loop is committed together."""
-        batch, self._gathered = self._gathered, []
+        """What came together in one round of the event loop is committed together, as far as a batch holds it."""
+        batch, self._gathered = self._gathered[:BATCH], self._gathered[BATCH:]
         self._write_here(batch)
+        if self._gathered and not self._committing:
+            self._loop.call_soon(self._write_gathered)
 
     def _write_here(self, batch: list[_Job]) -> None:
         if not batch:
@@ -116,26 +120,32 @@ class Writer:
 
     def _run(self) -> None:
         while (job := self._queue.get()) is not None:
-            if isinstance(job, _Half):
-                told = self._commit(job.batch, job.told)
-                self._lock.release()
-                if not self._report_later(self._report_half, told):
-                    return
-                continue
-            batch = [job]
-            while len(batch) < BATCH:
-                try:
-                    job = self._queue.get_nowait()
-                except Empty:
-                    break
-                if not isinstance(job, tuple):
-                    self._queue.put(job)
-                    break
-                batch.append(job)
-            with self._lock:
-                told = self._write(batch)
-            if not self._report_later(self._report, told):
+            done = self._finish(job) if isinstance(job, _Half) else self._work_off(job)
+            del job  # with all that its transactions hold, while the next is waited for
+            if not done:
                 return
+
+    def _finish(self, half: _Half) -> bool:
+        told = self._commit(half.batch, half.told)
+        self._lock.release()
+        return self._report_later(self._report_half, told)
+
+    def _work_off(self, job: _Job) -> bool:
+        batch = [job, *self._queued(BATCH - 1)]
+        with self._lock:
+            told = self._write(batch)
+        return self._report_later(self._report, told)
+
+    def _queued(self, most: int) -> Iterator[_Job]:
+        for _ in range(most):
+            try:
+                job = self._queue.get_nowait()
+            except Empty:
+                return
+            if not isinstance(job, tuple):
+                self._queue.put(job)
+                return
+            yield job
 
     def _report_later(self, report: Callable[[list[_Told]], None], told: list[_Told]) -> bool:
         try:

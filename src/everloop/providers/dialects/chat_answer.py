@@ -32,6 +32,7 @@ class _Chunk(Struct):
 
 
 _decode = msgspec.json.Decoder(_Chunk).decode
+_DONE = (b" [DONE]", b"[DONE]")
 _OTHER_LINES = (b":", b"event:", b"id:", b"retry:")
 _UNREADABLE = (msgspec.DecodeError, ValueError)
 
@@ -88,23 +89,26 @@ class Decoder(Reading):
             data = self._rest + data
         if self._is_stream or self._begins_stream(data):
             *lines, self._rest = data.split(b"\n")
-            for line in lines:
-                self._read_line(line)
+            self._read_lines(lines)
         else:
             self._rest = data
 
-    def _read_line(self, line: bytes) -> None:
-        if line.startswith(b"data:"):
-            self._read_data(line[5:])
-        elif not line.strip():
-            if self._event:
-                raise self._explain_other(self._event)
-        elif not line.startswith(_OTHER_LINES):
-            self._stray = self._stray or line
+    def _read_lines(self, lines: list[bytes]) -> None:
+        for line in lines:
+            if line.startswith(b"data:"):
+                self._read_data(line[5:])
+            elif not line.strip():
+                if self._event:
+                    raise self._explain_other(self._event)
+            elif not line.startswith(_OTHER_LINES):
+                self._stray = self._stray or line
 
     def _read_data(self, data: bytes) -> None:
         if self._event:
             data = self._event + b"\n" + data
+        elif data.startswith(_DONE):
+            self._done = True
+            return
         try:
             chunk = _parse(data)
         except _UNREADABLE:
@@ -202,7 +206,7 @@ class Decoder(Reading):
         rest, self._rest = self._rest, b""
         half, self._half = self._half, ""
         if self._is_stream:
-            self._read_line(rest)
+            self._read_lines([rest])
         elif rest.strip():
             self._read_body(rest)
         self._keep(*self._thinking.part(mend(half)))
