@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
-from tests.replay.chaos import SPECS, Chaos
 
 from everloop.core.errors import ReplayRefused
 from everloop.core.log import (
@@ -22,7 +21,6 @@ from everloop.core.log import (
     Entry,
     GaveUp,
     ModelCalled,
-    ModelChosen,
     ModelFailed,
     ModelSaid,
     Resumed,
@@ -30,11 +28,11 @@ from everloop.core.log import (
     Stopped,
     UserSaid,
 )
-from everloop.core.message import Media, Text, said
+from everloop.core.message import Media, said
 from everloop.core.tool import Effect, ToolCall, ToolSpec
 from everloop.replay import Record, Replayed, cut, replay, turns_in
-from everloop.testing import Stub
 from everloop.testing.entry_difference import plain
+from tests.replay.chaos import SPECS, Chaos
 
 
 @pytest.fixture(autouse=True)
@@ -79,8 +77,14 @@ def log_with(*between: Entry) -> list[Entry]:
     return [HELLO, CALLED, *between, CALLED, DONE]
 
 
-WORK = [HELLO, CALLED, ModelSaid("", (LOOK, ACT)), CallReturned(3, 0, "seen"), CallStarted(3, 1), CallReturned(3, 1, "did"), CALLED, DONE]  # fmt: skip
-ASKED = [HELLO, CALLED, ModelSaid("", (ACT,)), Asked(3, 0), Answered(3, 0, "denied", "owner"), CallReturned(3, 0, DENIED, "denied"), CALLED, DONE]  # fmt: skip
+WORK = [
+    *(HELLO, CALLED, ModelSaid("", (LOOK, ACT)), CallReturned(3, 0, "seen"), CallStarted(3, 1)),
+    *(CallReturned(3, 1, "did"), CALLED, DONE),
+]
+ASKED = [
+    *(HELLO, CALLED, ModelSaid("", (ACT,)), Asked(3, 0), Answered(3, 0, "denied", "owner")),
+    *(CallReturned(3, 0, DENIED, "denied"), CALLED, DONE),
+]
 FAILED = [HELLO, CALLED, ModelFailed("key", "no key"), GaveUp("key", "no key (error abc-3)", "abc-3")]
 
 
@@ -169,11 +173,12 @@ def changed(log: list[Entry], seq: int, **fields: object) -> list[Entry]:
         ),
         (
             changed(WORK, 7, tail="It is noon."),
-            'different at 7, in model_called:\n- tail: "It is noon."\n+ tail: "Channel: cli, chat: direct"',
+            'different at 7, in model_called:\n- tail: "It is noon."\n+ tail: nothing',
         ),
         (
-            changed(WORK, 7, wrap=True) + [HELLO],
-            "",
+            changed(WORK, 2, tail="Current time: noon"),
+            "different at 2, in model_called:\n"
+            '- tail: "Current time: noon"\n+ tail: "Current time: noon\\nChannel: cli, chat: direct"',
         ),
         (
             changed(FAILED, 4, reason="tired"),
@@ -181,18 +186,64 @@ def changed(log: list[Entry], seq: int, **fields: object) -> list[Entry]:
         ),
         (
             [*WORK[:6], WORK[7]],
-            'different at 7:\n- model_said text="done"\n+ model_called model="" tail="Channel: cli, chat: direct"',
+            'different at 7:\n- model_said text="done"\n'
+            '+ model_called model="m" tail="Current time: …\\nChannel: cli, chat: direct"',
         ),
         (
-            [HELLO, CALLED, DONE, CALLED, DONE],
-            "",
+            [*ASKED[:3], CallReturned(3, 0, DENIED, "denied"), CALLED, DONE],
+            f'different at 4:\n- call_returned answer=3 place=0 text="{DENIED}" outcome="denied"\n'
+            "+ call_started answer=3 place=0",
         ),
         (
-            [*ASKED[:3], *ASKED[5:]],
-            "",
+            [*changed(WORK[:4], 3, calls=(LOOK, LOOK)), CallReturned(3, 1, "again?", "repeated"), CALLED, DONE],
+            'different at 5:\n- call_returned answer=3 place=1 text="again?" outcome="repeated"\n+ the call is run',
+        ),
+        (
+            [HELLO, CALLED, ModelSaid(""), CALLED, ModelSaid(""), CALLED, DONE],
+            'different at 6:\n- model_called model="m" tail="Current time: noon\\nChannel: cli, chat: direct"\n'
+            '+ gave_up reason="empty" text="The model gave no answer, twice in a row. Please try again, or put it in '
+            'other words. (error …)"',
         ),
     ],
 )
 async def test_a_changed_log_differs_where_it_was_changed(log: list[Entry], told: str):
-    print(str((await again(log)).difference))
     assert str((await again(log)).difference) == told
+
+
+async def test_a_tool_that_is_not_what_it_was_makes_a_difference():
+    look = ToolSpec("look", "", {"type": "object", "required": ["at"]}, Effect.READ)
+    assert str((await again(WORK, 1)).difference) == "None"
+    assert str((await again(WORK, 1, look)).difference).splitlines()[1:] == [
+        '- text: "seen"',
+        '+ text: "Error: the call was not run: at is required. Correct the arguments and call again."',
+        "- outcome: nothing",
+        '+ outcome: "failed"',
+    ]
+
+
+async def test_a_model_that_is_shown_something_else_makes_a_difference():
+    record = cut(WORK, 1)
+    other = structs.replace(record, shown=(record.shown[0], "4:0123456789ab"))
+    assert str((await replay(record)).difference) == "None"
+    assert str((await replay(other)).difference) == (
+        'different at 7:\n- model_called model="m" tail="Current time: noon\\nChannel: cli, chat: direct"\n'
+        f"+ the model is shown other messages: 4 ({record.shown[1][2:]}), and then 4 (0123456789ab)"
+    )
+
+
+@pytest.mark.parametrize(
+    "log, seq, sentence",
+    [
+        ([], 1, "no turn of … begins at entry 1; nothing was said in it yet"),
+        (WORK, 2, "no turn of … begins at entry 2; its turns are 1"),
+        (WORK, 0, "no turn of … begins at entry 0; its turns are 1"),
+        ([HELLO, CALLED, DONE] * 7, 5, "no turn of … begins at entry 5; its last turns are 7, 10, 13, 16, 19"),
+        ([HELLO, CALLED, CallReturned(3, 0, "what?"), DONE], 1, "the log of … is damaged at entry 3"),
+        ([*WORK[:4], CallStarted(3, 7), *WORK[5:]], 1, "the log of … is damaged at entry 5"),
+        (changed(WORK, 4, answer=2), 1, "the log of … is damaged at entry 4"),
+    ],
+)
+def test_a_turn_that_cannot_be_run_is_refused_with_a_sentence(log: list[Entry], seq: int, sentence: str):
+    with pytest.raises(ReplayRefused) as refused:
+        cut(log, seq)
+    assert str(refused.value).replace("this conversation", "…") == sentence

@@ -39,7 +39,7 @@ class PlayedBook(Book):
         return await super().write(*starts)
 
     async def absorb(self, steering: Steering, roles: Mapping[str, Role]) -> None:
-        await self._settle_broken()
+        self._settle_broken()
         while coming := self._tape.coming:
             if isinstance(coming, Resumed):
                 await self.write()
@@ -57,7 +57,7 @@ class PlayedBook(Book):
         finished = self.thread.finished
         return finished is not None and finished.seq == self.thread.seq and self.thread.owes_reply
 
-    async def _settle_broken(self) -> None:
+    def _settle_broken(self) -> None:
         tape = self._tape
         doing, tape.broken = tape.broken, ""
         if tape.different:
@@ -90,7 +90,8 @@ class PlayedBook(Book):
             case ModelChosen(model=model, by=by):
                 return Choose(model, by)
             case Answered(verdict="withdrawn"):
-                following = (self._tape.record.entry(seq) for seq in range(thread.seq + 1, thread.seq + 1000))
+                record = self._tape.record
+                following = record.turn[thread.seq + 1 - record.start :]
                 return next((self._letter_behind(said) for said in following if isinstance(said, UserSaid)), None)
             case Answered(verdict="allowed" | "denied" | "expired" as verdict) if entry.place in thread.asked:
                 digest = thread.asked[entry.place].digest

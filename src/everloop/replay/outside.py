@@ -95,7 +95,7 @@ class PlayedContext(Context):
 
 def _time(coming: Entry | None) -> str:
     found = TIME.search(coming.tail) if isinstance(coming, ModelCalled) else None
-    return found[1] if found else ""
+    return found[1] if found else "…"
 
 
 class PlayedVoices(OneVoice):

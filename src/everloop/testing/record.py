@@ -97,15 +97,12 @@ class Record(Struct, frozen=True, omit_defaults=True):
             case CallReturned(outcome="denied"):
                 return entry.text == CHANGED
             case CallReturned(outcome="failed") if entry.text.startswith(NOT_RUN):
-                call = self._call(entry)
+                said = self.entry(entry.answer)
+                assert isinstance(said, ModelSaid)
+                call = said.calls[entry.place]
                 stub = self.tools.get(call.name, Stub())
                 return not stub.schema and not problems_of(call, stub.spec(call.name))
         return not isinstance(entry, REPEATED)
-
-    def _call(self, entry: CallReturned) -> ToolCall:
-        said = self.entry(entry.answer)
-        assert isinstance(said, ModelSaid)
-        return said.calls[entry.place]
 
 
 def _has_run(entry: Entry) -> bool:
@@ -174,8 +171,11 @@ def _bounds(entries: Sequence[Entry], seq: int) -> tuple[int, int, bool]:
 
 def _learned(record: Record, known: Mapping[str, ToolSpec]) -> Record:
     lesson = _Lesson(record, known)
-    for entry in record.turn:
-        lesson.take(entry)
+    for seq, entry in enumerate(record.turn, record.start):
+        try:
+            lesson.take(entry)
+        except KeyError as error:  # a call that was never made
+            raise ReplayRefused(f"the log of this conversation is damaged at entry {seq}") from error
     return structs.replace(
         record, tools=lesson.stubs(), shown=tuple(lesson.shown), max_steps=lesson.max_steps or record.max_steps
     )
@@ -219,6 +219,8 @@ class _Lesson:
                 if place in thread.started:
                     self._doubts.setdefault(name, set()).add("again")
             case CallReturned():
+                if entry.answer != thread.answer:
+                    raise KeyError(entry.answer)
                 self._take_result(entry, thread.open_calls[entry.place])
             case Resumed():
                 self._resumed = True
