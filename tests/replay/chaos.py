@@ -91,6 +91,7 @@ class Chaos:
     def __init__(self, chance: Random, store: SqliteStore, home: Path) -> None:
         self.chance, self.store = chance, store
         self.letters, self.deaths, self.posted = 10, 8, 0  # trouble is bounded, or there is no end
+        self.stubborn = chance.random() < 0.25  # the model does the same over and over, and nothing new comes of it
         self.book: Book | None = None
         self.interrupt = Interrupt(asyncio.current_task())
         files = Folder(home / "files")
@@ -189,6 +190,10 @@ class Chaos:
         if chance.random() < 0.12:
             raise chance.choice(FAILURES)()
         usage = Usage(chance.randrange(500), 20)
+        if self.stubborn and chance.random() < 0.9:
+            names = chance.choice([["look"], ["act"], ["watch"], ["look", "watch", "act"]])
+            same = [ToolCall(f"c{n}", name, '{"n":1}') for n, name in enumerate(names)]
+            return Reply("", tuple(same), usage, "calls", "model")
         kind = chance.random()
         if kind < 0.1:
             return Reply("", usage=usage)
@@ -205,6 +210,8 @@ class Chaos:
     def runner(self, name: str) -> Callable[[dict[str, Any], CallContext], Any]:
         async def run(args: dict[str, Any], context: CallContext) -> str | Shown:
             await self.trouble()
+            if self.stubborn:
+                return f"{name} brought nothing new"
             kind = self.chance.random()
             if kind < 0.15:
                 raise ToolError("it did not work", (Change("notes.md", "new", "abc"),))

@@ -95,7 +95,7 @@ def test_it_is_written_so_that_a_person_can_read_it():
 @settings(max_examples=12)
 @given(seed=st.integers(0, 1 << 32), known=st.booleans())
 async def test_what_is_written_is_what_was_recorded_as_formatters_like_it(seed: int, known: bool):
-    with TemporaryDirectory() as home:
+    with TemporaryDirectory(ignore_cleanup_errors=True) as home:
         log = await Chaos.live(Random(seed), Path(home), turns=1)
     record = cut(log, 1, SPECS if known else [])
     source = source_of(record, "abcdef:1", "0.1.0")

@@ -57,7 +57,7 @@ async def expect_the_same(record: Record, *specs: ToolSpec) -> None:
 async def test_whatever_has_happened_happens_again(seed: int, known: bool):
     """Also a turn that is not over, wherever its log ends."""
     chance = Random(seed)
-    with TemporaryDirectory() as home:
+    with TemporaryDirectory(ignore_cleanup_errors=True) as home:
         log = await Chaos.live(chance, Path(home))
     specs = SPECS if known else []
     for seq in turns_in(log):
