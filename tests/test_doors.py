@@ -25,8 +25,18 @@ ABOVE = {
     "agent": {"core", "settings", *ROOMS},
     "voices": {"core", "settings", *ROOMS},
     "toolset": {"core", "settings", *ROOMS},
+    "replay": {"core", "settings", "toolset", *ROOMS},
     "app": {"core", "settings", "agent", "voices", "toolset", *ROOMS},
-    "cli": {"core", "settings", "process", "agent", "app", "voices", "providers"},  # `models` looks at their rows
+    "cli": {
+        "core",
+        "settings",
+        "process",
+        "agent",
+        "app",
+        "voices",
+        "replay",
+        "providers",
+    },  # `models` looks at their rows
     "__main__": {"cli"},
     "__init__": {
         "core",

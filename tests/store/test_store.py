@@ -169,6 +169,15 @@ async def test_the_latest_session_is_the_owners_most_recently_active(store: Stor
     assert (latest.session, latest.owner) == ("test:a", "ann")
 
 
+async def test_threads_are_found_by_how_their_names_begin(store: Store):
+    ids = sorted([(await store.receive(letter(str(n), address=Address("test", str(n))))).thread for n in range(40)])
+    assert await store.named("", 100) == ids
+    assert await store.named(ids[7]) == [ids[7]]
+    for beginning in {id[:1] for id in ids}:
+        assert await store.named(beginning, 100) == [id for id in ids if id.startswith(beginning)]
+    assert await store.named("%") == await store.named("_") == await store.named("xyz") == []
+
+
 async def test_text_survives_as_it_was_written(store: Store):
     text = "zero\x00, quotes '\" {} \\ \\u0000, Ünïcode 🙂, \x7f"
     receipt = await store.receive(letter("e1", text))

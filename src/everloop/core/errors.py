@@ -11,6 +11,7 @@ EverloopError
 │   └── Fenced               the lease on a thread has gone to someone else
 ├── VaultLocked              the key to the vault is missing, wrong, or can be read by others
 ├── MailRefused              a message that is not taken in: too long, empty, not text
+├── ReplayRefused            a recorded turn that cannot be run again: there is none of that name, or it is damaged
 ├── ProviderError            a model call failed
 │   ├── KeyRefused           401, 403: the key is missing or wrong
 │   │   ├── LoginDenied      the person said no
@@ -81,6 +82,10 @@ class VaultLocked(EverloopError):
 
 
 class MailRefused(EverloopError):
+    pass
+
+
+class ReplayRefused(EverloopError):
     pass
 
 

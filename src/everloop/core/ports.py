@@ -217,6 +217,10 @@ class Store(Protocol):
         """The owner's most recently active session."""
         ...
 
+    async def named(self, beginning: str, limit: int = 2) -> list[str]:
+        """The ids of threads that begin so."""
+        ...
+
     async def commit(self, lease: Lease, commit: Commit) -> Committed:
         """Append, fenced. Takes the lease if `lease.epoch` is 0. Raises Fenced; then nothing was written.
 

@@ -145,6 +145,10 @@ class PostgresStore:
             owner,
         )
 
+    async def named(self, beginning: str, limit: int = 2) -> list[str]:
+        sql = "SELECT id FROM threads WHERE starts_with(id, $1) ORDER BY id LIMIT $2"
+        return [id for (id,) in await self._rows(sql, beginning, limit)]
+
     async def commit(self, lease: Lease, commit: Commit) -> Committed:
         row = await self._group.write(procedure.commit(lease, commit))
         if not row["ok"]:

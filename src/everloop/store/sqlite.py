@@ -167,6 +167,10 @@ class SqliteStore:
             owner,
         )
 
+    async def named(self, beginning: str, limit: int = 2) -> list[str]:
+        sql = "SELECT id FROM threads WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id LIMIT ?2"
+        return [id for (id,) in self._rows(sql, (beginning, limit))]
+
     async def commit(self, lease: Lease, commit: Commit) -> Committed:
         bodies, starts, fold = bodies_of(commit.entries), bodies_of(commit.starts), fold_in(commit.entries)
         return await self._writer.write(partial(self._commit, lease, commit, bodies, starts, fold))

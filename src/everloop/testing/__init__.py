@@ -1,5 +1,5 @@
 """For tests of everloop and of what is built on it: a scripted model, real calls to a model that were recorded, a
-recording channel, counting tools, failpoints.
+recording channel, counting tools, failpoints, turns that were recorded.
 
 The model as an HTTP server is in `everloop.testing.model_server`, which loads a web server and so is not named here.
 """
@@ -7,6 +7,7 @@ The model as an HTTP server is in `everloop.testing.model_server`, which loads a
 from .cassette import Cassette, CassetteMismatch
 from .channel import AckLost, Limited, RecordingChannel, Sent, Trouble, sends_in
 from .effects import Ran, counting_tool, effects_in, repeats_in, runs_in
+from .record import Record, Stub, opaque
 from .recorder import Recorder
 from .script import (
     ByConversation,
@@ -49,6 +50,7 @@ __all__ = [
     "Pause",
     "Ran",
     "Raw",
+    "Record",
     "Recorder",
     "RecordingChannel",
     "Say",
@@ -57,11 +59,13 @@ __all__ = [
     "Sent",
     "Shown",
     "Spend",
+    "Stub",
     "Think",
     "Trouble",
     "Wait",
     "counting_tool",
     "effects_in",
+    "opaque",
     "paced",
     "repeats_in",
     "runs_in",

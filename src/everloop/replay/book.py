@@ -1,0 +1,99 @@
+"""The thread in hand of a replay: what came from outside comes in where it came in then."""
+
+from collections.abc import Mapping
+
+from ..core.decide import Steering
+from ..core.log import Answered, Entry, ModelChosen, Resumed, Stopped, UserSaid
+from ..core.mail import Address, Choose, Decision, Inbound, Letter, Said, Stop
+from ..core.people import Role
+from ..runtime.book import Book
+from .tape import Differs, Over, Tape
+
+HERE = Address("replay", "turn")
+
+
+class Died(Exception):
+    """Here the process was killed."""
+
+
+class PutDown(Exception):
+    """Here the process was closed in an orderly way."""
+
+
+class PlayedBook(Book):
+    """Lets in what came from outside at the place where it came in, and compares all that is written."""
+
+    @property
+    def _tape(self) -> Tape:
+        assert isinstance(self._listener, Tape)
+        return self._listener
+
+    def keep(self, *entries: Entry) -> None:
+        for entry in entries:
+            self._tape.compare(self.thread.seq + 1, entry, self.thread)
+            super().keep(entry)
+
+    async def write(self, *starts: Entry) -> bool:
+        for seq, start in enumerate(starts, self.thread.seq + 1):
+            self._tape.compare(seq, start, self.thread)
+        return await super().write(*starts)
+
+    async def absorb(self, steering: Steering, roles: Mapping[str, Role]) -> None:
+        self._settle_broken()
+        while coming := self._tape.coming:
+            if isinstance(coming, Resumed):
+                await self.write()
+                raise Died
+            if self._tape.record.is_given(coming):
+                self._tape.believed += 1
+                self.keep(coming)
+            elif not await self._deliver(coming, steering, roles):
+                return
+        if self._tape.record.unfinished or self._next_has_begun():
+            raise Over
+
+    def _next_has_begun(self) -> bool:
+        """What was said while the turn came to its end has begun another, which is not ours."""
+        finished = self.thread.finished
+        return finished is not None and finished.seq == self.thread.seq and self.thread.owes_reply
+
+    def _settle_broken(self) -> None:
+        tape = self._tape
+        doing, tape.broken = tape.broken, ""
+        if tape.different:
+            raise Differs(tape.different)
+        if not doing or tape.coming is None or isinstance(tape.coming, Resumed | Stopped):
+            return
+        if tape.put_down == tape.seq:  # even so it is not what came next
+            raise Differs(tape.differs(doing))
+        tape.put_down = tape.seq
+        raise PutDown
+
+    async def _deliver(self, coming: Entry, steering: Steering, roles: Mapping[str, Role]) -> bool:
+        """Whether a letter has been taken in as it was then."""
+        tape, letter = self._tape, self._letter_behind(coming)
+        if letter is None or tape.delivered == tape.seq:
+            return False
+        tape.delivered = before = tape.seq
+        await self._store.receive(Inbound(HERE, f"letter:{before}", letter))
+        self.expect_mail()
+        await super().absorb(steering, roles)
+        return tape.seq > before
+
+    def _letter_behind(self, entry: Entry) -> Letter | None:
+        thread = self.thread
+        match entry:
+            case UserSaid():
+                return Said(entry.parts, entry.author, entry.address, entry.unattended)
+            case Stopped(by=by):
+                return Stop(by)
+            case ModelChosen(model=model, by=by):
+                return Choose(model, by)
+            case Answered(verdict="withdrawn"):
+                record = self._tape.record
+                following = record.turn[thread.seq + 1 - record.start :]
+                return next((self._letter_behind(said) for said in following if isinstance(said, UserSaid)), None)
+            case Answered(verdict="allowed" | "denied" | "expired" as verdict) if entry.place in thread.asked:
+                digest = thread.asked[entry.place].digest
+                return Decision(thread.id, entry.answer, entry.place, verdict, entry.by, digest)
+        return None

@@ -1,0 +1,146 @@
+"""Models, tools, permissions and pictures of a replay: each gives what the record says, and touches nothing."""
+
+import re
+from collections.abc import Callable, Mapping
+
+from ..core.approval import Grant, Policy, Stance
+from ..core.errors import ProviderError, ToolError
+from ..core.log import Answered, CallReturned, CallStarted, Entry, ModelCalled, ModelFailed, ModelSaid
+from ..core.prompt import Delta, Prompt, Reply, Transcript
+from ..core.thread import Thread
+from ..core.tool import CallContext, Situation, ToolCall, ToolSpec
+from ..files.folder import Folder
+from ..runtime.calls import Toolbox
+from ..runtime.context import Context, Gallery, Profile
+from ..runtime.voices import OneVoice, Voice
+from ..store.sqlite import SqliteStore
+from ..testing.entry_difference import Difference
+from ..testing.record import fingerprint, thread_before
+from .tape import Tape
+
+TIME = re.compile(r"^Current time: (.*)$", re.MULTILINE)
+
+
+class PlayedModel:
+    """Gives the recorded answers, and looks whether it is shown what was shown then."""
+
+    name = "recorded"
+
+    def __init__(self, tape: Tape) -> None:
+        self._tape = tape
+
+    async def reply(self, prompt: Prompt, show: Callable[[Delta], None]) -> Reply:
+        tape = self._tape
+        shown, recorded = fingerprint(prompt.transcript), next(tape.shown, "")
+        if recorded and shown != recorded:
+            sentence = f"the model is shown other messages: {_counted(shown)}, and then {_counted(recorded)}"
+            tape.different = Difference(tape.seq, tape.record.entry(tape.seq), sentence)
+            await tape.break_off("")
+        match tape.coming:
+            case ModelSaid() as said:
+                return Reply(
+                    *(said.text, said.calls, said.usage, said.finish),
+                    *(said.model, said.reasoning, said.opaque, said.cost),
+                )
+            case ModelFailed(error=kind, text=text):
+                error = ProviderError(text)
+                error.kind = kind
+                raise error
+            case _:
+                return await tape.break_off("the model is asked")
+
+    async def close(self) -> None:
+        pass
+
+
+def _counted(shown: str) -> str:
+    return f"{shown.partition(':')[0]} ({shown.partition(':')[2]})"
+
+
+class PlayedToolbox(Toolbox):
+    """Gives the recorded results; there is nothing in it that could be run."""
+
+    def __init__(self, tape: Tape, files: Folder) -> None:
+        super().__init__((), files)
+        self._tape = tape
+        self.specs = dict(tape.tools)
+
+    async def run(self, thread: Thread, place: int, context: CallContext) -> CallReturned:
+        result = self._tape.result(thread.answer, place)
+        return result or await self._tape.break_off(f"{thread.open_calls[place].name} is run")
+
+    async def verify(self, thread: Thread, place: int, context: CallContext) -> CallReturned | None:
+        match self._tape.coming:
+            case CallStarted():
+                return None
+            case CallReturned(outcome="unknown"):
+                raise ToolError("nobody could tell")
+            case _:
+                return self._tape.result(thread.answer, place) or await self._tape.break_off("a call is verified")
+
+
+class PlayedContext(Context):
+    """As the present code speaks to a model, at the time that it was then."""
+
+    def __init__(self, tape: Tape, tail: bool) -> None:
+        super().__init__(Profile("", "", tail=tail), tuple(tape.tools.values()), lambda: _time(tape.coming))
+        self._tape = tape
+        self._before = thread_before(tape.record).prefix
+
+    def prefix(self, wrap: bool) -> str:
+        """What stood before the conversation is not recorded, but for its fingerprint: this is not compared."""
+        called = self._tape.record.turn[: self._tape.seq + 2 - self._tape.record.start]
+        return next((e.prefix for e in reversed(called) if isinstance(e, ModelCalled) and e.prefix), self._before)
+
+
+def _time(coming: Entry | None) -> str:
+    found = TIME.search(coming.tail) if isinstance(coming, ModelCalled) else None
+    return found[1] if found else "…"
+
+
+class PlayedVoices(OneVoice):
+    """Whoever answered then; the settings that said so are not recorded."""
+
+    def __init__(self, voice: Voice, tape: Tape, contexts: Mapping[bool, Context]) -> None:
+        super().__init__(voice)
+        self._tape = tape
+        self._contexts = contexts
+
+    def find(self, name: str) -> Voice:
+        voice = super().find(name)
+        if isinstance(called := self._tape.coming, ModelCalled):
+            voice.name = called.model
+            voice.context = self._contexts[TIME.search(called.tail) is not None]
+        return voice
+
+
+class PlayedPolicy(Policy, frozen=True, kw_only=True):
+    """Whoever was asked then is asked now."""
+
+    tape: Tape
+
+    def stance(self, call: ToolCall, spec: ToolSpec, situation: Situation) -> Stance:
+        assert isinstance(situation, Thread)
+        place = next(place for place, each in situation.open_calls.items() if each is call)
+        return self.tape.record.stance(situation.answer, place)
+
+
+class PlayedStore(SqliteStore):
+    """What was allowed ahead then is allowed now."""
+
+    tape: Tape
+
+    async def grants(self, user: str = "") -> list[Grant]:
+        coming = self.tape.coming
+        if isinstance(coming, Answered) and coming.by.startswith("grant:"):
+            tool = self.tape.calls[coming.place].name
+            return [Grant(coming.by.removeprefix("grant:"), user, "owner", tool)]
+        return []
+
+    async def use_grant(self, id: str) -> bool:
+        return True
+
+
+class EmptyGallery(Gallery):
+    async def hang(self, transcript: Transcript, user: str) -> None:
+        """Nobody looks at the pictures."""
