@@ -23,20 +23,24 @@ from .tools.sandbox.choose import choose_way
 from .tools.sandbox.commands import Commands
 from .tools.sandbox.port import Limits, View
 from .tools.sandbox.view import environment
+from .tools.taking_back import TakingBack
 from .tools.web_fetch import web_fetch_tool
 from .tools.web_search import Engine, choose_engine, web_search_tool
+from .tools.workspace import Workspace
 
 PLUGINS = "everloop.tools"  # the group of entry points
 ESSENTIAL = frozenset({"read_file", "write_file", "edit_file", "list_dir"})  # what a small model is shown
 
 
 class Toolset(Struct, frozen=True):
-    """`large` are those that a small model is not shown. `commands` run in the background."""
+    """`large` are those that a small model is not shown. `commands` run in the background. `take_back` undoes what a
+    tool did to a file."""
 
     tools: tuple[Tool, ...]
     large: frozenset[str]
     commands: Commands
     web: "Later"
+    take_back: TakingBack
 
     async def leave(self, thread: str) -> None:
         """End what a conversation has left running."""
@@ -73,7 +77,9 @@ def furnish(home: Path, workspace: Path, settings: Settings, files: Files, bus: 
         own.append(web_search_tool(engine))
     names = {tool.spec.name for tool in own}
     plugged = plugged_in(chosen.plugins, names) if chosen.plugins else ()
-    return Toolset((*own, *plugged), frozenset(names - ESSENTIAL), commands, web)
+    return Toolset(
+        (*own, *plugged), frozenset(names - ESSENTIAL), commands, web, TakingBack(Workspace(workspace), files)
+    )
 
 
 def _tell(bus: Bus, context: CallContext, text: str) -> None:

@@ -282,6 +282,8 @@ async def test_help_lists_the_commands(house):
             "everloop commands:\n/new — Start a new conversation\n/stop — Stop the current task\n"
             "/model [NAME] — Show the model that answers here, or choose another\n"
             "/approve [NAME [no]] — Show what waits for permission; allow it, or with `no` deny it\n"
+            "/undo — Take the last turn back: what was said, and what it did to files\n"
+            "/session [WORD …] — Show where you are; /session help tells what else there is\n"
             "/usage — Show what this conversation has used and cost\n"
             "/help — Show available commands"
         )

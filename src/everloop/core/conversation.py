@@ -72,6 +72,7 @@ class Branch(Struct, frozen=True):
     title: str = ""
     created: float = 0.0
     stay: bool = False
+    replaces: bool = False  # the parent is archived: this stands for it
     letter: Letter | None = None
 
 

@@ -9,8 +9,8 @@ from typing import Literal, assert_never
 from msgspec import Struct
 
 from .approval import Policy, Stance, digest_of
-from .log import Answered, CallReturned, Entry, ModelChosen, ModelFailed, Outcome, Stopped, UserSaid
-from .mail import Choose, Decision, Mail, Said, Stop
+from .log import Answered, CallReturned, Entry, ModelChosen, ModelFailed, Outcome, Stopped, Undoing, UserSaid
+from .mail import Choose, Decision, Mail, Said, Stop, Undo
 from .people import OWNER_ALONE, Role, role_of
 from .thread import STOPPED, Thread
 from .tool import Effect, ToolCall, ToolSpec, problems_of
@@ -65,6 +65,12 @@ class Compact(Struct, frozen=True):
     pass
 
 
+class TakeBack(Struct, frozen=True):
+    """Put a file back to what it held before a change of the turn that is being undone."""
+
+    place: int
+
+
 class GiveUp(Struct, frozen=True):
     """End the turn without an answer and say why."""
 
@@ -76,7 +82,7 @@ class Rest(Struct, frozen=True):
     """Nothing to do until someone speaks or answers."""
 
 
-Step = CallModel | RunCalls | Verify | Ask | Settle | Compact | GiveUp | Rest
+Step = CallModel | RunCalls | Verify | Ask | Settle | Compact | TakeBack | GiveUp | Rest
 
 CANCELLED = STOPPED
 CANCELLED_STARTED = f"{STOPPED}; it had already started and may have taken effect"
@@ -114,6 +120,8 @@ def decide(thread: Thread, rules: Rules) -> Step:
         return Rest()
     if thread.resumes >= rules.max_resumes:
         return GiveUp("resumed")
+    if thread.undoing:
+        return TakeBack(len(thread.undone))
     if thread.failure:
         return _decide_on_failure(thread.failure, thread, rules)
     if thread.empties > 1:
@@ -241,12 +249,19 @@ def admit(
             entry = UserSaid(letter.parts, letter.author, letter.address, mail.id, letter.unattended)
             if not thread.owes_reply:
                 return Admitted((entry,))
-            if thread.stopped or letter.author != thread.requester or steering == "queue":
+            if thread.undoing or thread.stopped or letter.author != thread.requester or steering == "queue":
                 return WAIT
             if steering == "interrupt":
                 return Admitted((Stopped(letter.author),), taken=False)
             withdrawn = [Answered(thread.answer, place, "withdrawn", letter.author) for place in thread.pending]
             return Admitted((*withdrawn, entry))
+        case Stop() if thread.undoing:
+            return Admitted()  # files are put back all or none
+        case Undo() as letter:
+            if thread.owes_reply:
+                return WAIT
+            undo = (letter.said, letter.changes, letter.lasting, letter.whose, letter.by, letter.address)
+            return Admitted((Undoing(*undo, mail.id),))
         case Stop(by=by):
             # What has not begun to work yet was not what someone else wanted to stop.
             meant = by == thread.requester or thread.steps > 0 or thread.calling

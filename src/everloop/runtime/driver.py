@@ -21,13 +21,24 @@ from ..core.decide import (
     RunCalls,
     Settle,
     Steering,
+    TakeBack,
     Verify,
     admit,
     decide,
 )
 from ..core.errors import ModelMissing, ProviderError, ToolError
 from ..core.failpoint import reach
-from ..core.log import Answered, CallReturned, CallStarted, GaveUp, ModelCalled, ModelFailed, ModelSaid, Stopped
+from ..core.log import (
+    Answered,
+    CallReturned,
+    CallStarted,
+    GaveUp,
+    ModelCalled,
+    ModelFailed,
+    ModelSaid,
+    Stopped,
+    TakenBack,
+)
 from ..core.mail import Inbound, Mail, Said
 from ..core.people import OWNER_ALONE, Role
 from ..core.ports import Bus, Event, Store
@@ -137,6 +148,8 @@ class Driver:
                 case Ask(places=places):
                     if await self._ask(book, places):
                         return
+                case TakeBack(place=place):
+                    await self._take_back(book, place)
                 case GiveUp():
                     self._give_up(book, step)
                 case Compact():
@@ -285,6 +298,16 @@ class Driver:
         reach("approval.asked")
         self._publish(book, "approval_asked", approvals=pending_in(thread, thread.address))
         return rests
+
+    async def _take_back(self, book: Book, place: int) -> None:
+        """One file at a time, each kept before the next: after a crash this one is as it was, or is done already."""
+        await book.write()
+        thread = book.thread
+        assert thread.undoing is not None
+        key = f"{thread.id}:{thread.undo}:{place}"
+        left = await self._toolbox.take_back(thread.undoing.changes[place], key, thread.undoing.whose)
+        reach("call.done")
+        book.keep(TakenBack(place, left))
 
     def _give_up(self, book: Book, step: GiveUp) -> None:
         error = f"{book.thread.id[:6]}-{book.thread.seq}"

@@ -91,6 +91,8 @@ async def _branch(ask: Ask, owner: str, session: str, branch: Branch) -> bool:
         if not await _rests(ask, owner, thread, branch.head if thread == branch.parent else 0):
             return False
     await _make(ask, owner, session, branch)
+    if branch.replaces:
+        await ask("UPDATE threads SET archived = 1 WHERE id = $1", branch.parent)
     if not branch.stay:
         await ask(
             "INSERT INTO sessions(key, owner, thread) VALUES($1, $2, $3) "

@@ -17,7 +17,7 @@ import msgspec
 
 from ..core import log
 from ..core.approval import Grant
-from ..core.conversation import Branch, Deed
+from ..core.conversation import Branch, Deed, Resume
 from ..core.errors import Fenced, StoreError
 from ..core.mail import Inbound, Letter, Mail, Outbound
 from ..core.ports import (
@@ -105,6 +105,8 @@ class PostgresStore(Shelf):
             if not isinstance(action, str):
                 done = await do(_asking(connection), inbound.owner, str(inbound.address), action)
                 text = reply if done else otherwise
+                if done and isinstance(action, Resume):
+                    thread = action.thread
                 if done and isinstance(action, Branch):
                     thread = action.id
                     if action.letter:

@@ -25,7 +25,8 @@ UNCOUNTED = 200  # entries that are counted each time anew, rather than written 
 WORDS = 16  # of a query
 
 _LIST = f"""SELECT t.id, t.session, t.title, t.created,
-    coalesce((SELECT e.at FROM entries e WHERE e.thread = t.id AND e.seq = t.head), t.created) AS active,
+    coalesce((SELECT {{greatest}}(e.at, t.created) FROM entries e WHERE e.thread = t.id AND e.seq = t.head), t.created)
+        AS active,
     t.messages + (SELECT count(*) FROM entries e WHERE e.thread = t.id AND e.seq > t.counted AND {IS_MESSAGE}),
     t.head, t.archived, t.parent, t.parent_seq,
     EXISTS(SELECT 1 FROM sessions s WHERE s.key = t.session AND s.thread = t.id),

@@ -14,7 +14,7 @@ import msgspec
 
 from ..core import log
 from ..core.approval import Grant
-from ..core.conversation import Branch, Deed
+from ..core.conversation import Branch, Deed, Resume
 from ..core.errors import Fenced, StoreCorrupt, StoreError
 from ..core.log import Entry
 from ..core.mail import Inbound, Mail, Outbound
@@ -61,8 +61,8 @@ class SqliteStore(Shelf):
     """Use `await SqliteStore.connect(home)`."""
 
     MATCHES = (
-        "FROM said_words JOIN said s ON s.id = said_words.rowid JOIN entries e ON e.thread = s.thread AND e.seq = s.seq "
-        "WHERE said_words MATCH $2"
+        "FROM said_words JOIN said s ON s.id = said_words.rowid "
+        "JOIN entries e ON e.thread = s.thread AND e.seq = s.seq WHERE said_words MATCH $2"
     )
     NEWEST = "said_words.rowid DESC"
     BEST = "said_words.rank, said_words.rowid DESC"
@@ -122,6 +122,8 @@ class SqliteStore(Shelf):
             if not isinstance(action, str):
                 done = run_at_once(do(_asking(execute), inbound.owner, str(inbound.address), action))
                 text = reply if done else otherwise
+                if done and isinstance(action, Resume):
+                    thread = action.thread
                 if done and isinstance(action, Branch):
                     thread = action.id
                     if action.letter:

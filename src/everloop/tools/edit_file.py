@@ -21,7 +21,7 @@ LARGEST = 8 * 1024 * 1024
 
 
 def edit_file_tool(changes: Changes) -> Tool:
-    @tool(Effect.IDEMPOTENT, permission=Role.USER, scene=changes.scene)
+    @tool(Effect.IDEMPOTENT, permission=Role.USER, scene=changes.scene, undoable=True)
     async def edit_file(
         path: Annotated[str, "Path in the workspace"],
         old_text: Annotated[str, "The text to replace, exactly as it stands in the file, and only once"],
