@@ -8,10 +8,13 @@ import re
 import secrets
 from collections.abc import AsyncIterator, Iterable, Mapping
 
+from msgspec import Struct
+
 from ..core.branch import LastTurn, branch_off, last_turn
 from ..core.conversation import Branch, Conversation, Deed, Mark, Resume, Snapshot
 from ..core.decide import APPROVER
 from ..core.errors import MailRefused
+from ..core.log import CallReturned, Compacted, Entry, GaveUp, ModelSaid, Stopped, Undoing, UserSaid
 from ..core.mail import Inbound, Letter, Said, Undo
 from ..core.message import Media, Part, said, text_of
 from ..core.people import OWNER_ALONE, Role, role_of
@@ -27,6 +30,15 @@ WAITING = "something waits for permission here; answer it with /approve, or stop
 PAGE = 1000
 
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,80}")
+
+
+class Spoken(Struct, frozen=True):
+    """One thing that was said, with its place and time."""
+
+    seq: int
+    at: float
+    who: str
+    text: str
 
 
 class Sessions:
@@ -155,6 +167,14 @@ class Sessions:
             letter=letter,
         )
 
+    async def said(self, conversation: Conversation) -> list[Spoken]:
+        """What was said in it, by whom, with the results of calls and what was compacted."""
+        found = []
+        for written in await self._store.history(conversation.id):
+            if told := _spoken(written.entry):
+                found.append(Spoken(written.seq, written.at, *told))
+        return found
+
     async def export(self, conversation: Conversation) -> AsyncIterator[str]:
         """A conversation as lines of JSON: what it is, then each message."""
         exporting = Exporting(conversation)
@@ -180,6 +200,25 @@ class Sessions:
             stay=True,
         )
         return branch, key
+
+
+def _spoken(entry: Entry) -> tuple[str, str] | None:
+    match entry:
+        case UserSaid(parts=parts, author=author):
+            return author or "user", text_of(parts)
+        case ModelSaid(text=text, calls=calls):
+            return "assistant", "\n".join([*filter(None, [text]), *(f"{call.name} {call.args}" for call in calls)])
+        case CallReturned(text=text):
+            return "tool", text
+        case GaveUp(text=text):
+            return "everloop", text
+        case Stopped(by=by):
+            return by or "user", "/stop"
+        case Compacted(summary=summary):
+            return "everloop", f"[compacted] {summary}"
+        case Undoing(said=said):
+            return "everloop", f"[a turn that followed here was taken back: {said}]"
+    return None
 
 
 def _beginning(turn: LastTurn) -> str:

@@ -62,7 +62,7 @@ def snippet(text: str, words: Sequence[str]) -> str:
     starts = (match.start() for match in _WORD.finditer(text) if any(_begins(match[0], word) for word in words))
     at = next(starts, 0)
     begin, end = max(0, at - AROUND), at + AROUND
-    shown = " ".join(text[begin:end].split())
+    shown = _in_a_line(text[begin:end])
     return f"{'…' if begin else ''}{shown}{'…' if end < len(text) else ''}"
 
 
@@ -72,5 +72,10 @@ def _begins(word: str, wanted: str) -> bool:
 
 def shortened(text: str, most: int = 60) -> str:
     """The beginning of a text, in one line."""
-    line = " ".join(text[: 4 * most].split())
+    line = _in_a_line(text[: 4 * most])
     return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
+
+
+def _in_a_line(text: str) -> str:
+    """Without what would move a terminal's cursor."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
