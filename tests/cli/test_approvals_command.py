@@ -108,8 +108,12 @@ async def test_the_like_can_be_allowed_ahead(person, model):
     await ended(process)
     (grant,) = msgspec.json.decode((await person.run("approvals", "grants", "--json")).out)["grants"]
     assert {key: grant[key] for key in ("user", "by", "tool", "argv", "risk", "runs")} == {
-        "user": "owner", "by": "owner", "tool": "exec",
-        "argv": ["su", "*"], "risk": "high", "runs": 2,
+        "user": "owner",
+        "by": "owner",
+        "tool": "exec",
+        "argv": ["su", "*"],
+        "risk": "high",
+        "runs": 2,
     }
     for left in ("1", None):
         model.play([Call("exec", {"command": "su --help"}), Say("done")])
@@ -157,7 +161,9 @@ class Terminal:
     async def __aenter__(self) -> "Terminal":
         self.process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "everloop"),
-            stdin=self._inner, stdout=self._inner, stderr=self._inner,
+            stdin=self._inner,
+            stdout=self._inner,
+            stderr=self._inner,
             env={**self._person.environment, "TERM": "dumb"},
         )
         os.close(self._inner)

@@ -9,11 +9,22 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from everloop.core.conversation import Archive, Branch, Conversation, Found, Mark, Rename, Resume, Snapshot
-from everloop.core.log import CallReturned, Compacted, Entry, GaveUp, ModelCalled, ModelSaid, Stopped, UserSaid
-from everloop.core.mail import Address, Inbound, Mail, Said
+from everloop.core.log import (
+    CallReturned,
+    Compacted,
+    Entry,
+    GaveUp,
+    ModelCalled,
+    ModelSaid,
+    Stopped,
+    TakenBack,
+    Undoing,
+    UserSaid,
+)
+from everloop.core.mail import Address, Inbound, Mail, Said, Undo
 from everloop.core.message import said
 from everloop.core.ports import Commit, Lease, Store
-from everloop.core.tool import ToolCall
+from everloop.core.tool import Change, ToolCall
 
 CHAT = Address("test", "chat")
 HELLO = UserSaid(said("hello"), "ann", str(CHAT))
@@ -300,6 +311,24 @@ async def test_a_branch_with_a_letter_has_the_letter_in_its_inbox_and_no_reply_y
     assert [row.outbound.text for row in await store.due("test")] == [""]  # what /new has answered
     again = await store.command(letter("e1", "/session edit good day"), structs.replace(branch, id="b2"), "")
     assert (again.id, again.thread, again.reply, again.fresh) == (receipt.id, "b1", None, False)
+
+
+async def test_an_undo_is_unfinished_until_it_has_ended(store: Store):
+    old = await told(store, HELLO, ASKED, ANSWERED)
+    undo = Undo("hello", (Change("a.md", "new", "0123"),), by="ann", address="test:chat")
+    receipt = await store.command(letter("e1", "/undo"), Branch("b1", parent=old.thread, head=3, letter=undo), "")
+    assert await store.mail("b1") == [Mail(receipt.id, undo)]
+    lease = Lease("b1")
+    entry = Undoing("hello", undo.changes, by="ann", address="test:chat", mail=receipt.id)
+    committed = await store.commit(lease, Commit([entry], absorbed=[receipt.id]))
+    lease.epoch, lease.head = committed.epoch, committed.head
+    assert await store.unfinished("b1") == [receipt.id]
+    assert not await store.perform("owner", "test:chat", Branch("b2", parent="b1"))
+    await store.commit(
+        lease, Commit([TakenBack(0)], ended=[(receipt.id, 2)], release=True, seen=receipt.id, state="resting")
+    )
+    assert (await store.unfinished("b1"), await store.ended(receipt.id)) == ([], 2)
+    assert await store.perform("owner", "test:chat", Branch("b2", parent="b1"))
 
 
 # Snapshots
