@@ -96,6 +96,7 @@ async def test_the_list_has_the_latest_first_and_says_where_a_session_is(home: H
     old = await told(store, HELLO, event="1")
     new = await told(store, HELLO, event="2")
     other = await told(store, HELLO, address=Address("test", "other"))
+    await home.write("UPDATE threads SET created = 0")
     for moment, lease in enumerate((other, old, new)):
         await home.write(f"UPDATE entries SET at = {moment} WHERE thread = '{lease.thread}'")
     found = await store.conversations("owner")
@@ -171,11 +172,12 @@ async def test_a_session_does_not_go_to_the_thread_of_another(store: Store):
 
 async def test_a_branch_is_a_thread_of_its_own_with_the_same_beginning(home: Home, store: Store):
     old = await told(store, HELLO, ASKED, ANSWERED, HELLO, ASKED, ANSWERED)
-    branch = Branch("b" * 16, [HELLO, ASKED, ANSWERED], times=[1, 2, 3], parent=old.thread, at=3, title="again")
+    branch = Branch("x" * 16, [HELLO, ASKED, ANSWERED], times=[1, 2, 3], parent=old.thread, at=3, title="again")
     assert await store.perform("owner", "test:chat", branch)
     assert await at(store) == branch.id
-    (found,) = await store.conversations("owner", id="bbbb")
-    assert (found.title, found.active, found.messages, found.head) == ("again", 3, 2, 3)
+    (found,) = await store.conversations("owner", id="xxxx")
+    assert (found.title, found.active, found.messages, found.head) == ("again", found.created, 2, 3)
+    assert [written.at for written in await store.history(branch.id)] == [1, 2, 3]
     assert (found.parent, found.parent_seq, found.current) == (old.thread, 3, True)
     assert await store.read(branch.id) == [HELLO, ASKED, ANSWERED]
     assert len(await store.read(old.thread)) == 6
@@ -185,24 +187,24 @@ async def test_a_branch_is_a_thread_of_its_own_with_the_same_beginning(home: Hom
 async def test_a_branch_reads_what_was_before_a_compaction_from_its_parent(store: Store):
     fold = Compacted("they said hello")
     old = await told(store, HELLO, ASKED, ANSWERED, fold, HELLO, ASKED, ANSWERED)
-    branch = Branch("b" * 16, [fold, HELLO], 4, parent=old.thread, at=5)
+    branch = Branch("x" * 16, [fold, HELLO], 4, parent=old.thread, at=5)
     assert await store.perform("owner", "test:chat", branch)
-    again = Branch("c" * 16, [HELLO, Stopped("ann")], 1, parent=branch.id, at=1)
+    again = Branch("y" * 16, [HELLO, Stopped("ann")], 1, parent=branch.id, at=1)
     assert await store.perform("owner", "test:chat", again)
     opened = await store.open(branch.id)
     assert (opened.row.head, opened.row.folded, opened.first, opened.entries) == (5, 4, 4, [fold, HELLO])
     assert await store.read(branch.id) == [HELLO, ASKED, ANSWERED, fold, HELLO]
     assert [written.seq for written in await store.history(branch.id, after=1, limit=3)] == [2, 3, 4]
     assert await store.read(again.id) == [HELLO, Stopped("ann")]
-    assert [each.messages for each in await store.conversations("owner", id="bbbb")] == [3]
+    assert [each.messages for each in await store.conversations("owner", id="xxxx")] == [3]
     assert [await store.folded(branch.id, seq) for seq in (3, 4, 5)] == [0, 4, 4]
 
 
 async def test_branches_of_branches_before_a_compaction_read_from_the_right_parent(store: Store):
     fold = Compacted("s")
     old = await told(store, text("one"), ASKED, fold, text("four"), fold, text("six"))
-    late = Branch("b" * 16, [fold, text("six")], 5, parent=old.thread, at=6)
-    early = Branch("c" * 16, [fold, text("four!")], 3, parent=late.id, at=3)
+    late = Branch("x" * 16, [fold, text("six")], 5, parent=old.thread, at=6)
+    early = Branch("y" * 16, [fold, text("four!")], 3, parent=late.id, at=3)
     assert await store.perform("owner", "test:chat", late)
     assert await store.perform("owner", "test:chat", early)
     assert await store.read(late.id) == [text("one"), ASKED, fold, text("four"), fold, text("six")]
@@ -211,32 +213,32 @@ async def test_branches_of_branches_before_a_compaction_read_from_the_right_pare
 
 async def test_the_next_letter_goes_into_the_branch_and_its_turn_is_numbered_on(store: Store):
     old = await told(store, Compacted("s"), HELLO, ASKED, ANSWERED)
-    assert await store.perform("owner", "test:chat", Branch("b" * 16, [Compacted("s")], 1, parent=old.thread, at=1))
+    assert await store.perform("owner", "test:chat", Branch("x" * 16, [Compacted("s")], 1, parent=old.thread, at=1))
     receipt = await store.receive(letter("e1"))
-    assert receipt.thread == "b" * 16
-    committed = await store.commit(Lease("b" * 16, 0, 1), Commit([HELLO], absorbed=[receipt.id]))
+    assert receipt.thread == "x" * 16
+    committed = await store.commit(Lease("x" * 16, 0, 1), Commit([HELLO], absorbed=[receipt.id]))
     assert committed.head == 2
 
 
 async def test_a_branch_without_a_parent_comes_from_elsewhere_and_leaves_the_session_alone(store: Store):
     here = await told(store, HELLO)
-    branch = Branch("b" * 16, [HELLO, ASKED, ANSWERED], times=[5.0], created=4.0, stay=True)
+    branch = Branch("x" * 16, [HELLO, ASKED, ANSWERED], times=[5.0], created=4.0, stay=True)
     assert await store.perform("owner", "test:chat", branch)
-    assert await store.perform("owner", "other:chat", structs.replace(branch, id="c" * 16))
+    assert await store.perform("owner", "other:chat", structs.replace(branch, id="y" * 16))
     assert await at(store) == here.thread
     assert await store.session("other:chat") is None
-    assert [each.created for each in await store.conversations("owner", id="bbbb")] == [4.0]
-    assert [written.at for written in await store.history("b" * 16)][:1] == [5.0]
-    assert await store.perform("owner", "other:chat", Resume("c" * 16))
-    assert await at(store, Address("other", "chat")) == "c" * 16
+    assert [each.created for each in await store.conversations("owner", id="xxxx")] == [4.0]
+    assert [written.at for written in await store.history("x" * 16)][:1] == [5.0]
+    assert await store.perform("owner", "other:chat", Resume("y" * 16))
+    assert await at(store, Address("other", "chat")) == "y" * 16
 
 
 async def test_many_entries_are_branched_at_once(store: Store):
     entries = [text(str(n)) for n in range(1234)]
     times = [float(n) for n in range(1200)]
-    assert await store.perform("owner", "test:chat", Branch("b" * 16, entries, times=times))
-    assert await store.read("b" * 16) == entries
-    assert [written.at for written in await store.history("b" * 16)][:1200] == times
+    assert await store.perform("owner", "test:chat", Branch("x" * 16, entries, times=times))
+    assert await store.read("x" * 16) == entries
+    assert [written.at for written in await store.history("x" * 16)][:1200] == times
 
 
 @pytest.mark.parametrize("state", ["running", "waiting"])
@@ -284,12 +286,12 @@ async def test_of_two_branches_that_meet_one_is_made(home: Home, store: Store):
 
 async def test_a_branch_by_command_answers_once_and_moves_the_session(store: Store):
     old = await told(store, HELLO, ASKED, ANSWERED)
-    first = await store.command(letter("e1", "/session fork"), Branch("b1", [HELLO], parent=old.thread, at=1), "yes")
-    again = await store.command(letter("e1", "/session fork"), Branch("b2", [HELLO], parent=old.thread, at=1), "yes")
-    assert (first.thread, first.reply, first.fresh) == ("b1", "yes", True)
-    assert (again.thread, again.reply, again.fresh) == ("b1", "yes", False)
-    assert await at(store) == "b1"
-    assert [each.id for each in await store.conversations("owner", id="b")] == ["b1"]
+    first = await store.command(letter("e1", "/session fork"), Branch("x1", [HELLO], parent=old.thread, at=1), "yes")
+    again = await store.command(letter("e1", "/session fork"), Branch("x2", [HELLO], parent=old.thread, at=1), "yes")
+    assert (first.thread, first.reply, first.fresh) == ("x1", "yes", True)
+    assert (again.thread, again.reply, again.fresh) == ("x1", "yes", False)
+    assert await at(store) == "x1"
+    assert [each.id for each in await store.conversations("owner", id="x")] == ["x1"]
 
 
 async def test_a_branch_that_cannot_be_made_by_command_says_so(store: Store):
@@ -402,7 +404,7 @@ async def test_two_processes_that_search_at_once_index_once(home: Home, store: S
 
 async def test_one_thread_is_searched_with_what_it_branched_from_and_nothing_twice(store: Store):
     old = await told(store, text("apple one"), ASKED, ANSWERED, text("apple two"))
-    branch = Branch("b" * 16, [text("apple one"), ASKED, ANSWERED], parent=old.thread, at=3)
+    branch = Branch("x" * 16, [text("apple one"), ASKED, ANSWERED], parent=old.thread, at=3)
     assert await store.perform("owner", "test:chat", branch)
     await store.commit(Lease(branch.id, 0, 3), Commit([text("apple three")], release=True, state="resting"))
     found = await store.search("owner", "apple", thread=branch.id)
