@@ -9,7 +9,7 @@ from test_properties import SEED, STEERING, World, live_until_rest
 
 from everloop.core.branch import branch_off, last_turn
 from everloop.core.conversation import Written
-from everloop.core.decide import Rules, TakeBack, admit, decide
+from everloop.core.decide import Rules, Settle, TakeBack, admit, decide
 from everloop.core.log import (
     CallReturned,
     CallStarted,
@@ -19,6 +19,7 @@ from everloop.core.log import (
     ModelChosen,
     ModelSaid,
     Removed,
+    Resumed,
     Standing,
     Stopped,
     TakenBack,
@@ -165,6 +166,14 @@ def test_while_files_are_put_back_messages_wait_and_a_stop_does_nothing():
     assert not admit(thread, Mail(1, Said(said("hi"), "ann"))).taken
     assert not admit(thread, Mail(1, UNDO)).taken
     assert (admit(thread, Mail(1, Stop("ann"))).taken, admit(thread, Mail(1, Stop("ann"))).entries) == (True, ())
+
+
+def test_a_file_at_which_the_process_dies_again_and_again_is_left_and_the_others_are_put_back():
+    thread = Thread.of(Undoing("two", (CHANGE, CHANGE), by="ann", address="cli:direct"), *[Resumed()] * 3)
+    settled = TakenBack(0, "the process ended each time this was tried")
+    assert decide(thread, RULES) == Settle((settled,))
+    thread.add(settled)
+    assert decide(thread, RULES) == TakeBack(1)
 
 
 def test_an_undo_without_changes_is_over_at_once():

@@ -9,7 +9,18 @@ from typing import Literal, assert_never
 from msgspec import Struct
 
 from .approval import Policy, Stance, digest_of
-from .log import Answered, CallReturned, Entry, ModelChosen, ModelFailed, Outcome, Stopped, Undoing, UserSaid
+from .log import (
+    Answered,
+    CallReturned,
+    Entry,
+    ModelChosen,
+    ModelFailed,
+    Outcome,
+    Stopped,
+    TakenBack,
+    Undoing,
+    UserSaid,
+)
 from .mail import Choose, Decision, Mail, Said, Stop, Undo
 from .people import OWNER_ALONE, Role, role_of
 from .thread import STOPPED, Thread
@@ -56,9 +67,9 @@ class Ask(Struct, frozen=True):
 
 
 class Settle(Struct, frozen=True):
-    """Answer these calls without running them."""
+    """Answer these calls without running them, or leave a file as it is."""
 
-    results: tuple[CallReturned, ...]
+    results: tuple[CallReturned | TakenBack, ...]
 
 
 class Compact(Struct, frozen=True):
@@ -94,6 +105,7 @@ ABANDONED = (
     "Interrupted: the process ended each time this was tried, and nobody knows whether it took effect. "
     "It was not run again. Inspect before you repeat it."
 )
+FATAL = "the process ended each time this was tried"
 REFUSALS: dict[str, str] = {
     "denied": "The user did not allow this.",
     "expired": "Nobody answered in time, so this was not allowed.",
@@ -118,10 +130,11 @@ def decide(thread: Thread, rules: Rules) -> Step:
         return _decide_on_calls(thread, rules)
     if not thread.owes_reply:
         return Rest()
+    if thread.undoing:
+        place = len(thread.undone)
+        return Settle((TakenBack(place, FATAL),)) if thread.resumes >= rules.max_resumes else TakeBack(place)
     if thread.resumes >= rules.max_resumes:
         return GiveUp("resumed")
-    if thread.undoing:
-        return TakeBack(len(thread.undone))
     if thread.failure:
         return _decide_on_failure(thread.failure, thread, rules)
     if thread.empties > 1:

@@ -135,7 +135,8 @@ class Shelf(ABC):
         told = kin if thread else "CAST($1 AS TEXT) = ''"
         return await self._ask(
             f"{_KIN if thread else ''} SELECT s.thread, s.seq, e.at, s.who, e.body {self.MATCHES} "
-            "AND s.owner = $3 AND (CAST($4 AS TEXT) = '' OR s.thread IN (SELECT id FROM threads WHERE session = $4)) "
+            "AND s.owner = $3 AND (CAST($4 AS TEXT) = '' "
+            "OR EXISTS(SELECT 1 FROM threads t WHERE t.id = s.thread AND t.session = $4)) "
             f"AND {told} ORDER BY {order} LIMIT $5",
             *(thread, query, owner, session, limit),
         )
