@@ -408,9 +408,21 @@ async def test_one_thread_is_searched_with_what_it_branched_from_and_nothing_twi
     assert await store.perform("owner", "test:chat", branch)
     await store.commit(Lease(branch.id, 0, 3), Commit([text("apple three")], release=True, state="resting"))
     found = await store.search("owner", "apple", thread=branch.id)
-    assert sorted((each.seq, each.thread) for each in found) == [(1, old.thread), (4, branch.id)]
+    assert sorted((each.seq, each.thread) for each in found) == [(1, branch.id), (4, branch.id)]
     assert len(await store.search("owner", "apple")) == 3
     assert [each.seq for each in await store.search("owner", "apple", thread=old.thread)] == [4, 1]
+
+
+async def test_what_was_replaced_by_a_branch_is_found_there_as_far_as_it_lives_on(store: Store):
+    old = await told(store, text("apple one"), ASKED, ANSWERED, text("apple two"), ASKED, ANSWERED)
+    for id, parent, at_seq in (("x1", old.thread, 3), ("x2", "x1", 1)):
+        entries = [text("apple one"), ASKED, ANSWERED][:at_seq]
+        assert await store.perform("owner", "test:chat", Branch(id, entries, parent=parent, at=at_seq, replaces=True))
+    found = await store.search("owner", "apple")
+    assert [(each.thread, each.seq) for each in found] == [(old.thread, 4), ("x2", 1)]
+    assert [each.id for each in await store.conversations("owner")] == ["x2"]
+    assert await store.perform("owner", "test:chat", Resume(old.thread))
+    assert [each.thread for each in await store.search("owner", "apple")] == [old.thread] * 2
 
 
 async def test_one_session_is_searched_alone(store: Store):

@@ -216,7 +216,8 @@ class Store(Protocol):
     ) -> list[Found]:
         """Where these words stand in the owner's conversations, or in one thread and what it branched from.
 
-        Best first: all the words, else words that begin so, else any of them. Any text is a query.
+        Best first: all the words, else words that begin so, else any of them. Any text is a query. What a branch shares
+        with its parent is told once: of that thread when one is named, else of the one that is gone on with.
         """
         ...
 

@@ -71,7 +71,7 @@ async def _resume(ask: Ask, owner: str, session: str, thread: str) -> bool:
         *(thread, session, owner),
     )
     if found:
-        await ask("UPDATE threads SET archived = 0 WHERE id = $1 AND archived = 1", thread)
+        await ask("UPDATE threads SET archived = 0, replaced = '' WHERE id = $1 AND archived = 1", thread)
         return True
     # Nobody has spoken in this session yet: its thread came from elsewhere.
     made = await ask(
@@ -92,7 +92,7 @@ async def _branch(ask: Ask, owner: str, session: str, branch: Branch) -> bool:
             return False
     await _make(ask, owner, session, branch)
     if branch.replaces:
-        await ask("UPDATE threads SET archived = 1 WHERE id = $1", branch.parent)
+        await ask("UPDATE threads SET archived = 1, replaced = $2 WHERE id = $1", branch.parent, branch.id)
     if not branch.stay:
         await ask(
             "INSERT INTO sessions(key, owner, thread) VALUES($1, $2, $3) "

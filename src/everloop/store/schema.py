@@ -104,6 +104,7 @@ MIGRATIONS: Migrations = [
         "ALTER TABLE threads ADD COLUMN parent TEXT NOT NULL DEFAULT ''",
         "ALTER TABLE threads ADD COLUMN parent_seq {int} NOT NULL DEFAULT 0",
         "ALTER TABLE threads ADD COLUMN begins {int} NOT NULL DEFAULT 1",
+        "ALTER TABLE threads ADD COLUMN replaced TEXT NOT NULL DEFAULT ''",  # by the branch that stands for it now
         # Counted and indexed up to these entries; the rest when someone looks, so that a turn does not pay for it.
         "ALTER TABLE threads ADD COLUMN messages {int} NOT NULL DEFAULT 0",
         "ALTER TABLE threads ADD COLUMN counted {int} NOT NULL DEFAULT 0",

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, ClassVar, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ..core import log
 from ..core.conversation import Conversation, Deed, Found, Snapshot, Written
@@ -125,8 +125,21 @@ class Shelf(ABC):
             query = self._query(wanted, begin, some)
             rows = await self._matches(query, self.BEST if some else self.NEWEST, owner, thread, session, limit)
             if rows:
-                return [_found(row, wanted) for row in rows]
+                found = [_found(row, wanted) for row in rows]
+                return [structs.replace(each, thread=thread or await self._living(each)) for each in found]
         return []
+
+    async def _living(self, found: Found) -> str:
+        """The thread that someone wants to go on with: what was replaced by a branch lives on there."""
+        thread = found.thread
+        replaced: Sequence[Any] = [(thread,)]
+        while replaced:
+            thread = replaced[0][0]
+            replaced = await self._ask(
+                "SELECT b.id FROM threads t JOIN threads b ON b.id = t.replaced WHERE t.id = $1 AND b.parent_seq >= $2",
+                *(thread, found.seq),
+            )
+        return thread
 
     async def _matches(
         self, query: str, order: str, owner: str, thread: str, session: str, limit: int
