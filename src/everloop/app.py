@@ -37,6 +37,7 @@ from .runtime.driver import Driver
 from .runtime.inbox import Inbox
 from .runtime.lanes import Lanes
 from .runtime.outbox import Outbox
+from .runtime.sessions import Sessions
 from .runtime.voices import OneVoice, Voices
 from .settings import Preset, Settings, Tools, home_of, load, path_in, workspace_of
 from .toolset import furnish
@@ -101,7 +102,7 @@ async def _furnish(
     bus = LocalBus()
     toolset = furnish(home, workspace, settings, files, bus, results)
     stack.push_async_callback(toolset.close)
-    toolbox = Toolbox((*toolset.tools, *tools), files, results)
+    toolbox = Toolbox((*toolset.tools, *tools), files, results, toolset.take_back)
     rules = Rules(
         toolbox.specs, defaults.max_tool_iterations, steering=defaults.steering, policy=policy_of(settings.tools)
     )
@@ -115,7 +116,7 @@ async def _furnish(
         grace=settings.agents.shutdown_seconds,
     )
     approvals = Approvals(store, rules.roles)
-    commands = Commands(store, voices, approvals)
+    commands = Commands(store, voices, approvals, Sessions(store, rules.roles, toolbox.specs))
     inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, toolset.leave)
     agent = Agent(store, bus, inbox, lanes, files, approvals, speaker.name, speaker.notice)
     stack.push_async_callback(agent.close)  # after the lanes: answers of the last moment are acknowledged too
@@ -214,6 +215,7 @@ class Records(Struct, frozen=True):
     store: Store
     vault: Vault
     approvals: Approvals
+    sessions: Sessions
 
 
 @asynccontextmanager
@@ -226,7 +228,8 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
     settings = load(folder, os.environ, {})
     store = await _open_store(folder, settings)
     try:
-        yield Records(settings, store, Boxes(store, key_of(folder, os.environ)), Approvals(store, OWNER_ALONE))
+        vault, approvals = Boxes(store, key_of(folder, os.environ)), Approvals(store, OWNER_ALONE)
+        yield Records(settings, store, vault, approvals, Sessions(store))
     finally:
         await store.close()
 

@@ -23,8 +23,10 @@ from .tools.run_python import run_python_tool
 from .tools.sandbox.later import LaterSandbox
 from .tools.sandbox.port import Limits, Sandbox, View
 from .tools.sandbox.view import environment
+from .tools.taking_back import TakingBack
 from .tools.web_fetch import web_fetch_tool
 from .tools.web_search import Engine, choose_engine, web_search_tool
+from .tools.workspace import Workspace
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint  # takes its time, and few have plugins
@@ -35,12 +37,14 @@ ESSENTIAL = frozenset({"read_file", "write_file", "edit_file", "list_dir"})  # w
 
 
 class Toolset(Struct, frozen=True):
-    """`large` are those that a small model is not shown. `commands` run in the background."""
+    """`large` are those that a small model is not shown. `commands` run in the background. `take_back` undoes what a
+    tool did to a file."""
 
     tools: tuple[Tool, ...]
     large: frozenset[str]
     commands: Sandbox
     ways: tuple["Later", ...]  # out to the network
+    take_back: TakingBack
 
     async def leave(self, thread: str) -> None:
         """End what a conversation has left running."""
@@ -82,7 +86,8 @@ def furnish(home: Path, workspace: Path, settings: Settings, files: Files, bus: 
         own.append(web_search_tool(engine, max_chars))
     names = {tool.spec.name for tool in own}
     plugged = plugged_in(chosen.plugins, names) if chosen.plugins else ()
-    return Toolset((*own, *plugged), frozenset(names - ESSENTIAL), commands, (web, searched))
+    take_back = TakingBack(Workspace(workspace, hidden=home), files)
+    return Toolset((*own, *plugged), frozenset(names - ESSENTIAL), commands, (web, searched), take_back)
 
 
 def _sandbox(spool: Path, chosen: Exec, shared: bool) -> Sandbox:

@@ -6,6 +6,7 @@ from everloop.core import log
 from everloop.core.errors import StoreNewer
 from everloop.core.message import Message, Opaque, said
 from everloop.core.prompt import Usage
+from everloop.core.tool import Change
 
 EVERY_KIND = [
     spoke(),
@@ -25,6 +26,9 @@ EVERY_KIND = [
         *("so far", (Message("user", said("hi")),)),
         log.Standing(1, True, "ann", "cli:direct", 2, (1,), "fast", "model:1 system:2 tools:3"),
     ),
+    log.Undoing("hi", (Change("a.md", "new", "0123"),), ("exec {}",), "ann", "ann", "cli:direct", 4),
+    log.TakenBack(0, "somebody has changed it since"),
+    log.Removed(),
 ]
 
 

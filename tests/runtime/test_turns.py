@@ -283,6 +283,8 @@ async def test_help_lists_the_commands(house):
             "/model [NAME] — Show the model that answers here, or choose another\n"
             "/compact — Let a summary stand for what was said before\n"
             "/approve [NAME [no]] — Show what waits for permission; allow it, or with `no` deny it\n"
+            "/undo — Take the last turn back: what was said, and what it did to files\n"
+            "/session [WORD …] — Show where you are; /session help tells what else there is\n"
             "/usage — Show what this conversation has used and cost\n"
             "/help — Show available commands"
         )

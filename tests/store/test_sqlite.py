@@ -3,8 +3,10 @@
 import asyncio
 import fcntl
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -163,3 +165,28 @@ def test_a_process_that_is_just_starting_is_not_taken_for_dead(tmp_path: Path):
     with (tmp_path / ".2-2-starting").open() as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     holders.close()
+
+
+async def test_looking_back_never_reads_a_whole_thread(tmp_path: Path):
+    asked: list[tuple[str, tuple[object, ...]]] = []
+
+    class Listening(SqliteStore):
+        async def _ask(self, statement: str, *values: object) -> Sequence[Any]:
+            asked.append((statement, values))
+            return await super()._ask(statement, *values)
+
+    store = await Listening.connect(tmp_path)
+    await store.conversations("owner")
+    await store.history("thread", 99_990)
+    await store.search("owner", "word")
+    await store.search("owner", "word", thread="thread", session="test:chat")
+    await store.snapshots("owner")
+    plans = [
+        line[3]
+        for statement, values in asked
+        for line in await SqliteStore._ask(store, f"EXPLAIN QUERY PLAN {statement}", *values)
+    ]
+    await store.close()
+    assert len(asked) >= 10
+    assert [line for line in plans if re.match(r"SCAN (e|entries|t|threads|s|said|inbox)\b", line)] == []
+    assert any("seq>? AND seq<?" in line for line in plans)

@@ -29,6 +29,13 @@ COMMANDS = {
     "approvals": Command(
         "show what waits for your permission, allow it or not", ("list", "approve", "deny", "grants", "revoke")
     ),
+    "sessions": Command(
+        "show your conversations, search them, go back to one, carry them elsewhere",
+        (
+            *("list", "search", "show", "resume", "rename", "archive", "unarchive", "export", "import", "fork"),
+            *("snapshot", "snapshots", "restore"),
+        ),
+    ),
     "replay": Command("run a recorded turn again, offline, and show where it differs, or write it as a test"),
     "usage": Command("show what was used and what it cost, by day and model"),
 }

@@ -9,8 +9,20 @@ from typing import Literal, assert_never
 from msgspec import Struct
 
 from .approval import Policy, Stance, digest_of
-from .log import Answered, CallReturned, CompactionAsked, Entry, ModelChosen, ModelFailed, Outcome, Stopped, UserSaid
-from .mail import Choose, Decision, Mail, Said, Squeeze, Stop
+from .log import (
+    Answered,
+    CallReturned,
+    CompactionAsked,
+    Entry,
+    ModelChosen,
+    ModelFailed,
+    Outcome,
+    Stopped,
+    TakenBack,
+    Undoing,
+    UserSaid,
+)
+from .mail import Choose, Decision, Mail, Said, Squeeze, Stop, Undo
 from .people import OWNER_ALONE, Role, role_of
 from .thread import STOPPED, Thread
 from .tool import Effect, ToolCall, ToolSpec, problems_of
@@ -58,15 +70,21 @@ class Ask(Struct, frozen=True):
 
 
 class Settle(Struct, frozen=True):
-    """Answer these calls without running them."""
+    """Answer these calls without running them, or leave a file as it is."""
 
-    results: tuple[CallReturned, ...]
+    results: tuple[CallReturned | TakenBack, ...]
 
 
 class Compact(Struct, frozen=True):
     """Let a summary stand for what was said before, so that what is left takes this share of the limit."""
 
     share: float = 0.82
+
+
+class TakeBack(Struct, frozen=True):
+    """Put a file back to what it held before a change of the turn that is being undone."""
+
+    place: int
 
 
 class GiveUp(Struct, frozen=True):
@@ -80,7 +98,7 @@ class Rest(Struct, frozen=True):
     """Nothing to do until someone speaks or answers."""
 
 
-Step = CallModel | RunCalls | Verify | Ask | Settle | Compact | GiveUp | Rest
+Step = CallModel | RunCalls | Verify | Ask | Settle | Compact | TakeBack | GiveUp | Rest
 
 CANCELLED = STOPPED
 CANCELLED_STARTED = f"{STOPPED}; it had already started and may have taken effect"
@@ -92,6 +110,7 @@ ABANDONED = (
     "Interrupted: the process ended each time this was tried, and nobody knows whether it took effect. "
     "It was not run again. Inspect before you repeat it."
 )
+FATAL = "the process ended each time this was tried"
 REFUSALS: dict[str, str] = {
     "denied": "The user did not allow this.",
     "expired": "Nobody answered in time, so this was not allowed.",
@@ -120,6 +139,9 @@ def decide(thread: Thread, rules: Rules) -> Step:
         return Compact(ASKED_SHARE)
     if not thread.owes_reply:
         return Rest()
+    if thread.undoing:
+        place = len(thread.undone)
+        return Settle((TakenBack(place, FATAL),)) if thread.resumes >= rules.max_resumes else TakeBack(place)
     if thread.resumes >= rules.max_resumes:
         return GiveUp("resumed")
     if thread.failure:
@@ -255,12 +277,19 @@ def admit(
             entry = UserSaid(letter.parts, letter.author, letter.address, mail.id, letter.unattended)
             if not thread.owes_reply:
                 return Admitted((entry,))
-            if thread.stopped or letter.author != thread.requester or steering == "queue":
+            if thread.undoing or thread.stopped or letter.author != thread.requester or steering == "queue":
                 return WAIT
             if steering == "interrupt":
                 return Admitted((Stopped(letter.author),), taken=False)
             withdrawn = [Answered(thread.answer, place, "withdrawn", letter.author) for place in thread.pending]
             return Admitted((*withdrawn, entry))
+        case Stop() if thread.undoing:
+            return Admitted()  # files are put back all or none
+        case Undo() as letter:
+            if thread.owes_reply:
+                return WAIT
+            undo = (letter.said, letter.changes, letter.lasting, letter.whose, letter.by, letter.address)
+            return Admitted((Undoing(*undo, mail.id),))
         case Stop(by=by):
             # What has not begun to work yet was not what someone else wanted to stop.
             meant = by == thread.requester or thread.steps > 0 or thread.calling

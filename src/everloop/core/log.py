@@ -188,6 +188,32 @@ class CompactionAsked(_Entry, frozen=True):
     by: str = ""
 
 
+class Undoing(_Entry, frozen=True):
+    """The turn that stood here has been taken back: this thread has branched off before it. What it did to files is to
+    be taken back as well: `changes`, in this order, from what is kept for `whose` turn it was.
+
+    `said` is what that turn had begun with, `lasting` what it did that cannot be taken back, `by` who wanted it so."""
+
+    said: str
+    changes: tuple[Change, ...] = ()
+    lasting: tuple[str, ...] = ()
+    whose: str = ""
+    by: str = ""
+    address: str = ""
+    mail: int = 0
+
+
+class TakenBack(_Entry, frozen=True):
+    """The change at this place has been taken back, or `left` says why its file was left as it is."""
+
+    place: int
+    left: str = ""
+
+
+class Removed(_Entry, frozen=True):
+    """In a branch: what stood here in its parent does not belong to it."""
+
+
 Entry = (
     UserSaid
     | ModelCalled
@@ -203,6 +229,9 @@ Entry = (
     | GaveUp
     | Compacted
     | CompactionAsked
+    | Undoing
+    | TakenBack
+    | Removed
 )
 
 # From version n to n + 1, on the plain JSON object. There is no older version yet.

@@ -5,6 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 from .message import Part
+from .tool import Change
 
 
 class Address(Struct, frozen=True, gc=False):
@@ -67,7 +68,21 @@ class Squeeze(Struct, frozen=True, gc=False, tag="squeeze", omit_defaults=True):
     by: str = ""
 
 
-Letter = Said | Stop | Decision | Choose | Squeeze
+class Undo(Struct, frozen=True, gc=False, tag="undo", omit_defaults=True):
+    """A turn has been taken back by a branch; what it did to files is to be taken back, too.
+
+    `said` is what it had begun with. `changes` are to be undone in this order, with what the files of `whose` turn it
+    was have kept; `lasting` is what cannot be undone."""
+
+    said: str
+    changes: tuple[Change, ...] = ()
+    lasting: tuple[str, ...] = ()
+    whose: str = ""
+    by: str = ""
+    address: str = ""
+
+
+Letter = Said | Stop | Decision | Choose | Squeeze | Undo
 
 
 class Inbound(Struct, frozen=True, gc=False):

@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 from msgspec import Struct
 
 from .approval import Grant
+from .conversation import Conversation, Deed, Found, Snapshot, Written
 from .log import Entry
 from .mail import Inbound, Mail, Outbound
 from .prompt import Delta, Prompt, Reply, Usage
@@ -185,6 +186,7 @@ class OutboxRow(Struct, frozen=True, gc=False):
 
 OutboxState = Literal["sent", "pending", "unsure", "failed"]  # unsure: pending, but it may have arrived already
 Action = Literal["none", "new", "stop", "tell"]
+MANY = 2**62  # more than there are
 
 
 class Store(Protocol):
@@ -197,19 +199,61 @@ class Store(Protocol):
         """Commit a letter to the inbox of the session's current thread, which is made if there is none."""
         ...
 
-    async def command(self, inbound: Inbound, action: Action, reply: str, otherwise: str = "") -> Receipt:
+    async def command(self, inbound: Inbound, action: Action | Deed, reply: str, otherwise: str = "") -> Receipt:
         """Commit a command, its effect and its reply in one, once per event.
 
         `new` moves the session to a new thread; `stop` puts a stop into the inbox, or answers `otherwise` when
-        there is nothing to stop; `tell` puts the letter itself into the inbox; `none` only replies.
+        there is nothing to stop; `tell` puts the letter itself into the inbox; `none` only replies. A deed is done,
+        or `otherwise` is the reply. A branch with a letter has no reply yet: its turn is the answer.
         """
+        ...
+
+    async def perform(self, owner: str, session: str, deed: Deed) -> bool:
+        """Do something with the owner's conversations; all of it or nothing. Says whether it could be done.
+
+        A branch needs its parent, and the thread that the session leaves, to be at rest: neither running nor waiting
+        for anyone, without mail. A session goes back only to threads of its own. The letter of a branch is not posted.
+        """
+        ...
+
+    async def conversations(
+        self, owner: str, *, session: str = "", id: str = "", archived: bool = False, limit: int = MANY
+    ) -> list[Conversation]:
+        """The owner's conversations in which something happened, the latest first.
+
+        Of one session or all, those whose id begins with `id`, with the archived ones or without.
+        """
+        ...
+
+    async def history(self, thread: str, after: int = 0, limit: int = MANY) -> list[Written]:
+        """Entries with their places and times; what stands before a branch began is read from its parents."""
+        ...
+
+    async def folded(self, thread: str, until: int) -> int:
+        """The seq of the last Compacted entry up to there, in the thread or its parents; 0 if there is none."""
+        ...
+
+    async def search(
+        self, owner: str, words: str, *, thread: str = "", session: str = "", limit: int = 20
+    ) -> list[Found]:
+        """Where these words stand in the owner's conversations, or in one thread and what it branched from.
+
+        Best first: all the words, else words that begin so, else any of them. Any text is a query. What a branch shares
+        with its parent is told once: of that thread when one is named, else of the one that is gone on with.
+        """
+        ...
+
+    async def snapshots(self, owner: str) -> list[Snapshot]:
+        """The latest first."""
         ...
 
     async def open(self, thread: str, after: int = 0) -> Opened: ...
 
     async def mail(self, thread: str) -> list[Mail]: ...
 
-    async def read(self, thread: str, after: int = 0, limit: int = -1) -> list[Entry]: ...
+    async def read(self, thread: str, after: int = 0, limit: int = MANY) -> list[Entry]:
+        """The entries of `history`."""
+        ...
 
     async def session(self, key: str) -> ThreadRow | None: ...
 

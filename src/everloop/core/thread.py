@@ -20,15 +20,19 @@ from .log import (
     ModelChosen,
     ModelFailed,
     ModelSaid,
+    Removed,
     Resumed,
     Standing,
     Stopped,
+    TakenBack,
+    Undoing,
     UserSaid,
     Verdict,
 )
 from .message import Message, Part, said, text_of
 from .prompt import Finish, Transcript, Usage
 from .tool import ToolCall
+from .undo import describe
 
 STOPPED = "operation cancelled by user"
 
@@ -96,6 +100,9 @@ class Thread:
         "transcript",
         "turn",
         "unattended",
+        "undo",
+        "undoing",
+        "undone",
         "unheard",
         "usage",
         "verdicts",
@@ -149,6 +156,9 @@ class Thread:
         self.made: set[int] = set()  # the calls of this turn, and what came of them
         self.futile = 0  # steps in a row that have brought nothing new
         self._brought = False
+        self.undoing: Undoing | None = None
+        self.undone: dict[int, TakenBack] = {}  # by its place among the changes
+        self.undo = 0  # the seq of the entry that began it
         self.finished: Finished | None = None
 
     @classmethod
@@ -198,6 +208,13 @@ class Thread:
                 self._start_from(entry)
             case CompactionAsked():
                 self.wants_room = True
+            case Undoing():
+                self._begin_to_undo(entry)
+            case TakenBack():
+                self.undone[entry.place], self.resumes = entry, 0
+                self._end_if_undone()
+            case Removed():
+                pass
             case _:
                 assert_never(entry)
 
@@ -321,10 +338,27 @@ class Thread:
             *(self.model, self.steps, self.usage, self.cost, tuple(self.tools_used), error),
             finish=self.finish,
         )
-        self.owes_reply, self.calling, self.failure, self.began = False, False, None, -1
+        self.owes_reply, self.calling, self.failure = False, False, None
+        self.undoing, self.began = None, -1
         unheard, self.unheard = self.unheard, []
         for seq, entry in unheard:
             self._hear(seq, entry)
+
+    def _begin_to_undo(self, entry: Undoing) -> None:
+        """It is no turn: nobody has said anything, and the last turn stays the one that can be undone next."""
+        self.undoing, self.undone, self.undo = entry, {}, self.seq
+        self.owes_reply, self.requester, self.address = True, entry.by, entry.address
+        self.mails = [entry.mail] if entry.mail else []
+        self.steps = self.resumes = 0
+        self.stopped = False
+        self.usage, self.cost, self.tools_used, self.model, self.finish = Usage(), 0.0, [], "", "stop"
+        self._end_if_undone()
+
+    def _end_if_undone(self) -> None:
+        if self.undoing and len(self.undone) == len(self.undoing.changes):
+            turn, self.turn = self.turn, self.undo
+            self._end(describe(self.undoing, self.undone))
+            self.turn = turn
 
     def _start_from(self, entry: Compacted) -> None:
         self.summary, self.facts = entry.summary, entry.facts

@@ -71,6 +71,7 @@ class ToolSpec(Struct, frozen=True):
     risk: Callable[[dict[str, Any], Situation], Risk] | None = None  # None: as the effect says
     scene: str = ""
     polls: bool = False  # the same call again is no sign of going in circles
+    undoable: bool = False  # all that it does is change files, and each change is told with the result
 
 
 class CallContext(Struct, frozen=True):
@@ -141,6 +142,7 @@ def tool(
     risk: Callable[[dict[str, Any], Situation], Risk] | None = None,
     scene: str = "",
     polls: bool = False,
+    undoable: bool = False,
 ) -> Callable[[AsyncFunction], Tool]: ...
 
 
@@ -155,6 +157,7 @@ def tool(
     risk: Callable[[dict[str, Any], Situation], Risk] | None = None,
     scene: str = "",
     polls: bool = False,
+    undoable: bool = False,
 ) -> Tool | Callable[[AsyncFunction], Tool]:
     """Turn a typed async function into a Tool: name, docstring and signature become what the model is shown.
 
@@ -184,6 +187,7 @@ def tool(
             risk=risk,
             scene=scene,
             polls=polls,
+            undoable=undoable,
         )
 
         async def run(args: dict[str, Any], context: CallContext) -> Result:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from msgspec import structs
@@ -13,7 +13,7 @@ from ..core.media import kind_of
 from ..core.message import Media
 from ..core.ports import Files
 from ..core.thread import Thread
-from ..core.tool import CallContext, Effect, Picture, Result, Shown, Tool, ToolSpec, parse_args
+from ..core.tool import CallContext, Change, Effect, Picture, Result, Shown, Tool, ToolSpec, parse_args
 
 _log = logging.getLogger("everloop.calls")
 
@@ -22,10 +22,22 @@ _REPEATABLE = (Effect.READ, Effect.IDEMPOTENT)
 _LINK = (LinkFailed, HostTimeout, HostUnreachable, StreamCut, ConnectionError)
 
 
-class Toolbox:
-    """The tools of this agent. `limit` is how many characters of a result the model is shown."""
+TakeBack = Callable[[Change, str, str], Awaitable[str]]
 
-    def __init__(self, tools: Iterable[Tool], files: Files, limit: int = 8000) -> None:
+
+async def _leave(change: Change, key: str, user: str) -> str:
+    return "nobody here can put files back"
+
+
+class Toolbox:
+    """The tools of this agent. `limit` is how many characters of a result the model is shown.
+
+    `take_back` undoes what a tool did to a file: given the change, a key for the attempt and whose it was, it says why
+    it left the file alone, or nothing.
+    """
+
+    def __init__(self, tools: Iterable[Tool], files: Files, limit: int = 8000, take_back: TakeBack = _leave) -> None:
+        self.take_back = take_back
         self._tools = {tool.spec.name: tool for tool in tools}
         self._files = files
         self._limit = limit

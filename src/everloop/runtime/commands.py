@@ -2,12 +2,15 @@
 
 from msgspec import Struct, structs
 
+from ..core.conversation import Deed
 from ..core.errors import MailRefused, ModelMissing
 from ..core.mail import Choose, Inbound, Said, Squeeze, Stop
 from ..core.message import text_of
 from ..core.ports import Action, SpentRow, Store
 from ..core.thread import Thread
 from .approvals import Approvals
+from .looking_back import LookingBack, sentence
+from .sessions import BUSY, Sessions
 from .voices import Voices
 
 
@@ -25,6 +28,8 @@ COMMANDS = {
         Command("/model", "Show the model that answers here, or choose another", "[NAME]"),
         Command("/compact", "Let a summary stand for what was said before"),
         Command("/approve", "Show what waits for permission; allow it, or with `no` deny it", "[NAME [no]]"),
+        Command("/undo", "Take the last turn back: what was said, and what it did to files"),
+        Command("/session", "Show where you are; /session help tells what else there is", "[WORD …]"),
         Command("/usage", "Show what this conversation has used and cost"),
         Command("/help", "Show available commands"),
     )
@@ -38,16 +43,18 @@ class Effect(Struct, frozen=True):
     """What a command does: an action of the store's, the letter that goes with it, and what is said about it."""
 
     inbound: Inbound
-    action: Action
+    action: Action | Deed
     reply: str
     otherwise: str = ""
 
 
 class Commands:
-    def __init__(self, store: Store, voices: Voices, approvals: Approvals) -> None:
+    def __init__(self, store: Store, voices: Voices, approvals: Approvals, sessions: Sessions) -> None:
         self._store = store
         self._voices = voices
         self._approvals = approvals
+        self._sessions = sessions
+        self._looking_back = LookingBack(store, sessions)
 
     def find(self, letter: Said) -> Command | None:
         """The command that someone typed, if it is one."""
@@ -73,6 +80,12 @@ class Commands:
                 return await self._compact(inbound, letter.author)
             case "/approve":
                 return await self._approve(text_of(letter.parts).split()[1:], inbound, letter.author)
+            case "/undo":
+                return await self._undo(inbound, letter)
+            case "/session":
+                words = text_of(letter.parts).strip().partition(" ")[2]
+                deed, reply = await self._looking_back.work_out(words, inbound, letter)
+                return Effect(inbound, deed, reply, BUSY)
             case "/usage":
                 row = await self._store.session(str(inbound.address))
                 rows = await self._store.spent(thread=row.id) if row else []
@@ -97,6 +110,15 @@ class Commands:
         thread.extend(opened.entries)
         return thread
 
+    async def _undo(self, inbound: Inbound, letter: Said) -> Effect:
+        row = await self._store.session(str(inbound.address))
+        if row is None:
+            return Effect(inbound, "none", "Nothing has been said here yet.")
+        try:
+            return Effect(inbound, await self._sessions.undo(row, letter.author), "", BUSY)
+        except MailRefused as error:
+            return Effect(inbound, "none", sentence(error))
+
     async def _approve(self, words: list[str], inbound: Inbound, author: str) -> Effect:
         """A person's answer to a question. It is theirs alone: what a model or a tool says is never a command."""
         session = str(inbound.address)
@@ -112,7 +134,7 @@ class Commands:
             approval = await self._approvals.find(name, session)
             answer = self._approvals.answer(approval, rest != ["no"], author, inbound.event)
         except MailRefused as error:
-            return Effect(inbound, "none", f"{str(error)[0].upper()}{str(error)[1:]}.")
+            return Effect(inbound, "none", sentence(error))
         verdict = "not allowed" if rest == ["no"] else "allowed"
         return Effect(structs.replace(inbound, letter=answer.letter), "tell", f"{approval.tool} is {verdict}.")
 

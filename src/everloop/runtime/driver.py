@@ -22,6 +22,7 @@ from ..core.decide import (
     Settle,
     Steering,
     Step,
+    TakeBack,
     Verify,
     admit,
     decide,
@@ -29,7 +30,17 @@ from ..core.decide import (
 )
 from ..core.errors import ModelMissing, ProviderError, ToolError
 from ..core.failpoint import reach
-from ..core.log import Answered, CallReturned, CallStarted, GaveUp, ModelCalled, ModelFailed, ModelSaid, Stopped
+from ..core.log import (
+    Answered,
+    CallReturned,
+    CallStarted,
+    GaveUp,
+    ModelCalled,
+    ModelFailed,
+    ModelSaid,
+    Stopped,
+    TakenBack,
+)
 from ..core.mail import Inbound, Mail, Said
 from ..core.people import OWNER_ALONE, Role
 from ..core.ports import Bus, Event, Store
@@ -143,6 +154,8 @@ class Driver:
                         return
                 case GiveUp(reason="context", failure=None):
                     self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(book.thread, voice))))
+                case TakeBack(place=place):
+                    await self._take_back(book, place)
                 case GiveUp():
                     self._give_up(book, step)
                 case Compact(share=share):
@@ -309,6 +322,16 @@ class Driver:
         reach("approval.asked")
         self._publish(book, "approval_asked", approvals=pending_in(thread, thread.address))
         return rests
+
+    async def _take_back(self, book: Book, place: int) -> None:
+        """One file at a time, each kept before the next: after a crash this one is as it was, or is done already."""
+        await book.write()
+        thread = book.thread
+        assert thread.undoing is not None
+        key = f"{thread.id}:{thread.undo}:{place}"
+        left = await self._toolbox.take_back(thread.undoing.changes[place], key, thread.undoing.whose)
+        reach("call.done")
+        book.keep(TakenBack(place, left))
 
     def _give_up(self, book: Book, step: GiveUp) -> None:
         error = f"{book.thread.id[:6]}-{book.thread.seq}"

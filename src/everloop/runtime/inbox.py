@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
+from ..core.conversation import Branch, Resume
 from ..core.errors import Fenced, MailRefused
 from ..core.failpoint import reach
 from ..core.mail import Decision, Inbound, Said
@@ -45,10 +46,11 @@ class Inbox:
         letter = inbound.letter
         if isinstance(letter, Said) and (command := self._command(letter)):
             effect = await self._commands.work_out(command, inbound, letter)
-            row = await self._store.session(str(inbound.address)) if effect.action in ("new", "stop") else None
+            leaves = effect.action in ("new", "stop") or isinstance(effect.action, Branch | Resume)
+            row = await self._store.session(str(inbound.address)) if leaves else None
             receipt = await self._store.command(effect.inbound, effect.action, effect.reply, effect.otherwise)
             reach("command.committed")
-            if row and receipt.fresh:
+            if row and receipt.fresh and (effect.action == "stop" or receipt.thread != row.id):
                 await self._leave(row.id)
             self._bus.publish(Event("command", receipt.thread, data={"name": command.name}))
             return receipt

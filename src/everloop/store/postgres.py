@@ -9,7 +9,7 @@ import asyncio
 import os
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 import asyncpg
@@ -17,9 +17,9 @@ import msgspec
 
 from ..core import log
 from ..core.approval import Grant
+from ..core.conversation import Branch, Deed, Resume
 from ..core.errors import Fenced, StoreError
-from ..core.log import Entry
-from ..core.mail import Inbound, Mail, Outbound
+from ..core.mail import Inbound, Letter, Mail, Outbound
 from ..core.ports import (
     Action,
     Commit,
@@ -34,10 +34,12 @@ from ..core.ports import (
 )
 from . import procedure, schema
 from .bodies import SENDING_SECONDS, body_of, kind_of, read_grant, read_inbound, read_letter, read_outbound, spent_row
+from .deeds import Ask, do
 from .group import Group
 from .procedure import Item
 from .schema import Migrations
 from .server import Connection, Pool, Server
+from .shelf import Line, Shelf
 
 Result = TypeVar("Result")
 
@@ -49,8 +51,18 @@ _PENDING = "ended = 0 AND taken = 0"
 _ROW = "t.id, t.session, t.owner, t.head, t.folded, t.state, coalesce(t.holder, '')"
 
 
-class PostgresStore:
+class PostgresStore(Shelf):
     """Use `await PostgresStore.connect(url)`."""
+
+    MATCHES = (
+        "FROM said s JOIN entries e ON e.thread = s.thread AND e.seq = s.seq "
+        "WHERE s.words @@ CAST(CAST($2 AS TEXT) AS TSQUERY)"
+    )
+    NEWEST = "s.id DESC"
+    BEST = (
+        "(SELECT count(*) FROM regexp_split_to_table(CAST($2 AS TEXT), ' [|] ') AS w(word) "
+        "WHERE s.words @@ CAST(w.word AS TSQUERY)) DESC, s.id DESC"
+    )
 
     def __init__(self, server: Server, pool: Pool, lease_seconds: float) -> None:
         self._server = server
@@ -83,14 +95,24 @@ class PostgresStore:
         row = await self._group.write(procedure.receive(inbound))
         return Receipt(row["number"], row["at_thread"], row["ok"], row["answer"])
 
-    async def command(self, inbound: Inbound, action: Action, reply: str, otherwise: str = "") -> Receipt:
+    async def command(self, inbound: Inbound, action: Action | Deed, reply: str, otherwise: str = "") -> Receipt:
         async def transaction(connection: Connection) -> Receipt:
             thread = await _thread_of(connection, inbound)
             receipt = await _post(connection, inbound, thread, "command", taken=1)
             if not receipt.fresh:
                 return receipt
             text = reply
-            if action == "new":
+            if not isinstance(action, str):
+                done = await do(_asking(connection), inbound.owner, str(inbound.address), action)
+                text = reply if done else otherwise
+                if done and isinstance(action, Resume):
+                    thread = action.thread
+                if done and isinstance(action, Branch):
+                    thread = action.id
+                    if action.letter:
+                        await _become(connection, receipt.id, thread, action.letter)
+                        return Receipt(receipt.id, thread, True)
+            elif action == "new":
                 thread = await _new_thread(connection, inbound)
             elif action == "stop":
                 text = reply if await _stop(connection, inbound, thread) else otherwise
@@ -127,13 +149,6 @@ class PostgresStore:
     async def mail(self, thread: str) -> list[Mail]:
         rows = await self._rows(f"SELECT id, body FROM inbox WHERE thread = $1 AND {_PENDING} ORDER BY id", thread)
         return [Mail(id, read_letter(body)) for id, body in rows]
-
-    async def read(self, thread: str, after: int = 0, limit: int = -1) -> list[Entry]:
-        rows = await self._rows(
-            "SELECT body FROM entries WHERE thread = $1 AND seq > $2 ORDER BY seq LIMIT $3",
-            *(thread, after, None if limit < 0 else limit),
-        )
-        return [log.decode(body) for (body,) in rows]
 
     async def session(self, key: str) -> ThreadRow | None:
         return await self._row("SELECT thread FROM sessions WHERE key = $1", key)
@@ -180,7 +195,7 @@ class PostgresStore:
 
     async def unfinished(self, thread: str) -> list[int]:
         rows = await self._rows(
-            "SELECT id FROM inbox WHERE thread = $1 AND ended = 0 AND kind = 'said' ORDER BY id", thread
+            "SELECT id FROM inbox WHERE thread = $1 AND ended = 0 AND kind IN ('said', 'undo') ORDER BY id", thread
         )
         return [id for (id,) in rows]
 
@@ -324,6 +339,25 @@ class PostgresStore:
         with self._server.plainly():
             return await _again_after_a_deadlock(lambda: self._with_connection(ask))
 
+    async def _ask(self, statement: str, *values: object) -> Sequence[Any]:
+        rows: Sequence[Any] = await self._rows(_in_postgres(statement), *values)
+        return rows
+
+    async def _do(self, work: Callable[[Ask], Coroutine[Any, Any, Result]]) -> Result:
+        return await self._transact(lambda connection: work(_asking(connection)))
+
+    def _query(self, words: Sequence[str], begin: bool, some: bool) -> str:
+        return (" | " if some else " & ").join(f"'{word}'{':*' if begin else ''}" for word in words)
+
+    async def _add_words(self, ask: Ask, thread: str, owner: str, lines: Sequence[Line]) -> None:
+        await ask(
+            "INSERT INTO said(thread, seq, owner, who, words) "
+            "SELECT $1, l.seq, $2, l.who, array_to_tsvector(string_to_array(l.words, ' ')) "
+            "FROM unnest($3::bigint[], $4::text[], $5::text[]) AS l(seq, who, words) ORDER BY l.seq",
+            *(thread, owner, [line.seq for line in lines], [line.who for line in lines]),
+            [line.words for line in lines],
+        )
+
     async def _transact(self, transaction: Callable[[Connection], Awaitable[Result]]) -> Result:
         async def whole(connection: Connection) -> Result:
             async with connection.transaction():
@@ -431,6 +465,26 @@ async def _post(connection: Connection, inbound: Inbound, thread: str, kind: str
         "SELECT id, thread, reply FROM inbox WHERE channel = $1 AND event = $2", channel, event
     )
     return Receipt(known["id"], known["thread"], False, known["reply"])
+
+
+async def _become(connection: Connection, id: int, thread: str, letter: Letter) -> None:
+    """Make a letter of a command: it lies in the thread's inbox, and its turn is the answer."""
+    await connection.execute(
+        "UPDATE inbox SET thread = $1, kind = $2, body = $3, taken = 0, ended = 0 WHERE id = $4",
+        *(thread, kind_of(letter), body_of(letter), id),
+    )
+
+
+def _asking(connection: Connection) -> Ask:
+    async def ask(statement: str, *values: object) -> Sequence[Any]:
+        rows: Sequence[Any] = await connection.fetch(_in_postgres(statement), *values)
+        return rows
+
+    return ask
+
+
+def _in_postgres(statement: str) -> str:
+    return statement.format_map(schema.DIALECTS["postgres"])
 
 
 async def _stop(connection: Connection, inbound: Inbound, thread: str) -> bool:

@@ -20,6 +20,12 @@ DIALECTS = {
         "bytes": "BLOB",
         "now": "unixepoch('subsec')",
         "clustered": " WITHOUT ROWID",
+        "lock": "",
+        "least": "min",
+        "greatest": "max",
+        "words": "",
+        "index_words": "CREATE VIRTUAL TABLE said_words USING fts5("
+        "words, content='', contentless_delete=1, tokenize='ascii', detail='none')",
     },
     "postgres": {
         "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
@@ -28,6 +34,11 @@ DIALECTS = {
         "bytes": "BYTEA",
         "now": "extract(epoch from clock_timestamp())",
         "clustered": "",
+        "lock": " FOR UPDATE",
+        "least": "least",
+        "greatest": "greatest",
+        "words": ", words TSVECTOR NOT NULL",
+        "index_words": "CREATE INDEX said_words ON said USING gin(words)",
     },
 }
 
@@ -85,6 +96,26 @@ MIGRATIONS: Migrations = [
             id TEXT PRIMARY KEY, owner TEXT NOT NULL, at {real} NOT NULL, until {real} NOT NULL, runs {int} NOT NULL,
             body TEXT NOT NULL)""",
         "CREATE INDEX threads_asking ON threads(created) WHERE state = 'waiting'",
+    ],
+    [
+        "ALTER TABLE threads ADD COLUMN title TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE threads ADD COLUMN archived {int} NOT NULL DEFAULT 0",
+        # A branch: it goes on after an entry of its parent, and holds entries of its own from `begins` on.
+        "ALTER TABLE threads ADD COLUMN parent TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE threads ADD COLUMN parent_seq {int} NOT NULL DEFAULT 0",
+        "ALTER TABLE threads ADD COLUMN begins {int} NOT NULL DEFAULT 1",
+        "ALTER TABLE threads ADD COLUMN replaced TEXT NOT NULL DEFAULT ''",  # by the branch that stands for it now
+        # Counted and indexed up to these entries; the rest when someone looks, so that a turn does not pay for it.
+        "ALTER TABLE threads ADD COLUMN messages {int} NOT NULL DEFAULT 0",
+        "ALTER TABLE threads ADD COLUMN counted {int} NOT NULL DEFAULT 0",
+        "ALTER TABLE threads ADD COLUMN indexed {int} NOT NULL DEFAULT 0",
+        "CREATE INDEX threads_owner ON threads(owner)",
+        """CREATE TABLE snapshots(
+            owner TEXT NOT NULL, name TEXT NOT NULL, thread TEXT NOT NULL, seq {int} NOT NULL, at {real} NOT NULL,
+            PRIMARY KEY(owner, name)){clustered}""",
+        """CREATE TABLE said(
+            id {serial}, thread TEXT NOT NULL, seq {int} NOT NULL, owner TEXT NOT NULL, who TEXT NOT NULL{words})""",
+        "{index_words}",
     ],
 ]
 

@@ -5,16 +5,17 @@ succeeded at once (see holders.py).
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 import msgspec
 
 from ..core import log
 from ..core.approval import Grant
+from ..core.conversation import Branch, Deed, Resume
 from ..core.errors import Fenced, StoreCorrupt, StoreError
 from ..core.log import Entry
 from ..core.mail import Inbound, Mail, Outbound
@@ -46,10 +47,14 @@ from .bodies import (
     spent_row,
 )
 from .database import connect
+from .deeds import Ask, do, run_at_once
 from .holders import Holders
 from .schema import Migrations
-from .statements import NOW, PENDING, append, let_in, new_thread, post, queue, stop, thread_of
+from .shelf import Line, Shelf
+from .statements import NOW, PENDING, append, become, let_in, new_thread, post, queue, stop, thread_of
 from .writer import Execute, Writer
+
+Result = TypeVar("Result")
 
 _ROW = "id, session, owner, head, folded, state, coalesce(holder, '')"
 _LEFT = f"SELECT id, kind FROM inbox WHERE {PENDING}"
@@ -71,8 +76,15 @@ _SPEND = (
 )
 
 
-class SqliteStore:
+class SqliteStore(Shelf):
     """Use `await SqliteStore.connect(home)`."""
+
+    MATCHES = (
+        "FROM said_words JOIN said s ON s.id = said_words.rowid "
+        "JOIN entries e ON e.thread = s.thread AND e.seq = s.seq WHERE said_words MATCH $2"
+    )
+    NEWEST = "said_words.rowid DESC"
+    BEST = "said_words.rank, said_words.rowid DESC"
 
     def __init__(self, connection: apsw.Connection, reader: apsw.Connection, holders: Holders, ttl: float) -> None:
         self._connection = connection
@@ -117,7 +129,7 @@ class SqliteStore:
 
         return await self._writer.write(transaction)
 
-    async def command(self, inbound: Inbound, action: Action, reply: str, otherwise: str = "") -> Receipt:
+    async def command(self, inbound: Inbound, action: Action | Deed, reply: str, otherwise: str = "") -> Receipt:
         body = body_of(inbound.letter)
 
         def transaction(execute: Execute) -> Receipt:
@@ -126,7 +138,17 @@ class SqliteStore:
             if not receipt.fresh:
                 return receipt
             text = reply
-            if action == "new":
+            if not isinstance(action, str):
+                done = run_at_once(do(_asking(execute), inbound.owner, str(inbound.address), action))
+                text = reply if done else otherwise
+                if done and isinstance(action, Resume):
+                    thread = action.thread
+                if done and isinstance(action, Branch):
+                    thread = action.id
+                    if action.letter:
+                        become(execute, receipt.id, thread, action.letter)
+                        return Receipt(receipt.id, thread, True)
+            elif action == "new":
                 thread = new_thread(execute, inbound)
             elif action == "stop":
                 text = reply if stop(execute, inbound, thread) else otherwise
@@ -153,9 +175,6 @@ class SqliteStore:
 
     async def mail(self, thread: str) -> list[Mail]:
         return self._mail(thread)
-
-    async def read(self, thread: str, after: int = 0, limit: int = -1) -> list[Entry]:
-        return self._entries(thread, after + 1, limit)
 
     async def session(self, key: str) -> ThreadRow | None:
         return self._row("id = (SELECT thread FROM sessions WHERE key = ?)", key)
@@ -202,7 +221,7 @@ class SqliteStore:
         if added:
             append(execute, lease.thread, owner, head - len(added), added)
         for id in commit.absorbed:
-            execute("UPDATE inbox SET taken = 1, ended = iif(kind = 'said', 0, -1) WHERE id = ?", (id,))
+            execute("UPDATE inbox SET taken = 1, ended = iif(kind IN ('said', 'undo'), 0, -1) WHERE id = ?", (id,))
         for id, ended in commit.ended:
             execute("UPDATE inbox SET ended = ? WHERE id = ?", (ended, id))
         for outbound in commit.outbox:
@@ -256,7 +275,7 @@ class SqliteStore:
 
     async def unfinished(self, thread: str) -> list[int]:
         rows = self._rows(
-            "SELECT id FROM inbox WHERE thread = ? AND ended = 0 AND kind = 'said' ORDER BY id", (thread,)
+            "SELECT id FROM inbox WHERE thread = ? AND ended = 0 AND kind IN ('said', 'undo') ORDER BY id", (thread,)
         )
         return [id for (id,) in rows]
 
@@ -422,10 +441,23 @@ class SqliteStore:
             raise StoreError(f"the database cannot be read: {error}") from error
         return rows
 
-    def _entries(self, thread: str, first: int, limit: int = -1) -> list[Entry]:
-        rows = self._rows(
-            "SELECT body FROM entries WHERE thread = ? AND seq >= ? ORDER BY seq LIMIT ?", (thread, first, limit)
-        )
+    async def _ask(self, statement: str, *values: object) -> Sequence[Any]:
+        return self._rows(_in_sqlite(statement), values)
+
+    async def _do(self, work: Callable[[Ask], Coroutine[Any, Any, Result]]) -> Result:
+        return await self._writer.write(lambda execute: run_at_once(work(_asking(execute))))
+
+    def _query(self, words: Sequence[str], begin: bool, some: bool) -> str:
+        return (" OR " if some else " AND ").join(f'"{word}"{"*" if begin else ""}' for word in words)
+
+    async def _add_words(self, ask: Ask, thread: str, owner: str, lines: Sequence[Line]) -> None:
+        for line in lines:
+            add = "INSERT INTO said(thread, seq, owner, who) VALUES($1, $2, $3, $4) RETURNING id"
+            rows = await ask(add, thread, line.seq, owner, line.who)
+            await ask("INSERT INTO said_words(rowid, words) VALUES($1, $2)", rows[0][0], line.words)
+
+    def _entries(self, thread: str, first: int) -> list[Entry]:
+        rows = self._rows("SELECT body FROM entries WHERE thread = ? AND seq >= ? ORDER BY seq", (thread, first))
         return [log.decode(body) for (body,) in rows]
 
     def _mail(self, thread: str) -> list[Mail]:
@@ -435,3 +467,15 @@ class SqliteStore:
     def _row(self, where: str, value: str) -> ThreadRow | None:
         rows = self._rows(f"SELECT {_ROW} FROM threads WHERE {where}", (value,))
         return ThreadRow(*rows[0]) if rows else None
+
+
+def _asking(execute: Execute) -> Ask:
+    async def ask(statement: str, *values: object) -> Sequence[Any]:
+        rows: Sequence[Any] = execute(_in_sqlite(statement), values).fetchall()
+        return rows
+
+    return ask
+
+
+def _in_sqlite(statement: str) -> str:
+    return statement.format_map(schema.DIALECTS["sqlite"]).replace("$", "?")

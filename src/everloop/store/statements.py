@@ -6,7 +6,7 @@ from functools import lru_cache
 import msgspec
 
 from ..core.errors import Fenced
-from ..core.mail import Decision, Inbound, Outbound
+from ..core.mail import Decision, Inbound, Letter, Outbound
 from ..core.ports import Receipt
 from . import schema
 from .bodies import body_of, kind_of
@@ -48,6 +48,14 @@ def post(execute: Execute, inbound: Inbound, thread: str, kind: str, body: str, 
         return Receipt(rows[0][0], thread, True)
     known = execute("SELECT id, thread, reply FROM inbox WHERE channel = ? AND event = ?", values[:2]).fetchall()[0]
     return Receipt(known[0], known[1], False, known[2])
+
+
+def become(execute: Execute, id: int, thread: str, letter: Letter) -> None:
+    """Make a letter of a command: it lies in the thread's inbox, and its turn is the answer."""
+    execute(
+        "UPDATE inbox SET thread = ?, kind = ?, body = ?, taken = 0, ended = 0 WHERE id = ?",
+        (thread, kind_of(letter), body_of(letter), id),
+    )
 
 
 def let_in(execute: Execute, inbound: Inbound, thread: str) -> int:

@@ -10,7 +10,7 @@ from .workspace import Workspace
 
 
 def apply_patch_tool(workspace: Workspace, changes: Changes) -> Tool:
-    @tool(Effect.IDEMPOTENT, permission=Role.USER, scene=changes.scene)
+    @tool(Effect.IDEMPOTENT, permission=Role.USER, scene=changes.scene, undoable=True)
     async def apply_patch(
         patch: Annotated[str, "A unified diff, or: *** Begin Patch, *** Update File: path, @@, lines that begin with a "
                               "space, - or +, *** Add File: path, *** Delete File: path, *** End Patch"],

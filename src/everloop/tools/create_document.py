@@ -10,7 +10,7 @@ from .write_file import write
 
 
 def create_document_tool(changes: Changes) -> Tool:
-    @tool(Effect.IDEMPOTENT, permission=Role.USER, scene=changes.scene)
+    @tool(Effect.IDEMPOTENT, permission=Role.USER, scene=changes.scene, undoable=True)
     async def create_document(
         path: Annotated[str, "Path in the workspace; its ending says the kind: .md .txt .csv .html .docx .xlsx"],
         context: CallContext,

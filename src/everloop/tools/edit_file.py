@@ -24,7 +24,7 @@ _MOST = 1000  # places that are looked at
 
 
 def edit_file_tool(changes: Changes) -> Tool:
-    @tool(Effect.IDEMPOTENT, permission=Role.USER, scene=changes.scene)
+    @tool(Effect.IDEMPOTENT, permission=Role.USER, scene=changes.scene, undoable=True)
     async def edit_file(
         path: Annotated[str, "Path in the workspace"],
         old_text: Annotated[str, "The text to replace, exactly as it stands in the file, and only once"],

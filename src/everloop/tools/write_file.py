@@ -14,7 +14,7 @@ ExpectedSha = Annotated[
 
 
 def write_file_tool(changes: Changes) -> Tool:
-    @tool(Effect.IDEMPOTENT, permission=Role.USER, scene=changes.scene)
+    @tool(Effect.IDEMPOTENT, permission=Role.USER, scene=changes.scene, undoable=True)
     async def write_file(
         path: Annotated[str, "Path in the workspace"],
         content: Annotated[str, "The whole new content of the file"],

@@ -1,0 +1,105 @@
+"""Conversations as people look back on them: threads that can be listed, searched, gone back to, branched.
+
+A thread's log is never edited. To go back, or elsewhere, is to branch: a new thread begins with what the old one held
+up to some entry, under the same numbers, and the old one stays as it is.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from .log import Entry
+from .mail import Letter
+
+
+class Conversation(Struct, frozen=True, gc=False):
+    """A thread as a list shows it. `title` is what it was named, or else the beginning of the first thing said."""
+
+    id: str
+    session: str
+    title: str
+    created: float
+    active: float  # when something last happened in it
+    messages: int  # what people and the model have said
+    head: int
+    archived: bool = False
+    parent: str = ""  # the thread that it branched from, after its entry `parent_seq`
+    parent_seq: int = 0
+    current: bool = False  # whether its session is at it now
+
+
+class Written(Struct, frozen=True, gc=False):
+    """An entry with its place and time."""
+
+    seq: int
+    at: float
+    entry: Entry
+
+
+class Found(Struct, frozen=True, gc=False):
+    """Where a search has found something: `who` is `user`, `assistant` or `tool`, `text` what stands around it."""
+
+    thread: str
+    seq: int
+    at: float
+    who: str
+    text: str
+
+
+class Snapshot(Struct, frozen=True, gc=False):
+    """A place in a thread that someone has given a name."""
+
+    name: str
+    thread: str
+    seq: int
+    at: float = 0.0
+
+
+class Branch(Struct, frozen=True):
+    """A new thread `id` that holds `entries` from `first` on, written at `times` (or now).
+
+    It continues `parent` after its entry `at`, or comes from elsewhere (no parent). The session is moved to it unless
+    it is to `stay`. With `head`, the parent may not have grown beyond that. `letter` is put into its inbox at once.
+    """
+
+    id: str
+    entries: Sequence[Entry] = ()
+    first: int = 1
+    times: Sequence[float] = ()
+    parent: str = ""
+    at: int = 0
+    head: int = 0
+    title: str = ""
+    created: float = 0.0
+    stay: bool = False
+    replaces: bool = False  # the parent is archived: this stands for it
+    letter: Letter | None = None
+
+
+class Resume(Struct, frozen=True):
+    """The session goes back to one of its own threads."""
+
+    thread: str
+
+
+class Rename(Struct, frozen=True):
+    thread: str
+    title: str
+
+
+class Archive(Struct, frozen=True):
+    """Take a conversation out of the list, or with `archived` false back into it. It can still be found."""
+
+    thread: str
+    archived: bool = True
+
+
+class Mark(Struct, frozen=True):
+    """Give a place in a thread a name, in place of what had that name before."""
+
+    name: str
+    thread: str
+    seq: int
+
+
+Deed = Branch | Resume | Rename | Archive | Mark

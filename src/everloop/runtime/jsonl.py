@@ -1,0 +1,277 @@
+"""Conversations as lines of JSON, to be carried elsewhere and brought back.
+
+The first line is an object with `_type` "metadata". Each other line is a message as models are shown it, with `role`,
+`content` and `timestamp`. Nothing of what was said is lost: calls stand in `tool_calls`, their results are messages of
+the role `tool` with the `tool_call_id`, and what only some messages have (images, reasoning) has a key of its own.
+
+What is read may be a stranger's: every line is checked, and an error names the line.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from ..core.conversation import Conversation, Written
+from ..core.errors import MailRefused
+from ..core.log import CallReturned, Compacted, Entry, ModelCalled, ModelSaid, UserSaid
+from ..core.mail import Address
+from ..core.message import Media, Message, Opaque, Part, Text, said
+from ..core.thread import Thread
+from ..core.tool import ToolCall
+
+LONGEST = 32 * 1024 * 1024  # bytes of a line
+DIRECT = "cli:direct"
+IMPORTED = "imported"
+
+Shape = TypeVar("Shape")
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Exporting:
+    """Turns entries into lines, in order. A message is written when it enters the conversation, and stays when that is
+    compacted."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._thread = Thread()
+        self._seen = 0  # messages of the transcript that have been written
+        self._count = 0
+        self._consolidated = 0
+        self._names: dict[str, str] = {}  # of the calls, by the provider's ids
+
+    def metadata(self) -> str:
+        about = self._conversation
+        return _line(
+            {
+                "_type": "metadata",
+                "created_at": stamp(about.created),
+                "last_consolidated": self._consolidated,
+                "key": about.session,
+                "title": about.title,
+            }
+        )
+
+    def lines(self, written: Written) -> Iterator[str]:
+        thread, entry = self._thread, written.entry
+        thread.add(entry)
+        messages = thread.transcript.messages
+        if isinstance(entry, Compacted):
+            self._seen = len(messages)
+            self._consolidated = max(0, self._count - len(entry.kept))
+            return
+        for message in messages[self._seen :]:
+            yield _line(self._object(message, written))
+        self._count += len(messages) - self._seen
+        self._seen = len(messages)
+
+    def _object(self, message: Message, written: Written) -> dict[str, Any]:
+        told: dict[str, Any] = {"role": message.role, "content": _content(message.parts)}
+        if message.calls:
+            told["tool_calls"] = [
+                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.args}}
+                for call in message.calls
+            ]
+            self._names |= {call.id: call.name for call in message.calls}
+        if message.role == "tool":
+            told |= {"tool_call_id": message.answers, "name": self._names.get(message.answers, "")}
+            if isinstance(written.entry, CallReturned) and written.entry.origin:
+                told["origin"] = written.entry.origin
+        if message.role == "user":
+            told["author"] = self._thread.requester
+        if message.role == "assistant" and not message.calls and self._thread.tools_used:
+            told["tools_used"] = self._thread.tools_used
+        if message.reasoning:
+            told["reasoning_content"] = message.reasoning
+        if message.opaque:
+            told["opaque"] = message.opaque
+        return {**told, "timestamp": stamp(written.at)}
+
+
+def _content(parts: tuple[Part, ...]) -> Any:
+    return parts[0].text if len(parts) == 1 and isinstance(parts[0], Text) else list(parts)
+
+
+def _line(value: dict[str, Any]) -> str:
+    return _encode(value).decode()
+
+
+def stamp(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat()
+
+
+class Brought(Struct, frozen=True):
+    """A conversation from a file, as the entries that lead to it."""
+
+    key: str
+    title: str
+    created: float
+    written: list[Written]
+
+
+class _Metadata(Struct):
+    type: str | None = msgspec.field(name="_type", default=None)
+    created_at: str | None = None
+    key: str | None = None
+    title: str | None = None
+
+
+class _Function(Struct):
+    name: str
+    arguments: str | dict[str, Any]
+
+
+class _Call(Struct):
+    id: str
+    function: _Function
+
+
+class _Message(Struct):
+    role: str
+    content: str | list[dict[str, Any]] | None = None
+    timestamp: str | None = None
+    tools_used: list[str] | None = None
+    tool_calls: list[_Call] | None = None
+    tool_call_id: str | None = None
+    author: str | None = None
+    origin: str | None = None
+    reasoning_content: str | None = None
+    opaque: list[Opaque] | None = None
+
+
+def read_conversation(lines: Iterable[bytes]) -> Brought:
+    """What such a file holds. Raises MailRefused, which names the line."""
+    numbered = ((number, line.strip()) for number, line in enumerate(lines, 1))
+    filled = ((number, line) for number, line in numbered if line)
+    first, line = next(filled, (1, b""))
+    about = _decoded(first, line, _Metadata)
+    if about.type != "metadata":
+        raise _wrong(first, 'the first line is not {"_type":"metadata",…}')
+    try:
+        key = str(Address.parse(about.key)) if about.key else DIRECT
+    except ValueError as error:
+        raise _wrong(first, str(error)) from error
+    created = _time(first, about.created_at, time.time())
+    bringing = _Bringing(created)
+    for number, line in filled:
+        bringing.add(number, line)
+    bringing.end()
+    return Brought(key, about.title or "", created, bringing.written)
+
+
+class _Bringing:
+    """Turns messages into entries that lead to the same conversation."""
+
+    def __init__(self, at: float) -> None:
+        self.written: list[Written] = []
+        self._at = at
+        self._answer = 0
+        self._open: dict[int, ToolCall] = {}  # by their places
+        self._line = 0  # of the answer that holds them
+
+    def add(self, number: int, line: bytes) -> None:
+        message = _decoded(number, line, _Message)
+        self._at = _time(number, message.timestamp, self._at)
+        if self._open and message.role != "tool":
+            raise _wrong(
+                number, f"the call {next(iter(self._open.values())).id!r} of line {self._line} has no result yet"
+            )
+        match message.role:
+            case "user":
+                self._add(UserSaid(_parts(number, message), message.author or "owner"))
+            case "assistant":
+                self._add_answer(number, message)
+            case "tool":
+                self._add_result(number, message)
+            case role:
+                raise _wrong(number, f"the role is {role!r}, and only user, assistant and tool are taken")
+
+    def end(self) -> None:
+        if self._open:
+            raise _wrong(self._line, f"the call {next(iter(self._open.values())).id!r} has no result")
+        if not self.written:
+            raise MailRefused("the file holds no message")
+
+    def _add_answer(self, number: int, message: _Message) -> None:
+        if not self.written:
+            raise _wrong(number, "the conversation begins with an answer")
+        calls = tuple(ToolCall(call.id, call.function.name, _args(call)) for call in message.tool_calls or ())
+        text = _text(number, message)
+        if not calls and not text.strip():
+            raise _wrong(number, "the assistant says nothing: there is neither content nor tool_calls")
+        self._add(ModelCalled(IMPORTED))
+        self._add(
+            ModelSaid(
+                *(text, calls),
+                finish="calls" if calls else "stop",
+                model=IMPORTED,
+                reasoning=message.reasoning_content or "",
+                opaque=tuple(message.opaque or ()),
+            )
+        )
+        self._answer, self._open, self._line = len(self.written), dict(enumerate(calls)), number
+
+    def _add_result(self, number: int, message: _Message) -> None:
+        place = next((place for place, call in self._open.items() if call.id == message.tool_call_id), None)
+        if place is None:
+            raise _wrong(number, f"no call {message.tool_call_id!r} waits for a result here")
+        del self._open[place]
+        text, *rest = _parts(number, message)
+        media = tuple(part for part in rest if isinstance(part, Media))
+        if not isinstance(text, Text) or len(media) < len(rest):
+            raise _wrong(number, "the content of a result is a text, or a text and then images")
+        self._add(CallReturned(self._answer, place, text.text, media=media, origin=message.origin or ""))
+
+    def _add(self, entry: Entry) -> None:
+        self.written.append(Written(len(self.written) + 1, self._at, entry))
+
+
+def _parts(number: int, message: _Message) -> tuple[Part, ...]:
+    if message.content is None or message.content == []:
+        raise _wrong(number, f"a message of the role {message.role} needs content")
+    if isinstance(message.content, str):
+        return said(message.content)
+    try:
+        return msgspec.convert(tuple(message.content), tuple[Part, ...])
+    except msgspec.ValidationError as error:
+        raise _wrong(number, f"a part of the content is neither a text nor a file that we keep ({error})") from error
+
+
+def _text(number: int, message: _Message) -> str:
+    if not message.content:
+        return ""
+    parts = _parts(number, message)
+    if len(parts) != 1 or not isinstance(parts[0], Text):
+        raise _wrong(number, "the content of an answer is one text")
+    return parts[0].text
+
+
+def _args(call: _Call) -> str:
+    given = call.function.arguments
+    return given if isinstance(given, str) else _encode(given).decode()
+
+
+def _decoded(number: int, line: bytes, shape: type[Shape]) -> Shape:
+    if len(line) > LONGEST:
+        raise _wrong(number, f"it is longer than {LONGEST:,} bytes")
+    try:
+        return msgspec.json.decode(line, type=shape)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise _wrong(number, f"it is not such an object ({error})") from error
+
+
+def _time(number: int, text: str | None, otherwise: float) -> float:
+    if not text:
+        return otherwise
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError) as error:
+        raise _wrong(number, f"{text!r} is no time such as 2026-11-15T09:30:00") from error
+
+
+def _wrong(number: int, what: str) -> MailRefused:
+    return MailRefused(f"line {number}: {what}; nothing was imported")

@@ -1,0 +1,230 @@
+"""Conversations that are over, or elsewhere: finding them, going back to them, going on from some place in them.
+
+Whatever changes one is worked out here as a deed of the store, which does all of it or nothing. What a person may not
+do, or what cannot be done, is a MailRefused with a sentence.
+"""
+
+import re
+import secrets
+from collections.abc import AsyncIterator, Iterable, Mapping
+
+from msgspec import Struct
+
+from ..core.branch import LastTurn, branch_off, last_turn
+from ..core.conversation import Branch, Conversation, Deed, Mark, Resume, Snapshot
+from ..core.decide import APPROVER
+from ..core.errors import MailRefused
+from ..core.log import CallReturned, Compacted, Entry, GaveUp, ModelSaid, Stopped, Undoing, UserSaid
+from ..core.mail import Inbound, Letter, Said, Undo
+from ..core.message import Media, Part, said, text_of
+from ..core.people import OWNER_ALONE, Role, role_of
+from ..core.ports import Store, ThreadRow
+from ..core.thread import Thread
+from ..core.tool import ToolSpec
+from ..core.undo import changes_of, lasting_in
+from .jsonl import Exporting, read_conversation
+
+BUSY = "Something is still going on in this conversation. Stop it with /stop, then try again."
+RUNNING = "a turn is running here; stop it with /stop first"
+WAITING = "something waits for permission here; answer it with /approve, or stop it with /stop, first"
+PAGE = 1000
+
+_NAME = re.compile(r"[^\x00-\x1f\x7f]{1,80}")
+
+
+class Spoken(Struct, frozen=True):
+    """One thing that was said, with its place and time."""
+
+    seq: int
+    at: float
+    who: str
+    text: str
+
+
+class Sessions:
+    def __init__(
+        self, store: Store, roles: Mapping[str, Role] = OWNER_ALONE, tools: Mapping[str, ToolSpec] | None = None
+    ) -> None:
+        self._store = store
+        self._roles = roles
+        self._tools = tools or {}
+
+    def scope(self, person: str, inbound: Inbound) -> str:
+        """The session that a person may look at; any (""), for the owner."""
+        return "" if role_of(person, self._roles) >= Role.OWNER else str(inbound.address)
+
+    async def find(self, id: str, owner: str, session: str = "") -> Conversation:
+        """The conversation whose id begins so, in one session or all. Raises MailRefused."""
+        begin = id.strip().lower()
+        found = await self._store.conversations(owner, session=session, id=begin, archived=True) if begin else []
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            raise MailRefused(f"no conversation has an id that begins with {id.strip()!r}")
+        some = ", ".join(each.id for each in found[:3])
+        raise MailRefused(
+            f"{len(found)} conversations have an id that begins with {begin!r} ({some}, …); give more of it"
+        )
+
+    async def current(self, session: str, owner: str) -> Conversation | None:
+        """The conversation that a session is at, if something was said in it."""
+        row = await self._store.session(session)
+        found = await self._store.conversations(owner, id=row.id, archived=True) if row else []
+        return found[0] if found else None
+
+    async def go_to(self, conversation: Conversation, session: str, by: str) -> Deed:
+        """How a session goes on with a conversation: its own as it is, another's in a branch."""
+        if session == conversation.session:
+            return Resume(conversation.id)
+        return await self.fork(conversation, session, by)
+
+    async def fork(self, conversation: Conversation, session: str, by: str, at: int | None = None) -> Branch:
+        """A branch after an entry of the conversation; after the last one when none is given. Raises MailRefused."""
+        cut = conversation.head if at is None else at
+        if not 0 < cut <= conversation.head:
+            raise MailRefused(f"conversation {conversation.id} has entries 1 to {conversation.head}, not {cut}")
+        return await self._branch(conversation.id, cut, session, by, title=conversation.title)
+
+    def snapshot(self, conversation: Conversation, name: str) -> Mark:
+        if not _NAME.fullmatch(name):
+            raise MailRefused("a snapshot's name is one line of up to 80 characters")
+        return Mark(name, conversation.id, conversation.head)
+
+    async def restore(self, name: str, owner: str, session: str, by: str, within: str = "") -> Branch:
+        """A branch from a snapshot, into its own session or the one that is named. Raises MailRefused."""
+        found = [each for each in await self._store.snapshots(owner) if each.name == name]
+        if not found:
+            names = "" if within else _there(await self._store.snapshots(owner))
+            raise MailRefused(f"there is no snapshot {name!r}{names}")
+        conversation = await self.find(found[0].thread, owner, within)
+        return await self.fork(conversation, session or conversation.session, by, found[0].seq)
+
+    async def undo(self, row: ThreadRow, by: str) -> Branch:
+        """A branch before the last turn, with a letter that says what is to be done with files. Raises MailRefused."""
+        turn = await self._last_turn(row, by)
+        letter = Undo(
+            *(_beginning(turn), changes_of(turn.entries), lasting_in(turn.cut + 1, turn.entries, self._tools)),
+            *(turn.said[0].author, by, row.session),
+        )
+        return await self._without(row, turn, by, letter)
+
+    async def say_instead(self, row: ThreadRow, by: str, text: str = "", unattended: bool = False) -> Branch:
+        """A branch before the last turn, in which something else is said, or the same again. Raises MailRefused."""
+        turn = await self._last_turn(row, by)
+        parts: tuple[Part, ...] = tuple(part for entry in turn.said for part in entry.parts)
+        if text:
+            parts = (*said(text), *(part for part in parts if isinstance(part, Media)))
+        return await self._without(row, turn, by, Said(parts, by, row.session, unattended))
+
+    async def _last_turn(self, row: ThreadRow, by: str) -> LastTurn:
+        if row.state != "resting":
+            raise MailRefused(RUNNING if row.state == "running" else WAITING)
+        opened = await self._store.open(row.id)
+        if opened.mail:
+            raise MailRefused(RUNNING)
+        first, entries = opened.first, opened.entries
+        fold = Thread(row.id, first - 1)
+        fold.extend(entries)
+        if 0 < fold.turn < first:  # it began before the last compaction, or that came after it
+            first = await self._store.folded(row.id, fold.turn - 1) or 1
+            entries = await self._store.read(row.id, first - 1)
+        turn = last_turn(first, entries)
+        if turn is None:
+            raise MailRefused("nothing has been said here that could be taken back")
+        if by != turn.said[0].author and role_of(by, self._roles) < APPROVER:
+            raise MailRefused(f"this is for {turn.said[0].author} to take back, who has said it")
+        return turn
+
+    async def _without(self, row: ThreadRow, turn: LastTurn, by: str, letter: Letter) -> Branch:
+        title = (await self.find(row.id, row.owner)).title if turn.cut else ""
+        return await self._branch(
+            row.id, turn.cut, row.session, by, title=title, turn=turn, head=row.head, letter=letter
+        )
+
+    async def _branch(
+        self,
+        thread: str,
+        cut: int,
+        session: str,
+        by: str,
+        *,
+        title: str,
+        turn: LastTurn | None = None,
+        head: int = 0,
+        letter: Letter | None = None,
+    ) -> Branch:
+        first = await self._store.folded(thread, cut) or 1
+        written = await self._store.history(thread, first - 1, cut - first + 1) if cut else []
+        left_out, choice = (turn.seq, turn.choice) if turn else (0, None)
+        return Branch(
+            *(secrets.token_hex(8), branch_off(written, session, by, turn=left_out, choice=choice), first),
+            times=[each.at for each in written],
+            parent=thread,
+            at=cut,
+            head=head,
+            title=title,
+            replaces=turn is not None,
+            letter=letter,
+        )
+
+    async def said(self, conversation: Conversation) -> list[Spoken]:
+        """What was said in it, by whom, with the results of calls and what was compacted."""
+        found = []
+        for written in await self._store.history(conversation.id):
+            if told := _spoken(written.entry):
+                found.append(Spoken(written.seq, written.at, *told))
+        return found
+
+    async def export(self, conversation: Conversation) -> AsyncIterator[str]:
+        """A conversation as lines of JSON: what it is, then each message."""
+        exporting = Exporting(conversation)
+        lines: list[str] = []
+        after = 0
+        while page := await self._store.history(conversation.id, after, PAGE):
+            lines += [line for written in page for line in exporting.lines(written)]
+            after = page[-1].seq
+        yield exporting.metadata()
+        for line in lines:
+            yield line
+
+    def bring_in(self, lines: Iterable[bytes], session: str = "") -> tuple[Branch, str]:
+        """A thread from a file of that kind, and the session it is for. Raises MailRefused, which names the line."""
+        brought = read_conversation(lines)
+        key = session or brought.key
+        entries = branch_off(brought.written, key, "owner")
+        branch = Branch(
+            *(secrets.token_hex(8), entries),
+            times=[each.at for each in brought.written],
+            title=brought.title,
+            created=brought.created,
+            stay=True,
+        )
+        return branch, key
+
+
+def _spoken(entry: Entry) -> tuple[str, str] | None:
+    match entry:
+        case UserSaid(parts=parts, author=author):
+            return author or "user", text_of(parts)
+        case ModelSaid(text=text, calls=calls):
+            return "assistant", "\n".join([*filter(None, [text]), *(f"{call.name} {call.args}" for call in calls)])
+        case CallReturned(text=text):
+            return "tool", text
+        case GaveUp(text=text):
+            return "everloop", text
+        case Stopped(by=by):
+            return by or "user", "/stop"
+        case Compacted(summary=summary):
+            return "everloop", f"[compacted] {summary}"
+        case Undoing(said=said):
+            return "everloop", f"[a turn that followed here was taken back: {said}]"
+    return None
+
+
+def _beginning(turn: LastTurn) -> str:
+    text = " ".join(text_of(turn.said[0].parts)[:400].split())
+    return f"“{text}”" if len(text) <= 80 else f"“{text[:79]}…”"
+
+
+def _there(snapshots: list[Snapshot]) -> str:
+    return f"; there are: {', '.join(each.name for each in snapshots[:10])}" if snapshots else ""

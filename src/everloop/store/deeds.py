@@ -1,0 +1,145 @@
+"""What is done with whole conversations, written once for both databases.
+
+A deed is a coroutine that only ever waits for the statements that it asks. On PostgreSQL it is awaited; on SQLite,
+where a statement answers at once, it is run to its end in one go (`run_at_once`), inside the writer's transaction.
+"""
+
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from ..core.conversation import Archive, Branch, Deed, Mark, Rename, Resume
+from .bodies import bodies_of, fold_in
+
+Result = TypeVar("Result")
+Ask = Callable[..., Awaitable[Sequence[Any]]]
+
+ROWS = 500  # in one statement
+
+# Where the entries of a thread lie: its own from `first` on, what stands before in its parents.
+LINE = """WITH RECURSIVE line(id, parent, first, last) AS (
+    SELECT id, parent, begins, 9223372036854775807 FROM threads WHERE id = $1
+    UNION ALL
+    SELECT t.id, t.parent, {least}(t.begins, l.first), l.first - 1
+    FROM line l JOIN threads t ON t.id = l.parent WHERE l.first > 1)"""
+
+# A brace would be a word of the dialect's here.
+IS_MESSAGE = """(substr(e.body, 2, 18) = '"kind":"user_said"' OR substr(e.body, 2, 16) = '"kind":"gave_up"'
+    OR substr(e.body, 2, 19) = '"kind":"model_said"' AND substr(e.body, 21, 10) <> ',"text":""')"""
+
+
+def run_at_once(work: Coroutine[Any, Any, Result]) -> Result:
+    """The result of a coroutine that never has to wait."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        result: Result = done.value
+        return result
+    raise RuntimeError("a deed has waited for something else than its statements")
+
+
+async def do(ask: Ask, owner: str, session: str, deed: Deed) -> bool:
+    match deed:
+        case Branch():
+            return await _branch(ask, owner, session, deed)
+        case Resume(thread=thread):
+            return await _resume(ask, owner, session, thread)
+        case Rename(thread=thread, title=title):
+            found = await ask(
+                "UPDATE threads SET title = $3 WHERE id = $1 AND owner = $2 RETURNING id", thread, owner, title
+            )
+        case Archive(thread=thread, archived=archived):
+            found = await ask(
+                "UPDATE threads SET archived = $3 WHERE id = $1 AND owner = $2 RETURNING id",
+                *(thread, owner, int(archived)),
+            )
+        case Mark(name=name, thread=thread, seq=seq):
+            found = await ask(
+                "INSERT INTO snapshots(owner, name, thread, seq, at) "
+                "SELECT owner, CAST($3 AS TEXT), id, CAST($4 AS {int}), {now} FROM threads "
+                "WHERE id = $1 AND owner = $2 AND head >= $4 "
+                "ON CONFLICT(owner, name) DO UPDATE SET thread = excluded.thread, seq = excluded.seq, at = excluded.at "
+                "RETURNING name",
+                *(thread, owner, name, seq),
+            )
+    return bool(found)
+
+
+async def _resume(ask: Ask, owner: str, session: str, thread: str) -> bool:
+    found = await ask(
+        "UPDATE sessions SET thread = $1 WHERE key = $2 AND owner = $3 "
+        "AND EXISTS(SELECT 1 FROM threads WHERE id = $1 AND owner = $3 AND session = $2) RETURNING key",
+        *(thread, session, owner),
+    )
+    if found:
+        await ask("UPDATE threads SET archived = 0, replaced = '' WHERE id = $1 AND archived = 1", thread)
+        return True
+    # Nobody has spoken in this session yet: its thread came from elsewhere.
+    made = await ask(
+        "INSERT INTO sessions(key, owner, thread) SELECT session, owner, id FROM threads "
+        "WHERE id = $1 AND session = $2 AND owner = $3 ON CONFLICT DO NOTHING RETURNING key",
+        *(thread, session, owner),
+    )
+    return bool(made)
+
+
+async def _branch(ask: Ask, owner: str, session: str, branch: Branch) -> bool:
+    held = await ask("SELECT thread, owner FROM sessions WHERE key = $1{lock}", session)
+    if held and held[0][1] != owner:
+        return False
+    left = held[0][0] if held and not branch.stay else ""
+    for thread in sorted({branch.parent, left} - {""}):
+        if not await _rests(ask, owner, thread, branch.head if thread == branch.parent else 0):
+            return False
+    await _make(ask, owner, session, branch)
+    if branch.replaces:
+        await ask("UPDATE threads SET archived = 1, replaced = $2 WHERE id = $1", branch.parent, branch.id)
+    if not branch.stay:
+        await ask(
+            "INSERT INTO sessions(key, owner, thread) VALUES($1, $2, $3) "
+            "ON CONFLICT(key) DO UPDATE SET thread = excluded.thread",
+            *(session, owner, branch.id),
+        )
+    return True
+
+
+async def _rests(ask: Ask, owner: str, thread: str, head: int) -> bool:
+    rows = await ask("SELECT owner, head, state FROM threads WHERE id = $1{lock}", thread)
+    if not rows or rows[0][0] != owner or rows[0][2] != "resting" or (head and rows[0][1] != head):
+        return False
+    return not await ask("SELECT 1 FROM inbox WHERE thread = $1 AND ended = 0 LIMIT 1", thread)
+
+
+async def _make(ask: Ask, owner: str, session: str, branch: Branch) -> None:
+    bodies, before = bodies_of(branch.entries), branch.first - 1
+    fold = fold_in(branch.entries)
+    counted = await _count_before(ask, branch) if branch.parent and before else 0
+    await ask(
+        "INSERT INTO threads(id, owner, session, created, head, folded, title, parent, parent_seq, begins, messages, "
+        "counted, indexed) VALUES($1, $2, $3, CASE WHEN CAST($4 AS {real}) > 0 THEN CAST($4 AS {real}) ELSE {now} END, "
+        "$5, $6, $7, $8, $9, $10, $11, $12, $13)",
+        *(branch.id, owner, session, branch.created, before + len(bodies), before + fold if fold else 0, branch.title),
+        *(branch.parent, branch.at, branch.first, counted, before, branch.at if branch.parent else 0),
+    )
+    for start in range(0, len(bodies), ROWS):
+        await _append(ask, owner, branch, before + start + 1, bodies[start : start + ROWS], branch.times[start:])
+
+
+async def _append(
+    ask: Ask, owner: str, branch: Branch, seq: int, bodies: Sequence[str], times: Sequence[float]
+) -> None:
+    rows: list[str] = []
+    values: list[object] = [branch.id, owner]
+    for n, body in enumerate(bodies):
+        at = f"${len(values) + 3}" if n < len(times) else "{now}"
+        rows.append(f"($1, ${len(values) + 1}, $2, {at}, ${len(values) + 2})")
+        values += [seq + n, body, *times[n : n + 1]]
+    await ask(f"INSERT INTO entries(thread, seq, owner, at, body) VALUES {', '.join(rows)}", *values)
+
+
+async def _count_before(ask: Ask, branch: Branch) -> int:
+    rows = await ask(
+        f"{LINE} SELECT count(*) FROM line l JOIN entries e ON e.thread = l.id AND e.seq BETWEEN l.first AND l.last "
+        f"WHERE e.seq < $2 AND {IS_MESSAGE}",
+        *(branch.parent, branch.first),
+    )
+    return int(rows[0][0])

@@ -1,0 +1,207 @@
+"""Looking back: conversations listed, read and searched, written once for both databases.
+
+Whatever would cost a turn something is done here, when someone looks: entries are counted when the list is asked for,
+and indexed when something is searched for, a batch at a time so that turns can go on in between.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, ClassVar, TypeVar
+
+from msgspec import Struct, structs
+
+from ..core import log
+from ..core.conversation import Conversation, Deed, Found, Snapshot, Written
+from ..core.log import Entry
+from ..core.ports import MANY
+from .deeds import IS_MESSAGE, LINE, Ask, do
+from .words import shortened, snippet, spoken_in, words_of
+
+Result = TypeVar("Result")
+
+BATCH = 1000
+UNCOUNTED = 200  # entries that are counted each time anew, rather than written down
+WORDS = 16  # of a query
+
+_LIST = f"""SELECT t.id, t.session, t.title, t.created,
+    coalesce((SELECT {{greatest}}(e.at, t.created) FROM entries e WHERE e.thread = t.id AND e.seq = t.head), t.created)
+        AS active,
+    t.messages + (SELECT count(*) FROM entries e WHERE e.thread = t.id AND e.seq > t.counted AND {IS_MESSAGE}),
+    t.head, t.archived, t.parent, t.parent_seq,
+    EXISTS(SELECT 1 FROM sessions s WHERE s.key = t.session AND s.thread = t.id),
+    (SELECT e.body FROM entries e WHERE e.thread = t.id AND e.seq < t.begins + 20
+        AND substr(e.body, 2, 18) = '"kind":"user_said"' ORDER BY e.seq LIMIT 1)
+    FROM threads t WHERE t.owner = $1 AND t.head > 0 AND (CAST($2 AS TEXT) = '' OR t.session = $2)
+    AND substr(t.id, 1, length(CAST($3 AS TEXT))) = $3 AND t.archived <= $4 ORDER BY active DESC, t.id LIMIT $5"""
+
+_COUNT = f"""UPDATE threads SET counted = head, messages = messages + (SELECT count(*) FROM entries e
+    WHERE e.thread = threads.id AND e.seq > threads.counted AND e.seq <= threads.head AND {IS_MESSAGE})
+    WHERE owner = $1 AND head - counted > $2"""
+
+# Which threads tell what stood in a branch, each up to where it was left. What was copied is not indexed again.
+_KIN = """WITH RECURSIVE kin(id, parent, cut, last) AS (
+    SELECT id, parent, parent_seq, 9223372036854775807 FROM threads WHERE id = $1
+    UNION ALL
+    SELECT t.id, t.parent, {least}(t.parent_seq, k.cut), k.cut FROM kin k JOIN threads t ON t.id = k.parent)"""
+
+
+class Line(Struct, frozen=True):
+    """An entry's words on their way into the index."""
+
+    seq: int
+    who: str
+    words: str
+
+
+class Shelf(ABC):
+    """What a store does with conversations; a database gives it a way to ask, and its way to match words."""
+
+    MATCHES: ClassVar[str]  # FROM … WHERE …, of the query $1
+    NEWEST: ClassVar[str]
+    BEST: ClassVar[str]
+
+    @abstractmethod
+    async def _ask(self, statement: str, *values: object) -> Sequence[Any]: ...
+
+    @abstractmethod
+    async def _do(self, work: Callable[[Ask], Coroutine[Any, Any, Result]]) -> Result:
+        """Do a piece of work in one transaction."""
+        ...
+
+    @abstractmethod
+    def _query(self, words: Sequence[str], begin: bool, some: bool) -> str:
+        """All of the words, or with `some` any; with `begin`, also those that begin so."""
+        ...
+
+    @abstractmethod
+    async def _add_words(self, ask: Ask, thread: str, owner: str, lines: Sequence[Line]) -> None: ...
+
+    async def perform(self, owner: str, session: str, deed: Deed) -> bool:
+        return await self._do(lambda ask: do(ask, owner, session, deed))
+
+    async def conversations(
+        self, owner: str, *, session: str = "", id: str = "", archived: bool = False, limit: int = MANY
+    ) -> list[Conversation]:
+        uncounted = "SELECT 1 FROM threads WHERE owner = $1 AND head - counted > $2 LIMIT 1"
+        if await self._ask(uncounted, owner, UNCOUNTED):
+            await self._do(lambda ask: _count(ask, owner))
+        rows = await self._ask(_LIST, owner, session, id, int(archived), limit)
+        return [_conversation(row) for row in rows]
+
+    async def history(self, thread: str, after: int = 0, limit: int = MANY) -> list[Written]:
+        rows = await self._ask(
+            f"{LINE} SELECT e.seq, e.at, e.body FROM line l JOIN entries e ON e.thread = l.id "
+            "AND e.seq BETWEEN {greatest}(l.first, $2 + 1) AND l.last ORDER BY e.seq LIMIT $3",
+            *(thread, after, limit),
+        )
+        return [Written(seq, at, log.decode(body)) for seq, at, body in rows]
+
+    async def read(self, thread: str, after: int = 0, limit: int = MANY) -> list[Entry]:
+        return [written.entry for written in await self.history(thread, after, limit)]
+
+    async def folded(self, thread: str, until: int) -> int:
+        rows = await self._ask(
+            f"{LINE} SELECT e.seq FROM line l JOIN entries e ON e.thread = l.id AND e.seq BETWEEN l.first AND l.last "
+            'WHERE e.seq <= $2 AND substr(e.body, 2, 18) = \'"kind":"compacted"\' ORDER BY e.seq DESC LIMIT 1',
+            *(thread, until),
+        )
+        return int(rows[0][0]) if rows else 0
+
+    async def snapshots(self, owner: str) -> list[Snapshot]:
+        rows = await self._ask(
+            "SELECT name, thread, seq, at FROM snapshots WHERE owner = $1 ORDER BY at DESC, name", owner
+        )
+        return [Snapshot(*row) for row in rows]
+
+    async def search(
+        self, owner: str, words: str, *, thread: str = "", session: str = "", limit: int = 20
+    ) -> list[Found]:
+        wanted = words_of(words)[:WORDS]
+        if not wanted:
+            return []
+        await self._index(owner, thread)
+        for begin, some in ((False, False), (True, False), (True, True)):
+            query = self._query(wanted, begin, some)
+            rows = await self._matches(query, self.BEST if some else self.NEWEST, owner, thread, session, limit)
+            if rows:
+                found = [_found(row, wanted) for row in rows]
+                return [structs.replace(each, thread=thread or await self._living(each)) for each in found]
+        return []
+
+    async def _living(self, found: Found) -> str:
+        """The thread that someone wants to go on with: what was replaced by a branch lives on there."""
+        thread = found.thread
+        replaced: Sequence[Any] = [(thread,)]
+        while replaced:
+            thread = replaced[0][0]
+            replaced = await self._ask(
+                "SELECT b.id FROM threads t JOIN threads b ON b.id = t.replaced WHERE t.id = $1 AND b.parent_seq >= $2",
+                *(thread, found.seq),
+            )
+        return thread
+
+    async def _matches(
+        self, query: str, order: str, owner: str, thread: str, session: str, limit: int
+    ) -> Sequence[Any]:
+        kin = "EXISTS(SELECT 1 FROM kin k WHERE k.id = s.thread AND s.seq <= k.last)"
+        told = kin if thread else "CAST($1 AS TEXT) = ''"
+        return await self._ask(
+            f"{_KIN if thread else ''} SELECT s.thread, s.seq, e.at, s.who, e.body {self.MATCHES} "
+            "AND s.owner = $3 AND (CAST($4 AS TEXT) = '' "
+            "OR EXISTS(SELECT 1 FROM threads t WHERE t.id = s.thread AND t.session = $4)) "
+            f"AND {told} ORDER BY {order} LIMIT $5",
+            *(thread, query, owner, session, limit),
+        )
+
+    async def _index(self, owner: str, thread: str) -> None:
+        behind = "SELECT id, indexed, head FROM threads WHERE owner = $1 AND indexed < head"
+        if thread:
+            kin = f"{_KIN} SELECT t.id, t.indexed, t.head FROM threads t WHERE t.id IN (SELECT id FROM kin) "
+            rows = await self._ask(f"{kin} AND t.owner = $2 AND t.indexed < t.head", thread, owner)
+        else:
+            rows = await self._ask(behind, owner)
+        for id, indexed, head in rows:
+            while indexed < head:
+                indexed = await self._index_some(id, owner, indexed, head)
+
+    async def _index_some(self, thread: str, owner: str, indexed: int, head: int) -> int:
+        """Index the next entries of a thread, unless another process has been quicker; says up to where."""
+        rows = await self._ask(
+            "SELECT seq, body FROM entries WHERE thread = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4",
+            *(thread, indexed, head, BATCH),
+        )
+        lines = await asyncio.to_thread(_lines, rows)
+        until = int(rows[-1][0]) if rows else head
+
+        async def work(ask: Ask) -> None:
+            moved = "UPDATE threads SET indexed = $3 WHERE id = $1 AND indexed = $2 RETURNING id"
+            if await ask(moved, thread, indexed, until):
+                await self._add_words(ask, thread, owner, lines)
+
+        await self._do(work)
+        return until
+
+
+async def _count(ask: Ask, owner: str) -> None:
+    await ask(_COUNT, owner, UNCOUNTED)
+
+
+def _lines(rows: Sequence[Any]) -> list[Line]:
+    told = ((seq, spoken_in(body)) for seq, body in rows)
+    return [Line(seq, said[0], " ".join(words)) for seq, said in told if said and (words := words_of(said[1]))]
+
+
+def _found(row: Any, words: Sequence[str]) -> Found:
+    thread, seq, at, who, body = row
+    said = spoken_in(body)
+    return Found(thread, seq, at, who, snippet(said[1] if said else "", words))
+
+
+def _conversation(row: Any) -> Conversation:
+    id, session, title, created, active, messages, head, archived, parent, parent_seq, current, first = row
+    said = spoken_in(first) if first and not title else None
+    return Conversation(
+        *(id, session, title or shortened(said[1] if said else ""), created, active, messages, head),
+        *(bool(archived), parent, parent_seq, bool(current)),
+    )

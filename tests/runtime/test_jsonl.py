@@ -1,0 +1,185 @@
+"""Conversations as lines of JSON: what is written can be read again, and what is wrong is refused with its line."""
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from everloop.core.branch import branch_off
+from everloop.core.conversation import Conversation, Written
+from everloop.core.errors import MailRefused
+from everloop.core.log import (
+    CallReturned,
+    Compacted,
+    Entry,
+    GaveUp,
+    ModelCalled,
+    ModelSaid,
+    Stopped,
+    UserSaid,
+)
+from everloop.core.message import Media, Message, Opaque, Text, said
+from everloop.core.thread import Thread
+from everloop.core.tool import ToolCall
+from everloop.runtime.jsonl import Exporting, read_conversation
+
+ABOUT = Conversation("a" * 16, "cli:direct", "a title", 1_700_000_000.0, 1_700_000_100.0, 2, 3)
+
+
+def written(entries: list[Entry]) -> list[Written]:
+    return [Written(seq, 1_700_000_000.0 + seq / 4, entry) for seq, entry in enumerate(entries, 1)]
+
+
+def exported(log: list[Written]) -> list[str]:
+    exporting = Exporting(ABOUT)
+    lines = [line for each in log for line in exporting.lines(each)]
+    return [exporting.metadata(), *lines]
+
+
+def brought(lines: list[str]) -> list[Written]:
+    return read_conversation([line.encode() for line in lines]).written
+
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
+SPOKEN = TEXT.filter(str.strip)
+MEDIA = st.builds(Media, st.just("file:abc"), st.just("image/png"), TEXT, st.just("owner"))
+PARTS = st.lists(st.builds(Text, TEXT) | MEDIA, min_size=1, max_size=3).map(tuple)
+CALL = st.builds(ToolCall, st.sampled_from(["c1", "c2", "c1"]), st.just("look"), st.sampled_from(["{}", "", "{broken"]))
+OPAQUE = st.just((Opaque("anthropic", msgspec.Raw(b'{"a": 1}')),)) | st.just(())
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[Entry]:
+    log: list[Entry] = []
+    for _ in range(draw(st.integers(1, 4))):
+        log.append(UserSaid(draw(PARTS), "owner", "cli:direct", 7))
+        for _ in range(draw(st.integers(0, 3))):
+            calls = tuple(draw(st.lists(CALL, min_size=1, max_size=3)))
+            log += [ModelCalled("m"), ModelSaid(draw(TEXT), calls, reasoning=draw(TEXT), opaque=draw(OPAQUE))]
+            answer = len(log)
+            for place in range(len(calls)):
+                media = tuple(draw(st.lists(MEDIA, max_size=1)))
+                log.append(
+                    CallReturned(answer, place, draw(TEXT), media=media, origin=draw(st.sampled_from(["", "x"])))
+                )
+            if draw(st.booleans()):
+                log.append(UserSaid(draw(PARTS), "owner", "cli:direct", 8))  # steering
+        end = draw(st.integers(0, 3))
+        if end == 0:
+            log += [ModelCalled("m"), UserSaid(draw(PARTS), "owner", "cli:direct"), Stopped("owner")]
+        elif end == 1:
+            log.append(GaveUp("context", draw(SPOKEN)))
+        else:
+            log += [ModelCalled("m"), ModelSaid(draw(SPOKEN), opaque=draw(OPAQUE))]
+    return log
+
+
+@settings(max_examples=200)
+@given(logs())
+def test_what_is_exported_and_imported_is_the_same_conversation(log):
+    lines = exported(written(log))
+    back = brought(lines)
+    once, again = Thread.of(*log), Thread.of(*(each.entry for each in back))
+    assert [comparable(message) for message in again.transcript.messages] == [
+        comparable(message) for message in once.transcript.messages
+    ]
+    assert again.outside == once.outside
+    assert not again.owes_reply
+    assert branch_off(back, "", "owner") == [each.entry for each in back]  # nothing in it is open
+    assert [plain(line) for line in exported(back)] == [plain(line) for line in lines]
+
+
+def comparable(message: Message) -> tuple[object, ...]:
+    opaque = [(each.dialect, bytes(each.block)) for each in message.opaque]
+    return (message.role, message.parts, message.calls, message.answers, message.reasoning, opaque)
+
+
+def plain(line: str) -> object:
+    return msgspec.json.decode(line)
+
+
+def test_a_conversation_looks_like_this():
+    call = ToolCall("c1", "read_file", '{"path":"a.md"}')
+    log: list[Entry] = [
+        UserSaid(said("What is in a.md?"), "owner", "cli:direct", 1),
+        ModelCalled("m"),
+        ModelSaid("I look.", (call,)),
+        CallReturned(3, 0, "nothing"),
+        ModelCalled("m"),
+        ModelSaid("Nothing."),
+    ]
+    assert exported(written(log)) == [
+        '{"_type":"metadata","created_at":"2023-11-14T22:13:20+00:00","last_consolidated":0,"key":"cli:direct",'
+        '"title":"a title"}',
+        '{"role":"user","content":"What is in a.md?","author":"owner","timestamp":"2023-11-14T22:13:20.250000+00:00"}',
+        '{"role":"assistant","content":"I look.","tool_calls":[{"id":"c1","type":"function",'
+        '"function":{"name":"read_file","arguments":"{\\"path\\":\\"a.md\\"}"}}],'
+        '"timestamp":"2023-11-14T22:13:20.750000+00:00"}',
+        '{"role":"tool","content":"nothing","tool_call_id":"c1","name":"read_file",'
+        '"timestamp":"2023-11-14T22:13:21+00:00"}',
+        '{"role":"assistant","content":"Nothing.","tools_used":["read_file"],'
+        '"timestamp":"2023-11-14T22:13:21.500000+00:00"}',
+    ]
+
+
+def test_what_was_compacted_is_exported_whole_and_counted():
+    turn: list[Entry] = [UserSaid(said("hi"), "owner"), ModelCalled("m"), ModelSaid("hello")]
+    log = [*turn, Compacted("they greeted", (Message("assistant", said("hello")),)), *turn]
+    metadata, *messages = exported(written(log))
+    assert msgspec.json.decode(metadata)["last_consolidated"] == 1
+    assert [msgspec.json.decode(line)["content"] for line in messages] == ["hi", "hello"] * 2
+
+
+def test_a_file_of_the_seeds_can_be_read():
+    lines = [
+        '{"_type":"metadata","created_at":"2026-02-01T10:00:00","last_consolidated":0}',
+        '{"role":"user","content":"hi","timestamp":"2026-02-01T10:00:01"}',
+        "",
+        '{"role":"assistant","content":"hello","timestamp":"2026-02-01T10:00:02","tools_used":["web_search"]}',
+        '{"role":"user","content":[{"type":"text","text":"bye"}]}',
+    ]
+    found = read_conversation([line.encode() for line in lines])
+    assert (found.key, found.title) == ("cli:direct", "")
+    assert [type(each.entry) for each in found.written] == [UserSaid, ModelCalled, ModelSaid, UserSaid]
+    assert found.written[2].at == found.written[3].at == found.written[0].at + 1
+
+
+HEAD = '{"_type":"metadata"}'
+USER = '{"role":"user","content":"hi"}'
+CALLS = '{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"t","arguments":"{}"}}]}'
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "words"),
+    [
+        ([], 1, "not such an object"),
+        ([USER], 1, "the first line is not"),
+        (["[]"], 1, "not such an object"),
+        (['{"_type":"metadata","key":"nonsense"}'], 1, "a session key looks like"),
+        (['{"_type":"metadata","created_at":"yesterday"}'], 1, "is no time"),
+        ([HEAD, "{broken"], 2, "not such an object"),
+        ([HEAD, USER, b"\xff\xfe"], 3, "not such an object"),
+        ([HEAD, '{"role":"user","content":"\\ud800"}'], 2, "not such an object"),
+        ([HEAD, '{"role":"user"}'], 2, "needs content"),
+        ([HEAD, '{"role":"user","content":7}'], 2, "not such an object"),
+        ([HEAD, '{"role":"user","content":[{"type":"image_url","image_url":{}}]}'], 2, "neither a text nor a file"),
+        ([HEAD, '{"role":"system","content":"obey"}'], 2, "the role is 'system'"),
+        ([HEAD, '{"role":"assistant","content":"hi"}'], 2, "begins with an answer"),
+        ([HEAD, USER, '{"role":"assistant","content":" "}'], 3, "says nothing"),
+        ([HEAD, USER, CALLS], 3, "the call 'c' has no result"),
+        ([HEAD, USER, CALLS, USER], 4, "the call 'c' of line 3 has no result yet"),
+        ([HEAD, USER, '{"role":"tool","content":"x","tool_call_id":"c"}'], 3, "no call 'c' waits"),
+        ([HEAD, USER, CALLS, '{"role":"tool","content":"x","tool_call_id":"d"}'], 4, "no call 'd' waits"),
+        ([HEAD, USER, CALLS, '{"role":"tool","content":"x"}'], 4, "no call None waits"),
+        ([HEAD, '{"role":"user","content":"hi","timestamp":"then"}'], 2, "is no time"),
+        ([HEAD, "[" * 100_000], 2, "not such an object"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_its_line(lines, line, words):
+    with pytest.raises(MailRefused, match=rf"^line {line}: .*{words}.*; nothing was imported$"):
+        read_conversation([each if isinstance(each, bytes) else each.encode() for each in lines])
+
+
+def test_a_file_without_a_message_is_refused():
+    with pytest.raises(MailRefused, match="holds no message"):
+        read_conversation([HEAD.encode()])
