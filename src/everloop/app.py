@@ -21,7 +21,7 @@ from .core.decide import Rules
 from .core.errors import HomeError, KeyRefused, ModelMissing, VaultLocked
 from .core.people import OWNER_ALONE
 from .core.ports import Channel, Event, Http, Provider, Store, Vault
-from .core.tool import Tool
+from .core.tool import Tool, ToolSpec
 from .files.folder import Folder
 from .files.pictures import fit
 from .providers import logins as logins_
@@ -38,16 +38,17 @@ from .runtime.inbox import Inbox
 from .runtime.lanes import Lanes
 from .runtime.outbox import Outbox
 from .runtime.sessions import Sessions
-from .runtime.voices import OneVoice, Voices
+from .runtime.view import View
+from .runtime.voices import Voices
 from .settings import Preset, Settings, Tools, home_of, load, path_in, workspace_of
+from .tools.bootstrap import Bootstrap, make_workspace
+from .tools.workspace import Workspace
 from .toolset import furnish
-from .voices import Casting, HouseVoices, Stage, filled, voice_of
+from .voices import Casting, GivenVoice, HouseVoices, Part, Stage, filled
 
-SYSTEM = (
-    "You are everloop, a helpful assistant with tools. Be accurate and brief. "
-    "Use the tools when they help; say plainly what you did and what you could not do. "
-    "Your workspace is the folder {workspace}; file paths are relative to it."
-)
+WHO = "You are everloop, a helpful assistant with tools. Be accurate and brief. "
+HOW = "Use the tools when they help; say plainly what you did and what you could not do. "
+WHERE = "Your workspace is the folder {workspace}; file paths are relative to it."
 
 
 @asynccontextmanager
@@ -93,7 +94,7 @@ async def _furnish(
     defaults = settings.agents.defaults
     workspace = workspace_of(settings, home)
     try:
-        workspace.mkdir(parents=True, exist_ok=True)
+        make_workspace(workspace)
     except OSError as error:
         raise HomeError(f"the workspace {workspace} cannot be used ({error.strerror})") from error
     files = Folder(home / "files")
@@ -103,11 +104,8 @@ async def _furnish(
     toolset = furnish(home, workspace, settings, files, bus, results)
     stack.push_async_callback(toolset.close)
     toolbox = Toolbox((*toolset.tools, *tools), files, results, toolset.take_back)
-    rules = Rules(
-        toolbox.specs, defaults.max_tool_iterations, steering=defaults.steering, policy=policy_of(settings.tools)
-    )
-    stage = Stage(SYSTEM.format(workspace=workspace), rules, this_minute(), toolset.large)
-    voices = voices_on(stage)
+    stage = _stage(home, settings, toolbox.specs, toolset.large)
+    rules, voices = stage.rules, voices_on(stage)
     driver = Driver(store, bus, voices, toolbox, Gallery(files, fit), defaults.steering)
     lanes = Lanes(
         *(store, bus, driver),
@@ -137,13 +135,25 @@ async def _cast(
     if provider is not None:
         only = given(provider)
         asked = filled(Preset(only.name), settings.agents.defaults)
-        return only, lambda stage: OneVoice(voice_of("", only, asked, stage))
+        return only, lambda stage: GivenVoice(Part(only, asked, stage))
     library = await _library(home, settings, store, stack, http)
     casting = Casting(settings, library.models)
     speaker = await casting.look("")
     if speaker.warm:
         _start(speaker.warm(), stack)  # it loads while the person types
     return speaker, lambda stage: HouseVoices(casting, stage)
+
+
+def _stage(home: Path, settings: Settings, tools: Mapping[str, ToolSpec], large: frozenset[str]) -> Stage:
+    """What models are told, and by which rules they work."""
+    defaults, workspace = settings.agents.defaults, workspace_of(settings, home)
+    rules = Rules(tools, defaults.max_tool_iterations, steering=defaults.steering, policy=policy_of(settings.tools))
+    own = defaults.system_prompt
+    identity, brief = (
+        text.replace("{workspace}", str(workspace)) for text in (own or WHO + HOW + WHERE, own or WHO + WHERE)
+    )
+    bootstrap = Bootstrap(Workspace(workspace, hidden=home))
+    return Stage(identity, rules, this_minute(), large, bootstrap.sections, brief)
 
 
 def policy_of(tools: Tools) -> Policy:
@@ -232,6 +242,24 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
         yield Records(settings, store, vault, approvals, Sessions(store))
     finally:
         await store.close()
+
+
+@asynccontextmanager
+async def open_view(home: Path | None = None) -> AsyncIterator[View]:
+    """For commands that show what models are told. Raises what `open` raises."""
+    folder = home or home_of(os.environ)
+    settings = load(folder, os.environ, {})
+    async with AsyncExitStack() as stack:
+        store = await _open_store(folder, settings)
+        stack.push_async_callback(store.close)
+        casting = Casting(settings, (await _library(folder, settings, store, stack)).models)
+        files, workspace = Folder(folder / "files"), workspace_of(settings, folder)
+        toolset = furnish(
+            folder, workspace, settings, files, LocalBus(), settings.agents.defaults.tool_result_max_chars
+        )
+        stack.push_async_callback(toolset.close)
+        specs = {tool.spec.name: tool.spec for tool in toolset.tools}
+        yield View(store, HouseVoices(casting, _stage(folder, settings, specs, toolset.large)))
 
 
 class Library(Struct, frozen=True):

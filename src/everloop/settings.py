@@ -42,6 +42,7 @@ class Defaults(_Section, frozen=True):
     fallbacks: tuple[str, ...] = ()  # asked in this order when the model cannot answer
     small_model: str = ""  # for summaries and the like; "": the same model
     embedding_model: str = ""  # for recall by meaning
+    system_prompt: str = ""  # who the agent is, in place of our own words
     max_tokens: Count = 8192
     temperature: Temperature | None = None
     top_p: Share | None = None

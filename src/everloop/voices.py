@@ -9,25 +9,32 @@ from msgspec.structs import replace
 
 from .core.decide import Rules
 from .core.errors import ModelMissing
+from .core.gauge import tokens_of
 from .core.ports import Embedder
+from .core.sections import Section, joined, shrunk
 from .core.tool import ToolSpec
 from .providers.models import Models, Speaker
-from .runtime.context import Context, Profile, tokens_of
-from .runtime.voices import SHORT, Voice
+from .runtime.context import Context, Profile
+from .runtime.voices import SHORT, OneVoice, Voice
 from .settings import Defaults, Preset, Settings
 
 _log = logging.getLogger("everloop.voices")
 
 ROOM_FOR_TOOLS = 0.35  # of the window
+ROOM_FOR_FILES = 0.125  # of the window
+COMPACT = 1200  # tokens that stand before the conversation of a model that is not shown all tools
+LITTLE = 280  # characters of the system prompt that the embedded model is shown beside its tools
 
 
 class Stage(Struct, frozen=True):
     """What every voice of this house has in common."""
 
-    system: str
+    identity: str
     rules: Rules
     now: Callable[[], str]
     large: frozenset[str] = frozenset()  # tools that a small model is not shown
+    files: Callable[[], tuple[Section, ...]] = tuple  # what the owner's say now: the same tuple while it is the same
+    brief: str = ""  # the identity as the embedded model is told it; "": the same
 
 
 class Casting:
@@ -74,7 +81,8 @@ class HouseVoices:
     def __init__(self, casting: Casting, stage: Stage) -> None:
         self._casting = casting
         self._stage = stage
-        self._voices: dict[str, Voice] = {}
+        self._files = stage.files()
+        self._voices: dict[str, tuple[Voice, Part]] = {}
 
     @property
     def default(self) -> str:
@@ -99,35 +107,83 @@ class HouseVoices:
         if name not in self._voices:
             speaker = self._casting.find(name)
             key = name if name in self._casting.presets else speaker.name
-            self._voices[name] = voice_of(key, speaker, self._casting.asked(name), self._stage)
-        return self._voices[name]
+            part = Part(speaker, self._casting.asked(name), self._stage)
+            self._voices[name] = part.voice(key, self._files), part
+        return self._voices[name][0]
+
+    def renew(self) -> None:
+        if (files := self._stage.files()) is not self._files:
+            self._files = files
+            self._voices = {name: (voice.told(part.fit(files)), part) for name, (voice, part) in self._voices.items()}
 
 
-def voice_of(key: str, speaker: Speaker, asked: Preset, stage: Stage) -> Voice:
+class GivenVoice(OneVoice):
+    """The Voices port of a house with one model that was handed over."""
+
+    def __init__(self, part: "Part") -> None:
+        self._part = part
+        self._files = part.stage.files()
+        super().__init__(part.voice("", self._files))
+
+    def renew(self) -> None:
+        if (files := self._part.stage.files()) is not self._files:
+            self._files, self._voice = files, self._voice.told(self._part.fit(files))
+
+
+class Part(Struct, frozen=True):
+    """Whom a speaker plays, and how."""
+
+    speaker: Speaker
+    asked: Preset
+    stage: Stage
+
+    def voice(self, key: str, files: tuple[Section, ...]) -> Voice:
+        speaker, asked = self.speaker, self.asked
+        window = asked.context_window or speaker.window
+        measure = None if asked.context_window else speaker.measure
+        asks_from = 0 if speaker.local else SHORT
+        return Voice(speaker.name, key, speaker.provider, window, self.fit(files), measure, asks_from)
+
+    def fit(self, files: tuple[Section, ...]) -> Callable[[int], tuple[Context, Rules]]:
+        return lambda window: _fitted(window, self.speaker, self.asked, self.stage, files)
+
+
+def _fitted(
+    window: int, speaker: Speaker, asked: Preset, stage: Stage, files: tuple[Section, ...]
+) -> tuple[Context, Rules]:
     """A speaker with all that it is told. What an answer may need is kept free in its window."""
     assert asked.max_tokens is not None
-    longest = asked.max_tokens
+    tools = _tools_for(window, speaker.compact, stage)
+    identity = (speaker.compact and stage.brief) or stage.identity
+    room = LITTLE - len(identity) if speaker.compact else _room_for_files(window, stage, tools)
+    sections = (Section("identity", identity), *shrunk(files, room))
+    profile = Profile(
+        model=speaker.model,
+        sections=sections,
+        max_tokens=min(asked.max_tokens, window // 4),
+        temperature=asked.temperature,
+        top_p=asked.top_p,
+        effort=asked.reasoning_effort or "",
+        tail=not speaker.compact,
+    )
+    context = Context(profile, tuple(tools.values()), stage.now)
+    rules = replace(
+        stage.rules,
+        tools=tools,
+        limit=window - profile.max_tokens,
+        overhead=tokens_of(joined(sections), tools.values()),
+        prefix=context.prefix(False),
+        compacts=True,
+    )
+    return context, rules
 
-    def fit(window: int) -> tuple[Context, Rules]:
-        tools = _tools_for(window, speaker.compact, stage)
-        overhead = tokens_of(stage.system, tools.values())
-        profile = Profile(
-            model=speaker.model,
-            system=stage.system,
-            max_tokens=min(longest, window // 4),
-            temperature=asked.temperature,
-            top_p=asked.top_p,
-            effort=asked.reasoning_effort or "",
-            tail=not speaker.compact,
-        )
-        context, limit = Context(profile, tuple(tools.values()), stage.now), window - profile.max_tokens
-        prefix = context.prefix(False)
-        rules = replace(stage.rules, tools=tools, limit=limit, overhead=overhead, prefix=prefix, compacts=True)
-        return context, rules
 
-    window = asked.context_window or speaker.window
-    measure = None if asked.context_window else speaker.measure
-    return Voice(speaker.name, key, speaker.provider, window, fit, measure, 0 if speaker.local else SHORT)
+def _room_for_files(window: int, stage: Stage, tools: Mapping[str, ToolSpec]) -> int:
+    """Characters."""
+    tokens = int(window * ROOM_FOR_FILES)
+    if len(tools) < len(stage.rules.tools):
+        tokens = min(tokens, COMPACT - tokens_of(stage.identity, tools.values()))
+    return 4 * tokens
 
 
 def _tools_for(window: int, compact: bool, stage: Stage) -> Mapping[str, ToolSpec]:
@@ -135,7 +191,7 @@ def _tools_for(window: int, compact: bool, stage: Stage) -> Mapping[str, ToolSpe
     everything = stage.rules.tools
     few = {name: spec for name, spec in everything.items() if name not in stage.large}
     for tools in (few,) if compact else (everything, few):
-        if compact or tokens_of(stage.system, tools.values()) <= window * ROOM_FOR_TOOLS:
+        if compact or tokens_of(stage.identity, tools.values()) <= window * ROOM_FOR_TOOLS:
             return tools
     return {}
 

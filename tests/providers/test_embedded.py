@@ -12,12 +12,22 @@ from pathlib import Path
 
 import pytest
 
+from everloop.app import WHERE, WHO
+from everloop.bus.local import LocalBus
+from everloop.core.decide import Rules
 from everloop.core.errors import BadRequest, ContextOverflow, ModelMissing
 from everloop.core.message import Message, said
 from everloop.core.prompt import Delta, Prompt, Reply, Transcript
+from everloop.core.sections import BOOTSTRAP, Section, joined
+from everloop.core.thread import Thread
 from everloop.core.tool import ToolCall, ToolSpec, problems_of
+from everloop.files.folder import Folder
 from everloop.providers.embedded import NOTICE, WEIGHTS, EmbeddedProvider, fetch
 from everloop.providers.embedded.profile import render_prefix
+from everloop.providers.models import in_process
+from everloop.settings import Defaults, Preset, load
+from everloop.toolset import furnish
+from everloop.voices import Part, Stage, filled
 
 pytest.importorskip("xllamacpp")
 
@@ -184,6 +194,23 @@ async def test_an_error_of_the_one_who_watches_ends_the_answer(model: EmbeddedPr
 
 async def test_the_prompt_with_the_four_tools_is_at_most_400_tokens(model: EmbeddedProvider):
     assert await model.count(render_prefix("You are everloop. Be brief and honest. " * 90, TOOLS)) <= 400
+
+
+async def test_the_whole_prompt_of_the_house_is_at_most_400_tokens_however_long_the_files_are(model, tmp_path):
+    made = furnish(tmp_path, tmp_path / "ws", load(tmp_path, {}), Folder(tmp_path / "files"), LocalBus(), 8000)
+    rules = Rules({each.spec.name: each.spec for each in made.tools})
+    identity = (WHO + WHERE).replace("{workspace}", "/home/somebody/.everloop/workspace")
+    speaker, asked = in_process(model, SMALL.window, "", model.warm), filled(Preset("embedded"), Defaults())
+    note = Section("user.md", "## USER.md\n\nThe user is a baker in Graz and gets up at three. He likes tea.")
+    long = tuple(Section(name, "Always say what you have done, and why. " * 200) for name in BOOTSTRAP)
+    for files, told in (((), ()), ((note,), (note,)), (long, ()), ((*long[:2], note), (note,))):
+        stage = Stage(identity, rules, str, made.large, lambda files=files: files)
+        voice = Part(speaker, asked, stage).voice("", files)
+        asked_for = voice.context.prompt(Thread(), "", False)
+        assert tuple(tool.name for tool in asked_for.tools) == ("read_file", "write_file", "edit_file", "list_dir")
+        assert asked_for.system in render_prefix(asked_for.system, asked_for.tools)  # nothing more is cut off there
+        assert asked_for.system == joined((Section("identity", identity), *told))
+        assert await model.count(render_prefix(asked_for.system, asked_for.tools)) <= 400
 
 
 PROCESS = """

@@ -27,6 +27,7 @@ from everloop.core.mail import Address, Choose, Decision, Inbound, Letter, Said,
 from everloop.core.message import said
 from everloop.core.people import Role
 from everloop.core.prompt import Delta, Prompt, Reply, Usage
+from everloop.core.sections import Section
 from everloop.core.thread import Finished, Thread
 from everloop.core.tool import CallContext, Change, Effect, Risk, Shown, Tool, ToolCall, ToolSpec
 from everloop.files.folder import Folder
@@ -98,7 +99,7 @@ class Chaos:
         self.toolbox = Toolbox([Tool(spec, self.runner(spec.name), self.verify) for spec in SPECS], files, 400)
         policy = Policy(rules=(PolicyRule("never", "deny"),))
         self.rules = Rules(self.toolbox.specs, chance.choice([3, 12, 40]), policy=policy)
-        profile = Profile("model", "system", tail=chance.random() < 0.8)
+        profile = Profile("model", (Section("identity", "system"),), tail=chance.random() < 0.8)
         self.now = 0
         context = Context(profile, tuple(self.toolbox.specs.values()), self.clock)
         voice = Voice("test/model", "", self, 100_000, lambda window: (context, self.rules))

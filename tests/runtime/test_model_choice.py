@@ -247,8 +247,8 @@ async def test_the_prefix_is_written_at_the_first_call_and_when_it_has_changed(h
         await agent.ask("five")
         first, *same, fourth, fifth = await prefixes(agent)
     assert (parts(first), same, parts(fourth), fifth) == (
-        *(["model", "system", "tools"], ["", ""]),
-        *(["model", "system", "tools"], ""),
+        *(["model", "identity", "agents.md", "soul.md", "tools"], ["", ""]),
+        *(["model", "identity", "agents.md", "soul.md", "tools"], ""),
     )
     assert first.split()[1:] == fourth.split()[1:]
     assert first.split()[0] != fourth.split()[0]
@@ -286,7 +286,7 @@ async def test_metrics_name_what_made_the_hosts_cache_useless(house, tmp_path):
     async with house(tools=[look]) as agent:
         assert await changed(agent) == [["tools"]]
     async with house({"workspace": str(tmp_path / "elsewhere")}, tools=[look]) as agent:
-        assert await changed(agent) == [["system"]]
+        assert await changed(agent) == [["identity"]]
 
 
 async def test_the_last_call_of_a_turn_that_has_used_up_its_steps_has_no_tools(house, server):

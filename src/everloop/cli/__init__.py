@@ -37,6 +37,7 @@ COMMANDS = {
         ),
     ),
     "replay": Command("run a recorded turn again, offline, and show where it differs, or write it as a test"),
+    "context": Command("show what the model is told in a session, and what each part of it takes"),
     "usage": Command("show what was used and what it cost, by day and model"),
 }
 

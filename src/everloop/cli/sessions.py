@@ -14,7 +14,7 @@ from ..app import Records, open_records
 from ..core.conversation import Archive, Branch, Conversation, Deed, Found, Rename
 from ..core.errors import HomeError, MailRefused
 from ..core.mail import Address
-from .table import table, to_json
+from .table import plain, table, to_json
 from .terminal import Terminal
 
 MORE = "An ID may be shortened as long as it is the only one that begins so. Nothing is ever deleted here."
@@ -123,7 +123,7 @@ async def _show(records: Records, terminal: Terminal, found: Conversation, as_js
         return
     terminal.answer(f"{found.title}\n{found.id}, session {found.session}, {found.messages} messages")
     for each in spoken:
-        terminal.answer(f"\n[{each.seq}] {each.who}, {_clock(each.at)}\n{_plain(each.text)}")
+        terminal.answer(f"\n[{each.seq}] {each.who}, {_clock(each.at)}\n{plain(each.text)}")
 
 
 async def _export(records: Records, terminal: Terminal, found: Conversation, file: str) -> None:
@@ -207,11 +207,6 @@ def _key(session: str | None) -> str:
 
 def _clock(at: float) -> str:
     return f"{datetime.fromtimestamp(at):%Y-%m-%d %H:%M}"
-
-
-def _plain(text: str) -> str:
-    """Without what would move the cursor; whoever wants it exactly takes --json."""
-    return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text)
 
 
 def _count(text: str) -> int:

@@ -49,3 +49,8 @@ def rate(price: float | None) -> str:
 def to_json(value: Any) -> str:
     """One object in one line."""
     return msgspec.json.encode(value).decode()
+
+
+def plain(text: str) -> str:
+    """Without what would move the cursor; whoever wants it exactly takes --json."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text)

@@ -4,8 +4,13 @@ The estimate is on the high side: three characters a token and a little for the 
 call shows how far off it was (a Chinese text has more tokens, a program fewer), and corrects it for that model.
 """
 
+from collections.abc import Iterable
+
+import msgspec
+
 from .message import Media, Message
 from .prompt import Usage
+from .tool import ToolSpec
 
 IMAGE = 1600  # tokens; about the most that hosts count for one
 _ENOUGH = 300  # tokens that must have been estimated before a correction means anything
@@ -47,3 +52,9 @@ def rough(message: Message) -> int:
         if isinstance(part, Media):
             images += 1
     return size // 3 + 5 + IMAGE * images
+
+
+def tokens_of(system: str, tools: Iterable[ToolSpec]) -> int:
+    """Of what stands before the conversation, which is plain prose and JSON: four characters a token."""
+    described = [(tool.name, tool.description, tool.schema) for tool in tools]
+    return (len(system) + len(msgspec.json.encode(described))) // 4 + 10 * len(described)

@@ -83,7 +83,7 @@ class PlayedContext(Context):
     """As the present code speaks to a model, at the time that it was then."""
 
     def __init__(self, tape: Tape, tail: bool) -> None:
-        super().__init__(Profile("", "", tail=tail), tuple(tape.tools.values()), lambda: _time(tape.coming))
+        super().__init__(Profile("", (), tail=tail), tuple(tape.tools.values()), lambda: _time(tape.coming))
         self._tape = tape
         self._before = thread_before(tape.record).prefix
 

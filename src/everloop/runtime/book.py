@@ -13,6 +13,7 @@ from ..core.mail import Address, Inbound, Mail, Outbound, Said
 from ..core.people import Role
 from ..core.ports import Commit, Committed, Lease, Spent, Store, ThreadState, Timer
 from ..core.thread import Finished, Thread
+from .voices import Voice
 
 
 class Listener(Protocol):
@@ -45,6 +46,8 @@ class Book:
         "_store",
         "_tried",
         "thread",
+        "turn",
+        "voice",
     )
 
     def __init__(self, store: Store, thread: Thread, lease: Lease, mail: Sequence[Mail], listener: Listener) -> None:
@@ -60,6 +63,8 @@ class Book:
         self._tried = False  # to take the lease
         self._letter = 0  # the one that came in with the first commit
         self.thread = thread
+        self.turn = -1  # for which `voice` was chosen
+        self.voice: Voice | None = None
 
     @classmethod
     async def open(cls, store: Store, thread: Thread, listener: Listener) -> "Book":

@@ -1,15 +1,14 @@
 """What the model is shown: a prefix that stays the same to the byte, the conversation, and a tail of the moment."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
-from hashlib import sha256
+from collections.abc import Awaitable, Callable
 
-import msgspec
 from msgspec import Struct
 
 from ..core.message import Media
 from ..core.ports import Files
 from ..core.prompt import Effort, Prompt, Transcript
+from ..core.sections import Section, joined, prefix_of
 from ..core.thread import Thread
 from ..core.tool import ToolSpec
 
@@ -20,7 +19,7 @@ class Profile(Struct, frozen=True):
     """How one model is spoken to."""
 
     model: str
-    system: str
+    sections: tuple[Section, ...]  # of the system prompt
     max_tokens: int = 8192
     temperature: float | None = None
     top_p: float | None = None
@@ -44,10 +43,15 @@ class Context:
     def __init__(self, profile: Profile, tools: tuple[ToolSpec, ...], now: Callable[[], str]) -> None:
         """`now` tells the time as the model is to read it."""
         self._profile = profile
-        self._tools = tools
         self._now = now
+        self._system = joined(profile.sections)
+        self.tools = tools
+        self.sections = profile.sections
+        self.max_tokens = profile.max_tokens
         self.model = profile.model
-        self._prefixes = {wrap: _prefix(profile, () if wrap else tools) for wrap in (False, True)}
+        self._prefixes = {
+            wrap: prefix_of(profile.model, profile.sections, () if wrap else tools) for wrap in (False, True)
+        }
 
     def tail(self, thread: Thread, wrap: bool) -> str:
         """What is true now and not later; kept with the model call, never shown to another."""
@@ -62,16 +66,16 @@ class Context:
         return "\n".join(lines)
 
     def prefix(self, wrap: bool) -> str:
-        """A fingerprint of each part of what stands before the conversation: `model:… system:… tools:…`."""
+        """A fingerprint of each part of what stands before the conversation: `model:… identity:… tools:…`."""
         return self._prefixes[wrap]
 
     def prompt(self, thread: Thread, tail: str, wrap: bool) -> Prompt:
         profile = self._profile
         return Prompt(
             model=profile.model,
-            system=profile.system,
+            system=self._system,
             transcript=thread.transcript,
-            tools=() if wrap else self._tools,
+            tools=() if wrap else self.tools,
             tail=tail,
             max_tokens=profile.max_tokens,
             temperature=profile.temperature,
@@ -79,27 +83,6 @@ class Context:
             effort=profile.effort,
             conversation=thread.id,
         )
-
-
-def tokens_of(system: str, tools: Iterable[ToolSpec]) -> int:
-    """About how many tokens stand before the conversation."""
-    described = [(tool.name, tool.description, tool.schema) for tool in tools]
-    return (len(system) + len(msgspec.json.encode(described))) // 4 + 10 * len(described)
-
-
-def _prefix(profile: Profile, tools: tuple[ToolSpec, ...]) -> str:
-    described = [(tool.name, tool.description, tool.schema) for tool in tools]
-    parts = {"model": profile.model, "system": profile.system, "tools": described}
-    prints = {name: sha256(msgspec.json.encode(part)).hexdigest()[:8] for name, part in parts.items()}
-    return " ".join(f"{name}:{print}" for name, print in prints.items())
-
-
-def changed_parts(before: str, after: str) -> list[str]:
-    """The names of the parts in which two prefixes differ; nothing when there was none before."""
-    if not before or before == after:
-        return []
-    old = set(before.split())
-    return [part.partition(":")[0] for part in after.split() if part not in old]
 
 
 class Gallery:

@@ -45,12 +45,13 @@ from ..core.mail import Inbound, Mail, Said
 from ..core.people import OWNER_ALONE, Role
 from ..core.ports import Bus, Event, Store
 from ..core.prompt import Delta, Reply
+from ..core.sections import changed_parts
 from ..core.thread import Finished, Thread
 from ..core.tool import CallContext, Effect
 from .approvals import Approvals, asking, pending_in, question
 from .book import Book, Listener
 from .calls import Toolbox
-from .context import Gallery, changed_parts
+from .context import Gallery
 from .interrupt import Interrupt
 from .summaries import Summary, compacted, plan_for, summarise
 from .voices import Voice, Voices
@@ -115,7 +116,7 @@ class Driver:
         """Open a resting thread with a letter for it. Raises Fenced when it has to go through the inbox."""
         assert isinstance(inbound.letter, Said)
         book = Book.begin(self._store, thread, inbound, inbound.letter, listener)
-        if not isinstance(decide(thread, (await self._voice(thread)).rules), CallModel):
+        if not isinstance(decide(thread, (await self._voice(book)).rules), CallModel):
             await book.write()  # a turn that ends without a model call must know its letter's number first
         return book
 
@@ -131,7 +132,7 @@ class Driver:
         await book.take_over()
         while True:
             await book.absorb(self._steering, self._roles)
-            voice = await self._voice(book.thread)
+            voice = await self._voice(book)
             step = await self._decide(book, voice, interrupt)
             if leaving() and not isinstance(step, Rest):
                 await book.give_back()
@@ -197,11 +198,21 @@ class Driver:
         reach("compaction.written")
         self._publish(book, "compacted", before=before, after=used(thread, voice.rules), model=written.model)
 
-    async def _voice(self, thread: Thread) -> Voice:
+    async def _voice(self, book: Book) -> Voice:
+        """Who answers. What it is told is what was there to be told when the turn began, and stays so to its end."""
+        begins = book.turn != book.thread.turn
+        if begins:
+            self._voices.renew()
+        voice = await self._find(book.thread.choice)
+        if book.voice is None or begins or book.voice.key != voice.key:
+            book.turn, book.voice = book.thread.turn, voice
+        return book.voice
+
+    async def _find(self, name: str) -> Voice:
         try:
-            return self._voices.find(thread.choice)
+            return self._voices.find(name)
         except ModelMissing:
-            return await self._look_for(thread.choice)
+            return await self._look_for(name)
 
     async def _look_for(self, name: str) -> Voice:
         """A voice that was there when it was chosen. When it is gone, better another than none."""

@@ -4,7 +4,8 @@ import logging
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from copy import copy
+from typing import Protocol, Self
 
 from ..core.decide import Rules
 from ..core.errors import ModelMissing, ProviderError
@@ -51,6 +52,13 @@ class Voice:
         self._again = 0.0  # when a host that could not be asked may be asked again
         self._asking = False
         self.unsure = False  # the host could not be asked: it may read more than is believed
+
+    def told(self, fit: Callable[[int], tuple[Context, Rules]]) -> Self:
+        """The same model, spoken to in another way. This one stays as it is, for the turns that have begun with it."""
+        voice = copy(self)
+        voice._fit, voice._asking = fit, False
+        voice.context, voice.rules = fit(self.window)
+        return voice
 
     def wonders(self, tokens: int) -> bool:
         """Whether the host is to be asked for its window before it is sent a conversation of so many tokens."""
@@ -100,6 +108,11 @@ class Voices(Protocol):
         """Who writes summaries and the like; None: whoever answers. Raises ModelMissing."""
         ...
 
+    def renew(self) -> None:
+        """Take in what the owner has changed in what models are told; to be called when a turn begins. A voice that
+        was found before does not change."""
+        ...
+
     def names(self) -> list[str]:
         """What a person may choose from beside any provider/model: the names of the presets."""
         ...
@@ -123,6 +136,9 @@ class OneVoice:
 
     async def small(self) -> Voice | None:
         return None
+
+    def renew(self) -> None:
+        pass
 
     def names(self) -> list[str]:
         return []

@@ -1,0 +1,93 @@
+"""`everloop context`: what the model is told in a session, piece by piece, with what each takes."""
+
+import argparse
+import sys
+from typing import Any
+
+from ..app import open_view
+from ..core.contents import Contents, Piece
+from ..core.errors import MailRefused
+from ..core.mail import Address
+from .table import counted, plain, share, table, to_json
+from .terminal import Terminal
+
+MORE = "Tokens are estimated, but for their sum where it says that the host has counted. No model is asked anything."
+HEADS = ("PART", " TOKENS", " SHARE")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-s", "--session", metavar="KEY", default="cli:direct", help="the session (default cli:direct)")
+    parser.add_argument("--show", metavar="PART", help="print the text of a part, as the model is shown it")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    terminal = Terminal(sys.stdout, sys.stderr)
+    async with open_view() as view:
+        contents = await view.contents(_key(arguments.session))
+    if arguments.show is not None:
+        terminal.answer(plain(_piece(contents, arguments.show).text))
+    elif arguments.json:
+        terminal.answer(to_json(describe(contents)))
+    else:
+        terminal.answer(to_text(contents))
+    return 0
+
+
+def to_text(contents: Contents) -> str:
+    where = f"{contents.session}, {contents.thread}" if contents.thread else f"{contents.session}, nothing said yet"
+    rows = [_row(contents, piece.tokens, f"  {piece.name}" if piece.of else piece.name) for piece in contents.pieces]
+    answer, free = contents.window - contents.limit, max(0, contents.limit - contents.used)
+    rows += [_row(contents, answer, "room for the answer"), _row(contents, free, "free")]
+    return "\n".join(
+        (
+            f"{where}: {contents.model} reads {counted(contents.window)} tokens",
+            table(HEADS, rows),
+            *_sentences(contents),
+        )
+    )
+
+
+def _row(contents: Contents, tokens: int, name: str) -> tuple[str, str, str]:
+    return name, counted(tokens), f"{tokens / contents.window:.1%}"
+
+
+def _sentences(contents: Contents) -> list[str]:
+    by = "as its host has counted" if contents.counted else "estimated"
+    of = f"{counted(contents.used)} of {counted(contents.limit)} tokens, {share(contents.used, contents.limit)}"
+    lines = [f"The next prompt fills {of} ({by})."]
+    if contents.changed_at:
+        lines.append(f"The prefix changed last at entry {contents.changed_at}: {', '.join(contents.changed)}.")
+    elif contents.thread:
+        lines.append("The prefix has not changed in this conversation.")
+    if contents.coming:
+        lines.append(f"It will change with the next turn: {', '.join(contents.coming)}.")
+    return lines
+
+
+def describe(contents: Contents) -> dict[str, Any]:
+    return {
+        **{
+            name: getattr(contents, name)
+            for name in ("session", "thread", "model", "window", "limit", "used", "counted")
+        },
+        "answer": contents.window - contents.limit,
+        "full": round(contents.used / contents.limit, 4),
+        "parts": [{"name": piece.name, "of": piece.of, "tokens": piece.tokens} for piece in contents.pieces],
+        "prefix": {"changed": contents.changed, "at": contents.changed_at, "coming": contents.coming},
+    }
+
+
+def _piece(contents: Contents, name: str) -> Piece:
+    found = [piece for piece in contents.pieces if piece.name == name.lower()]
+    if not found:
+        names = ", ".join(piece.name for piece in contents.pieces if not piece.of)
+        raise MailRefused(f"there is no part {name!r}; there is {names}, and each of the tools")
+    return found[0]
+
+
+def _key(session: str) -> str:
+    try:
+        return str(Address.parse(session))
+    except ValueError as error:
+        raise MailRefused(str(error)) from error

@@ -1,0 +1,68 @@
+"""What the next prompt of a conversation is made of, and about how many tokens each piece takes."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from .compact import DETAILS, HEAD, spelled_out
+from .gauge import rough, tokens_of
+from .sections import Section
+from .thread import Thread
+from .tool import ToolSpec
+
+
+class Piece(Struct, frozen=True):
+    """`of` is the larger piece that this one is a part of, if it is."""
+
+    name: str
+    tokens: int
+    text: str = ""
+    of: str = ""
+
+
+class Contents(Struct, frozen=True):
+    """`used` is what the next prompt takes of the `limit`, `counted` by the host itself or else by us; what the window
+    holds beyond the limit is kept for the answer. `changed` are the parts of the prefix that were new at the call
+    `changed_at`, `coming` those that will be at the next."""
+
+    session: str
+    thread: str
+    model: str
+    window: int
+    limit: int
+    used: int
+    counted: bool
+    pieces: tuple[Piece, ...]
+    changed: tuple[str, ...] = ()
+    changed_at: int = 0
+    coming: tuple[str, ...] = ()
+
+
+def pieces_of(sections: Iterable[Section], tools: Sequence[ToolSpec], thread: Thread, tail: str) -> tuple[Piece, ...]:
+    """In the order in which the model is shown them."""
+    told = [Piece(section.name, tokens_of(section.text, ()), section.text) for section in sections]
+    return (*told, *_tools(tools), *_conversation(thread), Piece("tail", len(tail) // 4, tail))
+
+
+def _tools(tools: Sequence[ToolSpec]) -> list[Piece]:
+    each = [Piece(tool.name, tokens_of("", (tool,)), _described(tool), "tools") for tool in tools]
+    each.sort(key=lambda piece: -piece.tokens)
+    return [Piece("tools", tokens_of("", tools), "\n".join(piece.text for piece in each)), *each]
+
+
+def _described(tool: ToolSpec) -> str:
+    return f"{tool.name}: {tool.description}\n{msgspec.json.encode(tool.schema).decode()}"
+
+
+def _conversation(thread: Thread) -> list[Piece]:
+    messages = thread.transcript.messages[int(thread.condensed) :]
+    said = Piece("messages", sum(map(rough, messages)), spelled_out(messages))
+    if not thread.condensed:
+        return [said]
+    facts = "\n".join(f"- {fact}" for fact in thread.facts)
+    return [
+        Piece("summary", (len(HEAD) + len(thread.summary)) // 3 + 5, thread.summary),
+        Piece("facts", (len(DETAILS) + len(facts)) // 3 if facts else 0, facts),
+        said,
+    ]

@@ -1,0 +1,59 @@
+"""What the next prompt of a session would be, for whoever wants to look at it."""
+
+from msgspec import Struct
+
+from ..core.contents import Contents, pieces_of
+from ..core.decide import used
+from ..core.errors import ModelMissing
+from ..core.log import ModelCalled
+from ..core.ports import Store
+from ..core.sections import changed_parts
+from ..core.thread import Thread
+from .voices import Voice, Voices
+
+
+class View(Struct, frozen=True):
+    """A house that is looked into: nobody speaks in it, and nothing in it goes on."""
+
+    store: Store
+    voices: Voices
+
+    async def contents(self, session: str) -> Contents:
+        """What the next prompt of this session holds. Raises ModelMissing."""
+        row = await self.store.session(session)
+        thread = await self._thread(row.id) if row else Thread()
+        thread.address = thread.address or session
+        voice = await self._voice(thread)
+        context, rules = voice.context, voice.rules
+        called = await self._prefixes(row.id) if row else []
+        (_, before), (at, after) = called[-2:] if len(called) > 1 else [(0, ""), (0, "")]
+        return Contents(
+            *(session, thread.id, voice.name, voice.window, rules.limit, used(thread, rules)),
+            counted=thread.measured and rules.prefix == thread.prefix,
+            pieces=pieces_of(context.sections, context.tools, thread, context.tail(thread, wrap=False)),
+            changed=tuple(changed_parts(before, after)),
+            changed_at=at,
+            coming=tuple(changed_parts(thread.prefix, rules.prefix)),
+        )
+
+    async def _thread(self, id: str) -> Thread:
+        opened = await self.store.open(id)
+        thread = Thread(id, opened.first - 1)
+        thread.extend(opened.entries)
+        return thread
+
+    async def _voice(self, thread: Thread) -> Voice:
+        """Who would answer, as the driver finds it."""
+        try:
+            voice = await self.voices.look(thread.choice)
+        except ModelMissing:
+            voice = await self.voices.look("")
+        if voice.wonders(used(thread, voice.rules) - voice.rules.overhead):
+            await voice.learn()
+        return voice
+
+    async def _prefixes(self, id: str) -> list[tuple[int, str]]:
+        """Where the prefix was another one than before, and what it was from there on."""
+        history = await self.store.history(id)
+        called = ((each.seq, each.entry) for each in history)
+        return [(seq, entry.prefix) for seq, entry in called if isinstance(entry, ModelCalled) and entry.prefix]

@@ -1,0 +1,122 @@
+"""The owner's files that every prompt begins with: how the agent works, how it sounds, for whom, with what.
+
+They are the owner's to write. What stands in a comment (`<!-- … -->`) is for people and is not shown to the model.
+"""
+
+import os
+import time
+from pathlib import Path
+
+from everloop.core.errors import ToolError
+from everloop.core.sections import Section, cut
+
+from .workspace import Workspace
+
+LONGEST = 20_000  # characters of one file
+_BYTES = 4 * LONGEST
+_FRESH = 1_000_000_000  # ns; a file that was changed so lately may change again without a later time to show for it
+
+Stamp = tuple[int, int, int, int]
+
+
+class Bootstrap:
+    """`sections` gives the same tuple again for as long as no file says anything else; to know that, it looks at each
+    file's time and size and opens none."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._paths = tuple(os.path.join(workspace.name, name) for name in FILES)
+        self._seen: tuple[Stamp | None, ...] = ()
+        self._fresh = True
+        self._sections: tuple[Section, ...] = ()
+
+    def sections(self) -> tuple[Section, ...]:
+        seen = tuple(map(_stamp, self._paths))
+        if self._fresh or seen != self._seen:
+            self._fresh = any(stamp and stamp[0] > time.time_ns() - _FRESH for stamp in seen)
+            self._seen = seen
+            sections = tuple(self._read(name) for name, stamp in zip(FILES, seen, strict=True) if stamp)
+            sections = tuple(section for section in sections if section.text)
+            if sections != self._sections:
+                self._sections = sections
+        return self._sections
+
+    def _read(self, name: str) -> Section:
+        """What cannot be read, or lies outside of the workspace, says nothing."""
+        try:
+            with self._workspace.opened(name) as (fd, _):
+                content = _start_of(fd)
+        except ToolError:
+            return Section(name.lower(), "", name)
+        text = without_comments(content.decode("utf-8-sig", "replace")).strip()
+        return cut(Section(name.lower(), f"## {name}\n\n{text}" if text else "", name), LONGEST)
+
+
+def _start_of(fd: int) -> bytes:
+    with open(fd, "rb", closefd=False) as file:
+        return file.read(_BYTES)
+
+
+def _stamp(path: str) -> Stamp | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_ctime_ns
+
+
+def without_comments(text: str) -> str:
+    kept, *rest = text.split("<!--")
+    for piece in rest:
+        _, end, after = piece.partition("-->")
+        kept += after if end else f"<!--{piece}"
+    return kept
+
+
+FILES = {
+    "AGENTS.md": """\
+<!-- How the agent should work. It reads this before every turn; comments like this one it does not see. -->
+- Look before you change something, and check afterwards that it worked.
+- If a request could mean two things, ask; otherwise go ahead.
+- When the user tells you something lasting about themselves, add a line to USER.md.
+- If something is left to do, say what comes next.
+""",
+    "SOUL.md": """\
+<!-- How the agent should sound: tone, language, length. -->
+Friendly and direct. Answer in the user's language. Say so when you are not sure.
+""",
+    "USER.md": """\
+<!-- Who you are: name, language, time zone, work, what you like. The agent adds what you tell it. -->
+""",
+    "TOOLS.md": """\
+<!-- What the agent should know about your tools: hosts, commands, accounts, what not to touch. No passwords. -->
+""",
+    "IDENTITY.md": """\
+<!-- A name and a role for the agent, if it should have one. -->
+""",
+}
+
+
+def make_workspace(folder: Path) -> None:
+    """Make the workspace, with these files in it, unless it is there: then nothing in it is touched, and a file that
+    the owner has removed stays away. All or none, should the process end in between."""
+    if os.path.lexists(folder):
+        folder.mkdir(exist_ok=True)  # complains when it is something else
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    draft = folder.with_name(f".{folder.name}-{os.getpid()}.new")
+    draft.mkdir(exist_ok=True)
+    for name, text in FILES.items():
+        (draft / name).write_text(text, encoding="utf-8")
+    try:
+        os.rename(draft, folder)
+    except OSError:
+        _discard(draft)
+        if not folder.is_dir():  # else another process was first
+            raise
+
+
+def _discard(draft: Path) -> None:
+    for name in FILES:
+        (draft / name).unlink(missing_ok=True)
+    draft.rmdir()
