@@ -100,7 +100,7 @@ async def _furnish(
     speaker, voices_on = await _cast(home, settings, store, provider, http, stack)
     results = min(defaults.tool_result_max_chars, 1000) if speaker.compact else defaults.tool_result_max_chars
     bus = LocalBus()
-    toolset = furnish(home, workspace, settings, files, bus, results)
+    toolset = furnish(home, workspace, settings, files, bus, results, store)
     stack.push_async_callback(toolset.close)
     toolbox = Toolbox((*toolset.tools, *tools), files, results, toolset.take_back)
     rules = Rules(
