@@ -32,6 +32,8 @@ REFERENCE = (ROOT / "docs" / "reference.md").read_text()
 TOOLS = (ROOT / "docs" / "tools.md").read_text()
 LOG = (ROOT / "docs" / "log.md").read_text()
 
+NEVER_ASKED: Any = object()  # a store that only has to be there
+
 
 def missing(names: Iterable[str], text: str) -> list[str]:
     """Those of the names that do not stand in the text as code."""
@@ -46,7 +48,7 @@ def test_a_name_that_is_not_documented_is_missing():
 def specs(folder: Path) -> dict[str, ToolSpec]:
     """Every tool that a house can have."""
     chosen = load(folder, {}, {"tools": {"web": {"search": {"url": "http://search.example"}}}})
-    made = furnish(folder, folder / "ws", chosen, Folder(folder / "files"), LocalBus(), 8000)
+    made = furnish(folder, folder / "ws", chosen, Folder(folder / "files"), LocalBus(), 8000, NEVER_ASKED)
     return {tool.spec.name: tool.spec for tool in made.tools}
 
 

@@ -101,7 +101,7 @@ async def _furnish(
     speaker, voices_on = await _cast(home, settings, store, provider, http, stack)
     results = min(defaults.tool_result_max_chars, 1000) if speaker.compact else defaults.tool_result_max_chars
     bus = LocalBus()
-    toolset = furnish(home, workspace, settings, files, bus, results)
+    toolset = furnish(home, workspace, settings, files, bus, results, store)
     stack.push_async_callback(toolset.close)
     toolbox = Toolbox((*toolset.tools, *tools), files, results, toolset.take_back)
     stage = _stage(home, settings, toolbox.specs, toolset.large)
@@ -254,9 +254,8 @@ async def open_view(home: Path | None = None) -> AsyncIterator[View]:
         stack.push_async_callback(store.close)
         casting = Casting(settings, (await _library(folder, settings, store, stack)).models)
         files, workspace = Folder(folder / "files"), workspace_of(settings, folder)
-        toolset = furnish(
-            folder, workspace, settings, files, LocalBus(), settings.agents.defaults.tool_result_max_chars
-        )
+        longest = settings.agents.defaults.tool_result_max_chars
+        toolset = furnish(folder, workspace, settings, files, LocalBus(), longest, store)
         stack.push_async_callback(toolset.close)
         specs = {tool.spec.name: tool.spec for tool in toolset.tools}
         yield View(store, HouseVoices(casting, _stage(folder, settings, specs, toolset.large)))

@@ -19,6 +19,7 @@ from .core.tool import CallContext, Tool
 from .settings import Exec, Search, Settings
 from .tools.exec import Shell, exec_tools
 from .tools.files import workspace_tools
+from .tools.history import Past, history_tools
 from .tools.run_python import run_python_tool
 from .tools.sandbox.later import LaterSandbox
 from .tools.sandbox.port import Limits, Sandbox, View
@@ -56,7 +57,15 @@ class Toolset(Struct, frozen=True):
             await way.close()
 
 
-def furnish(home: Path, workspace: Path, settings: Settings, files: Files, bus: Bus, max_chars: int) -> Toolset:
+def furnish(
+    home: Path,
+    workspace: Path,
+    settings: Settings,
+    files: Files,
+    bus: Bus,
+    max_chars: int,
+    past: Past | None = None,
+) -> Toolset:
     """The built-in tools, and the plugins that the settings name. Raises SettingsError."""
     chosen = settings.tools
     if os.path.realpath(workspace) == os.path.realpath(home):
@@ -80,6 +89,7 @@ def furnish(home: Path, workspace: Path, settings: Settings, files: Files, bus: 
         *exec_tools(shell),
         run_python_tool(shell),
         web_fetch_tool(web, max_chars),
+        *(history_tools(past, max_chars) if past else ()),
     ]
     searched = Later(lambda: _trusted(settings))
     if engine := _engine(searched, settings.tools.web.search, os.environ):

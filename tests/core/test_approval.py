@@ -184,6 +184,14 @@ class TestPolicy:
         thread.add(CallReturned(3, 0, "seen"))
         assert decide(thread, structs.replace(RULES, tools=tools)) == Ask((1,))
 
+    def test_a_tool_that_cannot_tell_its_risk_is_asked_about(self):
+        def broken(args: dict[str, object], situation: Situation) -> Risk:
+            raise KeyError("to")
+
+        spec = structs.replace(self.SPEC, risk=broken)
+        risk = risk_of(ToolCall("", "go", "{}"), spec, Thread())
+        assert risk == Risk("high", True, True, why="how risky it is cannot be told (KeyError('to'))")
+
     def test_without_more_said_an_effect_is_the_risk(self):
         risks = {name: risk_of(ToolCall("", name, "{}"), SPECS[name], Thread()) for name in ("look", "put", "send")}
         assert risks == {"look": Risk(), "put": Risk("low", mutates=True), "send": Risk("medium", mutates=True)}

@@ -18,7 +18,7 @@ import pytest
 
 from everloop.core.errors import ToolError
 from everloop.net.proxy import Proxy
-from everloop.tools.exec import Shell, exec_tools, reach
+from everloop.tools.exec import Shell, exec_tools, reachable
 from everloop.tools.run_python import run_python_tool
 from everloop.tools.sandbox.choose import Landlock
 from everloop.tools.sandbox.commands import Commands
@@ -337,17 +337,17 @@ class TestTelling:
         return Shell(Commands(folder), View(folder, network=hosts), {"PATH": "x"}, free=free)
 
     def test_the_model_is_told_what_commands_reach(self, tmp_path: Path) -> None:
-        assert reach(()) == "It has no network."
+        assert reachable(()) == "It has no network."
         proxy = "through the proxy that its environment names."
         assert (
-            reach(("a.example", "*.b.example"))
+            reachable(("a.example", "*.b.example"))
             == f"Over HTTP and HTTPS it reaches only a.example, *.b.example, {proxy}"
         )
-        assert reach(("*",)) == f"Over HTTP and HTTPS it reaches all public hosts, {proxy}"
-        assert len(reach(tuple(f"{n}.example" for n in range(1000)))) < 300
+        assert reachable(("*",)) == f"Over HTTP and HTTPS it reaches all public hosts, {proxy}"
+        assert len(reachable(tuple(f"{n}.example" for n in range(1000)))) < 300
         shell = self.shell(tmp_path, ("a.example",))
         for tool in (exec_tools(shell)[0], run_python_tool(shell)):
-            assert tool.spec.description.endswith(reach(("a.example",)))
+            assert tool.spec.description.endswith(reachable(("a.example",)))
 
     @pytest.mark.parametrize(
         "hosts, leaves",

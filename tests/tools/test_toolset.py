@@ -38,13 +38,17 @@ TOOLS = {
     "exec_stop": (Effect.IDEMPOTENT, Role.USER),
     "run_python": (Effect.VERIFIABLE, Role.USER),
     "web_fetch": (Effect.READ, Role.USER),
+    "search_history": (Effect.READ, Role.USER),
+    "read_history": (Effect.READ, Role.USER),
     "web_search": (Effect.READ, Role.USER),
 }
+
+NEVER_ASKED: Any = object()  # a store that only has to be there
 
 
 def furnished(folder: Path, **tools: Any) -> Toolset:
     settings = load(folder, {}, {"tools": SEARCH | tools})
-    return furnish(folder / "home", folder / "ws", settings, Folder(folder / "files"), LocalBus(), 8000)
+    return furnish(folder / "home", folder / "ws", settings, Folder(folder / "files"), LocalBus(), 8000, NEVER_ASKED)
 
 
 @tool

@@ -31,7 +31,7 @@ def names() -> list[str]:
 def scenario(world: str) -> list[Event]:
     """Short, but every step and every command is in it: calls of each class, a question, a stop, a new thread."""
     said = {
-        "idem:crowd0": ("read+read", "keyed+unsafe+verifiable", "idempotent+read keyed"),
+        "idem:crowd0": ("read+read", "keyed+unsafe+verifiable", "idempotent+read keyed", "/compact"),
         "blind:person1": ("unsafe", "/stop", "verifiable+keyed", ""),
         "idem:asked2": ("guarded+read", "guarded+guarded"),
         "blind:moving3": ("keyed", "/new", "unsafe+read", "/help"),

@@ -9,6 +9,7 @@ import apsw
 
 import everloop
 from everloop.agent import inbound_of
+from everloop.core.people import Role
 from everloop.core.ports import OutboxRow
 from everloop.core.tool import CallContext, Effect, Tool, ToolSpec
 from everloop.runtime.interrupt import Interrupt
@@ -98,7 +99,8 @@ async def test_nobody_looks_for_an_effect_while_another_process_may_still_bring_
     async def verify(args: dict[str, Any], context: CallContext) -> None:
         looked.append(context.key)
 
-    tool = Tool(ToolSpec("book_room", "", {"type": "object"}, Effect.VERIFIABLE), run, verify)
+    spec = ToolSpec("book_room", "", {"type": "object"}, Effect.VERIFIABLE, permission=Role.GUEST)
+    tool = Tool(spec, run, verify)
     model = ScriptedModel(lambda shown: Say("booked") if shown.step else Call("book_room"))
     async with (
         everloop.open(tmp_path, provider=model, tools=[tool]) as one,

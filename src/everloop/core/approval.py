@@ -44,7 +44,10 @@ class Policy(Struct, frozen=True):
 
 def risk_of(call: ToolCall, spec: ToolSpec, situation: Situation) -> Risk:
     if spec.risk is not None:
-        return spec.risk(parse_args(call), situation)
+        try:
+            return spec.risk(parse_args(call), situation)
+        except Exception as error:  # a stranger's code runs here
+            return Risk("high", leaves=True, mutates=True, why=f"how risky it is cannot be told ({error!r})")
     if spec.effect is Effect.READ:
         return Risk()
     return Risk("medium" if spec.effect is Effect.UNSAFE else "low", mutates=True)

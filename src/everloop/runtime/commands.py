@@ -36,7 +36,7 @@ COMMANDS = {
 }
 
 
-LEAST = 6  # messages that are worth a summary
+LEAST = 4  # messages that are worth a summary
 
 
 class Effect(Struct, frozen=True):

@@ -21,6 +21,7 @@ from .words import shortened, snippet, spoken_in, words_of
 Result = TypeVar("Result")
 
 BATCH = 1000
+MORE = 4  # times as many places are looked at as are told, for those that hold a query word for word
 UNCOUNTED = 200  # entries that are counted each time anew, rather than written down
 WORDS = 16  # of a query
 
@@ -123,9 +124,12 @@ class Shelf(ABC):
         await self._index(owner, thread)
         for begin, some in ((False, False), (True, False), (True, True)):
             query = self._query(wanted, begin, some)
-            rows = await self._matches(query, self.BEST if some else self.NEWEST, owner, thread, session, limit)
+            order = self.BEST if some else self.NEWEST
+            rows = await self._matches(query, order, owner, thread, session, limit * MORE)
             if rows:
-                found = [_found(row, wanted) for row in rows]
+                literal = words.strip().casefold()
+                ranked = sorted(rows, key=lambda row: literal not in row[4].casefold())  # word for word comes first
+                found = [_found(row, wanted) for row in ranked[:limit]]
                 return [structs.replace(each, thread=thread or await self._living(each)) for each in found]
         return []
 

@@ -55,7 +55,7 @@ class Shell(Struct, frozen=True):
 
     def described(self, run: Tool) -> Tool:
         """A tool that also tells the model which hosts its commands reach."""
-        text = f"{run.spec.description}\n\n{reach(self.view.network, self.free)}"
+        text = f"{run.spec.description}\n\n{reachable(self.view.network, self.free)}"
         return structs.replace(run, spec=structs.replace(run.spec, description=text))
 
     def risk_of_command(self, args: dict[str, Any], situation: Situation) -> Risk:
@@ -174,7 +174,7 @@ def exec_stop_tool(house: Shell) -> Tool:
     return exec_stop
 
 
-def reach(hosts: tuple[str, ...], free: bool = False) -> str:
+def reachable(hosts: tuple[str, ...], free: bool = False) -> str:
     """What the model is told of the network."""
     if free:
         return "Whether it has a network depends on this machine."
