@@ -8,6 +8,7 @@ begin with at least 97 % byte for byte. What is missing are the few bytes of pun
 import os
 import re
 from collections.abc import AsyncIterator, Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -84,13 +85,14 @@ def cacheable(body: bytes) -> bytes:
     return body[: body.rindex(b"Current time: ")]
 
 
-def kept(before: bytes, after: bytes) -> float:
-    """The share of what could be cached of a request that the next begins with."""
-    return len(os.path.commonprefix([cacheable(before), after])) / len(cacheable(before))
+def kept(before: bytes, after: bytes) -> int:
+    """How many bytes of what could be cached of a request the next begins with."""
+    pairs = enumerate(zip(cacheable(before), after, strict=False))
+    return next((place for place, (one, other) in pairs if one != other), len(cacheable(before)))
 
 
 def shares(bodies: list[bytes]) -> list[float]:
-    return [kept(*pair) for pair in zip(bodies, bodies[1:], strict=False)]
+    return [kept(before, after) / len(cacheable(before)) for before, after in pairwise(bodies)]
 
 
 async def test_over_fifty_turns_nearly_all_of_a_request_begins_the_next(conversation):
@@ -99,9 +101,7 @@ async def test_over_fifty_turns_nearly_all_of_a_request_begins_the_next(conversa
     assert conversation.steered == TURNS // 5
     assert b"Turn 45: and mind this, 9, I do." in bodies[-1]  # it was heard in the turn that it steered
     assert min(shares(bodies)) >= SHARE
-    cached = sum(
-        len(cacheable(before)) * kept(before, after) for before, after in zip(bodies, bodies[1:], strict=False)
-    )
+    cached = sum(kept(*pair) for pair in pairwise(bodies))
     assert cached / sum(map(len, bodies)) >= 0.95  # of all that was ever sent
 
 
