@@ -53,6 +53,7 @@ async def opened(system: str, base: str, store: str = "") -> AsyncIterator[Syste
             "agents": {"defaults": {"model": "custom/m", "context_window": 128_000}},
             "providers": {"custom": {"api_base": base}},
             "store": {"url": store},
+            "tools": {"disabled": ["*"]},  # both send one tool: what is compared is what is done, not what is asked for
         }
         async with everloop.open(home=home, settings=settings, tools=[look]) as agent:
 

@@ -148,6 +148,7 @@ class Tools(_Section, frozen=True):
     approvals: Stance = "ask"  # for what leaves the sandbox or speaks to others
     policy: tuple[PolicyRule, ...] = ()
     plugins: tuple[str, ...] = ()  # names of tools that other packages bring
+    disabled: tuple[str, ...] = ()  # names of built-in tools, or patterns such as exec*, that are left out
     web: Web = Web()
     exec: Exec = Exec()
     mcp_servers: Kept = None

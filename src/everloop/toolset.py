@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,10 +95,19 @@ def furnish(
     searched = Later(lambda: _trusted(settings))
     if engine := _engine(searched, settings.tools.web.search, os.environ):
         own.append(web_search_tool(engine, max_chars))
+    own = _enabled(own, chosen.disabled)
     names = {tool.spec.name for tool in own}
     plugged = plugged_in(chosen.plugins, names) if chosen.plugins else ()
     take_back = TakingBack(Workspace(workspace, hidden=home), files)
     return Toolset((*own, *plugged), frozenset(names - ESSENTIAL), commands, (web, searched), take_back)
+
+
+def _enabled(tools: list[Tool], disabled: Sequence[str]) -> list[Tool]:
+    """Those that the owner has not left out. Raises SettingsError for a name that leaves nothing out."""
+    for pattern in disabled:
+        if not any(fnmatchcase(tool.spec.name, pattern) for tool in tools):
+            raise SettingsError(f"tools.disabled: there is no tool {pattern!r}; see docs/tools.md for their names")
+    return [tool for tool in tools if not any(fnmatchcase(tool.spec.name, pattern) for pattern in disabled)]
 
 
 def _sandbox(spool: Path, chosen: Exec, shared: bool) -> Sandbox:

@@ -174,6 +174,25 @@ def refused(name: str, person: str) -> Step:
     return Settle((CallReturned(3, 0, f"{name} is not for {person} to use.", "denied"),))
 
 
+class TestLeavingOut:
+    def names(self, folder: Path, *disabled: str) -> set[str]:
+        settings = load(folder, {}, {"tools": {"disabled": disabled}})
+        made = furnish(
+            folder / "home", folder / "ws", settings, Folder(folder / "files"), LocalBus(), 8000, NEVER_ASKED
+        )
+        return {tool.spec.name for tool in made.tools}
+
+    def test_the_owner_leaves_out_what_they_do_not_want(self, tmp_path: Path):
+        every = self.names(tmp_path)
+        commands = {"exec", "exec_output", "exec_input", "exec_stop"}
+        assert self.names(tmp_path, "exec*", "web_fetch") == every - commands - {"web_fetch"}
+        assert self.names(tmp_path, "*") == set()
+
+    def test_a_name_that_is_none_is_a_mistake(self, tmp_path: Path):
+        with pytest.raises(SettingsError, match=r"tools.disabled: there is no tool 'shell'"):
+            self.names(tmp_path, "shell")
+
+
 class TestPermissions:
     """Guest, user, admin and owner before every door."""
 
