@@ -49,8 +49,10 @@ async def opened(system: str, base: str, store: str = "") -> AsyncIterator[Syste
 
     HOMES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=HOMES) as home:
+        Path(home, "workspace").mkdir()  # else it would be filled with files that the floor does not tell its model
+        told = {"model": "custom/m", "context_window": 128_000, "system_prompt": "You are helpful."}
         settings = {
-            "agents": {"defaults": {"model": "custom/m", "context_window": 128_000}},
+            "agents": {"defaults": told},
             "providers": {"custom": {"api_base": base}},
             "store": {"url": store},
             "tools": {"disabled": ["*"]},  # both send one tool: what is compared is what is done, not what is asked for

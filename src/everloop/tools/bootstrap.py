@@ -33,7 +33,7 @@ class Bootstrap:
     def sections(self) -> tuple[Section, ...]:
         seen = tuple(map(_stamp, self._paths))
         if self._fresh or seen != self._seen:
-            self._fresh = any(stamp and stamp[0] > time.time_ns() - _FRESH for stamp in seen)
+            self._fresh = any(stamp and abs(time.time_ns() - stamp[0]) < _FRESH for stamp in seen)
             self._seen = seen
             sections = tuple(self._read(name) for name, stamp in zip(FILES, seen, strict=True) if stamp)
             sections = tuple(section for section in sections if section.text)
