@@ -9,6 +9,7 @@ SYSTEM is floor, everloop (embedded in a program on plain asyncio) or everloop-o
 import asyncio
 import gc
 import json
+import os
 import resource
 import sys
 import tempfile
@@ -49,7 +50,7 @@ async def opened(system: str, base: str, store: str = "") -> AsyncIterator[Syste
 
     HOMES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=HOMES) as home:
-        Path(home, "workspace").mkdir()  # else it would be filled with files that the floor does not tell its model
+        os.mkdir(f"{home}/workspace")  # else it would be filled with files of which the floor tells its model nothing
         told = {"model": "custom/m", "context_window": 128_000, "system_prompt": "You are helpful."}
         settings = {
             "agents": {"defaults": told},
