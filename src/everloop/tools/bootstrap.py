@@ -4,6 +4,7 @@ They are the owner's to write. What stands in a comment (`<!-- … -->`) is for 
 """
 
 import os
+import secrets
 import time
 from pathlib import Path
 
@@ -104,8 +105,8 @@ def make_workspace(folder: Path) -> None:
         folder.mkdir(exist_ok=True)  # complains when it is something else
         return
     folder.parent.mkdir(parents=True, exist_ok=True)
-    draft = folder.with_name(f".{folder.name}-{os.getpid()}.new")
-    draft.mkdir(exist_ok=True)
+    draft = folder.with_name(f".{folder.name}-{secrets.token_hex(4)}.new")
+    draft.mkdir()
     for name, text in FILES.items():
         (draft / name).write_text(text, encoding="utf-8")
     try:
