@@ -11,6 +11,7 @@ with whose it is, always, so that nobody's words can pass for another's. When th
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 
 import msgspec
 from msgspec import Struct
@@ -107,6 +108,7 @@ _WEIGHTY = re.compile(
 )
 _PAIR = re.compile(r"[\w \"'./-]{1,60}[:=|]\s{0,20}\S")
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[A-Z\"“(\[`*-])|\n+")
+_EXIT = re.compile(r"\[(?:exit code -?[1-9]|ended )[^\]\n]{0,100}\]")
 _STRANGE = '<untrusted source="'
 
 
@@ -163,22 +165,22 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _in_result(text: str) -> list[str]:
-    """Of what a tool has told, the first lines that name a value, and what it says if it failed."""
-    strange = _STRANGE in text
-    whose = STRANGER if strange else RESULT
-    found: list[str] = []
-    for line in text[:_LOOKED_AT].splitlines():
-        bare = line.strip()
-        if len(bare) > _LONGEST or not (_PAIR.match(bare) and _EXACT.search(bare)):
-            continue
-        if strange and "untrusted" in bare.lower():
-            continue  # the mark itself, or something that would pass for it
-        found.append(whose + bare)
-        if len(found) == _OF_A_RESULT:
-            break
-    if text.startswith("Error") and not strange:
-        found.append(FAILED + text[: 2 * _LONGEST].splitlines()[0][:_LONGEST])
-    return found
+    """Of what a tool has told, the first lines that name a value, and why it failed if it did."""
+    if _STRANGE in text:
+        # Neither the mark itself, nor anything that would pass for it.
+        return [STRANGER + line for line in _values(text) if "untrusted" not in line.lower()]
+    if text.startswith("Error"):
+        return [FAILED + text[: 2 * _LONGEST].splitlines()[0][:_LONGEST]]
+    if failed := _EXIT.match(text):
+        last = text.rstrip()[-_LONGEST:].splitlines()[-1].strip()
+        return [f"{FAILED}{failed[0]} {last}" if last != failed[0] else FAILED + failed[0]]
+    return [RESULT + line for line in _values(text)]
+
+
+def _values(text: str) -> list[str]:
+    bare = (line.strip() for line in text[:_LOOKED_AT].splitlines())
+    found = (line for line in bare if len(line) <= _LONGEST and _PAIR.match(line) and _EXACT.search(line))
+    return list(islice(found, _OF_A_RESULT))
 
 
 def _deed(call: ToolCall) -> str:

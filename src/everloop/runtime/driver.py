@@ -12,7 +12,6 @@ from typing import Any, assert_never
 
 from ..core.compact import Plan
 from ..core.decide import (
-    HARD,
     UNKNOWN,
     WARNING,
     Ask,
@@ -186,9 +185,8 @@ class Driver:
             await self._call_model(book, voice, thread.steps >= voice.rules.max_steps, interrupt)
             return
         rules, before = bounds(thread, voice.rules), used(thread, voice.rules)
-        planned = plan_for(thread, rules, share)
-        if planned is None and before > HARD * voice.rules.limit:
-            planned = plan_for(thread, rules, Compact().share)  # less than was asked for, but better than nothing
+        # What was asked for may be more than can be had, where much stands before the conversation.
+        planned = plan_for(thread, rules, share) or plan_for(thread, rules, Compact().share)
         if planned is None and not thread.wants_room:
             self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(thread, voice))))
             return
