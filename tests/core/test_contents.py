@@ -21,7 +21,7 @@ def test_a_conversation_is_shown_in_the_order_of_its_prompt_with_the_largest_too
         Piece("tools", 89, f"{search}\n{look}"),
         Piece("search", 70, search, "tools"),
         Piece("look", 19, look, "tools"),
-        Piece("messages", 11, "user: hi\nassistant: hello"),
+        Piece("messages", 11, "user:\n    hi\nassistant:\n    hello"),
         Piece("tail", 1, "noon"),
     )
 
@@ -34,6 +34,6 @@ def test_a_summary_and_its_facts_are_pieces_of_their_own():
         "tools": "",
         "summary": "They spoke of fish.",
         "facts": "- user: it costs 5",
-        "messages": "user: go on",
+        "messages": "user:\n    go on",
         "tail": "",
     }

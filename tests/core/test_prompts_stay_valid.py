@@ -17,7 +17,7 @@ from test_properties import SEED, STEERING, World, live_until_rest
 from everloop.core.branch import branch_off, last_turn
 from everloop.core.conversation import Written
 from everloop.core.decide import Rules
-from everloop.core.log import Compacted, Entry, ModelCalled, ModelSaid, TakenBack, Undoing, UserSaid
+from everloop.core.log import Compacted, CompactionAsked, Entry, ModelCalled, ModelSaid, TakenBack, Undoing, UserSaid
 from everloop.core.mail import Said
 from everloop.core.message import Message, said
 from everloop.core.prompt import Prompt, Transcript
@@ -25,6 +25,7 @@ from everloop.core.thread import Thread
 from everloop.core.tool import Change, ToolCall
 from everloop.providers.dialects import anthropic_messages, gemini, openai_chat, openai_responses
 from everloop.providers.dialects.quirks import Quirks
+from everloop.runtime.summaries import Summary, compacted, plan_for
 
 Body = dict[str, Any]
 
@@ -125,6 +126,7 @@ class Life:
         self.chance, self.rules = chance, rules
         self.log: list[Entry] = []
         self.open = False
+        self.compacted = 0
 
     def speak(self) -> None:
         world = Named(self.chance, self.rules, self.log, trouble=0.4)
@@ -157,10 +159,18 @@ class Life:
                 places.append(thread.seq)
         self.log = self.log[: self.chance.choice(places)]
         thread = Thread.of(*self.log)
-        begins = [n for n, message in enumerate(thread.transcript.messages) if message.role == "user"]
-        kept = thread.transcript.messages[self.chance.choice(begins) :] if begins else []
-        standing = msgspec.structs.replace(thread.standing, mails=())
-        self.log.append(Compacted("what was said", tuple(kept), standing))
+        share = self.chance.choice((0.2, 0.5, 0.9))
+        limit = max(200, int(thread.estimated * self.chance.choice((0.5, 1.0, 2.0))))
+        rules = msgspec.structs.replace(self.rules, limit=limit)
+        if self.chance.random() < 0.5:
+            self.log.append(CompactionAsked("ann"))
+            thread.add(self.log[-1])
+        planned = plan_for(thread, rules, share)
+        if planned or thread.wants_room:
+            entry = compacted(thread, planned, Summary("what was said" if planned else ""), rules)
+            standing = msgspec.structs.replace(entry.standing, mails=())
+            self.log.append(msgspec.structs.replace(entry, standing=standing))
+            self.compacted += planned is not None
         self.open = thread.owes_reply
         self.speak()
 

@@ -99,7 +99,7 @@ async def test_a_host_that_reads_more_than_the_table_says_is_sent_more(house, se
         assert await say(agent, LONG, LONG, LONGEST) == ["hello"] * 3
         assert (server.calls, server.lists) == (3, 1)
         assert await say(agent, LONGEST) == ["hello"]
-    assert (server.calls, server.lists) == (6, 1)  # a summary was made, in two parts, of what no longer fitted
+    assert (server.calls, server.lists) == (5, 1)  # a summary was made of what no longer fitted
 
 
 async def test_a_host_that_reads_less_than_the_table_says_is_sent_less(house, server):

@@ -6,7 +6,7 @@ from msgspec import Struct, structs
 
 from .conversation import Written
 from .decide import Rules, Settle, decide
-from .log import Compacted, Entry, ModelChosen, Removed, Stopped, TakenBack, Undoing, UserSaid
+from .log import Compacted, CompactionAsked, Entry, ModelChosen, Removed, Stopped, TakenBack, Undoing, UserSaid
 from .thread import Thread
 
 
@@ -67,7 +67,7 @@ def _copied(entry: Entry, session: str, late: bool) -> Entry:
     match entry:
         case UserSaid():
             return Removed() if late else structs.replace(entry, mail=0, address=session)
-        case Undoing() | TakenBack():
+        case Undoing() | TakenBack() | CompactionAsked():
             return Removed()  # it has been done, or is being done, by its own thread
         case Compacted(standing=standing):
             return structs.replace(entry, standing=structs.replace(standing, mails=(), address=session))

@@ -11,6 +11,8 @@ from .sections import Section
 from .thread import Thread
 from .tool import ToolSpec
 
+WHOLE = 10**9  # characters: nothing is cut
+
 
 class Piece(Struct, frozen=True):
     """`of` is the larger piece that this one is a part of, if it is."""
@@ -57,7 +59,7 @@ def _described(tool: ToolSpec) -> str:
 
 def _conversation(thread: Thread) -> list[Piece]:
     messages = thread.transcript.messages[int(thread.condensed) :]
-    said = Piece("messages", sum(map(rough, messages)), spelled_out(messages))
+    said = Piece("messages", sum(map(rough, messages)), "\n".join(spelled_out(each, WHOLE) for each in messages))
     if not thread.condensed:
         return [said]
     facts = "\n".join(f"- {fact}" for fact in thread.facts)

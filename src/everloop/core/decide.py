@@ -135,7 +135,7 @@ REPEATABLE = frozenset({Effect.READ, Effect.IDEMPOTENT, Effect.KEYED})
 def decide(thread: Thread, rules: Rules) -> Step:
     if thread.open_calls:
         return _decide_on_calls(thread, rules)
-    if thread.wants_room:
+    if thread.wants_room and not thread.undoing:
         return Compact(ASKED_SHARE)
     if not thread.owes_reply:
         return Rest()
@@ -293,7 +293,8 @@ def admit(
         case Stop(by=by):
             # What has not begun to work yet was not what someone else wanted to stop.
             meant = by == thread.requester or thread.steps > 0 or thread.calling
-            return Admitted((Stopped(by),) if thread.owes_reply and not thread.stopped and meant else ())
+            working = thread.owes_reply and not thread.stopped and meant
+            return Admitted((Stopped(by),) if working or thread.wants_room else ())
         case Decision() as letter:
             ours = letter.thread == thread.id and letter.answer == thread.answer
             if not ours or letter.place not in thread.pending or not _may_decide(letter, thread, roles):

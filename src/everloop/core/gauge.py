@@ -14,7 +14,7 @@ from .tool import ToolSpec
 
 IMAGE = 1600  # tokens; about the most that hosts count for one
 _ENOUGH = 300  # tokens that must have been estimated before a correction means anything
-_LEAST, _MOST = 0.4, 3.0
+_LEAST, MOST = 0.4, 3.0
 
 
 class Gauge:
@@ -29,13 +29,18 @@ class Gauge:
     def estimate(self, message: Message) -> int:
         size = rough(message)
         self._estimated += size
-        return int(size * self._factors.get(self._model, 1.0))
+        return int(size * self.factor)
+
+    @property
+    def factor(self) -> float:
+        """By how much a text has more tokens than the rough estimate says, for the model that answers."""
+        return self._factors.get(self._model, 1.0)
 
     def correct(self, model: str, usage: Usage) -> None:
         """Learn from what the host has read. To be called before its answer is estimated."""
         grown = usage.input - self._known
         if self._known and model == self._model and self._estimated >= _ENOUGH and grown > 0:
-            seen = min(_MOST, max(_LEAST, grown / self._estimated))
+            seen = min(MOST, max(_LEAST, grown / self._estimated))
             self._factors[model] = (self._factors.get(model, seen) + seen) / 2
         self._model, self._known, self._estimated = model, usage.input, 0
 

@@ -196,8 +196,10 @@ class Thread:
             case ModelChosen():
                 self.choice = entry.model
             case Stopped():
-                self.stopped, self.calling = True, False
-                self._end_if_stopped()
+                self.wants_room = False
+                if self.owes_reply:
+                    self.stopped, self.calling = True, False
+                    self._end_if_stopped()
             case Resumed():
                 self.calling = False
                 self.resumes += 1
@@ -260,6 +262,7 @@ class Thread:
     def _take_in(self, entry: UserSaid) -> None:
         self.address = entry.address
         self.futile = 0
+        self.just_compacted = False  # there may be something to cover again
         if self.made:
             self.made = set()
         if entry.mail:
@@ -369,6 +372,9 @@ class Thread:
         self.tokens = self.estimated = sum(map(self.gauge.estimate, self.transcript.messages))
         self.measured, self.wants_room, self.unheard = False, False, []
         self.just_compacted, self.failure = True, None
+        self.resumes = self.empties = self.failures = self.futile = 0  # as if reading had begun here, which it may
+        self.stopped = self.calling = self.wrapping = self._brought = False
+        self.made = set()
         standing = entry.standing
         self.turn, self.owes_reply, self.steps = standing.turn, standing.owes, standing.steps
         self.requester, self.address, self.mails = standing.requester, standing.address, list(standing.mails)

@@ -4,6 +4,7 @@ from msgspec import Struct, structs
 
 from ..core.conversation import Deed
 from ..core.errors import MailRefused, ModelMissing
+from ..core.gauge import rough
 from ..core.mail import Choose, Inbound, Said, Squeeze, Stop
 from ..core.message import text_of
 from ..core.ports import Action, SpentRow, Store
@@ -36,7 +37,7 @@ COMMANDS = {
 }
 
 
-LEAST = 4  # messages that are worth a summary
+LEAST, LEAST_TOKENS = 4, 50  # messages that are worth a summary, and how long they have to be
 
 
 class Effect(Struct, frozen=True):
@@ -95,10 +96,11 @@ class Commands:
 
     async def _compact(self, inbound: Inbound, author: str) -> Effect:
         thread = await self._thread(inbound)
-        if thread is None or len(thread.transcript.messages) < LEAST:
+        known = thread.transcript.messages[int(thread.condensed) :] if thread else []
+        if len(known) < LEAST or sum(map(rough, known)) < LEAST_TOKENS:
             return Effect(inbound, "none", "There is too little in this conversation to make a summary of it.")
         squeezing = structs.replace(inbound, letter=Squeeze(author))
-        return Effect(squeezing, "tell", "A summary takes the place of what was said before; nothing of it is lost.")
+        return Effect(squeezing, "tell", "What was said before becomes a summary; nothing of it is lost.")
 
     async def _thread(self, inbound: Inbound) -> Thread | None:
         """The conversation as it stands, without the mail that waits."""

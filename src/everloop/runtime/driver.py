@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, assert_never
 
+from ..core.compact import Plan
 from ..core.decide import (
     UNKNOWN,
     WARNING,
@@ -18,6 +19,7 @@ from ..core.decide import (
     Compact,
     GiveUp,
     Rest,
+    Rules,
     RunCalls,
     Settle,
     Steering,
@@ -53,7 +55,7 @@ from .book import Book, Listener
 from .calls import Toolbox
 from .context import Gallery
 from .interrupt import Interrupt
-from .summaries import Summary, compacted, plan_for, summarise
+from .summaries import Summary, bounds, compacted, plan_for, summarise, summary_tokens
 from .voices import Voice, Voices
 
 _log = logging.getLogger("everloop.driver")
@@ -167,13 +169,14 @@ class Driver:
     async def _decide(self, book: Book, voice: Voice, interrupt: Interrupt) -> Step:
         """What comes next. Before a call that may be too long, the model's host says how much it can read."""
         step = decide(book.thread, voice.rules)
-        if isinstance(step, CallModel | Compact) and voice.wonders(
-            used(book.thread, voice.rules) - voice.rules.overhead
-        ):
+        thread = book.thread
+        refused = thread.failure is not None and thread.failure.error == "overflow"
+        tokens = used(thread, voice.rules) - voice.rules.overhead
+        if isinstance(step, CallModel | Compact) and voice.wonders(tokens, refused):
             await book.write()  # a turn that ends without a model call must know its letter's number first
             with interrupt:
                 await voice.learn()
-            step = decide(book.thread, voice.rules)
+            step = decide(thread, voice.rules)
         return step
 
     async def _make_room(self, book: Book, voice: Voice, share: float, interrupt: Interrupt) -> None:
@@ -182,21 +185,32 @@ class Driver:
         if voice.unsure and thread.failure is None and not thread.wants_room:  # the call itself will tell
             await self._call_model(book, voice, thread.steps >= voice.rules.max_steps, interrupt)
             return
-        planned = plan_for(thread, voice.rules, share)
+        rules, before = bounds(thread, voice.rules), used(thread, voice.rules)
+        # What was asked for may be more than can be had, where much stands before the conversation.
+        planned = plan_for(thread, rules, share) or plan_for(thread, rules, Compact().share)
         if planned is None and not thread.wants_room:
             self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(thread, voice))))
             return
-        await book.write()  # a turn that ends without a model call must know its letter's number first
-        self._publish(book, "compacting", tokens=used(thread, voice.rules))
-        written: Summary | None = None
-        with interrupt:
-            written = await summarise(self._voices, voice, planned.covered, thread.summary) if planned else Summary("")
+        if thread.owes_reply:
+            await book.write()  # a turn that ends without a model call must know its letter's number first
+        written = await self._summarise(book, voice, planned, rules, interrupt) if planned else Summary("")
         if written is None:
             return  # stopped
-        before = used(thread, voice.rules)
-        book.keep(compacted(thread, planned, written, voice.rules))
+        reach("compaction.summarised")
+        book.keep(compacted(thread, planned, written, rules))
+        await book.write()  # nobody is told before
         reach("compaction.written")
-        self._publish(book, "compacted", before=before, after=used(thread, voice.rules), model=written.model)
+        if planned:
+            self._publish(book, "compacted", before=before, after=used(thread, voice.rules), model=written.model)
+
+    async def _summarise(
+        self, book: Book, voice: Voice, planned: Plan, rules: Rules, interrupt: Interrupt
+    ) -> Summary | None:
+        """None if it was stopped."""
+        self._publish(book, "compacting", tokens=used(book.thread, voice.rules))
+        with interrupt:
+            return await summarise(self._voices, voice, planned.covered, book.thread.summary, summary_tokens(rules))
+        return None
 
     async def _voice(self, book: Book) -> Voice:
         """Who answers. What it is told is what was there to be told when the turn began, and stays so to its end."""

@@ -60,9 +60,11 @@ class Voice:
         voice.context, voice.rules = fit(self.window)
         return voice
 
-    def wonders(self, tokens: int) -> bool:
-        """Whether the host is to be asked for its window before it is sent a conversation of so many tokens."""
-        if self._measure is None or tokens <= min(self._asks_from, self.rules.limit) or self._asking:
+    def wonders(self, tokens: int, refused: bool = False) -> bool:
+        """Whether the host is to be asked for its window before it is sent a conversation of so many tokens, or after
+        it has refused that."""
+        believed = tokens <= min(self._asks_from, self.rules.limit) and not refused
+        if self._measure is None or believed or self._asking:
             return False
         return time.monotonic() >= self._again
 
