@@ -289,9 +289,13 @@ async def ask_the_embedded(store: Store, thread: str, facts: list[Fact], weights
     search, _ = history_tools(store, 1000)
     right: Counter[str] = Counter()
     system = "You are everloop, a personal assistant. Earlier parts of this conversation are gone; search for them."
+
+    def prompt(transcript: Transcript) -> Prompt:
+        return Prompt("embedded", system, transcript, (search.spec,), conversation="c", max_tokens=150)
+
     for fact in facts:
         transcript = Transcript((Message("user", said(f"{fact.question} Search our history for it.")),))
-        reply = await model.reply(Prompt("embedded", system, transcript, (search.spec,), conversation="c"), _ignore)
+        reply = await model.reply(prompt(transcript), _ignore)
         right["asked"] += 1
         if not reply.calls:
             continue
@@ -301,7 +305,7 @@ async def ask_the_embedded(store: Store, thread: str, facts: list[Fact], weights
         right["shown the fact"] += fact.value in result
         transcript.add(Message("assistant", said(reply.text), reply.calls))
         transcript.add(Message("tool", said(result), answers=reply.calls[0].id))
-        reply = await model.reply(Prompt("embedded", system, transcript, (search.spec,), conversation="c"), _ignore)
+        reply = await model.reply(prompt(transcript), _ignore)
         right["said it exactly"] += fact.value.lower() in reply.text.lower()
         _say(f"  {fact.question} {fact.value!r}: {reply.text[:120]!r}")
     await model.close()

@@ -28,8 +28,8 @@ Ask = Callable[[str, str], Awaitable[object]]
 class System:
     """What is measured: `ask` for an answer, `watch` for an answer whose pieces reach a subscriber."""
 
-    def __init__(self, ask: Ask, watch: Ask, agent: Any = None) -> None:
-        self.ask, self.watch, self.agent = ask, watch, agent
+    def __init__(self, ask: Ask, watch: Ask, agent: Any = None, home: str = "") -> None:
+        self.ask, self.watch, self.agent, self.home = ask, watch, agent, home
 
 
 @asynccontextmanager
@@ -64,7 +64,7 @@ async def opened(system: str, base: str, store: str = "") -> AsyncIterator[Syste
                 async for _ in agent.stream(text, session):
                     pass
 
-            yield System(agent.ask, watch, agent)
+            yield System(agent.ask, watch, agent, home)
 
 
 async def turns(ask: Ask, count: int, session: str = "", warm: int = 10) -> dict[str, float]:
@@ -118,39 +118,102 @@ async def beside(ask: Ask, base: str) -> dict[str, float]:
 
 
 async def growth(system: System) -> dict[str, float]:
-    """A warm turn after 10 and after 5,000 turns of history, both compacted alike, and the first, cold one."""
+    """A warm turn after 5,000 turns of history that have been compacted, after 10 whose prompt is as long, and after 10
+    short ones; and the first turn, in which the compaction is made."""
     result: dict[str, float] = {}
-    for past in (10, 5000):
-        session = f"api:past{past}"
-        await _write_past(system.agent.store, session, past)
-        began = time.process_time()
-        await system.ask("first", session)
-        result[f"cold_{past}"] = time.process_time() - began
-    for past in (10, 5000, 10, 5000):  # interleaved, the later pair counts
-        result[f"cpu_{past}"] = (await turns(system.ask, 100, f"api:past{past}"))["cpu"]
+    store = system.agent.store
+    await _write_past(store, "api:past5000", 5000)
+    await system.ask("/compact", "api:past5000")
+    began = time.process_time()
+    await system.ask("first", "api:past5000")
+    result["cold_5000"] = time.process_time() - began
+    result["characters"] = await _length(store, "api:past5000")
+    await _write_past(store, "api:past10", 10, int(result["characters"]) // 20)
+    await _write_past(store, "api:short10", 10)
+    for past in ("past10", "short10", "past5000") * 2:  # interleaved, the later ones count
+        result[f"cpu_{past}"] = (await turns(system.ask, 100, f"api:{past}"))["cpu"]
     return result
 
 
-async def _write_past(store: Any, session: str, past: int) -> None:
-    from everloop.core.log import Compacted, ModelCalled, ModelSaid, UserSaid
+async def _length(store: Any, session: str) -> int:
+    """The characters of the conversation as a model is shown it."""
+    from everloop.core.thread import Thread
+
+    row = await store.session(session)
+    opened = await store.open(row.id)
+    thread = Thread(row.id, opened.first - 1)
+    thread.extend(opened.entries)
+    return sum(len(message.text) for message in thread.transcript.messages)
+
+
+async def opening(system: System, base: str) -> dict[str, float]:
+    """`everloop agent -m` in a session of 100,000 entries, which are a summary but for the last, and in one of 100; and
+    of that what it takes to read the session's entries and to fold them."""
+    from everloop.core.thread import Thread
+
+    result: dict[str, float] = {}
+    store = system.agent.store
+    for name, past in (("small", 33), ("large", 33_333)):
+        await _write_past(store, f"api:{name}", past)
+        await system.ask("/compact", f"api:{name}")
+        await system.ask("first", f"api:{name}")
+        thread = (await store.session(f"api:{name}")).id
+        began = time.process_time()
+        for _ in range(200):
+            opened = await store.open(thread)
+            Thread(thread, opened.first - 1).extend(opened.entries)
+        result[f"read_{name}"] = (time.process_time() - began) / 200
+    seconds: dict[str, list[float]] = {"small": [], "large": []}
+    for name in ("small", "large") * 9:
+        seconds[name].append(await _reply_once(system.home, base, f"api:{name}"))
+    return result | {f"cpu_{name}": sorted(times)[len(times) // 2] for name, times in seconds.items()}
+
+
+async def _reply_once(home: str, base: str, session: str) -> float:
+    """The CPU seconds of a process that opens a session, says a word and ends."""
+    environment = {
+        "EVERLOOP_HOME": home,
+        "EVERLOOP_AGENTS__DEFAULTS__MODEL": "custom/m",
+        "EVERLOOP_AGENTS__DEFAULTS__CONTEXT_WINDOW": "128000",
+        "EVERLOOP_PROVIDERS__CUSTOM__API_BASE": base,
+    }
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = (sys.executable, "-m", "everloop", "agent", "-s", session, "-m", "hello")
+    nowhere = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=nowhere, stdout=nowhere, env={**os.environ, **environment}
+    )
+    assert await process.wait() == 0
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+async def _write_past(store: Any, session: str, past: int, length: int = 0) -> None:
+    """So many turns, whose messages and answers have at least this length."""
+    from everloop.core.log import ModelCalled, ModelSaid, UserSaid
     from everloop.core.mail import Address, Inbound, Said
     from everloop.core.message import said
     from everloop.core.ports import Commit, Lease
 
     words = said("Something was said here, and it was neither long nor short.")
-    receipt = await store.receive(Inbound(Address.parse(session), f"past-{past}", Said(words, "owner", session)))
+    receipt = await store.receive(Inbound(Address.parse(session), f"past-{session}", Said(words, "owner", session)))
     lease = Lease(receipt.thread)
-    turn = [
-        UserSaid(words, "owner", session, receipt.id),
-        ModelCalled("m"),
-        ModelSaid("And this was the answer to it."),
-    ]
-    for n in range(0, past, 10):
-        first = {"absorbed": [receipt.id], "ended": [(receipt.id, 3)]} if n == 0 else {}
-        committed = await store.commit(lease, Commit(turn * min(10, past), state="resting", **first))
+    for first in range(0, past, 100):
+        entries = [
+            entry
+            for n in range(first, min(first + 100, past))
+            for entry in (
+                UserSaid(
+                    said(f"In turn {n} this was said, neither long nor short.".ljust(length, ".")), "owner", session
+                ),
+                ModelCalled("m"),
+                ModelSaid(f"And this was the answer to what was said in turn {n}.".ljust(length, ".")),
+            )
+        ]
+        taken: dict[str, Any] = {"absorbed": [receipt.id], "ended": [(receipt.id, 3)]} if first == 0 else {}
+        last: dict[str, Any] = {"release": True, "seen": receipt.id} if first + 100 >= past else {}
+        committed = await store.commit(lease, Commit(entries, state="resting", **taken, **last))
         lease.epoch, lease.head = committed.epoch, committed.head
-    last = Commit([Compacted("Much was said before.")], state="resting", release=True, seen=receipt.id)
-    await store.commit(lease, last)
 
 
 async def flat(ask: Ask, count: int) -> dict[str, float]:
@@ -194,6 +257,8 @@ async def main() -> None:
                 result = await beside(system.ask, base)
             case "growth":
                 result = await growth(system)
+            case "opening":
+                result = await opening(system, base)
             case "flat":
                 result = await flat(system.ask, 10_000)
             case "soak":

@@ -29,6 +29,7 @@ from .voices import Voice, Voices
 _log = logging.getLogger("everloop.summaries")
 
 _TOKENS = 1200  # of a summary, at most
+_FACTS = 60_000  # characters of facts, which are about 20,000 tokens
 _WORTH = 300  # tokens; when someone asks for a summary, less than that is not worth a call
 _LEFT = 3  # and it is to make the conversation so many times shorter
 _ROUNDS = 8  # parts of a text that is too long to be read at once
@@ -119,8 +120,8 @@ def compacted(thread: Thread, planned: Plan | None, summary: Summary, rules: Rul
 
 
 def _facts_room(rules: Rules) -> int:
-    """Characters: a quarter of what can be read."""
-    return max(1000, rules.limit * 3 // 4)
+    """Characters: a quarter of what can be read, but not more than one would want to pay for at each call."""
+    return max(1000, min(_FACTS, rules.limit * 3 // 4))
 
 
 async def summarise(
