@@ -1,7 +1,7 @@
 """Who a request comes from, and what they may do with it.
 
-A token carries scopes; a person who has logged in has all of them. What a scope is worth also depends on the role of the
-person behind it, which is read anew with each request.
+A token carries scopes; a person who has logged in has all of them. What a scope is worth also depends on the role of
+the person behind it, which is read anew with each request.
 """
 
 from typing import Literal
