@@ -68,7 +68,7 @@ PUBLIC = frozenset({"/health", "/ready", "/login", "/auth/login"})
 
 def need_of(method: str, path: str) -> str | None:
     """The scope that a request needs, or None when nobody may."""
-    parts = path.strip("/").split("/")
+    parts = path.removeprefix("/").split("/")
     for length in range(len(parts), 0, -1):
         if found := NEEDS.get("/" + "/".join(parts[:length])):
             return found[method not in ("GET", "HEAD")]

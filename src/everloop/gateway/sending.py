@@ -23,24 +23,33 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
 class _Waiting:
-    """A frame in its place, and about how many bytes it is."""
+    """A frame in its place, about how many bytes it is, and further pieces of the same answer."""
 
-    __slots__ = ("item", "size")
+    __slots__ = ("item", "more", "size")
 
     def __init__(self, item: Frame | Later, size: int) -> None:
         self.item = item
         self.size = size
+        self.more: list[Frame] = []
 
-    def join(self, frame: Frame, size: int) -> bool:
-        """Add a piece of the same answer, if this is one."""
+    def takes(self, piece: Frame) -> bool:
         last = self.item
-        if not isinstance(last, dict) or last["type"] != "stream_chunk" or last["msg"] != frame["msg"]:
-            return False
-        last["delta"] += frame["delta"]
-        last["reasoning"] += frame["reasoning"]
-        last["n"], last["seq"] = frame["n"], frame["seq"]
-        self.size += size
-        return True
+        return isinstance(last, dict) and last["type"] == "stream_chunk" and last["msg"] == piece["msg"]
+
+    def add(self, piece: Frame) -> int:
+        """Returns by how much it has grown."""
+        grown = len(piece["delta"]) + len(piece["reasoning"])
+        self.size += grown
+        self.more.append(piece)
+        return grown
+
+    async def whole(self) -> Frame:
+        frame = self.item if isinstance(self.item, dict) else await self.item()
+        if not self.more:
+            return frame
+        pieces = [frame, *self.more]
+        joined = {name: "".join(piece[name] for piece in pieces) for name in ("delta", "reasoning")}
+        return {**pieces[-1], **joined}
 
 
 class Sending:
@@ -59,10 +68,12 @@ class Sending:
         """`size` is for what may be large: about how many bytes it is."""
         if self._over:
             return
-        size = size or _size(item)
-        if not (isinstance(item, dict) and item["type"] == "stream_chunk" and self._join(item, size)):
-            self._waiting.append(_Waiting(item, size))
-        self._bytes += size
+        last = self._waiting[-1] if len(self._waiting) >= JOIN else None
+        if last and isinstance(item, dict) and item["type"] == "stream_chunk" and last.takes(item):
+            self._bytes += last.add(item)
+        else:
+            self._waiting.append(_Waiting(item, size or _size(item)))
+            self._bytes += self._waiting[-1].size
         self._some.set()
         if self._bytes > LIMIT or len(self._waiting) > FRAMES:
             self._over = True
@@ -70,9 +81,6 @@ class Sending:
             self._bytes = 0
             self._room.set()
             self._overflow()
-
-    def _join(self, frame: Frame, size: int) -> bool:
-        return len(self._waiting) >= JOIN and self._waiting[-1].join(frame, size)
 
     async def room(self) -> None:
         """Wait until little is waiting."""
@@ -85,8 +93,7 @@ class Sending:
             while self._waiting:
                 waiting = self._waiting.popleft()
                 self._bytes -= waiting.size
-                frame = waiting.item if isinstance(waiting.item, dict) else await waiting.item()
-                await self._send(_encode(frame).decode())
+                await self._send(_encode(await waiting.whole()).decode())
                 self._room.set()
             self._some.clear()
             await self._some.wait()

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import warnings
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from importlib import import_module
@@ -81,7 +82,8 @@ async def serve(
 
 def application(house: House, auth: Auth, metrics: Metrics, sockets: Sockets) -> web.Application:
     """Every route there is. Those of the page are open to all, because they hold nothing but the page itself."""
-    page = _page()
+    warnings.filterwarnings("ignore", category=web.NotAppKeyWarning)  # a plain key is enough for request["principal"]
+    page = page_routes()
     public = frozenset(route.path for route in page)
     app = web.Application(
         middlewares=[_counting(metrics), guard(auth, public), _draining(sockets)], client_max_size=LARGEST
@@ -121,7 +123,8 @@ def _further(house: House) -> list[web.RouteDef]:
     return found
 
 
-def _page() -> list[web.RouteDef]:
+def page_routes() -> list[web.RouteDef]:
+    """The files of the page, if it is there: open to all, because they hold nothing but the page."""
     routes: list[web.RouteDef] = (
         import_module(f"{__package__}.page").routes() if find_spec(f"{__package__}.page") else []
     )
