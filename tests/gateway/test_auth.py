@@ -190,7 +190,9 @@ class TestPasswords:
         door = await openings(ScriptedModel([]))
         async with door.client() as client:
             form = await client.post("/auth/login", data={"password": "x"})
-            elsewhere = await client.post("/auth/login", json={"password": "x"}, headers={"Origin": "http://evil.example"})
+            elsewhere = await client.post(
+                "/auth/login", json={"password": "x"}, headers={"Origin": "http://evil.example"}
+            )
         assert [form.status, elsewhere.status] == [415, 403]
 
     async def test_guessing_is_slowed_down_on_this_machine_too(self, openings):
@@ -299,7 +301,17 @@ class TestTokens:
 class TestRoutes:
     async def test_nobody_gets_anything_but_what_is_public(self, openings):
         door = await openings(ScriptedModel([]))
-        paths = ["/health", "/ready", "/metrics", "/ws", "/auth/session", "/api/tokens", "/v1/models", "/nothing", "/.git"]
+        paths = [
+            "/health",
+            "/ready",
+            "/metrics",
+            "/ws",
+            "/auth/session",
+            "/api/tokens",
+            "/v1/models",
+            "/nothing",
+            "/.git",
+        ]
         async with door.client() as client:
             found = {path: (await client.get(path)).status for path in paths}
             bodies = [await (await client.get(path)).json() for path in ("/health", "/ready")]
@@ -354,7 +366,9 @@ class TestPlaces:
                 pass
 
     async def test_a_proxy_that_was_named_is_enough(self, openings):
-        door = await openings(ScriptedModel([]), {"host": "0.0.0.0", "behind_proxy": True, "allowed_hosts": ["a.example"]})
+        door = await openings(
+            ScriptedModel([]), {"host": "0.0.0.0", "behind_proxy": True, "allowed_hosts": ["a.example"]}
+        )
         async with door.client() as client:
             given = {"Host": "a.example", "Origin": "https://a.example"}
             plain = {"Host": "a.example", "Origin": "http://a.example"}
@@ -369,5 +383,3 @@ class TestPlaces:
         with pytest.raises(SettingsError, match="belong together"):
             async with serve(tmp_path, {"gateway": {"tls_cert": "c.pem"}}, provider=ScriptedModel([])):
                 pass
-
-

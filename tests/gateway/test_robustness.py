@@ -29,7 +29,9 @@ def nonsense(count: int) -> list[str]:
         lambda: msgspec.json.encode({**good, "id": chosen.choice([None, 1, "", "x" * 300, []])}).decode(),
         lambda: msgspec.json.encode({**good, "session": chosen.choice(["", "x", ":", "a:\x00", 7])}).decode(),
         lambda: msgspec.json.encode({**good, "files": chosen.choice(["x", [1], [{"data": "!"}], {"a": 1}])}).decode(),
-        lambda: msgspec.json.encode({"type": "resume", "session": "a:b", "after": chosen.choice([-1, "1", 2**80])}).decode(),
+        lambda: msgspec.json.encode(
+            {"type": "resume", "session": "a:b", "after": chosen.choice([-1, "1", 2**80])}
+        ).decode(),
         lambda: msgspec.json.encode({"type": "approve", "approval": chosen.choice(junk), "allow": "yes"}).decode(),
         lambda: msgspec.json.encode({"type": "history", "session": chosen.choice(junk), "limit": 0}).decode(),
         lambda: msgspec.json.encode(chosen.choice(junk)).decode(),
@@ -189,5 +191,3 @@ async def test_metrics_are_text_that_prometheus_reads(openings):
     assert 'everloop_turns_total{outcome="answered"} 1\n' in text
     assert "everloop_ws_connections 1\n" in text
     assert [line for line in text.splitlines() if not line.startswith("#") and len(line.rsplit(" ", 1)) != 2] == []
-
-
