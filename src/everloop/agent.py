@@ -5,25 +5,29 @@ import itertools
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, structs
 
-from .core.errors import Fenced, StoreError, TurnFailed
+from .core.errors import EverloopError, Fenced, MailRefused, ModelMissing, StoreError, TurnFailed
 from .core.mail import Address, Inbound, Outbound, Said
-from .core.message import Media, Text, said, text_of
-from .core.ports import Bus, Event, Files, Receipt, Store, ThreadRow
+from .core.message import Media, Part, Text, said, text_of
+from .core.ports import Bus, Event, Files, Http, Receipt, Store, ThreadRow
 from .core.prompt import Finish, Usage
 from .core.thread import STOPPED, Finished
-from .files.pictures import attach
+from .core.tool import ToolCall
+from .files.pictures import Attachment, attach, attach_content
 from .runtime.approvals import Approval, Approvals
 from .runtime.book import reply_key
 from .runtime.inbox import Inbox
 from .runtime.lanes import Lanes
+from .runtime.voices import Voices
 
 PATIENCE = 1.0  # seconds between looks whether a turn waits for a person
+FETCH_SECONDS = 30.0
 LAZY = 0.05  # seconds for which acknowledgements are gathered
 
 _log = logging.getLogger("everloop.agent")
@@ -41,6 +45,7 @@ class Answer(Struct, frozen=True):
     usage: Usage = Usage()
     cost: float | None = None
     finish: Finish = "stop"  # `length`: the answer was cut off at max_tokens
+    calls: tuple[ToolCall, ...] = ()  # of tools that the client brought and runs itself
 
 
 class Agent:
@@ -56,9 +61,13 @@ class Agent:
         approvals: Approvals,
         model: str,
         notice: str = "",
+        voices: Voices | None = None,
+        web: Http | None = None,
     ) -> None:
         self.store = store
-        self._files = files
+        self.files = files
+        self._voices = voices
+        self._web = web
         self._bus = bus
         self._inbox = inbox
         self._lanes = lanes
@@ -88,6 +97,11 @@ class Agent:
         inbound = inbound_of(text, session, event, author, attended)
         if files:
             inbound = await self._enclose(inbound, files)
+        return await self.answer(inbound)
+
+    async def answer(self, inbound: Inbound) -> Answer:
+        """As `ask`, for a letter that is already written."""
+        session = str(inbound.address)
         if begun := self._inbox.begin(inbound):
             try:
                 return _answer_of(await begun.finished, begun.thread, session)
@@ -116,6 +130,13 @@ class Agent:
         inbound = inbound_of(text, session, event, author, attended)
         if files:
             inbound = await self._enclose(inbound, files)
+        async with aclosing(self.watch(inbound)) as events:
+            async for seen in events:
+                yield seen
+
+    async def watch(self, inbound: Inbound) -> AsyncGenerator[Event]:
+        """As `stream`, for a letter that is already written."""
+        session = str(inbound.address)
         receipt = await self._inbox.take(inbound, express=False)  # nothing may be missed before we listen
         with self._bus.subscribe(receipt.thread) as events:
             ending = asyncio.ensure_future(self._answer(receipt, inbound, session))
@@ -159,6 +180,36 @@ class Agent:
             await asyncio.wait({future}, timeout=PATIENCE)
         return True
 
+    def models(self) -> list[str]:
+        """The names of the presets, which a conversation may be answered by beside any provider/model."""
+        return self._voices.names() if self._voices else []
+
+    async def find_model(self, name: str) -> str:
+        """What a model is found by again, "" being the one of the settings. Raises ModelMissing."""
+        if not name:
+            return ""
+        if self._voices is None:
+            raise ModelMissing(f"there is no model {name}")
+        return (await self._voices.look(name)).key
+
+    async def enclose(self, author: str, data: bytes, name: str) -> Part:
+        """Keep what comes with a message, as a part of it. Raises MailRefused when it cannot be shown."""
+        return await self._part(await attach_content(data, name), author)
+
+    async def fetch(self, url: str, limit: int) -> bytes:
+        """What lies at an address that someone else has named. Raises MailRefused with a sentence."""
+        if self._web is None:
+            raise MailRefused("this program has no way to the web")
+        try:
+            async with self._web.request("GET", url, seconds=FETCH_SECONDS) as answer:
+                data = await answer.read(limit + 1) if answer.status == 200 else b""
+        except (EverloopError, ValueError) as error:
+            raise MailRefused(f"{url[:200]} cannot be fetched: {error}") from error
+        if answer.status != 200 or len(data) > limit:
+            why = f"has more than {limit:,} bytes" if data else f"was answered with {answer.status}"
+            raise MailRefused(f"{url[:200]} {why}")
+        return data
+
     async def latest(self, owner: str = "owner") -> ThreadRow | None:
         return await self.store.latest(owner)
 
@@ -183,13 +234,14 @@ class Agent:
         assert isinstance(letter, Said)
         parts = [part for part in letter.parts if text_of((part,)).strip()]  # hosts refuse an empty text
         for path in files:
-            attached = await attach(path)
-            if attached.mime:
-                file = await self._files.put(letter.author, attached.data, attached.name)
-                parts.append(Media(file, attached.mime, attached.name, letter.author))
-            else:
-                parts.append(Text(f"[{attached.name}]\n{attached.data.decode()}"))
+            parts.append(await self._part(await attach(path), letter.author))
         return structs.replace(inbound, letter=structs.replace(letter, parts=tuple(parts)))
+
+    async def _part(self, attached: Attachment, author: str) -> Part:
+        if not attached.mime:
+            return Text(f"[{attached.name}]\n{attached.data.decode()}")
+        file = await self.files.put(author, attached.data, attached.name)
+        return Media(file, attached.mime, attached.name, author)
 
     async def _answer(self, receipt: Receipt, inbound: Inbound, session: str) -> tuple[Answer, str]:
         """The answer to a letter and its key in the outbox. Raises TurnFailed, which says all that was to be shown."""
@@ -237,6 +289,7 @@ def _answer_of(finished: Finished, thread: str, session: str) -> Answer:
         *(finished.text or "", session, f"{thread}:{finished.turn}", finished.model),
         *(finished.steps, finished.tools_used, finished.usage, finished.cost),
         finish=finished.finish,
+        calls=finished.calls,
     )
 
 

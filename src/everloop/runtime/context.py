@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from hashlib import sha256
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ..core.message import Media
 from ..core.ports import Files
-from ..core.prompt import Effort, Prompt, Transcript
+from ..core.prompt import Brought, Effort, Prompt, Transcript
 from ..core.thread import Thread
 from ..core.tool import ToolSpec
 
@@ -61,17 +61,21 @@ class Context:
                 lines.append(f"Channel: {channel}, chat: {chat}")
         return "\n".join(lines)
 
-    def prefix(self, wrap: bool) -> str:
+    def prefix(self, wrap: bool, brought: Brought | None = None) -> str:
         """A fingerprint of each part of what stands before the conversation: `model:… system:… tools:…`."""
-        return self._prefixes[wrap]
+        if brought is None:
+            return self._prefixes[wrap]
+        return _prefix(_told(self._profile, brought), () if wrap else _offered(self._tools, brought))
 
     def prompt(self, thread: Thread, tail: str, wrap: bool) -> Prompt:
-        profile = self._profile
+        profile, tools = self._profile, self._tools
+        if thread.brought is not None:
+            profile, tools = _told(profile, thread.brought), _offered(tools, thread.brought)
         return Prompt(
             model=profile.model,
             system=profile.system,
             transcript=thread.transcript,
-            tools=() if wrap else self._tools,
+            tools=() if wrap else tools,
             tail=tail,
             max_tokens=profile.max_tokens,
             temperature=profile.temperature,
@@ -79,6 +83,24 @@ class Context:
             effort=profile.effort,
             conversation=thread.id,
         )
+
+
+def _told(profile: Profile, brought: Brought) -> Profile:
+    """How a model is spoken to in a turn for which a client has wishes of its own."""
+    system = f"{profile.system}\n\n{brought.instructions}" if brought.instructions else profile.system
+    return structs.replace(
+        profile,
+        system=system,
+        max_tokens=min(brought.max_tokens or profile.max_tokens, profile.max_tokens),
+        temperature=profile.temperature if brought.temperature is None else brought.temperature,
+        top_p=profile.top_p if brought.top_p is None else brought.top_p,
+        effort=brought.effort or profile.effort,
+    )
+
+
+def _offered(tools: tuple[ToolSpec, ...], brought: Brought) -> tuple[ToolSpec, ...]:
+    """Ours, then the client's; where both have the same name it is the client's."""
+    return (*(tool for tool in tools if not brought.offers(tool.name)), *(tool.spec for tool in brought.tools))
 
 
 def tokens_of(system: str, tools: Iterable[ToolSpec]) -> int:

@@ -199,9 +199,9 @@ class Driver:
 
     async def _voice(self, thread: Thread) -> Voice:
         try:
-            return self._voices.find(thread.choice)
+            return self._voices.find(thread.voice)
         except ModelMissing:
-            return await self._look_for(thread.choice)
+            return await self._look_for(thread.voice)
 
     async def _look_for(self, name: str) -> Voice:
         """A voice that was there when it was chosen. When it is gone, better another than none."""
@@ -216,7 +216,7 @@ class Driver:
 
     async def _call_model(self, book: Book, voice: Voice, wrap: bool, interrupt: Interrupt) -> None:
         thread, context = book.thread, voice.context
-        tail, prefix = context.tail(thread, wrap), context.prefix(wrap)
+        tail, prefix = context.tail(thread, wrap), context.prefix(wrap, thread.brought)
         full = used(thread, voice.rules) / voice.rules.limit
         first = thread.steps == 0 and not thread.failures and not thread.empties
         before = thread.prefix
