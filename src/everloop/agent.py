@@ -19,7 +19,7 @@ from .core.ports import Bus, Event, Files, Http, Receipt, Store, ThreadRow
 from .core.prompt import Finish, Usage
 from .core.thread import STOPPED, Finished
 from .core.tool import ToolCall
-from .files.pictures import Attachment, attach, attach_content
+from .files.pictures import Attachment, attach, take
 from .runtime.approvals import Approval, Approvals
 from .runtime.book import reply_key
 from .runtime.inbox import Inbox
@@ -149,6 +149,10 @@ class Agent:
         yield Event("answer", receipt.thread, data={"answer": answer})
         self._note_shown(key)  # whoever came back for more has shown it
 
+    async def post(self, inbound: Inbound) -> Receipt:
+        """Commit a letter and wake nobody yet: whoever wants to say first that it is there calls `wake` afterwards."""
+        return await self._inbox.take(inbound, express=False)
+
     async def tell(self, inbound: Inbound) -> Receipt:
         """Commit a letter and wake its thread, without waiting for what comes of it."""
         receipt = await self._inbox.take(inbound)
@@ -192,10 +196,6 @@ class Agent:
             raise ModelMissing(f"there is no model {name}")
         return (await self._voices.look(name)).key
 
-    async def enclose(self, author: str, data: bytes, name: str) -> Part:
-        """Keep what comes with a message, as a part of it. Raises MailRefused when it cannot be shown."""
-        return await self._part(await attach_content(data, name), author)
-
     async def fetch(self, url: str, limit: int) -> bytes:
         """What lies at an address that someone else has named. Raises MailRefused with a sentence."""
         if self._web is None:
@@ -228,20 +228,23 @@ class Agent:
         if self._acknowledging:
             await asyncio.gather(*self._acknowledging)
 
+    async def enclose(self, name: str, data: bytes, owner: str) -> Part:
+        """Keep a file that comes with a message, and make the part that names it. Raises MailRefused."""
+        return await self._part(await take(name, data), owner)
+
+    async def _part(self, attached: Attachment, owner: str) -> Part:
+        if not attached.mime:
+            return Text(f"[{attached.name}]\n{attached.data.decode()}")
+        file = await self.files.put(owner, attached.data, attached.name)
+        return Media(file, attached.mime, attached.name, owner)
+
     async def _enclose(self, inbound: Inbound, files: Sequence[str | Path]) -> Inbound:
         """Keep the files, and name them in the letter."""
         letter = inbound.letter
         assert isinstance(letter, Said)
         parts = [part for part in letter.parts if text_of((part,)).strip()]  # hosts refuse an empty text
-        for path in files:
-            parts.append(await self._part(await attach(path), letter.author))
+        parts += [await self._part(await attach(path), letter.author) for path in files]
         return structs.replace(inbound, letter=structs.replace(letter, parts=tuple(parts)))
-
-    async def _part(self, attached: Attachment, author: str) -> Part:
-        if not attached.mime:
-            return Text(f"[{attached.name}]\n{attached.data.decode()}")
-        file = await self.files.put(author, attached.data, attached.name)
-        return Media(file, attached.mime, attached.name, author)
 
     async def _answer(self, receipt: Receipt, inbound: Inbound, session: str) -> tuple[Answer, str]:
         """The answer to a letter and its key in the outbox. Raises TurnFailed, which says all that was to be shown."""

@@ -99,12 +99,12 @@ async def test_nothing_at_all_is_still_refused(house):
 
 async def test_a_file_without_a_name_on_the_disk_is_a_part(house):
     async with house(ScriptedModel([])) as agent:
-        assert await agent.enclose("owner", b"words", "notes.txt") == Text("[notes.txt]\nwords")
-        with pytest.raises(MailRefused, match="x.bin is neither text nor an image"):
-            await agent.enclose("owner", b"\x00\xff", "x.bin")
+        assert await agent.enclose("notes.txt", b"words", "owner") == Text("[notes.txt]\nwords")
+        with pytest.raises(MailRefused, match=r"x\.bin is neither text nor an image"):
+            await agent.enclose("x.bin", b"\x00\xff", "owner")
 
 
 def test_what_is_brought_survives_the_log():
-    entry = UserSaid(said("hi"), "owner", brought=Brought("a", "b", (WEATHER,), 5, 0.5, 0.9, "low", True, "d"))
+    entry = UserSaid(said("hi"), "owner", brought=Brought("a", "b", (WEATHER,), 5, 0.5, 0.9, "low", True, "d", "i"))
     assert everloop.core.log.decode(everloop.core.log.encode(entry)) == entry
     assert b"brought" not in msgspec.json.encode(UserSaid(said("hi"), "owner"))

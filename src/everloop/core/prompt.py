@@ -70,7 +70,8 @@ class Offered(Struct, frozen=True, gc=False, omit_defaults=True):
 class Brought(Struct, frozen=True, gc=False, omit_defaults=True):
     """What a client brings along with what it says; it holds for that turn. Whatever is not given is as it would be.
 
-    `digest` is that of the whole request, so that the same key with another request can be told from a repetition."""
+    `digest` is that of the whole request, so that the same key with another request can be told from a repetition, and
+    `id` what the client calls the turn by when it goes on from there."""
 
     model: str = ""
     instructions: str = ""
@@ -81,6 +82,7 @@ class Brought(Struct, frozen=True, gc=False, omit_defaults=True):
     effort: Effort = ""
     outside: bool = False  # what is said are a stranger's words, such as the results of its tools
     digest: str = ""
+    id: str = ""
 
     def offers(self, name: str) -> bool:
         return any(tool.name == name for tool in self.tools)

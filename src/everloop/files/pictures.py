@@ -35,6 +35,13 @@ async def attach(path: str | Path) -> Attachment:
     return await asyncio.to_thread(_attach, Path(path))
 
 
+async def take(name: str, data: bytes) -> Attachment:
+    """As `attach`, for a file whose bytes are here already. Only the last part of its name counts."""
+    if len(data) > LARGEST_IMAGE:
+        raise MailRefused(f"{name} has {len(data):,} bytes; at most {LARGEST_IMAGE:,} are taken")
+    return await asyncio.to_thread(_attachment, Path(name).name or "file", data, name)
+
+
 async def fit(data: bytes, mime: str) -> bytes:
     """What is shown of an image or a document: the same, or an image of the same kind that is smaller.
 
@@ -44,27 +51,22 @@ async def fit(data: bytes, mime: str) -> bytes:
     return data if _fits(data, mime) else await asyncio.to_thread(_shrink, data, mime)
 
 
-async def attach_content(data: bytes, name: str) -> Attachment:
-    """The same for what has come without a file, such as an upload. Raises MailRefused."""
-    return await asyncio.to_thread(_attachment, data, name, name)
-
-
 def _attach(path: Path) -> Attachment:
-    return _attachment(_read(path), path.name, str(path))
+    return _attachment(path.name, _read(path), str(path))
 
 
-def _attachment(data: bytes, name: str, place: str) -> Attachment:
+def _attachment(name: str, data: bytes, path: str) -> Attachment:
     name = name.encode("utf-8", "replace").decode()  # a name may hold what is no text
     mime = kind_of(data)
     if not mime and not _is_text(data):
-        raise MailRefused(f"{place} is neither text nor an image (PNG, JPEG, GIF, WebP) nor a PDF")
+        raise MailRefused(f"{path} is neither text nor an image (PNG, JPEG, GIF, WebP) nor a PDF")
     if not mime:
         return Attachment(name, data)
     try:
         _check(data, mime)
         return Attachment(name, data if _fits(data, mime) else _shrink(data, mime), mime)
     except ValueError as error:
-        raise MailRefused(f"{place} cannot be shown: {error}") from error
+        raise MailRefused(f"{path} cannot be shown: {error}") from error
 
 
 def _read(path: Path) -> bytes:

@@ -1,0 +1,51 @@
+"""What a turn shows while it runs, put together from the events of its thread.
+
+A turn may ask a model several times: what it says before it calls a tool is shown as it comes and stays shown. The
+answer that counts is the last; whatever of it has not been shown by then follows.
+"""
+
+from msgspec import Struct
+
+from ..core.mail import Inbound
+from ..core.ports import Event
+from .desk import Answer, Desk
+
+
+async def is_free(house: Desk, inbound: Inbound) -> bool:
+    """Whether what is heard of a session now belongs to this letter, and not to a turn that already runs in it."""
+    row = await house.store.session(str(inbound.address))
+    return row is None or row.state == "resting"
+
+
+class Piece(Struct, frozen=True):
+    """Something more of what is said in one model call, which `call` names."""
+
+    call: int
+    text: str = ""
+    reasoning: str = ""
+
+
+class Draft:
+    def __init__(self) -> None:
+        self._call = 0
+        self._text = ""
+
+    def follow(self, event: Event) -> Piece | None:
+        """What an event adds, if anything."""
+        if event.name != "stream_chunk":
+            return None
+        text, reasoning = event.data.get("text", ""), event.data.get("reasoning", "")
+        if not text and not reasoning:
+            return None
+        if event.seq != self._call:
+            self._call, self._text = event.seq, ""
+        self._text += text
+        return Piece(event.seq, text, reasoning)
+
+    def complete(self, answer: Answer) -> Piece | None:
+        """What is missing of the answer when it is there: usually nothing."""
+        if answer.content == self._text or not answer.content:
+            return None
+        if self._text and answer.content.startswith(self._text):
+            return Piece(self._call, answer.content[len(self._text) :])
+        return Piece(-1, answer.content)
