@@ -21,6 +21,7 @@ from ..refusals import Refused
 
 MOST_MESSAGES = 2000
 MOST_FILES = 20
+MOST_TOKENS = 100_000_000  # that can be asked for; what a model gives is less
 MOST_TOOLS = 128
 MOST_TOOL_BYTES = 500_000
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")

@@ -11,6 +11,7 @@ from ..refusals import Refused
 from .asking import (
     DEFAULT,
     MOST_MESSAGES,
+    MOST_TOKENS,
     Asking,
     Blob,
     Piece,
@@ -108,8 +109,8 @@ class Request(Struct):
     tools: list[Tool] | None = None
     tool_choice: str | dict[str, Any] | None = None
     response_format: dict[str, Any] | None = None
-    max_tokens: Annotated[int, Meta(ge=1)] | None = None
-    max_completion_tokens: Annotated[int, Meta(ge=1)] | None = None
+    max_tokens: Annotated[int, Meta(ge=1, le=MOST_TOKENS)] | None = None
+    max_completion_tokens: Annotated[int, Meta(ge=1, le=MOST_TOKENS)] | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
     reasoning_effort: str | None = None

@@ -11,6 +11,7 @@ from ..refusals import Refused
 from .asking import (
     DEFAULT,
     MOST_MESSAGES,
+    MOST_TOKENS,
     Asking,
     Piece,
     Turn,
@@ -95,7 +96,7 @@ class Request(Struct):
     tool_choice: str | dict[str, Any] | None = None
     text: TextForm | None = None
     reasoning: Reasoning | None = None
-    max_output_tokens: Annotated[int, Meta(ge=1)] | None = None
+    max_output_tokens: Annotated[int, Meta(ge=1, le=MOST_TOKENS)] | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
     background: bool | None = None

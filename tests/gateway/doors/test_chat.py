@@ -16,8 +16,10 @@ from everloop.core.errors import HostFailed, RateLimited
 from everloop.core.log import CallReturned, UserSaid
 from everloop.core.message import Media, Text
 from everloop.core.tool import Effect, ToolCall, tool
+from everloop.providers.catalog import HOSTS
 from everloop.testing import Call, Calls, End, Fail, Say, ScriptedModel, Spend, Think
-from tests.gateway.conftest import TOKEN, Serve, Served
+from everloop.testing.model_server import ModelServer
+from tests.gateway.doors.conftest import TOKEN, Serve, Served
 
 USED = everloop.Usage(input=100, output=20, cache_read=60, reasoning=5)
 WEATHER = {
@@ -358,6 +360,33 @@ async def test_a_command_works_in_a_session(serve: Serve):
         await ask(served, extra_headers=session)
         answer = await ask(served, [{"role": "user", "content": "/new"}], extra_headers=session)
     assert answer.choices[0].message.content == "New session started."
+
+
+@pytest.fixture
+async def models() -> AsyncIterator[ModelServer]:
+    async with ModelServer(lambda shown: Say(f"{shown.model} here"), models=("a", "b")) as server:
+        yield server
+
+
+async def test_a_preset_or_any_other_model_can_be_asked_for_and_nonsense_cannot(serve: Serve, models, monkeypatch):
+    for host in HOSTS.values():
+        for variable in host.key_variables:
+            monkeypatch.delenv(variable, raising=False)
+    settings = {
+        "agents": {"defaults": {"model": "custom/a"}},
+        "providers": {"custom": {"api_base": models.url, "api_key": "sk-canary"}},
+        "models": {"quick": {"model": "custom/b"}},
+    }
+    session = {"X-Everloop-Session": "api:mine"}
+    async with serve(None, settings=settings) as served:
+        assert [model.id async for model in await client(served).models.list()] == ["everloop", "quick"]
+        said = [await ask(served, model=name, extra_headers=session) for name in ("everloop", "quick", "custom/b")]
+        said.append(await ask(served, extra_headers=session))
+        for name in ("openai/gpt-x", "nowhere/x", "/", "a/", "\x00", "x" * 5000, "../..", "quick/", "gpt-4o-mini"):
+            with pytest.raises(openai.NotFoundError):
+                await ask(served, model=name)
+    assert [each.choices[0].message.content for each in said] == ["a here", "b here", "b here", "a here"]
+    assert said[1].model == "custom/b"
 
 
 async def test_models_are_listed(serve: Serve):

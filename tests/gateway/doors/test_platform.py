@@ -11,7 +11,7 @@ from everloop.core.errors import HostFailed
 from everloop.core.people import Role
 from everloop.core.tool import Effect, tool
 from everloop.testing import Call, Fail, Say, ScriptedModel, Think
-from tests.gateway.conftest import TOKEN, Serve, Served
+from tests.gateway.doors.conftest import TOKEN, Serve, Served
 
 HI = {
     "platform": "discord",

@@ -7,7 +7,7 @@ import everloop
 from everloop.core.errors import HostFailed
 from everloop.core.tool import Effect, tool
 from everloop.testing import Call, End, Fail, Say, ScriptedModel, Spend
-from tests.gateway.conftest import TOKEN, Serve, Served
+from tests.gateway.doors.conftest import TOKEN, Serve, Served
 
 WEATHER = {
     "type": "function",
