@@ -51,13 +51,13 @@ async def test_the_next_message_of_the_session_goes_on_from_there_without_the_to
     assert "weather" not in model.prompts[1].tools
 
 
-async def test_our_own_calls_of_the_same_answer_run_before_the_others_are_handed_over(house):
+async def test_our_own_calls_of_the_same_answer_run_before_the_turn_ends(house):
     model = ScriptedModel([Calls(Call("weather", {}, "c1"), Call("look", {}, "c2"))])
     async with house(model, tools=[look]) as agent:
         answer = await agent.answer(letter("weather?", brought=Brought(tools=(WEATHER,))))
         results = [entry for entry in await entries(agent) if isinstance(entry, CallReturned)]
     assert answer.calls == (ToolCall("c1", "weather", "{}"),)
-    assert results == [CallReturned(3, 1, "seen"), CallReturned(3, 0, HANDED, "handed")]
+    assert results == [CallReturned(3, 0, HANDED, "handed"), CallReturned(3, 1, "seen")]
 
 
 async def test_a_tool_that_the_client_calls_as_we_call_ours_is_the_clients(house):

@@ -185,11 +185,9 @@ def _decide_on_calls(thread: Thread, rules: Rules) -> Step:
         )
     if thread.resumes >= rules.max_resumes:
         return Settle(tuple(_result(thread, place, ABANDONED, "abandoned") for place in thread.open_calls))
-    ours = [place for place, call in thread.open_calls.items() if not thread.offers(call.name)]
-    if not ours:  # these are the client's to run, which it does when the turn has ended
-        return Settle(tuple(_result(thread, place, HANDED, "handed") for place in thread.open_calls))
-    place = ours[0]
-    call = thread.open_calls[place]
+    place, call = next(iter(thread.open_calls.items()))
+    if thread.offers(call.name):  # the client runs it, when what stands beside it is done and the turn has ended
+        return Settle((_result(thread, place, HANDED, "handed"),))
     spec = rules.tools.get(call.name)
     if place in thread.started and (spec is None or spec.effect not in REPEATABLE):
         verifiable = spec is not None and spec.effect is Effect.VERIFIABLE
@@ -239,8 +237,9 @@ def _ask(thread: Thread, rules: Rules) -> Step:
     """Ask about all that need asking at once; wait when all have been asked."""
     unasked = tuple(
         place
-        for place in thread.open_calls
+        for place, call in thread.open_calls.items()
         if place not in thread.asked
+        and not thread.offers(call.name)
         and _refusal(thread, place, rules) is None
         and _stance(thread, place, rules) == "ask"
     )
@@ -253,7 +252,7 @@ def _ready_reads(thread: Thread, rules: Rules) -> tuple[int, ...]:
     for place, call in thread.open_calls.items():
         spec = rules.tools.get(call.name)
         if thread.offers(call.name):
-            continue
+            break
         free = spec is not None and spec.effect is Effect.READ and _refusal(thread, place, rules) is None
         if not free or _stance(thread, place, rules) == "ask":
             break
