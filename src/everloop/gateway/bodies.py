@@ -15,6 +15,8 @@ Shape = TypeVar("Shape")
 
 async def read_body(request: web.Request, most: int = LARGEST) -> bytes:
     """Raises Refused when there is more than `most`; what comes after that is not read."""
+    if request.headers.get("Content-Encoding", "identity") != "identity":  # a little may become much
+        raise Refused("Send the request as it is, without Content-Encoding.", "unsupported_encoding", status=415)
     body = bytearray()
     async for piece in request.content.iter_any():
         body += piece

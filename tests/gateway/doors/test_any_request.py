@@ -212,3 +212,11 @@ async def test_a_number_out_of_its_range_is_refused(serve: Serve, field: str, va
     async with serve(ScriptedModel([])) as served, ClientSession() as session:
         status, text = await send(served, session, "/v1/chat/completions", body)
     assert (status, msgspec.json.decode(text)["error"]["param"]) == (400, field)
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/message"])
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "nonsense"])
+async def test_a_packed_body_is_refused(serve: Serve, path: str, encoding: str):
+    async with serve(ScriptedModel([])) as served, ClientSession() as session:
+        status, text = await send(served, session, path, b"\x00garbage" * 9, **{"Content-Encoding": encoding})
+    assert (status, is_told(status, text)) == (415, True), text

@@ -17,7 +17,7 @@ from everloop.core.log import CallReturned, UserSaid
 from everloop.core.message import Media, Text
 from everloop.core.tool import Effect, ToolCall, tool
 from everloop.providers.catalog import HOSTS
-from everloop.testing import Call, Calls, End, Fail, Say, ScriptedModel, Spend, Think
+from everloop.testing import Call, Calls, End, Fail, Say, ScriptedModel, Spend, Think, Wait
 from everloop.testing.model_server import ModelServer
 from tests.gateway.doors.conftest import TOKEN, Serve, Served
 
@@ -90,7 +90,7 @@ async def test_an_answer_streams_as_it_comes(serve: Serve):
 
 async def test_the_first_words_come_before_the_last_are_known(serve: Serve):
     gate = asyncio.Event()
-    async with serve(ScriptedModel([(Say("half "), everloop.testing.Wait(gate), Say("whole"))])) as served:
+    async with serve(ScriptedModel([(Say("half "), Wait(gate), Say("whole"))])) as served:
         stream = await ask(served, stream=True)
         first = await anext(aiter(stream))
         gate.set()
@@ -397,3 +397,29 @@ async def test_models_are_listed(serve: Serve):
             await client(served).models.retrieve("gpt-nowhere")
         with pytest.raises(openai.NotFoundError, match="There is no POST /v1/embeddings here"):
             await client(served).embeddings.create(model="x", input="y", encoding_format="float")
+
+
+async def test_a_client_that_goes_away_does_not_end_the_turn(serve: Serve):
+    gate = asyncio.Event()
+    session = "api:mine"
+    async with serve(ScriptedModel([(Say("half "), Wait(gate), Say("whole"))])) as served:
+        stream = await ask(served, stream=True, extra_headers={"X-Everloop-Session": session})
+        await anext(aiter(stream))
+        await stream.close()
+        finishing = asyncio.ensure_future(served.agent.finish(session))
+        gate.set()
+        await finishing
+        assert (await served.entries(session))[-1].text == "half whole"
+
+
+async def test_a_conversation_that_is_too_long_for_the_model_becomes_shorter_first(serve: Serve):
+    model = ScriptedModel(lambda shown: Say("ok"))
+    words = "one two three four five six seven eight nine ten " * 20
+    messages = [{"role": role, "content": f"{n} {words}"} for n in range(30) for role in ("user", "assistant")]
+    messages.append({"role": "user", "content": "and now?"})
+    async with serve(model, settings={"agents": {"defaults": {"context_window": 8192}}}) as served:
+        answer = await ask(served, messages)
+    assert answer.choices[0].message.content == "ok"
+    shown = model.prompts[-1].said
+    assert shown[-1] == ("user", "and now?")
+    assert len(shown) < len(messages)
