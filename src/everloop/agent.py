@@ -6,7 +6,7 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +152,19 @@ class Agent:
     async def post(self, inbound: Inbound) -> Receipt:
         """Commit a letter and wake nobody yet: whoever wants to say first that it is there calls `wake` afterwards."""
         return await self._inbox.take(inbound, express=False)
+
+    def wake(self, receipt: Receipt, inbound: Inbound) -> None:
+        self._inbox.wake(receipt, inbound)
+
+    async def outcome(self, receipt: Receipt, inbound: Inbound) -> Answer:
+        """Wake the thread of a posted letter and wait for the answer. Raises TurnFailed."""
+        answer, key = await self._answer(receipt, inbound, str(inbound.address))
+        self._note_shown(key)
+        return answer
+
+    def events(self, thread: str = "") -> AbstractContextManager[AsyncIterator[Event]]:
+        """What happens in one thread, or in all, from now on. A reader that is too slow is cut off."""
+        return self._bus.subscribe(thread)
 
     async def tell(self, inbound: Inbound) -> Receipt:
         """Commit a letter and wake its thread, without waiting for what comes of it."""
