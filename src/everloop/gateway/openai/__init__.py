@@ -26,7 +26,8 @@ def routes(house: Desk) -> list[web.RouteDef]:
         web.post("/v1/responses", door(respond)),
         web.get("/v1/models", door(list_models)),
         web.get("/v1/models/{name:.+}", door(show_model)),
-        web.route("*", "/v1/{rest:.*}", door(_refuse)),
+        web.get("/v1/{rest:.*}", door(_refuse)),
+        web.post("/v1/{rest:.*}", door(_refuse)),
     ]
 
 
