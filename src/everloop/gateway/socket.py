@@ -236,20 +236,28 @@ class Connection:
         if len(self._ids) >= OPEN:
             raise Refused(429, "busy", f"{OPEN} messages wait for their answers; wait for one of them")
         inbound = await self._inbound(asked)
-        if asked.session not in self._watched:
-            self._watch(asked.session)
-            if row is not None:
-                self._show_draft(asked.session, row.id)
+        self._held[asked.session] = []  # what happens in between is told after it was acknowledged
+        try:
+            if asked.session not in self._watched:
+                self._watch(asked.session)
+                if row is not None:
+                    self._show_draft(asked.session, row.id)
+            await self._post(asked, inbound)
+        finally:
+            for event in self._held.pop(asked.session):
+                self._show(asked.session, event)
+
+    async def _post(self, asked: Message, inbound: Inbound) -> None:
         receipt = await self._house.post(inbound)
         self._rooms.hub.note(receipt.thread, asked.session)
         where = await self._where(asked.session, receipt.thread)
         self._put(frame("ack", where, id=asked.id))
-        if receipt.reply is not None:
-            self._house.wake(receipt, inbound)
-            self._put(frame("response", where, id=asked.id, content=receipt.reply, files=[]))
-            await self._house.acknowledge([f"command:{receipt.id}"])
-        else:
+        if receipt.reply is None:
             self._follow(receipt, inbound, asked.session, asked.id)
+            return
+        self._house.wake(receipt, inbound)
+        self._put(frame("response", where, id=asked.id, content=receipt.reply, files=[]))
+        await self._house.acknowledge([f"command:{receipt.id}"])
 
     async def _inbound(self, asked: Message) -> Inbound:
         parts: list[Part] = [Text(asked.content)] if asked.content.strip() else []
@@ -275,13 +283,12 @@ class Connection:
 
     def _follow(self, receipt: Receipt, inbound: Inbound, session: str, id: str) -> None:
         self._ids[receipt.id] = id
-        self._told.setdefault(receipt.id, asyncio.Event())
-        self._begin(self._wait(receipt, inbound, session))
+        told = self._told.setdefault(receipt.id, asyncio.Event())
+        self._begin(self._wait(receipt, inbound, session, told))
 
-    async def _wait(self, receipt: Receipt, inbound: Inbound, session: str) -> None:
+    async def _wait(self, receipt: Receipt, inbound: Inbound, session: str, told: asyncio.Event) -> None:
         """See to it that there is an answer, also when another process gives it or it was given long ago."""
         ended = not receipt.fresh and await self._house.store.ended(receipt.id)
-        told = self._told[receipt.id]
         content, code = await self._outcome(receipt, inbound)
         if not ended:  # the event says the same, and in its place after all that was said before
             with suppress(TimeoutError):
