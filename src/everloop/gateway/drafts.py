@@ -1,20 +1,14 @@
 """What a turn shows while it runs, put together from the events of its thread.
 
 A turn may ask a model several times: what it says before it calls a tool is shown as it comes and stays shown. The
-answer that counts is the last; whatever of it has not been shown by then follows.
+answer that counts is the last; whatever of it has not been shown by then follows. What a thread does for other letters
+is not shown: somebody else's turn may run in it before ours.
 """
 
 from msgspec import Struct
 
-from ..core.mail import Inbound
 from ..core.ports import Event
-from .desk import Answer, Desk
-
-
-async def is_free(house: Desk, inbound: Inbound) -> bool:
-    """Whether what is heard of a session now belongs to this letter, and not to a turn that already runs in it."""
-    row = await house.store.session(str(inbound.address))
-    return row is None or row.state == "resting"
+from .desk import Answer
 
 
 class Piece(Struct, frozen=True):
@@ -26,13 +20,21 @@ class Piece(Struct, frozen=True):
 
 
 class Draft:
-    def __init__(self) -> None:
+    """The draft of the answer to one letter. `ours` says whether what happens now is done for that letter."""
+
+    def __init__(self, mail: int) -> None:
+        self._mail = mail
+        self.ours = False
         self._call = 0
         self._text = ""
 
     def follow(self, event: Event) -> Piece | None:
         """What an event adds, if anything."""
-        if event.name != "stream_chunk":
+        if event.name == "stream_start":
+            self.ours = self._mail in event.data["mails"]
+        elif event.name == "thinking_finished":
+            self.ours = False
+        if event.name != "stream_chunk" or not self.ours:
             return None
         text, reasoning = event.data.get("text", ""), event.data.get("reasoning", "")
         if not text and not reasoning:

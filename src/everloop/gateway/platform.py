@@ -19,7 +19,7 @@ from ..core.message import Part, Text
 from ..core.ports import Event, Store
 from .bodies import read_body, read_json, shaped
 from .desk import Answer, Desk
-from .drafts import Draft, Piece, is_free
+from .drafts import Draft, Piece
 from .identity import who
 from .refusals import Refused, explain
 from .sse import Sse, with_beats
@@ -120,8 +120,7 @@ async def _calls(store: Store, turn: str) -> list[dict[str, Any]]:
 
 async def _stream(house: Desk, request: web.Request, inbound: Inbound) -> web.StreamResponse:
     sse = Sse(request, {})
-    draft = Draft()
-    live = await is_free(house, inbound)
+    draft = Draft((await house.post(inbound)).id)
     try:
         async for event in with_beats(house.watch(inbound), sse):
             if event.name == "answer":
@@ -129,7 +128,7 @@ async def _stream(house: Desk, request: web.Request, inbound: Inbound) -> web.St
                 if missing := draft.complete(answer):
                     await _send_piece(sse, missing)
                 await sse.send(await _told(house.store, answer), "done")
-            elif live:
+            else:
                 await _show(sse, draft, event)
     except ConnectionError:
         pass  # the bot has gone; the turn goes on without it
@@ -143,9 +142,9 @@ async def _stream(house: Desk, request: web.Request, inbound: Inbound) -> web.St
 async def _show(sse: Sse, draft: Draft, event: Event) -> None:
     if piece := draft.follow(event):
         await _send_piece(sse, piece)
-    elif event.name == "tool_call":
+    elif event.name == "tool_call" and draft.ours:
         await sse.send({"name": event.data["name"], "arguments": event.data["args"]}, "tool_call")
-    elif event.name == "tool_result":
+    elif event.name == "tool_result" and draft.ours:
         told = {name: event.data[name] for name in ("name", "outcome", "text")}
         await sse.send({"name": told["name"], "outcome": told["outcome"], "result": told["text"]}, "tool_result")
 

@@ -8,7 +8,7 @@ from aiohttp import web
 from ...core.mail import Inbound
 from ..bodies import read_body, read_json
 from ..desk import Answer, Desk
-from ..drafts import Draft, Piece, is_free
+from ..drafts import Draft, Piece
 from ..refusals import explain
 from ..sse import Sse, with_beats
 from . import chat_shapes
@@ -65,8 +65,7 @@ def _id() -> str:
 async def _stream(house: Desk, request: web.Request, inbound: Inbound, asking: Asking) -> web.StreamResponse:
     sse = Sse(request, NO_RETRY)
     chunks = _Chunks(asking.brought.model)
-    draft = Draft()
-    live = await is_free(house, inbound)
+    draft = Draft((await house.post(inbound)).id)
     try:
         async for event in with_beats(house.watch(inbound), sse):
             if event.name == "answer":
@@ -74,7 +73,7 @@ async def _stream(house: Desk, request: web.Request, inbound: Inbound, asking: A
                 for chunk in chunks.end(answer, draft.complete(answer), asking.usage):
                     await sse.send(chunk)
                 await put_away(house, inbound, answer)
-            elif live and (piece := draft.follow(event)):
+            elif piece := draft.follow(event):
                 await sse.send(chunks.more(piece))
         await sse.send("[DONE]")
     except ConnectionError:

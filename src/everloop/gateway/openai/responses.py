@@ -19,7 +19,7 @@ from ...core.mail import Inbound, Said
 from ...core.ports import Store
 from ..bodies import read_body, read_json
 from ..desk import Answer, Desk
-from ..drafts import Draft, Piece, is_free
+from ..drafts import Draft, Piece
 from ..identity import who
 from ..refusals import Refused, explain
 from ..sse import Sse, with_beats
@@ -165,8 +165,7 @@ def _tool(name: str, description: str, schema: dict[str, Any]) -> Body:
 async def _stream(house: Desk, request: web.Request, inbound: Inbound, made: _Response) -> web.StreamResponse:
     sse = Sse(request, NO_RETRY)
     told = _Told(made)
-    draft = Draft()
-    live = await is_free(house, inbound)
+    draft = Draft((await house.post(inbound)).id)
 
     async def send(events: Iterator[Body]) -> None:
         for event in events:
@@ -178,7 +177,7 @@ async def _stream(house: Desk, request: web.Request, inbound: Inbound, made: _Re
                 answer = event.data["answer"]
                 await put_away(house, inbound, answer)
                 await send(told.end(answer, draft.complete(answer)))
-            elif live and (piece := draft.follow(event)) and piece.text:
+            elif (piece := draft.follow(event)) and piece.text:
                 await send(told.more(piece))
     except ConnectionError:
         pass  # whoever asked has gone; the turn goes on without them
