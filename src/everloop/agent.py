@@ -132,13 +132,15 @@ class Agent:
             inbound = await self._enclose(inbound, files)
         async with aclosing(self.watch(inbound)) as events:
             async for seen in events:
-                yield seen
+                if seen.name != "taken":
+                    yield seen
 
     async def watch(self, inbound: Inbound) -> AsyncGenerator[Event]:
-        """As `stream`, for a letter that is already written."""
+        """As `stream`, for a letter that is already written. The first event says that it is `taken`: committed."""
         session = str(inbound.address)
         receipt = await self._inbox.take(inbound, express=False)  # nothing may be missed before we listen
         with self._bus.subscribe(receipt.thread) as events:
+            yield Event("taken", receipt.thread, data={"mail": receipt.id})
             ending = asyncio.ensure_future(self._answer(receipt, inbound, session))
             try:
                 async for seen in _until(ending, events):

@@ -38,7 +38,10 @@ class Desk(Protocol):
         ...
 
     def watch(self, inbound: Inbound) -> AsyncGenerator[Event]:
-        """The events of a turn; the last is named `answer` and holds one. Raises what `answer` raises."""
+        """The events of a turn: the first is named `taken`, with the number of the letter as `mail`; the last `answer`.
+
+        Raises what `answer` raises.
+        """
         ...
 
     async def post(self, inbound: Inbound) -> Receipt:

@@ -22,15 +22,17 @@ class Piece(Struct, frozen=True):
 class Draft:
     """The draft of the answer to one letter. `ours` says whether what happens now is done for that letter."""
 
-    def __init__(self, mail: int) -> None:
-        self._mail = mail
+    def __init__(self) -> None:
+        self._mail = 0
         self.ours = False
         self._call = 0
         self._text = ""
 
     def follow(self, event: Event) -> Piece | None:
         """What an event adds, if anything."""
-        if event.name == "stream_start":
+        if event.name == "taken":
+            self._mail = event.data["mail"]
+        elif event.name == "stream_start":
             self.ours = self._mail in event.data["mails"]
         elif event.name == "thinking_finished":
             self.ours = False

@@ -120,7 +120,7 @@ async def _calls(store: Store, turn: str) -> list[dict[str, Any]]:
 
 async def _stream(house: Desk, request: web.Request, inbound: Inbound) -> web.StreamResponse:
     sse = Sse(request, {})
-    draft = Draft((await house.post(inbound)).id)
+    draft = Draft()
     try:
         async for event in with_beats(house.watch(inbound), sse):
             if event.name == "answer":

@@ -5,6 +5,12 @@ from everloop.core.ports import Event
 from everloop.gateway.drafts import Draft, Piece
 
 
+def draft_of(mail: int) -> Draft:
+    draft = Draft()
+    assert draft.follow(Event("taken", "t", data={"mail": mail})) is None
+    return draft
+
+
 def start(call: int, *mails: int) -> Event:
     return Event("stream_start", "t", call, data={"message": call, "mails": mails})
 
@@ -23,23 +29,23 @@ def answer(content: str) -> everloop.Answer:
 
 def test_the_words_of_each_model_call_are_shown():
     events = [start(2, 7), chunk(2, reasoning="hm"), chunk(2, "I look."), start(6, 7), chunk(6, "It "), chunk(6)]
-    draft = Draft(7)
+    draft = draft_of(7)
     assert shown(draft, *events) == [Piece(2, reasoning="hm"), Piece(2, "I look."), Piece(6, "It ")]
 
 
 def test_what_is_done_for_another_letter_is_not_shown():
     ended = Event("thinking_finished", "t", 3, data={"turn": 1})
     events = [chunk(2, "half "), start(2, 6), chunk(2, "theirs"), ended, start(6, 7), chunk(6, "ours"), ended]
-    assert shown(Draft(7), *events) == [Piece(6, "ours")]
-    assert shown(Draft(6), *events) == [Piece(2, "theirs")]
+    assert shown(draft_of(7), *events) == [Piece(6, "ours")]
+    assert shown(draft_of(6), *events) == [Piece(2, "theirs")]
 
 
 def test_a_message_that_steers_a_turn_sees_what_is_said_after_it():
-    assert shown(Draft(7), start(2, 6), chunk(2, "before"), start(6, 6, 7), chunk(6, "after")) == [Piece(6, "after")]
+    assert shown(draft_of(7), start(2, 6), chunk(2, "before"), start(6, 6, 7), chunk(6, "after")) == [Piece(6, "after")]
 
 
 def test_what_was_not_shown_of_the_answer_follows():
-    draft = Draft(7)
+    draft = draft_of(7)
     assert draft.complete(answer("whole")) == Piece(-1, "whole")
     shown(draft, start(2, 7), chunk(2, "who"))
     assert draft.complete(answer("whole")) == Piece(2, "le")

@@ -65,7 +65,7 @@ def _id() -> str:
 async def _stream(house: Desk, request: web.Request, inbound: Inbound, asking: Asking) -> web.StreamResponse:
     sse = Sse(request, NO_RETRY)
     chunks = _Chunks(asking.brought.model)
-    draft = Draft((await house.post(inbound)).id)
+    draft = Draft()
     try:
         async for event in with_beats(house.watch(inbound), sse):
             if event.name == "answer":

@@ -165,7 +165,7 @@ def _tool(name: str, description: str, schema: dict[str, Any]) -> Body:
 async def _stream(house: Desk, request: web.Request, inbound: Inbound, made: _Response) -> web.StreamResponse:
     sse = Sse(request, NO_RETRY)
     told = _Told(made)
-    draft = Draft((await house.post(inbound)).id)
+    draft = Draft()
 
     async def send(events: Iterator[Body]) -> None:
         for event in events:
