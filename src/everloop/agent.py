@@ -5,26 +5,29 @@ import itertools
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import AbstractContextManager, aclosing
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, structs
 
-from .core.errors import Fenced, StoreError, TurnFailed
+from .core.errors import EverloopError, Fenced, MailRefused, ModelMissing, StoreError, TurnFailed
 from .core.mail import Address, Inbound, Outbound, Said
 from .core.message import Media, Part, Text, said, text_of
-from .core.ports import Bus, Event, Files, Receipt, Store, ThreadRow
+from .core.ports import Bus, Event, Files, Http, Receipt, Store, ThreadRow
 from .core.prompt import Finish, Usage
 from .core.thread import STOPPED, Finished
+from .core.tool import ToolCall
 from .files.pictures import Attachment, attach, take
 from .runtime.approvals import Approval, Approvals
 from .runtime.book import reply_key
 from .runtime.inbox import Inbox
 from .runtime.lanes import Lanes
+from .runtime.voices import Voices
 
 PATIENCE = 1.0  # seconds between looks whether a turn waits for a person
+FETCH_SECONDS = 30.0
 LAZY = 0.05  # seconds for which acknowledgements are gathered
 
 _log = logging.getLogger("everloop.agent")
@@ -42,6 +45,7 @@ class Answer(Struct, frozen=True):
     usage: Usage = Usage()
     cost: float | None = None
     finish: Finish = "stop"  # `length`: the answer was cut off at max_tokens
+    calls: tuple[ToolCall, ...] = ()  # of tools that the client brought and runs itself
 
 
 class Agent:
@@ -57,9 +61,13 @@ class Agent:
         approvals: Approvals,
         model: str,
         notice: str = "",
+        voices: Voices | None = None,
+        web: Http | None = None,
     ) -> None:
         self.store = store
         self.files = files
+        self._voices = voices
+        self._web = web
         self._bus = bus
         self._inbox = inbox
         self._lanes = lanes
@@ -89,6 +97,11 @@ class Agent:
         inbound = inbound_of(text, session, event, author, attended)
         if files:
             inbound = await self._enclose(inbound, files)
+        return await self.answer(inbound)
+
+    async def answer(self, inbound: Inbound) -> Answer:
+        """As `ask`, for a letter that is already written."""
+        session = str(inbound.address)
         if begun := self._inbox.begin(inbound):
             try:
                 return _answer_of(await begun.finished, begun.thread, session)
@@ -117,8 +130,17 @@ class Agent:
         inbound = inbound_of(text, session, event, author, attended)
         if files:
             inbound = await self._enclose(inbound, files)
+        async with aclosing(self.watch(inbound)) as events:
+            async for seen in events:
+                if seen.name != "taken":
+                    yield seen
+
+    async def watch(self, inbound: Inbound) -> AsyncGenerator[Event]:
+        """As `stream`, for a letter that is already written. The first event says that it is `taken`: committed."""
+        session = str(inbound.address)
         receipt = await self._inbox.take(inbound, express=False)  # nothing may be missed before we listen
         with self._bus.subscribe(receipt.thread) as events:
+            yield Event("taken", receipt.thread, data={"mail": receipt.id})
             ending = asyncio.ensure_future(self._answer(receipt, inbound, session))
             try:
                 async for seen in _until(ending, events):
@@ -176,6 +198,32 @@ class Agent:
         while not future.done() and not await self._approvals.waiting(session):
             await asyncio.wait({future}, timeout=PATIENCE)
         return True
+
+    def models(self) -> list[str]:
+        """The names of the presets, which a conversation may be answered by beside any provider/model."""
+        return self._voices.names() if self._voices else []
+
+    async def find_model(self, name: str) -> str:
+        """What a model is found by again, "" being the one of the settings. Raises ModelMissing."""
+        if not name:
+            return ""
+        if self._voices is None:
+            raise ModelMissing(f"there is no model {name}")
+        return (await self._voices.look(name)).key
+
+    async def fetch(self, url: str, limit: int) -> bytes:
+        """What lies at an address that someone else has named. Raises MailRefused with a sentence."""
+        if self._web is None:
+            raise MailRefused("this program has no way to the web")
+        try:
+            async with self._web.request("GET", url, seconds=FETCH_SECONDS) as answer:
+                data = await answer.read(limit + 1) if answer.status == 200 else b""
+        except (EverloopError, ValueError) as error:
+            raise MailRefused(f"{url[:200]} cannot be fetched: {error}") from error
+        if answer.status != 200 or len(data) > limit:
+            why = f"has more than {limit:,} bytes" if data else f"was answered with {answer.status}"
+            raise MailRefused(f"{url[:200]} {why}")
+        return data
 
     async def latest(self, owner: str = "owner") -> ThreadRow | None:
         return await self.store.latest(owner)
@@ -259,6 +307,7 @@ def _answer_of(finished: Finished, thread: str, session: str) -> Answer:
         *(finished.text or "", session, f"{thread}:{finished.turn}", finished.model),
         *(finished.steps, finished.tools_used, finished.usage, finished.cost),
         finish=finished.finish,
+        calls=finished.calls,
     )
 
 

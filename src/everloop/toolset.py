@@ -48,6 +48,11 @@ class Toolset(Struct, frozen=True):
     ways: tuple["Later", ...]  # out to the network
     take_back: TakingBack
 
+    @property
+    def web(self) -> Http:
+        """To whatever someone aims at: every address is checked."""
+        return self.ways[0]
+
     async def leave(self, thread: str) -> None:
         """End what a conversation has left running."""
         await self.commands.stop(thread)

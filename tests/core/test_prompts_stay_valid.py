@@ -12,13 +12,12 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from makers import ROLES, RULES
-from test_properties import SEED, STEERING, World, live_until_rest
+from test_properties import SEED, STEERING, World, live_until_rest, spoken
 
 from everloop.core.branch import branch_off, last_turn
 from everloop.core.conversation import Written
 from everloop.core.decide import Rules
 from everloop.core.log import Compacted, CompactionAsked, Entry, ModelCalled, ModelSaid, TakenBack, Undoing, UserSaid
-from everloop.core.mail import Said
 from everloop.core.message import Message, said
 from everloop.core.prompt import Prompt, Transcript
 from everloop.core.thread import Thread
@@ -131,7 +130,7 @@ class Life:
     def speak(self) -> None:
         world = Named(self.chance, self.rules, self.log, trouble=0.4)
         world.running = self.open
-        world.post(Said(said("hi"), "ann", "cli:direct"))
+        world.post(spoken(self.chance, address="cli:direct"))
         live_until_rest(world)
         self.open = False
 

@@ -41,6 +41,7 @@ from everloop.core.log import (
 )
 from everloop.core.mail import Decision, Mail, Said, Stop
 from everloop.core.message import said
+from everloop.core.prompt import Brought, Offered
 from everloop.core.thread import Thread
 from everloop.core.tool import Effect
 
@@ -49,6 +50,13 @@ HARMLESS = {Effect.READ, Effect.IDEMPOTENT, Effect.KEYED}  # to do twice; writte
 
 class Died(Exception):
     pass
+
+
+def spoken(chance: Random, text: str = "hi", author: str = "ann", address: str = "") -> Said:
+    """A message; now and then of a client that brings tools of its own, also such as are called like ours."""
+    names = chance.sample([*SPECS, "nosuch"], k=chance.randint(1, 4)) if chance.random() < 0.3 else []
+    brought = Brought(tools=tuple(map(Offered, names))) if names else None
+    return Said(said(text), author, address, brought=brought)
 
 
 class World:
@@ -179,7 +187,7 @@ class World:
                 Decision("", self.thread.answer, pending[0], verdict, author, self.thread.asked[pending[0]].digest)
             )
         else:
-            self.post(self.chance.choice([Stop(author), Said(said("more"), author), Said(said("more"), author)]))
+            self.post(Stop(author) if self.chance.random() < 0.3 else spoken(self.chance, "more", author))
 
 
 def live_until_rest(world: World) -> None:
@@ -245,7 +253,7 @@ def test_whatever_happens_the_log_is_valid_and_every_turn_ends(seed, steering, m
     chance = Random(seed)
     rules = Rules(RULES.tools, roles=ROLES, max_steps=max_steps, steering=steering)
     world = World(chance, rules, [], trouble=0.4)
-    world.post(Said(said("hi"), "ann", "cli:direct"))
+    world.post(spoken(chance, address="cli:direct"))
     live_until_rest(world)
     check(world.log)
     assert not world.thread.owes_reply
@@ -260,7 +268,7 @@ def test_going_on_from_any_prefix_gives_a_valid_log(seed, steering):
     chance = Random(seed)
     rules = Rules(RULES.tools, roles=ROLES, max_steps=3, steering=steering)
     world = World(chance, rules, [], trouble=0.4)
-    world.post(Said(said("hi"), "ann", "cli:direct"))
+    world.post(spoken(chance, address="cli:direct"))
     live_until_rest(world)
     for length in range(len(world.log)):
         later = World(chance, rules, world.log[:length], trouble=0.0)
@@ -276,7 +284,7 @@ def test_going_on_from_any_prefix_gives_a_valid_log(seed, steering):
 def test_the_fold_does_not_depend_on_how_the_log_was_read(seed):
     chance = Random(seed)
     world = World(chance, RULES, [], trouble=0.4)
-    world.post(Said(said("hi"), "ann", "cli:direct"))
+    world.post(spoken(chance, address="cli:direct"))
     live_until_rest(world)
     whole = Thread.of(*world.log)
     assert whole.standing == world.thread.standing

@@ -34,8 +34,13 @@ async def test_a_message_is_acknowledged_streamed_and_answered(openings):
         for n, delta in ((1, "hel"), (2, "lo"))
     ]
     assert frames[-1] == {
-        **{"type": "response", "session": "api:default", "thread": thread, "seq": 3},
-        **{"id": "m1", "content": "hello", "files": []},
+        "type": "response",
+        "session": "api:default",
+        "thread": thread,
+        "seq": 3,
+        "id": "m1",
+        "content": "hello",
+        "files": [],
     }
 
 

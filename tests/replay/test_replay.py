@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
+from everloop.core.decide import HANDED
 from everloop.core.errors import ReplayRefused
 from everloop.core.log import (
     Answered,
@@ -28,7 +29,8 @@ from everloop.core.log import (
     Stopped,
     UserSaid,
 )
-from everloop.core.message import Media, said
+from everloop.core.message import Media, Message, said
+from everloop.core.prompt import Brought, Offered
 from everloop.core.tool import Effect, ToolCall, ToolSpec
 from everloop.replay import Record, Replayed, cut, replay, turns_in
 from everloop.testing.entry_difference import plain
@@ -143,6 +145,15 @@ async def test_what_only_the_record_can_know_is_believed_and_counted(log: list[E
     record = cut(log, turn)
     await expect_the_same(record)
     assert (await replay(record)).believed == believed
+
+
+async def test_a_call_that_was_handed_to_a_client_is_handed_again():
+    brought = Brought(instructions="Be brief.", tools=(Offered("look"),))
+    before = (Message("user", said("hi")), Message("assistant", said("hello")))
+    begun = structs.replace(HELLO, before=before, brought=brought)
+    answer = ModelSaid("", (LOOK, ACT), finish="calls")
+    handed, ours = CallReturned(3, 0, HANDED, "handed"), CallReturned(3, 1, "did")
+    await expect_the_same(cut([begun, CALLED, answer, handed, CallStarted(3, 1), ours], 1))
 
 
 async def test_what_came_before_a_compaction_is_not_needed():

@@ -118,6 +118,7 @@ REFUSALS: dict[str, str] = {
     "unattended": "This needs a person's permission, and nobody is there to be asked, so it was not run.",
 }
 FORBIDDEN = "The owner's settings do not allow this."
+HANDED = "Handed to the client, who runs it; what came of it is told in the next message."
 CHANGED = (
     "This was allowed, but it is not any more what would run now: the tool or what it works in has changed. "
     "It was not run. Call again to have it asked again."
@@ -185,6 +186,8 @@ def _decide_on_calls(thread: Thread, rules: Rules) -> Step:
     if thread.resumes >= rules.max_resumes:
         return Settle(tuple(_result(thread, place, ABANDONED, "abandoned") for place in thread.open_calls))
     place, call = next(iter(thread.open_calls.items()))
+    if thread.offers(call.name):  # the client runs it, when what stands beside it is done and the turn has ended
+        return Settle((_result(thread, place, HANDED, "handed"),))
     spec = rules.tools.get(call.name)
     if place in thread.started and (spec is None or spec.effect not in REPEATABLE):
         verifiable = spec is not None and spec.effect is Effect.VERIFIABLE
@@ -234,8 +237,9 @@ def _ask(thread: Thread, rules: Rules) -> Step:
     """Ask about all that need asking at once; wait when all have been asked."""
     unasked = tuple(
         place
-        for place in thread.open_calls
+        for place, call in thread.open_calls.items()
         if place not in thread.asked
+        and not thread.offers(call.name)
         and _refusal(thread, place, rules) is None
         and _stance(thread, place, rules) == "ask"
     )
@@ -247,6 +251,8 @@ def _ready_reads(thread: Thread, rules: Rules) -> tuple[int, ...]:
     ready = []
     for place, call in thread.open_calls.items():
         spec = rules.tools.get(call.name)
+        if thread.offers(call.name):
+            break
         free = spec is not None and spec.effect is Effect.READ and _refusal(thread, place, rules) is None
         if not free or _stance(thread, place, rules) == "ask":
             break
@@ -268,13 +274,22 @@ class Admitted(Struct, frozen=True):
 WAIT = Admitted(taken=False)
 
 
+def heard(letter: Said, mail: int = 0) -> UserSaid:
+    """A letter as the log keeps it."""
+    return UserSaid(
+        *(letter.parts, letter.author, letter.address, mail, letter.unattended),
+        before=letter.before,
+        brought=letter.brought,
+    )
+
+
 def admit(
     thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mapping[str, Role] = OWNER_ALONE
 ) -> Admitted:
     """Decide whether a letter may enter the log now. Only the turn's requester steers it; others wait their turn."""
     match mail.letter:
         case Said() as letter:
-            entry = UserSaid(letter.parts, letter.author, letter.address, mail.id, letter.unattended)
+            entry = heard(letter, mail.id)
             if not thread.owes_reply:
                 return Admitted((entry,))
             if thread.undoing or thread.stopped or letter.author != thread.requester or steering == "queue":

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from .errors import StoreCorrupt, StoreNewer
 from .message import Media, Message, Opaque, Part
-from .prompt import Finish, Usage
+from .prompt import Brought, Finish, Usage
 from .tool import Change, Risk, ToolCall
 
 VERSION = 1
@@ -33,13 +33,17 @@ class _Entry(Struct, frozen=True, omit_defaults=True, gc=False, tag_field="kind"
 
 
 class UserSaid(_Entry, frozen=True):
-    """Someone spoke. `mail` is the inbox id it came from."""
+    """Someone spoke. `mail` is the inbox id it came from.
+
+    `before` is what a client says was said before, elsewhere; `brought` what it brings along for this turn."""
 
     parts: tuple[Part, ...]
     author: str
     address: str = ""
     mail: int = 0
     unattended: bool = False  # nobody is there to be asked
+    before: tuple[Message, ...] = ()
+    brought: Brought | None = None
 
 
 class ModelCalled(_Entry, frozen=True):
@@ -81,7 +85,7 @@ class CallStarted(_Entry, frozen=True):
     place: int
 
 
-Outcome = Literal["done", "failed", "denied", "repeated", "unknown", "cancelled", "abandoned"]
+Outcome = Literal["done", "failed", "denied", "repeated", "unknown", "cancelled", "abandoned", "handed"]
 
 
 class CallReturned(_Entry, frozen=True):
@@ -164,6 +168,7 @@ class Standing(Struct, frozen=True, omit_defaults=True, gc=False):
     cost: float | None = 0.0
     model: str = ""
     tools_used: tuple[str, ...] = ()
+    brought: Brought | None = None
 
 
 class Compacted(_Entry, frozen=True):

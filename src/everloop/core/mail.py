@@ -4,7 +4,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from .message import Part
+from .message import Message, Part
+from .prompt import Brought
 from .tool import Change
 
 
@@ -28,12 +29,17 @@ class Address(Struct, frozen=True, gc=False):
 
 
 class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
-    """Someone spoke. `unattended` says that nobody is there to be asked anything back."""
+    """Someone spoke. `unattended` says that nobody is there to be asked anything back.
+
+    A client that keeps its conversation itself says with `before` what has been said in it; when that ends with the
+    results of calls, it has no `parts`. `brought` is what it brings along."""
 
     parts: tuple[Part, ...]
     author: str
     address: str = ""
     unattended: bool = False
+    before: tuple[Message, ...] = ()
+    brought: Brought | None = None
 
 
 class Stop(Struct, frozen=True, gc=False, tag="stop", omit_defaults=True):

@@ -55,6 +55,39 @@ class Transcript:
 Effort = Literal["", "none", "minimal", "low", "medium", "high"]  # "": as the model likes
 
 
+class Offered(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A tool that a client runs itself: the model may call it, and the call is handed to the client."""
+
+    name: str
+    description: str = ""
+    schema: dict[str, Any] = {}
+
+    @property
+    def spec(self) -> ToolSpec:
+        return ToolSpec(self.name, self.description, self.schema)
+
+
+class Brought(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a client brings along with what it says; it holds for that turn. Whatever is not given is as it would be.
+
+    `digest` is that of the whole request, so that the same key with another request can be told from a repetition, and
+    `id` what the client calls the turn by when it goes on from there."""
+
+    model: str = ""
+    instructions: str = ""
+    tools: tuple[Offered, ...] = ()
+    max_tokens: int = 0
+    temperature: float | None = None
+    top_p: float | None = None
+    effort: Effort = ""
+    outside: bool = False  # what is said are a stranger's words, such as the results of its tools
+    digest: str = ""
+    id: str = ""
+
+    def offers(self, name: str) -> bool:
+        return any(tool.name == name for tool in self.tools)
+
+
 class Prompt(Struct, frozen=True, gc=False):
     """One request to a model. The prefix (system, tools, earlier messages) stays byte-stable; the tail does not."""
 

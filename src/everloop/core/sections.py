@@ -12,7 +12,8 @@ from msgspec import Struct
 from .tool import ToolSpec
 
 BOOTSTRAP = ("agents.md", "soul.md", "user.md", "tools.md", "identity.md")
-ORDER = ("identity", *BOOTSTRAP, "memory", "active_skills", "skills")
+CLIENT = "client"  # what a program says that speaks for its user
+ORDER = ("identity", *BOOTSTRAP, "memory", "active_skills", "skills", CLIENT)
 BETWEEN = "\n\n---\n\n"
 _LEAST = 120  # characters; of what is cut shorter than this nobody would be the wiser
 _CUT = "\n[… cut here; the rest is in {}]"

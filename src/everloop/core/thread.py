@@ -30,7 +30,7 @@ from .log import (
     Verdict,
 )
 from .message import Message, Part, said, text_of
-from .prompt import Finish, Transcript, Usage
+from .prompt import Brought, Finish, Transcript, Usage
 from .tool import ToolCall
 from .undo import describe
 
@@ -53,6 +53,7 @@ class Finished(Struct, frozen=True, gc=False):
     tools_used: tuple[str, ...] = ()
     error: str = ""  # finds the detail of a failure in the log
     finish: Finish = "stop"
+    calls: tuple[ToolCall, ...] = ()  # that were handed to the client, who goes on with their results
 
 
 class Thread:
@@ -65,6 +66,7 @@ class Thread:
         "answer",
         "asked",
         "began",
+        "brought",
         "calling",
         "choice",
         "condensed",
@@ -78,6 +80,7 @@ class Thread:
         "finished",
         "futile",
         "gauge",
+        "handed",
         "id",
         "just_compacted",
         "made",
@@ -90,6 +93,7 @@ class Thread:
         "prefix",
         "requester",
         "resumes",
+        "saying",
         "seq",
         "started",
         "steps",
@@ -134,6 +138,9 @@ class Thread:
         self.summary = ""
         self.facts: tuple[str, ...] = ()
         self.condensed = False  # whether the transcript begins with a summary
+        self.brought: Brought | None = None  # what a client has brought along for this turn
+        self.handed: list[ToolCall] = []  # calls that the client is to run
+        self.saying = ""  # the text of the answer that the open calls stand in
         self.answer = 0  # the seq of the answer that the open calls stand in
         self.open_calls: dict[int, ToolCall] = {}
         self.started: set[int] = set()
@@ -230,8 +237,17 @@ class Thread:
         return Standing(
             *(self.turn, self.owes_reply, self.requester, self.address, self.steps, tuple(self.mails)),
             *(self.choice, self.prefix, self.outside, self.unattended, self.began),
-            *(self.usage, self.cost, self.model, tuple(self.tools_used)),
+            *(self.usage, self.cost, self.model, tuple(self.tools_used), self.brought),
         )
+
+    @property
+    def voice(self) -> str:
+        """The name of the model that is to answer; "" is the one of the settings."""
+        return (self.brought and self.brought.model) or self.choice
+
+    def offers(self, name: str) -> bool:
+        """Whether the client has brought a tool of this name, and runs it itself."""
+        return self.brought is not None and self.brought.offers(name)
 
     def mentions(self, text: str) -> bool:
         """Whether someone else has said this, word for word. What the model says, or has a tool repeat, does not count:
@@ -254,10 +270,11 @@ class Thread:
         self.turn, self.owes_reply, self.requester, self.unattended = seq, True, entry.author, entry.unattended
         self.steps = self.resumes = self.empties = self.failures = 0
         self.stopped = self.wrapping = False
-        self.mails = []
+        self.mails, self.brought, self.handed = [], None, []
         self.usage, self.cost, self.tools_used = Usage(), 0.0, []
-        self.began = len(self.transcript.messages)
         self._take_in(entry)
+        messages = self.transcript.messages
+        self.began = next((at for at in range(len(messages) - 1, -1, -1) if messages[at].role == "user"), -1)
 
     def _take_in(self, entry: UserSaid) -> None:
         self.address = entry.address
@@ -267,8 +284,20 @@ class Thread:
             self.made = set()
         if entry.mail:
             self.mails.append(entry.mail)
-        self._given.append(entry.parts)
-        self._say(Message("user", entry.parts))
+        self.brought = entry.brought or self.brought
+        self.outside = self.outside or (entry.brought is not None and entry.brought.outside)
+        for message in entry.before:
+            self._recall(message)
+        if entry.parts:
+            self._given.append(entry.parts)
+            self._say(Message("user", entry.parts))
+
+    def _recall(self, message: Message) -> None:
+        """Take in what was said elsewhere. What a client's tools have said are a stranger's words."""
+        self.outside = self.outside or message.role == "tool"
+        if message.role != "assistant":
+            self._given.append(message.parts)
+        self._say(message)
 
     def _take_in_unheard(self) -> None:
         unheard, self.unheard = self.unheard, []
@@ -292,6 +321,7 @@ class Thread:
         calls = () if self.wrapping else entry.calls
         if calls:
             self.answer = self.seq
+            self.saying, self.handed = entry.text, []
             self.open_calls = dict(enumerate(calls))
             self.tools_used += [call.name for call in calls]
         elif not entry.text.strip():
@@ -311,6 +341,8 @@ class Thread:
         if entry.origin:
             self.outside = True
             self._given.append(said(entry.text))
+        if entry.outcome == "handed":
+            self.handed.append(call)
         self._note_progress(call, entry)
         self._say(Message("tool", (*said(entry.text), *entry.media), answers=call.id))
         if self.open_calls:
@@ -319,7 +351,9 @@ class Thread:
         self.futile = 0 if self._brought else self.futile + 1
         self._brought = False
         self._end_if_stopped()
-        if self.owes_reply:
+        if self.owes_reply and self.handed:
+            self._end(self.saying or None)
+        elif self.owes_reply:
             self._take_in_unheard()
 
     def _note_progress(self, call: ToolCall, entry: CallReturned) -> None:
@@ -340,9 +374,10 @@ class Thread:
             *(self.turn, self.seq, text, self.address, tuple(self.mails), reason),
             *(self.model, self.steps, self.usage, self.cost, tuple(self.tools_used), error),
             finish=self.finish,
+            calls=tuple(self.handed),
         )
         self.owes_reply, self.calling, self.failure = False, False, None
-        self.undoing, self.began = None, -1
+        self.undoing, self.began, self.handed = None, -1, []
         unheard, self.unheard = self.unheard, []
         for seq, entry in unheard:
             self._hear(seq, entry)
@@ -383,5 +418,5 @@ class Thread:
         self.usage, self.model = standing.usage + entry.usage, standing.model
         known = standing.cost is not None and (entry.cost is not None or not entry.model)
         self.cost = (standing.cost or 0.0) + (entry.cost or 0.0) if known else None
-        self.tools_used = list(standing.tools_used)
+        self.tools_used, self.brought = list(standing.tools_used), standing.brought
         self._given = [message.parts for message in entry.kept if message.role == "user"]

@@ -84,7 +84,11 @@ class PlayedBook(Book):
         thread = self.thread
         match entry:
             case UserSaid():
-                return Said(entry.parts, entry.author, entry.address, entry.unattended)
+                return Said(
+                    *(entry.parts, entry.author, entry.address, entry.unattended),
+                    before=entry.before,
+                    brought=entry.brought,
+                )
             case Stopped(by=by):
                 return Stop(by)
             case ModelChosen(model=model, by=by):

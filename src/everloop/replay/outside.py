@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from ..core.approval import Grant, Policy, Stance
 from ..core.errors import ProviderError, ToolError
 from ..core.log import Answered, CallReturned, CallStarted, Entry, ModelCalled, ModelFailed, ModelSaid
-from ..core.prompt import Delta, Prompt, Reply, Transcript
+from ..core.prompt import Brought, Delta, Prompt, Reply, Transcript
 from ..core.thread import Thread
 from ..core.tool import CallContext, Situation, ToolCall, ToolSpec
 from ..files.folder import Folder
@@ -87,7 +87,7 @@ class PlayedContext(Context):
         self._tape = tape
         self._before = thread_before(tape.record).prefix
 
-    def prefix(self, wrap: bool) -> str:
+    def prefix(self, wrap: bool, brought: Brought | None = None) -> str:
         """What stood before the conversation is not recorded, but for its fingerprint: this is not compared."""
         called = self._tape.record.turn[: self._tape.seq + 2 - self._tape.record.start]
         return next((e.prefix for e in reversed(called) if isinstance(e, ModelCalled) and e.prefix), self._before)

@@ -7,8 +7,8 @@ for the next model call. That is why a turn needs so few commits. Nothing is per
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from ..core.decide import Steering, admit
-from ..core.log import Compacted, Entry, ModelSaid, Resumed, UserSaid
+from ..core.decide import Steering, admit, heard
+from ..core.log import Compacted, Entry, ModelSaid, Resumed
 from ..core.mail import Address, Inbound, Mail, Outbound, Said
 from ..core.people import Role
 from ..core.ports import Commit, Committed, Lease, Spent, Store, ThreadState, Timer
@@ -83,7 +83,7 @@ class Book:
         """Let a letter straight into a resting thread: the first commit posts it, takes it and starts the turn."""
         book = cls(store, thread, Lease(thread.id, 0, thread.seq), (), listener)
         book._next.letter = inbound
-        book.keep(UserSaid(said.parts, said.author, said.address, unattended=said.unattended))
+        book.keep(heard(said))
         return book
 
     @property

@@ -3,12 +3,12 @@
 import logging
 from collections.abc import Awaitable, Callable
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ..core.message import Media
 from ..core.ports import Files
-from ..core.prompt import Effort, Prompt, Transcript
-from ..core.sections import Section, joined, prefix_of
+from ..core.prompt import Brought, Effort, Prompt, Transcript
+from ..core.sections import CLIENT, Section, joined, prefix_of
 from ..core.thread import Thread
 from ..core.tool import ToolSpec
 
@@ -65,17 +65,23 @@ class Context:
                 lines.append(f"Channel: {channel}, chat: {chat}")
         return "\n".join(lines)
 
-    def prefix(self, wrap: bool) -> str:
+    def prefix(self, wrap: bool, brought: Brought | None = None) -> str:
         """A fingerprint of each part of what stands before the conversation: `model:… identity:… tools:…`."""
-        return self._prefixes[wrap]
+        if brought is None:
+            return self._prefixes[wrap]
+        profile = _told(self._profile, brought)
+        return prefix_of(profile.model, profile.sections, () if wrap else _offered(self.tools, brought))
 
     def prompt(self, thread: Thread, tail: str, wrap: bool) -> Prompt:
-        profile = self._profile
+        profile, system, tools = self._profile, self._system, self.tools
+        if thread.brought is not None:
+            profile, tools = _told(profile, thread.brought), _offered(tools, thread.brought)
+            system = joined(profile.sections)
         return Prompt(
             model=profile.model,
-            system=self._system,
+            system=system,
             transcript=thread.transcript,
-            tools=() if wrap else self.tools,
+            tools=() if wrap else tools,
             tail=tail,
             max_tokens=profile.max_tokens,
             temperature=profile.temperature,
@@ -83,6 +89,24 @@ class Context:
             effort=profile.effort,
             conversation=thread.id,
         )
+
+
+def _told(profile: Profile, brought: Brought) -> Profile:
+    """How a model is spoken to in a turn for which a client has wishes of its own."""
+    wishes = (Section(CLIENT, brought.instructions),) if brought.instructions else ()
+    return structs.replace(
+        profile,
+        sections=(*profile.sections, *wishes),
+        max_tokens=min(brought.max_tokens or profile.max_tokens, profile.max_tokens),
+        temperature=profile.temperature if brought.temperature is None else brought.temperature,
+        top_p=profile.top_p if brought.top_p is None else brought.top_p,
+        effort=brought.effort or profile.effort,
+    )
+
+
+def _offered(tools: tuple[ToolSpec, ...], brought: Brought) -> tuple[ToolSpec, ...]:
+    """Ours, then the client's; where both have the same name it is the client's."""
+    return (*(tool for tool in tools if not brought.offers(tool.name)), *(tool.spec for tool in brought.tools))
 
 
 class Gallery:

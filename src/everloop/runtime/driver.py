@@ -224,7 +224,7 @@ class Driver:
         begins = book.turn != book.thread.turn
         if begins:
             self._voices.renew()
-        voice = await self._find(book.thread.choice)
+        voice = await self._find(book.thread.voice)
         if book.voice is None or begins or book.voice.key != voice.key:
             book.turn, book.voice = book.thread.turn, voice
         return book.voice
@@ -248,7 +248,7 @@ class Driver:
 
     async def _call_model(self, book: Book, voice: Voice, wrap: bool, interrupt: Interrupt) -> None:
         thread, context = book.thread, voice.context
-        tail, prefix = context.tail(thread, wrap), context.prefix(wrap)
+        tail, prefix = context.tail(thread, wrap), context.prefix(wrap, thread.brought)
         full = used(thread, voice.rules) / voice.rules.limit
         first = thread.steps == 0 and not thread.failures and not thread.empties
         before = thread.prefix

@@ -83,12 +83,13 @@ class Inbox:
 
     def _command(self, letter: Said) -> Command | None:
         """The command that someone typed, if it is one. Raises MailRefused for what cannot be taken at all."""
-        self._check(text_of(letter.parts).strip())
-        return self._commands.find(letter)
+        if not text_of(letter.parts).strip() and not letter.before:
+            raise MailRefused("the message is empty")
+        for text in (text_of(letter.parts), *(message.text for message in letter.before)):
+            self._check(text)
+        return self._commands.find(letter) if not letter.before else None
 
     def _check(self, text: str) -> None:
-        if not text:
-            raise MailRefused("the message is empty")
         if len(text) > self._max_chars:
             raise MailRefused(
                 f"the message has {len(text):,} characters; at most {self._max_chars:,} are taken. "

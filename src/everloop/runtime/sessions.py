@@ -204,8 +204,9 @@ class Sessions:
 
 def _spoken(entry: Entry) -> tuple[str, str] | None:
     match entry:
-        case UserSaid(parts=parts, author=author):
-            return author or "user", text_of(parts)
+        case UserSaid(parts=parts, author=author, before=before):
+            told = f"[after {len(before)} messages that its client has kept]\n" if before else ""
+            return author or "user", f"{told}{text_of(parts)}".strip()
         case ModelSaid(text=text, calls=calls):
             return "assistant", "\n".join([*filter(None, [text]), *(f"{call.name} {call.args}" for call in calls)])
         case CallReturned(text=text):

@@ -1,0 +1,72 @@
+"""What both dialects do with a letter: errors in OpenAI's shape, and the ids of calls."""
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+
+from ...core.prompt import Usage
+from ...core.tool import ToolCall
+from ..refusals import Refused, explain
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+# OpenAI's clients try again by themselves after 409, 429 and 5xx; that would be another turn.
+NO_RETRY = {"x-should-retry": "false"}
+
+
+def in_their_shape(handler: Handler) -> Handler:
+    """Whatever fails is told as OpenAI would tell it."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except ConnectionError:
+            raise  # nobody is there any more
+        except Exception as error:  # the border to a stranger's request
+            refused = explain(error)
+            return web.json_response({"error": error_of(refused)}, status=refused.status, headers=NO_RETRY)
+
+    return answer
+
+
+def error_of(refused: Refused) -> dict[str, Any]:
+    kind = _TYPES.get(refused.status, "server_error" if refused.status >= 500 else "invalid_request_error")
+    return {"message": str(refused), "type": kind, "param": refused.param, "code": refused.code}
+
+
+def named(calls: tuple[ToolCall, ...]) -> list[ToolCall]:
+    """Calls whose ids a client can tell apart: a host's may be missing, or repeat."""
+    seen: set[str] = set()
+    found = []
+    for place, call in enumerate(calls):
+        id = call.id if call.id and call.id not in seen else f"call_{place}_{len(seen)}"
+        seen.add(id)
+        found.append(ToolCall(id, call.name, call.args or "{}"))
+    return found
+
+
+def chat_usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "prompt_tokens": usage.input,
+        "completion_tokens": usage.output,
+        "total_tokens": usage.input + usage.output,
+        "prompt_tokens_details": {"cached_tokens": usage.cache_read},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
+    }
+
+
+def responses_usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.input,
+        "output_tokens": usage.output,
+        "total_tokens": usage.input + usage.output,
+        "input_tokens_details": {"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write},
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning},
+    }
+
+
+def now() -> int:
+    return int(time.time())

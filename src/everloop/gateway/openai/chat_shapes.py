@@ -1,0 +1,197 @@
+"""The request of /v1/chat/completions, read. https://platform.openai.com/docs/api-reference/chat/create"""
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from ...core.prompt import Brought
+from ...core.tool import ToolCall
+from ..bodies import shaped
+from ..refusals import Refused
+from .asking import (
+    DEFAULT,
+    MOST_MESSAGES,
+    MOST_TOKENS,
+    Asking,
+    Blob,
+    Piece,
+    Turn,
+    blob_of,
+    chosen_tools,
+    data_of,
+    effort_of,
+    offered,
+    told_of_format,
+)
+
+
+class TextPart(Struct, tag_field="type", tag="text"):
+    text: str
+
+
+class ImageAddress(Struct):
+    url: str
+
+
+class ImagePart(Struct, tag_field="type", tag="image_url"):
+    image_url: ImageAddress
+
+
+class FileContent(Struct):
+    file_data: str | None = None
+    filename: str | None = None
+
+
+class FilePart(Struct, tag_field="type", tag="file"):
+    file: FileContent
+
+
+class RefusalPart(Struct, tag_field="type", tag="refusal"):
+    refusal: str
+
+
+class SystemMessage(Struct, tag_field="role", tag="system"):
+    content: str | list[TextPart]
+
+
+class DeveloperMessage(Struct, tag_field="role", tag="developer"):
+    content: str | list[TextPart]
+
+
+class UserMessage(Struct, tag_field="role", tag="user"):
+    content: str | list[TextPart | ImagePart | FilePart]
+
+
+class Function(Struct):
+    name: str
+    arguments: str = ""
+
+
+class Call(Struct):
+    id: str
+    function: Function
+
+
+class AssistantMessage(Struct, tag_field="role", tag="assistant"):
+    content: str | list[TextPart | RefusalPart] | None = None
+    refusal: str | None = None
+    tool_calls: list[Call] | None = None
+
+
+class ToolMessage(Struct, tag_field="role", tag="tool"):
+    tool_call_id: str
+    content: str | list[TextPart]
+
+
+Message = SystemMessage | DeveloperMessage | UserMessage | AssistantMessage | ToolMessage
+AnyPart = TextPart | ImagePart | FilePart | RefusalPart
+
+
+class FunctionTool(Struct):
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+
+
+class Tool(Struct, tag_field="type", tag="function"):
+    function: FunctionTool
+
+
+class StreamOptions(Struct):
+    include_usage: bool | None = None
+
+
+class Request(Struct):
+    messages: Annotated[list[Message], Meta(min_length=1, max_length=MOST_MESSAGES)]
+    model: str = DEFAULT
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    tools: list[Tool] | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    response_format: dict[str, Any] | None = None
+    max_tokens: Annotated[int, Meta(ge=1, le=MOST_TOKENS)] | None = None
+    max_completion_tokens: Annotated[int, Meta(ge=1, le=MOST_TOKENS)] | None = None
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    reasoning_effort: str | None = None
+    n: int | None = None
+    stop: str | list[str] | None = None
+    logprobs: bool | None = None
+    audio: Any = None
+    functions: Any = None
+
+
+def read(plain: object) -> Asking:
+    """Raises Refused, with the name of the field."""
+    request = shaped(plain, Request)
+    _refuse_what_we_have_not(request)
+    told = [_text(message.content) for message in request.messages if isinstance(message, _SYSTEM)]
+    tools = [offered(t.function.name, t.function.description, t.function.parameters) for t in request.tools or ()]
+    kept, must = chosen_tools(tools, request.tool_choice)
+    told += [must, told_of_format(request.response_format)]
+    return Asking(
+        tuple(_turn(message) for message in request.messages if not isinstance(message, _SYSTEM)),
+        Brought(
+            request.model,
+            "\n\n".join(filter(None, told)),
+            kept,
+            request.max_completion_tokens or request.max_tokens or 0,
+            request.temperature,
+            request.top_p,
+            effort_of(request.reasoning_effort),
+        ),
+        stream=bool(request.stream),
+        usage=bool(request.stream_options and request.stream_options.include_usage),
+    )
+
+
+_SYSTEM = (SystemMessage, DeveloperMessage)
+
+
+def _refuse_what_we_have_not(request: Request) -> None:
+    """Better said than passed over: whoever asks for these counts on them."""
+    asked = {
+        "n": request.n not in (None, 1),
+        "stop": bool(request.stop),
+        "logprobs": bool(request.logprobs),
+        "audio": request.audio is not None,
+        "functions": bool(request.functions),
+    }
+    for name, wanted in asked.items():
+        if wanted:
+            raise Refused(f"everloop does not support {name}.", "unsupported_parameter", param=name)
+
+
+def _turn(message: UserMessage | AssistantMessage | ToolMessage) -> Turn:
+    match message:
+        case UserMessage(content=content):
+            return Turn("user", _pieces(content))
+        case ToolMessage(tool_call_id=id, content=content):
+            return Turn("tool", (_text(content),), answers=id)
+        case AssistantMessage(content=content, tool_calls=calls, refusal=refusal):
+            asked = tuple(ToolCall(call.id, call.function.name, call.function.arguments) for call in calls or ())
+            return Turn("assistant", _pieces(content or refusal or ""), asked)
+
+
+def _pieces(content: str | list[Any]) -> tuple[Piece, ...]:
+    return (content,) if isinstance(content, str) else tuple(_piece(part) for part in content)
+
+
+def _piece(part: AnyPart) -> Piece:
+    match part:
+        case TextPart(text=text) | RefusalPart(refusal=text):
+            return text
+        case ImagePart(image_url=image):
+            return blob_of(image.url, "")
+        case FilePart(file=file):
+            return _file(file)
+
+
+def _file(file: FileContent) -> Blob:
+    if not file.file_data:
+        raise Refused("A file is sent with its content, as file_data; everloop keeps none by id.", "file_not_found")
+    return data_of(file.file_data, file.filename or "")
+
+
+def _text(content: str | list[TextPart]) -> str:
+    return content if isinstance(content, str) else "\n".join(part.text for part in content)

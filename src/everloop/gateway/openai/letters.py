@@ -1,0 +1,146 @@
+"""From what a client asks to a letter: which session it is for, what it holds, and whether it has come before."""
+
+import secrets
+from hashlib import sha256
+
+import msgspec
+from aiohttp import web
+from msgspec import structs
+
+from ...core.conversation import Archive
+from ...core.log import UserSaid
+from ...core.mail import Address, Inbound, Said
+from ...core.media import LARGEST_IMAGE
+from ...core.message import Message, Part, Text
+from ...core.ports import Receipt, Store
+from ...core.prompt import Brought
+from ..desk import Answer, Desk
+from ..identity import who
+from ..refusals import Refused
+from .asking import DEFAULT, Asking, Blob, Piece, Turn, check, check_calls, results_of, tidy
+
+CHANNEL = "openai"  # of conversations that their clients keep
+SESSION = "X-Everloop-Session"
+KEY = "Idempotency-Key"
+LONGEST_KEY = 255
+LONGEST_SESSION = 500
+
+
+async def write(house: Desk, request: web.Request, asking: Asking, body: bytes) -> Inbound:
+    """The letter for a request; with an Idempotency-Key it is already committed. Raises Refused, ModelMissing."""
+    user, key = who(request), _key(request)
+    session = asking.previous or request.headers.get(SESSION, "")
+    if session:
+        await _check_session(house.store, session, user)
+    check(asking.turns)
+    brought = await _with_model(house, asking.brought)
+    if key:
+        brought = structs.replace(brought, digest=_digest(request.path, session, body))
+    token = _fresh(user, key)
+    if asking.named:
+        brought = structs.replace(brought, id=token)
+    address = _address(session or f"{CHANNEL}:{token}")
+    letter = await (_next if session else _whole)(house, asking.turns, user, str(address), brought)
+    inbound = Inbound(address, f"key:{user}:{key}" if key else f"api:{secrets.token_hex(12)}", letter, user)
+    if key:
+        await _claim(house, inbound, brought.digest)
+    return inbound
+
+
+async def put_away(house: Desk, inbound: Inbound, answer: Answer) -> None:
+    """A conversation that its client keeps need not stand in the list of sessions; it can still be found."""
+    if inbound.address.channel == CHANNEL and answer.turn:
+        await house.store.perform(inbound.owner, str(inbound.address), Archive(answer.turn.partition(":")[0]))
+
+
+async def _whole(house: Desk, turns: tuple[Turn, ...], user: str, address: str, brought: Brought) -> Said:
+    """All that was said, as the beginning of a new thread."""
+    check_calls(turns)
+    messages = [await _message(house, turn, user) for turn in tidy(turns)]
+    parts: tuple[Part, ...] = ()
+    if messages[-1].role == "user":
+        parts = messages.pop().parts
+    return Said(parts, user, address, unattended=True, before=tuple(messages), brought=brought)
+
+
+async def _next(house: Desk, turns: tuple[Turn, ...], user: str, address: str, brought: Brought) -> Said:
+    """What the last message adds to a session, which remembers the others itself."""
+    last = turns[-1]
+    if last.role == "tool":
+        told: tuple[Piece, ...] = (results_of(turns),)
+        last, brought = Turn("user", told), structs.replace(brought, outside=True)
+    message = await _message(house, last, user)
+    return Said(message.parts, user, address, unattended=True, brought=brought)
+
+
+async def _message(house: Desk, turn: Turn, user: str) -> Message:
+    parts = [await _part(house, piece, user) for piece in turn.pieces if isinstance(piece, Blob) or piece.strip()]
+    return Message(turn.role, tuple(parts) or (Text(""),), turn.calls, turn.answers)
+
+
+async def _part(house: Desk, piece: Piece, user: str) -> Part:
+    if isinstance(piece, str):
+        return Text(piece)
+    data = await house.fetch(piece.url, LARGEST_IMAGE) if piece.url else piece.data
+    if len(data) > LARGEST_IMAGE:
+        raise Refused(f"A file has more than {LARGEST_IMAGE:,} bytes.", "file_too_large", status=413)
+    return await house.enclose(piece.name, data, user)
+
+
+async def _with_model(house: Desk, brought: Brought) -> Brought:
+    name = "" if brought.model in ("", DEFAULT) else await house.find_model(brought.model)
+    return structs.replace(brought, model=name)
+
+
+def _address(session: str) -> Address:
+    try:
+        return Address.parse(session)
+    except ValueError as error:
+        raise Refused(f"{error}.", "invalid_session", param=SESSION) from error
+
+
+async def _check_session(store: Store, session: str, user: str) -> None:
+    if len(session) > LONGEST_SESSION or not session.isprintable():
+        raise Refused(f"A session key has at most {LONGEST_SESSION} letters.", "invalid_session", param=SESSION)
+    row = await store.session(str(_address(session)))
+    if row is not None and row.owner != user:
+        raise Refused("There is no such session.", "session_not_found", status=404, param=SESSION)
+
+
+def _key(request: web.Request) -> str:
+    key = request.headers.get(KEY, "")
+    if len(key) > LONGEST_KEY or not key.isprintable():
+        raise Refused(f"An {KEY} has at most {LONGEST_KEY} letters.", "invalid_idempotency_key", param=KEY)
+    return key
+
+
+def _fresh(user: str, key: str) -> str:
+    return sha256(msgspec.json.encode((user, key))).hexdigest()[:24] if key else secrets.token_hex(12)
+
+
+def _digest(path: str, session: str, body: bytes) -> str:
+    plain = msgspec.json.decode(body)
+    return sha256(msgspec.json.encode((path, session, plain), order="sorted")).hexdigest()[:32]
+
+
+async def _claim(house: Desk, inbound: Inbound, digest: str) -> None:
+    """The same key is one turn. Raises Refused when it has come before with another request."""
+    receipt = await house.post(inbound)
+    if receipt.fresh:
+        return
+    kept = await _kept_digest(house.store, receipt)
+    if kept not in ("", digest):
+        raise Refused(
+            f"This {KEY} was used before with another request.", "idempotency_key_reused", status=409, param=KEY
+        )
+
+
+async def _kept_digest(store: Store, receipt: Receipt) -> str:
+    """The digest of the request that a letter came with: it lies in the inbox, or else in the log."""
+    for mail in await store.mail(receipt.thread):
+        if mail.id == receipt.id and isinstance(mail.letter, Said) and mail.letter.brought:
+            return mail.letter.brought.digest
+    for entry in reversed(await store.read(receipt.thread)):
+        if isinstance(entry, UserSaid) and entry.mail == receipt.id and entry.brought:
+            return entry.brought.digest
+    return ""

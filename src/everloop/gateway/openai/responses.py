@@ -1,0 +1,257 @@
+"""/v1/responses: https://platform.openai.com/docs/api-reference/responses
+
+A response is named by its session and by what the turn is called there, so that `previous_response_id` goes on in the
+thread that made it.
+"""
+
+import base64
+import binascii
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from aiohttp import web
+from msgspec import structs
+
+from ...core.log import UserSaid
+from ...core.mail import Inbound, Said
+from ...core.ports import Store
+from ..bodies import read_body, read_json
+from ..desk import Answer, Desk
+from ..drafts import Draft, Piece
+from ..identity import who
+from ..refusals import Refused, explain
+from ..sse import Sse, with_beats
+from . import responses_shapes
+from .answering import NO_RETRY, named, now, responses_usage
+from .asking import Asking
+from .letters import put_away, write
+
+_GONE = "There is no response of this id."
+_NOT_LAST = "That response is not the last of its conversation any more; only the last can be gone on from."
+Body = dict[str, Any]
+
+
+async def respond(house: Desk, request: web.Request) -> web.StreamResponse:
+    body = await read_body(request)
+    asking, previous = responses_shapes.read(read_json(body))
+    if previous:
+        asking = structs.replace(asking, previous=await _session_of(house.store, previous, who(request)))
+    inbound = await write(house, request, asking, body)
+    made = _Response(asking, _name(inbound), previous)
+    if asking.stream:
+        return await _stream(house, request, inbound, made)
+    answer = await house.answer(inbound)
+    await put_away(house, inbound, answer)
+    return web.json_response(made.completed(answer, _items(answer)), headers=NO_RETRY)
+
+
+def _name(inbound: Inbound) -> str:
+    assert isinstance(inbound.letter, Said)
+    assert inbound.letter.brought is not None
+    name = msgspec.json.encode((str(inbound.address), inbound.letter.brought.id))
+    return f"resp_{base64.urlsafe_b64encode(name).decode().rstrip('=')}"
+
+
+async def _session_of(store: Store, id: str, user: str) -> str:
+    """The session that a response was made in. Raises Refused unless it can be gone on from."""
+    gone = Refused(_GONE, "previous_response_not_found", status=404, param="previous_response_id")
+    try:
+        text = id.removeprefix("resp_")
+        plain = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        session, turn = msgspec.json.decode(plain, type=tuple[str, str])
+    except (binascii.Error, ValueError) as error:
+        raise gone from error
+    row = await store.session(session)
+    if row is None or row.owner != user:
+        raise gone
+    said = [entry.brought for entry in await store.read(row.id) if isinstance(entry, UserSaid)]
+    if not any(brought and brought.id == turn for brought in said):
+        raise gone
+    last = said[-1]
+    if last is None or last.id != turn:
+        raise Refused(_NOT_LAST, "previous_response_not_last", status=409, param="previous_response_id")
+    return session
+
+
+def _message(text: str, status: str = "completed", id: str = "") -> Body:
+    content = [_part(text)] if status != "in_progress" else []
+    return {
+        "id": id or f"msg_{secrets.token_hex(12)}",
+        "type": "message",
+        "role": "assistant",
+        "status": status,
+        "content": content,
+    }
+
+
+def _part(text: str) -> Body:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def _calls(answer: Answer) -> list[Body]:
+    return [
+        {
+            "id": f"fc_{secrets.token_hex(12)}",
+            "type": "function_call",
+            "call_id": call.id,
+            "name": call.name,
+            "arguments": call.args,
+            "status": "completed",
+        }
+        for call in named(answer.calls)
+    ]
+
+
+def _items(answer: Answer) -> list[Body]:
+    said = [_message(answer.content)] if answer.content or not answer.calls else []
+    return [*said, *_calls(answer)]
+
+
+class _Response:
+    """One response, from its beginning to its end."""
+
+    def __init__(self, asking: Asking, id: str, previous: str) -> None:
+        self._brought = asking.brought
+        self._previous = previous
+        self._created = now()
+        self._id = id
+
+    def begun(self) -> Body:
+        return self._shape("in_progress", self._brought.model, [])
+
+    def completed(self, answer: Answer, output: list[Body]) -> Body:
+        why = {"length": "max_output_tokens", "refused": "content_filter"}.get(answer.finish)
+        status = "incomplete" if why else "completed"
+        return {
+            **self._shape(status, answer.model or self._brought.model, output),
+            "incomplete_details": {"reason": why} if why else None,
+            "usage": responses_usage(answer.usage),
+        }
+
+    def failed(self, refused: Refused) -> Body:
+        shape = self._shape("failed", self._brought.model, [])
+        return {**shape, "error": {"code": "server_error", "message": str(refused)}}
+
+    def _shape(self, status: str, model: str, output: list[Body]) -> Body:
+        brought = self._brought
+        return {
+            "id": self._id,
+            "object": "response",
+            "created_at": self._created,
+            "status": status,
+            "model": model,
+            "output": output,
+            "error": None,
+            "incomplete_details": None,
+            "instructions": brought.instructions or None,
+            "max_output_tokens": brought.max_tokens or None,
+            "metadata": {},
+            "parallel_tool_calls": True,
+            "previous_response_id": self._previous or None,
+            "temperature": brought.temperature,
+            "top_p": brought.top_p,
+            "tool_choice": "auto",
+            "tools": [_tool(tool.name, tool.description, tool.schema) for tool in brought.tools],
+            "usage": None,
+        }
+
+
+def _tool(name: str, description: str, schema: dict[str, Any]) -> Body:
+    return {"type": "function", "name": name, "description": description, "parameters": schema, "strict": False}
+
+
+async def _stream(house: Desk, request: web.Request, inbound: Inbound, made: _Response) -> web.StreamResponse:
+    sse = Sse(request, NO_RETRY)
+    told = _Told(made)
+    draft = Draft()
+
+    async def send(events: Iterator[Body]) -> None:
+        for event in events:
+            await sse.send(event, event["type"])
+
+    try:
+        async for event in with_beats(house.watch(inbound), sse):
+            if event.name == "answer":
+                answer = event.data["answer"]
+                await put_away(house, inbound, answer)
+                await send(told.end(answer, draft.complete(answer)))
+            elif (piece := draft.follow(event)) and piece.text:
+                await send(told.more(piece))
+    except ConnectionError:
+        pass  # whoever asked has gone; the turn goes on without them
+    except Exception as error:  # the answer has begun with a 200, so what fails is told inside
+        if not sse.begun:
+            raise
+        await send(told.fail(explain(error)))
+    return sse.response
+
+
+class _Told:
+    """The events of one streamed response. What is said in each model call is a message of its own."""
+
+    def __init__(self, made: _Response) -> None:
+        self._made = made
+        self._number = 0
+        self._output: list[Body] = []
+        self._call = 0
+        self._message = ""  # the id of the message that is being said
+        self._text = ""
+
+    def more(self, piece: Piece) -> Iterator[Body]:
+        yield from self._begin()
+        if not self._message or piece.call != self._call:
+            yield from self._finish_message()
+            self._call, self._message, self._text = piece.call, f"msg_{secrets.token_hex(12)}", ""
+            yield self._event("output_item.added", **self._place, item=_message("", "in_progress", self._message))
+            yield self._event("content_part.added", **self._here, part=_part(""))
+        self._text += piece.text
+        yield self._event("output_text.delta", **self._here, delta=piece.text, logprobs=[])
+
+    def end(self, answer: Answer, missing: Piece | None) -> Iterator[Body]:
+        yield from self._begin()
+        if missing:
+            yield from self.more(missing)
+        yield from self._finish_message()
+        for item in _calls(answer):
+            begun = {**item, "arguments": "", "status": "in_progress"}
+            yield self._event("output_item.added", **self._place, item=begun)
+            named_ = {**self._place, "item_id": item["id"]}
+            yield self._event("function_call_arguments.delta", **named_, delta=item["arguments"])
+            yield self._event("function_call_arguments.done", **named_, name=item["name"], arguments=item["arguments"])
+            yield self._event("output_item.done", **self._place, item=item)
+            self._output.append(item)
+        response = self._made.completed(answer, self._output)
+        yield self._event(response["status"], response=response)
+
+    def fail(self, refused: Refused) -> Iterator[Body]:
+        yield from self._begin()
+        yield self._event("failed", response=self._made.failed(refused))
+
+    @property
+    def _place(self) -> Body:
+        return {"output_index": len(self._output)}
+
+    @property
+    def _here(self) -> Body:
+        return {**self._place, "item_id": self._message, "content_index": 0}
+
+    def _begin(self) -> Iterator[Body]:
+        if not self._number:
+            yield self._event("created", response=self._made.begun())
+            yield self._event("in_progress", response=self._made.begun())
+
+    def _finish_message(self) -> Iterator[Body]:
+        if not self._message:
+            return
+        item = _message(self._text, id=self._message)
+        yield self._event("output_text.done", **self._here, text=self._text, logprobs=[])
+        yield self._event("content_part.done", **self._here, part=_part(self._text))
+        yield self._event("output_item.done", **self._place, item=item)
+        self._output.append(item)
+        self._message = ""
+
+    def _event(self, kind: str, /, **fields: Any) -> Body:
+        self._number += 1
+        return {"type": f"response.{kind}", "sequence_number": self._number - 1, **fields}

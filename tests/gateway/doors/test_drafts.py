@@ -1,0 +1,54 @@
+"""What is shown of a turn while it runs."""
+
+import everloop
+from everloop.core.ports import Event
+from everloop.gateway.drafts import Draft, Piece
+
+
+def draft_of(mail: int) -> Draft:
+    draft = Draft()
+    assert draft.follow(Event("taken", "t", data={"mail": mail})) is None
+    return draft
+
+
+def start(call: int, *mails: int) -> Event:
+    return Event("stream_start", "t", call, data={"message": call, "mails": mails})
+
+
+def chunk(call: int, text: str = "", reasoning: str = "") -> Event:
+    return Event("stream_chunk", "t", call, data={"text": text, "reasoning": reasoning, "progress": "", "notice": ""})
+
+
+def shown(draft: Draft, *events: Event) -> list[Piece]:
+    return [piece for event in events if (piece := draft.follow(event))]
+
+
+def answer(content: str) -> everloop.Answer:
+    return everloop.Answer(content, "api:a", "t:1")
+
+
+def test_the_words_of_each_model_call_are_shown():
+    events = [start(2, 7), chunk(2, reasoning="hm"), chunk(2, "I look."), start(6, 7), chunk(6, "It "), chunk(6)]
+    draft = draft_of(7)
+    assert shown(draft, *events) == [Piece(2, reasoning="hm"), Piece(2, "I look."), Piece(6, "It ")]
+
+
+def test_what_is_done_for_another_letter_is_not_shown():
+    ended = Event("thinking_finished", "t", 3, data={"turn": 1})
+    events = [chunk(2, "half "), start(2, 6), chunk(2, "theirs"), ended, start(6, 7), chunk(6, "ours"), ended]
+    assert shown(draft_of(7), *events) == [Piece(6, "ours")]
+    assert shown(draft_of(6), *events) == [Piece(2, "theirs")]
+
+
+def test_a_message_that_steers_a_turn_sees_what_is_said_after_it():
+    assert shown(draft_of(7), start(2, 6), chunk(2, "before"), start(6, 6, 7), chunk(6, "after")) == [Piece(6, "after")]
+
+
+def test_what_was_not_shown_of_the_answer_follows():
+    draft = draft_of(7)
+    assert draft.complete(answer("whole")) == Piece(-1, "whole")
+    shown(draft, start(2, 7), chunk(2, "who"))
+    assert draft.complete(answer("whole")) == Piece(2, "le")
+    assert draft.complete(answer("another")) == Piece(-1, "another")
+    shown(draft, chunk(2, "le"))
+    assert draft.complete(answer("whole")) is None
