@@ -5,7 +5,7 @@ import itertools
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from .runtime.approvals import Approval, Approvals
 from .runtime.book import reply_key
 from .runtime.inbox import Inbox
 from .runtime.lanes import Lanes
+from .runtime.sessions import Sessions
 
 PATIENCE = 1.0  # seconds between looks whether a turn waits for a person
 LAZY = 0.05  # seconds for which acknowledgements are gathered
@@ -54,11 +55,15 @@ class Agent:
         lanes: Lanes,
         files: Files,
         approvals: Approvals,
+        sessions: Sessions,
         model: str,
         notice: str = "",
+        settings: Mapping[str, Any] = {},
     ) -> None:
         self.store = store
-        self._files = files
+        self.files = files
+        self.sessions = sessions
+        self.settings = settings  # what is set, without secrets
         self._bus = bus
         self._inbox = inbox
         self._lanes = lanes
@@ -185,7 +190,7 @@ class Agent:
         for path in files:
             attached = await attach(path)
             if attached.mime:
-                file = await self._files.put(letter.author, attached.data, attached.name)
+                file = await self.files.put(letter.author, attached.data, attached.name)
                 parts.append(Media(file, attached.mime, attached.name, letter.author))
             else:
                 parts.append(Text(f"[{attached.name}]\n{attached.data.decode()}"))

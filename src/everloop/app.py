@@ -39,7 +39,7 @@ from .runtime.lanes import Lanes
 from .runtime.outbox import Outbox
 from .runtime.sessions import Sessions
 from .runtime.voices import OneVoice, Voices
-from .settings import Preset, Settings, Tools, home_of, load, path_in, workspace_of
+from .settings import Preset, Settings, Tools, home_of, load, path_in, without_secrets, workspace_of
 from .toolset import furnish
 from .voices import Casting, HouseVoices, Stage, filled, voice_of
 
@@ -116,9 +116,11 @@ async def _furnish(
         grace=settings.agents.shutdown_seconds,
     )
     approvals = Approvals(store, rules.roles)
-    commands = Commands(store, voices, approvals, Sessions(store, rules.roles, toolbox.specs))
+    sessions = Sessions(store, rules.roles, toolbox.specs)
+    commands = Commands(store, voices, approvals, sessions)
     inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, toolset.leave)
-    agent = Agent(store, bus, inbox, lanes, files, approvals, speaker.name, speaker.notice)
+    told = (speaker.name, speaker.notice, without_secrets(settings))
+    agent = Agent(store, bus, inbox, lanes, files, approvals, sessions, *told)
     stack.push_async_callback(agent.close)  # after the lanes: answers of the last moment are acknowledged too
     await stack.enter_async_context(lanes)
     await _open_channels(channels, store, bus, stack)
