@@ -3,7 +3,7 @@ stand-in for the doors and the WebSocket. It speaks the frames of docs/websocket
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -136,7 +136,7 @@ class _Line:
         if receipt.reply is not None:
             await self._put("response", session, receipt.thread, 0, id=frame["id"], content=receipt.reply, files=[])
 
-    def _letter(self, session: str, text: str, id: str, files: list[dict[str, Any]] = []) -> Inbound:
+    def _letter(self, session: str, text: str, id: str, files: Sequence[dict[str, Any]] = ()) -> Inbound:
         parts: list[Part] = [Text(text)] if text else []
         parts += [Media(each["file"], each["mime"], each["name"], "owner") for each in files]
         return Inbound(Address.parse(session), f"ws:{session}:{id}", Said(tuple(parts), "owner", session))

@@ -2,6 +2,7 @@
 show comes through the API and the WebSocket, to those who have logged in."""
 
 import hashlib
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from aiohttp import web
@@ -38,7 +39,7 @@ def routes() -> list[web.RouteDef]:
     return table + [web.get(f"{PREFIX}{name}", _served(path, KINDS[path.suffix])) for name, path in files.items()]
 
 
-def _served(path: Path, kind: str) -> "web._RequestHandler":  # type: ignore[name-defined]
+def _served(path: Path, kind: str) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     body = path.read_bytes()
     tag = hashlib.sha256(body).hexdigest()[:16]
 

@@ -44,6 +44,8 @@ export class Chat {
     this.empty = h("div.empty", { hidden: true });
     this.scroller = h("div.scroller", { onscroll: () => this.followed(), ongrown: () => this.follow(), tabindex: "-1" },
       h("div.column", {}, this.earlier, this.empty, this.log.node));
+    this.growing = new ResizeObserver(() => this.follow()); // pictures, and what is opened, come later than their entry
+    this.growing.observe(this.scroller.firstChild);
     this.toEnd = iconButton("down", "Go to the end", () => this.follow(true), { hidden: true, class: "ghost to-end" });
     this.menu = h("div.row.tools", {},
       iconButton("edit", "Rename", () => this.rename()),
@@ -89,7 +91,7 @@ export class Chat {
   async open() {
     this.scroller.setAttribute("aria-busy", "true");
     try {
-      const { session, state } = await get(`/api/sessions/${this.thread}`);
+      const { session } = await get(`/api/sessions/${this.thread}`);
       this.thread = session.id;
       this.session = session.session;
       this.current = session.current;
@@ -98,7 +100,6 @@ export class Chat {
       const { entries } = await get(`/api/sessions/${this.thread}/entries`, this.jump ? { after: Math.max(0, this.jump - 40), limit: 500 } : { limit: PAGE });
       this.show(entries);
       if (this.jump) await this.sync();
-      this.log.running = state === "running" || (state === "waiting" && this.log.running);
       this.resume();
       if (!this.current) this.tellOld();
     } catch (error) {
@@ -325,7 +326,7 @@ export class Chat {
     const running = this.log.running;
     this.node.classList.toggle("running", running);
     this.stopButton.hidden = !running;
-    if (this.current) this.field.placeholder = running ? "Steer: add something while it works" : "Ask anything, or /help";
+    if (this.current) this.field.placeholder = this.log.asking.size ? "Answer above, or go on" : running ? "Steer it while it works" : "Ask anything, or /help";
     if (this.thread) this.menu.hidden = false;
   }
 
@@ -378,5 +379,5 @@ export class Chat {
     } catch (error) { toast(error.message, "bad"); }
   }
 
-  close() {}
+  close() { this.growing.disconnect(); }
 }

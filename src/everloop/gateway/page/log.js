@@ -25,6 +25,7 @@ export class Log {
     this.node.append(this.drafts);
     this.seq = 0;
     this.cards = new Map();
+    this.asking = new Set(); // the calls that wait for permission
     this.pending = new Map();
     this.draft = null;
     this.called = 0;
@@ -105,9 +106,20 @@ export class Log {
   }
 
   call_started(entry) { this.cards.get(`${entry.answer}:${entry.place}`)?.start(entry.at); }
-  call_returned(entry) { this.cards.get(`${entry.answer}:${entry.place}`)?.end(entry); }
-  asked(entry) { this.cards.get(`${entry.answer}:${entry.place}`)?.ask(entry); }
-  answered(entry) { this.cards.get(`${entry.answer}:${entry.place}`)?.answer(entry); }
+  call_returned(entry) {
+    this.asking.delete(`${entry.answer}:${entry.place}`);
+    this.cards.get(`${entry.answer}:${entry.place}`)?.end(entry);
+  }
+
+  asked(entry) {
+    this.asking.add(`${entry.answer}:${entry.place}`);
+    this.cards.get(`${entry.answer}:${entry.place}`)?.ask(entry);
+  }
+
+  answered(entry) {
+    this.asking.delete(`${entry.answer}:${entry.place}`);
+    this.cards.get(`${entry.answer}:${entry.place}`)?.answer(entry);
+  }
 
   stopped() {
     this.dropDraft(this.seq);

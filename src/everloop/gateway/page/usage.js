@@ -13,7 +13,7 @@ const SHADES = 5;
 export class UsageView {
   constructor(house) {
     this.days = 30;
-    this.by = "cost";
+    this.by = "tokens";
     this.body = h("div");
     const choose = (label, options, pick) => h("div.segments", { role: "group", "aria-label": label }, options.map(([value, name], i) =>
       h("button", { type: "button", "aria-pressed": String(i === (label === "Days" ? 1 : 0)), onclick: (event) => {
@@ -24,7 +24,7 @@ export class UsageView {
       h("header.bar", {}, house.menuButton(), h("h1.title", {}, "Usage")),
       h("div.scroller", {}, h("div.column.wide", {},
         h("div.row.spread", {},
-          choose("Show", [["cost", "Cost"], ["tokens", "Tokens"], ["calls", "Calls"]], (by) => { this.by = by; this.draw(); }),
+          choose("Show", [["tokens", "Tokens"], ["cost", "Cost"], ["calls", "Calls"]], (by) => { this.by = by; this.draw(); }),
           choose("Days", [[7, "7 days"], [30, "30 days"], [90, "90 days"]], (days) => { this.days = days; this.load(); })),
         this.body)));
     this.load();

@@ -1,14 +1,16 @@
 // Numbers and times as people read them.
 
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const whole = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
 export const moment = (at) => whole.format(new Date(at * 1000));
 
+/** How long ago, in as few letters as it takes. */
 export function when(at) {
-  const then = new Date(at * 1000);
-  return then.toDateString() === new Date().toDateString() ? clock.format(then) : day.format(then);
+  const minutes = Math.floor((Date.now() / 1000 - at) / 60);
+  if (minutes < 1) return "now";
+  if (minutes < 60) return `${minutes} min`;
+  return minutes < 24 * 60 ? `${Math.floor(minutes / 60)} h` : day.format(new Date(at * 1000));
 }
 
 export function group(at) {

@@ -1,0 +1,255 @@
+"""A walk through the page in a real browser. Without Playwright or Debian's chromium these are skipped by name."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import everloop
+from everloop import tool
+from everloop.core.tool import Effect
+from everloop.testing import Call, Say, ScriptedModel, Shown, Think, Wait
+from tests.gateway.stand_in import PASSWORD, StandIn, served
+
+playwright = pytest.importorskip("playwright.async_api", reason="Playwright is not installed (pip install playwright)")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (apt-get install chromium)")
+
+NASTY = (
+    "<img src=x onerror=\"document.title='hacked'\"> <script>document.title='hacked'</script>\n\n"
+    "[click](javascript:document.title='hacked') ![x](https://elsewhere.invalid/track.png)\n\n"
+    "**bold** `code` [good](https://example.org/)\n\n```html\n<b>not bold</b>\n```\n"
+)
+
+
+@tool(Effect.READ)
+async def look(path: str) -> str:
+    """Look at something."""
+    return f"in {path}: milk <b>and</b> bread"
+
+
+@tool(Effect.UNSAFE, guarded=True)
+async def send(to: str) -> str:
+    """Send something."""
+    return f"sent to {to}"
+
+
+class Stage:
+    """A browser at a page of a house whose model waits at `gate` when it is told a story."""
+
+    def __init__(self, gateway: StandIn, page: Any, url: str, gate: asyncio.Event) -> None:
+        self.gateway = gateway
+        self.page = page
+        self.url = url
+        self.gate = gate
+
+    async def log_in(self) -> None:
+        await self.page.goto(self.url)
+        await self.page.fill("#password", PASSWORD)
+        await self.page.click("text=Log in")
+        await self.page.wait_for_selector(".composer textarea")
+
+    async def say(self, text: str) -> None:
+        await self.page.fill(".composer textarea", text)
+        await self.page.keyboard.press("Enter")
+
+    async def answer(self, text: str) -> None:
+        """Wait until the last answer is this, and whole."""
+        await self.page.wait_for_selector(f".said.final.last:has-text('{text}')")
+
+    async def texts(self, selector: str) -> list[str]:
+        return [each.strip() for each in await self.page.locator(selector).all_inner_texts()]
+
+
+@asynccontextmanager
+async def staged(home: Path, width: int = 1280, height: int = 800) -> AsyncIterator[Stage]:
+    gate, errors = asyncio.Event(), []
+
+    def line(shown: Shown) -> Any:
+        if "story" in shown.asked:
+            return Say(["Once upon", " a time"]), Wait(gate), Say([" there was", " a loop."])
+        if "look" in shown.asked and shown.step == 0:
+            return Think("I should look."), Say("I look."), Call("look", {"path": "notes.md"})
+        if "send" in shown.asked and shown.step == 0:
+            return Call("send", {"to": "somebody@example.org"})
+        return Say(NASTY if "nasty" in shown.asked else f"You said: {shown.asked}")
+
+    async with everloop.open(home, provider=ScriptedModel(line), tools=[look, send]) as agent:
+        gateway = StandIn(agent)
+        async with served(gateway) as url, playwright.async_playwright() as driver:
+            browser = await driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+            page = await browser.new_page(viewport={"width": width, "height": height})
+            page.set_default_timeout(20_000)
+            page.on("pageerror", lambda error: errors.append(str(error)))
+            page.on("console", lambda told: errors.append(told.text) if "Security Policy" in told.text else None)
+            try:
+                yield Stage(gateway, page, url, gate)
+            finally:
+                await browser.close()
+    assert errors == []
+
+
+async def test_one_logs_in_asks_and_sees_what_was_done(tmp_path: Path):
+    async with staged(tmp_path) as stage:
+        await stage.page.goto(stage.url)
+        await stage.page.fill("#password", "wrong")
+        await stage.page.click("text=Log in")
+        await stage.page.wait_for_selector(".wrong:has-text('not the password')")
+        await stage.log_in()
+        await stage.say("look around")
+        await stage.answer("You said: look around")
+        await stage.page.click(".card summary")
+        opened = await stage.texts(".card .result")
+        await stage.page.click(".reasoning summary")
+        thought = await stage.texts(".reasoning .prose")
+        listed = await stage.texts(".item .name")
+    assert (opened, thought, listed) == (["in notes.md: milk <b>and</b> bread"], ["I should look."], ["look around"])
+
+
+async def test_what_a_model_writes_is_only_ever_shown(tmp_path: Path):
+    async with staged(tmp_path) as stage:
+        asked: list[str] = []
+        stage.page.on("request", lambda request: asked.append(request.url))
+        await stage.log_in()
+        await stage.say("something nasty")
+        await stage.answer("bold")
+        made = await stage.page.evaluate(
+            """() => [document.title, document.querySelectorAll('.prose img, .prose script, .prose pre b').length,
+                      [...document.querySelectorAll('.prose a')].map((link) => link.href),
+                      document.querySelector('.prose strong').textContent,
+                      document.querySelector('.prose pre').textContent]"""
+        )
+    links = ["https://elsewhere.invalid/track.png", "https://example.org/"]
+    assert made == ["everloop", 0, links, "bold", "<b>not bold</b>"]
+    assert [url for url in asked if not url.startswith((stage.url, stage.url.replace("http", "ws")))] == []
+
+
+async def test_a_question_is_answered_with_one_click(tmp_path: Path):
+    async with staged(tmp_path) as stage:
+        await stage.log_in()
+        await stage.say("send it")
+        await stage.page.wait_for_selector(".asking:visible >> text=somebody@example.org")
+        await stage.page.wait_for_selector(".waiting:has-text('1 question waits for you')")
+        await stage.page.click("button:has-text('Allow')")
+        await stage.answer("You said: send it")
+        await stage.page.wait_for_selector(".waiting", state="hidden")
+        statuses = await stage.page.locator(".call .status").count()
+        await stage.say("send it again")
+        await stage.page.click(".asking:visible >> button:has-text('Deny')")
+        await stage.answer("You said: send it again")
+        denied = await stage.texts(".call.bad .status")
+    assert (statuses, len(denied), denied[0].split(" · ")[0]) == (1, 1, "not run")
+
+
+async def test_a_break_in_mid_stream_leaves_no_gap(tmp_path: Path):
+    async with staged(tmp_path) as stage:
+        await stage.log_in()
+        await stage.say("tell me a story")
+        await stage.page.wait_for_selector(".draft:has-text('Once upon a time')")
+        await stage.gateway.cut()
+        await stage.page.wait_for_selector(".wire:has-text('reconnecting')")
+        await stage.page.wait_for_selector(".draft:has-text('Once upon a time')")
+        drafts = await stage.texts(".draft .prose >> nth=-1")
+        stage.gate.set()
+        await stage.answer("Once upon a time there was a loop.")
+        answers = await stage.texts(".said.model .prose")
+        said = await stage.texts(".said.user .bubble")
+    assert drafts == ["Once upon a time"]
+    assert (answers, said) == (["Once upon a time there was a loop."], ["tell me a story"])
+    assert len(stage.gateway.resumed) == 1
+
+
+async def test_a_running_turn_is_stopped(tmp_path: Path):
+    async with staged(tmp_path) as stage:
+        await stage.log_in()
+        await stage.say("tell me a story")
+        await stage.page.wait_for_selector(".draft:has-text('Once upon')")
+        await stage.page.click("button[aria-label=Stop]")
+        await stage.page.wait_for_selector("text=Stopped.")
+        drafts = await stage.page.locator(".draft").count()
+    assert drafts == 0
+
+
+async def test_conversations_are_found_renamed_edited_and_asked_again(tmp_path: Path):
+    async with staged(tmp_path) as stage:
+        page = stage.page
+        await stage.log_in()
+        await stage.say("where is the invoice")
+        await stage.answer("You said: where is the invoice")
+        await page.click("[aria-label='Edit and ask again']")
+        await page.fill("dialog textarea", "where is the receipt")
+        await page.click("text=Ask again")
+        await stage.answer("You said: where is the receipt")
+        before = page.url
+        await page.click("[aria-label='Answer again']")
+        await page.wait_for_url(lambda url: url != before)
+        await stage.answer("You said: where is the receipt")
+        await page.click("[aria-label=Rename]")
+        await page.fill("dialog input", "papers")
+        await page.click("dialog >> text=Rename >> nth=-1")
+        await page.wait_for_selector(".item .name:has-text('papers')")
+        await page.click("text=New conversation")
+        await page.keyboard.press("Control+k")
+        await page.keyboard.type("receipt")
+        await page.click(".hit")
+        await page.wait_for_selector(".said.found")
+        title = await page.inner_text(".title")
+    assert title == "papers"
+
+
+async def test_the_trace_the_usage_and_the_settings_are_shown(tmp_path: Path):
+    async with staged(tmp_path) as stage:
+        page = stage.page
+        await stage.log_in()
+        await stage.say("look around")
+        await stage.answer("You said: look around")
+        await page.click("[aria-label='Show how the time was spent']")
+        await page.wait_for_selector(".turn")
+        steps = [each.split("\n")[0] for each in await stage.texts(".waterfall .what")]
+        await page.click("text=Usage")
+        await page.wait_for_selector(".chart rect.m-0")
+        await page.click("text=Settings")
+        await page.fill("[aria-label='Filter settings']", "steering")
+        rows = await stage.texts(".group dl > div")
+    assert steps == ["waited", "scripted", "look", "scripted"]
+    assert [each.split() for each in rows] == [["agents.defaults.steering", "steer"]]
+
+
+async def test_on_a_phone_nothing_is_wider_than_the_screen_and_the_menu_is_a_drawer(tmp_path: Path):
+    async with staged(tmp_path, 360, 740) as stage:
+        page = stage.page
+        await stage.log_in()
+        await stage.say("something nasty")
+        await stage.answer("bold")
+        widest = await page.evaluate("document.scrollingElement.scrollWidth")
+        hidden = await page.locator(".sidebar").is_visible()
+        await page.click("[aria-label='Open the menu']")
+        await page.wait_for_selector(".item:visible")
+        await page.keyboard.press("Escape")
+        await page.wait_for_selector(".item", state="hidden")
+    assert (widest, hidden) == (360, False)
+
+
+async def test_it_can_be_used_without_a_mouse(tmp_path: Path):
+    async with staged(tmp_path) as stage:
+        page = stage.page
+        await stage.log_in()
+        await page.keyboard.type("hello")
+        await page.keyboard.press("Shift+Enter")
+        await page.keyboard.type("there")
+        await page.keyboard.press("Enter")
+        await stage.answer("You said: hello")
+        await page.keyboard.press("ArrowUp")
+        offered = await page.input_value("dialog textarea")
+        await page.keyboard.press("Escape")
+        await page.keyboard.press("Alt+n")
+        await page.wait_for_selector(".starter")
+        unnamed = await page.evaluate(
+            """() => [...document.querySelectorAll('button, a, input, textarea')].filter((each) => !each.hidden
+                && !each.textContent.trim() && !each.getAttribute('aria-label') && !each.labels?.length).length"""
+        )
+    assert (offered, unnamed) == ("hello\nthere", 0)
