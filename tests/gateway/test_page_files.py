@@ -1,4 +1,4 @@
-"""The page's files are plain and keep to themselves: read from the source. Each rule is also tried where it must fail."""
+"""The page's files are plain and keep to themselves: read from the source. Each rule is tried where it fails, too."""
 
 import re
 from pathlib import Path

@@ -12,7 +12,7 @@ export class TraceView {
     this.body = h("div.column.wide", { "aria-busy": "true" });
     this.node = h("section.page", { "aria-label": "Trace" },
       h("header.bar", {}, house.menuButton(), h("h1.title", {}, "Where the time went"),
-        h("a.button.small", { href: `#/c/${thread}` }, "Back to the conversation")),
+        h("a.button.small", { href: `#/c/${thread}` }, "To the conversation")),
       h("div.scroller", {}, this.body));
     this.load(thread);
   }

@@ -4,7 +4,6 @@ import { get } from "./api.js";
 import { h, s } from "./dom.js";
 import { count, dollars } from "./words.js";
 
-const WIDTH = 720;
 const HEIGHT = 220;
 const FOOT = 24;
 const SIDE = 44;
@@ -46,7 +45,8 @@ export class UsageView {
       return;
     }
     const models = [...new Set(rows.map((row) => row.model))].sort((a, b) => sum(rows, b, this.by) - sum(rows, a, this.by));
-    this.body.replaceChildren(totals(rows), chart(rows, models, since, days, this.by),
+    const width = Math.max(300, Math.min(860, this.body.clientWidth || 720)); // drawn at its size, so that its letters are legible
+    this.body.replaceChildren(totals(rows), chart(rows, models, since, days, this.by, width),
       h("div.row.legend", {}, models.map((model, i) => h("span", {}, h(`i.m-${i % SHADES}`), model))), table(rows, models));
   }
 
@@ -70,11 +70,11 @@ function totals(rows) {
     tile("Written", count(all((row) => row.output)), `${count(all((row) => row.reasoning))} of it thought`));
 }
 
-function chart(rows, models, since, days, by) {
+function chart(rows, models, since, days, by, width) {
   const dates = Array.from({ length: days }, (_, i) => new Date(Date.parse(since) + i * 864e5).toISOString().slice(0, 10));
   const heights = dates.map((date) => rows.filter((row) => row.day === date).reduce((total, row) => total + worth(row, by), 0));
   const top = nice(Math.max(...heights)) || 1;
-  const step = (WIDTH - SIDE) / days;
+  const step = (width - SIDE) / days;
   const y = (value) => (HEIGHT - FOOT) * (1 - value / top) + 8;
   const columns = dates.map((date, i) => {
     let base = 0;
@@ -86,11 +86,11 @@ function chart(rows, models, since, days, by) {
     });
     return s("g", {}, s("title", {}, `${date}: ${told(heights[i], by)}`), s("rect.hover", { x: SIDE + i * step, y: 0, width: step, height: HEIGHT - FOOT + 8 }), parts);
   });
-  const lines = [0, 0.5, 1].map((part) => s("g", {}, s("line", { x1: SIDE, x2: WIDTH, y1: y(top * part), y2: y(top * part) }),
+  const lines = [0, 0.5, 1].map((part) => s("g", {}, s("line", { x1: SIDE, x2: width, y1: y(top * part), y2: y(top * part) }),
     s("text", { x: SIDE - 8, y: y(top * part) + 4, "text-anchor": "end" }, told(top * part, by))));
-  const every = Math.ceil(days / 6);
+  const every = Math.ceil(days / Math.floor(width / 90));
   const labels = dates.map((date, i) => (i % every === 0 ? s("text", { x: SIDE + i * step + step / 2, y: HEIGHT + 4, "text-anchor": i ? "middle" : "start" }, date.slice(5)) : null));
-  return s("svg.chart", { viewBox: `0 0 ${WIDTH} ${HEIGHT + 12}`, role: "img", "aria-label": `${by} by day; the table below has the numbers` }, lines, columns, labels);
+  return s("svg.chart", { viewBox: `0 0 ${width} ${HEIGHT + 12}`, role: "img", "aria-label": `${by} by day; the table below has the numbers` }, lines, columns, labels);
 }
 
 function nice(value) {
