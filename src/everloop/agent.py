@@ -6,6 +6,7 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,11 @@ from msgspec import Struct, structs
 
 from .core.errors import Fenced, StoreError, TurnFailed
 from .core.mail import Address, Inbound, Outbound, Said
-from .core.message import Media, Text, said, text_of
+from .core.message import Media, Part, Text, said, text_of
 from .core.ports import Bus, Event, Files, Receipt, Store, ThreadRow
 from .core.prompt import Finish, Usage
 from .core.thread import STOPPED, Finished
-from .files.pictures import attach
+from .files.pictures import Attachment, attach, take
 from .runtime.approvals import Approval, Approvals
 from .runtime.book import reply_key
 from .runtime.inbox import Inbox
@@ -133,6 +134,23 @@ class Agent:
         yield Event("answer", receipt.thread, data={"answer": answer})
         self._note_shown(key)  # whoever came back for more has shown it
 
+    async def post(self, inbound: Inbound) -> Receipt:
+        """Commit a letter and wake nobody yet: whoever wants to say first that it is there calls `wake` afterwards."""
+        return await self._inbox.take(inbound, express=False)
+
+    def wake(self, receipt: Receipt, inbound: Inbound) -> None:
+        self._inbox.wake(receipt, inbound)
+
+    async def outcome(self, receipt: Receipt, inbound: Inbound) -> Answer:
+        """Wake the thread of a posted letter and wait for the answer. Raises TurnFailed."""
+        answer, key = await self._answer(receipt, inbound, str(inbound.address))
+        self._note_shown(key)
+        return answer
+
+    def events(self, thread: str = "") -> AbstractContextManager[AsyncIterator[Event]]:
+        """What happens in one thread, or in all, from now on. A reader that is too slow is cut off."""
+        return self._bus.subscribe(thread)
+
     async def tell(self, inbound: Inbound) -> Receipt:
         """Commit a letter and wake its thread, without waiting for what comes of it."""
         receipt = await self._inbox.take(inbound)
@@ -182,18 +200,22 @@ class Agent:
         if self._acknowledging:
             await asyncio.gather(*self._acknowledging)
 
+    async def enclose(self, name: str, data: bytes, owner: str) -> Part:
+        """Keep a file that comes with a message, and make the part that names it. Raises MailRefused."""
+        return await self._part(await take(name, data), owner)
+
+    async def _part(self, attached: Attachment, owner: str) -> Part:
+        if not attached.mime:
+            return Text(f"[{attached.name}]\n{attached.data.decode()}")
+        file = await self.files.put(owner, attached.data, attached.name)
+        return Media(file, attached.mime, attached.name, owner)
+
     async def _enclose(self, inbound: Inbound, files: Sequence[str | Path]) -> Inbound:
         """Keep the files, and name them in the letter."""
         letter = inbound.letter
         assert isinstance(letter, Said)
         parts = [part for part in letter.parts if text_of((part,)).strip()]  # hosts refuse an empty text
-        for path in files:
-            attached = await attach(path)
-            if attached.mime:
-                file = await self.files.put(letter.author, attached.data, attached.name)
-                parts.append(Media(file, attached.mime, attached.name, letter.author))
-            else:
-                parts.append(Text(f"[{attached.name}]\n{attached.data.decode()}"))
+        parts += [await self._part(await attach(path), letter.author) for path in files]
         return structs.replace(inbound, letter=structs.replace(letter, parts=tuple(parts)))
 
     async def _answer(self, receipt: Receipt, inbound: Inbound, session: str) -> tuple[Answer, str]:

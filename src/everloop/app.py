@@ -9,18 +9,19 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import astuple
 
+from . import __version__
 from .agent import Agent
 from .bus.local import LocalBus
 from .core.approval import Policy, PolicyRule
 from .core.decide import Rules
-from .core.errors import HomeError, KeyRefused, ModelMissing, VaultLocked
+from .core.errors import EverloopError, HomeError, KeyRefused, ModelMissing, VaultLocked
 from .core.people import OWNER_ALONE
-from .core.ports import Channel, Event, Http, Provider, Store, Vault
+from .core.ports import Channel, Doorbook, Event, Http, Provider, Store, Vault
 from .core.tool import Tool
 from .files.folder import Folder
 from .files.pictures import fit
@@ -42,6 +43,9 @@ from .runtime.voices import OneVoice, Voices
 from .settings import Preset, Settings, Tools, home_of, load, path_in, without_secrets, workspace_of
 from .toolset import furnish
 from .voices import Casting, HouseVoices, Stage, filled, voice_of
+
+if TYPE_CHECKING:
+    from .gateway.server import Gateway
 
 SYSTEM = (
     "You are everloop, a helpful assistant with tools. Be accurate and brief. "
@@ -78,6 +82,28 @@ async def open(
         store = await _open_store(folder, loaded)
         stack.push_async_callback(store.close)
         yield await _furnish(folder, loaded, store, provider, http, (*tools,), (*channels,), stack)
+
+
+@asynccontextmanager
+async def serve(
+    home: str | os.PathLike[str] | None = None, settings: Mapping[str, Any] = {}, **given: Any
+) -> "AsyncIterator[Gateway]":
+    """Open everloop with its gateway, which answers as long as the block lasts. `given` is what `open` takes.
+
+    Raises what `open` raises; SettingsError also when it would be reached from elsewhere without encryption.
+    """
+    from .gateway.doorway import check_place
+    from .gateway.server import serve as answer
+
+    folder = Path(home) if home is not None else home_of(os.environ)
+    loaded = load(folder, os.environ, settings)
+    check_place(loaded.gateway)
+    grace = loaded.agents.shutdown_seconds
+    async with (
+        open(folder, settings, **given) as agent,
+        answer(agent, loaded.gateway, folder, version=__version__, grace=grace) as gateway,
+    ):
+        yield gateway
 
 
 async def _furnish(
@@ -332,3 +358,20 @@ def _embedded(home: Path, settings: Settings, name: str, http: Http) -> Speaker:
     path = path_in(home, chosen.path) if chosen.path else None
     provider = EmbeddedProvider(weights, home / "models", http, given=path, threads=chosen.threads)
     return in_process(provider, weights.window, NOTICE, provider.warm)
+
+
+def token_scopes() -> tuple[str, ...]:
+    """What a token of the gateway may be good for."""
+    from .gateway.principal import SCOPES
+
+    return tuple(SCOPES)
+
+
+async def new_token(book: Doorbook, owner: str, name: str, scopes: Iterable[str], seconds: float = 0) -> str:
+    """Make a token for the gateway and return it: this once, for only its hash is kept. Raises EverloopError."""
+    from .gateway.secrets import hash_of, new_secret
+
+    token = new_secret("ev_")
+    if not await book.keep_token(owner, name, hash_of(token), tuple(scopes), seconds):
+        raise EverloopError(f"there is a token {name!r} already; revoke it first, or choose another name")
+    return token

@@ -163,6 +163,18 @@ class Net(_Section, frozen=True):
     record: str = ""  # a file or folder into which the calls to models are written, for tests to play
 
 
+class GatewaySection(_Section, frozen=True):
+    """Where the page and the APIs are served. Another interface than loopback needs TLS, or a proxy that has it."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535)] = 18790  # 0: any that is free
+    allowed_hosts: tuple[str, ...] = ()  # further names under which it is reached, as agent.example.com or host:port
+    allowed_origins: tuple[str, ...] = ()  # further pages that may call it, as https://app.example.com
+    tls_cert: str = ""  # files in PEM
+    tls_key: str = ""
+    behind_proxy: bool = False  # a proxy in front of it speaks TLS
+
+
 class Settings(_Section, frozen=True):
     agents: Agents = Agents()
     providers: Providers = Providers()
@@ -173,7 +185,7 @@ class Settings(_Section, frozen=True):
     net: Net = Net()
     workspace: str = ""  # "": the folder `workspace` in the home
     channels: Kept = None
-    gateway: Kept = None
+    gateway: GatewaySection = GatewaySection()
 
 
 def home_of(environ: Mapping[str, str]) -> Path:

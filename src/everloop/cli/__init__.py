@@ -23,6 +23,10 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "agent": Command("talk with the agent: one answer with -m, else a chat"),
+    "gateway": Command("run it all: the page, the APIs, the WebSocket, timers and channels"),
+    "tokens": Command(
+        "show, make and revoke the tokens of programs that use the gateway", ("list", "create", "revoke")
+    ),
     "models": Command(
         "show which models there are, try one, keep keys, log in", ("list", "test", "key", "login", "logout")
     ),

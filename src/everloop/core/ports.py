@@ -184,12 +184,72 @@ class OutboxRow(Struct, frozen=True, gc=False):
     age: float  # seconds since it was queued
 
 
+class TokenRow(Struct, frozen=True):
+    """A token as a list shows it: what it is called, what it may do, until when (Unix time; 0 is for ever)."""
+
+    id: str
+    owner: str
+    name: str
+    scopes: tuple[str, ...]
+    at: float = 0.0
+    until: float = 0.0
+
+
+class Known(Struct, frozen=True):
+    """Whose credential it is, as the store knows them now: their role, and what the credential is good for."""
+
+    id: str
+    owner: str
+    role: str
+    scopes: tuple[str, ...]
+
+
+class Doorbook(Protocol):
+    """Who may come in through the gateway. It is given hashes only, and never a secret. Raises StoreError."""
+
+    async def keep_token(self, owner: str, name: str, hash: str, scopes: Sequence[str], seconds: float = 0) -> str:
+        """Returns its id, or "" when the owner has another one of this name. Without `seconds` it holds for ever."""
+        ...
+
+    async def tokens(self, owner: str) -> list[TokenRow]:
+        """Those that hold, the oldest first."""
+        ...
+
+    async def forget_token(self, owner: str, name: str) -> bool:
+        """By its name or id; whether there was one to forget."""
+        ...
+
+    async def known_token(self, hash: str) -> Known | None: ...
+
+    async def keep_login(self, owner: str, kind: Literal["password", "link"], hash: str, seconds: float = 0) -> None:
+        """In place of the one that was there."""
+        ...
+
+    async def login(self, owner: str, kind: Literal["password", "link"]) -> str | None:
+        """The hash that is kept, while it holds."""
+        ...
+
+    async def use_link(self, hash: str) -> str:
+        """Use up a one-time link; returns whose it was, "" if there is none."""
+        ...
+
+    async def keep_visit(self, owner: str, hash: str, page: str, seconds: float) -> str:
+        """A login of a browser: the hash of its cookie, and of what its page is given. Returns its id."""
+        ...
+
+    async def known_visit(self, hash: str, *, page: bool = False) -> Known | None: ...
+
+    async def end_visits(self, owner: str, id: str = "", *, but: str = "") -> None:
+        """End one login of a browser, or all of the owner's `but` one."""
+        ...
+
+
 OutboxState = Literal["sent", "pending", "unsure", "failed"]  # unsure: pending, but it may have arrived already
 Action = Literal["none", "new", "stop", "tell"]
 MANY = 2**62  # more than there are
 
 
-class Store(Protocol):
+class Store(Doorbook, Protocol):
     """The truth: threads, entries, inbox, outbox, leases, timers, users, usage. Raises StoreError."""
 
     holder: str  # this process's name on leases
@@ -289,6 +349,10 @@ class Store(Protocol):
 
     async def unfinished(self, thread: str) -> list[int]:
         """The letters of people whose turn is not over, in order."""
+        ...
+
+    async def origins(self, mails: Sequence[int]) -> dict[int, str]:
+        """The events that these letters came with."""
         ...
 
     async def waiting(self) -> list[str]:

@@ -35,6 +35,13 @@ async def attach(path: str | Path) -> Attachment:
     return await asyncio.to_thread(_attach, Path(path))
 
 
+async def take(name: str, data: bytes) -> Attachment:
+    """As `attach`, for a file whose bytes are here already. Only the last part of its name counts."""
+    if len(data) > LARGEST_IMAGE:
+        raise MailRefused(f"{name} has {len(data):,} bytes; at most {LARGEST_IMAGE:,} are taken")
+    return await asyncio.to_thread(_attachment, Path(name).name or "file", data, name)
+
+
 async def fit(data: bytes, mime: str) -> bytes:
     """What is shown of an image or a document: the same, or an image of the same kind that is smaller.
 
@@ -45,8 +52,11 @@ async def fit(data: bytes, mime: str) -> bytes:
 
 
 def _attach(path: Path) -> Attachment:
-    data = _read(path)
-    name = path.name.encode("utf-8", "replace").decode()  # a name may hold what is no text
+    return _attachment(path.name, _read(path), str(path))
+
+
+def _attachment(name: str, data: bytes, path: str) -> Attachment:
+    name = name.encode("utf-8", "replace").decode()  # a name may hold what is no text
     mime = kind_of(data)
     if not mime and not _is_text(data):
         raise MailRefused(f"{path} is neither text nor an image (PNG, JPEG, GIF, WebP) nor a PDF")

@@ -123,7 +123,14 @@ class Driver:
         """Say that a turn is over, now that this is committed."""
         reach("turn.ended")
         if self._bus.hears(thread):
-            data = {"turn": turn.turn, "content": turn.text or "", "reason": turn.reason}
+            data = {
+                "turn": turn.turn,
+                "content": turn.text or "",
+                "reason": turn.reason,
+                "error": turn.error,
+                "mails": turn.mails,
+                "address": turn.address,
+            }
             self._bus.publish(Event("thinking_finished", thread, turn.seq, data=data))
 
     async def drive(self, book: Book, interrupt: Interrupt, leaving: Callable[[], bool]) -> None:
@@ -224,9 +231,9 @@ class Driver:
             return
         reach("model.intended")
         if first:
-            self._publish(book, "thinking_started", turn=thread.turn)
+            self._publish(book, "thinking_started", turn=thread.turn, mails=tuple(thread.mails))
         called = thread.seq
-        self._publish(book, "stream_start", message=called)
+        self._publish(book, "stream_start", message=called, mails=tuple(thread.mails))
         draft = _Draft(self._bus, thread.id, called)
         began = time.monotonic()
         said: ModelSaid | ModelFailed | None = None
@@ -345,8 +352,9 @@ class Driver:
         return CallContext(f"{thread.id}:{thread.answer}:{place}", thread.id, thread.address, thread.requester)
 
     def _publish(self, book: Book, event: str, /, **data: object) -> None:
+        """With the durable position, from which whoever loses the connection can go on without a gap."""
         if event == "stream_end" or self._bus.hears(book.thread.id):
-            self._bus.publish(Event(event, book.thread.id, book.thread.seq, data=data))
+            self._bus.publish(Event(event, book.thread.id, book.lease.head, data=data))
 
 
 def _too_long(thread: Thread, voice: Voice) -> str:

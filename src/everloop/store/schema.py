@@ -117,6 +117,18 @@ MIGRATIONS: Migrations = [
             id {serial}, thread TEXT NOT NULL, seq {int} NOT NULL, owner TEXT NOT NULL, who TEXT NOT NULL{words})""",
         "{index_words}",
     ],
+    [
+        # Who may come in through the gateway. Of every secret only a hash is kept.
+        """CREATE TABLE tokens(
+            id TEXT PRIMARY KEY, owner TEXT NOT NULL, name TEXT NOT NULL, hash TEXT NOT NULL UNIQUE,
+            scopes TEXT NOT NULL, at {real} NOT NULL, until {real} NOT NULL DEFAULT 0, UNIQUE(owner, name))""",
+        """CREATE TABLE logins(
+            owner TEXT NOT NULL, kind TEXT NOT NULL, hash TEXT NOT NULL, at {real} NOT NULL,
+            until {real} NOT NULL DEFAULT 0, PRIMARY KEY(owner, kind)){clustered}""",
+        """CREATE TABLE web_sessions(
+            id TEXT PRIMARY KEY, owner TEXT NOT NULL, hash TEXT NOT NULL UNIQUE, page TEXT NOT NULL UNIQUE,
+            at {real} NOT NULL, until {real} NOT NULL)""",
+    ],
 ]
 
 

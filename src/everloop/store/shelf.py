@@ -5,8 +5,8 @@ and indexed when something is searched for, a batch at a time so that turns can 
 """
 
 import asyncio
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar, TypeVar
 
 from msgspec import Struct, structs
@@ -16,6 +16,7 @@ from ..core.conversation import Conversation, Deed, Found, Snapshot, Written
 from ..core.log import Entry
 from ..core.ports import MANY
 from .deeds import IS_MESSAGE, LINE, Ask, do
+from .doorbook import Doorkeeping
 from .words import shortened, snippet, spoken_in, words_of
 
 Result = TypeVar("Result")
@@ -54,20 +55,12 @@ class Line(Struct, frozen=True):
     words: str
 
 
-class Shelf(ABC):
+class Shelf(Doorkeeping):
     """What a store does with conversations; a database gives it a way to ask, and its way to match words."""
 
     MATCHES: ClassVar[str]  # FROM … WHERE …, of the query $1
     NEWEST: ClassVar[str]
     BEST: ClassVar[str]
-
-    @abstractmethod
-    async def _ask(self, statement: str, *values: object) -> Sequence[Any]: ...
-
-    @abstractmethod
-    async def _do(self, work: Callable[[Ask], Coroutine[Any, Any, Result]]) -> Result:
-        """Do a piece of work in one transaction."""
-        ...
 
     @abstractmethod
     def _query(self, words: Sequence[str], begin: bool, some: bool) -> str:
@@ -107,6 +100,12 @@ class Shelf(ABC):
             *(thread, until),
         )
         return int(rows[0][0]) if rows else 0
+
+    async def origins(self, mails: Sequence[int]) -> dict[int, str]:
+        found: dict[int, str] = {}
+        for mail in mails:
+            found |= dict(tuple(row) for row in await self._ask("SELECT id, event FROM inbox WHERE id = $1", mail))
+        return found
 
     async def snapshots(self, owner: str) -> list[Snapshot]:
         rows = await self._ask(

@@ -1,0 +1,46 @@
+"""`everloop gateway`: one process with the page, the APIs, the WebSocket, lanes, timers and channels."""
+
+import argparse
+import asyncio
+import signal
+import sys
+from typing import Any
+
+from ..app import serve
+
+MORE = (
+    "It stops at Ctrl-C or SIGTERM, after what runs has ended or its time is over. Without a password, each start "
+    "prints a link to log in with, once."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", metavar="HOST", help="listen there instead of at gateway.host")
+    parser.add_argument("--port", metavar="PORT", type=int, help="listen there instead of at gateway.port")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    given = {name: getattr(arguments, name) for name in ("host", "port") if getattr(arguments, name) is not None}
+    settings: dict[str, Any] = {"gateway": given} if given else {}
+    stopping = _stop_signals()
+    async with serve(settings=settings) as gateway:
+        print(f"everloop gateway: {gateway.url}", file=sys.stderr)
+        if gateway.link:
+            print(f"Log in, once, with: {gateway.link}", file=sys.stderr)
+        sys.stderr.flush()
+        await stopping.wait()
+        print("everloop gateway: stopping", file=sys.stderr)
+    return 0
+
+
+def _stop_signals() -> asyncio.Event:
+    """Set at the first request to end; a second Ctrl-C ends it at once."""
+    stopping, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def stop(number: int) -> None:
+        stopping.set()
+        loop.remove_signal_handler(number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop, number)
+    return stopping

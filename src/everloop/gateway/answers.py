@@ -1,0 +1,51 @@
+"""What a client is told when something is not as it wished: always JSON with a code and a sentence."""
+
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from ..core.errors import EverloopError, MailRefused, ProviderError, StoreError, TurnFailed
+
+ENCODE = msgspec.json.Encoder().encode
+
+
+class Refused(Exception):
+    """A request that is not granted. Any handler may raise it; the middleware makes the answer."""
+
+    def __init__(self, status: int, code: str, message: str, seconds: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.seconds = seconds  # after which it may be tried again
+
+
+def respond(body: Any, status: int = 200) -> web.Response:
+    return web.Response(body=ENCODE(body), status=status, content_type="application/json")
+
+
+def refusal(refused: Refused, path: str = "") -> web.Response:
+    error: dict[str, Any] = {"code": refused.code, "message": refused.message}
+    if path.startswith("/v1/"):  # what the clients of that API look for
+        error |= {"type": "invalid_request_error" if refused.status < 500 else "server_error", "param": None}
+    response = respond({"error": error}, refused.status)
+    if refused.seconds:
+        response.headers["Retry-After"] = str(refused.seconds)
+    if refused.status == 401:
+        response.headers["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+def refused_by(error: EverloopError) -> Refused:
+    """An error of the house, as a client is told it."""
+    match error:
+        case MailRefused():
+            return Refused(400, "refused", str(error))
+        case TurnFailed():
+            return Refused(502, error.reason or "failed", str(error))
+        case StoreError():
+            return Refused(503, "store", str(error))
+        case ProviderError():
+            return Refused(502, error.kind, str(error))
+    return Refused(500, "failed", str(error))

@@ -1,0 +1,265 @@
+"""Who may come in, checked on every request before its body is read.
+
+The contract for handlers (what other files of this room may count on):
+
+- `request["principal"]` is a `Principal` on every route but the public ones (`principal.PUBLIC` and the page's files).
+  Its scope has been checked against `principal.NEEDS`; a handler that needs more calls `principal.need(scope)`.
+- Raise `answers.Refused(status, code, message)`, or any EverloopError, and the client is told in JSON.
+- A request without an Origin passes with `Authorization: Bearer …` and never with a cookie. Browsers send no Origin
+  with a GET of the same site, so the page POSTs to `/auth/session` once (cookie and Origin), is given
+  `{"user", "role", "scopes", "token"}`, keeps the token in memory and sends it as Bearer with whatever it fetches. The
+  WebSocket is opened with the cookie: browsers send an Origin there.
+- Coming in: the one-time link is `GET /login?code=…` (sets the cookie, redirects to `/`); `POST /auth/login
+  {"password"}`; `POST /auth/logout`; `POST /auth/password {"password", "current"}`.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
+
+import msgspec
+from aiohttp import web
+from msgspec import Struct
+
+from ..core.errors import EverloopError
+from ..core.people import Role
+from ..core.ports import Doorbook, Known
+from .answers import Refused, refusal, refused_by, respond
+from .doorway import Doorway
+from .principal import PUBLIC, SCOPES, Principal, need_of, principal_of
+from .secrets import LONGEST, SHORTEST, fits_password, hash_of, hash_password, new_secret, page_secret
+from .throttle import Throttle
+
+VISIT = 30 * 86_400.0  # seconds for which a browser stays logged in
+LINK = 86_400.0
+OWNER = "owner"
+
+_log = logging.getLogger("everloop.gateway")
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Shape = TypeVar("Shape", bound=Struct)
+
+
+class Middleware(Protocol):
+    def __call__(self, request: web.Request, handler: Handler) -> Awaitable[web.StreamResponse]: ...
+
+
+class Auth:
+    """Knows who is asking. Nothing is remembered between two requests, so what is revoked is refused at once."""
+
+    def __init__(self, book: Doorbook, doorway: Doorway, throttle: Throttle | None = None) -> None:
+        self._book = book
+        self._throttle = throttle or Throttle()
+        self.doorway = doorway
+
+    def cookie(self, request: web.Request) -> str:
+        """The name of the cookie; cookies do not tell ports apart, so this does."""
+        return "__Host-everloop" if self.doorway.is_secure(request) else f"everloop_{self.doorway.port}"
+
+    async def authenticate(self, request: web.Request) -> Principal | None:
+        """Who is asking, by their token or, from our own page, by their cookie; None when nobody we know.
+
+        Whoever shows a token is judged by it alone: one that is wrong is not made good by a cookie.
+        """
+        shown = request.headers.getall("Authorization", [])
+        if shown:
+            scheme, _, secret = shown[0].partition(" ")
+            return await self._by_token(secret.strip()) if len(shown) == 1 and scheme.lower() == "bearer" else None
+        cookie = request.cookies.get(self.cookie(request), "")
+        if not cookie or "Origin" not in request.headers:  # whose exact words the doorway has checked
+            return None
+        if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+            return None
+        return _principal(await self._book.known_visit(hash_of(cookie)), "cookie")
+
+    async def _by_token(self, secret: str) -> Principal | None:
+        hashed = hash_of(secret)
+        if token := await self._book.known_token(hashed):
+            return _principal(token, "token")
+        return _principal(await self._book.known_visit(hashed, page=True), "cookie")
+
+    async def new_link(self) -> str:
+        """The path of a one-time link, in place of an earlier one; "" where a password has been set."""
+        if await self._book.login(OWNER, "password"):
+            return ""
+        code = new_secret()
+        await self._book.keep_login(OWNER, "link", hash_of(code), LINK)
+        return f"/login?code={code}"
+
+    async def follow_link(self, request: web.Request) -> web.Response:
+        """The first exchange, after which no address holds a credential any more."""
+        code = request.query.get("code", "")
+        if not code:
+            return _see("/")
+        caller = self.doorway.caller(request)
+        self._throttle.begin(caller)
+        user = await self._book.use_link(hash_of(code)) if request.method == "GET" else ""
+        if not user:
+            raise Refused(401, "link", "this link has been used, or is too old; start the gateway again for a new one")
+        self._throttle.succeed(caller)
+        return await self._welcome(request, user, _see("/"))
+
+    async def log_in(self, request: web.Request) -> web.Response:
+        caller = self.doorway.caller(request)
+        self._throttle.begin(caller)
+        asked = await _read(request, _Login)
+        kept = await self._book.login(OWNER, "password")
+        if not kept or not await asyncio.to_thread(fits_password, asked.password[:LONGEST], kept):
+            raise Refused(401, "login", "that is not the password")
+        self._throttle.succeed(caller)
+        return await self._welcome(request, OWNER, respond({"user": OWNER}))
+
+    async def show_visit(self, request: web.Request) -> web.Response:
+        """Who the page speaks for, and the token that it sends along with what it fetches."""
+        principal = principal_of(request)
+        told = {"user": principal.user, "role": principal.role.name.lower(), "scopes": sorted(principal.scopes)}
+        cookie = request.cookies.get(self.cookie(request), "")
+        by_cookie = principal.kind == "cookie" and "Authorization" not in request.headers
+        has_password = await self._book.login(principal.user, "password") is not None
+        return respond({**told, "token": page_secret(cookie) if by_cookie else None, "has_password": has_password})
+
+    async def log_out(self, request: web.Request) -> web.Response:
+        principal = principal_of(request)
+        if principal.kind == "cookie":
+            await self._book.end_visits(principal.user, principal.credential)
+        response = respond({"user": None})
+        secure = self.doorway.is_secure(request)
+        response.del_cookie(self.cookie(request), path="/", secure=secure, httponly=True, samesite="Strict")
+        return response
+
+    async def set_password(self, request: web.Request) -> web.Response:
+        """Whoever knows the old one, or has come by the link where there is none, may set another."""
+        principal = principal_of(request)
+        asked = await _read(request, _NewPassword)
+        if not SHORTEST <= len(asked.password) <= LONGEST:
+            raise Refused(400, "password", f"a password has {SHORTEST} to {LONGEST} characters")
+        kept = await self._book.login(principal.user, "password")
+        if kept:
+            caller = self.doorway.caller(request)
+            self._throttle.begin(caller)
+            if not await asyncio.to_thread(fits_password, asked.current[:LONGEST], kept):
+                raise Refused(403, "login", "that is not the current password")
+            self._throttle.succeed(caller)
+        hashed = await asyncio.to_thread(hash_password, asked.password)
+        await self._book.keep_login(principal.user, "password", hashed)
+        await self._book.end_visits(principal.user, but=principal.credential)
+        return respond({"user": principal.user})
+
+    async def _welcome(self, request: web.Request, user: str, response: web.Response) -> web.Response:
+        """A new cookie each time: one that somebody has planted before is worth nothing."""
+        cookie = new_secret()
+        await self._book.keep_visit(user, hash_of(cookie), hash_of(page_secret(cookie)), VISIT)
+        secure = self.doorway.is_secure(request)
+        response.set_cookie(
+            *(self.cookie(request), cookie),
+            path="/",
+            max_age=int(VISIT),
+            httponly=True,
+            samesite="Strict",
+            secure=secure,
+        )
+        return response
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/login", self.follow_link),
+            web.post("/auth/login", self.log_in),
+            web.post("/auth/session", self.show_visit),
+            web.post("/auth/logout", self.log_out),
+            web.post("/auth/password", self.set_password),
+        ]
+
+
+def guard(auth: Auth, public: frozenset[str] = frozenset()) -> Middleware:
+    """The middleware that every request passes. `public` are the page's own paths, as its routes are written."""
+
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            auth.doorway.check(request)
+            if not _is_public(request, public):
+                request["principal"] = await _admit(auth, request)
+            return await handler(request)
+        except Refused as refused:
+            return refusal(refused, request.path)
+        except web.HTTPException as error:
+            return _told(error, request)
+        except EverloopError as error:
+            return refusal(_noted(refused_by(error), error), request.path)
+        except (asyncio.CancelledError, ConnectionError):
+            raise
+        except Exception as error:  # the border to every handler: a client never sees a traceback
+            return refusal(_noted(Refused(500, "internal", "something went wrong here"), error), request.path)
+
+    return middleware
+
+
+async def _admit(auth: Auth, request: web.Request) -> Principal:
+    principal = await auth.authenticate(request)
+    if principal is None:
+        raise Refused(401, "unauthorized", "send a token as Authorization: Bearer …, or log in")
+    need = need_of(request.method, request.path)
+    if need is None:
+        raise Refused(404, "not_found", "there is nothing here")
+    if need:
+        principal.need(need)
+    return principal
+
+
+def _is_public(request: web.Request, public: frozenset[str]) -> bool:
+    resource = request.match_info.route.resource
+    return resource is not None and resource.canonical in PUBLIC | public
+
+
+def _told(error: web.HTTPException, request: web.Request) -> web.StreamResponse:
+    if error.status < 400:
+        raise error
+    codes = {404: "not_found", 405: "method_not_allowed", 413: "too_large"}
+    sentences = {404: "there is nothing here", 413: "the request is larger than what is taken"}
+    code, sentence = codes.get(error.status, "bad_request"), sentences.get(error.status, error.reason.lower())
+    response = refusal(Refused(error.status, code, sentence), request.path)
+    if allow := error.headers.get("Allow"):
+        response.headers["Allow"] = allow
+    return response
+
+
+def _noted(refused: Refused, error: Exception) -> Refused:
+    """With a name under which the log tells more; what the client did wrong needs none."""
+    if refused.status < 500 or refused.status == 502:  # a turn's own failure is in the log already
+        return refused
+    id = secrets.token_hex(4)
+    _log.error("error %s: %s", id, error, exc_info=error)
+    return Refused(refused.status, refused.code, f"{refused.message} (error {id})", refused.seconds)
+
+
+def _see(path: str) -> web.Response:
+    return web.Response(status=303, headers={"Location": path})
+
+
+def _principal(known: Known | None, kind: str) -> Principal | None:
+    if known is None:
+        return None
+    scopes = frozenset(SCOPES if kind == "cookie" else known.scopes)
+    role = Role[known.role.upper()] if known.role.upper() in Role.__members__ else Role.GUEST
+    return Principal(known.owner, role, scopes, "cookie" if kind == "cookie" else "token", known.id)
+
+
+class _Login(Struct):
+    password: str
+
+
+class _NewPassword(Struct):
+    password: str
+    current: str = ""
+
+
+async def _read(request: web.Request, shape: type[Shape]) -> Shape:
+    if request.content_type != "application/json":  # what a form of any page could send is not JSON
+        raise Refused(415, "content_type", "send JSON, with Content-Type: application/json")
+    try:
+        return msgspec.json.decode(await request.read(), type=shape)
+    except (msgspec.DecodeError, RecursionError):
+        fields = ", ".join(shape.__struct_fields__)
+        raise Refused(400, "bad_request", f"send a JSON object with {fields}") from None

@@ -1,0 +1,126 @@
+"""Under which names the gateway answers, and which pages may call it.
+
+A browser says with Host what it believes to speak to, and with Origin which page speaks. Both are compared as whole
+words: a page of another site, another port or another scheme is a stranger, and a name that someone has pointed at
+this machine is not ours.
+"""
+
+import ipaddress
+import ssl
+from pathlib import Path
+from typing import Protocol
+
+from aiohttp import web
+from msgspec import Struct
+
+from ..core.errors import SettingsError
+from .answers import Refused
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+class Place(Protocol):
+    """Where the settings want it to listen."""
+
+    @property
+    def host(self) -> str: ...
+    @property
+    def port(self) -> int: ...
+    @property
+    def allowed_hosts(self) -> tuple[str, ...]: ...
+    @property
+    def allowed_origins(self) -> tuple[str, ...]: ...
+    @property
+    def tls_cert(self) -> str: ...
+    @property
+    def tls_key(self) -> str: ...
+    @property
+    def behind_proxy(self) -> bool: ...
+
+
+class Doorway(Struct, frozen=True):
+    """The names it has, in small letters and with the port, and the further origins that are let in."""
+
+    hosts: frozenset[str]
+    origins: frozenset[str]
+    port: int
+    tls: bool = False
+    trusts_proxy: bool = False
+
+    def check(self, request: web.Request) -> None:
+        """Raises Refused: 421 for a name that is not ours, 403 for a page that is not."""
+        hosts, origins = request.headers.getall("Host", []), request.headers.getall("Origin", [])
+        if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
+            raise Refused(421, "host", "this gateway does not go by that name; see gateway.allowed_hosts")
+        if origins and (len(origins) > 1 or origins[0] not in {self.origin(request), *self.origins}):
+            raise Refused(403, "origin", "pages of that origin may not call this gateway; see gateway.allowed_origins")
+
+    def origin(self, request: web.Request) -> str:
+        """What a browser calls the page that it has from us under this name."""
+        return f"{'https' if self.is_secure(request) else 'http'}://{_host(request)}"
+
+    def is_secure(self, request: web.Request) -> bool:
+        """Whether nobody on the way can read along; a proxy in front of us sees to that for names of the outside."""
+        here = _host(request).rpartition(":")[0] in LOOPBACK
+        return self.tls or (self.trusts_proxy and not here)
+
+    def caller(self, request: web.Request) -> str:
+        """The address that is calling; what a proxy says of it counts only where there is one."""
+        forwarded = request.headers.getall("X-Forwarded-For", [])
+        if self.trusts_proxy and forwarded:
+            return forwarded[-1].rpartition(",")[2].strip()
+        return request.remote or ""
+
+
+def _host(request: web.Request) -> str:
+    return request.headers["Host"].lower()
+
+
+def doorway_of(place: Place, port: int) -> Doorway:
+    given = [name.lower() for name in place.allowed_hosts]
+    own = (
+        [] if place.host in ("", "0.0.0.0", "::") else [f"[{place.host}]" if ":" in place.host else place.host.lower()]
+    )
+    hosts = {f"{name}:{port}" for name in (*LOOPBACK, *own, *given)}
+    hosts |= {name for name in given if _has_port(name)}
+    if port == (443 if place.tls_cert else 80) or place.behind_proxy:  # then browsers leave the port out
+        hosts |= {*given, *own}
+    return Doorway(frozenset(hosts), frozenset(place.allowed_origins), port, bool(place.tls_cert), place.behind_proxy)
+
+
+def _has_port(name: str) -> bool:
+    return name.rpartition(":")[2].isdigit() and not name.endswith("]")
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def check_place(place: Place) -> None:
+    """Raises SettingsError when it would be reached from elsewhere, and what is said there could be overheard."""
+    if bool(place.tls_cert) != bool(place.tls_key):
+        raise SettingsError("gateway.tls_cert and gateway.tls_key belong together: set both, or neither")
+    if is_loopback(place.host) or place.tls_cert or place.behind_proxy:
+        return
+    raise SettingsError(
+        f"the gateway would be reached from elsewhere at {place.host or 'every address'} without encryption. Set "
+        "gateway.tls_cert and gateway.tls_key; or gateway.behind_proxy = true if a proxy in front of it speaks TLS; or "
+        "stay at 127.0.0.1"
+    )
+
+
+def context_of(place: Place, home: Path) -> ssl.SSLContext | None:
+    """Raises SettingsError when the certificate or its key cannot be used."""
+    if not place.tls_cert:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    cert, key = (home / Path(path).expanduser() for path in (place.tls_cert, place.tls_key))
+    try:
+        context.load_cert_chain(cert, key)
+    except (OSError, ssl.SSLError) as error:
+        raise SettingsError(f"gateway.tls_cert {cert} and gateway.tls_key {key} cannot be used ({error})") from error
+    return context

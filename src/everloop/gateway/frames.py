@@ -1,0 +1,159 @@
+"""The frames of the WebSocket: what clients send, as shapes, and what they are sent, as plain values.
+
+docs/websocket.md has every field. This file only translates; who may say what, and when, is in socket.py.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from ..core.conversation import Written
+from ..core.log import CallReturned, ModelSaid
+from ..core.message import Media
+from ..core.ports import Event
+from .house import Question
+from .hub import Draft
+
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Key = Annotated[str, Meta(min_length=3, max_length=200, pattern=r"^[^:\s\x00-\x1f\x7f]+:[^\x00-\x1f\x7f]+$")]
+Seq = Annotated[int, Meta(ge=0, le=2**62)]
+
+FILES = 20  # of one message
+
+
+class File(Struct):
+    """A file that comes with a message: one that is kept here already (`file`), or its bytes in base64 (`data`)."""
+
+    name: Annotated[str, Meta(max_length=200)] = ""
+    file: Annotated[str, Meta(max_length=200)] = ""
+    mime: Annotated[str, Meta(max_length=100)] = ""
+    data: bytes = b""
+
+
+class Message(Struct, tag="message"):
+    id: Name
+    session: Key = "api:default"
+    content: str = ""
+    files: Annotated[tuple[File, ...], Meta(max_length=FILES)] = ()
+
+
+class Resume(Struct, tag="resume"):
+    session: Key
+    thread: Name | None = None
+    after: Seq = 0
+
+
+class Stop(Struct, tag="stop"):
+    session: Key
+    id: Name | None = None
+
+
+class Approve(Struct, tag="approve"):
+    approval: Name
+    allow: bool
+    id: Name | None = None
+
+
+class Status(Struct, tag="status"):
+    session: Key | None = None
+
+
+class History(Struct, tag="history"):
+    session: Key
+    thread: Name | None = None
+    before: Seq | None = None
+    limit: Annotated[int, Meta(ge=1, le=500)] = 100
+
+
+Frame = Message | Resume | Stop | Approve | Status | History
+read: Any = msgspec.json.Decoder(Frame).decode
+
+NEEDS: dict[Any, str] = {
+    Message: "chat",
+    Resume: "read",
+    Stop: "chat",
+    Approve: "approve",
+    Status: "read",
+    History: "read",
+}
+
+# What is not named here is of the agent.
+CATEGORIES = {
+    "compacting": "context",
+    "compacted": "context",
+    "warning": "warning",
+    "metrics": "metrics",
+    "command": "command",
+}
+
+
+class Where(Struct, frozen=True):
+    """What every frame tells: the session, its thread, and the thread's last durable position."""
+
+    session: str | None = None
+    thread: str | None = None
+    seq: int | None = None
+
+
+NOWHERE = Where()
+
+
+def frame(type: str, where: Where, **fields: object) -> dict[str, Any]:
+    return {"type": type, "session": where.session, "thread": where.thread, "seq": where.seq, **fields}
+
+
+def msg_of(thread: str, called: int) -> str:
+    """The name of a model call."""
+    return f"{thread}:{called}"
+
+
+def chunk(where: Where, id: str | None, msg: str, n: int, delta: str, reasoning: str) -> dict[str, Any]:
+    return frame("stream_chunk", where, id=id, msg=msg, n=n, delta=delta, reasoning=reasoning)
+
+
+def draft_frames(where: Where, id: str | None, draft: Draft) -> list[dict[str, Any]]:
+    """The running answer so far, as whoever comes in the middle is told it."""
+    assert where.thread is not None
+    msg = msg_of(where.thread, draft.called)
+    told = [frame("stream_start", where, id=id, msg=msg)]
+    if draft.n:
+        told.append(chunk(where, id, msg, draft.n, draft.text, draft.reasoning))
+    if draft.kept is not None:
+        told.append(frame("stream_end", where, id=id, msg=msg, kept=draft.kept))
+    return told
+
+
+def approval_frame(where: Where, asked: Question) -> dict[str, Any]:
+    told = {"tool": asked.tool, "text": asked.text, "risk": asked.risk, "until": asked.until}
+    return frame("approval", where, approval=asked.id, requester=asked.requester, **told)
+
+
+def event_frame(where: Where, event: Event) -> dict[str, Any]:
+    data = {key: value for key, value in event.data.items() if key != "mails"}
+    return frame("event", where, category=CATEGORIES.get(event.name, "agent"), event=event.name, data=data)
+
+
+def entry_of(written: Written, ids: Mapping[int, str]) -> dict[str, Any]:
+    """An entry of the log as docs/log.md has it, with its place and time; without what only a provider can read.
+
+    What someone said through a WebSocket has the `id` that their client gave it.
+    """
+    entry = written.entry
+    if isinstance(entry, ModelSaid):
+        entry = msgspec.structs.replace(entry, opaque=())
+    told: dict[str, Any] = {"seq": written.seq, "at": written.at, **msgspec.to_builtins(entry)}
+    if id := ids.get(told.get("mail", 0)):
+        told["id"] = id
+    return told
+
+
+def file_of(media: Media) -> dict[str, Any]:
+    return {"file": media.file, "mime": media.mime, "name": media.name, "url": f"/api/files/{media.file}"}
+
+
+def files_in(entries: list[Written], until: int) -> list[dict[str, Any]]:
+    """What the tools of a turn have produced, each file once."""
+    found = [media for w in entries if w.seq <= until and isinstance(w.entry, CallReturned) for media in w.entry.media]
+    return [file_of(media) for media in dict.fromkeys(found)]

@@ -1,0 +1,135 @@
+"""What the gateway needs of the house it stands in front of. An open `everloop.Agent` is one; tests may bring another.
+
+The gateway does not know how turns are driven: it puts letters in, listens to what happens, and reads the store.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+from ..core.mail import Inbound, Outbound
+from ..core.message import Part
+from ..core.ports import Event, Files, Receipt, Store, ThreadRow
+from ..core.prompt import Finish, Usage
+from ..core.tool import Risk
+
+
+class Answer(Protocol):
+    """What came of a turn. `cost` is in US dollars, None when a price is not known."""
+
+    @property
+    def content(self) -> str: ...
+    @property
+    def session(self) -> str: ...
+    @property
+    def turn(self) -> str: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def tools_used(self) -> tuple[str, ...]: ...
+    @property
+    def usage(self) -> Usage: ...
+    @property
+    def cost(self) -> float | None: ...
+    @property
+    def finish(self) -> Finish: ...
+
+
+class Question(Protocol):
+    """A call that waits for a person's permission. `text` is the whole call as it would run."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def session(self) -> str: ...
+    @property
+    def requester(self) -> str: ...
+    @property
+    def tool(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def risk(self) -> Risk: ...
+    @property
+    def until(self) -> float: ...
+
+
+class House(Protocol):
+    """An open everloop. What it raises is an EverloopError, whose text is a sentence for the person."""
+
+    model: str  # provider/model that answers where nothing else was chosen
+
+    @property
+    def store(self) -> Store: ...
+
+    @property
+    def files(self) -> Files: ...
+
+    async def ask(
+        self,
+        text: str,
+        session: str = "api:default",
+        *,
+        files: Sequence[str | Path] = (),
+        event: str = "",
+        author: str = "owner",
+        attended: bool = False,
+    ) -> Answer:
+        """Say something and wait for the answer; the same `event` twice is one message with one answer."""
+        ...
+
+    def stream(
+        self,
+        text: str,
+        session: str = "api:default",
+        *,
+        files: Sequence[str | Path] = (),
+        event: str = "",
+        author: str = "owner",
+        attended: bool = True,
+    ) -> AsyncIterator[Event]:
+        """Say something and watch; the last event is named `answer` and holds what `ask` would return."""
+        ...
+
+    async def tell(self, inbound: Inbound) -> Receipt:
+        """Commit a letter and wake its thread, without waiting for what comes of it."""
+        ...
+
+    async def post(self, inbound: Inbound) -> Receipt:
+        """Commit a letter and wake nobody yet: whoever wants to say so first calls `wake` afterwards."""
+        ...
+
+    def wake(self, receipt: Receipt, inbound: Inbound) -> None: ...
+
+    async def outcome(self, receipt: Receipt, inbound: Inbound) -> Answer:
+        """Wake the thread of a posted letter and wait for the answer. Raises TurnFailed."""
+        ...
+
+    async def enclose(self, name: str, data: bytes, owner: str) -> Part:
+        """Keep a file that comes with a message, and make the part that names it. Raises MailRefused."""
+        ...
+
+    async def approvals(self, session: str = "") -> Sequence[Question]:
+        """What waits for a person's permission, in one session or in all."""
+        ...
+
+    async def decide(self, approval: str, allow: bool, by: str = "owner") -> Question:
+        """Allow or deny a call. Raises MailRefused when it waits no longer, or is not theirs to decide."""
+        ...
+
+    async def finish(self, session: str) -> bool: ...
+
+    async def latest(self, owner: str = "owner") -> ThreadRow | None: ...
+
+    async def unshown(self, session: str) -> list[Outbound]: ...
+
+    async def acknowledge(self, keys: Sequence[str]) -> None:
+        """Say that these answers have been shown: nobody else needs to."""
+        ...
+
+    def events(self, thread: str = "") -> AbstractContextManager[AsyncIterator[Event]]:
+        """What happens in one thread, or in all, from now on. A reader that is too slow is cut off."""
+        ...

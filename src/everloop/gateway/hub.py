@@ -1,0 +1,129 @@
+"""What happens in the house, passed on to those who watch a session.
+
+The bus speaks of threads and people watch sessions, whose thread may change; so one reader hears all and looks up
+whose it is. It also keeps, for each running model call, what has been said so far: whoever comes in the middle is given
+that as one piece.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+from ..core.errors import StoreError
+from ..core.ports import MANY, Event
+from .house import House
+from .metrics import Metrics
+
+_SESSIONS = 10_000
+
+
+class Watcher(Protocol):
+    def hear(self, session: str, event: Event) -> None: ...
+
+    def lose(self) -> None:
+        """Something was missed: begin again from the log."""
+        ...
+
+
+class Draft:
+    """A model call that runs, or whose answer is not committed yet (`kept` says what became of it)."""
+
+    __slots__ = ("_reasoning", "_text", "called", "kept", "mails", "n")
+
+    def __init__(self, called: int, mails: tuple[int, ...]) -> None:
+        self.called = called
+        self.mails = mails
+        self.n = 0
+        self.kept: bool | None = None
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+
+    def add(self, event: Event) -> None:
+        self.n = event.n
+        self._text.append(event.data.get("text", ""))
+        self._reasoning.append(event.data.get("reasoning", ""))
+
+    @property
+    def text(self) -> str:
+        return "".join(self._text)
+
+    @property
+    def reasoning(self) -> str:
+        return "".join(self._reasoning)
+
+
+class Hub:
+    """Use `async with hub.open():`; then `watch` and `leave`."""
+
+    def __init__(self, house: House, metrics: Metrics) -> None:
+        self._house = house
+        self._metrics = metrics
+        self._watchers: dict[str, set[Watcher]] = {}
+        self._sessions: OrderedDict[str, str] = OrderedDict()  # of threads
+        self.drafts: dict[str, Draft] = {}
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        async with asyncio.TaskGroup() as group:
+            listening = asyncio.Event()
+            task = group.create_task(self._listen(listening))
+            await listening.wait()  # nothing may happen unheard
+            try:
+                yield
+            finally:
+                task.cancel()
+
+    def watch(self, session: str, watcher: Watcher) -> None:
+        self._watchers.setdefault(session, set()).add(watcher)
+
+    def leave(self, session: str, watcher: Watcher) -> None:
+        watchers = self._watchers.get(session, set())
+        watchers.discard(watcher)
+        if not watchers:
+            self._watchers.pop(session, None)
+
+    def note(self, thread: str, session: str) -> None:
+        """Remember whose thread it is."""
+        self._sessions[thread] = session
+        if len(self._sessions) > _SESSIONS:
+            self._sessions.popitem(last=False)
+
+    async def _listen(self, listening: asyncio.Event) -> None:
+        while True:
+            with self._house.events() as events:
+                listening.set()
+                async for event in events:
+                    self._keep(event)
+                    self._metrics.hear(event)
+                    await self._pass_on(event)
+            self.drafts.clear()  # it was too slow, and cannot know what it has missed
+            for watcher in {watcher for watchers in self._watchers.values() for watcher in watchers}:
+                watcher.lose()
+
+    def _keep(self, event: Event) -> None:
+        match event.name:
+            case "stream_start":
+                self.drafts[event.thread] = Draft(event.data["message"], tuple(event.data.get("mails", ())))
+            case "stream_chunk" if draft := self.drafts.get(event.thread):
+                draft.add(event)
+            case "stream_end" if draft := self.drafts.get(event.thread):
+                draft.kept = event.data["kept"]
+            case "thinking_finished" | "approval_asked":  # the answer is committed
+                self.drafts.pop(event.thread, None)
+
+    async def _pass_on(self, event: Event) -> None:
+        if not self._watchers:
+            return
+        session = self._sessions.get(event.thread) or await self._look_up(event.thread)
+        for watcher in tuple(self._watchers.get(session, ())):
+            watcher.hear(session, event)
+
+    async def _look_up(self, thread: str) -> str:
+        try:
+            session = (await self._house.store.open(thread, MANY)).row.session
+        except StoreError:  # whoever watches will see it in the log
+            return ""
+        self.note(thread, session)
+        return session

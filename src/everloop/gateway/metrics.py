@@ -1,0 +1,86 @@
+"""Numbers for Prometheus, counted since the gateway began. https://prometheus.io/docs/instrumenting/exposition_formats/"""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from ..core.ports import Event
+
+Labels = tuple[tuple[str, str], ...]
+
+HELP = {
+    "everloop_requests_total": ("counter", "Requests, by method, route and status."),
+    "everloop_turns_total": ("counter", "Turns that ended, by how."),
+    "everloop_tokens_total": ("counter", "Tokens, by model and direction."),
+    "everloop_cost_dollars_total": ("counter", "What model calls cost, as far as prices are known."),
+    "everloop_model_calls_total": ("counter", "Model calls that were answered, by model."),
+    "everloop_model_seconds_total": ("counter", "Seconds that they took."),
+    "everloop_tool_calls_total": ("counter", "Tool calls, by tool and outcome."),
+    "everloop_ws_frames_total": ("counter", "WebSocket frames, by direction."),
+    "everloop_ws_errors_total": ("counter", "Error frames, by code."),
+    "everloop_ws_slow_total": ("counter", "WebSocket clients that were cut off because they read too slowly."),
+    "everloop_ws_connections": ("gauge", "WebSocket clients that are connected."),
+    "everloop_turns_running": ("gauge", "Turns that run in this process."),
+    "everloop_uptime_seconds": ("gauge", "Seconds since the gateway began."),
+    "everloop_resident_bytes": ("gauge", "Memory of this process."),
+}
+
+
+class Metrics:
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, Labels]] = Counter()
+        self._began = time.monotonic()
+
+    def count(self, name: str, amount: float = 1, **labels: str) -> None:
+        self._counts[f"everloop_{name}", tuple(labels.items())] += amount  # type: ignore[assignment]
+
+    def hear(self, event: Event) -> None:
+        data = event.data
+        match event.name:
+            case "thinking_finished":
+                self.count("turns_total", outcome=data["reason"] or "answered")
+            case "tool_result":
+                self.count("tool_calls_total", tool=data["name"], outcome=data["outcome"])
+            case "metrics":
+                model, usage = data["model"], data["usage"]
+                self.count("model_calls_total", model=model)
+                self.count("model_seconds_total", data["seconds"], model=model)
+                self.count("tokens_total", usage.input, model=model, direction="input")
+                self.count("tokens_total", usage.output, model=model, direction="output")
+                self.count("cost_dollars_total", data["cost"] or 0.0, model=model)
+
+    @property
+    def uptime(self) -> float:
+        return time.monotonic() - self._began
+
+    def tell(self, now: Mapping[str, float]) -> str:
+        """All of it as text; `now` are the numbers that go up and down."""
+        gauges = {**now, "uptime_seconds": self.uptime, "resident_bytes": resident()}
+        rows = {(f"everloop_{name}", ()): value for name, value in gauges.items()} | dict(self._counts)
+        return "".join(_family(name, rows) for name in HELP)
+
+
+def _family(name: str, rows: Mapping[tuple[str, Labels], float]) -> str:
+    kind, sentence = HELP[name]
+    lines = [f"{name}{_labels(labels)} {value:g}\n" for (of, labels), value in sorted(rows.items()) if of == name]
+    return f"# HELP {name} {sentence}\n# TYPE {name} {kind}\n{''.join(lines)}"
+
+
+def _labels(labels: Iterable[tuple[str, str]]) -> str:
+    told = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels)
+    return f"{{{told}}}" if told else ""
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def resident() -> int:
+    """Bytes that this process has in memory; 0 where the system does not tell."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,80 @@
+"""Who a request comes from, and what they may do with it.
+
+A token carries scopes; a person who has logged in has all of them. What a scope is worth also depends on the role of
+the person behind it, which is read anew with each request.
+"""
+
+from typing import Literal
+
+from aiohttp import web
+from msgspec import Struct
+
+from ..core.people import Role
+from .answers import Refused
+
+SCOPES = {
+    "read": "look at conversations, usage, traces and settings",
+    "chat": "speak, attach files, stop and change conversations",
+    "approve": "allow or deny what asks for permission",
+    "admin": "change settings, models, passwords and tokens",
+}
+_ROLES = {"read": Role.GUEST, "chat": Role.GUEST, "approve": Role.ADMIN, "admin": Role.ADMIN}
+
+
+class Principal(Struct, frozen=True):
+    """Who is asking. Handlers find it as `request["principal"]`."""
+
+    user: str
+    role: Role
+    scopes: frozenset[str]
+    kind: Literal["cookie", "token"]
+    credential: str = ""  # the id of the token or of the login, never the secret
+
+    def may(self, scope: str) -> bool:
+        return scope in self.scopes and self.role >= _ROLES[scope]
+
+    def need(self, scope: str) -> None:
+        """Raises Refused (403)."""
+        if not self.may(scope):
+            raise Refused(403, "forbidden", f"this needs the scope {scope}, which these credentials do not have")
+
+    def owns(self, owner: str) -> bool:
+        """Whether something of this owner's is theirs to see."""
+        return owner == self.user
+
+
+# What each route needs, by the beginning of its path, for looking (GET, HEAD) and for anything else; the longest one
+# counts. "" is any principal. A path that is not here is refused to all.
+NEEDS: dict[str, tuple[str, str]] = {
+    "/": ("", "admin"),
+    "/ws": ("", "chat"),  # each frame has its own
+    "/auth": ("", ""),
+    "/auth/password": ("admin", "admin"),
+    "/metrics": ("read", "admin"),
+    "/openapi.json": ("", "admin"),
+    "/v1": ("read", "chat"),
+    "/message": ("chat", "chat"),
+    "/api": ("read", "chat"),
+    "/api/approvals": ("read", "approve"),
+    "/api/grants": ("read", "approve"),
+    "/api/settings": ("read", "admin"),
+    "/api/models": ("read", "admin"),
+    "/api/keys": ("admin", "admin"),
+    "/api/tokens": ("admin", "admin"),
+}
+# Open to everyone, beside the files of the page: they tell nothing, or are how one comes in.
+PUBLIC = frozenset({"/health", "/ready", "/login", "/auth/login"})
+
+
+def need_of(method: str, path: str) -> str | None:
+    """The scope that a request needs, or None when nobody may."""
+    parts = path.removeprefix("/").split("/")
+    for length in range(len(parts), 0, -1):
+        if found := NEEDS.get("/" + "/".join(parts[:length])):
+            return found[method not in ("GET", "HEAD")]
+    return None
+
+
+def principal_of(request: web.Request) -> Principal:
+    principal: Principal = request["principal"]
+    return principal

@@ -1,0 +1,519 @@
+"""`/ws`: one connection, over which a client speaks in any number of sessions and watches them.
+
+What makes it dependable: a message is acknowledged after its commit, its event in the inbox is the client's own id, and
+every frame tells the durable position, so that a client that comes back is given what it has missed and nothing twice.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from aiohttp import web
+from msgspec import Struct
+
+from ..core.conversation import Written
+from ..core.errors import EverloopError
+from ..core.log import ModelFailed, ModelSaid, UserSaid
+from ..core.mail import Address, Inbound, Said
+from ..core.message import Part, Text
+from ..core.ports import MANY, Event, Receipt, ThreadRow
+from .answers import Refused, refused_by
+from .auth import Auth
+from .frames import (
+    NEEDS,
+    NOWHERE,
+    Approve,
+    File,
+    History,
+    Message,
+    Resume,
+    Status,
+    Stop,
+    Where,
+    approval_frame,
+    chunk,
+    draft_frames,
+    entry_of,
+    event_frame,
+    files_in,
+    frame,
+    msg_of,
+    read,
+)
+from .house import House
+from .hub import Hub
+from .metrics import Metrics
+from .principal import Principal, principal_of
+from .sending import Sending
+
+LARGEST = 8_000_000  # bytes of a frame
+OPEN = 100  # messages of one connection whose turns are not over
+WATCHED = 200  # sessions
+HELD = 10_000  # events that wait while a session is read
+PAGE = 200  # entries of one history_result
+PATROL = 0.5  # seconds between looks whether the credentials still hold
+LATE = 1.0  # seconds that an answer waits for what was said before it
+BEAT = 30.0
+
+_log = logging.getLogger("everloop.gateway")
+
+
+class Rooms(Struct, frozen=True):
+    """What all connections share."""
+
+    house: House
+    hub: Hub
+    auth: Auth
+    metrics: Metrics
+    version: str
+
+
+class Sockets:
+    """All connections of a gateway."""
+
+    def __init__(self, rooms: Rooms) -> None:
+        self._rooms = rooms
+        self._open: set[Connection] = set()
+        self.draining = False
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    async def serve(self, request: web.Request) -> web.StreamResponse:
+        if request.headers.get("Upgrade", "").lower() != "websocket":
+            raise Refused(426, "upgrade", "this is a WebSocket; see docs/websocket.md")
+        wire = web.WebSocketResponse(heartbeat=BEAT, max_msg_size=LARGEST, compress=False)
+        await wire.prepare(request)
+        connection = Connection(self._rooms, request, wire, self)
+        self._open.add(connection)
+        try:
+            await connection.run()
+        except* Exception as error:  # the border to one client: it has to come again, and others do not notice
+            _log.error("a connection failed", exc_info=error)
+        finally:
+            self._open.discard(connection)
+        return wire
+
+    async def patrol(self) -> None:
+        """Close what was opened with credentials that hold no longer."""
+        while True:
+            await asyncio.sleep(PATROL)
+            judged: dict[str, Principal | None] = {}
+            for connection in tuple(self._open):
+                try:
+                    await connection.check(judged)
+                except EverloopError as error:  # a store that does not answer has revoked nothing
+                    _log.warning("looking at credentials: %s", error)
+
+    def drain(self) -> None:
+        """Take no further messages."""
+        self.draining = True
+
+    async def close(self) -> None:
+        await asyncio.gather(*(connection.close(1001, "the gateway stops") for connection in tuple(self._open)))
+
+
+class Connection:
+    def __init__(self, rooms: Rooms, request: web.Request, wire: web.WebSocketResponse, all: "Sockets") -> None:
+        self._rooms = rooms
+        self._house = rooms.house
+        self._request = request
+        self._principal = principal_of(request)
+        self._wire = wire
+        self._all = all
+        self._sending = Sending(wire.send_str, self.lose)
+        self._watched: set[str] = set()
+        self._held: dict[str, list[Event]] = {}  # by session, while its log is read
+        self._ids: dict[int, str] = {}  # of letters whose turns are not over: what the client calls them
+        self._told: dict[int, asyncio.Event] = {}  # of these: whether an event has said how it ended
+        self._answering: dict[str, str | None] = {}  # by thread: whose call runs
+        self._group = asyncio.TaskGroup()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Until the client leaves, or is made to."""
+        try:
+            async with self._group:
+                self._begin(self._send())
+                async for message in self._wire:
+                    await self._take(message)
+                for task in tuple(self._tasks):
+                    task.cancel()
+        finally:
+            for session in self._watched:
+                self._rooms.hub.leave(session, self)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._group.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _send(self) -> None:
+        try:
+            await self._sending.run()
+        except (ConnectionError, RuntimeError):  # it has gone; reading tells
+            await self._wire.close()
+
+    async def check(self, judged: dict[str, Principal | None]) -> bool:
+        """Whether the credentials still hold, or it is closed; `judged` are those that were looked at in this round."""
+        headers = self._request.headers
+        shown = f"{headers.get('Authorization', '')}\n{headers.get('Cookie', '')}"
+        if shown not in judged:
+            judged[shown] = await self._rooms.auth.authenticate(self._request)
+        principal = judged[shown]
+        if principal is None:
+            await self.close(1008, "these credentials hold no longer")
+            return False
+        self._principal = principal
+        return True
+
+    async def close(self, code: int, why: str) -> None:
+        try:
+            async with asyncio.timeout(2):
+                await self._wire.close(code=code, message=why.encode())
+        except TimeoutError:
+            self.lose()
+
+    def lose(self) -> None:
+        """Cut it off at once, with what waits for it."""
+        self._rooms.metrics.count("ws_slow_total")
+        if self._request.transport is not None:
+            self._request.transport.abort()
+
+    async def _take(self, message: Any) -> None:
+        self._rooms.metrics.count("ws_frames_total", direction="in")
+        await self._sending.room()  # whoever does not read is not read
+        asked: Any = None
+        try:
+            if message.type is not web.WSMsgType.TEXT:
+                raise Refused(400, "malformed", "frames are JSON objects in text")
+            asked = _parsed(message.data)
+            if await self.check({}):
+                self._principal.need(NEEDS[type(asked)])
+                await self._answer(asked)
+        except Refused as refused:
+            self._complain(asked, refused)
+        except EverloopError as error:
+            self._complain(asked, refused_by(error))
+        except Exception:  # the border to what a stranger has sent: the connection stays
+            id = secrets.token_hex(4)
+            _log.exception("error %s", id)
+            self._complain(asked, Refused(500, "internal", f"something went wrong here (error {id})"))
+
+    async def _answer(self, asked: Any) -> None:
+        match asked:
+            case Message():
+                await self._say(asked)
+            case Resume():
+                await self._resume(asked)
+            case Stop():
+                await self._stop(asked)
+            case Approve():
+                await self._approve(asked)
+            case Status():
+                await self._status(asked)
+            case History():
+                await self._history(asked)
+
+    def _complain(self, asked: Any, refused: Refused) -> None:
+        self._rooms.metrics.count("ws_errors_total", code=refused.code)
+        where = Where(getattr(asked, "session", None))
+        self._put(frame("error", where, id=getattr(asked, "id", None), code=refused.code, content=refused.message))
+
+    def _put(self, *frames: dict[str, Any]) -> None:
+        for each in frames:
+            self._rooms.metrics.count("ws_frames_total", direction="out")
+            self._sending.put(each)
+
+    async def _say(self, asked: Message) -> None:
+        row = await self._row(asked.session)
+        if self._all.draining:
+            raise Refused(503, "draining", "the gateway stops; send it again when it is back")
+        if len(self._ids) >= OPEN:
+            raise Refused(429, "busy", f"{OPEN} messages wait for their answers; wait for one of them")
+        inbound = await self._inbound(asked)
+        if asked.session not in self._watched:
+            self._watch(asked.session)
+            if row is not None:
+                self._show_draft(asked.session, row.id)
+        receipt = await self._house.post(inbound)
+        self._rooms.hub.note(receipt.thread, asked.session)
+        where = await self._where(asked.session, receipt.thread)
+        self._put(frame("ack", where, id=asked.id))
+        if receipt.reply is not None:
+            self._house.wake(receipt, inbound)
+            self._put(frame("response", where, id=asked.id, content=receipt.reply, files=[]))
+            await self._house.acknowledge([f"command:{receipt.id}"])
+        else:
+            self._follow(receipt, inbound, asked.session, asked.id)
+
+    async def _inbound(self, asked: Message) -> Inbound:
+        parts: list[Part] = [Text(asked.content)] if asked.content.strip() else []
+        parts += [await self._part(file) for file in asked.files]
+        said = Said(tuple(parts), self._principal.user, asked.session)
+        event = f"{self._prefix(asked.session)}{asked.id}"
+        return Inbound(Address.parse(asked.session), event, said, self._principal.user)
+
+    async def _part(self, file: File) -> Part:
+        if file.data:
+            return await self._house.enclose(file.name or "file", file.data, self._principal.user)
+        try:
+            data = await self._house.files.get(self._principal.user, file.file)
+        except (ValueError, OSError):
+            raise Refused(
+                404, "no_file", f"there is no file {file.file!r} of yours; send its bytes, or upload it first"
+            ) from None
+        return await self._house.enclose(file.name or "file", data, self._principal.user)
+
+    def _prefix(self, session: str) -> str:
+        """What the event of a letter begins with: an id is its client's own, in one session."""
+        return f"ws:{self._principal.user}:{session}:"
+
+    def _follow(self, receipt: Receipt, inbound: Inbound, session: str, id: str) -> None:
+        self._ids[receipt.id] = id
+        self._told.setdefault(receipt.id, asyncio.Event())
+        self._begin(self._wait(receipt, inbound, session))
+
+    async def _wait(self, receipt: Receipt, inbound: Inbound, session: str) -> None:
+        """See to it that there is an answer, also when another process gives it or it was given long ago."""
+        ended = not receipt.fresh and await self._house.store.ended(receipt.id)
+        told = self._told[receipt.id]
+        content, code = await self._outcome(receipt, inbound)
+        if not ended:  # the event says the same, and in its place after all that was said before
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LATE):
+                    await told.wait()
+        id = self._done(receipt.id)
+        if id is not None and code != "closed":  # closed: it goes on at the next start, and so does the client
+            self._sending.put(lambda: self._recall(receipt, session, id, content, code))
+
+    async def _outcome(self, receipt: Receipt, inbound: Inbound) -> tuple[str, str]:
+        """What the answer is, or the sentence that stands for it and the error's code."""
+        try:
+            return (await self._house.outcome(receipt, inbound)).content, ""
+        except EverloopError as error:
+            return str(error), refused_by(error).code
+
+    def _done(self, mail: int) -> str | None:
+        """What the client calls a letter that was not answered yet, and is now."""
+        if told := self._told.pop(mail, None):
+            told.set()
+        return self._ids.pop(mail, None)
+
+    async def _recall(self, receipt: Receipt, session: str, id: str, content: str, code: str) -> dict[str, Any]:
+        where = await self._where(session, receipt.thread)
+        if code:
+            return frame("error", where, id=id, code=code, content=content)
+        ended = await self._house.store.ended(receipt.id)
+        return frame("response", where, id=id, content=content, files=await self._files(receipt.thread, ended))
+
+    async def _files(self, thread: str, ended: int, began: int = 0) -> list[dict[str, Any]]:
+        """What the turn that ended at this entry has produced."""
+        entries = await self._house.store.history(thread, max(0, (began or ended - PAGE) - 1), PAGE)
+        before = [w.seq for w in entries if isinstance(w.entry, UserSaid) and w.seq <= ended]
+        since = began or max(before, default=0)
+        return files_in([w for w in entries if w.seq >= since], ended)
+
+    async def _stop(self, asked: Stop) -> None:
+        row = await self._row(asked.session)
+        if row is None:
+            raise Refused(404, "no_session", "there is nothing to stop: nothing has been said in this session")
+        said = Said((Text("/stop"),), self._principal.user, asked.session)
+        event = f"{self._prefix(asked.session)}{asked.id or secrets.token_hex(8)}"
+        inbound = Inbound(Address.parse(asked.session), event, said, self._principal.user)
+        receipt = await self._house.post(inbound)
+        self._house.wake(receipt, inbound)
+        self._put(frame("ack", await self._where(asked.session, receipt.thread), id=asked.id))
+        await self._house.acknowledge([f"command:{receipt.id}"])
+
+    async def _approve(self, asked: Approve) -> None:
+        waiting = [each for each in await self._house.approvals() if each.id == asked.approval]
+        if not waiting:
+            raise Refused(404, "no_approval", "nothing of this name waits for permission; it may have been answered")
+        await self._row(waiting[0].session)
+        decided = await self._house.decide(asked.approval, asked.allow, self._principal.user)
+        row = await self._row(decided.session)
+        where = Where(decided.session, row.id, row.head) if row else NOWHERE
+        self._put(frame("ack", where, id=asked.id, approval=asked.approval))
+
+    async def _row(self, session: str) -> ThreadRow | None:
+        """Where the session is; None if there is none. Raises Refused when it is another's."""
+        row = await self._house.store.session(session)
+        if row is not None and not self._principal.owns(row.owner):
+            raise Refused(403, "forbidden", "this session is not yours")
+        if row is not None:
+            self._rooms.hub.note(row.id, session)
+        return row
+
+    async def _thread(self, session: str, thread: str) -> ThreadRow:
+        """A thread of this session. One of another, or of someone else, is as if it were not there."""
+        found = await self._house.store.named(thread)
+        row = (await self._house.store.open(thread, MANY)).row if thread in found else None
+        if row is None or row.session != session or not self._principal.owns(row.owner):
+            raise Refused(404, "no_thread", "this session has no such thread")
+        return row
+
+    async def _where(self, session: str, thread: str) -> Where:
+        row = (await self._house.store.open(thread, MANY)).row
+        return Where(session, thread, row.head)
+
+    async def _status(self, asked: Status) -> None:
+        row = await self._row(asked.session) if asked.session else None
+        told = {"version": self._rooms.version, "model": self._house.model, "user": self._principal.user}
+        now = {"uptime": self._rooms.metrics.uptime, "connections": len(self._all), "draining": self._all.draining}
+        where = Where(asked.session, row.id, row.head) if row else NOWHERE
+        running = self._house.store.running
+        self._put(frame("status_result", where, **told, **now, running=running, state=row.state if row else None))
+
+    async def _history(self, asked: History) -> None:
+        row = await self._row(asked.session)
+        if row is not None and asked.thread:
+            row = await self._thread(asked.session, asked.thread)
+        if row is None:
+            self._put(frame("history_result", Where(asked.session), entries=[], more=False))
+            return
+        before = min(asked.before if asked.before is not None else MANY, row.head + 1)
+        after = max(0, before - 1 - asked.limit)
+        entries = await self._house.store.history(row.id, after, before - 1 - after)
+        await self._tell(Where(asked.session, row.id, row.head), entries, more=after > 0)
+
+    async def _tell(self, where: Where, entries: Sequence[Written], more: bool) -> None:
+        mails = [w.entry.mail for w in entries if isinstance(w.entry, UserSaid) and w.entry.mail]
+        ids = await self._own(mails, where.session or "")
+        told = [entry_of(written, ids) for written in entries]
+        size = sum(len(str(entry)) for entry in told)
+        self._sending.put(frame("history_result", where, entries=told, more=more), 200 + size)
+
+    async def _own(self, mails: Sequence[int], session: str) -> dict[int, str]:
+        """Those of the letters that were sent through a WebSocket by this user, and what their client calls them."""
+        prefix = self._prefix(session)
+        origins = await self._house.store.origins(mails)
+        return {mail: event.removeprefix(prefix) for mail, event in origins.items() if event.startswith(prefix)}
+
+    async def _resume(self, asked: Resume) -> None:
+        session, row = asked.session, await self._row(asked.session)
+        old = await self._thread(session, asked.thread) if row and asked.thread and asked.thread != row.id else None
+        self._held.setdefault(session, [])
+        try:
+            self._watch(session)
+            if row is None:
+                self._put(frame("history_result", Where(session), entries=[], more=False))
+                return
+            if old is not None:
+                await self._read_on(session, old.id, asked.after, last=False)
+            after = 0 if old else asked.after
+            head, answered = await self._read_on(session, row.id, after, last=True)
+            await self._take_up(session, row.id)
+            asking = [each for each in await self._house.approvals(session) if each.session == session]
+            where = Where(session, row.id, head)
+            self._put(*(approval_frame(where, each) for each in asking))
+            self._show_draft(session, row.id, max(after, answered))
+            self._release(session, row.id, head, {each.id for each in asking})
+        finally:
+            self._held.pop(session, None)
+
+    async def _read_on(self, session: str, thread: str, after: int, *, last: bool) -> tuple[int, int]:
+        """Send what follows an entry, as far as it is there; says where that ends, and where the last answer is."""
+        answered = 0
+        while True:
+            await self._sending.room()
+            entries = await self._house.store.history(thread, after, PAGE)
+            where = await self._where(session, thread)
+            more = len(entries) == PAGE
+            await self._tell(where, entries, more=more or not last)
+            answered = max([answered, *(w.seq for w in entries if isinstance(w.entry, ModelSaid | ModelFailed))])
+            after = entries[-1].seq if entries else after
+            if not more:
+                return after, answered
+
+    async def _take_up(self, session: str, thread: str) -> None:
+        """Turns that an earlier connection of this user has begun and that are not over get their answers here."""
+        mails = [mail for mail in await self._house.store.unfinished(thread) if mail not in self._ids]
+        for mail, id in (await self._own(mails, session)).items():
+            letter = Inbound(Address.parse(session), "", Said((), self._principal.user, session))
+            self._follow(Receipt(mail, thread, fresh=False), letter, session, id)
+
+    def _watch(self, session: str) -> None:
+        if len(self._watched) >= WATCHED and session not in self._watched:
+            raise Refused(429, "busy", f"one connection watches at most {WATCHED} sessions; open another")
+        self._watched.add(session)
+        self._rooms.hub.watch(session, self)
+
+    def hear(self, session: str, event: Event) -> None:
+        held = self._held.get(session)
+        if held is None:
+            self._show(session, event)
+        elif len(held) < HELD:
+            held.append(event)
+        else:
+            self.lose()
+
+    def _release(self, session: str, thread: str, head: int, shown: set[str]) -> None:
+        """Show what came while the log was read, as far as the log and the draft do not tell it."""
+        for event in self._held.pop(session):
+            told = event.thread == thread and (event.name.startswith("stream_") or event.seq < head)
+            ended = event.name == "thinking_finished" and event.thread == thread and event.seq <= head
+            asked = event.name == "approval_asked" and all(each.id in shown for each in event.data["approvals"])
+            mine = any(mail in self._ids for mail in event.data.get("mails", ()))
+            if (not told and not ended and not asked) or (ended and mine):
+                self._show(session, event)
+
+    def _show_draft(self, session: str, thread: str, answered: int = 0) -> None:
+        draft = self._rooms.hub.drafts.get(thread)
+        if draft is not None and draft.called >= answered:
+            self._answering[thread] = id = self._id_of(draft.mails)
+            self._put(*draft_frames(Where(session, thread, draft.called), id, draft))
+
+    def _id_of(self, mails: Sequence[int]) -> str | None:
+        return next((self._ids[mail] for mail in mails if mail in self._ids), None)
+
+    def _show(self, session: str, event: Event) -> None:
+        where = Where(session, event.thread, event.seq)
+        id = self._answering.get(event.thread)
+        data = event.data
+        match event.name:
+            case "stream_start":
+                self._answering[event.thread] = id = self._id_of(data["mails"])
+                self._put(frame("stream_start", where, id=id, msg=msg_of(event.thread, data["message"])))
+            case "stream_chunk":
+                msg = msg_of(event.thread, event.seq)
+                self._put(chunk(where, id, msg, event.n, data.get("text", ""), data.get("reasoning", "")))
+            case "stream_end":
+                msg = msg_of(event.thread, data["message"])
+                self._put(frame("stream_end", where, id=id, msg=msg, kept=data["kept"]))
+            case "approval_asked":
+                self._put(*(approval_frame(where, each) for each in data["approvals"]))
+            case "thinking_finished":
+                self._put(event_frame(where, event))
+                self._finish(where, event)
+            case _:
+                self._put(event_frame(where, event))
+
+    def _finish(self, where: Where, event: Event) -> None:
+        """The turn is over: each of its letters that came from here is answered, and others' turns are told once."""
+        self._answering.pop(event.thread, None)
+        data = event.data
+        ids: list[str | None] = [self._done(mail) for mail in data["mails"] if mail in self._ids]
+        for id in ids or [None]:
+            if data["reason"]:
+                content = data["content"] or "the turn was stopped"
+                self._put(frame("error", where, id=id, code=data["reason"], content=content))
+            else:
+                self._sending.put(lambda id=id: self._response(where, id, data))  # type: ignore[misc]
+
+    async def _response(self, where: Where, id: str | None, data: dict[str, Any]) -> dict[str, Any]:
+        assert where.thread is not None
+        assert where.seq is not None
+        files = await self._files(where.thread, where.seq, data["turn"])
+        return frame("response", where, id=id, content=data["content"], files=files)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return read(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
+        raise Refused(400, "malformed", f"this frame cannot be read: {error}") from None

@@ -1,0 +1,108 @@
+"""Who may come in through the gateway, written once for both databases. Of every secret there is only a hash."""
+
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Literal, TypeVar
+
+from ..core.ports import Known, TokenRow
+from .deeds import Ask
+
+Result = TypeVar("Result")
+
+_HOLDS = "(until = 0 OR until > {now})"
+
+
+class Doorkeeping(ABC):
+    """What a store does with tokens, passwords, one-time links and logins of browsers."""
+
+    @abstractmethod
+    async def _ask(self, statement: str, *values: object) -> Sequence[Any]: ...
+
+    @abstractmethod
+    async def _do(self, work: Callable[[Ask], Coroutine[Any, Any, Result]]) -> Result:
+        """Do a piece of work in one transaction."""
+        ...
+
+    async def keep_token(self, owner: str, name: str, hash: str, scopes: Sequence[str], seconds: float = 0) -> str:
+        id = secrets.token_hex(8)
+
+        async def work(ask: Ask) -> str:
+            await ask("DELETE FROM tokens WHERE owner = $1 AND name = $2 AND until > 0 AND until <= {now}", owner, name)
+            kept = await ask(
+                "INSERT INTO tokens(id, owner, name, hash, scopes, at, until) "
+                "VALUES($1, $2, $3, $4, $5, {now}, CASE WHEN CAST($6 AS {real}) > 0 THEN {now} + $6 ELSE 0 END) "
+                "ON CONFLICT DO NOTHING RETURNING id",
+                *(id, owner, name, hash, " ".join(scopes), float(seconds)),
+            )
+            return id if kept else ""
+
+        return await self._do(work)
+
+    async def tokens(self, owner: str) -> list[TokenRow]:
+        rows = await self._ask(
+            f"SELECT id, owner, name, scopes, at, until FROM tokens WHERE owner = $1 AND {_HOLDS} ORDER BY at, id",
+            owner,
+        )
+        return [TokenRow(id, of, name, tuple(scopes.split()), at, until) for id, of, name, scopes, at, until in rows]
+
+    async def forget_token(self, owner: str, name: str) -> bool:
+        gone = "DELETE FROM tokens WHERE owner = $1 AND (name = $2 OR id = $2) RETURNING id"
+        return bool(await self._change(gone, owner, name))
+
+    async def known_token(self, hash: str) -> Known | None:
+        rows = await self._ask(
+            "SELECT t.id, t.owner, u.role, t.scopes FROM tokens t JOIN users u ON u.id = t.owner "
+            f"WHERE t.hash = $1 AND {_HOLDS}",
+            hash,
+        )
+        return Known(rows[0][0], rows[0][1], rows[0][2], tuple(rows[0][3].split())) if rows else None
+
+    async def keep_login(self, owner: str, kind: Literal["password", "link"], hash: str, seconds: float = 0) -> None:
+        await self._change(
+            "INSERT INTO logins(owner, kind, hash, at, until) "
+            "VALUES($1, $2, $3, {now}, CASE WHEN CAST($4 AS {real}) > 0 THEN {now} + $4 ELSE 0 END) "
+            "ON CONFLICT(owner, kind) DO UPDATE SET hash = excluded.hash, at = excluded.at, until = excluded.until",
+            *(owner, kind, hash, float(seconds)),
+        )
+
+    async def login(self, owner: str, kind: Literal["password", "link"]) -> str | None:
+        rows = await self._ask(f"SELECT hash FROM logins WHERE owner = $1 AND kind = $2 AND {_HOLDS}", owner, kind)
+        return str(rows[0][0]) if rows else None
+
+    async def use_link(self, hash: str) -> str:
+        used = f"DELETE FROM logins WHERE kind = 'link' AND hash = $1 AND {_HOLDS} RETURNING owner"
+        rows = await self._change(used, hash)
+        return str(rows[0][0]) if rows else ""
+
+    async def keep_visit(self, owner: str, hash: str, page: str, seconds: float) -> str:
+        id = secrets.token_hex(8)
+
+        async def work(ask: Ask) -> None:
+            await ask("DELETE FROM web_sessions WHERE until <= {now}")
+            await ask(
+                "INSERT INTO web_sessions(id, owner, hash, page, at, until) "
+                "VALUES($1, $2, $3, $4, {now}, {now} + CAST($5 AS {real}))",
+                *(id, owner, hash, page, float(seconds)),
+            )
+
+        await self._do(work)
+        return id
+
+    async def known_visit(self, hash: str, *, page: bool = False) -> Known | None:
+        rows = await self._ask(
+            "SELECT w.id, w.owner, u.role FROM web_sessions w JOIN users u ON u.id = w.owner "
+            f"WHERE w.{'page' if page else 'hash'} = $1 AND w.until > {{now}}",
+            hash,
+        )
+        return Known(rows[0][0], rows[0][1], rows[0][2], ()) if rows else None
+
+    async def end_visits(self, owner: str, id: str = "", *, but: str = "") -> None:
+        end = "DELETE FROM web_sessions WHERE owner = $1 AND (CAST($2 AS TEXT) = '' OR id = $2) AND id <> $3"
+        await self._change(end, owner, id, but)
+
+    async def _change(self, statement: str, *values: object) -> Sequence[Any]:
+        async def work(ask: Ask) -> Sequence[Any]:
+            return await ask(statement, *values)
+
+        return await self._do(work)

@@ -1,0 +1,128 @@
+"""A gateway in front of a real house with a scripted model, and clients that come to it over real sockets."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+import everloop
+from everloop.app import new_token, open_records, serve, token_scopes
+from everloop.core.tool import Effect, Tool, tool
+from everloop.gateway.auth import Auth
+from everloop.gateway.doorway import Doorway
+from everloop.gateway.hub import Hub
+from everloop.gateway.metrics import Metrics
+from everloop.gateway.server import application, page_routes
+from everloop.gateway.socket import Rooms, Sockets
+from everloop.testing import ScriptedModel
+
+
+class Door:
+    """An open gateway and the means to come to it: tokens, plain requests, WebSockets."""
+
+    def __init__(self, home: Path, url: str, link: str) -> None:
+        self.home = home
+        self.url = url
+        self.link = link
+        self.tokens = 0
+
+    @property
+    def host(self) -> str:
+        return self.url.removeprefix("http://")
+
+    async def token(self, *scopes: str, name: str = "") -> str:
+        self.tokens += 1
+        async with open_records(self.home) as records:
+            wanted = scopes or token_scopes()
+            return await new_token(records.store, "owner", name or f"token {self.tokens}", wanted)
+
+    async def revoke(self, name: str) -> bool:
+        async with open_records(self.home) as records:
+            return await records.store.forget_token("owner", name)
+
+    @asynccontextmanager
+    async def client(self, token: str = "", **headers: str) -> AsyncIterator[aiohttp.ClientSession]:
+        sent = {"Authorization": f"Bearer {token}"} if token else {}
+        jar = aiohttp.DummyCookieJar()
+        async with aiohttp.ClientSession(self.url, headers={**sent, **headers}, cookie_jar=jar) as session:
+            yield session
+
+    @asynccontextmanager
+    async def socket(self, token: str = "", **headers: str) -> "AsyncIterator[Wire]":
+        async with self.client(token or await self.token(), **headers) as client, client.ws_connect("/ws") as wire:
+            yield Wire(wire)
+
+
+class Wire:
+    """A WebSocket, and the frames that came over it."""
+
+    def __init__(self, wire: aiohttp.ClientWebSocketResponse) -> None:
+        self.raw = wire
+
+    async def send(self, type: str, **fields: Any) -> None:
+        await self.raw.send_json({"type": type, **fields})
+
+    async def next(self) -> dict[str, Any]:
+        frame = await self.raw.receive_json(timeout=30)
+        assert isinstance(frame, dict)
+        return frame
+
+    async def until(self, type: str, **fields: Any) -> list[dict[str, Any]]:
+        """All frames up to one of this type, with these fields."""
+        frames = [await self.next()]
+        while frames[-1]["type"] != type or any(frames[-1][name] != value for name, value in fields.items()):
+            frames.append(await self.next())
+        return frames
+
+    async def ask(self, content: str, id: str = "m1", session: str = "api:default") -> list[dict[str, Any]]:
+        await self.send("message", id=id, session=session, content=content)
+        return await self.until("response", id=id)
+
+
+@pytest.fixture
+async def openings(tmp_path: Path) -> AsyncIterator[Any]:
+    """Open a gateway: `door = await openings(model, gateway={…}, tools=…)`."""
+    async with AsyncExitStack() as stack:
+
+        async def open(model: ScriptedModel, gateway: dict[str, Any] | None = None, **more: Any) -> Door:
+            home = tmp_path / "home"
+            settings = {"gateway": {"port": 0, **(gateway or {})}}
+            opened = await stack.enter_async_context(serve(home, settings, provider=model, **more))
+            return Door(home, opened.url, opened.link)
+
+        yield open
+
+
+def plain(frames: list[dict[str, Any]]) -> list[tuple[str, Any]]:
+    """What the frames say, without where: their type and the field that matters most."""
+    telling = {"stream_chunk": "delta", "response": "content", "event": "event", "error": "code", "stream_end": "kept"}
+    return [(frame["type"], frame.get(telling.get(frame["type"], "id"))) for frame in frames]
+
+
+@pytest.fixture
+def gated_send() -> Tool:
+    @tool(Effect.UNSAFE, name="send", guarded=True)
+    async def send() -> str:
+        """Send something."""
+        return "sent it"
+
+    return send
+
+
+@pytest.fixture
+async def routes_of(tmp_path: Path) -> Any:
+    """Every method and path that the gateway answers, from its router, with something in place of what varies."""
+
+    async def look() -> list[tuple[str, str]]:
+        async with everloop.open(home=tmp_path / "other", provider=ScriptedModel([])) as agent:
+            auth = Auth(agent.store, Doorway(frozenset(), frozenset(), 0))
+            rooms = Rooms(agent, Hub(agent, Metrics()), auth, Metrics(), "")
+            app = application(agent, auth, rooms.metrics, Sockets(rooms))
+            paths = {route.path for route in page_routes()}
+            found = [(r.method, r.resource.canonical) for r in app.router.routes() if r.resource is not None]
+        return [(m, p.replace("{", "").replace("}", "")) for m, p in found if p not in paths]
+
+    return look
