@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-import everloop
 from everloop import tool
+from everloop.app import serve
 from everloop.core.tool import Effect
 from everloop.testing import Call, Say, ScriptedModel, Shown, Think, Wait
-from tests.gateway.stand_in import PASSWORD, StandIn, served
 
 playwright = pytest.importorskip("playwright.async_api", reason="Playwright is not installed (pip install playwright)")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -38,19 +37,53 @@ async def send(to: str) -> str:
     return f"sent to {to}"
 
 
-class Stage:
-    """A browser at a page of a house whose model waits at `gate` when it is told a story."""
+class Line:
+    """The line between the browser and the gateway, which can be cut: all that goes over it breaks off, and may begin
+    again."""
 
-    def __init__(self, gateway: StandIn, page: Any, url: str, gate: asyncio.Event) -> None:
-        self.gateway = gateway
+    def __init__(self) -> None:
+        self.gateway = 0
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far, to = await asyncio.open_connection("127.0.0.1", self.gateway)
+        self._writers |= {writer, to}
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(_pass_on(reader, to))
+                group.create_task(_pass_on(far, writer))
+        finally:
+            self._writers -= {writer, to}
+
+    def cut(self) -> None:
+        for writer in [*self._writers]:
+            writer.transport.abort()
+
+
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+    except ConnectionError:
+        pass
+    finally:
+        writer.close()
+
+
+class Stage:
+    """A browser at the page of a gateway whose model waits at `gate` when it tells a story."""
+
+    def __init__(self, line: Line, page: Any, url: str, link: str, gate: asyncio.Event) -> None:
+        self.line = line
         self.page = page
         self.url = url
+        self.link = link
         self.gate = gate
 
     async def log_in(self) -> None:
-        await self.page.goto(self.url)
-        await self.page.fill("#password", PASSWORD)
-        await self.page.click("text=Log in")
+        """By the link of the first start."""
+        await self.page.goto(self.link)
         await self.page.wait_for_selector(".composer textarea")
 
     async def say(self, text: str) -> None:
@@ -78,27 +111,53 @@ async def staged(home: Path, width: int = 1280, height: int = 800) -> AsyncItera
             return Call("send", {"to": "somebody@example.org"})
         return Say(NASTY if "nasty" in shown.asked else f"You said: {shown.asked}")
 
-    async with everloop.open(home, provider=ScriptedModel(line), tools=[look, send]) as agent:
-        gateway = StandIn(agent)
-        async with served(gateway) as url, playwright.async_playwright() as driver:
-            browser = await driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-            page = await browser.new_page(viewport={"width": width, "height": height})
-            page.set_default_timeout(20_000)
-            page.on("pageerror", lambda error: errors.append(str(error)))
-            page.on("console", lambda told: errors.append(told.text) if "Security Policy" in told.text else None)
-            try:
-                yield Stage(gateway, page, url, gate)
-            finally:
-                await browser.close()
+    cable = Line()
+    between = await asyncio.start_server(cable.carry, "127.0.0.1", 0)
+    port = between.sockets[0].getsockname()[1]
+    settings = {"gateway": {"port": 0, "allowed_hosts": [f"127.0.0.1:{port}"]}}
+    async with (
+        between,
+        serve(home, settings, provider=ScriptedModel(line), tools=[look, send]) as gateway,
+        playwright.async_playwright() as driver,
+    ):
+        cable.gateway = int(gateway.url.rpartition(":")[2])
+        url = f"http://127.0.0.1:{port}"
+        browser = await driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = await browser.new_page(viewport={"width": width, "height": height})
+        page.set_default_timeout(20_000)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda told: errors.append(told.text) if "Security Policy" in told.text else None)
+        try:
+            yield Stage(cable, page, url, gateway.link.replace(gateway.url, url), gate)
+        finally:
+            await browser.close()
+            cable.cut()
     assert errors == []
 
 
-async def test_one_logs_in_asks_and_sees_what_was_done(tmp_path: Path):
+async def test_one_comes_by_the_link_sets_a_password_and_comes_back_with_it(tmp_path: Path):
     async with staged(tmp_path) as stage:
-        await stage.page.goto(stage.url)
-        await stage.page.fill("#password", "wrong")
-        await stage.page.click("text=Log in")
-        await stage.page.wait_for_selector(".wrong:has-text('not the password')")
+        page = stage.page
+        await stage.log_in()
+        seen = page.url
+        await page.click("text=Settings")
+        await page.fill("[aria-label='New password']", "correct horse")
+        await page.click("text=Set password")
+        await page.wait_for_selector(".toast:has-text('password')")
+        await page.click("[aria-label='Log out']")
+        await page.fill("#password", "wrong horse")
+        await page.click("text=Log in")
+        await page.wait_for_selector(".wrong:not(:empty)")
+        await page.fill("#password", "correct horse")
+        await page.click("text=Log in")
+        await page.wait_for_selector(".sidebar")
+        await page.reload()
+        await page.wait_for_selector(".sidebar")
+    assert seen in (f"{stage.url}/", f"{stage.url}/#/")
+
+
+async def test_one_asks_and_sees_what_was_done(tmp_path: Path):
+    async with staged(tmp_path) as stage:
         await stage.log_in()
         await stage.say("look around")
         await stage.answer("You said: look around")
@@ -106,8 +165,49 @@ async def test_one_logs_in_asks_and_sees_what_was_done(tmp_path: Path):
         opened = await stage.texts(".card .result")
         await stage.page.click(".reasoning summary")
         thought = await stage.texts(".reasoning .prose")
+        await stage.page.wait_for_selector(".item")
         listed = await stage.texts(".item .name")
     assert (opened, thought, listed) == (["in notes.md: milk <b>and</b> bread"], ["I should look."], ["look around"])
+
+
+async def test_a_file_goes_in_and_comes_out(tmp_path: Path):
+    picture = bytes.fromhex(
+        "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415408d763f8cfc0000003010100"
+        "18dd8db00000000049454e44ae426082"
+    )
+    async with staged(tmp_path) as stage:
+        page = stage.page
+        await stage.log_in()
+        await page.set_input_files(
+            "input[type=file]",
+            [
+                {"name": "dot.png", "mimeType": "image/png", "buffer": picture},
+                {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"milk"},
+            ],
+        )
+        await page.wait_for_selector(".attached .chip:not(.busy):has-text('notes.txt')")
+        await stage.say("what is this")
+        await stage.answer("You said: what is this")
+        await page.wait_for_selector(".said.user img.picture")
+        shown = await page.evaluate("document.querySelector('img.picture').naturalWidth")
+        said = await page.inner_text(".said.user .bubble")
+    assert shown == 1
+    assert "milk" in said
+
+
+async def test_a_token_is_made_shown_once_and_revoked(tmp_path: Path):
+    async with staged(tmp_path) as stage:
+        page = stage.page
+        await stage.log_in()
+        await page.click("text=Settings")
+        await page.fill("[aria-label='Name of the token']", "laptop")
+        await page.click("text=Make a token")
+        token = await page.inner_text("dialog code")
+        await page.click("dialog >> text=Done")
+        await page.click("[aria-label='Revoke laptop']")
+        await page.click("dialog >> text=Revoke >> nth=-1")
+        await page.wait_for_selector("[aria-label='Revoke laptop']", state="detached")
+    assert token.startswith("ev_")
 
 
 async def test_what_a_model_writes_is_only_ever_shown(tmp_path: Path):
@@ -150,8 +250,9 @@ async def test_a_break_in_mid_stream_leaves_no_gap(tmp_path: Path):
         await stage.log_in()
         await stage.say("tell me a story")
         await stage.page.wait_for_selector(".draft:has-text('Once upon a time')")
-        await stage.gateway.cut()
+        stage.line.cut()
         await stage.page.wait_for_selector(".wire:has-text('reconnecting')")
+        await stage.page.wait_for_selector(".wire:empty", state="attached")
         await stage.page.wait_for_selector(".draft:has-text('Once upon a time')")
         drafts = await stage.texts(".draft .prose >> nth=-1")
         stage.gate.set()
@@ -160,7 +261,6 @@ async def test_a_break_in_mid_stream_leaves_no_gap(tmp_path: Path):
         said = await stage.texts(".said.user .bubble")
     assert drafts == ["Once upon a time"]
     assert (answers, said) == (["Once upon a time there was a loop."], ["tell me a story"])
-    assert len(stage.gateway.resumed) == 1
 
 
 async def test_a_running_turn_is_stopped(tmp_path: Path):

@@ -5,10 +5,11 @@ from importlib.metadata import version
 from aiohttp import web
 
 from ...core.people import Role
-from . import rest, sessions, shapes
+from ..answers import respond
+from . import rest, sessions, shapes, tokens
 from .desk import Desk
 from .openapi import document
-from .route import Route, as_json, served
+from .route import Route, served
 from .traces import Traces
 
 TABLE = (
@@ -78,6 +79,20 @@ TABLE = (
         *("GET", "/api/settings", "All settings, without secrets", rest.settings, shapes.SettingsShown),
         least=Role.ADMIN,
     ),
+    Route("GET", "/api/tokens", "Your tokens", tokens.list_tokens, shapes.TokenList, least=Role.ADMIN, needs="admin"),
+    Route(
+        *("POST", "/api/tokens", "Make a token, which is told this once", tokens.create, shapes.NewToken),
+        body=shapes.Creating,
+        least=Role.ADMIN,
+        needs="admin",
+        status=201,
+    ),
+    Route(
+        *("DELETE", "/api/tokens/{id}", "Let a token hold no longer, at once", tokens.revoke, shapes.Revoked),
+        at=shapes.OfToken,
+        least=Role.ADMIN,
+        needs="admin",
+    ),
     Route("POST", "/api/files", "Keep a file, to be named in a message", rest.keep, shapes.Kept,
           query=shapes.Naming, takes_bytes=True, status=201),
     Route("GET", "/api/files/{ref}", "A file that is kept", rest.fetch, None, at=shapes.OfFile),
@@ -88,7 +103,7 @@ def routes(house: Desk) -> list[web.RouteDef]:
     described = document(TABLE, version("everloop"))
 
     async def openapi(request: web.Request) -> web.Response:
-        return as_json(described)
+        return respond(described)
 
     table = [web.route(route.method, route.path, served(route, house)) for route in TABLE]
     return [*table, web.get("/openapi.json", openapi)]

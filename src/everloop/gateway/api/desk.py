@@ -1,26 +1,10 @@
-"""What the page's API needs of the house, and what it knows of whoever asks."""
+"""What the page's API needs of the house beside what every door of the gateway needs."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ...core.conversation import Branch, Conversation, Deed
-from ...core.mail import Inbound
-from ...core.people import Role
-from ...core.ports import Files, Receipt, Store
-from ...core.tool import Risk
-
-
-class Principal(Protocol):
-    """Whoever asks, as the auth middleware has found out."""
-
-    @property
-    def user(self) -> str: ...
-
-    @property
-    def role(self) -> Role: ...
-
-    @property
-    def scopes(self) -> Collection[str]: ...
+from ..house import House
 
 
 class Sessions(Protocol):
@@ -33,39 +17,8 @@ class Sessions(Protocol):
     async def fork(self, conversation: Conversation, session: str, by: str, at: int | None = None) -> Branch: ...
 
 
-class Question(Protocol):
-    """Something that waits for a person's permission."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def session(self) -> str: ...
-
-    @property
-    def requester(self) -> str: ...
-
-    @property
-    def tool(self) -> str: ...
-
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def risk(self) -> Risk: ...
-
-    @property
-    def until(self) -> float: ...
-
-
-class Desk(Protocol):
-    """The house, as far as the page's API looks into it."""
-
-    @property
-    def store(self) -> Store: ...
-
-    @property
-    def files(self) -> Files: ...
+class Desk(House, Protocol):
+    notice: str  # what a person should know about the model
 
     @property
     def sessions(self) -> Sessions: ...
@@ -74,15 +27,3 @@ class Desk(Protocol):
     def settings(self) -> Mapping[str, Any]:
         """All that is set, with secrets left out."""
         ...
-
-    @property
-    def model(self) -> str: ...
-
-    @property
-    def notice(self) -> str: ...
-
-    async def tell(self, inbound: Inbound) -> Receipt: ...
-
-    async def approvals(self, session: str = "") -> Sequence[Question]: ...
-
-    async def decide(self, approval: str, allow: bool, by: str = "owner") -> Question: ...

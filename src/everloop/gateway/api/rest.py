@@ -12,8 +12,10 @@ from ...core.errors import EverloopError, MailRefused
 from ...core.media import kind_of, limit_of
 from ...core.people import Role
 from ...core.ports import SpentRow
-from .desk import Principal, Question
-from .route import Answer, Call, Refused
+from ..answers import Refused
+from ..house import Question
+from ..principal import Principal
+from .route import Answer, Call
 from .shapes import (
     ApprovalList,
     ApprovalShown,

@@ -7,21 +7,14 @@ import msgspec
 from aiohttp import web
 from msgspec import Struct
 
-from ...core.errors import EverloopError, MailRefused
+from ...core.errors import MailRefused
 from ...core.people import Role
-from .desk import Desk, Principal
-from .shapes import Nothing, Problem, Refusal
+from ..answers import Refused, refusal, respond
+from ..principal import Principal
+from .desk import Desk
+from .shapes import Nothing
 
 LARGEST_BODY = 1_000_000
-
-
-class Refused(Exception):
-    """An answer that is an error, with a sentence for the person."""
-
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
 
 
 class Call(Struct, frozen=True):
@@ -69,13 +62,11 @@ def served(route: Route, desk: Desk) -> Callable[[web.Request], Awaitable[web.St
     async def answer(request: web.Request) -> web.StreamResponse:
         try:
             told = await route.handle(await _checked(route, desk, request))
-        except Refused as error:
-            return refusal(error.status, error.code, str(error))
+        except Refused as refused:
+            return refusal(refused)
         except MailRefused as error:
-            return refusal(409, "refused", _sentence(str(error)))
-        except EverloopError as error:
-            return refusal(503, "unavailable", _sentence(str(error)))
-        return told if isinstance(told, web.StreamResponse) else as_json(told, route.status)
+            return refusal(Refused(409, "refused", _sentence(str(error))))
+        return told if isinstance(told, web.StreamResponse) else respond(told, route.status)
 
     return answer
 
@@ -115,17 +106,6 @@ async def _body(route: Route, request: web.Request) -> Struct | None:
         return msgspec.json.decode(data, type=route.body)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise Refused(400, "bad_request", f"The body is not understood: {error}") from error
-
-
-def as_json(value: object, status: int = 200) -> web.Response:
-    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-    return web.Response(
-        body=msgspec.json.encode(value), status=status, content_type="application/json", headers=headers
-    )
-
-
-def refusal(status: int, code: str, message: str) -> web.Response:
-    return as_json(Refusal(Problem(code, message)), status)
 
 
 def _sentence(text: str) -> str:

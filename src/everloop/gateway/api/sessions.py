@@ -11,7 +11,8 @@ from ...core.errors import MailRefused
 from ...core.log import Asked
 from ...core.mail import Address, Inbound, Said
 from ...core.message import said
-from .route import Answer, Call, Refused
+from ..answers import Refused
+from .route import Answer, Call
 from .shapes import Entries, FoundList, Moved, SessionList, SessionState
 from .traces import Traces, traces_of
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from ...core.conversation import Conversation, Found
+from ...core.ports import TokenRow
 from ...core.tool import Risk
 
 Id = Annotated[str, Meta(pattern="^[0-9a-f]{1,32}$")]
@@ -87,6 +88,18 @@ class Editing(Ask, frozen=True):
 
 class Deciding(Ask, frozen=True):
     allow: bool
+
+
+class OfToken(Ask, frozen=True):
+    id: Annotated[str, Meta(pattern="^[0-9a-f]{4,32}$")]
+
+
+class Creating(Ask, frozen=True):
+    """Without `days` it holds for ever."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
+    scopes: Annotated[list[Literal["read", "chat", "approve", "admin"]], Meta(min_length=1, max_length=4)]
+    days: Annotated[int, Meta(ge=1, le=36_500)] | None = None
 
 
 class Me(Struct, frozen=True):
@@ -180,6 +193,20 @@ class ModelList(Struct, frozen=True):
 
 class SettingsShown(Struct, frozen=True):
     settings: dict[str, Any]
+
+
+class TokenList(Struct, frozen=True):
+    tokens: list[TokenRow]
+
+
+class NewToken(Struct, frozen=True):
+    id: str
+    name: str
+    token: str
+
+
+class Revoked(Struct, frozen=True):
+    id: str
 
 
 class Kept(Struct, frozen=True):

@@ -35,6 +35,7 @@ export const get = (path, query = {}) => {
   return call(asked.length ? `${path}?${new URLSearchParams(asked)}` : path);
 };
 export const post = (path, body = {}) => call(path, json("POST", body));
+export const remove = (path) => call(path, { method: "DELETE" });
 export const patch = (path, body) => call(path, json("PATCH", body));
 
 export async function upload(file) {

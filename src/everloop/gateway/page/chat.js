@@ -303,7 +303,7 @@ export class Chat {
   }
 
   async attach(files) {
-    for (const file of files) {
+    for (const file of [...files]) { // the list itself changes when the picker is emptied
       const each = { name: file.name };
       this.files.push(each);
       this.listFiles();
