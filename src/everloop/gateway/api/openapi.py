@@ -9,6 +9,7 @@ from msgspec import Struct
 from .route import Route
 from .shapes import Refusal
 
+BYTES = {"type": "string", "format": "binary", "minLength": 1}
 REFS = "#/components/schemas/{name}"
 
 
@@ -47,7 +48,7 @@ def _operation(route: Route) -> dict[str, Any]:
     if route.body is not None:
         told["requestBody"] = {"required": True, "content": _content(route.body)}
     elif route.takes_bytes:
-        told["requestBody"] = {"required": True, "content": _content(None)}
+        told["requestBody"] = {"required": True, "content": {"application/octet-stream": {"schema": BYTES}}}
     return told
 
 
@@ -57,7 +58,7 @@ def _done(route: Route) -> dict[str, Any]:
 
 def _content(kind: type[Struct] | None) -> dict[str, Any]:
     if kind is None:
-        return {"*/*": {"schema": {"type": "string", "format": "binary"}}}
+        return {"*/*": {"schema": BYTES}}
     return {"application/json": {"schema": {"$ref": REFS.format(name=kind.__name__)}}}
 
 

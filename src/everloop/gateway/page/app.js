@@ -119,6 +119,7 @@ async function start() {
 }
 
 document.addEventListener("loggedout", enter);
+document.addEventListener("visibilitychange", () => { if (!document.hidden && house.me) house.changed(); }); // other channels go on, too
 window.addEventListener("hashchange", () => { if (sidebar && document.body.classList.contains("in")) show(); });
 document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || !document.body.classList.contains("in")) return;

@@ -47,16 +47,36 @@ export class Chat {
     this.growing = new ResizeObserver(() => this.follow()); // pictures, and what is opened, come later than their entry
     this.growing.observe(this.scroller.firstChild);
     this.toEnd = iconButton("down", "Go to the end", () => this.follow(true), { hidden: true, class: "ghost to-end" });
+    this.picker = h("select.models", { "aria-label": "Model that answers here", hidden: true, onchange: () => this.choose() });
     this.menu = h("div.row.tools", {},
       iconButton("edit", "Rename", () => this.rename()),
       iconButton("trace", "Show how the time was spent", () => this.house.go(`#/t/${this.thread}`)),
       iconButton("undo", "Take the last turn back", () => this.undo()),
       iconButton("archive", "Archive", () => this.archive()));
     this.node = h("section.chat", { "aria-label": "Chat" },
-      h("header.bar", {}, this.house.menuButton(), this.title, this.menu),
+      h("header.bar", {}, this.house.menuButton(), this.title, this.picker, this.menu),
       this.banner, this.scroller, h("div.foot", {}, this.toEnd, this.composer()));
     this.refresh();
+    this.offerModels();
   }
+
+  /** Where there is a choice, it is offered; it is made by `/model`, as anyone could type it. */
+  async offerModels() {
+    const { choices } = await get("/api/models").catch(() => ({ choices: [] }));
+    this.choices = choices;
+    this.picker.hidden = choices.length < 2;
+    this.picker.replaceChildren(...choices.map((each) => h("option", { value: each.name }, each.name)));
+    this.showModel();
+  }
+
+  showModel() {
+    const usual = this.choices?.find((each) => each.default)?.name;
+    const chosen = this.log.choice || usual;
+    if (chosen && ![...this.picker.options].some((each) => each.value === chosen)) this.picker.append(h("option", { value: chosen }, chosen));
+    if (chosen) this.picker.value = chosen;
+  }
+
+  choose() { this.speak(`/model ${this.picker.value}`); }
 
   composer() {
     this.field = h("textarea", {
@@ -167,8 +187,9 @@ export class Chat {
   }
 
   /** After a break: whatever was a draft is told anew, and the log is read on from where it was. */
-  reconnected() {
+  async reconnected() {
     if (!this.thread) return;
+    await this.ready;
     this.log.dropDraft();
     this.resume();
     this.sync();
@@ -262,17 +283,20 @@ export class Chat {
   send() {
     const text = this.field.value.trim();
     if ((!text && !this.files.length) || this.field.disabled) return;
-    const id = newId();
-    this.empty.hidden = true;
-    const files = this.files.map((each) => each.kept).filter(Boolean);
-    this.log.expect(id, text, files);
-    this.house.socket.say({ type: "message", id, session: this.session, content: text, ...(files.length ? { files } : {}) });
+    this.speak(text, this.files.map((each) => each.kept).filter(Boolean));
     if (this.title.textContent === "New conversation") this.title.textContent = text.slice(0, 80);
     this.files = [];
     this.field.value = "";
     this.sized();
     this.listFiles();
     this.follow(true);
+  }
+
+  speak(text, files = []) {
+    const id = newId();
+    this.empty.hidden = true;
+    this.log.expect(id, text, files);
+    this.house.socket.say({ type: "message", id, session: this.session, content: text, ...(files.length ? { files } : {}) });
   }
 
   stop() { this.house.socket.put({ type: "stop", session: this.session }); }
@@ -328,6 +352,7 @@ export class Chat {
     this.stopButton.hidden = !running;
     if (this.current) this.field.placeholder = this.log.asking.size ? "Answer above, or go on" : running ? "Steer it while it works" : "Ask anything, or /help";
     if (this.thread) this.menu.hidden = false;
+    this.showModel();
   }
 
   along() { return this.scroller.scrollHeight - this.scroller.scrollTop - this.scroller.clientHeight < NEAR; }

@@ -20,10 +20,11 @@ export class Log {
   /** `acts` are what buttons do: {regenerate, edit, fork}. */
   constructor(acts) {
     this.acts = acts;
-    this.node = h("div.log", { role: "log", "aria-label": "Conversation", "aria-live": "off" });
-    this.drafts = h("div.drafts");
+    this.node = h("div.log", { role: "log", "aria-label": "Conversation", "aria-live": "polite" });
+    this.drafts = h("div.drafts", { "aria-live": "off" }); // read aloud when it is whole
     this.node.append(this.drafts);
     this.seq = 0;
+    this.choice = ""; // the model that someone has chosen here
     this.cards = new Map();
     this.asking = new Set(); // the calls that wait for permission
     this.pending = new Map();
@@ -136,11 +137,19 @@ export class Log {
   }
 
   resumed() { this.put(note("everloop was restarted, and went on where it was.")); }
-  model_chosen(entry) { this.put(note(entry.model ? `Answered by ${entry.model} from here on.` : "Answered by the usual model again.")); }
+  model_chosen(entry) {
+    this.choice = entry.model;
+    this.put(note(entry.model ? `Answered by ${entry.model} from here on.` : "Answered by the usual model again."));
+  }
+
   compacted(entry) {
     this.put(h("details.summary", {}, h("summary", {}, "What was said before became a summary"), h("div.prose", {}, markdown(entry.summary || "(empty)"))));
   }
-  undoing(entry) { this.put(note(`Taken back: ${entry.said}`)); }
+  undoing(entry) {
+    this.put(note(`Taken back: ${entry.said}`));
+    for (const each of entry.lasting ?? []) this.put(note(`This could not be taken back: ${each}`));
+  }
+
   taken_back(entry) { if (entry.left) this.put(note(`A file was left as it is: ${entry.left}.`)); }
 
   // What is being said and is not in the log yet.

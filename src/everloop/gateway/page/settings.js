@@ -12,10 +12,10 @@ export class SettingsView {
     this.field = h("input", { type: "search", placeholder: "Filter settings", "aria-label": "Filter settings", oninput: () => this.draw() });
     this.node = h("section.page", { "aria-label": "Settings" },
       h("header.bar", {}, house.menuButton(), h("h1.title", {}, "Settings")),
-      h("div.scroller", {}, h("div.column.wide", {}, h("p.hint", {},
+      h("div.scroller", {}, h("div.column.wide", {}, this.own = h("div.tiles.two"), h("p.hint", {},
         "These are in force now. They come from config.toml in the home, from EVERLOOP_… variables, and from defaults; change them there and start the gateway again. ",
         "To let another model answer in one conversation, write ", h("code", {}, "/model NAME"), " in it."),
-      this.own = h("div.tiles.two"), this.field, this.body)));
+      this.field, this.body)));
     this.me = house.me;
     this.load();
     this.drawOwn();
