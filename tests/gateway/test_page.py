@@ -217,6 +217,7 @@ async def test_what_a_model_writes_is_only_ever_shown(tmp_path: Path):
         await stage.log_in()
         await stage.say("something nasty")
         await stage.answer("bold")
+        await stage.page.wait_for_function("document.title.includes('nasty')")
         made = await stage.page.evaluate(
             """() => [document.title, document.querySelectorAll('.prose img, .prose script, .prose pre b').length,
                       [...document.querySelectorAll('.prose a')].map((link) => link.href),
@@ -224,7 +225,7 @@ async def test_what_a_model_writes_is_only_ever_shown(tmp_path: Path):
                       document.querySelector('.prose pre').textContent]"""
         )
     links = ["https://elsewhere.invalid/track.png", "https://example.org/"]
-    assert made == ["everloop", 0, links, "bold", "<b>not bold</b>"]
+    assert made == ["something nasty · everloop", 0, links, "bold", "<b>not bold</b>"]
     assert [url for url in asked if not url.startswith((stage.url, stage.url.replace("http", "ws")))] == []
 
 
@@ -295,7 +296,7 @@ async def test_conversations_are_found_renamed_edited_and_asked_again(tmp_path: 
         await page.click("text=New conversation")
         await page.keyboard.press("Control+k")
         await page.keyboard.type("receipt")
-        await page.click(".hit")
+        await page.click(".hit:has-text('papers')")
         await page.wait_for_selector(".said.found")
         title = await page.inner_text(".title")
     assert title == "papers"

@@ -14,6 +14,9 @@ const STARTERS = [
   ["Read a page", "Summarise a web page for me. I will give you its address."],
 ];
 
+// Threads that were just begun and hold nothing yet, with their sessions: they are not told of before their first entry.
+const begun = new Map();
+
 export class Chat {
   /** `house` is {socket, go, changed}: how to speak, how to show another conversation, and whom to tell of news. */
   constructor(house, { thread = "", session = "", jump = 0 } = {}) {
@@ -116,19 +119,31 @@ export class Chat {
       this.session = session.session;
       this.current = session.current;
       this.title.textContent = session.title || "Untitled";
-      document.title = `${session.title || "Conversation"} · everloop`;
+      document.title = `${this.title.textContent} · everloop`;
       const { entries } = await get(`/api/sessions/${this.thread}/entries`, this.jump ? { after: Math.max(0, this.jump - 40), limit: 500 } : { limit: PAGE });
       this.show(entries);
       if (this.jump) await this.sync();
       this.resume();
       if (!this.current) this.tellOld();
     } catch (error) {
-      this.fail(error);
+      if (error.status === 404 && begun.has(this.thread)) this.await(); else this.fail(error);
     }
     this.scroller.removeAttribute("aria-busy");
     this.refresh();
     if (this.jump) this.point(this.jump); else this.follow(true);
     if (this.current && matchMedia("(hover: hover)").matches) this.field.focus({ preventScroll: true });
+  }
+
+  await() {
+    this.session = begun.get(this.thread);
+    this.resume();
+    this.sync();
+  }
+
+  async named() {
+    const { session } = await get(`/api/sessions/${this.thread}`);
+    this.title.textContent = session.title || "Untitled";
+    document.title = `${this.title.textContent} · everloop`;
   }
 
   show(entries) {
@@ -219,6 +234,7 @@ export class Chat {
     if (!fresh.length) return;
     const along = this.along();
     this.empty.hidden = true;
+    if (!this.entries.length) this.named().catch(() => {}); // it has got a title with its first entry
     for (const entry of fresh) this.log.add(entry);
     this.entries.push(...fresh);
     this.refresh();
@@ -372,6 +388,7 @@ export class Chat {
       const moved = await post(`/api/sessions/${this.thread}/${what}`, body);
       if (moved.reply) toast(moved.reply);
       this.house.changed();
+      begun.set(moved.thread, moved.session);
       if (moved.thread !== this.thread) this.house.go(`#/c/${moved.thread}`);
     } catch (error) { toast(error.message, "bad"); }
   }
