@@ -166,6 +166,7 @@ export class Chat {
   }
 
   point(seq) {
+    this.left = true;
     const found = [...this.log.node.querySelectorAll("[data-seq]")].filter((node) => Number(node.dataset.seq) <= seq).at(-1);
     found?.scrollIntoView({ block: "center" });
     found?.classList.add("found");
@@ -232,13 +233,12 @@ export class Chat {
   append(entries) {
     const fresh = entries.filter((entry) => entry.seq > this.log.seq);
     if (!fresh.length) return;
-    const along = this.along();
     this.empty.hidden = true;
     if (!this.entries.length) this.named().catch(() => {}); // it has got a title with its first entry
     for (const entry of fresh) this.log.add(entry);
     this.entries.push(...fresh);
     this.refresh();
-    if (along) this.follow(true);
+    this.follow();
     if (fresh.some((entry) => ["user_said", "model_said", "asked", "answered", "gave_up"].includes(entry.kind))) this.house.changed();
   }
 
@@ -250,11 +250,10 @@ export class Chat {
       else return;
     }
     if (frame.thread !== this.thread && frame.thread) return;
-    const along = this.along();
     this.take(frame);
     if ((frame.seq ?? 0) > this.log.seq) this.sync();
     this.refresh();
-    if (along) this.follow(true);
+    this.follow();
   }
 
   take(frame) {
@@ -374,11 +373,16 @@ export class Chat {
   along() { return this.scroller.scrollHeight - this.scroller.scrollTop - this.scroller.clientHeight < NEAR; }
 
   follow(always = false) {
-    if (always || !this.left) this.scroller.scrollTop = this.scroller.scrollHeight;
+    if (always) this.left = false;
+    if (!this.left) this.scroller.scrollTop = this.scroller.scrollHeight;
   }
 
+  /** Whoever scrolls up wants to stay there; that the end moves away is no scrolling. */
   followed() {
-    this.left = !this.along();
+    const top = this.scroller.scrollTop;
+    if (this.along()) this.left = false;
+    else if (top < (this.top ?? 0) - 2) this.left = true;
+    this.top = top;
     this.toEnd.hidden = !this.left;
   }
 
