@@ -5,7 +5,7 @@ import itertools
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager, aclosing
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from .runtime.approvals import Approval, Approvals
 from .runtime.book import reply_key
 from .runtime.inbox import Inbox
 from .runtime.lanes import Lanes
+from .runtime.sessions import Sessions
 from .runtime.voices import Voices
 
 PATIENCE = 1.0  # seconds between looks whether a turn waits for a person
@@ -59,13 +60,17 @@ class Agent:
         lanes: Lanes,
         files: Files,
         approvals: Approvals,
+        sessions: Sessions,
         model: str,
         notice: str = "",
         voices: Voices | None = None,
         web: Http | None = None,
+        settings: Mapping[str, Any] = {},
     ) -> None:
         self.store = store
         self.files = files
+        self.sessions = sessions
+        self.settings = settings  # what is set, without secrets
         self._voices = voices
         self._web = web
         self._bus = bus

@@ -41,7 +41,7 @@ from .runtime.outbox import Outbox
 from .runtime.sessions import Sessions
 from .runtime.view import View
 from .runtime.voices import Voices
-from .settings import Preset, Settings, Tools, home_of, load, path_in, workspace_of
+from .settings import Preset, Settings, Tools, home_of, load, path_in, without_secrets, workspace_of
 from .tools.bootstrap import Bootstrap, make_workspace
 from .tools.workspace import Workspace
 from .toolset import furnish
@@ -140,9 +140,11 @@ async def _furnish(
         grace=settings.agents.shutdown_seconds,
     )
     approvals = Approvals(store, rules.roles)
-    commands = Commands(store, voices, approvals, Sessions(store, rules.roles, toolbox.specs))
+    sessions = Sessions(store, rules.roles, toolbox.specs)
+    commands = Commands(store, voices, approvals, sessions)
     inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, toolset.leave)
-    agent = Agent(store, bus, inbox, lanes, files, approvals, speaker.name, speaker.notice, voices, toolset.web)
+    told = (speaker.name, speaker.notice, voices, toolset.web, without_secrets(settings))
+    agent = Agent(store, bus, inbox, lanes, files, approvals, sessions, *told)
     stack.push_async_callback(agent.close)  # after the lanes: answers of the last moment are acknowledged too
     await stack.enter_async_context(lanes)
     await _open_channels(channels, store, bus, stack)

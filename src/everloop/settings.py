@@ -215,6 +215,24 @@ def load(home: Path, environ: Mapping[str, str], overrides: Mapping[str, Any] = 
     return cast(Settings, _built(Settings, tree))
 
 
+def without_secrets(section: Struct) -> dict[str, Any]:
+    """A section as plain values, for people to look at: of a secret only whether it is set."""
+    return {field.name: _open(getattr(section, field.name), field.type) for field in msgspec.structs.fields(section)}
+
+
+def _open(value: Any, hint: Any) -> Any:
+    extra = _extra(hint)
+    if extra.get("secret") or extra.get("kept"):
+        return "…" if value else ""
+    if isinstance(value, Struct):
+        return without_secrets(value)
+    if isinstance(value, dict):
+        return {key: _open(each, None) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return [_open(each, None) for each in value]
+    return re.sub(r"//[^/@\s]+@", "//…@", value) if isinstance(value, str) else value
+
+
 class _Layer(Struct):
     """One source of settings. `place` tells, for a path of keys as they are written there, where that is."""
 

@@ -1,0 +1,79 @@
+"""The OpenAPI document, written from the table of routes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from .route import Route
+from .shapes import Refusal
+
+BYTES = {"type": "string", "format": "binary", "minLength": 1}
+REFS = "#/components/schemas/{name}"
+
+
+def document(table: Sequence[Route], version: str) -> dict[str, Any]:
+    kinds = [kind for route in table for kind in (route.answers, route.body) if kind is not None]
+    _, schemas = msgspec.json.schema_components([*dict.fromkeys(kinds), Refusal], ref_template=REFS)
+    paths: dict[str, dict[str, Any]] = {}
+    for route in table:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "everloop", "version": version, "description": "What the page shows, for other programs."},
+        "security": [{"token": []}, {"cookie": []}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer"},
+                "cookie": {"type": "apiKey", "in": "cookie", "name": "everloop"},
+            },
+        },
+    }
+
+
+def _operation(route: Route) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "operationId": route.handle.__name__,
+        "summary": route.summary,
+        "description": f"Needs the role {route.least.name.lower()} and, of a token, the scope {route.scope}.",
+        "parameters": [*_parameters(route.at, "path"), *_parameters(route.query, "query")],
+        "responses": {
+            str(route.status): {"description": "done", "content": _content(route.answers)},
+            **_refusals(route),
+        },
+    }
+    if route.body is not None:
+        told["requestBody"] = {"required": True, "content": _content(route.body)}
+    elif route.takes_bytes:
+        told["requestBody"] = {"required": True, "content": {"application/octet-stream": {"schema": BYTES}}}
+    return told
+
+
+def _done(route: Route) -> dict[str, Any]:
+    return {"description": "done", "content": _content(route.answers)}
+
+
+def _content(kind: type[Struct] | None) -> dict[str, Any]:
+    if kind is None:
+        return {"*/*": {"schema": BYTES}}
+    return {"application/json": {"schema": {"$ref": REFS.format(name=kind.__name__)}}}
+
+
+def _refusals(route: Route) -> dict[str, Any]:
+    words = {"400": "not understood", "401": "nobody is logged in", "403": "not allowed", "503": "the store failed"}
+    if route.at.__struct_fields__:
+        words["404"] = "not there"
+    if route.method != "GET":
+        words |= {"409": "cannot be done now", "413": "too large", "415": "not JSON"}
+    return {status: {"description": word, "content": _content(Refusal)} for status, word in sorted(words.items())}
+
+
+def _parameters(kind: type[Struct], place: str) -> list[dict[str, Any]]:
+    schema = msgspec.json.schema_components([kind], ref_template=REFS)[1][kind.__name__]
+    return [
+        {"name": name, "in": place, "required": place == "path" or name in schema["required"], "schema": each}
+        for name, each in schema["properties"].items()
+    ]

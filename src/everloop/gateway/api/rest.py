@@ -1,0 +1,127 @@
+"""What is not a conversation: who asks, what waits for permission, what was spent, models, settings, files."""
+
+import time
+from collections.abc import Mapping
+from datetime import date, timedelta
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from ...core.errors import EverloopError, MailRefused
+from ...core.media import kind_of, limit_of
+from ...core.people import Role
+from ...core.ports import SpentRow
+from ..answers import Refused
+from ..house import Question
+from ..principal import Principal
+from .route import Answer, Call
+from .shapes import (
+    ApprovalList,
+    ApprovalShown,
+    Decided,
+    Kept,
+    Me,
+    ModelChoice,
+    ModelList,
+    SettingsShown,
+    UsageRow,
+    UsageRows,
+)
+
+DAY = 86_400
+SHOWN_AS_IT_IS = {"image/png", "image/jpeg", "image/gif", "image/webp"}  # nothing that could run a script
+
+
+async def me(call: Call) -> Answer:
+    who, role = call.principal, call.principal.role.name.lower()
+    told = {"user": who.user, "role": role, "scopes": sorted(who.scopes)}
+    return msgspec.convert({**told, "model": call.desk.model, "notice": call.desk.notice}, Me)
+
+
+async def approvals(call: Call) -> Answer:
+    waiting = await call.desk.approvals()
+    return ApprovalList([_shown(each) for each in waiting if _concerns(each, call.principal)])
+
+
+async def decide(call: Call) -> Answer:
+    waiting = [each for each in await call.desk.approvals() if each.id == call.path.id]
+    if not waiting or not _concerns(waiting[0], call.principal):
+        raise Refused(404, "not_found", "Nothing of that name waits for permission; it may have been answered already.")
+    try:
+        found = await call.desk.decide(call.path.id, call.body.allow, call.principal.user)
+    except MailRefused as error:
+        raise Refused(403, "forbidden", str(error)) from error
+    return Decided(found.id, call.body.allow)
+
+
+async def usage(call: Call) -> Answer:
+    days, offset = call.query.days, call.query.offset
+    first = int(time.time() + offset) // DAY - (days - 1)
+    rows = await call.desk.store.spent(first * DAY - offset, offset=offset)
+    return UsageRows(_date(first), days, [_usage_row(row) for row in rows])
+
+
+async def models(call: Call) -> Answer:
+    settings = call.desk.settings
+    presets: Mapping[str, Any] = settings.get("models") or {}
+    defaults: Mapping[str, Any] = settings["agents"]["defaults"]
+    choices = [ModelChoice(name, preset["model"], name == defaults["model"]) for name, preset in presets.items()]
+    if defaults["model"] not in presets:
+        choices.insert(0, ModelChoice(defaults["model"], call.desk.model, True))
+    choices += [ModelChoice(name, name) for name in defaults["fallbacks"] if name not in presets]
+    return ModelList(call.desk.model, call.desk.notice, choices)
+
+
+async def settings(call: Call) -> Answer:
+    return SettingsShown(dict(call.desk.settings))
+
+
+async def fetch(call: Call) -> Answer:
+    """As what it is only if that is harmless; anything else is a download."""
+    try:
+        data = await call.desk.files.get(call.principal.user, call.path.ref)
+    except (EverloopError, OSError, KeyError, ValueError) as error:
+        raise Refused(404, "not_found", "There is no such file.") from error
+    mime = kind_of(data)
+    headers = {
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "Cache-Control": "private, max-age=31536000, immutable",
+    }
+    if mime not in SHOWN_AS_IT_IS:
+        mime, headers["Content-Disposition"] = "application/octet-stream", "attachment"
+    return web.Response(body=data, content_type=mime, headers=headers)
+
+
+async def keep(call: Call) -> Answer:
+    data = bytearray()
+    async for chunk in call.request.content.iter_any():
+        data += chunk
+        if len(data) > limit_of(kind_of(bytes(data[:64]))):
+            raise Refused(413, "too_large", f"The file is larger than {limit_of(kind_of(bytes(data[:64]))):,} bytes.")
+    if not data:
+        raise Refused(400, "bad_request", "The file is empty.")
+    name = "".join(letter for letter in call.query.name if letter.isprintable()).replace("/", "_") or "file"
+    ref = await call.desk.files.put(call.principal.user, bytes(data), name)
+    return Kept(ref, kind_of(bytes(data)) or "text/plain", name)
+
+
+def _concerns(question: Question, who: Principal) -> bool:
+    return who.role >= Role.ADMIN or question.requester == who.user
+
+
+def _shown(each: Question) -> ApprovalShown:
+    return ApprovalShown(each.id, each.session, each.requester, each.tool, each.text, each.risk, each.until)
+
+
+def _usage_row(row: SpentRow) -> UsageRow:
+    used = row.usage
+    return UsageRow(
+        *(_date(row.day), row.model, row.calls, used.input, used.output, used.cache_read, used.cache_write),
+        *(used.reasoning, row.cost, row.unpriced),
+    )
+
+
+def _date(day: int) -> str:
+    return (date(1970, 1, 1) + timedelta(days=day)).isoformat()

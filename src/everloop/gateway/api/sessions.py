@@ -1,0 +1,136 @@
+"""Conversations: the list, what was said, going on elsewhere, taking turns back."""
+
+import secrets
+from typing import Any
+
+import msgspec
+
+from ...core.approval import approval_id
+from ...core.conversation import Archive, Branch, Conversation, Deed, Rename, Written
+from ...core.errors import MailRefused
+from ...core.log import Asked
+from ...core.mail import Address, Inbound, Said
+from ...core.message import said
+from ..answers import Refused
+from .route import Answer, Call
+from .shapes import Entries, FoundList, Moved, SessionList, SessionState
+from .traces import Traces, traces_of
+
+BUSY = "Something is still going on in this conversation. Stop it first, then try again."
+LONGEST_TRACE = 2000  # entries
+HIDDEN = ("opaque",)  # blocks that only their provider can read
+
+
+async def list_sessions(call: Call) -> Answer:
+    found = await call.desk.store.conversations(
+        call.principal.user, archived=call.query.archived, limit=call.query.limit
+    )
+    return SessionList(found)
+
+
+async def search(call: Call) -> Answer:
+    return FoundList(await call.desk.store.search(call.principal.user, call.query.q, limit=call.query.limit))
+
+
+async def show(call: Call) -> Answer:
+    found = await _conversation(call)
+    row = await call.desk.store.session(found.session)
+    return SessionState(found, row.state if row and row.id == found.id else "resting")
+
+
+async def entries(call: Call) -> Answer:
+    found = await _conversation(call)
+    first, limit = _window(found.head, call.query.after, call.query.before, call.query.limit)
+    written = await call.desk.store.history(found.id, first, limit) if limit else []
+    return Entries(found.id, found.head, [described(found.id, each) for each in written])
+
+
+async def trace(call: Call) -> Answer:
+    found = await _conversation(call)
+    written = await call.desk.store.history(found.id, max(0, found.head - LONGEST_TRACE), LONGEST_TRACE)
+    return Traces(traces_of(written))
+
+
+async def change(call: Call) -> Answer:
+    found = await _conversation(call)
+    if call.body.title is not None:
+        title = " ".join(call.body.title.split())
+        if not title:
+            raise Refused(400, "bad_request", "A title is more than spaces.")
+        await call.desk.store.perform(call.principal.user, found.session, Rename(found.id, title))
+    if call.body.archived is not None:
+        await call.desk.store.perform(call.principal.user, found.session, Archive(found.id, call.body.archived))
+    return await show(call)
+
+
+async def fork(call: Call) -> Answer:
+    found = await _conversation(call)
+    session = call.body.session or found.session
+    return await _go(call, found, session, await call.desk.sessions.fork(found, session, _user(call), call.body.at))
+
+
+async def resume(call: Call) -> Answer:
+    found = await _conversation(call)
+    session = call.body.session or found.session
+    return await _go(call, found, session, await call.desk.sessions.go_to(found, session, _user(call)))
+
+
+async def undo(call: Call) -> Answer:
+    return await _command(call, "/undo")
+
+
+async def edit(call: Call) -> Answer:
+    return await _command(call, f"/session edit {call.body.content}")
+
+
+async def regenerate(call: Call) -> Answer:
+    return await _command(call, "/session regenerate")
+
+
+def described(thread: str, written: Written) -> dict[str, Any]:
+    """An entry as docs/log.md has it, with its place and time; a question with the name by which it is answered."""
+    entry = {key: value for key, value in msgspec.to_builtins(written.entry).items() if key not in HIDDEN}
+    if isinstance(asked := written.entry, Asked):
+        entry["approval"] = approval_id(thread, asked.answer, asked.place, asked.digest)
+    return {"seq": written.seq, "at": written.at, **entry}
+
+
+def _window(head: int, after: int | None, before: int | None, limit: int) -> tuple[int, int]:
+    """The entry after which to read, and how many."""
+    if after is not None:
+        return after, limit
+    end = head if before is None else max(0, min(before - 1, head))
+    return max(0, end - limit), min(limit, end)
+
+
+async def _conversation(call: Call) -> Conversation:
+    try:
+        return await call.desk.sessions.find(call.path.id, _user(call))
+    except MailRefused as error:
+        raise Refused(404, "not_found", "There is no conversation of that name.") from error
+
+
+async def _go(call: Call, found: Conversation, session: str, deed: Deed) -> Answer:
+    row = await call.desk.store.session(session)
+    if row is not None and row.owner != _user(call):
+        raise Refused(409, "refused", "That session belongs to someone else.")
+    if not await call.desk.store.perform(_user(call), session, deed):
+        raise Refused(409, "busy", BUSY)
+    return Moved(deed.id if isinstance(deed, Branch) else found.id, session)
+
+
+async def _command(call: Call, text: str) -> Answer:
+    """Whatever also can be typed in a chat is done as if it had been, so that it is committed and answered once."""
+    found = await _conversation(call)
+    if not found.current:
+        raise Refused(409, "not_current", "Its session has gone on to another conversation. Continue this one first.")
+    letter = Said(said(text), _user(call), found.session)
+    event = f"page:{secrets.token_hex(12)}"
+    receipt = await call.desk.tell(Inbound(Address.parse(found.session), event, letter, _user(call)))
+    if receipt.reply and receipt.thread == found.id:
+        raise Refused(409, "refused", receipt.reply)
+    return Moved(receipt.thread, found.session, receipt.reply or "")
+
+
+def _user(call: Call) -> str:
+    return call.principal.user

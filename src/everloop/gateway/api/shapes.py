@@ -1,0 +1,226 @@
+"""What is asked of the API and what it answers, as types: requests are checked against them, and the OpenAPI document
+is written from them."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from ...core.conversation import Conversation, Found
+from ...core.ports import TokenRow
+from ...core.tool import Risk
+
+Id = Annotated[str, Meta(pattern="^[0-9a-f]{1,32}$")]
+Key = Annotated[str, Meta(pattern=r"^[^\x00-\x20\x7f:]{1,60}:[^\x00-\x20\x7f]{1,120}$")]
+Seq = Annotated[int, Meta(ge=0, le=2**53)]
+Limit = Annotated[int, Meta(ge=1, le=500)]
+Title = Annotated[str, Meta(min_length=1, max_length=200)]
+Said = Annotated[str, Meta(min_length=1, max_length=200_000)]
+
+
+class Ask(Struct, frozen=True, forbid_unknown_fields=True):
+    """Anything a client sends."""
+
+
+class Nothing(Ask, frozen=True):
+    pass
+
+
+class OfSession(Ask, frozen=True):
+    id: Id
+
+
+class OfFile(Ask, frozen=True):
+    ref: Annotated[str, Meta(pattern="^file:[0-9a-f]{8,64}$")]
+
+
+class OfApproval(Ask, frozen=True):
+    id: Annotated[str, Meta(pattern="^[0-9A-Za-z_-]{1,64}$")]
+
+
+class Listing(Ask, frozen=True):
+    archived: bool = False
+    limit: Limit = 100
+
+
+class Searching(Ask, frozen=True):
+    q: Annotated[str, Meta(min_length=1, max_length=400)]
+    limit: Limit = 30
+
+
+class Paging(Ask, frozen=True):
+    """`after` goes forward from an entry, `before` back from one; without either, the last ones are told."""
+
+    after: Seq | None = None
+    before: Seq | None = None
+    limit: Limit = 200
+
+
+class Days(Ask, frozen=True):
+    """`offset` is the time zone's, in seconds east of UTC."""
+
+    days: Annotated[int, Meta(ge=1, le=3650)] = 30
+    offset: Annotated[int, Meta(ge=-50_400, le=50_400)] = 0
+
+
+class Naming(Ask, frozen=True):
+    name: Annotated[str, Meta(max_length=200)] = "file"
+
+
+class Changing(Ask, frozen=True):
+    title: Title | None = None
+    archived: bool | None = None
+
+
+class Forking(Ask, frozen=True):
+    """`at` is the last entry of the copy; `session` the place that goes on with it."""
+
+    at: Seq | None = None
+    session: Key | None = None
+
+
+class Moving(Ask, frozen=True):
+    session: Key | None = None
+
+
+class Editing(Ask, frozen=True):
+    content: Said
+
+
+class Deciding(Ask, frozen=True):
+    allow: bool
+
+
+class OfToken(Ask, frozen=True):
+    id: Annotated[str, Meta(pattern="^[0-9a-f]{4,32}$")]
+
+
+class Creating(Ask, frozen=True):
+    """Without `days` it holds for ever."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
+    scopes: Annotated[list[Literal["read", "chat", "approve", "admin"]], Meta(min_length=1, max_length=4)]
+    days: Annotated[int, Meta(ge=1, le=36_500)] | None = None
+
+
+class Me(Struct, frozen=True):
+    user: str
+    role: Literal["guest", "user", "admin", "owner"]
+    scopes: list[str]
+    model: str
+    notice: str
+
+
+class SessionList(Struct, frozen=True):
+    sessions: list[Conversation]
+
+
+class SessionState(Struct, frozen=True):
+    session: Conversation
+    state: Literal["resting", "running", "waiting"]
+
+
+class FoundList(Struct, frozen=True):
+    found: list[Found]
+
+
+class Entries(Struct, frozen=True):
+    """`entries` as docs/log.md has them, each with its `seq` and `at`; `head` is the last seq there is."""
+
+    thread: str
+    head: int
+    entries: list[dict[str, Any]]
+
+
+class Moved(Struct, frozen=True):
+    """Where the session goes on, and what is said about it."""
+
+    thread: str
+    session: str
+    reply: str = ""
+
+
+class ApprovalShown(Struct, frozen=True):
+    id: str
+    session: str
+    requester: str
+    tool: str
+    text: str
+    risk: Risk
+    until: float
+
+
+class ApprovalList(Struct, frozen=True):
+    approvals: list[ApprovalShown]
+
+
+class Decided(Struct, frozen=True):
+    id: str
+    allow: bool
+
+
+class UsageRow(Struct, frozen=True):
+    day: str
+    model: str
+    calls: int
+    input: int
+    output: int
+    cache_read: int
+    cache_write: int
+    reasoning: int
+    cost: float
+    unpriced: int
+
+
+class UsageRows(Struct, frozen=True):
+    since: str
+    days: int
+    rows: list[UsageRow]
+
+
+class ModelChoice(Struct, frozen=True):
+    """`name` is what `/model` takes; `model` what answers then."""
+
+    name: str
+    model: str
+    default: bool = False
+
+
+class ModelList(Struct, frozen=True):
+    default: str
+    notice: str
+    choices: list[ModelChoice]
+
+
+class SettingsShown(Struct, frozen=True):
+    settings: dict[str, Any]
+
+
+class TokenList(Struct, frozen=True):
+    tokens: list[TokenRow]
+
+
+class NewToken(Struct, frozen=True):
+    id: str
+    name: str
+    token: str
+
+
+class Revoked(Struct, frozen=True):
+    id: str
+
+
+class Kept(Struct, frozen=True):
+    """A file that is kept: a message names it by `file`."""
+
+    file: str
+    mime: str
+    name: str
+
+
+class Problem(Struct, frozen=True):
+    code: str
+    message: str
+
+
+class Refusal(Struct, frozen=True):
+    error: Problem

@@ -1,0 +1,30 @@
+"""Tokens, by which programs come in. Nobody gives one more than they hold themselves."""
+
+from ..answers import Refused
+from ..secrets import hash_of, new_secret
+from .route import Answer, Call
+from .shapes import NewToken, Revoked, TokenList
+
+DAY = 86_400.0
+
+
+async def list_tokens(call: Call) -> Answer:
+    return TokenList(await call.desk.store.tokens(call.principal.user))
+
+
+async def create(call: Call) -> Answer:
+    asked, secret = call.body, new_secret("ev_")
+    if beyond := set(asked.scopes) - call.principal.scopes:
+        raise Refused(403, "forbidden", f"You do not hold the scope {min(beyond)} yourself.")
+    scopes, seconds = sorted(set(asked.scopes)), (asked.days or 0) * DAY
+    id = await call.desk.store.keep_token(call.principal.user, asked.name, hash_of(secret), scopes, seconds)
+    if not id:
+        raise Refused(409, "exists", "There is a token of that name already.")
+    return NewToken(id, asked.name, secret)
+
+
+async def revoke(call: Call) -> Answer:
+    known = {row.id for row in await call.desk.store.tokens(call.principal.user)}
+    if call.path.id not in known or not await call.desk.store.forget_token(call.principal.user, call.path.id):
+        raise Refused(404, "not_found", "There is no token of that name.")
+    return Revoked(call.path.id)

@@ -1,0 +1,84 @@
+// Requests to the gateway. The cookie says who we are only together with an Origin, which browsers do not send when a
+// page reads from its own site; so the page exchanges it once for a token that lives in this memory and nowhere else.
+
+let token = "";
+let renewing = null;
+
+export class Refused extends Error {
+  constructor(status, code, message) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** Who is logged in, or null. */
+export async function begin() {
+  const answer = await speak("/auth/session", { method: "POST" });
+  if (answer.status === 401 || answer.status === 403) return null;
+  const me = await understood(answer);
+  token = me.token;
+  return me;
+}
+
+export async function login(password) {
+  await understood(await speak("/auth/login", json("POST", { password })));
+}
+
+export async function logout() {
+  await speak("/auth/logout", { method: "POST" });
+  token = "";
+}
+
+export const get = (path, query = {}) => {
+  const asked = Object.entries(query).filter(([, value]) => value !== undefined && value !== null);
+  return call(asked.length ? `${path}?${new URLSearchParams(asked)}` : path);
+};
+export const post = (path, body = {}) => call(path, json("POST", body));
+export const remove = (path) => call(path, { method: "DELETE" });
+export const patch = (path, body) => call(path, json("PATCH", body));
+
+export async function upload(file) {
+  const query = new URLSearchParams({ name: file.name || "file" });
+  return call(`/api/files?${query}`, { method: "POST", body: file, headers: { "Content-Type": "application/octet-stream" } });
+}
+
+export async function blob(ref) {
+  const answer = await authorized(`/api/files/${encodeURIComponent(ref)}`);
+  return answer.ok ? answer.blob() : understood(answer);
+}
+
+async function call(path, options = {}) {
+  return understood(await authorized(path, options));
+}
+
+async function authorized(path, options = {}) {
+  let answer = await speak(path, signed(options));
+  if (answer.status === 401) {
+    renewing ??= begin().finally(() => { renewing = null; });
+    if (!(await renewing)) {
+      document.dispatchEvent(new CustomEvent("loggedout"));
+      throw new Refused(401, "unauthorized", "You are logged out.");
+    }
+    answer = await speak(path, signed(options));
+  }
+  return answer;
+}
+
+const signed = (options) => ({ ...options, headers: { ...options.headers, Authorization: `Bearer ${token}` } });
+const json = (method, body) => ({ method, body: JSON.stringify(body), headers: { "Content-Type": "application/json" } });
+
+async function speak(path, options) {
+  try {
+    return await fetch(path, { credentials: "same-origin", cache: "no-store", ...options });
+  } catch {
+    throw new Refused(0, "unreachable", "everloop does not answer. Is the gateway still running?");
+  }
+}
+
+async function understood(answer) {
+  const body = await answer.json().catch(() => null);
+  if (answer.ok && body) return body;
+  const error = body?.error;
+  throw new Refused(answer.status, error?.code ?? "failed", error?.message ?? `everloop answered ${answer.status}. Try again.`);
+}

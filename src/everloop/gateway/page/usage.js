@@ -1,0 +1,110 @@
+// What was used: a column for each day, and a table of the same numbers.
+
+import { get } from "./api.js";
+import { h, s } from "./dom.js";
+import { count, dollars } from "./words.js";
+
+const HEIGHT = 220;
+const FOOT = 24;
+const SIDE = 44;
+const SHADES = 5;
+
+export class UsageView {
+  constructor(house) {
+    this.days = 30;
+    this.by = "tokens";
+    this.body = h("div");
+    const choose = (label, options, pick) => h("div.segments", { role: "group", "aria-label": label }, options.map(([value, name], i) =>
+      h("button", { type: "button", "aria-pressed": String(i === (label === "Days" ? 1 : 0)), onclick: (event) => {
+        for (const each of event.currentTarget.parentNode.children) each.setAttribute("aria-pressed", String(each === event.currentTarget));
+        pick(value);
+      } }, name)));
+    this.node = h("section.page", { "aria-label": "Usage" },
+      h("header.bar", {}, house.menuButton(), h("h1.title", {}, "Usage")),
+      h("div.scroller", {}, h("div.column.wide", {},
+        h("div.row.spread", {},
+          choose("Show", [["tokens", "Tokens"], ["cost", "Cost"], ["calls", "Calls"]], (by) => { this.by = by; this.draw(); }),
+          choose("Days", [[7, "7 days"], [30, "30 days"], [90, "90 days"]], (days) => { this.days = days; this.load(); })),
+        this.body)));
+    this.load();
+  }
+
+  async load() {
+    try {
+      this.told = await get("/api/usage", { days: this.days, offset: -new Date().getTimezoneOffset() * 60 });
+      this.draw();
+    } catch (error) {
+      this.body.replaceChildren(h("p.hint", {}, error.message));
+    }
+  }
+
+  draw() {
+    const { rows, since, days } = this.told;
+    if (!rows.length) {
+      this.body.replaceChildren(h("div.empty", {}, h("h2", {}, "Nothing has been used yet"), h("p", {}, "What models cost stands here, day by day, from the first question on.")));
+      return;
+    }
+    const models = [...new Set(rows.map((row) => row.model))].sort((a, b) => sum(rows, b, this.by) - sum(rows, a, this.by));
+    const width = Math.max(300, Math.min(860, this.body.clientWidth || 720)); // drawn at its size, so that its letters are legible
+    this.body.replaceChildren(totals(rows), chart(rows, models, since, days, this.by, width),
+      h("div.row.legend", {}, models.map((model, i) => h("span", {}, h(`i.m-${i % SHADES}`), model))), table(rows, models));
+  }
+
+  frame() {}
+  reconnected() {}
+}
+
+const worth = (row, by) => (by === "cost" ? row.cost : by === "calls" ? row.calls : row.input + row.output);
+const told = (value, by) => (by === "cost" ? dollars(value) : count(Math.round(value)));
+const sum = (rows, model, by) => rows.filter((row) => row.model === model).reduce((total, row) => total + worth(row, by), 0);
+
+function totals(rows) {
+  const all = (pick) => rows.reduce((total, row) => total + pick(row), 0);
+  const input = all((row) => row.input);
+  const unpriced = all((row) => row.unpriced);
+  const tile = (name, value, more = "") => h("div.tile", {}, h("span", {}, name), h("b", {}, value), h("small", {}, more));
+  return h("div.tiles", {},
+    tile("Cost", dollars(all((row) => row.cost)), unpriced ? `without ${count(unpriced)} calls whose price is not known` : "at the prices of that day"),
+    tile("Calls", count(all((row) => row.calls)), "to models"),
+    tile("Read", count(input), `${input ? Math.round((all((row) => row.cache_read) / input) * 100) : 0}% from the cache`),
+    tile("Written", count(all((row) => row.output)), `${count(all((row) => row.reasoning))} of it thought`));
+}
+
+function chart(rows, models, since, days, by, width) {
+  const dates = Array.from({ length: days }, (_, i) => new Date(Date.parse(since) + i * 864e5).toISOString().slice(0, 10));
+  const heights = dates.map((date) => rows.filter((row) => row.day === date).reduce((total, row) => total + worth(row, by), 0));
+  const top = nice(Math.max(...heights)) || 1;
+  const step = (width - SIDE) / days;
+  const y = (value) => (HEIGHT - FOOT) * (1 - value / top) + 8;
+  const columns = dates.map((date, i) => {
+    let base = 0;
+    const parts = models.map((model, m) => {
+      const value = rows.filter((row) => row.day === date && row.model === model).reduce((total, row) => total + worth(row, by), 0);
+      const from = base;
+      base += value;
+      return value ? s(`rect.m-${m % SHADES}`, { x: SIDE + i * step + step * 0.14, width: step * 0.72, y: y(base), height: Math.max(1, y(from) - y(base)), rx: Math.min(2, step * 0.2) }) : null;
+    });
+    return s("g", {}, s("title", {}, `${date}: ${told(heights[i], by)}`), s("rect.hover", { x: SIDE + i * step, y: 0, width: step, height: HEIGHT - FOOT + 8 }), parts);
+  });
+  const lines = [0, 0.5, 1].map((part) => s("g", {}, s("line", { x1: SIDE, x2: width, y1: y(top * part), y2: y(top * part) }),
+    s("text", { x: SIDE - 8, y: y(top * part) + 4, "text-anchor": "end" }, told(top * part, by))));
+  const every = Math.ceil(days / Math.floor(width / 90));
+  const labels = dates.map((date, i) => (i % every === 0 ? s("text", { x: SIDE + i * step + step / 2, y: HEIGHT + 4, "text-anchor": i ? "middle" : "start" }, date.slice(5)) : null));
+  return s("svg.chart", { viewBox: `0 0 ${width} ${HEIGHT + 12}`, role: "img", "aria-label": `${by} by day; the table below has the numbers` }, lines, columns, labels);
+}
+
+function nice(value) {
+  if (!(value > 0)) return 0;
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 5, 10].map((each) => each * power).find((each) => each >= value);
+}
+
+function table(rows, models) {
+  const total = (model, pick) => rows.filter((row) => row.model === model).reduce((all, row) => all + pick(row), 0);
+  return h("div.scroll", { tabindex: "0" }, h("table.numbers", {},
+    h("thead", {}, h("tr", {}, ["Model", "Calls", "Read", "Cached", "Written", "Cost"].map((name) => h("th", { scope: "col" }, name)))),
+    h("tbody", {}, models.map((model) => h("tr", {}, h("th", { scope: "row" }, model),
+      [count(total(model, (row) => row.calls)), count(total(model, (row) => row.input)), count(total(model, (row) => row.cache_read)),
+        count(total(model, (row) => row.output)), total(model, (row) => row.unpriced) && !total(model, (row) => row.cost) ? "not known" : dollars(total(model, (row) => row.cost))]
+        .map((text) => h("td", {}, text)))))));
+}

@@ -1,0 +1,40 @@
+// Numbers and times as people read them.
+
+const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const whole = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+
+export const moment = (at) => whole.format(new Date(at * 1000));
+
+/** How long ago, in as few letters as it takes. */
+export function when(at) {
+  const minutes = Math.floor((Date.now() / 1000 - at) / 60);
+  if (minutes < 1) return "now";
+  if (minutes < 60) return `${minutes} min`;
+  return minutes < 24 * 60 ? `${Math.floor(minutes / 60)} h` : day.format(new Date(at * 1000));
+}
+
+export function group(at) {
+  const days = Math.round((new Date().setHours(0, 0, 0, 0) - new Date(at * 1000).setHours(0, 0, 0, 0)) / 864e5);
+  if (days <= 0) return "Today";
+  if (days === 1) return "Yesterday";
+  return days < 7 ? "This week" : days < 31 ? "This month" : "Earlier";
+}
+
+export function lasted(seconds) {
+  if (seconds < 0.0995) return `${Math.max(1, Math.round(seconds * 1000))} ms`;
+  if (seconds < 59.95) return `${seconds.toFixed(seconds < 9.95 ? 1 : 0)} s`;
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 60 ? `${minutes} min ${Math.round(seconds % 60)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+export function count(number) {
+  if (number < 1000) return String(number);
+  if (number < 1e6) return `${(number / 1000).toFixed(number < 9950 ? 1 : 0)}k`;
+  return `${(number / 1e6).toFixed(number < 9.95e6 ? 1 : 0)}M`;
+}
+
+export function dollars(cost) {
+  if (cost === null || cost === undefined) return "";
+  if (cost === 0) return "$0";
+  return cost < 0.01 ? `$${cost.toFixed(4)}` : `$${cost.toFixed(2)}`;
+}
