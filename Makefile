@@ -11,7 +11,7 @@ run: .venv/.run ## set up and open the chat
 	@.venv/bin/python -m everloop
 
 test: check ## set up and test everything, with lint and types
-	@.venv/bin/python -m pytest -n 2 --dist loadfile
+	@.venv/bin/python -m pytest -n 2 --dist loadfile --ignore tests/gateway/test_page.py
 
 check: .venv/.test ## lint, types, doors
 	@.venv/bin/ruff check .
@@ -19,18 +19,21 @@ check: .venv/.test ## lint, types, doors
 	@.venv/bin/mypy
 	@.venv/bin/python -m pytest tests/test_doors.py
 
+walk: .venv/.walk ## walk through the page in a real browser
+	@.venv/bin/python -m pytest tests/gateway/test_page.py
+
 torture: .venv/.test ## kill it a thousand times and look at what the world saw
 	@.venv/bin/python -m tests.torture.run
 
 bench: .venv/.test ## measure it beside a bare client
 	@.venv/bin/python bench/run.py
 
-.PHONY: help run test check torture bench
+.PHONY: help run test check walk torture bench
 
 # A stamp says for which pyproject.toml and Makefile its extras were installed. Nothing is ever taken out of .venv, so
 # both stamps can share it, and what the tests need includes all that a chat needs.
 CHAT = local,images,documents,web
-TESTS = dev,postgres,$(CHAT)
+TESTS = dev,postgres,gateway,$(CHAT)
 
 .venv/.run: pyproject.toml Makefile | .venv/bin/python
 	@$(call install,$(CHAT))
