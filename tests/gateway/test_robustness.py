@@ -121,10 +121,13 @@ class Slow:
         self.gate = asyncio.Event()
         self.read: list[dict] = []
         self.lost = 0
+        self.last = asyncio.Event()
 
     async def send(self, text: str) -> None:
         await self.gate.wait()
         self.read.append(msgspec.json.decode(text))
+        if self.read[-1]["n"] == 49_999:
+            self.last.set()
 
     def lose(self) -> None:
         self.lost += 1
@@ -143,8 +146,7 @@ async def test_a_slow_client_gets_pieces_joined_and_every_letter_once():
             sending.put(piece(n, f"{n},"))
         client.gate.set()
         await sending.room()
-        while not client.lost and (not client.read or client.read[-1]["n"] < 49_999):
-            await asyncio.sleep(0)
+        await client.last.wait()
         task.cancel()
     assert "".join(frame["delta"] for frame in client.read) == "".join(f"{n}," for n in range(50_000))
     assert (len(client.read) < 20, client.read[-1]["n"], client.lost) == (True, 49_999, 0)

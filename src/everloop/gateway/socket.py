@@ -9,7 +9,7 @@ import logging
 import secrets
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from aiohttp import web
@@ -50,14 +50,11 @@ from .metrics import Metrics
 from .principal import Principal, principal_of
 from .sending import Sending
 
-LARGEST = 8_000_000  # bytes of a frame
 OPEN = 100  # messages of one connection whose turns are not over
 WATCHED = 200  # sessions
 HELD = 10_000  # events that wait while a session is read
 PAGE = 200  # entries of one history_result
-PATROL = 0.5  # seconds between looks whether the credentials still hold
 LATE = 1.0  # seconds that an answer waits for what was said before it
-BEAT = 30.0
 
 _log = logging.getLogger("everloop.gateway")
 
@@ -72,53 +69,16 @@ class Rooms(Struct, frozen=True):
     version: str
 
 
-class Sockets:
-    """All connections of a gateway."""
+class Others(Protocol):
+    """What a connection knows of those beside it."""
 
-    def __init__(self, rooms: Rooms) -> None:
-        self._rooms = rooms
-        self._open: set[Connection] = set()
-        self.draining = False
+    draining: bool  # no further messages are taken
 
-    def __len__(self) -> int:
-        return len(self._open)
-
-    async def serve(self, request: web.Request) -> web.StreamResponse:
-        if request.headers.get("Upgrade", "").lower() != "websocket":
-            raise Refused(426, "upgrade", "this is a WebSocket; see docs/websocket.md")
-        wire = web.WebSocketResponse(heartbeat=BEAT, max_msg_size=LARGEST, compress=False)
-        await wire.prepare(request)
-        connection = Connection(self._rooms, request, wire, self)
-        self._open.add(connection)
-        try:
-            await connection.run()
-        except* Exception as error:  # the border to one client: it has to come again, and others do not notice
-            _log.error("a connection failed", exc_info=error)
-        finally:
-            self._open.discard(connection)
-        return wire
-
-    async def patrol(self) -> None:
-        """Close what was opened with credentials that hold no longer."""
-        while True:
-            await asyncio.sleep(PATROL)
-            judged: dict[str, Principal | None] = {}
-            for connection in tuple(self._open):
-                try:
-                    await connection.check(judged)
-                except EverloopError as error:  # a store that does not answer has revoked nothing
-                    _log.warning("looking at credentials: %s", error)
-
-    def drain(self) -> None:
-        """Take no further messages."""
-        self.draining = True
-
-    async def close(self) -> None:
-        await asyncio.gather(*(connection.close(1001, "the gateway stops") for connection in tuple(self._open)))
+    def __len__(self) -> int: ...
 
 
 class Connection:
-    def __init__(self, rooms: Rooms, request: web.Request, wire: web.WebSocketResponse, all: "Sockets") -> None:
+    def __init__(self, rooms: Rooms, request: web.Request, wire: web.WebSocketResponse, all: Others) -> None:
         self._rooms = rooms
         self._house = rooms.house
         self._request = request
