@@ -144,7 +144,8 @@ async def _furnish(
     approvals = Approvals(store, rules.roles)
     commands = Commands(store, voices, approvals, Sessions(store, rules.roles, toolbox.specs))
     inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, toolset.leave)
-    agent = Agent(store, bus, inbox, lanes, files, approvals, speaker.name, speaker.notice, voices, toolset.web)
+    told = (speaker.name, speaker.notice)
+    agent = Agent(store, bus, inbox, lanes, files, approvals, *told, voices=voices, web=toolset.web)
     stack.push_async_callback(agent.close)  # after the lanes: answers of the last moment are acknowledged too
     await stack.enter_async_context(lanes)
     await _open_channels(channels, store, bus, stack)
