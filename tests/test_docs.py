@@ -21,6 +21,8 @@ from everloop.core.people import Role
 from everloop.core.thread import Thread
 from everloop.core.tool import Effect, Risk, Tool, ToolSpec, tool
 from everloop.files.folder import Folder
+from everloop.gateway import frames
+from everloop.gateway.principal import SCOPES
 from everloop.providers.catalog import HOSTS
 from everloop.runtime.commands import COMMANDS
 from everloop.settings import Account, PolicyRule, Preset, Price, Settings, Stance, Tools, load
@@ -31,6 +33,8 @@ ROOT = Path(__file__).parents[1]
 REFERENCE = (ROOT / "docs" / "reference.md").read_text()
 TOOLS = (ROOT / "docs" / "tools.md").read_text()
 LOG = (ROOT / "docs" / "log.md").read_text()
+WEBSOCKET = (ROOT / "docs" / "websocket.md").read_text()
+GATEWAY = (ROOT / "docs" / "gateway.md").read_text()
 
 
 def missing(names: Iterable[str], text: str) -> list[str]:
@@ -193,6 +197,37 @@ def test_a_stored_kind_is_documented_with_its_fields_and_a_true_example(kind):
     entry = log.decode(example)
     assert isinstance(entry, KINDS[kind])
     assert log.encode(entry).decode() == example
+
+
+def test_every_frame_that_a_client_may_send_is_documented_with_its_fields_and_scope():
+    for kind in get_args(frames.Frame):
+        name = kind.__struct_config__.tag
+        assert missing([name, *kind.__struct_fields__], WEBSOCKET) == []
+        assert f"| `{name}` | `{frames.NEEDS[kind]}` |" in WEBSOCKET
+    assert missing(frames.File.__struct_fields__, WEBSOCKET) == []
+
+
+def test_every_frame_that_a_client_is_sent_is_documented_with_its_fields():
+    """As the source makes them: `frame("…", where, id=…)`."""
+    for name, fields in sent_frames().items():
+        (row,) = re.findall(rf"^\| `{name}` \| (.*?) \| .*$", WEBSOCKET, re.MULTILINE)
+        assert missing(fields, row) == []
+    assert {"ack", "stream_chunk", "response", "approval", "error"} < sent_frames().keys()
+
+
+def sent_frames() -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for file in (Path(everloop.__file__).parent / "gateway").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_bytes())):
+            match node:
+                case ast.Call(func=ast.Name("frame"), args=[ast.Constant(str(name)), *_], keywords=keywords):
+                    found.setdefault(name, set()).update(each.arg for each in keywords if each.arg)
+    return found
+
+
+def test_every_scope_is_documented():
+    table = re.findall(r"^\| `(\w+)` \| (.+) \|$", GATEWAY, re.MULTILINE)
+    assert [row for row in SCOPES.items() if row not in table] == []
 
 
 def test_the_two_commands_of_the_readme_are_in_the_makefile():

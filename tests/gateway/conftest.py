@@ -16,7 +16,8 @@ from everloop.gateway.doorway import Doorway
 from everloop.gateway.hub import Hub
 from everloop.gateway.metrics import Metrics
 from everloop.gateway.server import application, page_routes
-from everloop.gateway.socket import Rooms, Sockets
+from everloop.gateway.socket import Rooms
+from everloop.gateway.sockets import Sockets
 from everloop.testing import ScriptedModel
 
 

@@ -2,10 +2,17 @@
 
 import asyncio
 import re
+import ssl
+from datetime import UTC, datetime, timedelta
 from http.cookies import SimpleCookie
+from ipaddress import ip_address
 from pathlib import Path
 
+import aiohttp
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from everloop.app import open_records, serve
 from everloop.core.errors import SettingsError
@@ -14,6 +21,8 @@ from everloop.gateway.principal import NEEDS, PUBLIC, need_of
 from everloop.gateway.secrets import fits_password, hash_of, hash_password
 from everloop.gateway.throttle import SECONDS, TRIES, Throttle
 from everloop.testing import Say, ScriptedModel
+
+from .conftest import Wire
 
 PASSWORD = "correct horse battery"
 
@@ -190,7 +199,9 @@ class TestPasswords:
         door = await openings(ScriptedModel([]))
         async with door.client() as client:
             form = await client.post("/auth/login", data={"password": "x"})
-            elsewhere = await client.post("/auth/login", json={"password": "x"}, headers={"Origin": "http://evil.example"})
+            elsewhere = await client.post(
+                "/auth/login", json={"password": "x"}, headers={"Origin": "http://evil.example"}
+            )
         assert [form.status, elsewhere.status] == [415, 403]
 
     async def test_guessing_is_slowed_down_on_this_machine_too(self, openings):
@@ -299,7 +310,17 @@ class TestTokens:
 class TestRoutes:
     async def test_nobody_gets_anything_but_what_is_public(self, openings):
         door = await openings(ScriptedModel([]))
-        paths = ["/health", "/ready", "/metrics", "/ws", "/auth/session", "/api/tokens", "/v1/models", "/nothing", "/.git"]
+        paths = [
+            "/health",
+            "/ready",
+            "/metrics",
+            "/ws",
+            "/auth/session",
+            "/api/tokens",
+            "/v1/models",
+            "/nothing",
+            "/.git",
+        ]
         async with door.client() as client:
             found = {path: (await client.get(path)).status for path in paths}
             bodies = [await (await client.get(path)).json() for path in ("/health", "/ready")]
@@ -349,12 +370,14 @@ class TestRoutes:
 class TestPlaces:
     @pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.0.2.1", "agent.example"])
     async def test_another_interface_without_encryption_is_refused_with_a_sentence(self, tmp_path: Path, host: str):
-        with pytest.raises(SettingsError, match="without encryption. Set gateway.tls_cert and"):
+        with pytest.raises(SettingsError, match="would be reached from elsewhere"):
             async with serve(tmp_path, {"gateway": {"host": host, "port": 0}}, provider=ScriptedModel([])):
                 pass
 
     async def test_a_proxy_that_was_named_is_enough(self, openings):
-        door = await openings(ScriptedModel([]), {"host": "0.0.0.0", "behind_proxy": True, "allowed_hosts": ["a.example"]})
+        door = await openings(
+            ScriptedModel([]), {"host": "0.0.0.0", "behind_proxy": True, "allowed_hosts": ["a.example"]}
+        )
         async with door.client() as client:
             given = {"Host": "a.example", "Origin": "https://a.example"}
             plain = {"Host": "a.example", "Origin": "http://a.example"}
@@ -370,4 +393,38 @@ class TestPlaces:
             async with serve(tmp_path, {"gateway": {"tls_cert": "c.pem"}}, provider=ScriptedModel([])):
                 pass
 
+    async def test_with_a_certificate_it_speaks_tls_on_any_interface(self, openings, tmp_path: Path):
+        make_certificate(tmp_path / "home")
+        given = {"host": "0.0.0.0", "tls_cert": "cert.pem", "tls_key": "key.pem"}
+        door = await openings(ScriptedModel([Say("hello")]), given)
+        trusts = ssl.create_default_context(cafile=tmp_path / "home" / "cert.pem")
+        token = await door.token()
+        connector = aiohttp.TCPConnector(ssl=trusts)
+        async with aiohttp.ClientSession(door.url, connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as client:
+            came = await client.get(door.link.removeprefix(door.url), allow_redirects=False)
+            async with client.ws_connect("/ws", headers={"Authorization": f"Bearer {token}"}) as wire:
+                assert (await Wire(wire).ask("hi"))[-1]["content"] == "hello"
+        assert door.url.startswith("https://127.0.0.1:")
+        assert came.headers["Set-Cookie"].startswith("__Host-everloop=")
 
+    async def test_a_certificate_that_cannot_be_used_is_named(self, tmp_path: Path):
+        (tmp_path / "cert.pem").write_text("nonsense")
+        given = {"gateway": {"port": 0, "tls_cert": "cert.pem", "tls_key": "cert.pem"}}
+        with pytest.raises(SettingsError, match=r"gateway\.tls_cert .*cert\.pem .*cannot be used"):
+            async with serve(tmp_path, given, provider=ScriptedModel([])):
+                pass
+
+
+def make_certificate(folder: Path) -> None:
+    """For 127.0.0.1, signed by nobody else."""
+    folder.mkdir(parents=True, exist_ok=True)
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "test")])
+    now = datetime.now(UTC)
+    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    made = made.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+    here = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+    certificate = made.add_extension(here, critical=False).sign(key, hashes.SHA256())
+    (folder / "cert.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    pem, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    (folder / "key.pem").write_bytes(key.private_bytes(serialization.Encoding.PEM, pem, plain))

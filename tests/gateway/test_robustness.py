@@ -29,7 +29,9 @@ def nonsense(count: int) -> list[str]:
         lambda: msgspec.json.encode({**good, "id": chosen.choice([None, 1, "", "x" * 300, []])}).decode(),
         lambda: msgspec.json.encode({**good, "session": chosen.choice(["", "x", ":", "a:\x00", 7])}).decode(),
         lambda: msgspec.json.encode({**good, "files": chosen.choice(["x", [1], [{"data": "!"}], {"a": 1}])}).decode(),
-        lambda: msgspec.json.encode({"type": "resume", "session": "a:b", "after": chosen.choice([-1, "1", 2**80])}).decode(),
+        lambda: msgspec.json.encode(
+            {"type": "resume", "session": "a:b", "after": chosen.choice([-1, "1", 2**80])}
+        ).decode(),
         lambda: msgspec.json.encode({"type": "approve", "approval": chosen.choice(junk), "allow": "yes"}).decode(),
         lambda: msgspec.json.encode({"type": "history", "session": chosen.choice(junk), "limit": 0}).decode(),
         lambda: msgspec.json.encode(chosen.choice(junk)).decode(),
@@ -119,10 +121,13 @@ class Slow:
         self.gate = asyncio.Event()
         self.read: list[dict] = []
         self.lost = 0
+        self.last = asyncio.Event()
 
     async def send(self, text: str) -> None:
         await self.gate.wait()
         self.read.append(msgspec.json.decode(text))
+        if self.read[-1]["n"] == 49_999:
+            self.last.set()
 
     def lose(self) -> None:
         self.lost += 1
@@ -141,8 +146,7 @@ async def test_a_slow_client_gets_pieces_joined_and_every_letter_once():
             sending.put(piece(n, f"{n},"))
         client.gate.set()
         await sending.room()
-        while not client.lost and (not client.read or client.read[-1]["n"] < 49_999):
-            await asyncio.sleep(0)
+        await client.last.wait()
         task.cancel()
     assert "".join(frame["delta"] for frame in client.read) == "".join(f"{n}," for n in range(50_000))
     assert (len(client.read) < 20, client.read[-1]["n"], client.lost) == (True, 49_999, 0)
@@ -189,5 +193,3 @@ async def test_metrics_are_text_that_prometheus_reads(openings):
     assert 'everloop_turns_total{outcome="answered"} 1\n' in text
     assert "everloop_ws_connections 1\n" in text
     assert [line for line in text.splitlines() if not line.startswith("#") and len(line.rsplit(" ", 1)) != 2] == []
-
-

@@ -34,8 +34,13 @@ async def test_a_message_is_acknowledged_streamed_and_answered(openings):
         for n, delta in ((1, "hel"), (2, "lo"))
     ]
     assert frames[-1] == {
-        **{"type": "response", "session": "api:default", "thread": thread, "seq": 3},
-        **{"id": "m1", "content": "hello", "files": []},
+        "type": "response",
+        "session": "api:default",
+        "thread": thread,
+        "seq": 3,
+        "id": "m1",
+        "content": "hello",
+        "files": [],
     }
 
 
@@ -222,7 +227,7 @@ async def test_a_file_comes_with_a_message_and_a_wrong_one_is_refused(openings):
 
 
 async def test_the_durable_position_never_runs_ahead_of_the_log(openings):
-    """A client that resumes after the seq of any frame misses nothing: what the frame told, or its entry, comes again."""
+    """A client that resumes after the seq of any frame misses nothing: what it told comes again, as an entry."""
     door = await openings(model(Call("list_dir", {"path": "."}), Say("done")))
     async with door.socket() as wire:
         frames = await wire.ask("look")

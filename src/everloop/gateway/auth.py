@@ -200,7 +200,8 @@ async def _admit(auth: Auth, request: web.Request) -> Principal:
     principal = await auth.authenticate(request)
     if principal is None:
         raise Refused(401, "unauthorized", "send a token as Authorization: Bearer …, or log in")
-    need = need_of(request.method, request.path)
+    resource = request.match_info.route.resource
+    need = need_of(request.method, resource.canonical if resource else request.path)
     if need is None:
         raise Refused(404, "not_found", "there is nothing here")
     if need:

@@ -69,10 +69,9 @@ PUBLIC = frozenset({"/health", "/ready", "/login", "/auth/login"})
 def need_of(method: str, path: str) -> str | None:
     """The scope that a request needs, or None when nobody may."""
     parts = path.removeprefix("/").split("/")
-    for length in range(len(parts), 0, -1):
-        if found := NEEDS.get("/" + "/".join(parts[:length])):
-            return found[method not in ("GET", "HEAD")]
-    return None
+    names = ["/" + "/".join(parts[:length]) for length in range(len(parts), 0, -1)]
+    found = next((NEEDS[name] for name in names if name in NEEDS and (name != "/" or path == "/")), None)
+    return found[method not in ("GET", "HEAD")] if found else None
 
 
 def principal_of(request: web.Request) -> Principal:

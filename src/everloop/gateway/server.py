@@ -19,7 +19,8 @@ from .doorway import Place, check_place, context_of, doorway_of
 from .house import House
 from .hub import Hub
 from .metrics import Metrics
-from .socket import Rooms, Sockets
+from .socket import Rooms
+from .sockets import Sockets
 
 LARGEST = 32_000_000  # bytes of a request
 LINGER = 2.0  # seconds for which the rest of a refused request is read and thrown away

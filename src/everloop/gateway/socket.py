@@ -9,7 +9,7 @@ import logging
 import secrets
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from aiohttp import web
@@ -50,14 +50,11 @@ from .metrics import Metrics
 from .principal import Principal, principal_of
 from .sending import Sending
 
-LARGEST = 8_000_000  # bytes of a frame
 OPEN = 100  # messages of one connection whose turns are not over
 WATCHED = 200  # sessions
 HELD = 10_000  # events that wait while a session is read
 PAGE = 200  # entries of one history_result
-PATROL = 0.5  # seconds between looks whether the credentials still hold
 LATE = 1.0  # seconds that an answer waits for what was said before it
-BEAT = 30.0
 
 _log = logging.getLogger("everloop.gateway")
 
@@ -72,53 +69,16 @@ class Rooms(Struct, frozen=True):
     version: str
 
 
-class Sockets:
-    """All connections of a gateway."""
+class Others(Protocol):
+    """What a connection knows of those beside it."""
 
-    def __init__(self, rooms: Rooms) -> None:
-        self._rooms = rooms
-        self._open: set[Connection] = set()
-        self.draining = False
+    draining: bool  # no further messages are taken
 
-    def __len__(self) -> int:
-        return len(self._open)
-
-    async def serve(self, request: web.Request) -> web.StreamResponse:
-        if request.headers.get("Upgrade", "").lower() != "websocket":
-            raise Refused(426, "upgrade", "this is a WebSocket; see docs/websocket.md")
-        wire = web.WebSocketResponse(heartbeat=BEAT, max_msg_size=LARGEST, compress=False)
-        await wire.prepare(request)
-        connection = Connection(self._rooms, request, wire, self)
-        self._open.add(connection)
-        try:
-            await connection.run()
-        except* Exception as error:  # the border to one client: it has to come again, and others do not notice
-            _log.error("a connection failed", exc_info=error)
-        finally:
-            self._open.discard(connection)
-        return wire
-
-    async def patrol(self) -> None:
-        """Close what was opened with credentials that hold no longer."""
-        while True:
-            await asyncio.sleep(PATROL)
-            judged: dict[str, Principal | None] = {}
-            for connection in tuple(self._open):
-                try:
-                    await connection.check(judged)
-                except EverloopError as error:  # a store that does not answer has revoked nothing
-                    _log.warning("looking at credentials: %s", error)
-
-    def drain(self) -> None:
-        """Take no further messages."""
-        self.draining = True
-
-    async def close(self) -> None:
-        await asyncio.gather(*(connection.close(1001, "the gateway stops") for connection in tuple(self._open)))
+    def __len__(self) -> int: ...
 
 
 class Connection:
-    def __init__(self, rooms: Rooms, request: web.Request, wire: web.WebSocketResponse, all: "Sockets") -> None:
+    def __init__(self, rooms: Rooms, request: web.Request, wire: web.WebSocketResponse, all: Others) -> None:
         self._rooms = rooms
         self._house = rooms.house
         self._request = request
@@ -236,20 +196,28 @@ class Connection:
         if len(self._ids) >= OPEN:
             raise Refused(429, "busy", f"{OPEN} messages wait for their answers; wait for one of them")
         inbound = await self._inbound(asked)
-        if asked.session not in self._watched:
-            self._watch(asked.session)
-            if row is not None:
-                self._show_draft(asked.session, row.id)
+        self._held[asked.session] = []  # what happens in between is told after it was acknowledged
+        try:
+            if asked.session not in self._watched:
+                self._watch(asked.session)
+                if row is not None:
+                    self._show_draft(asked.session, row.id)
+            await self._post(asked, inbound)
+        finally:
+            for event in self._held.pop(asked.session):
+                self._show(asked.session, event)
+
+    async def _post(self, asked: Message, inbound: Inbound) -> None:
         receipt = await self._house.post(inbound)
         self._rooms.hub.note(receipt.thread, asked.session)
         where = await self._where(asked.session, receipt.thread)
         self._put(frame("ack", where, id=asked.id))
-        if receipt.reply is not None:
-            self._house.wake(receipt, inbound)
-            self._put(frame("response", where, id=asked.id, content=receipt.reply, files=[]))
-            await self._house.acknowledge([f"command:{receipt.id}"])
-        else:
+        if receipt.reply is None:
             self._follow(receipt, inbound, asked.session, asked.id)
+            return
+        self._house.wake(receipt, inbound)
+        self._put(frame("response", where, id=asked.id, content=receipt.reply, files=[]))
+        await self._house.acknowledge([f"command:{receipt.id}"])
 
     async def _inbound(self, asked: Message) -> Inbound:
         parts: list[Part] = [Text(asked.content)] if asked.content.strip() else []
@@ -275,13 +243,12 @@ class Connection:
 
     def _follow(self, receipt: Receipt, inbound: Inbound, session: str, id: str) -> None:
         self._ids[receipt.id] = id
-        self._told.setdefault(receipt.id, asyncio.Event())
-        self._begin(self._wait(receipt, inbound, session))
+        told = self._told.setdefault(receipt.id, asyncio.Event())
+        self._begin(self._wait(receipt, inbound, session, told))
 
-    async def _wait(self, receipt: Receipt, inbound: Inbound, session: str) -> None:
+    async def _wait(self, receipt: Receipt, inbound: Inbound, session: str, told: asyncio.Event) -> None:
         """See to it that there is an answer, also when another process gives it or it was given long ago."""
         ended = not receipt.fresh and await self._house.store.ended(receipt.id)
-        told = self._told[receipt.id]
         content, code = await self._outcome(receipt, inbound)
         if not ended:  # the event says the same, and in its place after all that was said before
             with suppress(TimeoutError):

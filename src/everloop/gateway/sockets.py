@@ -1,0 +1,65 @@
+"""All the WebSockets of a gateway: taken in, watched over, and closed when their credentials or the gateway end."""
+
+import asyncio
+import logging
+
+from aiohttp import web
+
+from ..core.errors import EverloopError
+from .answers import Refused
+from .principal import Principal
+from .socket import Connection, Rooms
+
+MOST = 2000
+LARGEST = 8_000_000  # bytes of a frame
+PATROL = 0.5  # seconds between looks whether the credentials still hold
+BEAT = 30.0
+
+_log = logging.getLogger("everloop.gateway")
+
+
+class Sockets:
+    """All connections of a gateway."""
+
+    def __init__(self, rooms: Rooms) -> None:
+        self._rooms = rooms
+        self._open: set[Connection] = set()
+        self.draining = False
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    async def serve(self, request: web.Request) -> web.StreamResponse:
+        if request.headers.get("Upgrade", "").lower() != "websocket":
+            raise Refused(426, "upgrade", "this is a WebSocket; see docs/websocket.md")
+        if len(self._open) >= MOST:
+            raise Refused(503, "busy", f"{MOST} clients are connected, and more are not taken", 5)
+        wire = web.WebSocketResponse(heartbeat=BEAT, max_msg_size=LARGEST, compress=False)
+        await wire.prepare(request)
+        connection = Connection(self._rooms, request, wire, self)
+        self._open.add(connection)
+        try:
+            await connection.run()
+        except* Exception as error:  # the border to one client: it has to come again, and others do not notice
+            _log.error("a connection failed", exc_info=error)
+        finally:
+            self._open.discard(connection)
+        return wire
+
+    async def patrol(self) -> None:
+        """Close what was opened with credentials that hold no longer."""
+        while True:
+            await asyncio.sleep(PATROL)
+            judged: dict[str, Principal | None] = {}
+            for connection in tuple(self._open):
+                try:
+                    await connection.check(judged)
+                except EverloopError as error:  # a store that does not answer has revoked nothing
+                    _log.warning("looking at credentials: %s", error)
+
+    def drain(self) -> None:
+        """Take no further messages."""
+        self.draining = True
+
+    async def close(self) -> None:
+        await asyncio.gather(*(connection.close(1001, "the gateway stops") for connection in tuple(self._open)))
