@@ -34,6 +34,7 @@ bench: .venv/.test ## measure it beside a bare client
 # both stamps can share it, and what the tests need includes all that a chat needs.
 CHAT = local,images,documents,web
 TESTS = dev,postgres,gateway,$(CHAT)
+COMMA := ,
 
 .venv/.run: pyproject.toml Makefile | .venv/bin/python
 	@$(call install,$(CHAT))
@@ -43,6 +44,10 @@ TESTS = dev,postgres,gateway,$(CHAT)
 	@$(call install,$(TESTS))
 	@$(bubblewrap)
 	@touch .venv/.run $@
+
+.venv/.walk: .venv/.test
+	@$(call install,$(TESTS)$(COMMA)walk)
+	@touch $@
 
 # uv does not read pip's settings, so pip may reach an index that uv cannot.
 install = { \

@@ -143,13 +143,8 @@ async def _furnish(
     sessions = Sessions(store, rules.roles, toolbox.specs)
     commands = Commands(store, voices, approvals, sessions)
     inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, toolset.leave)
-<<<<<<< HEAD
     told = (speaker.name, speaker.notice, voices, toolset.web, without_secrets(settings))
     agent = Agent(store, bus, inbox, lanes, files, approvals, sessions, *told)
-=======
-    told = (speaker.name, speaker.notice)
-    agent = Agent(store, bus, inbox, lanes, files, approvals, *told, voices=voices, web=toolset.web)
->>>>>>> i6b
     stack.push_async_callback(agent.close)  # after the lanes: answers of the last moment are acknowledged too
     await stack.enter_async_context(lanes)
     await _open_channels(channels, store, bus, stack)
