@@ -13,6 +13,8 @@ from aiohttp.test_utils import TestClient, TestServer
 import everloop
 from everloop import tool
 from everloop.agent import Agent
+from everloop.core.mail import Address, Inbound, Said
+from everloop.core.message import said
 from everloop.core.people import Role
 from everloop.core.tool import Effect
 from everloop.gateway.api import TABLE
@@ -119,6 +121,18 @@ async def test_a_fork_goes_on_elsewhere_and_leaves_the_first_one(tmp_path: Path)
     assert second is not None
     assert (status, moved, first.id) == (200, {"thread": second.id, "session": "page:two", "reply": ""}, id)
     assert (beyond, refused["error"]["code"]) == (409, "refused")
+
+
+async def test_a_user_goes_on_with_their_own_and_takes_no_place_of_another(tmp_path: Path):
+    async with opened(tmp_path) as (agent, client):
+        await agent.ask("hello", "page:owners")
+        await agent.tell(Inbound(Address.parse("page:hers"), "e1", Said(said("hi"), "ada", "page:hers"), "ada"))
+        await agent.finish("page:hers")
+        _, listed = await get(client, "/api/sessions", USER)
+        (mine,) = listed["sessions"]
+        wanted = ("page:more", "telegram:42", "page:owners")
+        statuses = [(await post(client, f"/api/sessions/{mine['id']}/fork", {"session": s}, USER))[0] for s in wanted]
+    assert (mine["session"], statuses) == ("page:hers", [200, 403, 409])
 
 
 async def test_an_edit_is_answered_in_a_branch_and_an_undo_takes_it_back(tmp_path: Path):

@@ -11,12 +11,14 @@ from ...core.errors import MailRefused
 from ...core.log import Asked
 from ...core.mail import Address, Inbound, Said
 from ...core.message import said
+from ...core.people import Role
 from ..answers import Refused
 from .route import Answer, Call
 from .shapes import Entries, FoundList, Moved, SessionList, SessionState
 from .traces import Traces, traces_of
 
 BUSY = "Something is still going on in this conversation. Stop it first, then try again."
+OPEN = ("page:", "api:")  # where anyone may begin something; other places belong to whoever speaks there
 LONGEST_TRACE = 2000  # entries
 HIDDEN = ("opaque",)  # blocks that only their provider can read
 
@@ -114,6 +116,8 @@ async def _go(call: Call, found: Conversation, session: str, deed: Deed) -> Answ
     row = await call.desk.store.session(session)
     if row is not None and row.owner != _user(call):
         raise Refused(409, "refused", "That session belongs to someone else.")
+    if row is None and call.principal.role < Role.OWNER and not session.startswith(OPEN):
+        raise Refused(403, "forbidden", "Only the owner lays hands on places of other channels.")
     if not await call.desk.store.perform(_user(call), session, deed):
         raise Refused(409, "busy", BUSY)
     return Moved(deed.id if isinstance(deed, Branch) else found.id, session)

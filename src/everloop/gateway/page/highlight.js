@@ -11,9 +11,9 @@ const WORDS = new Set(("abstract and as assert async await begin bool break case
   + " SELECT FROM WHERE INSERT INTO UPDATE DELETE CREATE TABLE JOIN LEFT ON GROUP BY ORDER LIMIT AND OR NOT NULL AS VALUES SET").split(" "));
 const HASH = new Set(["py", "python", "sh", "bash", "shell", "zsh", "console", "ruby", "rb", "toml", "yaml", "yml", "r", "make", "makefile", "dockerfile", "perl", "ini", "conf"]);
 const PLAIN = new Set(["", "text", "txt", "plain", "markdown", "md", "output", "log"]);
-const LONGEST = 60_000;
+const LONGEST = 30_000;
 
-const C_LIKE = /(\/\/[^\n]*|\/\*[\s\S]*?\*\/|--[ ][^\n]*)|("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`)|(\b\d[\w.]*)|([A-Za-z_$][\w$]*)/g;
+const C_LIKE = /(\/\/[^\n]*|\/\*[\s\S]*?\*\/|--[ ][^\n]*)|("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\]){0,2000}`)|(\b\d[\w.]*)|([A-Za-z_$][\w$]*)/g;
 const HASH_LIKE = /(#[^\n]*)|("""[\s\S]*?"""|'''[\s\S]*?'''|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')|(\b\d[\w.]*)|([A-Za-z_$][\w$]*)/g;
 const DIFF = /^(?:([+][^\n]*)|([-][^\n]*)|(@@[^\n]*))$/gm;
 

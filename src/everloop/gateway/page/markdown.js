@@ -5,12 +5,13 @@ import { copy, h } from "./dom.js";
 import { highlight } from "./highlight.js";
 
 const FENCE = /^(\s{0,3})(`{3,}|~{3,})\s*([^\s`]*)[^`]*$/;
-const HEADING = /^\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$/;
+const HEADING = /^\s{0,3}(#{1,6})\s+(.*)$/;
 const RULE = /^\s{0,3}([-*_])(?:\s*\1){2,}\s*$/;
 const QUOTE = /^\s{0,3}>\s?/;
 const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])(?:\s+|$)/;
 const DELIMITER = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
 const DEEPEST = 12;
+const WIDEST = 60; // columns of a table
 
 /** A fragment for this text. */
 export function markdown(text) {
@@ -54,8 +55,15 @@ function heading(into, line) {
   const found = HEADING.exec(line);
   if (!found) return 0;
   const level = Math.min(6, found[1].length + 2); // the page itself has the first two
-  into.append(h(`h${level}`, {}, inline(found[2])));
+  into.append(h(`h${level}`, {}, inline(withoutHashes(found[2]))));
   return 1;
+}
+
+/** A heading may be closed as it was opened. */
+function withoutHashes(text) {
+  let end = text.trimEnd().length;
+  while (end > 0 && text[end - 1] === "#") end -= 1;
+  return text.slice(0, end).trimEnd();
 }
 
 function rule(into, line) {
@@ -132,11 +140,13 @@ function table(into, lines, at) {
   if (!lines[at].includes("|") || at + 1 >= lines.length || !DELIMITER.test(lines[at + 1]) || !lines[at + 1].includes("-")) return 0;
   const heads = cells(lines[at]);
   const sides = cells(lines[at + 1]).map((cell) => (/^:-+:$/.test(cell) ? "center" : /-:$/.test(cell) ? "right" : ""));
-  if (heads.length !== sides.length) return 0;
+  if (heads.length !== sides.length || heads.length > WIDEST) return 0;
   let end = at + 2;
   while (end < lines.length && lines[end].includes("|") && lines[end].trim()) end += 1;
-  const row = (line, tag) => h("tr", {}, heads.map((_, i) =>
-    h(sides[i] ? `${tag}.${sides[i]}` : tag, tag === "th" ? { scope: "col" } : {}, inline(cells(line)[i] ?? ""))));
+  const row = (line, tag) => {
+    const found = cells(line);
+    return h("tr", {}, heads.map((_, i) => h(sides[i] ? `${tag}.${sides[i]}` : tag, tag === "th" ? { scope: "col" } : {}, inline(found[i] ?? ""))));
+  };
   into.append(h("div.scroll", { tabindex: "0" }, h("table", {},
     h("thead", {}, row(lines[at], "th")),
     h("tbody", {}, lines.slice(at + 2, end).map((line) => row(line, "td"))))));
@@ -163,7 +173,7 @@ const SPANS = [
   [/^\*(?=[^\s*])([^*\n]*?[^\s*])\*(?!\*)/, (found, deep) => h("em", {}, inline(found[1], deep + 1))],
   [/^_(?=[^\s_])([^_\n]*?[^\s_])_(?![\w_])/, (found, deep) => h("em", {}, inline(found[1], deep + 1)), "word"],
   [/^https?:\/\/[^\s<>"'`]*[^\s<>"'`.,;:!?)\]}*_]/, (found) => link(found[0], [found[0]]), "word"],
-  [/^ {2,}\n/, () => h("br")],
+  [/^ {2,8}\n/, () => h("br")],
 ];
 const SPECIAL = /[\\`!\[<*_~h ]/g;
 
