@@ -91,6 +91,7 @@ class Connection:
         self._ids: dict[int, str] = {}  # of letters whose turns are not over: what the client calls them
         self._told: dict[int, asyncio.Event] = {}  # of these: whether an event has said how it ended
         self._answering: dict[str, str | None] = {}  # by thread: whose call runs
+        self._at: dict[str, int] = {}  # by thread: the position of what was told last
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -325,8 +326,11 @@ class Connection:
         return row
 
     async def _where(self, session: str, thread: str) -> Where:
-        row = (await self._house.store.open(thread, MANY)).row
-        return Where(session, thread, row.head)
+        """With the position that this client has been told of, if it watches: the log may already be further, and what
+        stands there would be missed by whoever resumed from its end."""
+        told = self._at.get(thread)
+        head = (await self._house.store.open(thread, MANY)).row.head
+        return Where(session, thread, head if told is None else min(told, head))
 
     async def _status(self, asked: Status) -> None:
         row = await self._row(asked.session) if asked.session else None
@@ -371,8 +375,8 @@ class Connection:
                 self._put(frame("history_result", Where(session), entries=[], more=False))
                 return
             if old is not None:
-                await self._read_on(session, old.id, asked.after, last=False)
-            after = 0 if old else asked.after
+                await self._read_on(session, old.id, min(asked.after, old.head), last=False)
+            after = 0 if old else min(asked.after, row.head)
             head, answered = await self._read_on(session, row.id, after, last=True)
             await self._take_up(session, row.id)
             asking = [each for each in await self._house.approvals(session) if each.session == session]
@@ -389,12 +393,13 @@ class Connection:
         while True:
             await self._sending.room()
             entries = await self._house.store.history(thread, after, PAGE)
-            where = await self._where(session, thread)
+            after = entries[-1].seq if entries else after
+            where = Where(session, thread, after)
             more = len(entries) == PAGE
             await self._tell(where, entries, more=more or not last)
             answered = max([answered, *(w.seq for w in entries if isinstance(w.entry, ModelSaid | ModelFailed))])
-            after = entries[-1].seq if entries else after
             if not more:
+                self._at[thread] = after
                 return after, answered
 
     async def _take_up(self, session: str, thread: str) -> None:
@@ -440,6 +445,7 @@ class Connection:
 
     def _show(self, session: str, event: Event) -> None:
         where = Where(session, event.thread, event.seq)
+        self._at[event.thread] = max(event.seq, self._at.get(event.thread, 0))
         id = self._answering.get(event.thread)
         data = event.data
         match event.name:
