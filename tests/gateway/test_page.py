@@ -11,8 +11,9 @@ import pytest
 
 from everloop import tool
 from everloop.app import serve
+from everloop.core.errors import KeyRefused
 from everloop.core.tool import Effect
-from everloop.testing import Call, Say, ScriptedModel, Shown, Think, Wait
+from everloop.testing import Call, Fail, Say, ScriptedModel, Shown, Think, Wait
 
 playwright = pytest.importorskip("playwright.async_api", reason="Playwright is not installed (pip install playwright)")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -105,6 +106,8 @@ async def staged(home: Path, width: int = 1280, height: int = 800) -> AsyncItera
     def line(shown: Shown) -> Any:
         if "story" in shown.asked:
             return Say(["Once upon", " a time"]), Wait(gate), Say([" there was", " a loop."])
+        if "fail" in shown.asked:
+            return Fail(KeyRefused("the key is wrong; set another key"))
         if "look" in shown.asked and shown.step == 0:
             return Think("I should look."), Say("I look."), Call("look", {"path": "notes.md"})
         if "send" in shown.asked and shown.step == 0:
@@ -318,6 +321,21 @@ async def test_the_trace_the_usage_and_the_settings_are_shown(tmp_path: Path):
         rows = await stage.texts(".group dl > div")
     assert steps == ["waited", "scripted", "look", "scripted"]
     assert [each.split() for each in rows] == [["agents.defaults.steering", "steer"]]
+
+
+async def test_what_went_wrong_is_said_once_with_what_to_do(tmp_path: Path):
+    async with staged(tmp_path) as stage:
+        page = stage.page
+        await stage.log_in()
+        await page.goto(f"{stage.url}/#/c/abcdef")
+        await page.wait_for_selector("text=This conversation is not here")
+        writable = await page.locator(".composer").is_visible()
+        await page.click(".empty >> text=New conversation")
+        await stage.say("fail, please")
+        told = await page.inner_text(".said.failed p")
+        failed = await page.locator("text=set another key").count()
+        await page.wait_for_selector(".said.failed >> text=Try again")
+    assert (writable, told.split(" (error")[0], failed) == (False, "the key is wrong; set another key", 1)
 
 
 async def test_on_a_phone_nothing_is_wider_than_the_screen_and_the_menu_is_a_drawer(tmp_path: Path):

@@ -174,12 +174,14 @@ export class Chat {
 
   fail(error) {
     const missing = error.status === 404;
+    this.broken = true;
+    this.title.textContent = "";
     this.empty.hidden = false;
     this.empty.replaceChildren(
       h("h2", {}, missing ? "This conversation is not here" : "This conversation could not be opened"),
       h("p", {}, missing ? "It may belong to someone else, or the address is not complete. Search for it on the left." : error.message),
       h("div.row", {}, h("button", { type: "button", onclick: () => this.house.go("#/") }, "New conversation"),
-        !missing && h("button", { type: "button", onclick: () => { this.empty.hidden = true; this.open(); } }, "Try again")));
+        !missing && h("button", { type: "button", onclick: () => { this.empty.hidden = true; this.broken = false; this.open(); } }, "Try again")));
   }
 
   tellOld() {
@@ -366,7 +368,8 @@ export class Chat {
     this.node.classList.toggle("running", running);
     this.stopButton.hidden = !running;
     if (this.current) this.field.placeholder = this.log.asking.size ? "Answer above, or go on" : running ? "Steer it while it works" : "Ask anything, or /help";
-    if (this.thread) this.menu.hidden = false;
+    this.menu.hidden = !this.thread || this.broken;
+    this.node.lastChild.hidden = Boolean(this.broken); // nobody writes into what is not there
     this.showModel();
   }
 

@@ -103,7 +103,7 @@ export class Log {
 
   model_failed(entry) {
     this.dropDraft(entry.seq);
-    this.put(note(`A model call failed: ${entry.text}`));
+    this.failure = { text: entry.text, shown: this.put(note(`A model call failed: ${entry.text}`)) };
   }
 
   call_started(entry) { this.cards.get(`${entry.answer}:${entry.place}`)?.start(entry.at); }
@@ -131,8 +131,9 @@ export class Log {
   gave_up(entry) {
     this.dropDraft(entry.seq);
     this.running = false;
+    if (this.failure && entry.text.startsWith(this.failure.text)) this.failure.shown.remove(); // it is said once
     this.put(h("article.said.failed", { role: "alert" },
-      h("strong", {}, "No answer this time"), h("p", {}, entry.text),
+      h("strong", {}, "No answer this time"), h("div.prose", {}, markdown(entry.text)),
       h("div.row", {}, h("button", { type: "button", onclick: () => this.acts.regenerate() }, icon("again"), "Try again"))));
   }
 
