@@ -123,3 +123,13 @@ async def test_a_kill_while_a_summary_that_was_asked_for_is_written_loses_nothin
         assert again.out == "answer to and now?\n", name
         assert Counter(kinds_in(killed.home))["compacted"] == 1, name
         assert wrong_in([kind for kind in kinds_in(killed.home) if kind != "compacted"] + ["compacted"]) == [], name
+
+
+async def test_a_process_that_ends_at_once_leaves_what_was_asked_for_to_the_next(home, model, tmp_path):
+    person = someone(tmp_path / "hasty", home, model)
+    ran = await person.run("agent", "-m", "/compact")
+    assert ran.out == "What was said before becomes a summary; nothing of it is lost.\n"
+    with sqlite3.connect(person.home / "everloop.db") as database:
+        assert database.execute("SELECT state FROM threads").fetchall() == [("resting",)]
+    assert (await person.run("agent", "-m", "and now?")).out == "answer to and now?\n"
+    assert wrong_in(kinds_in(person.home)) == []

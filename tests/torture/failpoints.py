@@ -21,6 +21,7 @@ from .world import Model, Sabotage, World
 ACTIONS = ("kill", "exit", "raise", "stop")
 LEASE = 1.0
 PATIENCE = 20.0
+MUCH = "\n" + "and so on and on " * 100  # what follows the first line is no order to the model
 FATAL = {"store.migrating", "outbox.settled"}  # an error that nobody expects here ends the process, not silently
 
 
@@ -29,12 +30,14 @@ def names() -> list[str]:
 
 
 def scenario(world: str) -> list[Event]:
-    """Short, but every step and every command is in it: calls of each class, a question, a stop, a new thread."""
+    """Short, but every step and every command is in it: calls of each class, a question, a stop, a new thread, a
+    summary."""
     said = {
         "idem:crowd0": ("read+read", "keyed+unsafe+verifiable", "idempotent+read keyed", "/compact"),
         "blind:person1": ("unsafe", "/stop", "verifiable+keyed", ""),
         "idem:asked2": ("guarded+read", "guarded+guarded"),
         "blind:moving3": ("keyed", "/new", "unsafe+read", "/help"),
+        "idem:long4": (f"read+read{MUCH}", f"keyed{MUCH}", f"read{MUCH}", "/compact", "unsafe"),
     }
     return [
         Event(

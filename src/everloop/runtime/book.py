@@ -159,6 +159,8 @@ class Book:
 
     async def give_back(self) -> None:
         """Put the work down in the middle of a turn, for whoever comes next."""
+        if self.thread.wants_room and not self.thread.owes_reply:
+            self._next = Commit()  # the letter that asks for a summary waits in the inbox
         if self._next.entries or self._next.absorbed:
             await self._commit("running")
         if self._tried:
