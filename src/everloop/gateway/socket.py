@@ -415,6 +415,7 @@ class Connection:
 
     def _show(self, session: str, event: Event) -> None:
         where = Where(session, event.thread, event.seq)
+        before = Where(session, event.thread, self._at.get(event.thread, event.seq))
         self._at[event.thread] = max(event.seq, self._at.get(event.thread, 0))
         id = self._answering.get(event.thread)
         data = event.data
@@ -431,7 +432,7 @@ class Connection:
             case "approval_asked":
                 self._put(*(approval_frame(where, each) for each in data["approvals"]))
             case "thinking_finished":
-                self._put(event_frame(where, event))
+                self._put(event_frame(before, event))  # whoever breaks off here has not been given the answer yet
                 self._finish(where, event)
             case _:
                 self._put(event_frame(where, event))
