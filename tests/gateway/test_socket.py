@@ -56,10 +56,11 @@ async def test_the_same_id_twice_is_one_turn_acknowledged_and_answered_again(ope
 
 
 async def test_an_id_belongs_to_its_session(openings):
-    door = await openings(model(Say("one"), Say("two")))
+    door = await openings(model(Say("one"), Say("two"), Say("three"), Say("four")))
+    asked = [("api:a", "m"), ("api:b", "m"), ("api:a", "b:c"), ("api:a:b", "c")]
     async with door.socket() as wire:
-        answers = [(await wire.ask("hi", session=session))[-1]["content"] for session in ("api:a", "api:b")]
-    assert answers == ["one", "two"]
+        answers = [(await wire.ask("hi", id, session))[-1]["content"] for session, id in asked]
+    assert answers == ["one", "two", "three", "four"]
 
 
 async def test_whoever_comes_in_the_middle_gets_the_log_the_answer_so_far_and_the_rest(openings):

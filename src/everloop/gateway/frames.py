@@ -16,7 +16,7 @@ from ..core.ports import Event
 from .house import Question
 from .hub import Draft
 
-Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Key = Annotated[str, Meta(min_length=3, max_length=200, pattern=r"^[^:\s\x00-\x1f\x7f]+:[^\x00-\x1f\x7f]+$")]
 Seq = Annotated[int, Meta(ge=0, le=2**62)]
 

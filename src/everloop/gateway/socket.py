@@ -20,7 +20,7 @@ from ..core.errors import EverloopError
 from ..core.log import ModelFailed, ModelSaid, UserSaid
 from ..core.mail import Address, Inbound, Said
 from ..core.message import Part, Text
-from ..core.ports import MANY, Event, Receipt, ThreadRow
+from ..core.ports import MANY, Event, Receipt
 from .answers import Refused, refused_by
 from .auth import Auth
 from .frames import (
@@ -39,13 +39,13 @@ from .frames import (
     draft_frames,
     entry_of,
     event_frame,
-    files_in,
     frame,
     msg_of,
     read,
 )
 from .house import House
 from .hub import Hub
+from .lookup import PAGE, Lookup
 from .metrics import Metrics
 from .principal import Principal, principal_of
 from .sending import Sending
@@ -53,7 +53,6 @@ from .sending import Sending
 OPEN = 100  # messages of one connection whose turns are not over
 WATCHED = 200  # sessions
 HELD = 10_000  # events that wait while a session is read
-PAGE = 200  # entries of one history_result
 LATE = 1.0  # seconds that an answer waits for what was said before it
 
 _log = logging.getLogger("everloop.gateway")
@@ -82,7 +81,7 @@ class Connection:
         self._rooms = rooms
         self._house = rooms.house
         self._request = request
-        self._principal = principal_of(request)
+        self._know(principal_of(request))
         self._wire = wire
         self._all = all
         self._sending = Sending(wire.send_str, self.lose)
@@ -129,8 +128,12 @@ class Connection:
         if principal is None:
             await self.close(1008, "these credentials hold no longer")
             return False
-        self._principal = principal
+        self._know(principal)
         return True
+
+    def _know(self, principal: Principal) -> None:
+        self._principal = principal
+        self._look = Lookup(self._house, self._rooms.hub, principal)
 
     async def close(self, code: int, why: str) -> None:
         try:
@@ -191,7 +194,7 @@ class Connection:
             self._sending.put(each)
 
     async def _say(self, asked: Message) -> None:
-        row = await self._row(asked.session)
+        row = await self._look.row(asked.session)
         if self._all.draining:
             raise Refused(503, "draining", "the gateway stops; send it again when it is back")
         if len(self._ids) >= OPEN:
@@ -224,7 +227,7 @@ class Connection:
         parts: list[Part] = [Text(asked.content)] if asked.content.strip() else []
         parts += [await self._part(file) for file in asked.files]
         said = Said(tuple(parts), self._principal.user, asked.session)
-        event = f"{self._prefix(asked.session)}{asked.id}"
+        event = f"{self._look.prefix(asked.session)}{asked.id}"
         return Inbound(Address.parse(asked.session), event, said, self._principal.user)
 
     async def _part(self, file: File) -> Part:
@@ -237,10 +240,6 @@ class Connection:
                 404, "no_file", f"there is no file {file.file!r} of yours; send its bytes, or upload it first"
             ) from None
         return await self._house.enclose(file.name or "file", data, self._principal.user)
-
-    def _prefix(self, session: str) -> str:
-        """What the event of a letter begins with: an id is its client's own, in one session."""
-        return f"ws:{self._principal.user}:{session}:"
 
     def _follow(self, receipt: Receipt, inbound: Inbound, session: str, id: str) -> None:
         self._ids[receipt.id] = id
@@ -277,21 +276,14 @@ class Connection:
         if code:
             return frame("error", where, id=id, code=code, content=content)
         ended = await self._house.store.ended(receipt.id)
-        return frame("response", where, id=id, content=content, files=await self._files(receipt.thread, ended))
-
-    async def _files(self, thread: str, ended: int, began: int = 0) -> list[dict[str, Any]]:
-        """What the turn that ended at this entry has produced."""
-        entries = await self._house.store.history(thread, max(0, (began or ended - PAGE) - 1), PAGE)
-        before = [w.seq for w in entries if isinstance(w.entry, UserSaid) and w.seq <= ended]
-        since = began or max(before, default=0)
-        return files_in([w for w in entries if w.seq >= since], ended)
+        return frame("response", where, id=id, content=content, files=await self._look.files(receipt.thread, ended))
 
     async def _stop(self, asked: Stop) -> None:
-        row = await self._row(asked.session)
+        row = await self._look.row(asked.session)
         if row is None:
             raise Refused(404, "no_session", "there is nothing to stop: nothing has been said in this session")
         said = Said((Text("/stop"),), self._principal.user, asked.session)
-        event = f"{self._prefix(asked.session)}{asked.id or secrets.token_hex(8)}"
+        event = f"{self._look.prefix(asked.session)}{asked.id or secrets.token_hex(8)}"
         inbound = Inbound(Address.parse(asked.session), event, said, self._principal.user)
         receipt = await self._house.post(inbound)
         self._house.wake(receipt, inbound)
@@ -302,28 +294,11 @@ class Connection:
         waiting = [each for each in await self._house.approvals() if each.id == asked.approval]
         if not waiting:
             raise Refused(404, "no_approval", "nothing of this name waits for permission; it may have been answered")
-        await self._row(waiting[0].session)
+        await self._look.row(waiting[0].session)
         decided = await self._house.decide(asked.approval, asked.allow, self._principal.user)
-        row = await self._row(decided.session)
+        row = await self._look.row(decided.session)
         where = Where(decided.session, row.id, row.head) if row else NOWHERE
         self._put(frame("ack", where, id=asked.id, approval=asked.approval))
-
-    async def _row(self, session: str) -> ThreadRow | None:
-        """Where the session is; None if there is none. Raises Refused when it is another's."""
-        row = await self._house.store.session(session)
-        if row is not None and not self._principal.owns(row.owner):
-            raise Refused(403, "forbidden", "this session is not yours")
-        if row is not None:
-            self._rooms.hub.note(row.id, session)
-        return row
-
-    async def _thread(self, session: str, thread: str) -> ThreadRow:
-        """A thread of this session. One of another, or of someone else, is as if it were not there."""
-        found = await self._house.store.named(thread)
-        row = (await self._house.store.open(thread, MANY)).row if thread in found else None
-        if row is None or row.session != session or not self._principal.owns(row.owner):
-            raise Refused(404, "no_thread", "this session has no such thread")
-        return row
 
     async def _where(self, session: str, thread: str) -> Where:
         """With the position that this client has been told of, if it watches: the log may already be further, and what
@@ -333,7 +308,7 @@ class Connection:
         return Where(session, thread, head if told is None else min(told, head))
 
     async def _status(self, asked: Status) -> None:
-        row = await self._row(asked.session) if asked.session else None
+        row = await self._look.row(asked.session) if asked.session else None
         told = {"version": self._rooms.version, "model": self._house.model, "user": self._principal.user}
         now = {"uptime": self._rooms.metrics.uptime, "connections": len(self._all), "draining": self._all.draining}
         where = Where(asked.session, row.id, row.head) if row else NOWHERE
@@ -341,9 +316,9 @@ class Connection:
         self._put(frame("status_result", where, **told, **now, running=running, state=row.state if row else None))
 
     async def _history(self, asked: History) -> None:
-        row = await self._row(asked.session)
+        row = await self._look.row(asked.session)
         if row is not None and asked.thread:
-            row = await self._thread(asked.session, asked.thread)
+            row = await self._look.thread(asked.session, asked.thread)
         if row is None:
             self._put(frame("history_result", Where(asked.session), entries=[], more=False))
             return
@@ -354,20 +329,15 @@ class Connection:
 
     async def _tell(self, where: Where, entries: Sequence[Written], more: bool) -> None:
         mails = [w.entry.mail for w in entries if isinstance(w.entry, UserSaid) and w.entry.mail]
-        ids = await self._own(mails, where.session or "")
+        ids = await self._look.own(mails, where.session or "")
         told = [entry_of(written, ids) for written in entries]
         size = sum(len(str(entry)) for entry in told)
         self._sending.put(frame("history_result", where, entries=told, more=more), 200 + size)
 
-    async def _own(self, mails: Sequence[int], session: str) -> dict[int, str]:
-        """Those of the letters that were sent through a WebSocket by this user, and what their client calls them."""
-        prefix = self._prefix(session)
-        origins = await self._house.store.origins(mails)
-        return {mail: event.removeprefix(prefix) for mail, event in origins.items() if event.startswith(prefix)}
-
     async def _resume(self, asked: Resume) -> None:
-        session, row = asked.session, await self._row(asked.session)
-        old = await self._thread(session, asked.thread) if row and asked.thread and asked.thread != row.id else None
+        session, row = asked.session, await self._look.row(asked.session)
+        named = asked.thread if row and asked.thread != row.id else None
+        old = await self._look.thread(session, named) if named else None
         self._held.setdefault(session, [])
         try:
             self._watch(session)
@@ -405,7 +375,7 @@ class Connection:
     async def _take_up(self, session: str, thread: str) -> None:
         """Turns that an earlier connection of this user has begun and that are not over get their answers here."""
         mails = [mail for mail in await self._house.store.unfinished(thread) if mail not in self._ids]
-        for mail, id in (await self._own(mails, session)).items():
+        for mail, id in (await self._look.own(mails, session)).items():
             letter = Inbound(Address.parse(session), "", Said((), self._principal.user, session))
             self._follow(Receipt(mail, thread, fresh=False), letter, session, id)
 
@@ -445,6 +415,7 @@ class Connection:
 
     def _show(self, session: str, event: Event) -> None:
         where = Where(session, event.thread, event.seq)
+        before = Where(session, event.thread, self._at.get(event.thread, event.seq))
         self._at[event.thread] = max(event.seq, self._at.get(event.thread, 0))
         id = self._answering.get(event.thread)
         data = event.data
@@ -461,7 +432,7 @@ class Connection:
             case "approval_asked":
                 self._put(*(approval_frame(where, each) for each in data["approvals"]))
             case "thinking_finished":
-                self._put(event_frame(where, event))
+                self._put(event_frame(before, event))  # whoever breaks off here has not been given the answer yet
                 self._finish(where, event)
             case _:
                 self._put(event_frame(where, event))
@@ -481,7 +452,7 @@ class Connection:
     async def _response(self, where: Where, id: str | None, data: dict[str, Any]) -> dict[str, Any]:
         assert where.thread is not None
         assert where.seq is not None
-        files = await self._files(where.thread, where.seq, data["turn"])
+        files = await self._look.files(where.thread, where.seq, data["turn"])
         return frame("response", where, id=id, content=data["content"], files=files)
 
 

@@ -1,0 +1,59 @@
+"""What one person may see of the store: their sessions, the threads of these, what they sent and what came of it.
+
+Whatever belongs to someone else is refused, or is as if it were not there.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.log import UserSaid
+from ..core.ports import MANY, ThreadRow
+from .answers import Refused
+from .frames import files_in
+from .house import House
+from .hub import Hub
+from .principal import Principal
+
+PAGE = 200  # entries that are read at once
+
+
+class Lookup:
+    def __init__(self, house: House, hub: Hub, principal: Principal) -> None:
+        self._house = house
+        self._hub = hub
+        self._principal = principal
+
+    def prefix(self, session: str) -> str:
+        """What the event of a letter begins with: an id is its client's own, in one session. A name holds no line
+        break, so that no two of them make the same event."""
+        return f"ws:{self._principal.user}\n{session}\n"
+
+    async def row(self, session: str) -> ThreadRow | None:
+        """Where the session is; None if there is none. Raises Refused when it is another's."""
+        row = await self._house.store.session(session)
+        if row is not None and not self._principal.owns(row.owner):
+            raise Refused(403, "forbidden", "this session is not yours")
+        if row is not None:
+            self._hub.note(row.id, session)
+        return row
+
+    async def thread(self, session: str, thread: str) -> ThreadRow:
+        """A thread of this session. One of another, or of someone else, is as if it were not there."""
+        found = await self._house.store.named(thread)
+        row = (await self._house.store.open(thread, MANY)).row if thread in found else None
+        if row is None or row.session != session or not self._principal.owns(row.owner):
+            raise Refused(404, "no_thread", "this session has no such thread")
+        return row
+
+    async def own(self, mails: Sequence[int], session: str) -> dict[int, str]:
+        """Those of the letters that were sent through a WebSocket by this user, and what their client calls them."""
+        prefix = self.prefix(session)
+        origins = await self._house.store.origins(mails)
+        return {mail: event.removeprefix(prefix) for mail, event in origins.items() if event.startswith(prefix)}
+
+    async def files(self, thread: str, ended: int, began: int = 0) -> list[dict[str, Any]]:
+        """What the turn that ended at this entry has produced."""
+        entries = await self._house.store.history(thread, max(0, (began or ended - PAGE) - 1), PAGE)
+        before = [w.seq for w in entries if isinstance(w.entry, UserSaid) and w.seq <= ended]
+        since = began or max(before, default=0)
+        return files_in([w for w in entries if w.seq >= since], ended)
