@@ -17,7 +17,7 @@ from ..core.log import Entry
 from ..core.ports import MANY
 from .deeds import IS_MESSAGE, LINE, Ask, do
 from .doorbook import Doorkeeping
-from .words import shortened, snippet, spoken_in, words_of
+from .words import shortened, snippet, spoken_in, telling, words_of
 
 Result = TypeVar("Result")
 
@@ -117,7 +117,7 @@ class Shelf(Doorkeeping):
     async def search(
         self, owner: str, words: str, *, thread: str = "", session: str = "", limit: int = 20
     ) -> list[Found]:
-        wanted = words_of(words)[:WORDS]
+        wanted = telling(words_of(words))[:WORDS]
         if not wanted:
             return []
         await self._index(owner, thread)

@@ -18,12 +18,25 @@ AROUND = 70  # characters before and after what was found
 
 _ALONE = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_ALONE}]|[^\W_{_ALONE}]+")
+_COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        "a about am an and any are as at be been but by can could did do does for from had has have how i if in into is it "
+        "its me my no not of on or our please remember s said say so t tell that the their them then there these they "
+        "this to told us was we were what when where which who whose why will with would you your",
+    )
+)
 _SPOKEN = ('{"kind":"user_said"', '{"kind":"model_said"', '{"kind":"call_returned"', '{"kind":"gave_up"')
 
 
 def words_of(text: str) -> list[str]:
     """The different words of a text, in their order."""
     return list(dict.fromkeys(word[:LONGEST] for word in _WORD.findall(_plain(text))))[:MOST]
+
+
+def telling(words: Sequence[str]) -> list[str]:
+    """Those that say what is looked for; people ask in sentences. All of them, if there is no other."""
+    return [word for word in words if word not in _COMMON] or list(words)
 
 
 def _plain(text: str) -> str:

@@ -1,5 +1,6 @@
 """search_history and read_history: what was said in this conversation before a summary took its place."""
 
+import sys
 from collections.abc import Iterable
 from typing import Annotated, Protocol
 
@@ -12,6 +13,8 @@ from everloop.core.message import text_of
 from everloop.core.people import Role
 from everloop.core.ports import ThreadRow
 from everloop.core.tool import CallContext, Effect, Tool, tool
+
+from .untrusted import fence
 
 _NOTE = 120  # characters for how to go on
 
@@ -45,7 +48,7 @@ def search_history_tool(past: Past, max_chars: int) -> Tool:
         row = await past.session(context.session)
         owner = row.owner if row else context.user
         found = await past.search(owner, query, thread=context.thread, limit=count)
-        lines = [f"[{each.seq}] {each.who}: {' '.join(each.text.split())}" for each in found]
+        lines = [_place(each) for each in found]
         return _fitted(lines, max_chars) or "[nothing was found]"
 
     return search_history
@@ -60,13 +63,13 @@ def read_history_tool(past: Past, max_chars: int) -> Tool:
     ) -> str:
         """Read what was said in this conversation, word for word, from an entry on."""
         written = await past.history(context.thread, first - 1, count)
-        lines = [line for each in written if (line := told(each.seq, each.entry))]
         shown: list[str] = []
         room = max_chars - _NOTE
-        for line in lines:
-            if len(line) > room and shown:
-                return "\n".join((*shown, f"[there is more; continue with first={_number(line)}]"))
-            shown.append(line[:room] + ("… [shortened]" if len(line) > room else ""))
+        for each in written:
+            line = told(each.seq, each.entry, room)
+            if len(told(each.seq, each.entry)) > room and shown:
+                return "\n".join((*shown, f"[there is more; continue with first={each.seq}]"))
+            shown += [line] if line else []
             room -= len(line) + 1
         if written:
             shown.append(f"[continue with first={written[-1].seq + 1}]" if len(written) == count else "[the end]")
@@ -75,24 +78,32 @@ def read_history_tool(past: Past, max_chars: int) -> Tool:
     return read_history
 
 
-def told(seq: int, entry: Entry) -> str:
-    """An entry as a line; "" of one that says nothing."""
+def told(seq: int, entry: Entry, room: int = sys.maxsize) -> str:
+    """An entry in so many characters; "" of one that says nothing. What strangers wrote stays marked as theirs."""
     match entry:
         case UserSaid():
-            return f"[{seq}] user: {text_of(entry.parts)}"
+            return f"[{seq}] user: {_cut(text_of(entry.parts), room)}"
         case ModelSaid():
             calls = "".join(f"\n  called {call.name} {call.args}" for call in entry.calls)
-            return f"[{seq}] assistant: {entry.text}{calls}"
+            return f"[{seq}] assistant: {_cut(entry.text + calls, room)}"
+        case CallReturned(origin=""):
+            return f"[{seq}] result: {_cut(entry.text, room)}"
         case CallReturned():
-            return f"[{seq}] result: {entry.text}"
+            return f"[{seq}] result:\n{fence(_cut(entry.text, room), entry.origin)}"
         case GaveUp():
-            return f"[{seq}] assistant: {entry.text}"
+            return f"[{seq}] assistant: {_cut(entry.text, room)}"
         case _:
             return ""
 
 
-def _number(line: str) -> str:
-    return line[1 : line.index("]")]
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else f"{text[: max(0, room - 20)]}… [shortened]"
+
+
+def _place(found: Found) -> str:
+    """A place that was found. Whose words a result told is not known here, so all are marked."""
+    text = " ".join(found.text.split())
+    return f"[{found.seq}] {found.who}: {text if found.who != 'tool' else fence(text, 'an earlier result')}"
 
 
 def _fitted(lines: Iterable[str], room: int) -> str:
