@@ -21,9 +21,9 @@ _WORD = re.compile(rf"[{_ALONE}]|[^\W_{_ALONE}]+")
 _COMMON = frozenset(
     re.findall(
         r"\w+",
-        "a about am an and any are as at be been but by can could did do does for from had has have how i if in into is it "
-        "its me my no not of on or our please remember s said say so t tell that the their them then there these they "
-        "this to told us was we were what when where which who whose why will with would you your",
+        "a about am an and any are as at be been but by can could did do does for from had has have how i if in "
+        "into is it its me my no not of on or our please remember s said say so t tell that the their them then "
+        "there these they this to told us was we were what when where which who whose why will with would you your",
     )
 )
 _SPOKEN = ('{"kind":"user_said"', '{"kind":"model_said"', '{"kind":"call_returned"', '{"kind":"gave_up"')
