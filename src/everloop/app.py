@@ -50,6 +50,7 @@ from .voices import Casting, GivenVoice, HouseVoices, Part, Stage, filled
 if TYPE_CHECKING:
     from .gateway.server import Gateway
 
+MOMENT = 0.002  # seconds; turns that begin together look at the owner's files once
 WHO = "You are everloop, a helpful assistant with tools. Be accurate and brief. "
 HOW = "Use the tools when they help; say plainly what you did and what you could not do. "
 WHERE = "Your workspace is the folder {workspace}; file paths are relative to it."
@@ -180,7 +181,7 @@ def _stage(home: Path, settings: Settings, tools: Mapping[str, ToolSpec], large:
     identity, brief = (
         text.replace("{workspace}", str(workspace)) for text in (own or WHO + HOW + WHERE, own or WHO + WHERE)
     )
-    bootstrap = Bootstrap(Workspace(workspace, hidden=home))
+    bootstrap = Bootstrap(Workspace(workspace, hidden=home), MOMENT)
     return Stage(identity, rules, this_minute(), large, bootstrap.sections, brief)
 
 

@@ -24,14 +24,20 @@ class Bootstrap:
     """`sections` gives the same tuple again for as long as no file says anything else; to know that, it looks at each
     file's time and size and opens none."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, moment: float = 0.0) -> None:
+        """Whoever asks again within a `moment` (seconds) is told what was seen then."""
+        self._moment = moment
         self._workspace = workspace
         self._paths = tuple(os.path.join(workspace.name, name) for name in FILES)
         self._seen: tuple[Stamp | None, ...] = ()
         self._fresh = True
         self._sections: tuple[Section, ...] = ()
+        self._looked = 0.0
 
     def sections(self) -> tuple[Section, ...]:
+        if (now := time.monotonic()) - self._looked < self._moment:
+            return self._sections
+        self._looked = now
         seen = tuple(map(_stamp, self._paths))
         if self._fresh or seen != self._seen:
             self._fresh = any(stamp and abs(time.time_ns() - stamp[0]) < _FRESH for stamp in seen)
