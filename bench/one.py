@@ -43,7 +43,7 @@ async def opened(system: str, base: str, store: str = "") -> AsyncIterator[Syste
         return
     import everloop
 
-    @everloop.tool(everloop.Effect.READ, local=True)
+    @everloop.tool(everloop.Effect.READ, local=True, polls=True)
     async def look() -> str:
         """Look."""
         return "seen"

@@ -280,6 +280,10 @@ class TestGoingInCircles:
         thread.extend((CALLED, ModelSaid("", (ToolCall("", "look", "{}"),))))
         assert decide(thread, polls) == RunCalls((0,))
 
+        while thread.futile < 20:
+            self.step(thread)
+        assert decide(thread, polls) == CallModel()
+
     def test_the_turn_ends_even_so(self):
         thread = self.circling(9)
         assert decide(thread, RULES) == GiveUp("futile")

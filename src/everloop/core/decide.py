@@ -149,11 +149,17 @@ def decide(thread: Thread, rules: Rules) -> Step:
         return _decide_on_failure(thread.failure, thread, rules)
     if thread.empties > 1:
         return GiveUp("empty")
-    if thread.futile >= rules.futile:
+    if thread.futile >= rules.futile and not _waits(thread, rules):
         return GiveUp("futile")
     if used(thread, rules) > HARD * rules.limit:
         return _make_room(thread, rules)
     return CallModel(wrap=thread.steps >= rules.max_steps)
+
+
+def _waits(thread: Thread, rules: Rules) -> bool:
+    """Whether it looks again and again for something that is still to come; the step cap ends that."""
+    spec = rules.tools.get(thread.tools_used[-1]) if thread.tools_used else None
+    return spec is not None and spec.polls
 
 
 def _decide_on_failure(failure: ModelFailed, thread: Thread, rules: Rules) -> Step:
