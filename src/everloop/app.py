@@ -50,7 +50,7 @@ from .voices import Casting, GivenVoice, HouseVoices, Part, Stage, filled
 if TYPE_CHECKING:
     from .gateway.server import Gateway
 
-MOMENT = 0.002  # seconds; turns that begin together look at the owner's files once
+CROWD = 20  # turns at once, from which on those that begin together look at the owner's files once
 WHO = "You are everloop, a helpful assistant with tools. Be accurate and brief. "
 HOW = "Use the tools when they help; say plainly what you did and what you could not do. "
 WHERE = "Your workspace is the folder {workspace}; file paths are relative to it."
@@ -131,7 +131,7 @@ async def _furnish(
     toolset = furnish(home, workspace, settings, files, bus, results, store)
     stack.push_async_callback(toolset.close)
     toolbox = Toolbox((*toolset.tools, *tools), files, results, toolset.take_back)
-    stage = _stage(home, settings, toolbox.specs, toolset.large)
+    stage = _stage(home, settings, store, toolbox.specs, toolset.large)
     rules, voices = stage.rules, voices_on(stage)
     driver = Driver(store, bus, voices, toolbox, Gallery(files, fit), defaults.steering)
     lanes = Lanes(
@@ -173,7 +173,7 @@ async def _cast(
     return speaker, lambda stage: HouseVoices(casting, stage)
 
 
-def _stage(home: Path, settings: Settings, tools: Mapping[str, ToolSpec], large: frozenset[str]) -> Stage:
+def _stage(home: Path, settings: Settings, store: Store, tools: Mapping[str, ToolSpec], large: frozenset[str]) -> Stage:
     """What models are told, and by which rules they work."""
     defaults, workspace = settings.agents.defaults, workspace_of(settings, home)
     rules = Rules(tools, defaults.max_tool_iterations, steering=defaults.steering, policy=policy_of(settings.tools))
@@ -181,7 +181,7 @@ def _stage(home: Path, settings: Settings, tools: Mapping[str, ToolSpec], large:
     identity, brief = (
         text.replace("{workspace}", str(workspace)) for text in (own or WHO + HOW + WHERE, own or WHO + WHERE)
     )
-    bootstrap = Bootstrap(Workspace(workspace, hidden=home), MOMENT)
+    bootstrap = Bootstrap(Workspace(workspace, hidden=home), lambda: store.running > CROWD)
     return Stage(identity, rules, this_minute(), large, bootstrap.sections, brief)
 
 
@@ -287,7 +287,7 @@ async def open_view(home: Path | None = None) -> AsyncIterator[View]:
         toolset = furnish(folder, workspace, settings, files, LocalBus(), longest, store)
         stack.push_async_callback(toolset.close)
         specs = {tool.spec.name: tool.spec for tool in toolset.tools}
-        yield View(store, HouseVoices(casting, _stage(folder, settings, specs, toolset.large)))
+        yield View(store, HouseVoices(casting, _stage(folder, settings, store, specs, toolset.large)))
 
 
 class Library(Struct, frozen=True):

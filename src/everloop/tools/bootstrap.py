@@ -6,6 +6,7 @@ They are the owner's to write. What stands in a comment (`<!-- … -->`) is for 
 import os
 import secrets
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from everloop.core.errors import ToolError
@@ -17,6 +18,8 @@ LONGEST = 20_000  # characters of one file
 _BYTES = 4 * LONGEST
 _FRESH = 1_000_000_000  # ns; a file that was changed so lately may change again without a later time to show for it
 
+_MOMENT = 0.005  # seconds
+
 Stamp = tuple[int, int, int, int]
 
 
@@ -24,9 +27,9 @@ class Bootstrap:
     """`sections` gives the same tuple again for as long as no file says anything else; to know that, it looks at each
     file's time and size and opens none."""
 
-    def __init__(self, workspace: Workspace, moment: float = 0.0) -> None:
-        """Whoever asks again within a `moment` (seconds) is told what was seen then."""
-        self._moment = moment
+    def __init__(self, workspace: Workspace, crowded: Callable[[], bool] = lambda: False) -> None:
+        """Where it is `crowded`, turns that begin within a moment of each other look once."""
+        self._crowded = crowded
         self._workspace = workspace
         self._paths = tuple(os.path.join(workspace.name, name) for name in FILES)
         self._seen: tuple[Stamp | None, ...] = ()
@@ -35,7 +38,8 @@ class Bootstrap:
         self._looked = 0.0
 
     def sections(self) -> tuple[Section, ...]:
-        if (now := time.monotonic()) - self._looked < self._moment:
+        now = time.monotonic()
+        if now - self._looked < _MOMENT and self._crowded():
             return self._sections
         self._looked = now
         seen = tuple(map(_stamp, self._paths))
