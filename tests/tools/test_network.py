@@ -311,7 +311,7 @@ class TestWorkers:
         first = House(house.place, house.net, house.hosts)
         job = Job(
             ("/bin/bash", "-c", self.LOOP), house.job("").view, house.place.workspace, background=True,
-            env=house.job("").env, limits=Limits(seconds=0),
+            env=house.job("").env, limits=Limits(seconds=60),
         )  # fmt: skip
         await first.commands.run(context(5), job)
         for number, (worker, path) in enumerate(((first, "a"), (house, "b"))):

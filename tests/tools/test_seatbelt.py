@@ -141,7 +141,7 @@ class TestRunning:
 
     async def test_one_in_the_background_is_written_and_stopped(self, house: House) -> None:
         job = house.job("while read line; do echo got $line; done")
-        job = Job(job.argv, job.view, job.folder, job.env, Limits(seconds=0), background=True)
+        job = Job(job.argv, job.view, job.folder, job.env, Limits(seconds=60), background=True)
         await house.commands.run(context(5), job)
         await house.commands.input("t", "b5-0", "x\n")
         assert (await house.commands.output("t", "b5-0", 0, 99, 20))[0].output == "got x\n"
