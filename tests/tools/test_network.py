@@ -10,11 +10,12 @@ import os
 import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from everloop.core.errors import ToolError
 from everloop.net.proxy import Proxy
@@ -25,12 +26,12 @@ from everloop.tools.sandbox.commands import Commands
 from everloop.tools.sandbox.outlet import Outlet, outlet_folder
 from everloop.tools.sandbox.port import Job, Limits, View
 
-from .sandbox_helpers import NOBODY, Listeners, World, context, processes_with, run_once, world
+from .sandbox_helpers import NOBODY, Listeners, World, context, run_once, world
 
 PUBLIC, OTHER, PRIVATE = "93.184.216.34", "93.184.216.35", "10.0.0.7"
 USERS = [pytest.param(os.geteuid(), id="self"), pytest.param(NOBODY, id="nobody")]
 LISTED = ("ok.example", "*.wide.example", "rebound.example", "inward.example")
-FORWARDER = "/run/everloop"
+MARK = f"MARK=network-{os.getpid()}"  # in the environment of all that is started here
 BIG = 3_000_000
 
 
@@ -93,7 +94,8 @@ class House:
         self.place.own(self.place.spool)  # in life the runner and the worker are one user
 
     def job(self, command: str) -> Job:
-        return self.place.job("/bin/bash", "-c", command, network=self.hosts, limits=Limits(seconds=30))
+        job = self.place.job("/bin/bash", "-c", command, network=self.hosts, limits=Limits(seconds=30))
+        return structs.replace(job, env={**job.env, "MARK": MARK.removeprefix("MARK=")})
 
     async def run(self, command: str) -> str:
         self._number += 1
@@ -106,6 +108,16 @@ class House:
         return await self.run("python3 code.py 2>&1")
 
 
+def marked() -> list[str]:
+    """The processes of our sandboxes, forwarders too."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):
+            if MARK.encode() in Path(f"/proc/{pid}/environ").read_bytes():
+                found.append(Path(f"/proc/{pid}/cmdline").read_text())
+    return found
+
+
 @asynccontextmanager
 async def opened(uid: int = os.geteuid(), hosts: tuple[str, ...] = LISTED) -> AsyncIterator[House]:
     net = Net()
@@ -116,7 +128,7 @@ async def opened(uid: int = os.geteuid(), hosts: tuple[str, ...] = LISTED) -> As
         yield house
         await house.commands.close()
         net.close()
-        assert processes_with(FORWARDER) == []
+        assert marked() == []
         assert os.listdir(house.folder) == []
 
 
@@ -299,13 +311,14 @@ class TestWorkers:
         first = House(house.place, house.net, house.hosts)
         job = Job(
             ("/bin/bash", "-c", self.LOOP), house.job("").view, house.place.workspace, background=True,
-            env=house.job("").env, limits=Limits(seconds=0),
+            env=house.job("").env, limits=Limits(seconds=60),
         )  # fmt: skip
         await first.commands.run(context(5), job)
         for number, (worker, path) in enumerate(((first, "a"), (house, "b"))):
             offset = number * len("/a of ok.example\n200\n")
             await worker.commands.input("t", "b5-0", f"{path}\n")
             assert await said_by(worker.commands, offset) == f"/{path} of ok.example\n200\n"
+            assert len(marked()) >= 2  # the command and the forwarder: were one left, it would be seen
             await worker.commands.close()
         await house.commands.input("t", "b5-0", "c\n")
         assert await said_by(house.commands, 2 * offset) == "503\n"

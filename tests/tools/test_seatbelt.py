@@ -141,7 +141,7 @@ class TestRunning:
 
     async def test_one_in_the_background_is_written_and_stopped(self, house: House) -> None:
         job = house.job("while read line; do echo got $line; done")
-        job = Job(job.argv, job.view, job.folder, job.env, Limits(seconds=0), background=True)
+        job = Job(job.argv, job.view, job.folder, job.env, Limits(seconds=60), background=True)
         await house.commands.run(context(5), job)
         await house.commands.input("t", "b5-0", "x\n")
         assert (await house.commands.output("t", "b5-0", 0, 99, 20))[0].output == "got x\n"
@@ -182,7 +182,8 @@ class TestEnding:
 
     async def test_a_daemon_is_the_one_thing_that_is_not_found(self, house: House) -> None:
         """So that whoever mends this learns that the documentation has to change too."""
-        assert (await house.run(f"setsid -f sleep {SLEEP} > /dev/null 2>&1"))[0] == "exited"
+        daemon = f"setsid -f bash -c 'touch on; exec sleep {SLEEP}' > /dev/null 2>&1"
+        assert (await house.run(f"{daemon}; until [ -e on ]; do sleep 0.01; done"))[0] == "exited"
         (left,) = [pid for pid in filter(str.isdigit, os.listdir("/proc")) if _is_ours(pid)]
         os.kill(int(left), signal.SIGKILL)
         assert await gone(int(left))
@@ -190,7 +191,7 @@ class TestEnding:
 
 def _is_ours(pid: str) -> bool:
     try:
-        return SLEEP.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return SLEEP.encode() in Path(f"/proc/{pid}/cmdline").read_bytes() and int(pid) != os.getpid()
     except OSError:
         return False
 
