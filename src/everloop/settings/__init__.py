@@ -1,0 +1,84 @@
+"""The settings, and how they are read.
+
+They come in layers: the defaults of the shape, `config.toml` or `config.json` in the home, environment variables
+(`EVERLOOP_AGENTS__DEFAULTS__MODEL`), and what a programmer gives to `open()`. Each layer is checked against the shape
+on its own; then they are laid on top of each other.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from .check import built, checked_section, lay_over
+from .shape import (
+    Account,
+    Agents,
+    Defaults,
+    Embedded,
+    Exec,
+    GatewaySection,
+    Net,
+    PolicyRule,
+    Preset,
+    Price,
+    Providers,
+    Search,
+    Settings,
+    Stance,
+    StoreSection,
+    Tools,
+    Web,
+    without_secrets,
+)
+from .sources import layers
+
+
+def home_of(environ: Mapping[str, str]) -> Path:
+    """`EVERLOOP_HOME`, or `.everloop` in the person's own folder."""
+    person = Path(environ.get("HOME") or Path.home())
+    return path_in(Path.cwd(), environ.get("EVERLOOP_HOME") or "~/.everloop", person)
+
+
+def path_in(folder: Path, text: str, person: Path | None = None) -> Path:
+    """A path as people write it: absolute, from `~`, or else inside `folder`."""
+    if text == "~" or text.startswith("~/"):
+        return (person or Path.home()) / text[2:]
+    return folder / text
+
+
+def workspace_of(settings: Settings, home: Path) -> Path:
+    return path_in(home, settings.workspace or "workspace")
+
+
+def load(home: Path, environ: Mapping[str, str], overrides: Mapping[str, Any] = {}) -> Settings:
+    """Read the settings of a home. Raises SettingsError, which says where the mistake is and what is expected there."""
+    tree: dict[str, Any] = {}
+    for layer in layers(home, environ, overrides, tree):
+        lay_over(tree, checked_section(layer, Settings, layer.values, ()))
+    return cast(Settings, built(Settings, tree))
+
+
+__all__ = [
+    "Account",
+    "Agents",
+    "Defaults",
+    "Embedded",
+    "Exec",
+    "GatewaySection",
+    "Net",
+    "PolicyRule",
+    "Preset",
+    "Price",
+    "Providers",
+    "Search",
+    "Settings",
+    "Stance",
+    "StoreSection",
+    "Tools",
+    "Web",
+    "home_of",
+    "load",
+    "path_in",
+    "without_secrets",
+    "workspace_of",
+]

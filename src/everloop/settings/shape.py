@@ -1,0 +1,220 @@
+"""The shape of the settings file: each class is a table of it, each field a key with its type and its default."""
+
+import re
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import msgspec
+from msgspec import Meta, Struct
+
+Secret = Annotated[str, Meta(extra={"secret": True})]
+Kept = Annotated[Any, Meta(extra={"kept": True})]  # for a later version: taken as it is, neither checked nor expanded
+Count = Annotated[int, Meta(ge=1)]
+
+
+class _Section(Struct, frozen=True):
+    """A table of the settings file. Its repr hides secrets."""
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{f.name}={_shown(getattr(self, f.name), f.type)}" for f in msgspec.structs.fields(self))
+        return f"{type(self).__name__}({shown})"
+
+
+Temperature = Annotated[float, Meta(ge=0, le=2)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Effort = Literal["", "none", "minimal", "low", "medium", "high"]
+Dialect = Literal["openai_chat", "openai_responses", "anthropic_messages", "gemini"]
+
+
+class Defaults(_Section, frozen=True):
+    model: str = "auto"  # provider/model, or the name of a preset in `models`
+    fallbacks: tuple[str, ...] = ()  # asked in this order when the model cannot answer
+    small_model: str = ""  # for summaries and the like; "": the same model
+    embedding_model: str = ""  # for recall by meaning
+    system_prompt: str = ""  # who the agent is, in place of our own words
+    max_tokens: Count = 8192
+    temperature: Temperature | None = None
+    top_p: Share | None = None
+    reasoning_effort: Effort = ""
+    max_tool_iterations: Count = 40
+    context_window: Count | None = None  # None: as the provider says
+    steering: Literal["steer", "queue", "interrupt"] = "steer"
+    max_message_chars: Count = 200_000
+    tool_result_max_chars: Annotated[int, Meta(ge=500)] = 8000
+    memory_window: Kept = None
+
+
+class Agents(_Section, frozen=True):
+    defaults: Defaults = Defaults()
+    max_concurrent_turns: Count = 500
+    shutdown_seconds: Annotated[float, Meta(ge=0, le=600)] = 5.0  # what a running step gets to finish
+
+
+class Account(_Section, frozen=True):
+    """What is needed to speak to one provider."""
+
+    api_key: Secret = ""
+    api_key_file: str = ""
+    api_base: str = ""
+    model: str = ""
+    headers: Annotated[dict[str, str], Meta(extra={"secret": True})] = {}
+    dialect: Dialect | None = None  # None: as its row in the catalogue says
+
+
+class Preset(_Section, frozen=True):
+    """A model under a name of the owner's, with the way it is asked; what is None is as in `agents.defaults`."""
+
+    model: str = "auto"
+    fallbacks: tuple[str, ...] | None = None
+    reasoning_effort: Effort | None = None
+    temperature: Temperature | None = None
+    top_p: Share | None = None
+    max_tokens: Count | None = None
+    context_window: Count | None = None
+
+
+Dollars = Annotated[float, Meta(ge=0)]
+
+
+class Price(_Section, frozen=True):
+    """US dollars for a million tokens, for models whose name fits the pattern that it stands under."""
+
+    input: Dollars = 0.0
+    output: Dollars = 0.0
+    cache_read: Dollars | None = None
+    cache_write: Dollars | None = None
+
+
+class Embedded(_Section, frozen=True):
+    """The model that runs inside the process."""
+
+    path: str = ""
+    threads: Annotated[int, Meta(ge=0)] = 0  # 0: as many as the machine has cores
+
+
+class Providers(_Section, frozen=True):
+    """In the file the accounts stand beside `embedded`: `providers.<name>`."""
+
+    embedded: Embedded = Embedded()
+    accounts: dict[str, Account] = {}
+
+
+Stance = Literal["allow", "ask", "deny"]
+
+
+class PolicyRule(_Section, frozen=True):
+    """What is done with the calls of some tools, of any risk or of one; the first rule that fits counts."""
+
+    tool: str = "*"  # a name, or a pattern such as exec*
+    risk: Literal["", "low", "medium", "high"] = ""
+    stance: Stance = "ask"
+
+
+class Search(_Section, frozen=True):
+    """With what web_search searches; "": with the first of these for which there is an address or a key."""
+
+    engine: Literal["", "searxng", "brave", "tavily", "ddgs"] = ""
+    api_key: Secret = ""  # of Brave, or of the engine that is named
+    url: str = ""  # of a SearxNG server
+
+
+class Web(_Section, frozen=True):
+    allow: tuple[str, ...] = ()  # hosts or networks, private ones too, that web_fetch may read
+    search: Search = Search()
+
+
+class Exec(_Section, frozen=True):
+    timeout: Annotated[int, Meta(ge=1, le=86400)] = 600  # the most seconds that a command may ask for
+    memory_mb: Annotated[int, Meta(ge=16)] = 2048
+    processes: Annotated[int, Meta(ge=1)] = 256
+    env: tuple[str, ...] = ()  # names of variables that commands may see
+    network: tuple[str, ...] = ()  # hosts that commands may reach, as pypi.org, *.example.com, git.example.com:22, *
+    unsafe_without_sandbox: bool = False
+
+
+class Tools(_Section, frozen=True):
+    restrict_to_workspace: Literal[True] = True  # always, in this version; so that nobody believes it were off
+    approvals: Stance = "ask"  # for what leaves the sandbox or speaks to others
+    policy: tuple[PolicyRule, ...] = ()
+    plugins: tuple[str, ...] = ()  # names of tools that other packages bring
+    disabled: tuple[str, ...] = ()  # names of built-in tools, or patterns such as exec*, that are left out
+    web: Web = Web()
+    exec: Exec = Exec()
+    mcp_servers: Kept = None
+
+
+class StoreSection(_Section, frozen=True):
+    url: Secret = ""  # "": SQLite in the home; or postgresql://…
+    lease_seconds: Annotated[float, Meta(ge=1, le=3600)] = 30.0
+
+
+class Net(_Section, frozen=True):
+    ca_file: str = ""
+    proxy: Secret = ""
+    record: str = ""  # a file or folder into which the calls to models are written, for tests to play
+
+
+class GatewaySection(_Section, frozen=True):
+    """Where the page and the APIs are served. Another interface than loopback needs TLS, or a proxy that has it."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535)] = 18790  # 0: any that is free
+    allowed_hosts: tuple[str, ...] = ()  # further names under which it is reached, as agent.example.com or host:port
+    allowed_origins: tuple[str, ...] = ()  # further pages that may call it, as https://app.example.com
+    tls_cert: str = ""  # files in PEM
+    tls_key: str = ""
+    behind_proxy: bool = False  # a proxy in front of it speaks TLS
+
+
+class Settings(_Section, frozen=True):
+    agents: Agents = Agents()
+    providers: Providers = Providers()
+    models: dict[str, Preset] = {}
+    prices: dict[str, Price] = {}
+    tools: Tools = Tools()
+    store: StoreSection = StoreSection()
+    net: Net = Net()
+    workspace: str = ""  # "": the folder `workspace` in the home
+    channels: Kept = None
+    gateway: GatewaySection = GatewaySection()
+
+
+def without_secrets(section: Struct) -> dict[str, Any]:
+    """A section as plain values, for people to look at: of a secret only whether it is set."""
+    return {field.name: _open(getattr(section, field.name), field.type) for field in msgspec.structs.fields(section)}
+
+
+def _open(value: Any, hint: Any) -> Any:
+    extra = notes_of(hint)
+    if extra.get("secret") or extra.get("kept"):
+        return "…" if value else ""
+    if isinstance(value, Struct):
+        return without_secrets(value)
+    if isinstance(value, dict):
+        return {key: _open(each, None) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return [_open(each, None) for each in value]
+    return re.sub(r"//[^/@\s]+@", "//…@", value) if isinstance(value, str) else value
+
+
+def notes_of(hint: Any) -> dict[str, Any]:
+    metas = [note for note in get_args(hint)[1:] if isinstance(note, Meta)] if get_origin(hint) is Annotated else []
+    return {key: value for meta in metas for key, value in (meta.extra or {}).items()}
+
+
+def _shown(value: Any, hint: Any) -> str:
+    extra = notes_of(hint)
+    if value and (extra.get("secret") or extra.get("kept")):
+        return "…"
+    if isinstance(value, str):
+        return repr(re.sub(r"//[^/@\s]+@", "//…@", value))
+    return repr(value)
+
+
+def snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda capital: "_" + capital[1].lower(), name)
+
+
+def nearest(name: str, shape: type[Struct], cutoff: float) -> str:
+    from difflib import get_close_matches  # only a mistake needs it
+
+    return next(iter(get_close_matches(snake(name).lower(), shape.__struct_fields__, 1, cutoff)), "")
