@@ -1,5 +1,6 @@
 """Who answers: a model with the way it is spoken to and the rules that follow from its size."""
 
+import asyncio
 import logging
 import sys
 import time
@@ -50,13 +51,14 @@ class Voice:
         self._measure = measure
         self._asks_from = asks_from
         self._again = 0.0  # when a host that could not be asked may be asked again
-        self._asking = False
+        self._asking = asyncio.Lock()
+        self._asked = 0  # how often it was
         self.unsure = False  # the host could not be asked: it may read more than is believed
 
     def told(self, fit: Callable[[int], tuple[Context, Rules]]) -> Self:
         """The same model, spoken to in another way. This one stays as it is, for the turns that have begun with it."""
         voice = copy(self)
-        voice._fit, voice._asking = fit, False
+        voice._fit, voice._asking = fit, asyncio.Lock()
         voice.context, voice.rules = fit(self.window)
         return voice
 
@@ -64,22 +66,30 @@ class Voice:
         """Whether the host is to be asked for its window before it is sent a conversation of so many tokens, or after
         it has refused that."""
         believed = tokens <= min(self._asks_from, self.rules.limit) and not refused
-        if self._measure is None or believed or self._asking:
+        if self._measure is None or believed:
             return False
         return time.monotonic() >= self._again
 
     async def learn(self) -> None:
-        """Ask the host how much it can read, and believe it rather than the table. Not twice at a time."""
+        """Ask the host how much it can read, and believe it rather than the table. Whoever comes while it is being
+        asked waits for the same answer."""
+        asked = self._asked
+        async with self._asking:
+            if self._asked == asked:
+                await self._ask()
+
+    async def _ask(self) -> None:
         assert self._measure is not None
-        self._asking = True
         try:
             window = await self._measure()
         except ProviderError as error:
             _log.info("%s cannot be asked how much it can read: %s", self.name, error)
             self._again, self.unsure = time.monotonic() + _AGAIN, True
-            return
-        finally:
-            self._asking = False
+        else:
+            self._believe(window)
+        self._asked += 1
+
+    def _believe(self, window: int | None) -> None:
         self.unsure = False
         if window is None and self._asks_from < SHORT:
             self._asks_from = SHORT  # a server of this machine may not have loaded the model yet
