@@ -2,8 +2,8 @@
 
     python bench/one.py SYSTEM MEASURE BASE [STORE_URL]
 
-SYSTEM is floor, everloop (embedded in a program on plain asyncio) or everloop-own (in its own process, as the command
-`everloop` runs it).
+SYSTEM is floor, floor-synced (which keeps what is said on the disk), everloop (embedded in a program on plain asyncio)
+or everloop-own (in its own process, as the command `everloop` runs it).
 """
 
 import asyncio
@@ -35,12 +35,14 @@ class System:
 
 @asynccontextmanager
 async def opened(system: str, base: str, store: str = "") -> AsyncIterator[System]:
-    if system == "floor":
-        from floor import Floor
+    HOMES.mkdir(exist_ok=True)
+    if system.startswith("floor"):
+        from floor import Floor, SyncedFloor
 
-        floor = Floor(base)
-        yield System(floor.ask, floor.ask)
-        await floor.close()
+        with tempfile.NamedTemporaryFile(dir=HOMES) as file:
+            floor = SyncedFloor(base, file.name) if system == "floor-synced" else Floor(base)
+            yield System(floor.ask, floor.ask)
+            await floor.close()
         return
     import everloop
 
@@ -49,7 +51,6 @@ async def opened(system: str, base: str, store: str = "") -> AsyncIterator[Syste
         """Look."""
         return "seen"
 
-    HOMES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=HOMES) as home:
         os.mkdir(f"{home}/workspace")  # else it would be filled with files of which the floor tells its model nothing
         told = {"model": "custom/m", "context_window": 128_000, "system_prompt": "You are helpful."}

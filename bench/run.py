@@ -93,6 +93,11 @@ def measure_cpu(name: str, measure: str, script: Any, bar: str, store: Callable[
 
 def measure_turn() -> None:
     measure_cpu("1-chunk turn, CPU", "turn", ONE_CHUNK, "≤ 3 ×")
+    with model(ONE_CHUNK) as base:
+        found = rounds(["floor", "floor-synced", "everloop-own"], "turn", base, 5)
+    floor, synced, ours = (each["cpu"] for each in found.values())
+    detail = f"{synced * 1e3:.2f} ms against {floor * 1e3:.2f} ms; everloop-own is {ours / synced:.2f} × that"
+    say("the floor with two synced writes", synced / floor, "(none)", detail)
 
 
 def measure_tools() -> None:
