@@ -52,7 +52,7 @@ class Voice:
         self._asks_from = asks_from
         self._again = 0.0  # when a host that could not be asked may be asked again
         self._asking = asyncio.Lock()
-        self._asked = 0  # how often it was
+        self._answers = 0  # that the host has given, or owed
         self.unsure = False  # the host could not be asked: it may read more than is believed
 
     def told(self, fit: Callable[[int], tuple[Context, Rules]]) -> Self:
@@ -62,20 +62,19 @@ class Voice:
         voice.context, voice.rules = fit(self.window)
         return voice
 
-    def wonders(self, tokens: int, refused: bool = False) -> bool:
+    def wonders(self, tokens: int, refused: bool = False, cramped: bool = False) -> bool:
         """Whether the host is to be asked for its window before it is sent a conversation of so many tokens, or after
-        it has refused that."""
-        believed = tokens <= min(self._asks_from, self.rules.limit) and not refused
-        if self._measure is None or believed:
+        it has refused that. While it is asked, only one that is cramped in the window as it is known waits for that."""
+        if self._measure is None or (tokens <= min(self._asks_from, self.rules.limit) and not refused):
             return False
-        return time.monotonic() >= self._again
+        return (cramped or not self._asking.locked()) and time.monotonic() >= self._again
 
     async def learn(self) -> None:
-        """Ask the host how much it can read, and believe it rather than the table. Whoever comes while it is being
-        asked waits for the same answer."""
-        asked = self._asked
+        """Ask the host how much it can read, and believe it rather than the table. Not twice at a time: whoever comes
+        while it is asked waits for what it says to the first."""
+        answers = self._answers
         async with self._asking:
-            if self._asked == asked:
+            if self._answers == answers:
                 await self._ask()
 
     async def _ask(self) -> None:
@@ -85,11 +84,9 @@ class Voice:
         except ProviderError as error:
             _log.info("%s cannot be asked how much it can read: %s", self.name, error)
             self._again, self.unsure = time.monotonic() + _AGAIN, True
-        else:
-            self._believe(window)
-        self._asked += 1
-
-    def _believe(self, window: int | None) -> None:
+            self._answers += 1
+            return
+        self._answers += 1
         self.unsure = False
         if window is None and self._asks_from < SHORT:
             self._asks_from = SHORT  # a server of this machine may not have loaded the model yet
