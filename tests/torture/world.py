@@ -21,7 +21,7 @@ _context.set_forkserver_preload(
     ["tests.torture.worker", "everloop.app", "everloop.store.sqlite", "everloop.net.trusted", "everloop.providers.host"]
 )
 UNBORN = (
-    255  # what the fork server says of a process that ended before it had reported itself; nothing of ours ran in it
+    255  # what the fork server says of a process that ended before it had reported itself: nothing of ours
 )
 
 
