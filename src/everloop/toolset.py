@@ -21,6 +21,7 @@ from .settings import Exec, Search, Settings
 from .tools.exec import Shell, exec_tools
 from .tools.files import workspace_tools
 from .tools.history import Past, history_tools
+from .tools.keeping import Keeping
 from .tools.run_python import run_python_tool
 from .tools.sandbox.later import LaterSandbox
 from .tools.sandbox.port import Limits, Sandbox, View
@@ -40,13 +41,14 @@ ESSENTIAL = frozenset({"read_file", "write_file", "edit_file", "list_dir"})  # w
 
 class Toolset(Struct, frozen=True):
     """`large` are those that a small model is not shown. `commands` run in the background. `take_back` undoes what a
-    tool did to a file."""
+    tool did to a file, `keep` keeps what it has made of one."""
 
     tools: tuple[Tool, ...]
     large: frozenset[str]
     commands: Sandbox
     ways: tuple["Later", ...]  # out to the network
     take_back: TakingBack
+    keep: Keeping
 
     @property
     def web(self) -> Http:
@@ -103,8 +105,9 @@ def furnish(
     own = _enabled(own, chosen.disabled)
     names = {tool.spec.name for tool in own}
     plugged = plugged_in(chosen.plugins, names) if chosen.plugins else ()
-    take_back = TakingBack(Workspace(workspace, hidden=home), files)
-    return Toolset((*own, *plugged), frozenset(names - ESSENTIAL), commands, (web, searched), take_back)
+    seen = Workspace(workspace, hidden=home)
+    after = (TakingBack(seen, files), Keeping(seen, files))
+    return Toolset((*own, *plugged), frozenset(names - ESSENTIAL), commands, (web, searched), *after)
 
 
 def _enabled(tools: list[Tool], disabled: Sequence[str]) -> list[Tool]:

@@ -37,10 +37,10 @@ from everloop.core.log import (
     UserSaid,
 )
 from everloop.core.mail import Choose, Decision, Mail, Said, Stop
-from everloop.core.message import Message, said
+from everloop.core.message import Made, Media, Message, said
 from everloop.core.prompt import Usage
 from everloop.core.thread import Thread
-from everloop.core.tool import ToolCall
+from everloop.core.tool import Change, ToolCall
 
 
 def after(thread: Thread, *entries) -> Thread:
@@ -276,6 +276,33 @@ def test_compaction_keeps_where_the_turn_stands():
     )
     assert [m.text for m in thread.transcript.messages] == [rendered("so far", ()), "hi"]
     assert decide(thread, RULES) == CallModel()
+
+
+def test_a_turn_ends_with_its_files_as_they_were_last_also_over_a_compaction():
+    one, two, picture = (Media(f"file:{name}", "text/plain", f"{name}.md", "ann") for name in ("one", "two", "picture"))
+    changed = CallReturned(
+        3, 0, "x", changes=(Change("one.md", "new", "1"), Change("two.md", "new", "2")), made=(one, two)
+    )
+    thread = after(calling("look"), changed)
+    fold = Thread("t", thread.seq)
+    fold.add(Compacted("so far", (), thread.standing))
+    again = CallReturned(
+        7, 0, "y", changes=(Change("one.md", "x", "3"), Change("two.md", "x", "gone")), media=(picture,)
+    )
+    for entry in (
+        CALLED,
+        answered("", "look"),
+        again,
+        CALLED,
+        answered("done"),
+        spoke("next"),
+        CALLED,
+        answered("done"),
+    ):
+        fold.add(entry)
+        if entry == answered("done"):
+            assert fold.finished is not None
+            assert fold.finished.files == ((Made(picture, 8),) if fold.seq == 10 else ())
 
 
 def test_reported_usage_replaces_the_estimate():

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from everloop.core.approval import Policy, PolicyRule
 from everloop.core.decide import Ask, Rules, RunCalls, Settle, Step, decide
 from everloop.core.errors import HostTimeout, HostUnreachable, LinkFailed, SettingsError, StreamCut, ToolError
 from everloop.core.log import CallReturned, Compacted, Entry, ModelCalled, ModelSaid, UserSaid
-from everloop.core.message import Message, said
+from everloop.core.message import Media, Message, said
 from everloop.core.people import Role
 from everloop.core.thread import Thread
 from everloop.core.tool import CallContext, Change, Effect, Risk, Shown, Tool, ToolCall, ToolSpec, problems_of, tool
@@ -364,6 +365,10 @@ class TestRetries:
             return runs, await results(agent)
 
 
+def kept(name: str, content: bytes) -> Media:
+    return Media(f"file:{sha256(content).hexdigest()}", "text/plain", name, "owner")
+
+
 class TestTheLog:
     async def test_a_change_and_a_strangers_words_stand_in_it(self, tmp_path: Path):
         @tool(Effect.READ)
@@ -377,7 +382,7 @@ class TestTheLog:
             found = await entries(agent)
         change = Change("a.txt", "new", "2d711642b726")  # sha256 of x
         assert [entry for entry in found if isinstance(entry, CallReturned)] == [
-            CallReturned(3, 0, "Wrote 1 bytes to a.txt.", changes=(change,)),
+            CallReturned(3, 0, "Wrote 1 bytes to a.txt.", changes=(change,), made=(kept("a.txt", b"x"),)),
             CallReturned(7, 0, "lovely weather", origin="https://a.example"),
         ]
         assert [Thread.of(*found[:count]).outside for count in range(6, len(found) + 1)] == [False] * 2 + [True] * 3
@@ -392,7 +397,7 @@ class TestTheLog:
             (returned,) = await results(agent)
         text = "Error: there is no 'link/b.txt'. The patch was applied in part. Done: added a.txt. Not tried: none."
         change = Change("a.txt", "new", "73cb3858a687")  # sha256 of x and a line's end
-        assert returned == CallReturned(3, 0, text, "failed", changes=(change,))
+        assert returned == CallReturned(3, 0, text, "failed", changes=(change,), made=(kept("a.txt", b"x\n"),))
 
     def test_having_read_strangers_words_survives_a_summary(self):
         call = ToolCall("1", "web_fetch", '{"url": "https://a.example"}')

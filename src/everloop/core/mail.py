@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from .message import Message, Part
+from .message import Made, Message, Part
 from .prompt import Brought
 from .tool import Change
 
@@ -117,3 +117,4 @@ class Outbound(Struct, frozen=True, gc=False, omit_defaults=True):
     failed: bool = False
     mails: tuple[int, ...] = ()  # the inbox ids that it answers
     approval: str = ""  # of a question: the name of what is to be allowed
+    files: tuple[Made, ...] = ()  # that go with it

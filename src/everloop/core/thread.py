@@ -29,7 +29,7 @@ from .log import (
     UserSaid,
     Verdict,
 )
-from .message import Message, Part, said, text_of
+from .message import Made, Message, Part, said, text_of
 from .prompt import Brought, Finish, Transcript, Usage
 from .tool import ToolCall
 from .undo import describe
@@ -54,6 +54,7 @@ class Finished(Struct, frozen=True, gc=False):
     error: str = ""  # finds the detail of a failure in the log
     finish: Finish = "stop"
     calls: tuple[ToolCall, ...] = ()  # that were handed to the client, who goes on with their results
+    files: tuple[Made, ...] = ()  # that its tools have made or shown, each as it was last
 
 
 class Thread:
@@ -76,6 +77,7 @@ class Thread:
         "facts",
         "failure",
         "failures",
+        "files",
         "finish",
         "finished",
         "futile",
@@ -158,6 +160,7 @@ class Thread:
         self.gauge = Gauge()
         self.model = ""
         self.tools_used: list[str] = []
+        self.files: dict[str, Made] = {}  # that came of this turn, by name
         self.outside = False  # whether what strangers wrote has been read in it
         self._given: list[tuple[Part, ...]] = []  # what others have said: people, and strangers
         self.made: set[int] = set()  # the calls of this turn, and what came of them
@@ -238,6 +241,7 @@ class Thread:
             *(self.turn, self.owes_reply, self.requester, self.address, self.steps, tuple(self.mails)),
             *(self.choice, self.prefix, self.outside, self.unattended, self.began),
             *(self.usage, self.cost, self.model, tuple(self.tools_used), self.brought),
+            files=tuple(self.files.values()),
         )
 
     @property
@@ -271,7 +275,7 @@ class Thread:
         self.steps = self.resumes = self.empties = self.failures = 0
         self.stopped = self.wrapping = False
         self.mails, self.brought, self.handed = [], None, []
-        self.usage, self.cost, self.tools_used = Usage(), 0.0, []
+        self.usage, self.cost, self.tools_used, self.files = Usage(), 0.0, [], {}
         self._take_in(entry)
         messages = self.transcript.messages
         self.began = next((at for at in range(len(messages) - 1, -1, -1) if messages[at].role == "user"), -1)
@@ -344,6 +348,7 @@ class Thread:
         if entry.outcome == "handed":
             self.handed.append(call)
         self._note_progress(call, entry)
+        self._note_files(entry)
         self._say(Message("tool", (*said(entry.text), *entry.media), answers=call.id))
         if self.open_calls:
             return
@@ -363,6 +368,12 @@ class Thread:
             self._brought = True
         self.made.update((brought, hash((call.name, call.args))))
 
+    def _note_files(self, entry: CallReturned) -> None:
+        for change in entry.changes:  # what was told of it before is not so any more
+            self.files.pop(change.path, None)
+        for media in (*entry.made, *entry.media):
+            self.files[media.name or media.file] = Made(media, self.seq)
+
     def _end_if_stopped(self) -> None:
         if self.stopped and not self.open_calls:
             self._take_in_unheard()  # what was said before a stop is stopped with it
@@ -375,9 +386,10 @@ class Thread:
             *(self.model, self.steps, self.usage, self.cost, tuple(self.tools_used), error),
             finish=self.finish,
             calls=tuple(self.handed),
+            files=tuple(self.files.values()),
         )
         self.owes_reply, self.calling, self.failure = False, False, None
-        self.undoing, self.began, self.handed = None, -1, []
+        self.undoing, self.began, self.handed, self.files = None, -1, [], {}
         unheard, self.unheard = self.unheard, []
         for seq, entry in unheard:
             self._hear(seq, entry)
@@ -390,6 +402,7 @@ class Thread:
         self.steps = self.resumes = 0
         self.stopped = False
         self.usage, self.cost, self.tools_used, self.model, self.finish = Usage(), 0.0, [], "", "stop"
+        self.files = {}
         self._end_if_undone()
 
     def _end_if_undone(self) -> None:
@@ -419,4 +432,5 @@ class Thread:
         known = standing.cost is not None and (entry.cost is not None or not entry.model)
         self.cost = (standing.cost or 0.0) + (entry.cost or 0.0) if known else None
         self.tools_used, self.brought = list(standing.tools_used), standing.brought
+        self.files = {made.media.name or made.media.file: made for made in standing.files}
         self._given = [message.parts for message in entry.kept if message.role == "user"]

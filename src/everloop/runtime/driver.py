@@ -133,6 +133,7 @@ class Driver:
                 "error": turn.error,
                 "mails": turn.mails,
                 "address": turn.address,
+                "files": turn.files,
             }
             self._bus.publish(Event("thinking_finished", thread, turn.seq, data=data))
 
