@@ -218,6 +218,20 @@ class TakenBack(_Entry, frozen=True):
     left: str = ""
 
 
+class AgentTold(_Entry, frozen=True):
+    """The agent has told something here from another conversation, `sender`, in which `by` had it do so.
+
+    `outside` says that what strangers wrote had been read there: it may have found its way into this."""
+
+    text: str
+    files: tuple[Media, ...] = ()
+    address: str = ""
+    sender: str = ""
+    by: str = ""
+    outside: bool = False
+    mail: int = 0
+
+
 class Removed(_Entry, frozen=True):
     """In a branch: what stood here in its parent does not belong to it."""
 
@@ -239,6 +253,7 @@ Entry = (
     | CompactionAsked
     | Undoing
     | TakenBack
+    | AgentTold
     | Removed
 )
 

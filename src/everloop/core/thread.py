@@ -8,6 +8,7 @@ from msgspec import Struct
 from .compact import rendered
 from .gauge import Gauge
 from .log import (
+    AgentTold,
     Answered,
     Asked,
     CallReturned,
@@ -225,6 +226,8 @@ class Thread:
             case TakenBack():
                 self.undone[entry.place], self.resumes = entry, 0
                 self._end_if_undone()
+            case AgentTold():
+                self._tell(entry)
             case Removed():
                 pass
             case _:
@@ -404,6 +407,17 @@ class Thread:
         self.usage, self.cost, self.tools_used, self.model, self.finish = Usage(), 0.0, [], "", "stop"
         self.files = {}
         self._end_if_undone()
+
+    def _tell(self, entry: AgentTold) -> None:
+        """It is no turn: nobody has asked. It is the agent's word nevertheless, and delivered like an answer."""
+        self.outside = self.outside or entry.outside
+        names = "".join(f"\n[{media.name}, kept as {media.file}]" for media in entry.files)
+        # Some hosts insist that the two sides take turns.
+        self._say(Message("user", said(f"[You were not asked this here: you told it from {entry.sender}.]")))
+        self._say(Message("assistant", said(f"{entry.text}{names}")))
+        mails = (entry.mail,) if entry.mail else ()
+        files = tuple(Made(media, self.seq) for media in entry.files)
+        self.finished = Finished(self.seq, self.seq, entry.text, entry.address, mails, files=files)
 
     def _end_if_undone(self) -> None:
         if self.undoing and len(self.undone) == len(self.undoing.changes):

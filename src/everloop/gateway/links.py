@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
-from ..core.log import CallReturned, Entry, UserSaid
+from ..core.log import AgentTold, CallReturned, Entry, UserSaid
 from ..core.message import Made, Media
 
 
@@ -36,6 +36,8 @@ def media_in(entry: Entry) -> tuple[Media, ...]:
         case CallReturned(file=file, media=media, made=made):
             whole = (Media(file, "text/plain", "result.txt"),) if file else ()
             return (*made, *media, *whole)
+        case AgentTold(files=files):
+            return files
     return ()
 
 

@@ -375,7 +375,8 @@ class Driver:
 
     def _call(self, book: Book, place: int) -> CallContext:
         thread = book.thread
-        return CallContext(f"{thread.id}:{thread.answer}:{place}", thread.id, thread.address, thread.requester)
+        key = f"{thread.id}:{thread.answer}:{place}"
+        return CallContext(key, thread.id, thread.address, thread.requester, thread.outside)
 
     def _publish(self, book: Book, event: str, /, **data: object) -> None:
         """With the durable position, from which whoever loses the connection can go on without a gap."""

@@ -14,7 +14,7 @@ from ..core.branch import LastTurn, branch_off, last_turn
 from ..core.conversation import Branch, Conversation, Deed, Mark, Resume, Snapshot
 from ..core.decide import APPROVER
 from ..core.errors import MailRefused
-from ..core.log import CallReturned, Compacted, Entry, GaveUp, ModelSaid, Stopped, Undoing, UserSaid
+from ..core.log import AgentTold, CallReturned, Compacted, Entry, GaveUp, ModelSaid, Stopped, Undoing, UserSaid
 from ..core.mail import Inbound, Letter, Said, Undo
 from ..core.message import Part, is_enclosed, said, text_of
 from ..core.people import OWNER_ALONE, Role, role_of
@@ -213,6 +213,8 @@ def _spoken(entry: Entry) -> tuple[str, str] | None:
             return "tool", text
         case GaveUp(text=text):
             return "everloop", text
+        case AgentTold(text=text):
+            return "assistant", text
         case Stopped(by=by):
             return by or "user", "/stop"
         case Compacted(summary=summary):
