@@ -42,7 +42,10 @@ TOOLS = {
     "search_history": (Effect.READ, Role.USER),
     "read_history": (Effect.READ, Role.USER),
     "web_search": (Effect.READ, Role.USER),
+    "message": (Effect.KEYED, Role.GUEST),
 }
+# In a place where others read along, which the examples' is: a person is asked, whoever wants it.
+SPEAKS = {"message": Ask((0,))}
 
 NEVER_ASKED: Any = object()  # a store that only has to be there
 
@@ -198,28 +201,29 @@ class TestPermissions:
     """Guest, user, admin and owner before every door."""
 
     @pytest.mark.parametrize("person", ["gus", "nobody-knows"])
-    def test_a_guest_may_use_nothing(self, tmp_path: Path, person: str):
+    def test_a_guest_may_use_nothing_but_what_reaches_their_own_alone(self, tmp_path: Path, person: str):
         names = [*TOOLS, "unclassified"]
-        assert steps(tmp_path, person, unclassified) == {name: refused(name, person) for name in names}
+        assert steps(tmp_path, person, unclassified) == {name: refused(name, person) for name in names} | SPEAKS
 
     def test_who_has_no_name_is_a_guest(self, tmp_path: Path):
-        assert steps(tmp_path, "") == {name: refused(name, "guests") for name in TOOLS}
+        assert steps(tmp_path, "") == {name: refused(name, "guests") for name in TOOLS} | SPEAKS
 
     @pytest.mark.parametrize("person", ["una", "ada"])
     def test_a_user_and_an_admin_may_use_all_but_what_is_the_owners(self, tmp_path: Path, person: str):
         assert steps(tmp_path, person, unclassified) == {
             **dict.fromkeys(TOOLS, RunCalls((0,))),
+            **SPEAKS,
             "unclassified": refused("unclassified", person),
         }
 
     def test_the_owner_may_use_everything(self, tmp_path: Path):
-        assert steps(tmp_path, "owen", unclassified) == dict.fromkeys([*TOOLS, "unclassified"], RunCalls((0,)))
+        assert steps(tmp_path, "owen", unclassified) == dict.fromkeys([*TOOLS, "unclassified"], RunCalls((0,))) | SPEAKS
 
     def test_without_a_sandbox_every_command_is_asked_about_and_nothing_else(self, tmp_path: Path):
         free = {"exec": {"unsafe_without_sandbox": True}}
-        runs = {"exec", "exec_input", "run_python"}
+        runs = {"exec", "exec_input", "run_python", *SPEAKS}
         assert steps(tmp_path, "una", **free) == {name: Ask((0,)) if name in runs else RunCalls((0,)) for name in TOOLS}
-        assert steps(tmp_path, "gus", **free) == {name: refused(name, "gus") for name in TOOLS}
+        assert steps(tmp_path, "gus", **free) == {name: refused(name, "gus") for name in TOOLS} | SPEAKS
 
     @pytest.mark.parametrize("least", Role)
     def test_a_role_may_do_what_those_below_may(self, least: Role):
@@ -239,10 +243,14 @@ class TestPermissions:
         )
         found = {name: decide(asked_by("owen", example_of(spec)), rules) for name, spec in specs.items()}
         forbidden = Settle((CallReturned(3, 0, "The owner's settings do not allow this.", "denied"),))
-        assert found == {
-            name: forbidden if name.startswith("exec") else Ask((0,)) if name.startswith("web") else RunCalls((0,))
-            for name in TOOLS
-        }
+        assert (
+            found
+            == {
+                name: forbidden if name.startswith("exec") else Ask((0,)) if name.startswith("web") else RunCalls((0,))
+                for name in TOOLS
+            }
+            | SPEAKS
+        )
 
 
 class TestAddressesThatTell:

@@ -53,7 +53,7 @@ def message_tool(post: Post, wake: Callable[[str], None], workspace: Workspace, 
     @tool(Effect.KEYED, permission=Role.GUEST, risk=risk_of_message)
     async def message(
         session: Annotated[str, "Its key, channel:chat; a wrong one is answered with those there are"],
-        text: str,
+        text: Annotated[str, "What to say there"],
         context: CallContext,
         files: Annotated[list[str] | None, "Paths in the workspace, to send along"] = None,
     ) -> str:
