@@ -60,12 +60,15 @@ def text_of(parts: tuple[Part, ...]) -> str:
 
 
 # How the text of a file begins that came with a message: its name, and what read_file reads it by.
-_ENCLOSED = re.compile(r"\[[^\n]+, kept as file:[0-9a-f]{12}[^\n]*\](\n|$)")
+_ENCLOSED = re.compile(r"\[([^\n]+), kept as (file:[0-9a-f]{12})[^\n]*\](?:\n|$)")
 
 
-def is_enclosed(part: Part) -> bool:
-    """Whether it is a file that came with a message, and not what was said."""
-    return isinstance(part, Media) or _ENCLOSED.match(part.text) is not None
+def enclosed(part: Part, owner: str = "") -> Media | None:
+    """The file that came with a message, if the part is one and not what was said; of a text the kind is left open."""
+    if isinstance(part, Media):
+        return part
+    found = _ENCLOSED.match(part.text)
+    return Media(found[2], "", found[1], owner) if found else None
 
 
 def said(text: str) -> tuple[Part, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ..core.log import AgentTold, CallReturned, Entry, UserSaid
-from ..core.message import Made, Media
+from ..core.message import Made, Media, enclosed
 
 
 def links_of(thread: str, files: Iterable[Made]) -> list[dict[str, str]]:
@@ -31,8 +31,8 @@ def last_of(path: str) -> str:
 def media_in(entry: Entry) -> tuple[Media, ...]:
     """The files that an entry tells of."""
     match entry:
-        case UserSaid(parts=parts):
-            return tuple(part for part in parts if isinstance(part, Media))
+        case UserSaid(parts=parts, author=author):
+            return tuple(media for part in parts if (media := enclosed(part, author)))
         case CallReturned(file=file, media=media, made=made):
             whole = (Media(file, "text/plain", "result.txt"),) if file else ()
             return (*made, *media, *whole)

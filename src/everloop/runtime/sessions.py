@@ -16,7 +16,7 @@ from ..core.decide import APPROVER
 from ..core.errors import MailRefused
 from ..core.log import AgentTold, CallReturned, Compacted, Entry, GaveUp, ModelSaid, Stopped, Undoing, UserSaid
 from ..core.mail import Inbound, Letter, Said, Undo
-from ..core.message import Part, is_enclosed, said, text_of
+from ..core.message import Part, enclosed, said, text_of
 from ..core.people import OWNER_ALONE, Role, role_of
 from ..core.ports import Store, ThreadRow
 from ..core.thread import Thread
@@ -113,7 +113,7 @@ class Sessions:
         turn = await self._last_turn(row, by)
         parts: tuple[Part, ...] = tuple(part for entry in turn.said for part in entry.parts)
         if text:
-            parts = (*said(text), *(part for part in parts if is_enclosed(part)))
+            parts = (*said(text), *(part for part in parts if enclosed(part)))
         return await self._without(row, turn, by, Said(parts, by, row.session, unattended))
 
     async def _last_turn(self, row: ThreadRow, by: str) -> LastTurn:
