@@ -180,7 +180,7 @@ class Life:
             thread.add(self.log[-1])
         planned = plan_for(thread, rules, share)
         if planned or thread.wants_room:
-            entry = compacted(thread, planned, Summary("what was said" if planned else ""), rules)
+            entry = compacted(thread, planned, Summary("what was said" if planned else ""))
             standing = msgspec.structs.replace(entry.standing, mails=())
             self.log.append(msgspec.structs.replace(entry, standing=standing))
             self.compacted += planned is not None

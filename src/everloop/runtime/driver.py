@@ -180,7 +180,8 @@ class Driver:
         thread = book.thread
         refused = thread.failure is not None and thread.failure.error == "overflow"
         tokens = used(thread, voice.rules) - voice.rules.overhead
-        if isinstance(step, CallModel | Compact) and voice.wonders(tokens, refused):
+        cramped = isinstance(step, Compact)
+        if isinstance(step, CallModel | Compact) and voice.wonders(tokens, refused, cramped):
             await book.write()  # a turn that ends without a model call must know its letter's number first
             with interrupt:
                 await voice.learn()
@@ -205,7 +206,7 @@ class Driver:
         if written is None:
             return  # stopped
         reach("compaction.summarised")
-        book.keep(compacted(thread, planned, written, rules))
+        book.keep(compacted(thread, planned, written))
         await book.write()  # nobody is told before
         reach("compaction.written")
         if planned:
