@@ -130,7 +130,7 @@ async def _furnish(
     bus = LocalBus()
     toolset = furnish(home, workspace, settings, files, bus, results, store)
     stack.push_async_callback(toolset.close)
-    toolbox = Toolbox((*toolset.tools, *tools), files, results, toolset.take_back)
+    toolbox = Toolbox((*toolset.tools, *tools), files, results, toolset.take_back, toolset.keep)
     stage = _stage(home, settings, store, toolbox.specs, toolset.large)
     rules, voices = stage.rules, voices_on(stage)
     driver = Driver(store, bus, voices, toolbox, Gallery(files, fit), defaults.steering)

@@ -225,7 +225,8 @@ async def test_a_file_is_kept_for_its_owner_and_shown_only_if_that_is_harmless(t
         strange = await client.get(f"/api/files/{ref}", headers=USER)
         body, told = await mine.read(), (kept.status, mine.status, strange.status)
     assert (told, body) == ((201, 200, 404), b"<script>alert(1)</script>")
-    assert (mine.content_type, mine.headers["Content-Disposition"]) == ("application/octet-stream", "attachment")
+    told = (mine.content_type, mine.headers["Content-Disposition"])
+    assert told == ("text/plain", "attachment; filename=\"file\"; filename*=UTF-8''file")
 
 
 async def test_a_token_is_made_once_listed_without_its_secret_and_revoked(tmp_path: Path):
@@ -248,7 +249,7 @@ async def test_a_token_is_made_once_listed_without_its_secret_and_revoked(tmp_pa
 @pytest.mark.parametrize("route", TABLE, ids=lambda route: f"{route.method} {route.path}")
 async def test_nobody_is_told_anything(tmp_path: Path, route: Any):
     async with opened(tmp_path) as (_, client):
-        address = route.path.replace("{id}", "ab12").replace("{ref}", "file:" + "0" * 64)
+        address = route.path.replace("{id}", "ab12").replace("{ref}", "file:" + "0" * 64).replace("{name}", "a")
         answer = await client.request(route.method, address)
         told = await answer.json()
     assert (answer.status, told["error"]["code"]) == (401, "unauthorized")
@@ -259,7 +260,7 @@ async def test_a_token_that_may_read_changes_nothing_and_a_user_sees_nothing_of_
     async with opened(tmp_path) as (agent, client):
         await agent.ask("a secret plan", "page:one")
         id = await only_session(client)
-        address = route.path.replace("{id}", id).replace("{ref}", "file:" + "0" * 64)
+        address = route.path.replace("{id}", id).replace("{ref}", "file:" + "0" * 64).replace("{name}", "a")
         asked = f"{address}?q=secret" if "search" in address else address
         reader = await client.request(route.method, asked, headers=READER, json=None if route.body is None else {})
         user = await client.request(route.method, asked, headers=USER, json=None if route.body is None else {})

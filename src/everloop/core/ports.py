@@ -355,6 +355,10 @@ class Store(Doorbook, Protocol):
         """The events that these letters came with."""
         ...
 
+    async def came(self, channel: str, event: str) -> bool:
+        """Whether a letter of this event has come."""
+        ...
+
     async def waiting(self) -> list[str]:
         """Threads that have work and no living holder."""
         ...

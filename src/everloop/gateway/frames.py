@@ -10,8 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..core.conversation import Written
-from ..core.log import CallReturned, ModelSaid
-from ..core.message import Media
+from ..core.log import ModelSaid
 from ..core.ports import Event
 from .house import Question
 from .hub import Draft
@@ -131,7 +130,7 @@ def approval_frame(where: Where, asked: Question) -> dict[str, Any]:
 
 
 def event_frame(where: Where, event: Event) -> dict[str, Any]:
-    data = {key: value for key, value in event.data.items() if key != "mails"}
+    data = {key: value for key, value in event.data.items() if key not in ("mails", "files")}
     return frame("event", where, category=CATEGORIES.get(event.name, "agent"), event=event.name, data=data)
 
 
@@ -147,13 +146,3 @@ def entry_of(written: Written, ids: Mapping[int, str]) -> dict[str, Any]:
     if id := ids.get(told.get("mail", 0)):
         told["id"] = id
     return told
-
-
-def file_of(media: Media) -> dict[str, Any]:
-    return {"file": media.file, "mime": media.mime, "name": media.name, "url": f"/api/files/{media.file}"}
-
-
-def files_in(entries: list[Written], until: int) -> list[dict[str, Any]]:
-    """What the tools of a turn have produced, each file once."""
-    found = [media for w in entries if w.seq <= until and isinstance(w.entry, CallReturned) for media in w.entry.media]
-    return [file_of(media) for media in dict.fromkeys(found)]

@@ -45,6 +45,7 @@ from .frames import (
 )
 from .house import House
 from .hub import Hub
+from .links import links_of
 from .lookup import PAGE, Lookup
 from .metrics import Metrics
 from .principal import Principal, principal_of
@@ -249,21 +250,22 @@ class Connection:
     async def _wait(self, receipt: Receipt, inbound: Inbound, session: str, told: asyncio.Event) -> None:
         """See to it that there is an answer, also when another process gives it or it was given long ago."""
         ended = not receipt.fresh and await self._house.store.ended(receipt.id)
-        content, code = await self._outcome(receipt, inbound)
+        answer, code = await self._outcome(receipt, inbound)
         if not ended:  # the event says the same, and in its place after all that was said before
             with suppress(TimeoutError):
                 async with asyncio.timeout(LATE):
                     await told.wait()
         id = self._done(receipt.id)
         if id is not None and code != "closed":  # closed: it goes on at the next start, and so does the client
-            self._sending.put(lambda: self._recall(receipt, session, id, content, code))
+            self._sending.put(lambda: self._recall(receipt, session, id, answer, code))
 
-    async def _outcome(self, receipt: Receipt, inbound: Inbound) -> tuple[str, str]:
+    async def _outcome(self, receipt: Receipt, inbound: Inbound) -> tuple[dict[str, Any], str]:
         """What the answer is, or the sentence that stands for it and the error's code."""
         try:
-            return (await self._house.outcome(receipt, inbound)).content, ""
+            answer = await self._house.outcome(receipt, inbound)
+            return {"content": answer.content, "files": links_of(receipt.thread, answer.files)}, ""
         except EverloopError as error:
-            return str(error), refused_by(error).code
+            return {"content": str(error)}, refused_by(error).code
 
     def _done(self, mail: int) -> str | None:
         """What the client calls a letter that was not answered yet, and is now."""
@@ -271,12 +273,9 @@ class Connection:
             told.set()
         return self._ids.pop(mail, None)
 
-    async def _recall(self, receipt: Receipt, session: str, id: str, content: str, code: str) -> dict[str, Any]:
+    async def _recall(self, receipt: Receipt, session: str, id: str, told: dict[str, Any], code: str) -> dict[str, Any]:
         where = await self._where(session, receipt.thread)
-        if code:
-            return frame("error", where, id=id, code=code, content=content)
-        ended = await self._house.store.ended(receipt.id)
-        return frame("response", where, id=id, content=content, files=await self._look.files(receipt.thread, ended))
+        return frame("error", where, id=id, code=code, **told) if code else frame("response", where, id=id, **told)
 
     async def _stop(self, asked: Stop) -> None:
         row = await self._look.row(asked.session)
@@ -447,13 +446,8 @@ class Connection:
                 content = data["content"] or "the turn was stopped"
                 self._put(frame("error", where, id=id, code=data["reason"], content=content))
             else:
-                self._sending.put(lambda id=id: self._response(where, id, data))  # type: ignore[misc]
-
-    async def _response(self, where: Where, id: str | None, data: dict[str, Any]) -> dict[str, Any]:
-        assert where.thread is not None
-        assert where.seq is not None
-        files = await self._look.files(where.thread, where.seq, data["turn"])
-        return frame("response", where, id=id, content=data["content"], files=files)
+                files = links_of(event.thread, data["files"])
+                self._put(frame("response", where, id=id, content=data["content"], files=files))
 
 
 def _parsed(text: str) -> Any:

@@ -133,6 +133,7 @@ class Driver:
                 "error": turn.error,
                 "mails": turn.mails,
                 "address": turn.address,
+                "files": turn.files,
             }
             self._bus.publish(Event("thinking_finished", thread, turn.seq, data=data))
 
@@ -375,7 +376,8 @@ class Driver:
 
     def _call(self, book: Book, place: int) -> CallContext:
         thread = book.thread
-        return CallContext(f"{thread.id}:{thread.answer}:{place}", thread.id, thread.address, thread.requester)
+        key = f"{thread.id}:{thread.answer}:{place}"
+        return CallContext(key, thread.id, thread.address, thread.requester, thread.outside)
 
     def _publish(self, book: Book, event: str, /, **data: object) -> None:
         """With the durable position, from which whoever loses the connection can go on without a gap."""

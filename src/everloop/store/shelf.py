@@ -108,6 +108,9 @@ class Shelf(Doorkeeping):
             found |= dict(tuple(row) for row in await self._ask("SELECT id, event FROM inbox WHERE id = $1", mail))
         return found
 
+    async def came(self, channel: str, event: str) -> bool:
+        return bool(await self._ask("SELECT 1 FROM inbox WHERE channel = $1 AND event = $2", channel, event))
+
     async def snapshots(self, owner: str) -> list[Snapshot]:
         rows = await self._ask(
             "SELECT name, thread, seq, at FROM snapshots WHERE owner = $1 ORDER BY at DESC, name", owner

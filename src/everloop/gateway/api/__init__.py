@@ -6,7 +6,7 @@ from aiohttp import web
 
 from ...core.people import Role
 from ..answers import respond
-from . import rest, sessions, shapes, tokens
+from . import files, rest, sessions, shapes, tokens
 from .desk import Desk
 from .openapi import document
 from .route import Route, served
@@ -93,9 +93,11 @@ TABLE = (
         least=Role.ADMIN,
         needs="admin",
     ),
-    Route("POST", "/api/files", "Keep a file, to be named in a message", rest.keep, shapes.Kept,
+    Route("POST", "/api/files", "Keep a file, to be named in a message", files.keep, shapes.Kept,
           query=shapes.Naming, takes_bytes=True, status=201),
-    Route("GET", "/api/files/{ref}", "A file that is kept", rest.fetch, None, at=shapes.OfFile),
+    Route("GET", "/api/files/{ref}", "A file of yours that is kept", files.fetch, None, at=shapes.OfFile),
+    Route("GET", "/api/files/{ref}/{name}", "A file that one of your conversations tells of", files.fetch_told, None,
+          at=shapes.NamedFile, query=shapes.Telling),
 )  # fmt: skip
 
 

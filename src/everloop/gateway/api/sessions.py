@@ -13,6 +13,7 @@ from ...core.mail import Address, Inbound, Said
 from ...core.message import said
 from ...core.people import Role
 from ..answers import Refused
+from ..links import told_with_links
 from .route import Answer, Call
 from .shapes import Entries, FoundList, Moved, SessionList, SessionState
 from .traces import Traces, traces_of
@@ -90,11 +91,12 @@ async def regenerate(call: Call) -> Answer:
 
 
 def described(thread: str, written: Written) -> dict[str, Any]:
-    """An entry as docs/log.md has it, with its place and time; a question with the name by which it is answered."""
+    """An entry as docs/log.md has it, with its place and time; a question with the name by which it is answered,
+    and files with their links."""
     entry = {key: value for key, value in msgspec.to_builtins(written.entry).items() if key not in HIDDEN}
     if isinstance(asked := written.entry, Asked):
         entry["approval"] = approval_id(thread, asked.answer, asked.place, asked.digest)
-    return {"seq": written.seq, "at": written.at, **entry}
+    return {"seq": written.seq, "at": written.at, **entry, **told_with_links(thread, written.seq, written.entry)}
 
 
 def _window(head: int, after: int | None, before: int | None, limit: int) -> tuple[int, int]:

@@ -33,6 +33,19 @@ class OfFile(Ask, frozen=True):
     ref: Annotated[str, Meta(pattern="^file:[0-9a-f]{8,64}$")]
 
 
+class NamedFile(OfFile, frozen=True):
+    """`name` is what it is saved as."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=300)]
+
+
+class Telling(Ask, frozen=True):
+    """The entry that tells of the file; without it, the file is one of your own."""
+
+    thread: Id | None = None
+    seq: Seq = 0
+
+
 class OfApproval(Ask, frozen=True):
     id: Annotated[str, Meta(pattern="^[0-9A-Za-z_-]{1,64}$")]
 
