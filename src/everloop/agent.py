@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from .core.errors import EverloopError, Fenced, MailRefused, ModelMissing, StoreError, TurnFailed
-from .core.mail import Address, Inbound, Outbound, Said
+from .core.mail import Address, Inbound, Outbound, Said, reply_key
 from .core.message import Media, Part, Text, said, text_of
 from .core.ports import Bus, Event, Files, Http, Receipt, Store, ThreadRow
 from .core.prompt import Finish, Usage
@@ -21,7 +21,6 @@ from .core.thread import STOPPED, Finished
 from .core.tool import ToolCall
 from .files.pictures import Attachment, attach, take
 from .runtime.approvals import Approval, Approvals
-from .runtime.book import reply_key
 from .runtime.inbox import Inbox
 from .runtime.lanes import Lanes
 from .runtime.sessions import Sessions
