@@ -18,6 +18,7 @@ PACKAGE = Path(everloop.__file__).parent
 
 ROOMS = {
     "core", "runtime", "net", "providers", "tools", "memory", "store", "bus", "files", "channels", "gateway", "testing",
+    "telemetry",
 }  # fmt: skip
 ABOVE = {
     "settings": {"core"},

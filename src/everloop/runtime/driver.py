@@ -90,9 +90,11 @@ class Driver:
         gallery: Gallery,
         steering: Steering = "steer",
         roles: Mapping[str, Role] = OWNER_ALONE,
+        ended: Callable[[str, Finished], None] | None = None,
     ) -> None:
         self._store = store
         self._bus = bus
+        self._ended = ended  # is told of the turns that end here, with their thread
         self._voices = voices
         self._toolbox = toolbox
         self._gallery = gallery
@@ -125,6 +127,8 @@ class Driver:
     def announce(self, thread: str, turn: Finished) -> None:
         """Say that a turn is over, now that this is committed."""
         reach("turn.ended")
+        if self._ended is not None:
+            self._ended(thread, turn)
         if self._bus.hears(thread):
             data = {
                 "turn": turn.turn,
