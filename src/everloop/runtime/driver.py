@@ -47,6 +47,7 @@ from ..core.mail import Inbound, Mail, Said
 from ..core.people import OWNER_ALONE, Role
 from ..core.ports import Bus, Event, Store
 from ..core.prompt import Delta, Reply
+from ..core.scene import Scene, scene
 from ..core.sections import changed_parts
 from ..core.thread import Finished, Thread
 from ..core.tool import CallContext, Effect
@@ -228,6 +229,7 @@ class Driver:
         begins = book.turn != book.thread.turn
         if begins:
             self._voices.renew()
+            scene.set(Scene(book.thread.address, book.thread.id, book.thread.turn))
         voice = await self._find(book.thread.voice)
         if book.voice is None or begins or book.voice.key != voice.key:
             book.turn, book.voice = book.thread.turn, voice
@@ -372,7 +374,7 @@ class Driver:
     def _give_up(self, book: Book, step: GiveUp) -> None:
         error = f"{book.thread.id[:6]}-{book.thread.seq}"
         text = step.failure.text if step.failure else EXCUSES[step.reason]
-        _log.warning("turn given up (%s, error %s): %s", step.reason, error, text)
+        _log.warning("turn given up (%s, error %s): %s", step.reason, error, text, extra={"error_id": error})
         self._publish(book, "warning", reason=step.reason, text=text, error=error)
         book.keep(GaveUp(step.reason, f"{text} (error {error})", error))
 
