@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from .core.errors import EverloopError, Fenced, MailRefused, ModelMissing, StoreError, TurnFailed
-from .core.mail import Address, Inbound, Outbound, Said
+from .core.mail import Address, Inbound, Outbound, Said, reply_key
 from .core.message import Made, Part, said, text_of
 from .core.ports import Bus, Event, Files, Http, Receipt, Store, ThreadRow
 from .core.prompt import Finish, Usage
@@ -22,7 +22,6 @@ from .core.tool import ToolCall
 from .files.enclosing import enclose
 from .files.pictures import attach, take
 from .runtime.approvals import Approval, Approvals
-from .runtime.book import reply_key
 from .runtime.inbox import Inbox
 from .runtime.lanes import Lanes
 from .runtime.sessions import Sessions

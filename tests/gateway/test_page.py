@@ -319,7 +319,7 @@ async def test_the_trace_the_usage_and_the_settings_are_shown(tmp_path: Path):
         await page.click("text=Settings")
         await page.fill("[aria-label='Filter settings']", "steering")
         rows = await stage.texts(".group dl > div")
-    assert steps == ["waited", "scripted", "look", "scripted"]
+    assert steps == ["waited", "scripted", "look", "scripted", "page"]
     assert [each.split() for each in rows] == [["agents.defaults.steering", "steer"]]
 
 

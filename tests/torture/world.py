@@ -20,9 +20,7 @@ _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(
     ["tests.torture.worker", "everloop.app", "everloop.store.sqlite", "everloop.net.trusted", "everloop.providers.host"]
 )
-UNBORN = (
-    255  # what the fork server says of a process that ended before it had reported itself: nothing of ours
-)
+UNBORN = 255  # what the fork server says of a process that ended before it had reported itself: nothing of ours
 
 
 class Model:

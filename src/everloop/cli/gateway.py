@@ -2,11 +2,14 @@
 
 import argparse
 import asyncio
+import logging
 import signal
 import sys
 from typing import Any
 
 from ..app import serve
+
+_log = logging.getLogger("everloop.gateway")
 
 MORE = (
     "It stops at Ctrl-C or SIGTERM, after what runs has ended or its time is over. Without a password, each start "
@@ -28,7 +31,9 @@ async def run(arguments: argparse.Namespace) -> int:
         if gateway.link:
             print(f"Log in, once, with: {gateway.link}", file=sys.stderr)
         sys.stderr.flush()
+        _log.info("the gateway listens at %s", gateway.url)
         await stopping.wait()
+        _log.info("the gateway stops")
         print("everloop gateway: stopping", file=sys.stderr)
     return 0
 

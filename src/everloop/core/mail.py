@@ -130,3 +130,19 @@ class Outbound(Struct, frozen=True, gc=False, omit_defaults=True):
     mails: tuple[int, ...] = ()  # the inbox ids that it answers
     approval: str = ""  # of a question: the name of what is to be allowed
     files: tuple[Made, ...] = ()  # that go with it
+
+
+def reply_key(thread: str, seq: int) -> str:
+    """The key of the answer that ended a turn."""
+    return f"reply:{thread}:{seq}"
+
+
+class Delivery(Struct, frozen=True, gc=False):
+    """What has become of an answer: when it was put into the outbox, and when it was sent, shown or given up."""
+
+    key: str
+    channel: str
+    state: Literal["pending", "sending", "sent", "failed"]
+    queued: float
+    settled: float | None = None  # None while nobody has it
+    attempts: int = 0

@@ -5,7 +5,6 @@ every frame tells the durable position, so that a client that comes back is give
 """
 
 import asyncio
-import logging
 import secrets
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
@@ -21,7 +20,7 @@ from ..core.log import ModelFailed, ModelSaid, UserSaid
 from ..core.mail import Address, Inbound, Said
 from ..core.message import Part, Text
 from ..core.ports import MANY, Event, Receipt
-from .answers import Refused, refused_by
+from .answers import Refused, noted, refused_by
 from .auth import Auth
 from .frames import (
     NEEDS,
@@ -55,8 +54,6 @@ OPEN = 100  # messages of one connection whose turns are not over
 WATCHED = 200  # sessions
 HELD = 10_000  # events that wait while a session is read
 LATE = 1.0  # seconds that an answer waits for what was said before it
-
-_log = logging.getLogger("everloop.gateway")
 
 
 class Rooms(Struct, frozen=True):
@@ -163,11 +160,10 @@ class Connection:
         except Refused as refused:
             self._complain(asked, refused)
         except EverloopError as error:
-            self._complain(asked, refused_by(error))
-        except Exception:  # the border to what a stranger has sent: the connection stays
-            id = secrets.token_hex(4)
-            _log.exception("error %s", id)
-            self._complain(asked, Refused(500, "internal", f"something went wrong here (error {id})"))
+            self._complain(asked, noted(refused_by(error), error, getattr(asked, "session", None)))
+        except Exception as error:  # the border to what a stranger has sent: the connection stays
+            fault = Refused(500, "internal", "something went wrong here")
+            self._complain(asked, noted(fault, error, getattr(asked, "session", None)))
 
     async def _answer(self, asked: Any) -> None:
         match asked:

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from ..core.decide import Steering, admit, heard
 from ..core.log import Compacted, Entry, ModelSaid, Resumed
-from ..core.mail import Address, Inbound, Mail, Outbound, Said
+from ..core.mail import Address, Inbound, Mail, Outbound, Said, reply_key
 from ..core.people import Role
 from ..core.ports import Commit, Committed, Lease, Spent, Store, ThreadState, Timer
 from ..core.thread import Finished, Thread
@@ -194,8 +194,3 @@ class Book:
         for turn in finished:
             self._listener.finish(turn)
         return committed
-
-
-def reply_key(thread: str, seq: int) -> str:
-    """The outbox key of the answer that ended a turn."""
-    return f"reply:{thread}:{seq}"

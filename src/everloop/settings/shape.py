@@ -165,6 +165,14 @@ class GatewaySection(_Section, frozen=True):
     behind_proxy: bool = False  # a proxy in front of it speaks TLS
 
 
+class Telemetry(_Section, frozen=True):
+    """Spans for a collector of OpenTelemetry's."""
+
+    otlp_endpoint: str = ""  # http://localhost:4318; "": as OTEL_EXPORTER_OTLP_ENDPOINT says, else none are sent
+    otlp_headers: Annotated[dict[str, str], Meta(extra={"secret": True})] = {}
+    content: bool = False  # with what was said: prompts, answers, arguments and results
+
+
 class Settings(_Section, frozen=True):
     agents: Agents = Agents()
     providers: Providers = Providers()
@@ -176,6 +184,7 @@ class Settings(_Section, frozen=True):
     workspace: str = ""  # "": the folder `workspace` in the home
     channels: Kept = None
     gateway: GatewaySection = GatewaySection()
+    telemetry: Telemetry = Telemetry()
 
 
 def without_secrets(section: Struct) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from . import files, rest, sessions, shapes, tokens
 from .desk import Desk
 from .openapi import document
 from .route import Route, served
-from .traces import Traces
 
 TABLE = (
     Route("GET", "/api/me", "Who you are, and which model answers", rest.me, shapes.Me, least=Role.GUEST),
@@ -35,7 +34,7 @@ TABLE = (
         *(shapes.OfSession, shapes.Paging),
     ),
     Route(
-        *("GET", "/api/sessions/{id}/trace", "Its turns as waterfalls", sessions.trace, Traces), at=shapes.OfSession
+        *("GET", "/api/sessions/{id}/trace", "Its turns as spans", sessions.trace, shapes.Traces), at=shapes.OfSession
     ),
     Route(
         *("POST", "/api/sessions/{id}/fork", "Let a session go on in a copy", sessions.fork, shapes.Moved),

@@ -12,11 +12,11 @@ from ...core.log import Asked
 from ...core.mail import Address, Inbound, Said
 from ...core.message import said
 from ...core.people import Role
+from ...core.spans import deliver, keys_of, turns_of
 from ..answers import Refused
 from ..links import told_with_links
 from .route import Answer, Call
-from .shapes import Entries, FoundList, Moved, SessionList, SessionState
-from .traces import Traces, traces_of
+from .shapes import Entries, FoundList, Moved, SessionList, SessionState, Traces
 
 BUSY = "Something is still going on in this conversation. Stop it first, then try again."
 OPEN = ("page:", "api:")  # where anyone may begin something; other places belong to whoever speaks there
@@ -50,8 +50,11 @@ async def entries(call: Call) -> Answer:
 
 async def trace(call: Call) -> Answer:
     found = await _conversation(call)
-    written = await call.desk.store.history(found.id, max(0, found.head - LONGEST_TRACE), LONGEST_TRACE)
-    return Traces(traces_of(written))
+    store = call.desk.store
+    turns = turns_of(found.id, await store.history(found.id, max(0, found.head - LONGEST_TRACE), LONGEST_TRACE))
+    arrivals = await store.arrivals([turn.mail for turn in turns if turn.mail])
+    deliver(found.id, turns, arrivals, await store.deliveries(keys_of(found.id, turns)))
+    return Traces(turns)
 
 
 async def change(call: Call) -> Answer:

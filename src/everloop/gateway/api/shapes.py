@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 
 from ...core.conversation import Conversation, Found
 from ...core.ports import TokenRow
+from ...core.spans import Turn
 from ...core.tool import Risk
 
 Id = Annotated[str, Meta(pattern="^[0-9a-f]{1,32}$")]
@@ -142,6 +143,12 @@ class Entries(Struct, frozen=True):
     thread: str
     head: int
     entries: list[dict[str, Any]]
+
+
+class Traces(Struct, frozen=True):
+    """Turns as spans, which are named and described as OpenTelemetry does."""
+
+    turns: list[Turn]
 
 
 class Moved(Struct, frozen=True):
