@@ -7,7 +7,8 @@ every frame tells the durable position, so that a client that comes back is give
 import asyncio
 import logging
 import secrets
-from collections.abc import Coroutine, Sequence
+from collections import deque
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -68,6 +69,25 @@ class Rooms(Struct, frozen=True):
     version: str
 
 
+class Reading(Struct, frozen=True):
+    """What a client was given of a thread's log. Events are told later than they are committed: one that comes after
+    its entry was read has nothing to say any more."""
+
+    head: int
+    answered: int  # where the last answer is
+    approvals: frozenset[str]
+
+    def tells(self, event: Event) -> bool:
+        match event.name:
+            case "stream_start" | "stream_chunk" | "stream_end":
+                return bool(event.data.get("message", event.seq) < self.answered)
+            case "thinking_finished":
+                return event.seq <= self.head
+            case "approval_asked":
+                return all(each.id in self.approvals for each in event.data["approvals"])
+        return event.seq < self.head
+
+
 class Others(Protocol):
     """What a connection knows of those beside it."""
 
@@ -89,6 +109,8 @@ class Connection:
         self._held: dict[str, list[Event]] = {}  # by session, while its log is read
         self._ids: dict[int, str] = {}  # of letters whose turns are not over: what the client calls them
         self._told: dict[int, asyncio.Event] = {}  # of these: whether an event has said how it ended
+        self._answered: deque[int] = deque(maxlen=OPEN)  # letters whose turns are over, and whose client knows
+        self._read: dict[str, Reading] = {}  # by thread: what the client has of its log
         self._answering: dict[str, str | None] = {}  # by thread: whose call runs
         self._at: dict[str, int] = {}  # by thread: the position of what was told last
         self._group = asyncio.TaskGroup()
@@ -269,6 +291,8 @@ class Connection:
         """What the client calls a letter that was not answered yet, and is now."""
         if told := self._told.pop(mail, None):
             told.set()
+        if mail in self._ids:
+            self._answered.append(mail)
         return self._ids.pop(mail, None)
 
     async def _recall(self, receipt: Receipt, session: str, id: str, content: str, code: str) -> dict[str, Any]:
@@ -346,14 +370,15 @@ class Connection:
                 return
             if old is not None:
                 await self._read_on(session, old.id, min(asked.after, old.head), last=False)
+            mine = await self._unfinished(session, row.id)  # before the log is read: what ends meanwhile is mine, too
             after = 0 if old else min(asked.after, row.head)
             head, answered = await self._read_on(session, row.id, after, last=True)
-            await self._take_up(session, row.id)
             asking = [each for each in await self._house.approvals(session) if each.session == session]
-            where = Where(session, row.id, head)
-            self._put(*(approval_frame(where, each) for each in asking))
+            self._read[row.id] = Reading(head, max(after, answered), frozenset(each.id for each in asking))
+            self._take_up(session, row.id, mine)
+            self._put(*(approval_frame(Where(session, row.id, head), each) for each in asking))
             self._show_draft(session, row.id, max(after, answered))
-            self._release(session, row.id, head, {each.id for each in asking})
+            self._release(session, row.id)
         finally:
             self._held.pop(session, None)
 
@@ -372,10 +397,14 @@ class Connection:
                 self._at[thread] = after
                 return after, answered
 
-    async def _take_up(self, session: str, thread: str) -> None:
-        """Turns that an earlier connection of this user has begun and that are not over get their answers here."""
+    async def _unfinished(self, session: str, thread: str) -> dict[int, str]:
+        """Letters of this user whose turns are not over, and what their client calls them."""
         mails = [mail for mail in await self._house.store.unfinished(thread) if mail not in self._ids]
-        for mail, id in (await self._look.own(mails, session)).items():
+        return await self._look.own(mails, session)
+
+    def _take_up(self, session: str, thread: str, mine: Mapping[int, str]) -> None:
+        """Turns that an earlier connection of this user has begun get their answers here."""
+        for mail, id in mine.items():
             letter = Inbound(Address.parse(session), "", Said((), self._principal.user, session))
             self._follow(Receipt(mail, thread, fresh=False), letter, session, id)
 
@@ -394,14 +423,10 @@ class Connection:
         else:
             self.lose()
 
-    def _release(self, session: str, thread: str, head: int, shown: set[str]) -> None:
-        """Show what came while the log was read, as far as the log and the draft do not tell it."""
+    def _release(self, session: str, thread: str) -> None:
+        """Show what came while the log was read; of what is said the draft has told all of it."""
         for event in self._held.pop(session):
-            told = event.thread == thread and (event.name.startswith("stream_") or event.seq < head)
-            ended = event.name == "thinking_finished" and event.thread == thread and event.seq <= head
-            asked = event.name == "approval_asked" and all(each.id in shown for each in event.data["approvals"])
-            mine = any(mail in self._ids for mail in event.data.get("mails", ()))
-            if (not told and not ended and not asked) or (ended and mine):
+            if event.thread != thread or not event.name.startswith("stream_"):
                 self._show(session, event)
 
     def _show_draft(self, session: str, thread: str, answered: int = 0) -> None:
@@ -414,7 +439,13 @@ class Connection:
         return next((self._ids[mail] for mail in mails if mail in self._ids), None)
 
     def _show(self, session: str, event: Event) -> None:
+        """Unless the client knows it already: from the log, or because it was answered before this was heard."""
         where = Where(session, event.thread, event.seq)
+        read = self._read.get(event.thread)
+        if read is not None and read.tells(event):
+            if event.name == "thinking_finished" and any(mail in self._ids for mail in event.data["mails"]):
+                self._finish(where, event)
+            return
         before = Where(session, event.thread, self._at.get(event.thread, event.seq))
         self._at[event.thread] = max(event.seq, self._at.get(event.thread, 0))
         id = self._answering.get(event.thread)
@@ -442,6 +473,8 @@ class Connection:
         self._answering.pop(event.thread, None)
         data = event.data
         ids: list[str | None] = [self._done(mail) for mail in data["mails"] if mail in self._ids]
+        if not ids and any(mail in self._answered for mail in data["mails"]):
+            return
         for id in ids or [None]:
             if data["reason"]:
                 content = data["content"] or "the turn was stopped"
