@@ -67,6 +67,7 @@ async def tried(
         process.kill()
         await process.wait()
         raise
+    (folder / "said.txt").write_bytes(said)  # whoever finds a failure will want to read it
     assert report.exists(), said.decode()
     return msgspec.json.decode(report.read_bytes())
 
@@ -74,7 +75,9 @@ async def tried(
 def settings_of(known: Mapping[str, list[str]]) -> str:
     """Half of the names in these places are some that exist, so that what is behind them is reached."""
     dictionaries = {f"known{n}": names for n, names in enumerate(known.values())}
-    told = [f"[dictionaries.{name}]\nvalues = {names}\n" for name, names in dictionaries.items()]
+    refusals = ["400", "401", "403", "404", "405", "409", "413", "415"]
+    told = [f"[checks.negative_data_rejection]\nexpected-statuses = {refusals}\n"]
+    told += [f"[dictionaries.{name}]\nvalues = {names}\n" for name, names in dictionaries.items()]
     for place, name in zip(known, dictionaries, strict=True):
         path, _, parameter = place.rpartition(" ")
         use = f'{{ dictionary = "{name}", probability = 0.5 }}'

@@ -31,6 +31,7 @@ from .frames import (
     File,
     History,
     Message,
+    Portion,
     Resume,
     Status,
     Stop,
@@ -41,7 +42,9 @@ from .frames import (
     entry_of,
     event_frame,
     frame,
+    history_frame,
     msg_of,
+    portions,
     read,
 )
 from .house import House
@@ -54,6 +57,8 @@ from .sending import Sending
 OPEN = 100  # messages of one connection whose turns are not over
 WATCHED = 200  # sessions
 HELD = 10_000  # events that wait while a session is read
+PATIENCE = 2.0  # seconds that a client has to take note of its end
+SLOW = 30.0  # the same, of one that is parted with because it reads slowly
 LATE = 1.0  # seconds that an answer waits for what was said before it
 
 _log = logging.getLogger("everloop.gateway")
@@ -113,6 +118,7 @@ class Connection:
         self._read: dict[str, Reading] = {}  # by thread: what the client has of its log
         self._answering: dict[str, str | None] = {}  # by thread: whose call runs
         self._at: dict[str, int] = {}  # by thread: the position of what was told last
+        self._lost = False
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -157,18 +163,26 @@ class Connection:
         self._principal = principal
         self._look = Lookup(self._house, self._rooms.hub, principal)
 
-    async def close(self, code: int, why: str) -> None:
+    async def close(self, code: int, why: str, seconds: float = PATIENCE) -> None:
         try:
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(seconds):
                 await self._wire.close(code=code, message=why.encode())
         except TimeoutError:
-            self.lose()
+            if self._request.transport is not None:
+                self._request.transport.abort()
 
     def lose(self) -> None:
-        """Cut it off at once, with what waits for it."""
+        """Part with a client that is too slow: what waits for it is thrown away, and it is told if it listens."""
+        if self._lost:
+            return
+        self._lost = True
         self._rooms.metrics.count("ws_slow_total")
-        if self._request.transport is not None:
-            self._request.transport.abort()
+        self._sending.drop()
+        parting = self.close(1013, "too slow; connect again and resume", SLOW)
+        try:
+            self._begin(parting)
+        except RuntimeError:  # it is leaving already
+            parting.close()
 
     async def _take(self, message: Any) -> None:
         self._rooms.metrics.count("ws_frames_total", direction="in")
@@ -349,14 +363,15 @@ class Connection:
         before = min(asked.before if asked.before is not None else MANY, row.head + 1)
         after = max(0, before - 1 - asked.limit)
         entries = await self._house.store.history(row.id, after, before - 1 - after)
-        await self._tell(Where(asked.session, row.id, row.head), entries, more=after > 0)
+        *earlier, last = await self._portions(asked.session, entries)
+        where = Where(asked.session, row.id, row.head)
+        self._sending.put(*history_frame(where, last, more=after > 0 or bool(earlier)))
 
-    async def _tell(self, where: Where, entries: Sequence[Written], more: bool) -> None:
+    async def _portions(self, session: str, entries: Sequence[Written]) -> list[Portion]:
+        """Entries as they are told, in parts that are not too large for one frame."""
         mails = [w.entry.mail for w in entries if isinstance(w.entry, UserSaid) and w.entry.mail]
-        ids = await self._look.own(mails, where.session or "")
-        told = [entry_of(written, ids) for written in entries]
-        size = sum(len(str(entry)) for entry in told)
-        self._sending.put(frame("history_result", where, entries=told, more=more), 200 + size)
+        ids = await self._look.own(mails, session)
+        return portions([entry_of(written, ids) for written in entries])
 
     async def _resume(self, asked: Resume) -> None:
         session, row = asked.session, await self._look.row(asked.session)
@@ -391,7 +406,11 @@ class Connection:
             after = entries[-1].seq if entries else after
             where = Where(session, thread, after)
             more = len(entries) == PAGE
-            await self._tell(where, entries, more=more or not last)
+            *earlier, rest = await self._portions(session, entries)
+            for part in earlier:
+                self._sending.put(*history_frame(Where(session, thread, part.entries[-1]["seq"]), part, more=True))
+                await self._sending.room()
+            self._sending.put(*history_frame(where, rest, more=more or not last))
             answered = max([answered, *(w.seq for w in entries if isinstance(w.entry, ModelSaid | ModelFailed))])
             if not more:
                 self._at[thread] = after
