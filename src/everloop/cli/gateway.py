@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import logging
+import resource
 import signal
 import sys
 from typing import Any
@@ -15,6 +16,7 @@ MORE = (
     "It stops at Ctrl-C or SIGTERM, after what runs has ended or its time is over. Without a password, each start "
     "prints a link to log in with, once."
 )
+FILES = 8192  # that may be open at once
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +28,7 @@ async def run(arguments: argparse.Namespace) -> int:
     given = {name: getattr(arguments, name) for name in ("host", "port") if getattr(arguments, name) is not None}
     settings: dict[str, Any] = {"gateway": given} if given else {}
     stopping = _stop_signals()
+    _take_room()
     async with serve(settings=settings) as gateway:
         print(f"everloop gateway: {gateway.url}", file=sys.stderr)
         if gateway.link:
@@ -36,6 +39,14 @@ async def run(arguments: argparse.Namespace) -> int:
         _log.info("the gateway stops")
         print("everloop gateway: stopping", file=sys.stderr)
     return 0
+
+
+def _take_room() -> None:
+    """Every connection is an open file, of which a shell often allows fewer than the system does."""
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES if most == resource.RLIM_INFINITY else min(FILES, most)
+    if now != resource.RLIM_INFINITY and now < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def _stop_signals() -> asyncio.Event:

@@ -163,6 +163,10 @@ class GatewaySection(_Section, frozen=True):
     tls_cert: str = ""  # files in PEM
     tls_key: str = ""
     behind_proxy: bool = False  # a proxy in front of it speaks TLS
+    connections: Annotated[int, Meta(ge=10, le=100_000)] = 2000  # open at once
+    connections_per_address: Annotated[int, Meta(ge=10, le=100_000)] = 1000
+    sockets_per_user: Annotated[int, Meta(ge=1, le=100_000)] = 1000
+    request_seconds: Annotated[float, Meta(ge=1, le=3600)] = 30.0  # for a request to come in, and more as it comes
 
 
 class Telemetry(_Section, frozen=True):

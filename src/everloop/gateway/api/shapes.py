@@ -14,7 +14,7 @@ Id = Annotated[str, Meta(pattern="^[0-9a-f]{1,32}$")]
 Key = Annotated[str, Meta(pattern=r"^[^\x00-\x20\x7f:]{1,60}:[^\x00-\x20\x7f]{1,120}$")]
 Seq = Annotated[int, Meta(ge=0, le=2**53)]
 Limit = Annotated[int, Meta(ge=1, le=500)]
-Title = Annotated[str, Meta(min_length=1, max_length=200)]
+Title = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\S")]  # more than spaces
 Said = Annotated[str, Meta(min_length=1, max_length=200_000)]
 
 
