@@ -7,7 +7,7 @@ environment or the start of the program says lies over the file, so that is not 
 import fcntl
 import hashlib
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path as File
@@ -240,7 +240,8 @@ def _alone(folder: File) -> Iterator[None]:
 
 def _replace(place: File, data: bytes) -> None:
     """Whole or not at all, also when the power fails; as private as it was, and a new one for its owner only."""
-    made, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+    name = place.with_name(f".{place.name}.{secrets.token_hex(8)}")
+    made = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(made, "wb") as file:
             file.write(data)
@@ -250,5 +251,5 @@ def _replace(place: File, data: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(name, place)
     except BaseException:
-        File(name).unlink(missing_ok=True)
+        name.unlink(missing_ok=True)
         raise
