@@ -28,7 +28,7 @@ from .toolset import Toolset
 from .trial import Embedding, Tried, trials_of
 from .voices import Casting, HouseVoices, Part, Stage
 
-HOW = "Choose a model or keep a key in the page's settings, or see: everloop models --all"
+HOW = "You can choose a model and keep a key in the page, under Settings."
 
 
 class Range(Struct, frozen=True):
