@@ -480,3 +480,20 @@ async def new_token(book: Doorbook, owner: str, name: str, scopes: Iterable[str]
     if not await book.keep_token(owner, name, hash_of(token), tuple(scopes), seconds):
         raise EverloopError(f"there is a token {name!r} already; revoke it first, or choose another name")
     return token
+
+
+async def set_password(book: Doorbook, owner: str, password: str) -> None:
+    """Let this be the password of the page. All browsers are logged out. Raises EverloopError."""
+    from .gateway.secrets import LONGEST, SHORTEST, hash_password
+
+    if not SHORTEST <= len(password) <= LONGEST:
+        raise EverloopError(f"a password has {SHORTEST} to {LONGEST} characters; nothing was changed")
+    await book.keep_login(owner, "password", await asyncio.to_thread(hash_password, password))
+    await book.end_visits(owner)
+
+
+async def remove_password(book: Doorbook, owner: str) -> bool:
+    """Whether there was one. All browsers are logged out: the link of the next start is the way in."""
+    removed = await book.forget_login(owner, "password")
+    await book.end_visits(owner)
+    return removed
