@@ -11,7 +11,7 @@ run: .venv/.run ## set up and open the chat
 	@.venv/bin/python -m everloop
 
 test: check ## set up and test everything, with lint and types
-	@.venv/bin/python -m pytest -n 2 --dist loadfile --ignore tests/gateway/test_page.py
+	@.venv/bin/python -m pytest -n 2 --dist loadfile
 
 check: .venv/.test ## lint, types, doors
 	@.venv/bin/ruff check .
@@ -19,8 +19,8 @@ check: .venv/.test ## lint, types, doors
 	@.venv/bin/mypy
 	@.venv/bin/python -m pytest tests/test_doors.py
 
-walk: .venv/.walk ## walk through the page in a real browser
-	@.venv/bin/python -m pytest tests/gateway/test_page.py
+walk: .venv/.test ## walk through the page in a real browser
+	@.venv/bin/python -m pytest tests/gateway/test_page.py tests/gateway/test_page_setup.py
 
 torture: .venv/.test ## kill it a thousand times and look at what the world saw
 	@.venv/bin/python -m tests.torture.run
@@ -33,8 +33,7 @@ bench: .venv/.test ## measure it beside a bare client
 # A stamp says for which pyproject.toml and Makefile its extras were installed. Nothing is ever taken out of .venv, so
 # both stamps can share it, and what the tests need includes all that a chat needs.
 CHAT = local,images,documents,web
-TESTS = dev,postgres,gateway,$(CHAT)
-COMMA := ,
+TESTS = dev,walk,postgres,gateway,$(CHAT)
 
 .venv/.run: pyproject.toml Makefile | .venv/bin/python
 	@$(call install,$(CHAT))
@@ -42,12 +41,9 @@ COMMA := ,
 
 .venv/.test: pyproject.toml Makefile | .venv/bin/python
 	@$(call install,$(TESTS))
-	@$(bubblewrap)
+	@$(call package,bwrap,bubblewrap)
+	@$(call package,chromium,chromium)
 	@touch .venv/.run $@
-
-.venv/.walk: .venv/.test
-	@$(call install,$(TESTS)$(COMMA)walk)
-	@touch $@
 
 # uv does not read pip's settings, so pip may reach an index that uv cannot.
 install = { \
@@ -57,11 +53,12 @@ install = { \
 		.venv/bin/python -m pip install -e '.[$(1)]'; \
 	}; } </dev/null >&2
 
-# The tests of the sandbox want bubblewrap, which pip does not have. Where it cannot be had, they skip and say so.
-bubblewrap = { command -v bwrap || [ "$$(id -u)" != 0 ] || ! command -v apt-get || { \
-	apt='timeout 300 env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0'; \
-	get="$$apt install -y --no-install-recommends bubblewrap"; \
-	echo 'installing bubblewrap …' >&2; \
+# The tests of the sandbox want bubblewrap and those of the page a browser, which pip does not have: $(1) is the program,
+# $(2) Debian's package. Where it cannot be had, they skip and say so.
+package = { command -v $(1) || [ "$$(id -u)" != 0 ] || ! command -v apt-get || { \
+	apt='timeout 600 env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0'; \
+	get="$$apt install -y --no-install-recommends $(2)"; \
+	echo 'installing $(2) …' >&2; \
 	$$get || { $$apt update && $$get; }; \
 	} >&2 || true; } </dev/null >/dev/null
 

@@ -23,11 +23,13 @@ ROOMS = {
 ABOVE = {
     "settings": {"core"},
     "process": set(),
-    "agent": {"core", "settings", *ROOMS},
+    "agent": {"core", "settings", "steward", *ROOMS},
     "voices": {"core", "settings", *ROOMS},
     "toolset": {"core", "settings", *ROOMS},
     "replay": {"core", "settings", "toolset", *ROOMS},
-    "app": {"core", "settings", "agent", "voices", "toolset", *ROOMS},
+    "trial": {"core", "settings", "voices", *ROOMS},
+    "steward": {"core", "settings", "voices", "toolset", "trial", *ROOMS},
+    "app": {"core", "settings", "agent", "voices", "toolset", "steward", *ROOMS},
     "cli": {
         "core",
         "settings",
@@ -36,6 +38,7 @@ ABOVE = {
         "app",
         "voices",
         "replay",
+        "trial",
         "providers",
     },  # `models` looks at their rows
     "__main__": {"cli"},

@@ -26,6 +26,7 @@ from .runtime.inbox import Inbox
 from .runtime.lanes import Lanes
 from .runtime.sessions import Sessions
 from .runtime.voices import Voices
+from .steward import Steward
 
 PATIENCE = 1.0  # seconds between looks whether a turn waits for a person
 FETCH_SECONDS = 30.0
@@ -83,6 +84,8 @@ class Agent:
         self._acknowledging: set[asyncio.Task[None]] = set()
         self.model = model
         self.notice = notice  # what a person should know about this model
+        self.missing = ""  # why nobody can answer yet, if that is so
+        self.steward: Steward | None = None  # changes settings while the house is open
 
     async def ask(
         self,

@@ -43,9 +43,11 @@ from .runtime.sessions import Sessions
 from .runtime.view import View
 from .runtime.voices import Voices
 from .settings import Preset, Settings, Tools, home_of, load, path_in, without_secrets, workspace_of
+from .settings.book import Book
+from .steward import Furniture, LiveVoices, Range, Steward, WaitingVoices, absent, sentence_of
 from .tools.bootstrap import Bootstrap, make_workspace
 from .tools.workspace import Workspace
-from .toolset import furnish
+from .toolset import Toolset, check_workspace, furnish
 from .voices import Casting, GivenVoice, HouseVoices, Part, Stage, filled
 
 if TYPE_CHECKING:
@@ -73,6 +75,24 @@ async def open(
     the built-in ones. `http` takes the place of the network, as `everloop.testing.Cassette` does; it is not closed.
     Raises SettingsError, HomeError, StoreError, ModelMissing.
     """
+    async with _opened(home, settings, _Given(provider, http, (*tools,), (*channels,))) as agent:
+        yield agent
+
+
+class _Given(Struct, frozen=True):
+    """What a program brings along, in the place of what the house would make."""
+
+    provider: Provider | None = None
+    http: Http | None = None
+    tools: tuple[Tool, ...] = ()
+    channels: tuple[Channel, ...] = ()
+    waits: bool = False  # open also when no model can be had: one may be chosen later
+
+
+@asynccontextmanager
+async def _opened(
+    home: str | os.PathLike[str] | None, settings: Mapping[str, Any], given: _Given
+) -> AsyncIterator[Agent]:
     if "EVERLOOP_FAILPOINT" in os.environ or "EVERLOOP_FAILPOINT_RECORD" in os.environ:
         from .testing import failpoints
 
@@ -84,7 +104,7 @@ async def open(
     async with AsyncExitStack() as stack:
         store = await _open_store(folder, loaded)
         stack.push_async_callback(store.close)
-        yield await _furnish(folder, loaded, store, provider, http, (*tools,), (*channels,), stack)
+        yield await _furnish(folder, loaded, store, given, Book(folder, os.environ, settings), stack)
 
 
 @asynccontextmanager
@@ -93,7 +113,8 @@ async def serve(
 ) -> "AsyncIterator[Gateway]":
     """Open everloop with its gateway, which answers as long as the block lasts. `given` is what `open` takes.
 
-    Raises what `open` raises; SettingsError also when it would be reached from elsewhere without encryption.
+    Without a model it opens too: one can be chosen in the page. Raises what else `open` raises; SettingsError also when
+    it would be reached from elsewhere without encryption.
     """
     from .gateway.doorway import check_place
     from .gateway.server import serve as answer
@@ -103,21 +124,14 @@ async def serve(
     check_place(loaded.gateway)
     grace = loaded.agents.shutdown_seconds
     async with (
-        open(folder, settings, **given) as agent,
+        _opened(folder, settings, _Given(**{**given, "waits": True})) as agent,
         answer(agent, loaded.gateway, folder, version=__version__, grace=grace) as gateway,
     ):
         yield gateway
 
 
 async def _furnish(
-    home: Path,
-    settings: Settings,
-    store: Store,
-    provider: Provider | None,
-    http: Http | None,
-    tools: tuple[Tool, ...],
-    channels: tuple[Channel, ...],
-    stack: AsyncExitStack,
+    home: Path, settings: Settings, store: Store, given: _Given, book: Book, stack: AsyncExitStack
 ) -> Agent:
     defaults = settings.agents.defaults
     workspace = workspace_of(settings, home)
@@ -125,16 +139,13 @@ async def _furnish(
         make_workspace(workspace)
     except OSError as error:
         raise HomeError(f"the workspace {workspace} cannot be used ({error.strerror})") from error
-    files = Folder(home / "files")
-    speaker, voices_on = await _cast(home, settings, store, provider, http, stack)
-    results = min(defaults.tool_result_max_chars, 1000) if speaker.compact else defaults.tool_result_max_chars
-    bus = LocalBus()
-    toolset = furnish(home, workspace, settings, files, bus, results, store)
-    stack.push_async_callback(toolset.close)
-    toolbox = Toolbox((*toolset.tools, *tools), files, results, toolset.take_back, toolset.keep)
-    stage = _stage(home, settings, store, toolbox.specs, toolset.large)
-    rules, voices = stage.rules, voices_on(stage)
-    ended = _tell_a_collector(settings, store, http, stack) if _wants_spans(settings) else None
+    files, bus = Folder(home / "files"), LocalBus()
+    made_later = await stack.enter_async_context(AsyncExitStack())  # is closed after the lanes, too
+    workshop = _Workshop(home, store, files, bus, given, made_later)
+    first = await workshop.make(settings)
+    toolbox = Toolbox(first.tools, files, first.results, first.toolset.take_back, first.toolset.keep)
+    voices = LiveVoices(first.voices)
+    ended = _tell_a_collector(settings, store, given.http, stack) if _wants_spans(settings) else None
     driver = Driver(store, bus, voices, toolbox, Gallery(files, fit), defaults.steering, ended=ended)
     lanes = Lanes(
         *(store, bus, driver),
@@ -142,37 +153,91 @@ async def _furnish(
         lease_seconds=settings.store.lease_seconds,
         grace=settings.agents.shutdown_seconds,
     )
-    approvals = Approvals(store, rules.roles)
-    sessions = Sessions(store, rules.roles, toolbox.specs)
+    approvals = Approvals(store, OWNER_ALONE)
+    sessions = Sessions(store, OWNER_ALONE, toolbox.specs)
     commands = Commands(store, voices, approvals, sessions)
-    inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, toolset.leave)
-    told = (speaker.name, speaker.notice, voices, toolset.web, without_secrets(settings))
+    inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, first.toolset.leave)
+    told = (first.speaker.name, first.speaker.notice, voices, first.toolset.web, without_secrets(settings))
     agent = Agent(store, bus, inbox, lanes, files, approvals, sessions, *told)
+    agent.missing = first.missing
+    agent.steward = Steward(book, workshop, first, voices, toolbox, agent)
     stack.push_async_callback(agent.close)  # after the lanes: answers of the last moment are acknowledged too
     await stack.enter_async_context(lanes)
-    await _open_channels(channels, store, bus, stack)
+    await _open_channels(given.channels, store, bus, stack)
     return agent
 
 
-async def _cast(
-    home: Path,
-    settings: Settings,
-    store: Store,
-    provider: Provider | None,
-    http: Http | None,
-    stack: AsyncExitStack,
-) -> tuple[Speaker, Callable[[Stage], Voices]]:
-    """Who speaks when nobody else is chosen, and what makes the voices once it is known what they are told."""
-    if provider is not None:
-        only = given(provider)
-        asked = filled(Preset(only.name), settings.agents.defaults)
-        return only, lambda stage: GivenVoice(Part(only, asked, stage))
-    library = await _library(home, settings, store, stack, http)
-    casting = Casting(settings, library.models)
-    speaker = await casting.look("")
-    if speaker.warm:
-        _start(speaker.warm(), stack)  # it loads while the person types
-    return speaker, lambda stage: HouseVoices(casting, stage)
+class _Workshop:
+    """Makes what follows from the settings: at the opening, and again whenever they change."""
+
+    def __init__(
+        self, home: Path, store: Store, files: Folder, bus: LocalBus, given: _Given, stack: AsyncExitStack
+    ) -> None:
+        from .store.vault import Vault as Boxes
+        from .store.vault import key_of
+
+        self.vault: Vault = Boxes(store, key_of(home, os.environ))
+        self._home = home
+        self._store = store
+        self._files = files
+        self._bus = bus
+        self._given = given
+        self._stack = stack
+        self._http = given.http
+        self._cellar: dict[str, Speaker] = {}  # what runs in this process is loaded once
+        self._first: Toolset | None = None
+
+    async def make(self, settings: Settings) -> Furniture:
+        """Raises SettingsError, ModelMissing."""
+        speaker, voices_on, range, missing = await self._cast(settings)
+        longest = settings.agents.defaults.tool_result_max_chars
+        results = min(longest, 1000) if speaker.compact else longest
+        toolset = self._tools(settings, results)
+        tools = (*toolset.tools, *self._given.tools)
+        specs = {tool.spec.name: tool.spec for tool in tools}
+        stage = _stage(self._home, settings, self._store, specs, toolset.large)
+        return Furniture(settings, speaker, voices_on(stage), toolset, tools, results, range, missing)
+
+    def check(self, settings: Settings) -> None:
+        """Raises SettingsError for what would keep the house from opening the next time."""
+        from .gateway.doorway import check_place
+
+        check_place(settings.gateway)
+        check_workspace(workspace_of(settings, self._home), self._home)
+
+    def _tools(self, settings: Settings, results: int) -> Toolset:
+        """Commands that run in the background are those of the first set, and stay."""
+        place = (self._home, workspace_of(settings, self._home))
+        commands = self._first.commands if self._first else None
+        toolset = furnish(*place, settings, self._files, self._bus, results, self._store, commands)
+        if self._first is None:
+            self._stack.push_async_callback(toolset.close)
+            self._first = toolset
+        else:
+            for way in toolset.ways:
+                self._stack.push_async_callback(way.close)
+        return toolset
+
+    async def _cast(self, settings: Settings) -> tuple[Speaker, Callable[[Stage], Voices], Range | None, str]:
+        """Who speaks when nobody else is chosen, and what makes the voices once it is known what they are told."""
+        if self._given.provider is not None:
+            only = given(self._given.provider)
+            asked = filled(Preset(only.name), settings.agents.defaults)
+            return only, lambda stage: GivenVoice(Part(only, asked, stage)), None, ""
+        self._http = self._http or _network(settings, self._stack)
+        library = await _library(self._home, settings, self._store, self._stack, self._http, self._cellar)
+        casting = Casting(settings, library.models)
+        range = Range(casting, library.models, library.keys)
+        try:
+            speaker = await casting.look("")
+        except ModelMissing as error:
+            if not self._given.waits:
+                raise
+            speaker = absent(casting)
+            return speaker, lambda stage: WaitingVoices(casting, stage, speaker), range, sentence_of(error)
+        if speaker.warm and not self._first:
+            _start(speaker.warm(), self._stack)  # it loads while the person types
+        return speaker, lambda stage: HouseVoices(casting, stage), range, ""
 
 
 def _stage(home: Path, settings: Settings, store: Store, tools: Mapping[str, ToolSpec], large: frozenset[str]) -> Stage:
@@ -315,7 +380,12 @@ async def open_library(home: Path | None = None) -> AsyncIterator[Library]:
 
 
 async def _library(
-    home: Path, settings: Settings, store: Store, stack: AsyncExitStack, given_http: Http | None = None
+    home: Path,
+    settings: Settings,
+    store: Store,
+    stack: AsyncExitStack,
+    given_http: Http | None = None,
+    cellar: dict[str, Speaker] | None = None,
 ) -> Library:
     """Every model that the settings, the environment and the vault give a key for, and those of this machine."""
     from .store.vault import Vault as Boxes
@@ -330,7 +400,14 @@ async def _library(
     known = [name for name in logins_.NAMES if logins_.kept_as(name) in names]
     logins = {name: _unlocking(logins_.load(name, http, vault)) for name in known}
     heard = _recorded(http, home, settings, [key for key in kept.values() if isinstance(key, str)])
-    models = Models(heard, keys, prices, lambda name: _embedded(home, settings, name, http), logins)
+    loaded: dict[str, Speaker] = {} if cellar is None else cellar
+
+    def embedded(name: str) -> Speaker:
+        if name not in loaded:
+            loaded[name] = _embedded(home, settings, name, http)
+        return loaded[name]
+
+    models = Models(heard, keys, prices, embedded, logins)
     stack.push_async_callback(models.close)
     return Library(settings, store, vault, http, keys, models)
 
@@ -428,3 +505,20 @@ async def new_token(book: Doorbook, owner: str, name: str, scopes: Iterable[str]
     if not await book.keep_token(owner, name, hash_of(token), tuple(scopes), seconds):
         raise EverloopError(f"there is a token {name!r} already; revoke it first, or choose another name")
     return token
+
+
+async def set_password(book: Doorbook, owner: str, password: str) -> None:
+    """Let this be the password of the page. All browsers are logged out. Raises EverloopError."""
+    from .gateway.secrets import LONGEST, SHORTEST, hash_password
+
+    if not SHORTEST <= len(password) <= LONGEST:
+        raise EverloopError(f"a password has {SHORTEST} to {LONGEST} characters; nothing was changed")
+    await book.keep_login(owner, "password", await asyncio.to_thread(hash_password, password))
+    await book.end_visits(owner)
+
+
+async def remove_password(book: Doorbook, owner: str) -> bool:
+    """Whether there was one. All browsers are logged out: the link of the next start is the way in."""
+    removed = await book.forget_login(owner, "password")
+    await book.end_visits(owner)
+    return removed

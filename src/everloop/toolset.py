@@ -74,14 +74,14 @@ def furnish(
     bus: Bus,
     max_chars: int,
     store: Store | None = None,
+    commands: Sandbox | None = None,
 ) -> Toolset:
     """The built-in tools, and the plugins that the settings name; without a store none of those that need one.
 
-    Raises SettingsError."""
+    `commands` is where an earlier set has left some running. Raises SettingsError."""
     chosen = settings.tools
-    if os.path.realpath(workspace) == os.path.realpath(home):
-        raise SettingsError(f"workspace is {workspace}, where everloop keeps its own files; choose another folder")
-    commands = _sandbox(home / "spool", chosen.exec, shared=bool(settings.store.url))
+    check_workspace(workspace, home)
+    commands = commands or _sandbox(home / "spool", chosen.exec, shared=bool(settings.store.url))
     limits = Limits(memory=chosen.exec.memory_mb << 20, processes=chosen.exec.processes)
     shell = Shell(
         commands,
@@ -112,6 +112,12 @@ def furnish(
     plugged = plugged_in(chosen.plugins, names) if chosen.plugins else ()
     after = (TakingBack(seen, files), Keeping(seen, files))
     return Toolset((*own, *plugged), frozenset(names - ESSENTIAL), commands, (web, searched), *after)
+
+
+def check_workspace(workspace: Path, home: Path) -> None:
+    """Raises SettingsError."""
+    if os.path.realpath(workspace) == os.path.realpath(home):
+        raise SettingsError(f"workspace is {workspace}, where everloop keeps its own files; choose another folder")
 
 
 def _enabled(tools: list[Tool], disabled: Sequence[str]) -> list[Tool]:

@@ -17,7 +17,6 @@ from tests.providers.fake_logins import POLL, FakeLogins, Said
 
 from everloop.cli.keys import log_in
 from everloop.cli.terminal import Terminal
-from everloop.cli.trial import fault_of_call
 from everloop.core.errors import KeyRefused, LoginDenied
 from everloop.core.prompt import Reply, Usage
 from everloop.core.tool import ToolCall
@@ -25,6 +24,7 @@ from everloop.net.trusted import TrustedHttp
 from everloop.providers.logins.openai_codex import CodexLogin
 from everloop.testing import Call, Fail, Say, Spend
 from everloop.testing.model_server import ModelServer
+from everloop.trial import fault_of_call
 
 CANARY = "sk-canary-7f3a91"
 LOCAL = ("ollama", "lmstudio", "llamacpp", "vllm")

@@ -1,5 +1,6 @@
 """A gateway in front of a real house with a scripted model, and clients that come to it over real sockets."""
 
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+import pytest_asyncio
 
 import everloop
 from everloop.app import new_token, open_records, serve, token_scopes
@@ -21,6 +23,8 @@ from everloop.gateway.socket import Rooms
 from everloop.gateway.sockets import Sockets
 from everloop.settings.shape import GatewaySection
 from everloop.testing import ScriptedModel
+
+FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]  # as a container without much wants them
 
 
 class Door:
@@ -132,3 +136,18 @@ async def routes_of(tmp_path: Path) -> Any:
         return [(m, p.replace("{", "").replace("}", "")) for m, p in found if p not in paths]
 
     return look
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Any]:
+    """Debian's chromium, driven by Playwright: one for all tests of a process."""
+    playwright = pytest.importorskip(
+        "playwright.async_api", reason="Playwright is not installed (pip install playwright)"
+    )
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("chromium is not installed (apt-get install chromium)")
+    async with playwright.async_playwright() as driver:
+        opened = await driver.chromium.launch(executable_path=chromium, args=FLAGS, timeout=100_000)
+        yield opened
+        await opened.close()

@@ -279,7 +279,7 @@ async def test_a_token_is_made_once_listed_without_its_secret_and_revoked(tmp_pa
 @pytest.mark.parametrize("route", TABLE, ids=lambda route: f"{route.method} {route.path}")
 async def test_nobody_is_told_anything(tmp_path: Path, route: Any):
     async with opened(tmp_path) as (_, client):
-        address = route.path.replace("{id}", "ab12").replace("{ref}", "file:" + "0" * 64).replace("{name}", "a")
+        address = route.path.replace("{id}", "ab12").replace("{ref}", "file:" + "0" * 64).replace("{name}", "openai")
         answer = await client.request(route.method, address)
         told = await answer.json()
     assert (answer.status, told["error"]["code"]) == (401, "unauthorized")
@@ -290,7 +290,7 @@ async def test_a_token_that_may_read_changes_nothing_and_a_user_sees_nothing_of_
     async with opened(tmp_path) as (agent, client):
         await agent.ask("a secret plan", "page:one")
         id = await only_session(client)
-        address = route.path.replace("{id}", id).replace("{ref}", "file:" + "0" * 64).replace("{name}", "a")
+        address = route.path.replace("{id}", id).replace("{ref}", "file:" + "0" * 64).replace("{name}", "openai")
         asked = f"{address}?q=secret" if "search" in address else address
         reader = await client.request(route.method, asked, headers=READER, json=None if route.body is None else {})
         user = await client.request(route.method, asked, headers=USER, json=None if route.body is None else {})

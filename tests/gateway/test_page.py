@@ -1,149 +1,22 @@
 """A walk through the page in a real browser. Without Playwright or Debian's chromium these are skipped by name."""
 
-import asyncio
-import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from everloop import tool
-from everloop.app import serve
-from everloop.core.errors import KeyRefused
-from everloop.core.tool import Effect
-from everloop.testing import Call, Fail, Say, ScriptedModel, Shown, Think, Wait
+from tests.gateway.walk import staged
 
-playwright = pytest.importorskip("playwright.async_api", reason="Playwright is not installed (pip install playwright)")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (apt-get install chromium)")
-
-NASTY = (
-    "<img src=x onerror=\"document.title='hacked'\"> <script>document.title='hacked'</script>\n\n"
-    "[click](javascript:document.title='hacked') ![x](https://elsewhere.invalid/track.png)\n\n"
-    "**bold** `code` [good](https://example.org/)\n\n```html\n<b>not bold</b>\n```\n"
-)
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
 
-@tool(Effect.READ)
-async def look(path: str) -> str:
-    """Look at something."""
-    return f"in {path}: milk <b>and</b> bread"
-
-
-@tool(Effect.UNSAFE, guarded=True)
-async def send(to: str) -> str:
-    """Send something."""
-    return f"sent to {to}"
-
-
-class Line:
-    """The line between the browser and the gateway, which can be cut: all that goes over it breaks off, and may begin
-    again."""
-
-    def __init__(self) -> None:
-        self.gateway = 0
-        self._writers: set[asyncio.StreamWriter] = set()
-
-    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        far, to = await asyncio.open_connection("127.0.0.1", self.gateway)
-        self._writers |= {writer, to}
-        try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(_pass_on(reader, to))
-                group.create_task(_pass_on(far, writer))
-        finally:
-            self._writers -= {writer, to}
-
-    def cut(self) -> None:
-        for writer in [*self._writers]:
-            writer.transport.abort()
-
-
-async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-    except ConnectionError:
-        pass
-    finally:
-        writer.close()
-
-
-class Stage:
-    """A browser at the page of a gateway whose model waits at `gate` when it tells a story."""
-
-    def __init__(self, line: Line, page: Any, url: str, link: str, gate: asyncio.Event) -> None:
-        self.line = line
-        self.page = page
-        self.url = url
-        self.link = link
-        self.gate = gate
-
-    async def log_in(self) -> None:
-        """By the link of the first start."""
-        await self.page.goto(self.link)
-        await self.page.wait_for_selector(".composer textarea")
-
-    async def say(self, text: str) -> None:
-        await self.page.fill(".composer textarea", text)
-        await self.page.keyboard.press("Enter")
-
-    async def answer(self, text: str) -> None:
-        """Wait until the last answer is this, and whole."""
-        await self.page.wait_for_selector(f".said.final.last:has-text('{text}')")
-
-    async def texts(self, selector: str) -> list[str]:
-        return [each.strip() for each in await self.page.locator(selector).all_inner_texts()]
-
-
-@asynccontextmanager
-async def staged(home: Path, width: int = 1280, height: int = 800) -> AsyncIterator[Stage]:
-    gate, errors = asyncio.Event(), []
-
-    def line(shown: Shown) -> Any:
-        if "story" in shown.asked:
-            return Say(["Once upon", " a time"]), Wait(gate), Say([" there was", " a loop."])
-        if "fail" in shown.asked:
-            return Fail(KeyRefused("the key is wrong; set another key"))
-        if "look" in shown.asked and shown.step == 0:
-            return Think("I should look."), Say("I look."), Call("look", {"path": "notes.md"})
-        if "send" in shown.asked and shown.step == 0:
-            return Call("send", {"to": "somebody@example.org"})
-        return Say(NASTY if "nasty" in shown.asked else f"You said: {shown.asked}")
-
-    cable = Line()
-    between = await asyncio.start_server(cable.carry, "127.0.0.1", 0)
-    port = between.sockets[0].getsockname()[1]
-    settings = {"gateway": {"port": 0, "allowed_hosts": [f"127.0.0.1:{port}"]}}
-    async with (
-        between,
-        serve(home, settings, provider=ScriptedModel(line), tools=[look, send]) as gateway,
-        playwright.async_playwright() as driver,
-    ):
-        cable.gateway = int(gateway.url.rpartition(":")[2])
-        url = f"http://127.0.0.1:{port}"
-        browser = await driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = await browser.new_page(viewport={"width": width, "height": height})
-        page.set_default_timeout(20_000)
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda told: errors.append(told.text) if "Security Policy" in told.text else None)
-        try:
-            yield Stage(cable, page, url, gateway.link.replace(gateway.url, url), gate)
-        finally:
-            await browser.close()
-            cable.cut()
-    assert errors == []
-
-
-async def test_one_comes_by_the_link_sets_a_password_and_comes_back_with_it(tmp_path: Path):
-    async with staged(tmp_path) as stage:
+async def test_one_comes_by_the_link_sets_a_password_and_comes_back_with_it(browser: Any, tmp_path: Path):
+    async with staged(browser, tmp_path) as stage:
         page = stage.page
         await stage.log_in()
         seen = page.url
         await page.click("text=Settings")
+        await page.click("text=Access")
         await page.fill("[aria-label='New password']", "correct horse")
         await page.click("text=Set password")
         await page.wait_for_selector(".toast:has-text('password')")
@@ -159,8 +32,8 @@ async def test_one_comes_by_the_link_sets_a_password_and_comes_back_with_it(tmp_
     assert seen in (f"{stage.url}/", f"{stage.url}/#/")
 
 
-async def test_one_asks_and_sees_what_was_done(tmp_path: Path):
-    async with staged(tmp_path) as stage:
+async def test_one_asks_and_sees_what_was_done(browser: Any, tmp_path: Path):
+    async with staged(browser, tmp_path) as stage:
         await stage.log_in()
         await stage.say("look around")
         await stage.answer("You said: look around")
@@ -173,12 +46,12 @@ async def test_one_asks_and_sees_what_was_done(tmp_path: Path):
     assert (opened, thought, listed) == (["in notes.md: milk <b>and</b> bread"], ["I should look."], ["look around"])
 
 
-async def test_a_file_goes_in_and_comes_out(tmp_path: Path):
+async def test_a_file_goes_in_and_comes_out(browser: Any, tmp_path: Path):
     picture = bytes.fromhex(
         "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415408d763f8cfc0000003010100"
         "18dd8db00000000049454e44ae426082"
     )
-    async with staged(tmp_path) as stage:
+    async with staged(browser, tmp_path) as stage:
         page = stage.page
         await stage.log_in()
         await page.set_input_files(
@@ -198,11 +71,12 @@ async def test_a_file_goes_in_and_comes_out(tmp_path: Path):
     assert "milk" in said
 
 
-async def test_a_token_is_made_shown_once_and_revoked(tmp_path: Path):
-    async with staged(tmp_path) as stage:
+async def test_a_token_is_made_shown_once_and_revoked(browser: Any, tmp_path: Path):
+    async with staged(browser, tmp_path) as stage:
         page = stage.page
         await stage.log_in()
         await page.click("text=Settings")
+        await page.click("text=Access")
         await page.fill("[aria-label='Name of the token']", "laptop")
         await page.click("text=Make a token")
         token = await page.inner_text("dialog code")
@@ -213,8 +87,8 @@ async def test_a_token_is_made_shown_once_and_revoked(tmp_path: Path):
     assert token.startswith("ev_")
 
 
-async def test_what_a_model_writes_is_only_ever_shown(tmp_path: Path):
-    async with staged(tmp_path) as stage:
+async def test_what_a_model_writes_is_only_ever_shown(browser: Any, tmp_path: Path):
+    async with staged(browser, tmp_path) as stage:
         asked: list[str] = []
         stage.page.on("request", lambda request: asked.append(request.url))
         await stage.log_in()
@@ -232,8 +106,8 @@ async def test_what_a_model_writes_is_only_ever_shown(tmp_path: Path):
     assert [url for url in asked if not url.startswith((stage.url, stage.url.replace("http", "ws")))] == []
 
 
-async def test_a_question_is_answered_with_one_click(tmp_path: Path):
-    async with staged(tmp_path) as stage:
+async def test_a_question_is_answered_with_one_click(browser: Any, tmp_path: Path):
+    async with staged(browser, tmp_path) as stage:
         await stage.log_in()
         await stage.say("send it")
         await stage.page.wait_for_selector(".asking:visible >> text=somebody@example.org")
@@ -249,13 +123,14 @@ async def test_a_question_is_answered_with_one_click(tmp_path: Path):
     assert (statuses, len(denied), denied[0].split(" · ")[0]) == (1, 1, "not run")
 
 
-async def test_a_break_in_mid_stream_leaves_no_gap(tmp_path: Path):
-    async with staged(tmp_path) as stage:
+async def test_a_break_in_mid_stream_leaves_no_gap(browser: Any, tmp_path: Path):
+    async with staged(browser, tmp_path) as stage:
         await stage.log_in()
         await stage.say("tell me a story")
         await stage.page.wait_for_selector(".draft:has-text('Once upon a time')")
         stage.line.cut()
         await stage.page.wait_for_selector(".wire:has-text('reconnecting')")
+        stage.line.mend()
         await stage.page.wait_for_selector(".wire:empty", state="attached")
         await stage.page.wait_for_selector(".draft:has-text('Once upon a time')")
         drafts = await stage.texts(".draft .prose >> nth=-1")
@@ -267,8 +142,8 @@ async def test_a_break_in_mid_stream_leaves_no_gap(tmp_path: Path):
     assert (answers, said) == (["Once upon a time there was a loop."], ["tell me a story"])
 
 
-async def test_a_running_turn_is_stopped(tmp_path: Path):
-    async with staged(tmp_path) as stage:
+async def test_a_running_turn_is_stopped(browser: Any, tmp_path: Path):
+    async with staged(browser, tmp_path) as stage:
         await stage.log_in()
         await stage.say("tell me a story")
         await stage.page.wait_for_selector(".draft:has-text('Once upon')")
@@ -278,8 +153,8 @@ async def test_a_running_turn_is_stopped(tmp_path: Path):
     assert drafts == 0
 
 
-async def test_conversations_are_found_renamed_edited_and_asked_again(tmp_path: Path):
-    async with staged(tmp_path) as stage:
+async def test_conversations_are_found_renamed_edited_and_asked_again(browser: Any, tmp_path: Path):
+    async with staged(browser, tmp_path) as stage:
         page = stage.page
         await stage.log_in()
         await stage.say("where is the invoice")
@@ -305,8 +180,8 @@ async def test_conversations_are_found_renamed_edited_and_asked_again(tmp_path: 
     assert title == "papers"
 
 
-async def test_the_trace_the_usage_and_the_settings_are_shown(tmp_path: Path):
-    async with staged(tmp_path) as stage:
+async def test_the_trace_and_the_usage_are_shown(browser: Any, tmp_path: Path):
+    async with staged(browser, tmp_path) as stage:
         page = stage.page
         await stage.log_in()
         await stage.say("look around")
@@ -316,15 +191,11 @@ async def test_the_trace_the_usage_and_the_settings_are_shown(tmp_path: Path):
         steps = [each.split("\n")[0] for each in await stage.texts(".waterfall .what")]
         await page.click("text=Usage")
         await page.wait_for_selector(".chart rect.m-0")
-        await page.click("text=Settings")
-        await page.fill("[aria-label='Filter settings']", "steering")
-        rows = await stage.texts(".group dl > div")
     assert steps == ["waited", "scripted", "look", "scripted", "page"]
-    assert [each.split() for each in rows] == [["agents.defaults.steering", "steer"]]
 
 
-async def test_what_went_wrong_is_said_once_with_what_to_do(tmp_path: Path):
-    async with staged(tmp_path) as stage:
+async def test_what_went_wrong_is_said_once_with_what_to_do(browser: Any, tmp_path: Path):
+    async with staged(browser, tmp_path) as stage:
         page = stage.page
         await stage.log_in()
         await page.goto(f"{stage.url}/#/c/abcdef")
@@ -338,8 +209,8 @@ async def test_what_went_wrong_is_said_once_with_what_to_do(tmp_path: Path):
     assert (writable, told.split(" (error")[0], failed) == (False, "the key is wrong; set another key", 1)
 
 
-async def test_on_a_phone_nothing_is_wider_than_the_screen_and_the_menu_is_a_drawer(tmp_path: Path):
-    async with staged(tmp_path, 360, 740) as stage:
+async def test_on_a_phone_nothing_is_wider_than_the_screen_and_the_menu_is_a_drawer(browser: Any, tmp_path: Path):
+    async with staged(browser, tmp_path, 360, 740) as stage:
         page = stage.page
         await stage.log_in()
         await stage.say("something nasty")
@@ -353,8 +224,8 @@ async def test_on_a_phone_nothing_is_wider_than_the_screen_and_the_menu_is_a_dra
     assert (widest, hidden) == (360, False)
 
 
-async def test_it_can_be_used_without_a_mouse(tmp_path: Path):
-    async with staged(tmp_path) as stage:
+async def test_it_can_be_used_without_a_mouse(browser: Any, tmp_path: Path):
+    async with staged(browser, tmp_path) as stage:
         page = stage.page
         await stage.log_in()
         await page.keyboard.type("hello")

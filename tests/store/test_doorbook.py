@@ -53,6 +53,12 @@ async def test_a_link_that_is_too_old_is_none(home: Home, store: Store):
     assert (await store.use_link("hash"), await store.login("owner", "link")) == ("", None)
 
 
+async def test_a_login_is_forgotten(store):
+    await store.keep_login("owner", "password", "hash")
+    assert [await store.forget_login("owner", "password") for _ in range(2)] == [True, False]
+    assert await store.login("owner", "password") is None
+
+
 async def test_a_password_is_no_link(store: Store):
     await store.keep_login("owner", "password", "hash")
     assert (await store.use_link("hash"), await store.login("owner", "password")) == ("", "hash")

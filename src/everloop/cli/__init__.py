@@ -23,7 +23,9 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "agent": Command("talk with the agent: one answer with -m, else a chat"),
-    "gateway": Command("run it all: the page, the APIs, the WebSocket, timers and channels"),
+    "gateway": Command(
+        "run it all: the page, the APIs, the WebSocket, timers and channels; set its password", ("run", "password")
+    ),
     "tokens": Command(
         "show, make and revoke the tokens of programs that use the gateway", ("list", "create", "revoke")
     ),

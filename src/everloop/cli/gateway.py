@@ -1,30 +1,78 @@
-"""`everloop gateway`: one process with the page, the APIs, the WebSocket, lanes, timers and channels."""
+"""`everloop gateway`: one process with the page, the APIs, the WebSocket, lanes, timers and channels.
+
+`everloop gateway password` sets the page's password, also while it runs.
+"""
 
 import argparse
 import asyncio
+import getpass
 import logging
 import resource
 import signal
 import sys
+from collections.abc import Coroutine
 from typing import Any
 
-from ..app import serve
+from ..app import open_records, remove_password, serve, set_password
+from ..core.errors import EverloopError
 
 _log = logging.getLogger("everloop.gateway")
 
 MORE = (
-    "It stops at Ctrl-C or SIGTERM, after what runs has ended or its time is over. Without a password, each start "
-    "prints a link to log in with, once."
+    "Without one of these words, `run` is meant: `everloop gateway --port 8080`. It stops at Ctrl-C or SIGTERM, after "
+    "what runs has ended or its time is over. Without a password, each start prints a link to log in with, once."
 )
 FILES = 8192  # that may be open at once
+OWNER = "owner"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--host", metavar="HOST", help="listen there instead of at gateway.host")
-    parser.add_argument("--port", metavar="PORT", type=int, help="listen there instead of at gateway.port")
+    words = parser.add_subparsers(dest="word", metavar="COMMAND", required=True)
+    running = words.add_parser("run", help="run it, until Ctrl-C or SIGTERM")
+    running.add_argument("--host", metavar="HOST", help="listen there instead of at gateway.host")
+    running.add_argument("--port", metavar="PORT", type=int, help="listen there instead of at gateway.port")
+    password = words.add_parser(
+        "password", help="set the password of the page; it is read from stdin, or asked for without being shown"
+    )
+    password.add_argument("--remove", action="store_true", help="have none any more: each start prints a link again")
 
 
-async def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> Coroutine[Any, Any, int]:
+    """Not itself async: a password is asked for before the event loop runs, in which a prompt would not hear Ctrl-C."""
+    if arguments.word == "password":
+        return _remove_password() if arguments.remove else _set_password(_read_password())
+    return _serve(arguments)
+
+
+async def _set_password(password: str) -> int:
+    async with open_records() as records:
+        await set_password(records.store, OWNER, password)
+    print("The password is set. All browsers are logged out.", file=sys.stderr)
+    return 0
+
+
+async def _remove_password() -> int:
+    async with open_records() as records:
+        if not await remove_password(records.store, OWNER):
+            raise EverloopError("there is no password")
+    print("There is no password any more. The next start of the gateway prints a link.", file=sys.stderr)
+    return 0
+
+
+def _read_password() -> str:
+    """The first line of stdin, or what someone types unseen, twice. Raises EverloopError."""
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\r\n")
+    try:
+        password = getpass.getpass("The new password: ")
+        if getpass.getpass("Once more: ") != password:
+            raise EverloopError("these are two different ones; nothing was changed")
+    except EOFError:
+        raise EverloopError("no password was given; nothing was changed") from None
+    return password
+
+
+async def _serve(arguments: argparse.Namespace) -> int:
     given = {name: getattr(arguments, name) for name in ("host", "port") if getattr(arguments, name) is not None}
     settings: dict[str, Any] = {"gateway": given} if given else {}
     stopping = _stop_signals()

@@ -4,43 +4,24 @@ import asyncio
 import getpass
 import os
 import sys
-from difflib import get_close_matches
 
 from ..app import open_library, open_records
 from ..core.errors import EverloopError
 from ..providers import logins
-from ..providers.catalog import HOSTS, Host
-from ..providers.keys import Keys
-from ..settings import Settings, home_of, load
+from ..providers.catalog import Host
+from ..providers.keys import Keys, checked_key, keyed_host, notes_on
+from ..settings import home_of, load
 from .terminal import Terminal
-
-
-def unknown_provider(name: str, settings: Settings) -> EverloopError:
-    names = list(dict.fromkeys((*HOSTS, *settings.providers.accounts)))
-    near = get_close_matches(name.lower(), names, 3)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"
-    return EverloopError(f"there is no provider {name!r}; {hint}")
 
 
 def find_host(name: str) -> Host:
     """The provider whose key is to be kept. Raises EverloopError when there is none, or it has no keys."""
-    settings = load(home_of(os.environ), os.environ)
-    host = HOSTS.get(name)
-    if host is None and name not in settings.providers.accounts:
-        raise unknown_provider(name, settings)
-    if host and host.login:
-        raise EverloopError(f"{name} has no keys. Log in with: everloop models login {name}")
-    return host or Host(name, "")
+    return keyed_host(name, load(home_of(os.environ), os.environ).providers.accounts)
 
 
 def read_key(name: str) -> str:
     """From stdin, or from someone who types it unseen. Raises EverloopError for what cannot be a key."""
-    key = (_typed(name) if sys.stdin.isatty() else sys.stdin.buffer.read().decode("utf-8", "replace")).strip()
-    if not key:
-        raise EverloopError("no key was given, and nothing was kept")
-    if not (key.isascii() and key.isprintable()) or " " in key:
-        raise EverloopError("that is no key: it has several lines, or characters that no key has; nothing was kept")
-    return key
+    return checked_key(_typed(name) if sys.stdin.isatty() else sys.stdin.buffer.read().decode("utf-8", "replace"))
 
 
 def _typed(name: str) -> str:
@@ -55,12 +36,8 @@ async def keep_key(host: Host, key: str, terminal: Terminal) -> int:
         await records.vault.set(f"key:{host.name}", key)
         accounts = records.settings.providers.accounts
     terminal.note(f"The key of {host.name} is kept in the vault.")
-    owner = next((other for other in HOSTS.values() if other.key_prefix and key.startswith(other.key_prefix)), host)
-    if owner.name != host.name and host.name in HOSTS:
-        terminal.note(f"It looks like a key of {owner.name}, though.")
-    found = Keys(accounts, os.environ, {host.name: key}, home_of(os.environ)).find(host)
-    if found and found.where != "vault":
-        terminal.note(f"It is not used as long as there is another, which comes first: {found.where}.")
+    for note in notes_on(host, key, Keys(accounts, os.environ, {host.name: key}, home_of(os.environ))):
+        terminal.note(note)
     return 0
 
 

@@ -13,10 +13,9 @@ from ..providers import logins
 from ..providers.catalog import HOSTS, Host
 from ..providers.choose import Choice, host_of
 from ..providers.discovery import Model
-from ..providers.keys import Keys
+from ..providers.keys import Keys, unknown_provider
 from ..providers.prices import Price, Prices, find_window
 from ..voices import Casting
-from .keys import unknown_provider
 from .table import counted, rate, table, to_json
 from .terminal import Terminal
 
@@ -192,7 +191,7 @@ async def _find_models(library: Library, wanted: str, uses: list[Use]) -> list[M
     provider, _, pattern = wanted.partition("/")
     host = host_of(provider, library.keys)
     if host is None:
-        raise unknown_provider(provider, library.settings)
+        raise unknown_provider(provider, library.settings.providers.accounts)
     prices = Prices({name: Price(*astuple(price)) for name, price in library.settings.prices.items()})
     casting = Casting(library.settings, library.models)
     models = await _described(library, await _choice_at(library, host))

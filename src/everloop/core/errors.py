@@ -2,6 +2,7 @@
 
 EverloopError
 ├── SettingsError            the settings file or an override is wrong; names file, line and key
+│   └── SettingsMoved        someone has changed the file since it was looked at
 ├── HomeError                the home cannot be used: read-only, a network file system, not a folder
 ├── StoreError
 │   ├── StoreCorrupt         the database is damaged; it is left untouched
@@ -46,6 +47,10 @@ class EverloopError(Exception):
 
 
 class SettingsError(EverloopError):
+    pass
+
+
+class SettingsMoved(SettingsError):
     pass
 
 

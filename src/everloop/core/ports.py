@@ -229,6 +229,10 @@ class Doorbook(Protocol):
         """The hash that is kept, while it holds."""
         ...
 
+    async def forget_login(self, owner: str, kind: Literal["password", "link"]) -> bool:
+        """Whether there was one to forget."""
+        ...
+
     async def use_link(self, hash: str) -> str:
         """Use up a one-time link; returns whose it was, "" if there is none."""
         ...

@@ -1,11 +1,12 @@
 """Where a host's key is found: the settings, a file that they name, the environment, the vault. Never printed."""
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Protocol
 
-from ..core.errors import ModelMissing, VaultLocked
-from .catalog import Host
+from ..core.errors import EverloopError, ModelMissing, VaultLocked
+from .catalog import HOSTS, Host
 from .dialects import Name
 
 
@@ -84,3 +85,42 @@ class Keys:
         if not key:
             raise ModelMissing(f"the key file of {name}, {path}, is empty")
         return key
+
+
+def unknown_provider(name: str, accounts: Mapping[str, Account]) -> EverloopError:
+    names = list(dict.fromkeys((*HOSTS, *accounts)))
+    near = get_close_matches(name.lower(), names, 3)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"
+    return EverloopError(f"there is no provider {name!r}; {hint}")
+
+
+def keyed_host(name: str, accounts: Mapping[str, Account]) -> Host:
+    """The provider whose key is to be kept. Raises EverloopError when there is none, or it has no keys."""
+    host = HOSTS.get(name)
+    if host is None and name not in accounts:
+        raise unknown_provider(name, accounts)
+    if host and host.login:
+        raise EverloopError(f"{name} has no keys. Log in with: everloop models login {name}")
+    return host or Host(name, "")
+
+
+def checked_key(text: str) -> str:
+    """Raises EverloopError for what cannot be a key."""
+    key = text.strip()
+    if not key:
+        raise EverloopError("no key was given, and nothing was kept")
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise EverloopError("that is no key: it has several lines, or characters that no key has; nothing was kept")
+    return key
+
+
+def notes_on(host: Host, key: str, keys: Keys) -> list[str]:
+    """What whoever has just given a key should know: it looks like someone else's, or another one comes first."""
+    notes = []
+    owner = next((other for other in HOSTS.values() if other.key_prefix and key.startswith(other.key_prefix)), host)
+    if owner.name != host.name and host.name in HOSTS:
+        notes.append(f"It looks like a key of {owner.name}, though.")
+    found = keys.find(host)
+    if found and found.where != "vault":
+        notes.append(f"It is not used as long as there is another, which comes first: {found.where}.")
+    return notes

@@ -58,6 +58,14 @@ class Toolbox:
         self._limit = limit
         self.specs: dict[str, ToolSpec] = {name: tool.spec for name, tool in self._tools.items()}
 
+    def refill(self, tools: Iterable[Tool], limit: int) -> None:
+        """From now on with these. Those that are not among them stay, for the turns that have begun with them: what a
+        model is offered is not decided here."""
+        fresh = {tool.spec.name: tool for tool in tools}
+        self._tools |= fresh
+        self.specs |= {name: tool.spec for name, tool in fresh.items()}
+        self._limit = limit
+
     def spec(self, thread: Thread, place: int) -> ToolSpec:
         return self.specs[thread.open_calls[place].name]
 

@@ -32,17 +32,17 @@ def checked_section(layer: Layer, shape: type[Struct], values: Any, path: tuple[
         where = (*path, str(written))
         name = snake(str(written))
         if name not in fields:
-            layer.refuse(where, _unknown(where, shape))
+            layer.refuse(where, unknown(where, shape))
         if name in tree:
             layer.refuse(where, f"{'.'.join(where)} is given twice, with and without capitals; keep one of them")
         field = fields[name]
-        if value is None and not _is_section(field.type):  # null in JSON: as if nothing had been said
+        if value is None and not is_section(field.type):  # null in JSON: as if nothing had been said
             tree[name] = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
-        elif _is_section(field.type):
+        elif is_section(field.type):
             tree[name] = checked_section(layer, field.type, value, where)
-        elif kind := _kind_of_sections(field.type):
+        elif kind := kind_of_sections(field.type):
             tree[name] = _named_sections(layer, kind, value, where)
-        elif kind := _kind_of_rows(field.type):
+        elif kind := kind_of_rows(field.type):
             tree[name] = _rows(layer, kind, value, where)
         else:
             tree[name] = _value(layer, field.type, value, where)
@@ -80,7 +80,7 @@ def _rows(layer: Layer, kind: type[Struct], values: Any, path: tuple[str, ...]) 
 def _value(layer: Layer, hint: Any, value: Any, path: tuple[str, ...]) -> Any:
     if notes_of(hint).get("kept"):
         return _plain(value)
-    wants = _without_none(hint)
+    wants = without_none(hint)
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if layer.environ is not None:
@@ -170,38 +170,38 @@ def lay_over(below: dict[str, Any], above: Mapping[str, Any]) -> None:
 def built(shape: type[Struct], tree: Mapping[str, Any]) -> Struct:
     made = dict(tree)
     for field in msgspec.structs.fields(shape):
-        if field.name in made and _is_section(field.type):
+        if field.name in made and is_section(field.type):
             made[field.name] = built(field.type, made[field.name])
-        elif field.name in made and (kind := _kind_of_sections(field.type)):
+        elif field.name in made and (kind := kind_of_sections(field.type)):
             made[field.name] = {name: built(kind, section) for name, section in made[field.name].items()}
-        elif field.name in made and (kind := _kind_of_rows(field.type)):
+        elif field.name in made and (kind := kind_of_rows(field.type)):
             made[field.name] = tuple(built(kind, row) for row in made[field.name])
     return shape(**made)
 
 
-def _is_section(hint: Any) -> bool:
+def is_section(hint: Any) -> bool:
     return isinstance(hint, type) and issubclass(hint, Struct)
 
 
-def _kind_of_sections(hint: Any) -> type[Struct] | None:
+def kind_of_sections(hint: Any) -> type[Struct] | None:
     """What the values of a table of named tables are."""
     kind = get_args(hint)[1] if get_origin(hint) is dict else None
-    return kind if _is_section(kind) else None
+    return kind if is_section(kind) else None
 
 
-def _kind_of_rows(hint: Any) -> type[Struct] | None:
+def kind_of_rows(hint: Any) -> type[Struct] | None:
     """What the rows of a list of tables are."""
     kind = get_args(hint)[0] if get_origin(hint) is tuple else None
-    return kind if _is_section(kind) else None
+    return kind if is_section(kind) else None
 
 
-def _without_none(hint: Any) -> Any:
+def without_none(hint: Any) -> Any:
     if get_origin(hint) is UnionType or NoneType in get_args(hint):
         return next(kind for kind in get_args(hint) if kind is not NoneType)
     return hint
 
 
-def _unknown(path: tuple[str, ...], shape: type[Struct]) -> str:
+def unknown(path: tuple[str, ...], shape: type[Struct]) -> str:
     near = nearest(path[-1], shape, 0.6)
     hint = f"did you mean {near}?" if near else f"the keys here are {', '.join(shape.__struct_fields__)}"
     return f"there is no setting {'.'.join(path)}; {hint}"

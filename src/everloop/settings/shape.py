@@ -196,6 +196,11 @@ def without_secrets(section: Struct) -> dict[str, Any]:
     return {field.name: _open(getattr(section, field.name), field.type) for field in msgspec.structs.fields(section)}
 
 
+def shown_value(value: Any) -> Any:
+    """A value as plain data, without the password in an address."""
+    return _open(value, None)
+
+
 def _open(value: Any, hint: Any) -> Any:
     extra = notes_of(hint)
     if extra.get("secret") or extra.get("kept"):

@@ -23,7 +23,8 @@ class Layer(Struct):
     environ: Mapping[str, str] | None = None  # where ${…} in a value is looked up, if it means anything
 
     def refuse(self, path: tuple[str, ...], sentence: str) -> NoReturn:
-        raise SettingsError(f"{self.place(path)}: {sentence}")
+        place = self.place(path)
+        raise SettingsError(f"{place}: {sentence}" if place else sentence)
 
 
 class Typed(str):
@@ -35,21 +36,35 @@ class Typed(str):
 def layers(
     home: Path, environ: Mapping[str, str], overrides: Mapping[str, Any], tree: dict[str, Any]
 ) -> Iterator[Layer]:
+    if path := file_of(home):
+        yield read_layer(path, read_bytes(path), environ)
+    yield from later_layers(environ, overrides, tree)
+
+
+def file_of(home: Path) -> Path | None:
+    """The settings file of a home, if it has one. Raises SettingsError when there are two."""
     found = [path for path in (home / "config.toml", home / "config.json") if path.exists()]
     if len(found) == 2:
         raise SettingsError(f"There are two settings files, {found[0]} and {found[1]}; keep one and remove the other.")
-    for path in found:
-        yield _read_file(path, environ)
+    return found[0] if found else None
+
+
+def later_layers(environ: Mapping[str, str], overrides: Mapping[str, Any], tree: dict[str, Any]) -> Iterator[Layer]:
+    """What lies over the file, of which `tree` holds what it says."""
     names = tree.get("providers", {}).get("accounts", {})
     yield _read_environment(environ, {name.casefold().replace("-", "_"): name for name in names})
     yield Layer(overrides, lambda path: f"The settings given to open(), {'.'.join(path) or 'all of them'}", environ)
 
 
-def _read_file(path: Path, environ: Mapping[str, str]) -> Layer:
+def read_bytes(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise SettingsError(f"{path}: the settings file cannot be read ({error.strerror})") from error
+
+
+def read_layer(path: Path, data: bytes, environ: Mapping[str, str]) -> Layer:
+    """What a file says whose content is this."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -70,6 +70,10 @@ class Doorkeeping(ABC):
         rows = await self._ask(f"SELECT hash FROM logins WHERE owner = $1 AND kind = $2 AND {_HOLDS}", owner, kind)
         return str(rows[0][0]) if rows else None
 
+    async def forget_login(self, owner: str, kind: Literal["password", "link"]) -> bool:
+        gone = "DELETE FROM logins WHERE owner = $1 AND kind = $2 RETURNING kind"
+        return bool(await self._change(gone, owner, kind))
+
     async def use_link(self, hash: str) -> str:
         used = f"DELETE FROM logins WHERE kind = 'link' AND hash = $1 AND {_HOLDS} RETURNING owner"
         rows = await self._change(used, hash)

@@ -1,12 +1,13 @@
 """The page's API, `/api/…`: one table of routes, from which the server and `/openapi.json` are made."""
 
 from importlib.metadata import version
+from typing import Any
 
 from aiohttp import web
 
 from ...core.people import Role
 from ..answers import respond
-from . import files, rest, sessions, shapes, tokens
+from . import files, rest, sessions, setup, setup_shapes, shapes, tokens
 from .desk import Desk
 from .openapi import document
 from .route import Route, served
@@ -75,8 +76,42 @@ TABLE = (
     ),
     Route("GET", "/api/models", "Models that can be chosen", rest.models, shapes.ModelList),
     Route(
-        *("GET", "/api/settings", "All settings, without secrets", rest.settings, shapes.SettingsShown),
+        *("POST", "/api/models/test", "Ask a model for an answer and a tool call", setup.try_model),
+        setup_shapes.TriedModel,
+        body=setup_shapes.Trying,
+        least=Role.OWNER,
+        needs="admin",
+    ),
+    Route(
+        *("GET", "/api/settings", "All settings, without secrets, and where each comes from", setup.settings),
+        setup_shapes.SettingsShown,
         least=Role.ADMIN,
+    ),
+    Route(
+        *("PATCH", "/api/settings", "Change settings by their keys, null: back to the default", setup.change_settings),
+        setup_shapes.SettingsShown,
+        body=dict[str, Any],
+        least=Role.OWNER,
+        needs="admin",
+        further={412: "the settings are not those of If-Match any more"},
+    ),
+    Route(
+        *("GET", "/api/keys", "Which providers have a key, and where it is", setup.keys, setup_shapes.KeyList),
+        least=Role.OWNER,
+        needs="admin",
+    ),
+    Route(
+        *("PUT", "/api/keys/{name}", "Keep the key of a provider in the vault", setup.keep_key, setup_shapes.KeyKept),
+        at=setup_shapes.OfProvider,
+        body=setup_shapes.Keeping,
+        least=Role.OWNER,
+        needs="admin",
+    ),
+    Route(
+        *("DELETE", "/api/keys/{name}", "Forget a key of the vault", setup.forget_key, setup_shapes.KeyForgotten),
+        at=setup_shapes.OfProvider,
+        least=Role.OWNER,
+        needs="admin",
     ),
     Route("GET", "/api/tokens", "Your tokens", tokens.list_tokens, shapes.TokenList, least=Role.ADMIN, needs="admin"),
     Route(

@@ -1,6 +1,6 @@
 """What the page's API needs of the house beside what every door of the gateway needs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from ...core.conversation import Branch, Conversation, Deed
@@ -17,8 +17,36 @@ class Sessions(Protocol):
     async def fork(self, conversation: Conversation, session: str, by: str, at: int | None = None) -> Branch: ...
 
 
+class Steward(Protocol):
+    """Who changes settings while the house is open."""
+
+    async def look(self) -> Any:
+        """`version`, `file`, `rows`, and what is `waiting` for the next start. Raises SettingsError."""
+        ...
+
+    async def change(self, asked: Mapping[str, Any], version: str = "") -> Any:
+        """As `look`, afterwards. Raises SettingsError, SettingsMoved, HomeError; then nothing has changed."""
+        ...
+
+    async def keys(self) -> Sequence[Any]: ...
+
+    async def keep_key(self, name: str, key: str) -> list[str]:
+        """What is to be known about it. Raises EverloopError."""
+        ...
+
+    async def forget_key(self, name: str) -> None: ...
+
+    async def try_model(self, name: str) -> tuple[str, Sequence[Any]]:
+        """Its name, and how it went. Raises ModelMissing."""
+        ...
+
+
 class Desk(House, Protocol):
     notice: str  # what a person should know about the model
+    missing: str  # why nobody can answer, if that is so
+
+    @property
+    def steward(self) -> Steward | None: ...
 
     @property
     def sessions(self) -> Sessions: ...

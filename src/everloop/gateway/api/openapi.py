@@ -14,7 +14,7 @@ REFS = "#/components/schemas/{name}"
 
 
 def document(table: Sequence[Route], version: str) -> dict[str, Any]:
-    kinds = [kind for route in table for kind in (route.answers, route.body) if kind is not None]
+    kinds = [kind for route in table for kind in (route.answers, route.body) if _is_named(kind)]
     _, schemas = msgspec.json.schema_components([*dict.fromkeys(kinds), Refusal], ref_template=REFS)
     paths: dict[str, dict[str, Any]] = {}
     for route in table:
@@ -56,9 +56,15 @@ def _done(route: Route) -> dict[str, Any]:
     return {"description": "done", "content": _content(route.answers)}
 
 
-def _content(kind: type[Struct] | None) -> dict[str, Any]:
+def _is_named(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Struct)
+
+
+def _content(kind: Any) -> dict[str, Any]:
     if kind is None:
         return {"*/*": {"schema": BYTES}}
+    if not _is_named(kind):
+        return {"application/json": {"schema": msgspec.json.schema(kind)}}
     return {"application/json": {"schema": {"$ref": REFS.format(name=kind.__name__)}}}
 
 
@@ -68,6 +74,7 @@ def _refusals(route: Route) -> dict[str, Any]:
         words["404"] = "not there"
     if route.method != "GET":
         words |= {"409": "cannot be done now", "413": "too large", "415": "not JSON"}
+    words |= {str(status): word for status, word in route.further.items()}
     return {status: {"description": word, "content": _content(Refusal)} for status, word in sorted(words.items())}
 
 

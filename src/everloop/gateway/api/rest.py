@@ -21,7 +21,6 @@ from .shapes import (
     Me,
     ModelChoice,
     ModelList,
-    SettingsShown,
     UsageRow,
     UsageRows,
 )
@@ -66,11 +65,7 @@ async def models(call: Call) -> Answer:
     if defaults["model"] not in presets:
         choices.insert(0, ModelChoice(defaults["model"], call.desk.model, True))
     choices += [ModelChoice(name, name) for name in defaults["fallbacks"] if name not in presets]
-    return ModelList(call.desk.model, call.desk.notice, choices)
-
-
-async def settings(call: Call) -> Answer:
-    return SettingsShown(dict(call.desk.settings))
+    return ModelList(call.desk.model, call.desk.notice, choices, call.desk.missing)
 
 
 def _concerns(question: Question, who: Principal) -> bool:

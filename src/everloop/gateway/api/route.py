@@ -41,11 +41,12 @@ class Route(Struct, frozen=True):
     answers: type[Struct] | None = None  # None: bytes
     at: type[Struct] = Nothing
     query: type[Struct] = Nothing
-    body: type[Struct] | None = None
+    body: Any = None  # the type of it
     takes_bytes: bool = False
     least: Role = Role.USER
     status: int = 200
     needs: str = ""  # "": `read` for looking, `chat` for anything else
+    further: Mapping[int, str] = {}  # refusals that others do not have
 
     @property
     def scope(self) -> str:
@@ -92,7 +93,7 @@ def _query(route: Route, given: Mapping[str, str]) -> Struct:
         raise Refused(400, "bad_request", f"The query is not understood: {error}") from error
 
 
-async def _body(route: Route, request: web.Request) -> Struct | None:
+async def _body(route: Route, request: web.Request) -> Any:
     if route.body is None:
         return None
     if request.content_type != "application/json":

@@ -206,13 +206,12 @@ class ModelChoice(Struct, frozen=True):
 
 
 class ModelList(Struct, frozen=True):
+    """`missing` says why nobody can answer, and what to do; empty when somebody can."""
+
     default: str
     notice: str
     choices: list[ModelChoice]
-
-
-class SettingsShown(Struct, frozen=True):
-    settings: dict[str, Any]
+    missing: str = ""
 
 
 class TokenList(Struct, frozen=True):

@@ -36,7 +36,12 @@ export const get = (path, query = {}) => {
 };
 export const post = (path, body = {}) => call(path, json("POST", body));
 export const remove = (path) => call(path, { method: "DELETE" });
-export const patch = (path, body) => call(path, json("PATCH", body));
+export const put = (path, body) => call(path, json("PUT", body));
+
+export function patch(path, body, headers = {}) {
+  const options = json("PATCH", body);
+  return call(path, { ...options, headers: { ...options.headers, ...headers } });
+}
 
 export async function upload(file) {
   const query = new URLSearchParams({ name: file.name || "file" });

@@ -42,7 +42,7 @@ function show() {
   const [, kind = "", id = "", seq = ""] = location.hash.split("/");
   drawer(false);
   view?.close?.();
-  view = { c: () => new Chat(house, { thread: id, jump: Number(seq) || 0 }), t: () => new TraceView(house, id), usage: () => new UsageView(house), settings: () => new SettingsView(house) }[kind]?.()
+  view = { c: () => new Chat(house, { thread: id, jump: Number(seq) || 0 }), t: () => new TraceView(house, id), usage: () => new UsageView(house), settings: () => new SettingsView(house, id) }[kind]?.()
     ?? new Chat(house);
   if (kind !== "c") document.title = { usage: "Usage · everloop", settings: "Settings · everloop", t: "Trace · everloop" }[kind] ?? "everloop";
   document.getElementById("main").replaceChildren(view.node);

@@ -65,11 +65,18 @@ export class Chat {
 
   /** Where there is a choice, it is offered; it is made by `/model`, as anyone could type it. */
   async offerModels() {
-    const { choices } = await get("/api/models").catch(() => ({ choices: [] }));
+    const { choices, missing } = await get("/api/models").catch(() => ({ choices: [] }));
     this.choices = choices;
+    if (missing && this.banner.hidden) this.tellMissing(missing);
     this.picker.hidden = choices.length < 2;
     this.picker.replaceChildren(...choices.map((each) => h("option", { value: each.name }, each.name)));
     this.showModel();
+  }
+
+  /** Nobody can answer: what to do about it is said before the first message, not only after it. */
+  tellMissing(sentence) {
+    this.banner.hidden = false;
+    this.banner.replaceChildren(h("span", {}, sentence), h("a.button.small", { href: "#/settings/models" }, "Set up a model"));
   }
 
   showModel() {

@@ -1,117 +1,131 @@
-// The settings as they are in force. Secrets never come here; of them one sees whether they are set.
+// The settings: models, all the rest of them, and who may come in. Secrets never come here; of them one sees whether
+// they are set.
 
-import { begin, get, post, remove } from "./api.js";
-import { ask, copy, h, iconButton, toast } from "./dom.js";
-import { moment } from "./words.js";
+import { AccessTab } from "./access.js";
+import { get, patch } from "./api.js";
+import { ask, h, toast } from "./dom.js";
+import { ModelsTab } from "./models.js";
+import { quoted, settingField } from "./setup.js";
 
-const SCOPES = { read: "look at everything", chat: "speak and change conversations", approve: "answer questions", admin: "settings and tokens" };
+const TABS = { models: "Models", all: "All settings", access: "Access" };
+const NAMED = { models: ["Add a preset", "model", "Name of the preset, such as quick", "provider/model"], providers: ["Add a provider", "api_base", "Name, such as mine", "Its address, such as http://127.0.0.1:8080/v1"], prices: ["Add a price", "input", "Pattern of models, such as mine/*", "Dollars for a million tokens that are read"] };
+
+/** The settings as the gateway has them, and the way to change them that loses nobody else's change. */
+class Sheet {
+  async load() {
+    this.told = await get("/api/settings");
+  }
+
+  async change(changes) {
+    this.told = await patch("/api/settings", changes, { "If-Match": `"${this.told.version}"` });
+  }
+
+  row(key) { return this.told.rows.find((row) => row.key === key); }
+}
 
 export class SettingsView {
-  constructor(house) {
-    this.body = h("div");
-    this.field = h("input", { type: "search", placeholder: "Filter settings", "aria-label": "Filter settings", oninput: () => this.draw() });
+  constructor(house, tab) {
+    this.tab = tab in TABS ? tab : "models";
+    this.house = house;
+    this.sheet = new Sheet();
+    this.body = h("div.tab");
+    const links = Object.entries(TABS).map(([name, label]) => h("a.button", { href: `#/settings/${name}`, ...(name === this.tab ? { "aria-current": "page" } : {}) }, label));
+    this.notes = h("div.notes");
     this.node = h("section.page", { "aria-label": "Settings" },
       h("header.bar", {}, house.menuButton(), h("h1.title", {}, "Settings")),
-      h("div.scroller", {}, h("div.column.wide", {}, this.own = h("div.tiles.two"), h("p.hint", {},
-        "These are in force now. They come from config.toml in the home, from EVERLOOP_… variables, and from defaults; change them there and start the gateway again. ",
-        "To let another model answer in one conversation, write ", h("code", {}, "/model NAME"), " in it."),
-      this.field, this.body)));
-    this.me = house.me;
+      h("div.scroller", {}, h("div.column.wide", {}, h("nav.segments", { "aria-label": "Kinds of settings" }, links), this.notes, this.body)));
     this.load();
-    this.drawOwn();
   }
 
   async load() {
+    if (this.tab === "access") { this.body.replaceChildren(new AccessTab(this.house.me).node); return; }
     try {
-      [this.models, { settings: this.settings }] = await Promise.all([get("/api/models"), get("/api/settings")]);
-      this.draw();
+      await this.sheet.load();
     } catch (error) {
       this.body.replaceChildren(h("p.hint", {}, error.status === 403 ? "Only administrators see the settings." : error.message));
+      return;
     }
+    this.view = this.tab === "models" ? new ModelsTab(this.sheet, this.save) : new AllTab(this.sheet, this.save);
+    this.body.replaceChildren(this.view.node);
+    this.note();
   }
 
-  draw() {
-    if (!this.settings) return;
-    const wanted = this.field.value.trim().toLowerCase();
-    const groups = Object.entries(this.settings).map(([name, value]) => [name, flat(name, value).filter(([key, text]) => `${key} ${text}`.toLowerCase().includes(wanted))]);
-    const shown = groups.filter(([, rows]) => rows.length).map(([name, rows]) => h("section.group", {}, h("h2", {}, name),
-      h("dl", {}, rows.map(([key, text]) => h("div", {}, h("dt", {}, key), h("dd", {}, text === "" ? h("span.unset", {}, "not set") : text))))));
-    this.body.replaceChildren(...(wanted ? [] : [this.modelCards()]), ...(shown.length ? shown : [h("p.hint", {}, "No setting has that in it.")]));
+  /** What is set but waits for the next start. */
+  note() {
+    const waiting = this.sheet.told.restart_needed;
+    this.notes.replaceChildren(...(waiting.length ? [h("p.callout", { role: "status" }, "In force after the gateway is started again: ", waiting.flatMap((key, i) => [i ? ", " : "", h("code", {}, key)]))] : []));
   }
 
-  async drawOwn() {
-    const { tokens } = await get("/api/tokens").catch(() => ({ tokens: null }));
-    this.own.replaceChildren(this.password(), ...(tokens ? [this.tokens(tokens)] : []));
-  }
-
-  password() {
-    const has = this.me.has_password;
-    const current = has && h("input", { type: "password", "aria-label": "Current password", placeholder: "Current password", autocomplete: "current-password", required: true });
-    const fresh = h("input", { type: "password", "aria-label": "New password", placeholder: "New password, 8 characters or more", autocomplete: "new-password", minlength: 8, required: true });
-    const submit = async (event) => {
-      event.preventDefault();
-      try {
-        await post("/auth/password", { password: fresh.value, ...(has ? { current: current.value } : {}) });
-        toast("The password is set. Other browsers are logged out.");
-        this.me = (await begin()) ?? this.me;
-        this.drawOwn();
-      } catch (error) { toast(error.message, "bad"); }
-    };
-    return h("form.tile", { onsubmit: submit }, h("b", {}, "Password"),
-      h("small", {}, has ? "With it you log in from any browser." : "There is none yet: set one, or you will need a new link from the terminal each time."),
-      current, fresh, h("div.row", {}, h("button", { type: "submit" }, has ? "Change password" : "Set password")));
-  }
-
-  tokens(known) {
-    const name = h("input", { "aria-label": "Name of the token", placeholder: "Name, such as laptop", maxlength: 100, required: true });
-    const boxes = Object.entries(SCOPES).map(([scope, what]) => h("label.check", { title: what }, h("input", { type: "checkbox", name: scope, checked: scope === "read" || scope === "chat" }), scope));
-    const submit = async (event) => {
-      event.preventDefault();
-      const scopes = [...event.currentTarget.querySelectorAll("input:checked")].map((box) => box.name);
-      try {
-        const { token } = await post("/api/tokens", { name: name.value.trim(), scopes });
-        await this.tellToken(token);
-        this.drawOwn();
-      } catch (error) { toast(error.message, "bad"); }
-    };
-    return h("form.tile", { onsubmit: submit }, h("b", {}, "Tokens for programs"),
-      h("small", {}, "Sent as Authorization: Bearer …, to the API, the WebSocket and /v1."),
-      known.map((each) => h("div.row.spread", {}, h("span", { title: `made ${moment(each.at)}` }, `${each.name}: ${each.scopes.join(", ")}`),
-        iconButton("close", `Revoke ${each.name}`, () => this.revoke(each)))),
-      name, h("div.row", {}, boxes), h("div.row", {}, h("button", { type: "submit" }, "Make a token")));
-  }
-
-  tellToken(token) {
-    return new Promise((resolve) => {
-      const done = () => { dialog.close(); dialog.remove(); resolve(); };
-      const dialog = h("dialog", { "aria-label": "The new token", oncancel: done }, h("form", { method: "dialog", onsubmit: done },
-        h("h2", {}, "The new token"), h("p", {}, "It is shown this once; only a hash of it is kept."), h("pre.exact", {}, h("code", {}, token)),
-        h("div.row.end", {}, h("button", { type: "button", onclick: () => copy(token) }, "Copy"), h("button.primary", { type: "submit" }, "Done"))));
-      document.body.append(dialog);
-      dialog.showModal();
-    });
-  }
-
-  async revoke(each) {
-    if (!await ask({ title: `Revoke ${each.name}?`, text: "Programs that use it are refused from this moment on.", yes: "Revoke" })) return;
-    try { await remove(`/api/tokens/${each.id}`); } catch (error) { toast(error.message, "bad"); }
-    this.drawOwn();
-  }
-
-  modelCards() {
-    return h("section.group", {}, h("h2", {}, "models that can answer"), this.models.notice && h("p.hint", {}, this.models.notice),
-      h("div.tiles", {}, this.models.choices.map((each) => h("div.tile", {}, h("span", {}, each.default ? "the usual one" : "/model"), h("b", {}, each.name), h("small", {}, each.model !== each.name ? each.model : "")))));
-  }
+  /** Resolves to nothing, or to the sentence that says why not. */
+  save = async (changes) => {
+    try {
+      await this.sheet.change(changes);
+      toast(`Saved in ${this.sheet.told.file}`);
+    } catch (error) {
+      if (error.status !== 412) return error.message;
+      await this.sheet.load();
+      toast(error.message, "bad");
+    }
+    this.note();
+    this.view.draw();
+    return undefined;
+  };
 
   frame() {}
   reconnected() {}
 }
 
-function flat(key, value) {
-  if (value && typeof value === "object" && !Array.isArray(value)) {
-    const rows = Object.entries(value).flatMap(([name, each]) => flat(`${key}.${name}`, each));
-    return rows.length ? rows : [[key, ""]];
+class AllTab {
+  constructor(sheet, save) {
+    this.sheet = sheet;
+    this.save = save;
+    this.body = h("div.groups");
+    this.field = h("input", { type: "search", placeholder: "Filter settings", "aria-label": "Filter settings", oninput: () => this.draw() });
+    this.node = h("div.tab", {}, h("p.hint", {}, "Changes are written into ", h("code", {}, sheet.told.file), " in the home, and the next turn knows them. What an ", h("code", {}, "EVERLOOP_…"), " variable says is changed there."), this.field, this.body);
+    this.draw();
   }
-  if (Array.isArray(value)) return [[key, value.map((each) => (typeof each === "object" ? JSON.stringify(each) : String(each))).join(", ")]];
-  return [[key, value === null ? "" : String(value)]];
+
+  draw() {
+    const words = this.field.value.trim().toLowerCase();
+    const fits = (row) => !row.key.includes("<name>") && (!words || `${row.key} ${row.about} ${row.secret ? "" : JSON.stringify(row.value)}`.toLowerCase().includes(words));
+    const groups = new Map();
+    for (const row of this.sheet.told.rows) {
+      const table = row.key.split(".")[0];
+      if (!groups.has(table)) groups.set(table, []);
+      if (fits(row)) groups.get(table).push(row);
+    }
+    const shown = [...groups].filter(([table, rows]) => rows.length || (!words && table in NAMED)).map(([table, rows]) => this.group(table, rows, words));
+    this.body.replaceChildren(...(shown.length ? shown : [h("p.hint", {}, "No setting has that in it.")]));
+  }
+
+  group(table, rows, words) {
+    const save = (key, value) => this.save({ [key]: value });
+    const names = table in NAMED ? [...new Set(rows.map((row) => nameIn(row.key)))].filter((name) => name !== "embedded" || table !== "providers") : [];
+    return h("section.group", {}, h("h2", {}, table), rows.length ? h("div.sheet", {}, rows.map((row) => settingField(row, save))) : h("p.hint", {}, "None yet."),
+      words ? null : names.map((name) => h("button.small", { type: "button", onclick: () => this.forget(table, name) }, `Remove ${name}`)), !words && table in NAMED && this.adding(table));
+  }
+
+  adding(table) {
+    const [label, first, naming, worth] = NAMED[table];
+    const name = h("input", { "aria-label": `${label}: its name`, placeholder: naming, maxlength: 100, required: true });
+    const value = h("input", { "aria-label": `${label}: ${first}`, placeholder: worth, required: true });
+    const wrong = h("p.wrong", { role: "alert" });
+    const submit = async (event) => {
+      event.preventDefault();
+      wrong.textContent = (await this.save({ [`${table}.${quoted(name.value.trim())}.${first}`]: table === "prices" ? Number(value.value) : value.value.trim() })) ?? "";
+    };
+    return h("form.adding", { onsubmit: submit }, name, value, h("button.small", { type: "submit" }, label), wrong);
+  }
+
+  async forget(table, name) {
+    if (!await ask({ title: `Remove ${name}?`, text: `${table}.${name} is taken out of the file, with all that is set in it.`, yes: "Remove" })) return;
+    const refused = await this.save({ [`${table}.${quoted(name)}`]: null });
+    if (refused) toast(refused, "bad");
+  }
+}
+
+/** The second part of a key, which may stand in quotes. */
+function nameIn(key) {
+  const rest = key.slice(key.indexOf(".") + 1);
+  return rest.startsWith('"') ? JSON.parse(rest.match(/^"(?:\\.|[^"\\])*"/)[0]) : rest.split(".")[0];
 }

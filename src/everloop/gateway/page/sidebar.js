@@ -107,7 +107,7 @@ export class Sidebar {
       if (item.dataset.id === id) item.setAttribute("aria-current", "page"); else item.removeAttribute("aria-current");
     }
     for (const link of this.node.querySelectorAll(".navlink")) {
-      if (link.hash === location.hash) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
+      if (location.hash.startsWith(link.hash)) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
     }
   }
 }

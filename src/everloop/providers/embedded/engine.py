@@ -48,6 +48,7 @@ class EmbeddedProvider:
         self._threads = (threads, threads) if threads else (max(1, _cores() - 1), _cores())
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="llama")
         self._turn = asyncio.Lock()
+        self._closed = False
         self._path: Path | None = None
         self._llama: Llama | None = None
         self._spoken: dict[str, str] = {}
@@ -81,6 +82,10 @@ class EmbeddedProvider:
             return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: self._loaded().count(text))
 
     async def close(self) -> None:
+        """May be called again: a house whose settings have changed has it in more than one list."""
+        if self._closed:
+            return
+        self._closed = True
         await asyncio.get_running_loop().run_in_executor(self._thread, self._unload)
         self._thread.shutdown(wait=False)
 

@@ -1,0 +1,93 @@
+"""What the owner sets up while the house is open: settings, keys, models. A refusal names the key in a sentence."""
+
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from ...core.errors import EverloopError, HomeError, ModelMissing, SettingsError, SettingsMoved, StoreError
+from ..answers import Refused, respond
+from .desk import Steward
+from .route import Answer, Call
+from .setup_shapes import (
+    CheckShown,
+    KeyForgotten,
+    KeyKept,
+    KeyList,
+    KeyShown,
+    SettingRow,
+    SettingsShown,
+    TriedModel,
+)
+
+
+async def settings(call: Call) -> Answer:
+    try:
+        return _settings(call, await _steward(call).look())
+    except SettingsError as error:
+        raise Refused(409, "settings_spoiled", _ended(error)) from error
+
+
+async def change_settings(call: Call) -> Answer:
+    """The version that was seen comes as `If-Match`; without one, whatever is there is changed."""
+    version = call.request.headers.get("If-Match", "").removeprefix("W/").strip('"')
+    try:
+        return _settings(call, await _steward(call).change(call.body, "" if version == "*" else version))
+    except SettingsMoved as error:
+        raise Refused(412, "settings_moved", _ended(error)) from error
+    except (SettingsError, HomeError) as error:
+        raise Refused(409, "setting_refused", _ended(error)) from error
+
+
+def _settings(call: Call, looked: Any) -> web.Response:
+    rows = [msgspec.convert(row, SettingRow, from_attributes=True) for row in looked.rows]
+    shown = SettingsShown(dict(call.desk.settings), looked.version, looked.file, rows, looked.waiting)
+    response = respond(shown)
+    response.headers["ETag"] = f'"{looked.version}"'
+    return response
+
+
+async def keys(call: Call) -> Answer:
+    rows = await _steward(call).keys()
+    return KeyList([msgspec.convert(row, KeyShown, from_attributes=True) for row in rows])
+
+
+async def keep_key(call: Call) -> Answer:
+    name = call.path.name
+    if name not in {row.name for row in await _steward(call).keys()}:
+        raise Refused(404, "not_found", f"There is no provider {name}.")
+    try:
+        return KeyKept(name, await _steward(call).keep_key(name, call.body.key))
+    except StoreError:
+        raise
+    except EverloopError as error:
+        raise Refused(409, "key_refused", _ended(error)) from error
+
+
+async def forget_key(call: Call) -> Answer:
+    name = call.path.name
+    if not any(row.in_vault for row in await _steward(call).keys() if row.name == name):
+        raise Refused(404, "not_found", f"There is no key of {name} in the vault.")
+    await _steward(call).forget_key(name)
+    return KeyForgotten(name)
+
+
+async def try_model(call: Call) -> Answer:
+    try:
+        model, tried = await _steward(call).try_model(call.body.name)
+    except ModelMissing as error:
+        raise Refused(409, "model_missing", _ended(error)) from error
+    checks = [msgspec.convert(each, CheckShown, from_attributes=True) for each in tried]
+    return TriedModel(model, all(each.ok for each in checks), checks)
+
+
+def _ended(error: EverloopError) -> str:
+    """Not with a capital: it may begin with the name of a setting."""
+    text = str(error)
+    return text if text.endswith((".", "?", ")")) else f"{text}."
+
+
+def _steward(call: Call) -> Steward:
+    if call.desk.steward is None:
+        raise Refused(409, "refused", "This program does not change its settings.")
+    return call.desk.steward

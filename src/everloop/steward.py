@@ -1,0 +1,286 @@
+"""Keeps the house in order while it is open: settings are changed, keys kept, models tried, and the next turn knows.
+
+What is made of the settings is a set of furniture. A change makes another set and, once it is known to be good and the
+file is written, puts it in the place of the first. Turns that run end with what they began with.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from .core.errors import EverloopError, MailRefused, ModelMissing
+from .core.ports import Vault
+from .core.prompt import Delta, Prompt, Reply
+from .core.tool import Tool
+from .providers.catalog import HOSTS
+from .providers.keys import Keys, checked_key, keyed_host, notes_on
+from .providers.models import UNKNOWN_WINDOW, Models, Speaker
+from .runtime.calls import Toolbox
+from .runtime.voices import Voice, Voices
+from .settings import Settings, without_secrets
+from .settings.book import Book
+from .settings.edit import Path, path_of
+from .settings.rows import Row, value_at
+from .toolset import Toolset
+from .trial import Embedding, Tried, trials_of
+from .voices import Casting, HouseVoices, Part, Stage
+
+HOW = "You can choose a model and keep a key in the page, under Settings."
+
+
+class Range(Struct, frozen=True):
+    """Every model that can be chosen from, and what opens them."""
+
+    casting: Casting
+    models: Models
+    keys: Keys
+
+
+class Furniture(Struct, frozen=True):
+    """What is made of the settings. `range` is None where one model was handed over; `missing` says why nobody can
+    answer."""
+
+    settings: Settings
+    speaker: Speaker
+    voices: Voices
+    toolset: Toolset
+    tools: tuple[Tool, ...]
+    results: int
+    range: Range | None = None
+    missing: str = ""
+
+
+class Sign(Protocol):
+    """What the house says about itself at its door."""
+
+    model: str
+    notice: str
+    missing: str
+    settings: Mapping[str, Any]
+
+
+class Looked(Struct, frozen=True):
+    """The settings as the file and all that lies over it have them. `waiting` are in force after the next start."""
+
+    version: str
+    file: str
+    rows: list[Row]
+    waiting: list[str]
+
+
+class KeyRow(Struct, frozen=True):
+    """A provider: `where` its key is found, "" where there is none; `variable` could hold it. `login`: it has none."""
+
+    name: str
+    where: str
+    variable: str
+    login: bool
+    in_vault: bool
+    problem: str = ""
+
+
+class Workshop(Protocol):
+    """Where furniture is made."""
+
+    @property
+    def vault(self) -> Vault: ...
+
+    def check(self, settings: Settings) -> None:
+        """Raises SettingsError for what would keep the house from opening the next time."""
+        ...
+
+    async def make(self, settings: Settings) -> Furniture:
+        """Raises SettingsError, ModelMissing."""
+        ...
+
+
+class Steward:
+    def __init__(
+        self,
+        book: Book,
+        workshop: Workshop,
+        first: Furniture,
+        voices: "LiveVoices",
+        toolbox: Toolbox,
+        sign: Sign,
+    ) -> None:
+        self._book = book
+        self._workshop = workshop
+        self._now = first
+        self._voices = voices
+        self._toolbox = toolbox
+        self._sign = sign
+        self._vault = workshop.vault
+        self._alone = asyncio.Lock()
+
+    async def look(self) -> Looked:
+        """Raises SettingsError when the file has been spoiled meanwhile."""
+        edition = await asyncio.to_thread(self._book.read)
+        waiting = waiting_in(edition.rows, edition.settings, self._now.settings)
+        return Looked(edition.version, edition.file.name, edition.rows, waiting)
+
+    async def change(self, asked: Mapping[str, Any], version: str = "") -> Looked:
+        """Change settings: in the file and, as far as it can be done, in the open house.
+
+        Raises SettingsError, which names the setting, SettingsMoved and HomeError; then nothing has changed.
+        """
+        async with self._alone:
+            draft = await asyncio.to_thread(self._book.draft, asked, version)
+            self._workshop.check(draft.edition.settings)
+            made = await self._workshop.make(taken_over(self._now.settings, draft.edition.settings))
+            await asyncio.to_thread(self._book.write, draft)
+            self._take(made)
+        return await self.look()
+
+    async def refresh(self) -> None:
+        """Look again at keys and models, as they are now."""
+        async with self._alone:
+            self._take(await self._workshop.make(self._now.settings))
+
+    async def keys(self) -> list[KeyRow]:
+        kept = await self._vault.names()
+        accounts = self._now.settings.providers.accounts
+        return [self._key_row(name, kept) for name in dict.fromkeys((*HOSTS, *accounts))]
+
+    async def keep_key(self, name: str, key: str) -> list[str]:
+        """Keep the key of a provider in the vault, and tell what is to be known about it. Raises EverloopError."""
+        host, key = keyed_host(name, self._now.settings.providers.accounts), checked_key(key)
+        await self._vault.set(f"key:{host.name}", key)
+        await self.refresh()
+        return notes_on(host, key, self._now.range.keys) if self._now.range else []
+
+    async def forget_key(self, name: str) -> None:
+        """Raises EverloopError when there is none in the vault."""
+        if not await self._vault.forget(f"key:{name}"):
+            raise EverloopError(f"the key of {name} is not in the vault")
+        await self.refresh()
+
+    async def try_model(self, name: str) -> tuple[str, list[Tried | Embedding]]:
+        """Ask a model for an answer and a tool call; its name, and how that went. Raises ModelMissing."""
+        if self._now.range is None:
+            raise MailRefused("this program has one model, which was handed over to it")
+        trials = await trials_of(name, self._now.range.casting, self._now.range.models)
+        return trials.model, [await run(lambda progress: None) for run in trials.run]
+
+    def _key_row(self, name: str, kept: list[str]) -> KeyRow:
+        host, keys = HOSTS.get(name), self._now.range.keys if self._now.range else None
+        variable = (host.key_variables or ("",))[0] if host else ""
+        row = KeyRow(name, "", variable, bool(host and host.login), f"key:{name}" in kept)
+        if host is None or keys is None:
+            return row
+        try:
+            found = keys.find(host)
+        except ModelMissing as error:
+            return replace(row, where="file", problem=str(error))
+        return replace(row, where=found.where if found else "", problem=keys.locked(host))
+
+    def _take(self, made: Furniture) -> None:
+        self._now = made
+        self._toolbox.refill(made.tools, made.results)
+        self._voices.now = made.voices
+        self._sign.model, self._sign.notice, self._sign.missing = made.speaker.name, made.speaker.notice, made.missing
+        self._sign.settings = without_secrets(made.settings)
+
+
+def taken_over(now: Settings, wanted: Settings) -> Settings:
+    """What of the wanted settings can be in force at once; what the house is built on stays as it is."""
+    defaults = replace(
+        wanted.agents.defaults,
+        steering=now.agents.defaults.steering,
+        max_message_chars=now.agents.defaults.max_message_chars,
+    )
+    commands = replace(
+        wanted.tools.exec,
+        network=now.tools.exec.network,
+        unsafe_without_sandbox=now.tools.exec.unsafe_without_sandbox,
+    )
+    return replace(
+        now,
+        agents=replace(now.agents, defaults=defaults),
+        models=wanted.models,
+        prices=wanted.prices,
+        providers=replace(wanted.providers, embedded=now.providers.embedded),
+        tools=replace(wanted.tools, exec=commands),
+    )
+
+
+def waiting_in(rows: list[Row], wanted: Settings, now: Settings) -> list[str]:
+    """The keys whose values are not those in force."""
+    return [row.key for row in rows if not row.is_pattern and _differ(path_of(row.key), wanted, now)]
+
+
+def _differ(path: Path, wanted: Settings, now: Settings) -> bool:
+    return bool(value_at(wanted, path) != value_at(now, path))
+
+
+class LiveVoices:
+    """The Voices port of a house whose settings change: those of `now`."""
+
+    def __init__(self, now: Voices) -> None:
+        self.now = now
+
+    @property
+    def default(self) -> str:
+        return self.now.default
+
+    async def look(self, name: str) -> Voice:
+        return await self.now.look(name)
+
+    def find(self, name: str) -> Voice:
+        return self.now.find(name)
+
+    async def small(self) -> Voice | None:
+        return await self.now.small()
+
+    def renew(self) -> None:
+        self.now.renew()
+
+    def names(self) -> list[str]:
+        return self.now.names()
+
+
+class Absent:
+    """The Provider of a house in which nobody can answer yet. Each time it is asked it looks again, for a server that
+    has been started meanwhile; else it says what is missing."""
+
+    def __init__(self, name: str, look: Callable[[], Awaitable[Speaker]]) -> None:
+        self.name = name
+        self._look = look
+
+    async def reply(self, prompt: Prompt, show: Callable[[Delta], None]) -> Reply:
+        try:
+            speaker = await self._look()
+        except ModelMissing as error:
+            raise ModelMissing(sentence_of(error)) from error
+        return await speaker.provider.reply(replace(prompt, model=speaker.model), show)
+
+    async def close(self) -> None:
+        pass
+
+
+def sentence_of(error: ModelMissing) -> str:
+    text = str(error).rstrip(".")
+    return f"Nobody can answer yet: {text}. {HOW}"
+
+
+def absent(casting: Casting) -> Speaker:
+    name = casting.asked("").model
+    return Speaker(name, name, Absent(name, lambda: casting.look("")), UNKNOWN_WINDOW)
+
+
+class WaitingVoices(HouseVoices):
+    """The voices of a house whose usual model cannot be had: others may be chosen."""
+
+    def __init__(self, casting: Casting, stage: Stage, speaker: Speaker) -> None:
+        super().__init__(casting, stage)
+        part = Part(speaker, casting.asked(""), stage)
+        self._waiting = part.voice("", stage.files())
+
+    async def look(self, name: str) -> Voice:
+        return await super().look(name) if name else self._waiting
+
+    def find(self, name: str) -> Voice:
+        return super().find(name) if name else self._waiting

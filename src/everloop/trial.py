@@ -1,0 +1,152 @@
+"""Trying a model out: it is asked for an answer and for a tool call, or for vectors. Nothing of it is stored."""
+
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from msgspec import Struct
+
+from .core.errors import ProviderError
+from .core.message import Message, said
+from .core.ports import Embedder
+from .core.prompt import Delta, Prompt, Reply, Transcript
+from .core.tool import ToolSpec, parse_args, problems_of
+from .providers.models import Models, Speaker
+from .settings import Preset
+from .voices import Casting
+
+Show = Callable[[str], None]
+
+
+class Trial(Struct, frozen=True):
+    """Something to ask; `fault` finds what is wrong with the answer, if anything is."""
+
+    name: str
+    says: str
+    tools: tuple[ToolSpec, ...]
+    fault: Callable[[Reply], str]
+
+
+class Tried(Struct, frozen=True):
+    name: str
+    ok: bool
+    why: str
+    first: float | None  # seconds to the first piece
+    total: float
+    input: int = 0  # tokens
+    output: int = 0
+    cost: float | None = None
+
+
+class Embedding(Struct, frozen=True):
+    """How the making of vectors went."""
+
+    ok: bool
+    why: str
+    total: float
+    dimensions: int = 0
+    input: int = 0
+    cost: float | None = None
+    name: str = "embedding"
+
+
+ADD = ToolSpec(
+    "add",
+    "Add two whole numbers.",
+    {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+        "required": ["a", "b"],
+        "additionalProperties": False,
+    },
+)
+
+
+def fault_of_answer(reply: Reply) -> str:
+    return "" if reply.text.strip() else "it answered nothing"
+
+
+def fault_of_call(reply: Reply) -> str:
+    call = next((call for call in reply.calls if call.name == ADD.name), None)
+    if call is None:
+        return "it did not call the tool"
+    if problems := problems_of(call, ADD):
+        return f"it called the tool wrongly: {'; '.join(problems)}"
+    given = parse_args(call)
+    return "" if sorted(given.values()) == [17, 25] else f"it called the tool with {given['a']} and {given['b']}"
+
+
+TRIALS = (
+    Trial("answer", "Answer with the single word: ready", (), fault_of_answer),
+    Trial("tool call", "Use the tool to add 17 and 25.", (ADD,), fault_of_call),
+)
+
+
+class Trials:
+    """What a model of this name is tried with, one thing after the other.
+
+    A model that makes vectors is asked for some; any other for an answer and a tool call, without its fallbacks, which
+    would answer in its place.
+    """
+
+    def __init__(
+        self, model: str, notice: str, run: tuple[Callable[[Show], Awaitable[Tried | Embedding]], ...]
+    ) -> None:
+        self.model = model
+        self.notice = notice
+        self.run = run
+
+
+async def trials_of(name: str, casting: Casting, models: Models) -> Trials:
+    """Raises ModelMissing."""
+    asked = casting.asked(name)
+    choice = await models.look(asked.model)
+    if "embed" in choice.model.lower() or (name and name == casting.embedding):
+        embedder = await models.embedder(asked.model)
+        return Trials(embedder.name, "", (lambda progress: _try_embedder(embedder),))
+    speaker = models.find(asked.model)
+    return Trials(speaker.name, speaker.notice, tuple(partial(_try, trial, speaker, asked) for trial in TRIALS))
+
+
+async def _try_embedder(embedder: Embedder) -> Embedding:
+    began = time.perf_counter()
+    try:
+        made = await embedder.embed(["The cat sat on the mat.", "A kitten rested on the rug."])
+    except ProviderError as error:
+        return Embedding(False, str(error), time.perf_counter() - began)
+    total = time.perf_counter() - began
+    return Embedding(True, "", total, len(made.vectors[0]), made.usage.input, made.cost)
+
+
+async def _try(trial: Trial, speaker: Speaker, asked: Preset, progress: Show) -> Tried:
+    began = time.perf_counter()
+    first = None
+
+    def show(delta: Delta) -> None:
+        nonlocal first
+        if delta.progress:
+            progress(delta.progress)
+        elif first is None:
+            first = time.perf_counter() - began
+
+    try:
+        reply = await speaker.provider.reply(_prompt(trial, speaker, asked), show)
+    except ProviderError as error:
+        return Tried(trial.name, False, str(error), first, time.perf_counter() - began)
+    fault, used = trial.fault(reply), reply.usage
+    total = time.perf_counter() - began
+    return Tried(trial.name, not fault, fault, first, total, used.input, used.output, reply.cost)
+
+
+def _prompt(trial: Trial, speaker: Speaker, asked: Preset) -> Prompt:
+    window = asked.context_window or speaker.window
+    return Prompt(
+        model=speaker.model,
+        system="You are being tried out. Do exactly as you are told.",
+        transcript=Transcript((Message("user", said(trial.says)),)),
+        tools=trial.tools,
+        max_tokens=min(asked.max_tokens or window, window // 4),
+        temperature=asked.temperature,
+        top_p=asked.top_p,
+        effort=asked.reasoning_effort or "",
+    )
