@@ -54,7 +54,7 @@ export class ModelsTab {
   preset(row) {
     const name = row.key.slice("models.".length, -".model".length).replace(/^"|"$/g, "");
     const save = (key, value) => this.save({ [key]: value });
-    return h("div.preset", {}, settingField({ ...row, about: "", list: "known-models" }, save, { label: name, plain: true }),
+    return h("div.preset", {}, settingField({ ...row, about: "", list: "known-models" }, save, { label: name, plain: true, resets: false }),
       h("div.row", {}, this.trial(name), iconButton("close", `Remove the preset ${name}`, () => this.forgetPreset(name))));
   }
 

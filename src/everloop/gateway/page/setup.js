@@ -10,12 +10,12 @@ export const isOpen = (row) => row.source !== "environment" && row.source !== "s
 export const quoted = (name) => (/^[\w-]+$/.test(name) ? name : JSON.stringify(name));
 
 /** `save(key, value)` resolves to nothing, or to the sentence that says why not; `value` null takes it out of the file. */
-export function settingField(row, save, { label = row.key, plain = false } = {}) {
+export function settingField(row, save, { label = row.key, plain = false, resets = true } = {}) {
   const control = controlOf(row, label);
   const wrong = h("p.wrong", { role: "alert" });
   const apply = h("button.small.primary", { type: "submit", hidden: true }, "Save");
   const back = h("button.small", { type: "button", hidden: true, onclick: () => revert() }, "Cancel");
-  const reset = h("button.small", { type: "button", hidden: row.source !== "file", title: `Take ${row.key} out of the file`, onclick: () => send(null) }, "Reset");
+  const reset = h("button.small", { type: "button", hidden: row.source !== "file" || !resets, title: `Take ${row.key} out of the file`, onclick: () => send(null) }, "Reset");
   const touched = () => { wrong.textContent = ""; apply.hidden = back.hidden = !control.changed(); };
   const revert = () => { control.revert(); touched(); };
   const send = async (value) => {
@@ -35,8 +35,13 @@ export function settingField(row, save, { label = row.key, plain = false } = {})
   const open = isOpen(row);
   for (const each of [control.node, ...control.node.querySelectorAll("input, select, textarea")]) each.disabled = !open;
   return h("form.setting", { onsubmit: submit, "data-key": row.key, novalidate: true },
-    h("div.what-for", {}, plain ? h("span.label", {}, label) : h("code", {}, label), row.about && h("small", {}, row.about)),
+    h("div.what-for", {}, plain ? h("span.label", {}, label) : h("code", {}, broken(label)), row.about && h("small", {}, row.about)),
     h("div.control", {}, control.node, h("div.row", {}, apply, back, open && reset, h("small.origin", {}, SOURCES[row.source](row))), wrong));
+}
+
+/** A key, which may go on in the next line after a dot or an underscore, and nowhere else. */
+function broken(key) {
+  return key.split(/(?<=[._])/).flatMap((part, i) => (i ? [h("wbr"), part] : [part]));
 }
 
 function controlOf(row, label) {
