@@ -64,4 +64,11 @@ ABOUT = {
     "gateway.tls_cert": "A certificate (PEM), in the home unless absolute",
     "gateway.tls_key": "Its key",
     "gateway.behind_proxy": "A proxy in front of it speaks TLS, and says in X-Forwarded-For who calls",
+    "gateway.connections": "Connections that are open at once; more are refused",
+    "gateway.connections_per_address": "Of these, those of one address; not counted behind a proxy",
+    "gateway.sockets_per_user": "WebSockets of one user",
+    "gateway.request_seconds": "For a request to come in, and a second more for each 10 kB",
+    "telemetry.otlp_endpoint": "Where spans are sent; empty: as OTEL_EXPORTER_OTLP_ENDPOINT says, else nowhere",
+    "telemetry.otlp_headers": "Headers for the collector, such as a key",
+    "telemetry.content": "Send with them what was said: prompts, answers, arguments and results",
 }
