@@ -146,7 +146,7 @@ def _extent(grant: Grant) -> str:
 
 def _left(until: float) -> str:
     seconds = max(0, round(until - time.time()))
-    size, unit = next((size, unit) for unit, size in reversed(UNITS.items()) if seconds >= size or unit == "s")
+    size, unit = next((size, unit) for unit, size in reversed(UNITS.items()) if seconds >= 0.99 * size or unit == "s")
     return f"{round(seconds / size)}{unit}"
 
 
