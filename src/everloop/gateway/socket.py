@@ -329,7 +329,7 @@ class Connection:
     async def _tell(self, where: Where, entries: Sequence[Written], more: bool) -> None:
         mails = [w.entry.mail for w in entries if isinstance(w.entry, UserSaid) and w.entry.mail]
         ids = await self._look.own(mails, where.session or "")
-        told = [entry_of(written, ids) for written in entries]
+        told = [entry_of(where.thread or "", written, ids) for written in entries]
         size = sum(len(str(entry)) for entry in told)
         self._sending.put(frame("history_result", where, entries=told, more=more), 200 + size)
 
