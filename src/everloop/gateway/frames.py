@@ -14,6 +14,7 @@ from ..core.log import ModelSaid
 from ..core.ports import Event
 from .house import Question
 from .hub import Draft
+from .links import told_with_links
 
 Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Key = Annotated[str, Meta(min_length=3, max_length=200, pattern=r"^[^:\s\x00-\x1f\x7f]+:[^\x00-\x1f\x7f]+$")]
@@ -135,10 +136,10 @@ def event_frame(where: Where, event: Event) -> dict[str, Any]:
     return frame("event", where, category=CATEGORIES.get(event.name, "agent"), event=event.name, data=data)
 
 
-def entry_of(written: Written, ids: Mapping[int, str]) -> dict[str, Any]:
+def entry_of(thread: str, written: Written, ids: Mapping[int, str]) -> dict[str, Any]:
     """An entry of the log as docs/log.md has it, with its place and time; without what only a provider can read.
 
-    What someone said through a WebSocket has the `id` that their client gave it.
+    What someone said through a WebSocket has the `id` that their client gave it, and files have their links.
     """
     entry = written.entry
     if isinstance(entry, ModelSaid):
@@ -146,7 +147,7 @@ def entry_of(written: Written, ids: Mapping[int, str]) -> dict[str, Any]:
     told: dict[str, Any] = {"seq": written.seq, "at": written.at, **msgspec.to_builtins(entry)}
     if id := ids.get(told.get("mail", 0)):
         told["id"] = id
-    return told
+    return {**told, **told_with_links(thread, written.seq, entry)}
 
 
 class Portion(Struct):

@@ -358,15 +358,15 @@ class Connection:
         before = min(asked.before if asked.before is not None else MANY, row.head + 1)
         after = max(0, before - 1 - asked.limit)
         entries = await self._house.store.history(row.id, after, before - 1 - after)
-        *earlier, last = await self._portions(asked.session, entries)
+        *earlier, last = await self._portions(asked.session, row.id, entries)
         where = Where(asked.session, row.id, row.head)
         self._sending.put(*history_frame(where, last, more=after > 0 or bool(earlier)))
 
-    async def _portions(self, session: str, entries: Sequence[Written]) -> list[Portion]:
+    async def _portions(self, session: str, thread: str, entries: Sequence[Written]) -> list[Portion]:
         """Entries as they are told, in parts that are not too large for one frame."""
         mails = [w.entry.mail for w in entries if isinstance(w.entry, UserSaid) and w.entry.mail]
         ids = await self._look.own(mails, session)
-        return portions([entry_of(written, ids) for written in entries])
+        return portions([entry_of(thread, written, ids) for written in entries])
 
     async def _resume(self, asked: Resume) -> None:
         session, row = asked.session, await self._look.row(asked.session)
@@ -401,7 +401,7 @@ class Connection:
             after = entries[-1].seq if entries else after
             where = Where(session, thread, after)
             more = len(entries) == PAGE
-            *earlier, rest = await self._portions(session, entries)
+            *earlier, rest = await self._portions(session, thread, entries)
             for part in earlier:
                 self._sending.put(*history_frame(Where(session, thread, part.entries[-1]["seq"]), part, more=True))
                 await self._sending.room()

@@ -18,7 +18,7 @@ from ..core.mail import Delivery
 from ..core.ports import MANY
 from .deeds import IS_MESSAGE, LINE, Ask, do
 from .doorbook import Doorkeeping
-from .words import shortened, snippet, spoken_in, telling, words_of
+from .words import snippet, spoken_in, telling, title_in, words_of
 
 Result = TypeVar("Result")
 
@@ -230,8 +230,7 @@ def _delivery(key: str, channel: str, state: Any, queued: float, due: float, att
 
 def _conversation(row: Any) -> Conversation:
     id, session, title, created, active, messages, head, archived, parent, parent_seq, current, first = row
-    said = spoken_in(first) if first and not title else None
     return Conversation(
-        *(id, session, title or shortened(said[1] if said else ""), created, active, messages, head),
+        *(id, session, title or title_in(first or ""), created, active, messages, head),
         *(bool(archived), parent, parent_seq, bool(current)),
     )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ..core.errors import StoreError
 from ..core.log import AgentTold, CallReturned, Entry, GaveUp, ModelSaid, UserSaid, decode
-from ..core.message import Text
+from ..core.message import Text, enclosed
 
 LONGEST = 64  # letters of a word; what is longer is not typed by anyone
 MOST = 5000  # different words of an entry
@@ -69,6 +69,18 @@ def spoken(entry: Entry) -> tuple[str, str] | None:
         case GaveUp(text=text) | AgentTold(text=text):
             return "assistant", text
     return None
+
+
+def title_in(body: str) -> str:
+    """The beginning of what someone says in a stored entry; where nothing is said, of the names of the files."""
+    try:
+        entry = decode(body) if body else None
+    except StoreError:
+        return ""
+    parts = entry.parts if isinstance(entry, UserSaid) else ()
+    names = [media.name for part in parts if (media := enclosed(part))]
+    said = [part.text for part in parts if isinstance(part, Text) and not enclosed(part)]
+    return shortened("\n".join(said or names))
 
 
 def snippet(text: str, words: Sequence[str]) -> str:
