@@ -1,6 +1,7 @@
 """The floor: a bare aiohttp client that streams the answer and keeps the history in a list. It stores nothing."""
 
 import json
+import os
 from typing import Any
 
 import aiohttp
@@ -9,6 +10,8 @@ TOOL = {
     "type": "function",
     "function": {"name": "look", "description": "Look.", "parameters": {"type": "object", "properties": {}}},
 }
+
+_LENGTH = 4_000_000  # bytes of the file of a floor that keeps what is said
 
 
 class Floor:
@@ -53,3 +56,31 @@ class Floor:
 
     async def close(self) -> None:
         await self._session.close()
+
+
+class SyncedFloor(Floor):
+    """The floor with the least that a durable turn needs: what is said and what is answered reach the disk, each before
+    anything follows from it. The file is as long as it will be, so that only what is written has to be synced."""
+
+    def __init__(self, base: str, path: str) -> None:
+        super().__init__(base)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT)
+        os.posix_fallocate(self._file, 0, _LENGTH)
+        os.pwrite(self._file, b" " * _LENGTH, 0)
+        os.fsync(self._file)
+        self._at = 0
+
+    async def ask(self, text: str, session: str) -> str:
+        self._keep(text, session)
+        answer = await super().ask(text, session)
+        self._keep(answer, session)
+        return answer
+
+    def _keep(self, text: str, session: str) -> None:
+        line = json.dumps({"session": session, "text": text}).encode() + b"\n"
+        self._at += os.pwrite(self._file, line, self._at % (_LENGTH - len(line)))
+        os.fdatasync(self._file)
+
+    async def close(self) -> None:
+        await super().close()
+        os.close(self._file)

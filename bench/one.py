@@ -2,8 +2,8 @@
 
     python bench/one.py SYSTEM MEASURE BASE [STORE_URL]
 
-SYSTEM is floor, everloop (embedded in a program on plain asyncio) or everloop-own (in its own process, as the command
-`everloop` runs it).
+SYSTEM is floor, floor-synced (which keeps what is said on the disk), everloop (embedded in a program on plain asyncio)
+or everloop-own (in its own process, as the command `everloop` runs it).
 """
 
 import asyncio
@@ -23,6 +23,7 @@ import aiohttp
 
 HOMES = Path(__file__).parent / ".homes"  # on the disk, for /tmp may be memory, where nothing has to be synced
 Ask = Callable[[str, str], Awaitable[object]]
+_BOTH: Any = ("user", "assistant")
 
 
 class System:
@@ -34,12 +35,14 @@ class System:
 
 @asynccontextmanager
 async def opened(system: str, base: str, store: str = "") -> AsyncIterator[System]:
-    if system == "floor":
-        from floor import Floor
+    HOMES.mkdir(exist_ok=True)
+    if system.startswith("floor"):
+        from floor import Floor, SyncedFloor
 
-        floor = Floor(base)
-        yield System(floor.ask, floor.ask)
-        await floor.close()
+        with tempfile.NamedTemporaryFile(dir=HOMES) as file:
+            floor = SyncedFloor(base, file.name) if system == "floor-synced" else Floor(base)
+            yield System(floor.ask, floor.ask)
+            await floor.close()
         return
     import everloop
 
@@ -48,7 +51,6 @@ async def opened(system: str, base: str, store: str = "") -> AsyncIterator[Syste
         """Look."""
         return "seen"
 
-    HOMES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=HOMES) as home:
         os.mkdir(f"{home}/workspace")  # else it would be filled with files of which the floor tells its model nothing
         told = {"model": "custom/m", "context_window": 128_000, "system_prompt": "You are helpful."}
@@ -118,20 +120,23 @@ async def beside(ask: Ask, base: str) -> dict[str, float]:
 
 
 async def growth(system: System) -> dict[str, float]:
-    """A warm turn after 5,000 turns of history that have been compacted, after 10 whose prompt is as long, and after 10
-    short ones; and the first turn, in which the compaction is made."""
+    """A warm turn after 5,000 turns and after 10. Both histories end with the same summary and the same ten turns after
+    it, so both send the same request; and what it costs to make such a summary of 5,000 turns."""
     result: dict[str, float] = {}
     store = system.agent.store
-    await _write_past(store, "api:past5000", 5000)
-    await system.ask("/compact", "api:past5000")
+    for past in (5000, 10):
+        await _write_past(store, f"api:past{past}", past, condensed=True)
+        await system.ask("first", f"api:past{past}")
+    lengths = {await _length(store, f"api:past{past}") for past in (5000, 10)}
+    (result["characters"],) = lengths  # or they are not alike
+    for past in (5000, 10, 10, 5000) * 3:  # interleaved, the quickest of each counts
+        cpu = (await turns(system.ask, 100, f"api:past{past}"))["cpu"]
+        result[f"cpu_{past}"] = min(cpu, result.get(f"cpu_{past}", cpu))
+    await _write_past(store, "api:whole", 5000)
     began = time.process_time()
-    await system.ask("first", "api:past5000")
-    result["cold_5000"] = time.process_time() - began
-    result["characters"] = await _length(store, "api:past5000")
-    await _write_past(store, "api:past10", 10, int(result["characters"]) // 20)
-    await _write_past(store, "api:short10", 10)
-    for past in ("past10", "short10", "past5000") * 2:  # interleaved, the later ones count
-        result[f"cpu_{past}"] = (await turns(system.ask, 100, f"api:{past}"))["cpu"]
+    await system.ask("/compact", "api:whole")
+    await system.ask("first", "api:whole")
+    result["compaction"] = time.process_time() - began
     return result
 
 
@@ -188,11 +193,11 @@ async def _reply_once(home: str, base: str, session: str) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-async def _write_past(store: Any, session: str, past: int, length: int = 0) -> None:
-    """So many turns, whose messages and answers have at least this length."""
-    from everloop.core.log import ModelCalled, ModelSaid, UserSaid
+async def _write_past(store: Any, session: str, past: int, condensed: bool = False) -> None:
+    """So many turns; `condensed`, with a summary after them that keeps ten."""
+    from everloop.core.log import Compacted, ModelCalled, ModelSaid, UserSaid
     from everloop.core.mail import Address, Inbound, Said
-    from everloop.core.message import said
+    from everloop.core.message import Message, said
     from everloop.core.ports import Commit, Lease
 
     words = said("Something was said here, and it was neither long nor short.")
@@ -203,13 +208,14 @@ async def _write_past(store: Any, session: str, past: int, length: int = 0) -> N
             entry
             for n in range(first, min(first + 100, past))
             for entry in (
-                UserSaid(
-                    said(f"In turn {n} this was said, neither long nor short.".ljust(length, ".")), "owner", session
-                ),
+                UserSaid(said(f"In turn {n} this was said, neither long nor short."), "owner", session),
                 ModelCalled("m"),
-                ModelSaid(f"And this was the answer to what was said in turn {n}.".ljust(length, ".")),
+                ModelSaid(f"And this was the answer to what was said in turn {n}."),
             )
         ]
+        if condensed and first + 100 >= past:
+            kept = [Message(role, said(f"One of ten that stay: {n}")) for n in range(10) for role in _BOTH]
+            entries.append(Compacted("What was said before. " * 100, tuple(kept), covers=(1, 3 * past)))
         taken: dict[str, Any] = {"absorbed": [receipt.id], "ended": [(receipt.id, 3)]} if first == 0 else {}
         last: dict[str, Any] = {"release": True, "seen": receipt.id} if first + 100 >= past else {}
         committed = await store.commit(lease, Commit(entries, state="resting", **taken, **last))

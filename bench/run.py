@@ -93,6 +93,11 @@ def measure_cpu(name: str, measure: str, script: Any, bar: str, store: Callable[
 
 def measure_turn() -> None:
     measure_cpu("1-chunk turn, CPU", "turn", ONE_CHUNK, "≤ 3 ×")
+    with model(ONE_CHUNK) as base:
+        found = rounds(["floor", "floor-synced", "everloop-own"], "turn", base, 5)
+    floor, synced, ours = (each["cpu"] for each in found.values())
+    detail = f"{synced * 1e3:.2f} ms against {floor * 1e3:.2f} ms; everloop-own is {ours / synced:.2f} × that"
+    say("the floor with two synced writes", synced / floor, "(none)", detail)
 
 
 def measure_tools() -> None:
@@ -112,11 +117,11 @@ def measure_burst() -> None:
 
 def measure_growth() -> None:
     with model(ONE_CHUNK) as base:
-        found = rounds(["everloop"], "growth", base, 3)["everloop"]
-    ratio = found["cpu_past5000"] / found["cpu_past10"]
-    size = f"prompts of {found['characters'] / 1e3:.0f} kB; after 10 short turns {found['cpu_short10'] * 1e3:.2f} ms"
-    cold = f"the first one, with the compaction: {found['cold_5000'] * 1e3:.0f} ms"
-    detail = f"{found['cpu_past5000'] * 1e3:.2f} against {found['cpu_past10'] * 1e3:.2f} ms; {size}; {cold}"
+        found = rounds(["everloop"], "growth", base, 5)["everloop"]
+    ratio = found["cpu_5000"] / found["cpu_10"]
+    size = f"both send a conversation of {found['characters'] / 1e3:.1f} kB"
+    whole = f"to make a summary of 5,000 turns: {found['compaction'] * 1e3:.0f} ms"
+    detail = f"{found['cpu_5000'] * 1e3:.2f} against {found['cpu_10'] * 1e3:.2f} ms; {size}; {whole}"
     say("turn after 5,000 turns against after 10", ratio, "≤ 1.1 ×", detail)
 
 

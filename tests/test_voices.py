@@ -1,5 +1,6 @@
 """Presets, fallbacks and windows, from the settings to what a model is asked."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from everloop.net.trusted import TrustedHttp
 from everloop.providers.keys import Keys
 from everloop.providers.models import Models, Speaker, in_process
 from everloop.providers.prices import Prices
-from everloop.runtime.voices import SHORT
+from everloop.runtime.context import Context, Profile
+from everloop.runtime.voices import SHORT, Voice
 from everloop.settings import Account, Agents, Defaults, Preset, Providers, Settings
 from everloop.testing import Fail, Say, ScriptedModel
 from everloop.testing.model_server import WINDOW, ModelServer
@@ -177,6 +179,29 @@ async def test_a_server_of_this_machine_is_asked_before_its_first_answer_and_aga
         (WINDOW, False, False),
         (8192, False, True),
     ]
+
+
+async def test_whoever_comes_while_the_host_is_asked_waits_for_the_same_answer():
+    begun, told = asyncio.Event(), asyncio.Event()
+    asked = []
+
+    async def measure() -> int:
+        asked.append(1)
+        begun.set()
+        await told.wait()
+        return 5000
+
+    def fit(window: int) -> tuple[Context, Rules]:
+        return Context(Profile("b", ()), (), lambda: "noon"), Rules(limit=window)
+
+    voice = Voice("a/b", "a/b", ScriptedModel([]), 100, fit, measure)
+    first, second, third = (asyncio.create_task(voice.learn()) for _ in range(3))
+    await begun.wait()
+    first.cancel()  # someone stopped that turn; the others still want to know
+    await asyncio.wait([first])
+    told.set()
+    await asyncio.gather(second, third)
+    assert (voice.rules.limit, len(asked)) == (5000, 2)
 
 
 async def asked_in_turn(speaker: Speaker, server: Small) -> list[str]:

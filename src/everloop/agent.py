@@ -13,15 +13,15 @@ from typing import Any
 from msgspec import Struct, structs
 
 from .core.errors import EverloopError, Fenced, MailRefused, ModelMissing, StoreError, TurnFailed
-from .core.mail import Address, Inbound, Outbound, Said
-from .core.message import Media, Part, Text, said, text_of
+from .core.mail import Address, Inbound, Outbound, Said, reply_key
+from .core.message import Made, Part, said, text_of
 from .core.ports import Bus, Event, Files, Http, Receipt, Store, ThreadRow
 from .core.prompt import Finish, Usage
 from .core.thread import STOPPED, Finished
 from .core.tool import ToolCall
-from .files.pictures import Attachment, attach, take
+from .files.enclosing import enclose
+from .files.pictures import attach, take
 from .runtime.approvals import Approval, Approvals
-from .runtime.book import reply_key
 from .runtime.inbox import Inbox
 from .runtime.lanes import Lanes
 from .runtime.sessions import Sessions
@@ -48,6 +48,7 @@ class Answer(Struct, frozen=True):
     cost: float | None = None
     finish: Finish = "stop"  # `length`: the answer was cut off at max_tokens
     calls: tuple[ToolCall, ...] = ()  # of tools that the client brought and runs itself
+    files: tuple[Made, ...] = ()  # that its tools have made or shown
 
 
 class Agent:
@@ -253,20 +254,14 @@ class Agent:
 
     async def enclose(self, name: str, data: bytes, owner: str) -> Part:
         """Keep a file that comes with a message, and make the part that names it. Raises MailRefused."""
-        return await self._part(await take(name, data), owner)
-
-    async def _part(self, attached: Attachment, owner: str) -> Part:
-        if not attached.mime:
-            return Text(f"[{attached.name}]\n{attached.data.decode()}")
-        file = await self.files.put(owner, attached.data, attached.name)
-        return Media(file, attached.mime, attached.name, owner)
+        return await enclose(self.files, await take(name, data), owner)
 
     async def _enclose(self, inbound: Inbound, files: Sequence[str | Path]) -> Inbound:
         """Keep the files, and name them in the letter."""
         letter = inbound.letter
         assert isinstance(letter, Said)
         parts = [part for part in letter.parts if text_of((part,)).strip()]  # hosts refuse an empty text
-        parts += [await self._part(await attach(path), letter.author) for path in files]
+        parts += [await enclose(self.files, await attach(path), letter.author) for path in files]
         return structs.replace(inbound, letter=structs.replace(letter, parts=tuple(parts)))
 
     async def _answer(self, receipt: Receipt, inbound: Inbound, session: str) -> tuple[Answer, str]:
@@ -316,6 +311,7 @@ def _answer_of(finished: Finished, thread: str, session: str) -> Answer:
         *(finished.steps, finished.tools_used, finished.usage, finished.cost),
         finish=finished.finish,
         calls=finished.calls,
+        files=finished.files,
     )
 
 

@@ -22,6 +22,7 @@ from .core.decide import Rules
 from .core.errors import EverloopError, HomeError, KeyRefused, ModelMissing, VaultLocked
 from .core.people import OWNER_ALONE
 from .core.ports import Channel, Doorbook, Event, Http, Provider, Store, Vault
+from .core.thread import Finished
 from .core.tool import Tool, ToolSpec
 from .files.folder import Folder
 from .files.pictures import fit
@@ -142,9 +143,10 @@ async def _furnish(
     made_later = await stack.enter_async_context(AsyncExitStack())  # is closed after the lanes, too
     workshop = _Workshop(home, store, files, bus, given, made_later)
     first = await workshop.make(settings)
-    toolbox = Toolbox(first.tools, files, first.results, first.toolset.take_back)
+    toolbox = Toolbox(first.tools, files, first.results, first.toolset.take_back, first.toolset.keep)
     voices = LiveVoices(first.voices)
-    driver = Driver(store, bus, voices, toolbox, Gallery(files, fit), defaults.steering)
+    ended = _tell_a_collector(settings, store, given.http, stack) if _wants_spans(settings) else None
+    driver = Driver(store, bus, voices, toolbox, Gallery(files, fit), defaults.steering, ended=ended)
     lanes = Lanes(
         *(store, bus, driver),
         cap=settings.agents.max_concurrent_turns,
@@ -436,6 +438,29 @@ def _network(settings: Settings, stack: AsyncExitStack) -> Http:
     http = TrustedHttp(settings.net.ca_file or None, settings.net.proxy)
     stack.push_async_callback(http.close)
     return http
+
+
+def _wants_spans(settings: Settings) -> bool:
+    """Only then is anything of it loaded."""
+    return bool(settings.telemetry.otlp_endpoint) or any(name.startswith("OTEL_EXPORTER_OTLP") for name in os.environ)
+
+
+def _tell_a_collector(
+    settings: Settings, store: Store, http: Http | None, stack: AsyncExitStack
+) -> Callable[[str, Finished], None] | None:
+    """Have the spans of turns sent, beside everything else; what is returned is to be told of turns that end."""
+    from .telemetry.exporter import Exporter
+    from .telemetry.target import target_of
+
+    wanted = settings.telemetry
+    target = target_of(wanted.otlp_endpoint, wanted.otlp_headers, os.environ, __version__)
+    if target is None:
+        return None
+    network = _network(settings, stack) if http is None else http
+    exporter = Exporter(store, network, target, __version__, wanted.content)
+    stack.push_async_callback(exporter.close)
+    _start(exporter.run(), stack)
+    return exporter.note
 
 
 def _recorded(http: Http, home: Path, settings: Settings, keys: Iterable[str]) -> Http:

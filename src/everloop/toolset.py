@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from .core.errors import SettingsError
-from .core.ports import Bus, Event, Files, Http
+from .core.ports import Bus, Event, Files, Http, Store
 from .core.tool import CallContext, Tool
 from .settings import Exec, Search, Settings
 from .tools.exec import Shell, exec_tools
 from .tools.files import workspace_tools
-from .tools.history import Past, history_tools
+from .tools.history import history_tools
+from .tools.keeping import Keeping
+from .tools.message import message_tool
 from .tools.run_python import run_python_tool
 from .tools.sandbox.later import LaterSandbox
 from .tools.sandbox.port import Limits, Sandbox, View
@@ -40,13 +42,14 @@ ESSENTIAL = frozenset({"read_file", "write_file", "edit_file", "list_dir"})  # w
 
 class Toolset(Struct, frozen=True):
     """`large` are those that a small model is not shown. `commands` run in the background. `take_back` undoes what a
-    tool did to a file."""
+    tool did to a file, `keep` keeps what it has made of one."""
 
     tools: tuple[Tool, ...]
     large: frozenset[str]
     commands: Sandbox
     ways: tuple["Later", ...]  # out to the network
     take_back: TakingBack
+    keep: Keeping
 
     @property
     def web(self) -> Http:
@@ -70,12 +73,12 @@ def furnish(
     files: Files,
     bus: Bus,
     max_chars: int,
-    past: Past | None = None,
+    store: Store | None = None,
     commands: Sandbox | None = None,
 ) -> Toolset:
-    """The built-in tools, and the plugins that the settings name. Raises SettingsError.
+    """The built-in tools, and the plugins that the settings name; without a store none of those that need one.
 
-    `commands` is where an earlier set has left some running."""
+    `commands` is where an earlier set has left some running. Raises SettingsError."""
     chosen = settings.tools
     check_workspace(workspace, home)
     commands = commands or _sandbox(home / "spool", chosen.exec, shared=bool(settings.store.url))
@@ -92,12 +95,14 @@ def furnish(
     if chosen.web.allow:
         _check_allowed(chosen.web.allow)
     web = Later(lambda: _open_web(settings))
+    seen = Workspace(workspace, hidden=home)
     own = [
         *workspace_tools(workspace, files, max_chars, home),
         *exec_tools(shell),
         run_python_tool(shell),
         web_fetch_tool(web, max_chars),
-        *(history_tools(past, max_chars) if past else ()),
+        *(history_tools(store, max_chars) if store else ()),
+        *([message_tool(store, bus.wake, seen, files)] if store else ()),
     ]
     searched = Later(lambda: _trusted(settings))
     if engine := _engine(searched, settings.tools.web.search, os.environ):
@@ -105,8 +110,8 @@ def furnish(
     own = _enabled(own, chosen.disabled)
     names = {tool.spec.name for tool in own}
     plugged = plugged_in(chosen.plugins, names) if chosen.plugins else ()
-    take_back = TakingBack(Workspace(workspace, hidden=home), files)
-    return Toolset((*own, *plugged), frozenset(names - ESSENTIAL), commands, (web, searched), take_back)
+    after = (TakingBack(seen, files), Keeping(seen, files))
+    return Toolset((*own, *plugged), frozenset(names - ESSENTIAL), commands, (web, searched), *after)
 
 
 def check_workspace(workspace: Path, home: Path) -> None:

@@ -26,8 +26,9 @@ from everloop.core.compact import (
     told_plainly,
     units,
 )
-from everloop.core.decide import HARD, Compact, GiveUp, Rest, Rules, admit, decide, used
+from everloop.core.decide import HARD, CallModel, Compact, GiveUp, Rest, Rules, admit, decide, used
 from everloop.core.errors import ModelMissing, ProviderError
+from everloop.core.gauge import rough
 from everloop.core.log import (
     CallReturned,
     CompactionAsked,
@@ -70,6 +71,11 @@ class TestPlans:
     def test_what_people_said_in_the_turn_that_runs_is_never_covered(self):
         messages = [USER_1, ANSWER_1, USER_1, CALL, *RESULTS, STEER, ANSWER_1]
         assert plan(messages, 2, 3, one_each) == Plan((USER_1, ANSWER_1, CALL, *RESULTS), (USER_1, STEER, ANSWER_1), 0)
+
+    def test_of_too_many_words_in_the_turn_that_runs_the_oldest_are_covered_and_the_last_stays(self):
+        messages = [USER_1, ANSWER_1, USER_1, STEER, ANSWER_1, STEER]
+        assert plan(messages, 2, 2, one_each) == Plan((USER_1, ANSWER_1, USER_1, ANSWER_1), (STEER, STEER), 0)
+        assert plan(messages, 2, 1, one_each) == Plan(tuple(messages[:-1]), (STEER,), 0)
 
     def test_nothing_is_planned_that_would_not_help(self):
         assert plan([USER_1, ANSWER_1], 0, 0, one_each) is None
@@ -169,7 +175,7 @@ def squeezed(thread: Thread, rules: Rules, share: float = Compact().share) -> Th
     """The thread after a compaction, as it is read again from the store."""
     planned = plan_for(thread, rules, share)
     summary = Summary("so far", "small", Usage(100, 10), 0.5) if planned else Summary("")
-    entry = decode(encode(compacted(thread, planned, summary, rules)))
+    entry = decode(encode(compacted(thread, planned, summary)))
     later = Thread(thread.id, thread.seq)
     later.add(entry)
     thread.add(entry)
@@ -323,18 +329,18 @@ def test_after_any_compaction_the_prompt_is_valid_fits_and_has_the_facts(steps, 
             assert used(thread, rules) <= HARD * limit
         if owes and began >= 0:
             kept = [message for message in thread.transcript.messages[thread.began :] if message.role == "user"]
-            assert kept == running
-        _check_facts(gathered(before, told), thread, rules)
+            assert kept == running[len(running) - len(kept) :]
+            assert kept
+        _check_facts(gathered(before, told), thread, planned.details if planned else 0)
 
 
-def _check_facts(told: list[str], thread: Thread, rules: Rules) -> None:
+def _check_facts(told: list[str], thread: Thread, room: int) -> None:
     """Each stands in the prompt, or there was no room for it and all of its rank that are left are younger."""
     people = [fact for fact in told if fact.startswith(USER)]
     lost = [fact for fact in people if fact not in thread.facts]
     shown = thread.transcript.messages[0].text.split("\n")
     assert all(f"- {fact}" in shown for fact in people if fact not in lost)
     if lost:
-        room = max(1000, rules.limit * 3 // 4)
         assert sum(len(fact) + 3 for fact in people) > room
         assert not [fact for fact in thread.facts if not fact.startswith(USER)]
         weighty = [fact for fact in people if any(mark in fact[len(USER) :] for mark in "1/.")]
@@ -351,6 +357,50 @@ def test_a_thread_that_is_too_long_is_compacted_at_most_once_before_the_next_ans
     if isinstance(step, Compact) and plan_for(thread, rules, step.share):
         thread = squeezed(thread, rules)
         assert not isinstance(decide(thread, rules), Compact | GiveUp)
+
+
+class Talk:
+    """A conversation that goes on: whenever it gets too long it is compacted, and the host counts in its own way."""
+
+    def __init__(self, rules: Rules, counts: float) -> None:
+        self.thread, self.rules, self.counts = Thread(), rules, counts
+        self.said: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+        self.thread.add(spoke(text))
+
+    def answer(self, text: str, results: list[str]) -> None:
+        step = decide(self.thread, self.rules)
+        if isinstance(step, Compact):
+            self.thread = squeezed(self.thread, self.rules)
+            step = decide(self.thread, self.rules)
+        assert isinstance(step, CallModel)
+        self.thread.add(CALLED)
+        read = self.rules.overhead + int(self.counts * sum(map(rough, self.thread.transcript.messages)))
+        calls = tuple(ToolCall(f"c{n}", "look", "{}") for n in range(len(results)))
+        self.thread.add(ModelSaid(text, calls, Usage(read, 10) if self.counts else Usage(), model="m"))
+        answer = self.thread.seq
+        self.thread.extend(CallReturned(answer, place, result) for place, result in enumerate(results))
+
+
+SHORT = st.text(st.sampled_from("ab 1/.\n文"), min_size=1, max_size=120)
+BUSY = st.tuples(st.lists(SHORT, max_size=12), SHORT, st.lists(SHORT, max_size=3))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(BUSY, min_size=1, max_size=8), st.integers(6000, 8192), st.integers(0, 3000), st.floats(0, 3))
+def test_a_conversation_of_short_messages_is_never_too_long(steps, limit, overhead, counts):
+    """However small the window, much of it taken already, and one turn steered by hundreds of them: it goes on."""
+    patient = replace(RULES, max_steps=1000, futile=1000)
+    talk = Talk(replace(patient, limit=limit, overhead=overhead, compacts=True), counts)
+    talk.say("begin")
+    for number, (spoken, text, results) in enumerate(steps * (200 // len(steps))):
+        for each in spoken:
+            talk.say(f"{number} {each}")
+        talk.answer(text, results or ["seen"])
+        messages = talk.thread.transcript.messages
+        assert talk.said[-1] in [message.text for message in messages if message.role == "user"]
 
 
 async def test_summaries_survive_every_kind_of_trouble():

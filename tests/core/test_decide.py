@@ -22,6 +22,7 @@ from everloop.core.decide import (
     decide,
 )
 from everloop.core.log import (
+    AgentTold,
     Answered,
     CallReturned,
     CallStarted,
@@ -36,11 +37,11 @@ from everloop.core.log import (
     Stopped,
     UserSaid,
 )
-from everloop.core.mail import Choose, Decision, Mail, Said, Stop
-from everloop.core.message import Message, said
+from everloop.core.mail import Choose, Decision, Mail, Said, Stop, Word
+from everloop.core.message import Made, Media, Message, said
 from everloop.core.prompt import Usage
-from everloop.core.thread import Thread
-from everloop.core.tool import ToolCall
+from everloop.core.thread import Finished, Thread
+from everloop.core.tool import Change, ToolCall
 
 
 def after(thread: Thread, *entries) -> Thread:
@@ -278,6 +279,33 @@ def test_compaction_keeps_where_the_turn_stands():
     assert decide(thread, RULES) == CallModel()
 
 
+def test_a_turn_ends_with_its_files_as_they_were_last_also_over_a_compaction():
+    one, two, picture = (Media(f"file:{name}", "text/plain", f"{name}.md", "ann") for name in ("one", "two", "picture"))
+    changed = CallReturned(
+        3, 0, "x", changes=(Change("one.md", "new", "1"), Change("two.md", "new", "2")), made=(one, two)
+    )
+    thread = after(calling("look"), changed)
+    fold = Thread("t", thread.seq)
+    fold.add(Compacted("so far", (), thread.standing))
+    again = CallReturned(
+        7, 0, "y", changes=(Change("one.md", "x", "3"), Change("two.md", "x", "gone")), media=(picture,)
+    )
+    for entry in (
+        CALLED,
+        answered("", "look"),
+        again,
+        CALLED,
+        answered("done"),
+        spoke("next"),
+        CALLED,
+        answered("done"),
+    ):
+        fold.add(entry)
+        if entry == answered("done"):
+            assert fold.finished is not None
+            assert fold.finished.files == ((Made(picture, 8),) if fold.seq == 10 else ())
+
+
 def test_reported_usage_replaces_the_estimate():
     said_with_usage = ModelSaid("", (call("look"),), Usage(input=500, output=20))
     assert Thread.of(spoke(), CALLED, said_with_usage).tokens == 520
@@ -292,6 +320,24 @@ HELLO = Said(said("hello"), "ann", "cli:direct")
 
 def test_mail_enters_a_resting_thread():
     assert admit(Thread(), letter(HELLO)) == Admitted((UserSaid(said("hello"), "ann", "cli:direct", 9),))
+
+
+def test_a_word_from_elsewhere_enters_a_resting_thread_and_waits_for_the_end_of_a_turn():
+    word = Word("lunch", (), "cli:direct", "api:work", "ann", outside=True)
+    told = AgentTold("lunch", (), "cli:direct", "api:work", "ann", True, 9)
+    assert admit(Thread(), letter(word)) == Admitted((told,))
+    for running in (Thread.of(spoke(), CALLED), calling("look"), Thread.of(spoke())):
+        assert admit(running, letter(word)) == Admitted(taken=False)
+
+
+def test_a_word_from_elsewhere_is_no_turn_and_is_delivered():
+    thread = Thread.of(
+        spoke(), CALLED, answered("hello"), AgentTold("lunch", (), "cli:direct", "api:work", "ann", mail=9)
+    )
+    assert (thread.turn, thread.owes_reply, decide(thread, RULES)) == (1, False, Rest())
+    assert thread.finished == Finished(4, 4, "lunch", "cli:direct", (9,))
+    assert [m.role for m in thread.transcript.messages] == ["user", "assistant", "user", "assistant"]
+    assert not thread.mentions("lunch")
 
 
 def test_the_requester_steers_a_running_turn_and_anyone_else_waits():

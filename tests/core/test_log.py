@@ -4,7 +4,7 @@ from makers import call, spoke
 
 from everloop.core import log
 from everloop.core.errors import StoreNewer
-from everloop.core.message import Message, Opaque, said
+from everloop.core.message import Media, Message, Opaque, said
 from everloop.core.prompt import Usage
 from everloop.core.tool import Change
 
@@ -28,6 +28,7 @@ EVERY_KIND = [
     ),
     log.Undoing("hi", (Change("a.md", "new", "0123"),), ("exec {}",), "ann", "ann", "cli:direct", 4),
     log.TakenBack(0, "somebody has changed it since"),
+    log.AgentTold("lunch", (Media("file:ab", "text/plain", "a.md", "ann"),), "cli:direct", "api:work", "ann", True, 4),
     log.Removed(),
 ]
 

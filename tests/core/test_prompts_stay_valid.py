@@ -17,7 +17,17 @@ from test_properties import SEED, STEERING, World, live_until_rest, spoken
 from everloop.core.branch import branch_off, last_turn
 from everloop.core.conversation import Written
 from everloop.core.decide import Rules
-from everloop.core.log import Compacted, CompactionAsked, Entry, ModelCalled, ModelSaid, TakenBack, Undoing, UserSaid
+from everloop.core.log import (
+    AgentTold,
+    Compacted,
+    CompactionAsked,
+    Entry,
+    ModelCalled,
+    ModelSaid,
+    TakenBack,
+    Undoing,
+    UserSaid,
+)
 from everloop.core.message import Message, said
 from everloop.core.prompt import Prompt, Transcript
 from everloop.core.thread import Thread
@@ -134,6 +144,10 @@ class Life:
         live_until_rest(world)
         self.open = False
 
+    def tell(self) -> None:
+        """Words of the agent's own, from elsewhere: at rest, as they are let in."""
+        self.log += [AgentTold("lunch", (), "cli:direct", "api:work", "ann")] * self.chance.randint(1, 2)
+
     def fork(self) -> None:
         if self.log:
             self.branch(self.chance.randint(1, len(self.log)))
@@ -166,7 +180,7 @@ class Life:
             thread.add(self.log[-1])
         planned = plan_for(thread, rules, share)
         if planned or thread.wants_room:
-            entry = compacted(thread, planned, Summary("what was said" if planned else ""), rules)
+            entry = compacted(thread, planned, Summary("what was said" if planned else ""))
             standing = msgspec.structs.replace(entry.standing, mails=())
             self.log.append(msgspec.structs.replace(entry, standing=standing))
             self.compacted += planned is not None
@@ -182,7 +196,7 @@ def test_every_prompt_is_valid_for_every_dialect_whatever_has_happened(seed, ste
     life.speak()
     for _ in range(6):
         before = len(life.log)
-        chance.choice((life.speak, life.fork, life.undo, life.undo, life.compact))()
+        chance.choice((life.speak, life.tell, life.fork, life.undo, life.undo, life.compact))()
         check_log(life.log, min(before, len(life.log)))
 
 

@@ -107,7 +107,7 @@ class TestWhatIsRefused:
     async def test_binary_data(self, tmp_path: Path):
         (tmp_path / "a.bin").write_bytes(b"\x7fELF\0")
         assert await refusal(tmp_path / "a.bin") == (
-            f"{tmp_path}/a.bin is neither text nor an image (PNG, JPEG, GIF, WebP) nor a PDF"
+            f"{tmp_path}/a.bin is neither text nor an image (PNG, JPEG, GIF, WebP) nor a PDF, docx or xlsx"
         )
 
     async def test_what_is_too_large_is_not_even_read(self, tmp_path: Path):

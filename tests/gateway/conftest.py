@@ -14,12 +14,14 @@ import everloop
 from everloop.app import new_token, open_records, serve, token_scopes
 from everloop.core.tool import Effect, Tool, tool
 from everloop.gateway.auth import Auth
+from everloop.gateway.doorstep import Doorstep
 from everloop.gateway.doorway import Doorway
 from everloop.gateway.hub import Hub
 from everloop.gateway.metrics import Metrics
 from everloop.gateway.server import application, page_routes
 from everloop.gateway.socket import Rooms
 from everloop.gateway.sockets import Sockets
+from everloop.settings.shape import GatewaySection
 from everloop.testing import ScriptedModel
 
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]  # as a container without much wants them
@@ -57,7 +59,10 @@ class Door:
 
     @asynccontextmanager
     async def socket(self, token: str = "", **headers: str) -> "AsyncIterator[Wire]":
-        async with self.client(token or await self.token(), **headers) as client, client.ws_connect("/ws") as wire:
+        async with (
+            self.client(token or await self.token(), **headers) as client,
+            client.ws_connect("/ws", max_msg_size=0) as wire,
+        ):
             yield Wire(wire)
 
 
@@ -125,7 +130,7 @@ async def routes_of(tmp_path: Path) -> Any:
         async with everloop.open(home=tmp_path / "other", provider=ScriptedModel([])) as agent:
             auth = Auth(agent.store, Doorway(frozenset(), frozenset(), 0))
             rooms = Rooms(agent, Hub(agent, Metrics()), auth, Metrics(), "")
-            app = application(agent, auth, rooms.metrics, Sockets(rooms))
+            app = application(agent, auth, rooms.metrics, Sockets(rooms), Doorstep(GatewaySection()))
             paths = {route.path for route in page_routes()}
             found = [(r.method, r.resource.canonical) for r in app.router.routes() if r.resource is not None]
         return [(m, p.replace("{", "").replace("}", "")) for m, p in found if p not in paths]

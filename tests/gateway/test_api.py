@@ -16,6 +16,7 @@ from everloop.agent import Agent
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
 from everloop.core.people import Role
+from everloop.core.spans import trace_id
 from everloop.core.tool import Effect
 from everloop.gateway.api import TABLE
 from everloop.gateway.api.openapi import document
@@ -189,9 +190,38 @@ async def test_a_question_is_shown_with_its_call_and_answered(tmp_path: Path):
     assert (shown["state"], refused, strange, status, late) == ("waiting", 403, 404, 200, 404)
     assert (decided, answer.content) == ({"id": waiting[0].id, "allow": True}, "you said: send it")
     (turn,) = told["turns"]
-    kinds = [(span["kind"], span["outcome"]) for span in turn["spans"]]
-    assert kinds == [("queue", ""), ("model", "calls"), ("approval", "allowed"), ("tool", "done"), ("model", "stop")]
-    assert (turn["ending"], all(span["end"] >= span["start"] for span in turn["spans"])) == ("answered", True)
+    steps = [(span["kind"], span["operation"], span["outcome"]) for span in turn["spans"] if span["kind"] != "delivery"]
+    assert steps == [
+        ("queue", "queue", ""),
+        ("model", "chat scripted", "calls"),
+        ("approval", "approval send", "allowed"),
+        ("tool", "execute_tool send", "done"),
+        ("model", "chat scripted", "stop"),
+    ]
+    assert (turn["ending"], turn["operation"], turn["trace"]) == ("answered", "invoke_agent everloop", trace_id(id, 1))
+    assert all(span["end"] is None or span["end"] >= span["start"] for span in turn["spans"])
+
+
+async def test_a_trace_goes_from_the_letter_to_its_delivery(tmp_path: Path):
+    async with opened(tmp_path) as (agent, client):
+        letter = Said(said("hello"), "owner", "page:one")
+        await agent.tell(Inbound(Address.parse("page:one"), "e1", letter))
+        await agent.finish("page:one")
+        (waiting,) = await agent.unshown("page:one")
+        id = await only_session(client)
+        _, before = await get(client, f"/api/sessions/{id}/trace")
+        await agent.acknowledge([waiting.key])
+        _, after = await get(client, f"/api/sessions/{id}/trace")
+        arrived = await agent.store.arrivals([1])
+    (open_,), (turn,) = before["turns"], after["turns"]
+    assert [each["spans"][-1]["outcome"] for each in (open_, turn)] == ["pending", "sent"]
+    assert [(span["kind"], span["name"]) for span in turn["spans"]] == [
+        ("queue", "waited"),
+        ("model", "scripted"),
+        ("delivery", "page"),
+    ]
+    assert (turn["start"], open_["spans"][-1]["end"]) == (arrived[1], None)
+    assert turn["spans"][-1]["end"] >= turn["spans"][-1]["start"] >= turn["end"]
 
 
 async def test_usage_is_told_by_day_and_model(tmp_path: Path):
@@ -225,7 +255,8 @@ async def test_a_file_is_kept_for_its_owner_and_shown_only_if_that_is_harmless(t
         strange = await client.get(f"/api/files/{ref}", headers=USER)
         body, told = await mine.read(), (kept.status, mine.status, strange.status)
     assert (told, body) == ((201, 200, 404), b"<script>alert(1)</script>")
-    assert (mine.content_type, mine.headers["Content-Disposition"]) == ("application/octet-stream", "attachment")
+    told = (mine.content_type, mine.headers["Content-Disposition"])
+    assert told == ("text/plain", "attachment; filename=\"file\"; filename*=UTF-8''file")
 
 
 async def test_a_token_is_made_once_listed_without_its_secret_and_revoked(tmp_path: Path):

@@ -1,6 +1,7 @@
 """Who may come in, and who may not: the rules tried through every transport, each with a case that passes."""
 
 import asyncio
+import itertools
 import re
 import ssl
 from datetime import UTC, datetime, timedelta
@@ -19,6 +20,7 @@ from everloop.core.errors import SettingsError
 from everloop.gateway.answers import Refused
 from everloop.gateway.principal import NEEDS, PUBLIC, need_of
 from everloop.gateway.secrets import fits_password, hash_of, hash_password
+from everloop.gateway.server import page_routes
 from everloop.gateway.throttle import SECONDS, TRIES, Throttle
 from everloop.testing import Say, ScriptedModel
 
@@ -151,6 +153,55 @@ class TestCookiesAndOrigins:
         async with door.client(await door.token(), Origin="https://app.example") as client:
             answer = await client.get("/metrics")
         assert (answer.status, answer.headers.get("Access-Control-Allow-Origin")) == (200, None)
+
+
+async def judged(client, method: str, path: str, headers: dict[str, str]) -> str:
+    """How far a request came: why it was refused at the door, or that it was let in."""
+    async with client.request(method, path, headers=headers, allow_redirects=False) as answer:
+        return {421: "host", 403: "origin", 401: "unauthorized"}.get(answer.status, "in")
+
+
+async def test_every_route_keeps_to_the_same_matrix_of_names_pages_and_credentials(openings, routes_of):
+    """Taken from the router: every method and path × what it is called × which page calls × what it shows."""
+    door = await openings(ScriptedModel([]))
+    port = int(door.host.rpartition(":")[2])
+    cookie, _ = await logged_in(door)
+    page = [(route.method, route.path) for route in page_routes()]
+    public = {*PUBLIC, *(path for _, path in page)}
+    routes = sorted([*await routes_of(), *page], key=lambda route: route[1] == "/auth/logout")  # which ends the cookie
+    hosts = {"right": door.host, "another port": f"127.0.0.1:{port + 1}", "another": f"evil.example:{port}"}
+    origins = {
+        "none": None,
+        "right": door.url,
+        "null": "null",
+        "another": "http://evil.example",
+        "another port": f"http://127.0.0.1:{port + 1}",
+        "another scheme": f"https://{door.host}",
+    }
+    shown = {"nothing": {}, "token": {"Authorization": f"Bearer {await door.token()}"}, "cookie": {"Cookie": cookie}}
+
+    def expected(path: str, host: str, origin: str, credentials: str) -> str:
+        if host != "right":
+            return "host"
+        if origin not in ("none", "right"):
+            return "origin"
+        known = credentials == "token" or (credentials == "cookie" and origin == "right")
+        return "in" if path in public or known else "unauthorized"
+
+    wrong, tried = [], 0
+    async with door.client() as client:
+        for method, path in routes:
+            for cell in itertools.product(hosts, origins, shown):
+                host, origin, credentials = cell
+                headers = {"Host": hosts[host], **shown[credentials]}
+                if origins[origin] is not None:
+                    headers["Origin"] = origins[origin]
+                found = await judged(client, method, path, headers)
+                tried += 1
+                if found != expected(path, *cell):
+                    wrong.append((method, path, *cell, found))
+    assert wrong == []
+    assert tried == len(routes) * 3 * 6 * 3
 
 
 class TestPasswords:

@@ -191,7 +191,7 @@ async def test_the_trace_and_the_usage_are_shown(browser: Any, tmp_path: Path):
         steps = [each.split("\n")[0] for each in await stage.texts(".waterfall .what")]
         await page.click("text=Usage")
         await page.wait_for_selector(".chart rect.m-0")
-    assert steps == ["waited", "scripted", "look", "scripted"]
+    assert steps == ["waited", "scripted", "look", "scripted", "page"]
 
 
 async def test_what_went_wrong_is_said_once_with_what_to_do(browser: Any, tmp_path: Path):

@@ -1,10 +1,18 @@
 """However often the line breaks, a client that resumes from the last position it saw ends up with the log itself."""
 
+import asyncio
 import random
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from everloop.testing import Call, Calls, Pause, Say, ScriptedModel, Think
+import everloop
+from everloop.gateway.server import serve
+from everloop.settings.shape import GatewaySection
+from everloop.testing import Call, Calls, Pause, Say, ScriptedModel, Think, Wait
+
+from .conftest import Door, plain
 
 TURN = [
     (Think(["I ", "look. "]), Say(["Let ", "me ", "see."]), Pause(0.01), Call("list_dir", {"path": "."})),
@@ -121,3 +129,86 @@ async def test_a_client_that_goes_by_the_frames_positions_has_seen_every_answer(
     streamed = {int(msg.rpartition(":")[2]): text for msg, text in client.whole.items()}
     read = {entry["seq"] - 1: entry["text"] for entry in client.entries.values() if entry["kind"] == "model_said"}
     assert {**read, **streamed} == said
+
+
+class Delayed:
+    """A house whose events are heard only when they are let through, and whose log ends its turn while it is read."""
+
+    def __init__(self, agent, gate: asyncio.Event) -> None:
+        self.agent = agent
+        self.heard = asyncio.Event()
+        self.heard.set()
+        self.gate = gate
+        self.store = self
+
+    def __getattr__(self, name: str):
+        found = getattr(self.agent, name, None)
+        return getattr(self.agent.store, name) if found is None else found
+
+    @contextmanager
+    def events(self):
+        async def late(events):
+            async for event in events:
+                await self.heard.wait()
+                yield event
+
+        with self.agent.events() as events:
+            yield late(events)
+
+    async def history(self, thread: str, after: int, limit: int):
+        found = await self.agent.store.history(thread, after, limit)
+        with self.agent.events(thread) as events:
+            if not self.gate.is_set():
+                self.gate.set()
+                async for event in events:
+                    if event.name == "thinking_finished":
+                        break
+        return found
+
+
+async def test_a_turn_that_ends_while_its_log_is_read_is_told_with_the_id_it_was_begun_with(tmp_path: Path):
+    gate = asyncio.Event()
+    script = ScriptedModel([(Say("half "), Wait(gate), Say("whole"))])
+    async with everloop.open(home=tmp_path / "home", provider=script) as agent:
+        house = Delayed(agent, gate)
+        async with serve(house, GatewaySection(port=0), tmp_path / "home") as gateway:
+            door = Door(tmp_path / "home", gateway.url, gateway.link)
+            async with door.socket() as wire:
+                await wire.send("message", id="m1", session="api:r", content="go")
+                await wire.until("stream_chunk")
+            async with door.socket() as wire:
+                await wire.send("resume", session="api:r")
+                frames = await wire.until("response")
+    assert plain(frames)[-1] == ("response", "half whole")
+    assert frames[-1]["id"] == "m1"
+
+
+async def test_what_the_log_has_told_is_not_told_again_by_events_that_come_late(tmp_path: Path):
+    gate = asyncio.Event()
+    gate.set()
+    script = ScriptedModel([Say(["one ", "two"]), Say("three")])
+    async with everloop.open(home=tmp_path / "home", provider=script) as agent:
+        house = Delayed(agent, gate)
+        house.heard.clear()
+        async with serve(house, GatewaySection(port=0), tmp_path / "home") as gateway:
+            door = Door(tmp_path / "home", gateway.url, gateway.link)
+            async with door.socket() as wire:
+                answered = await wire.ask("go", "m1", "api:r")
+                await wire.send("resume", session="api:r")
+                read = await wire.next()
+                house.heard.set()
+                after = await wire.ask("go on", "m2", "api:r")
+    assert plain(answered) == [("ack", "m1"), ("response", "one two")]
+    assert [entry["kind"] for entry in read["entries"]] == ["user_said", "model_called", "model_said"]
+    assert [frame for frame in plain(after) if frame[0] != "event"] == [
+        ("ack", "m2"),
+        ("stream_start", "m2"),
+        ("stream_chunk", "three"),
+        ("stream_end", True),
+        ("response", "three"),
+    ]
+    assert [frame["event"] for frame in after if frame["type"] == "event"] == [
+        "thinking_started",
+        "metrics",
+        "thinking_finished",
+    ]

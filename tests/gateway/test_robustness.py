@@ -85,6 +85,60 @@ async def test_frames_before_anyone_is_let_in_reach_nothing(openings):
         assert (await wire.ask("hi"))[-1]["content"] == "hello"
 
 
+def framed(chosen: random.Random) -> bytes:
+    """A frame of the protocol in which something is wrong: its bits, its kind, its length, its mask or its text."""
+    payload = b'{"type":"status"}' + chosen.randbytes(chosen.randrange(20))
+    mask = chosen.randbytes(4)
+    masked = bytes(byte ^ mask[n % 4] for n, byte in enumerate(payload))
+    good = bytearray(bytes([0x81, 0x80 | len(payload)]) + mask + masked)
+    kind = chosen.randrange(6)
+    if kind == 0:  # bits turned anywhere
+        for _ in range(chosen.randrange(1, 9)):
+            good[chosen.randrange(len(good))] ^= 1 << chosen.randrange(8)
+    elif kind == 1:  # kinds and reserved bits that nobody has
+        good[0] = chosen.randrange(256)
+    elif kind == 2:  # lengths that lie
+        good[1:2] = bytes([0x80 | chosen.choice([126, 127])]) + chosen.randbytes(8)
+    elif kind == 3:  # no mask
+        good[1] &= 0x7F
+    elif kind == 4:  # half a frame
+        del good[chosen.randrange(1, len(good)) :]
+    else:
+        good = bytearray(chosen.randbytes(chosen.randrange(2, 80)))
+    return bytes(good)
+
+
+async def test_ten_thousand_broken_frames_of_the_protocol_after_auth_leave_nothing_behind(openings, caplog):
+    """Ten of them a connection, of which the first ones end it: the next is taken in, and so is a good client."""
+    door = await openings(ScriptedModel([Say("hello")] * 2))
+    host, port = door.host.split(":")
+    chosen, token = random.Random(8), await door.token()
+    upgrade = f"GET /ws HTTP/1.1\r\nHost: {door.host}\r\nAuthorization: Bearer {token}\r\n".encode()
+    upgrade += b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    upgrade += b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    before = 0
+    async with door.socket() as good:
+        for round in range(MANY // 10):
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(upgrade)
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 Switching Protocols\r\n")
+            writer.write(b"".join(framed(chosen) for _ in range(10)))
+            with suppress(ConnectionError):
+                writer.write_eof()
+                await reader.read()
+            writer.close()
+            if round == 200:
+                assert (await good.ask("hi", "m1"))[-1]["content"] == "hello"
+                gc.collect()
+                before = resident()
+        gc.collect()
+        assert resident() - before < FLAT
+        assert (await good.ask("hi", "m2"))[-1]["content"] == "hello"
+        await good.send("status")
+        assert (await good.next())["connections"] == 1
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 @pytest.mark.parametrize("bytes_", [b"\xff\xff\xff\xff", b"\x88\x80", b"\x89\x7f" + b"\xff" * 8, b"\x00" * 64])
 async def test_broken_frames_of_the_protocol_close_one_connection_alone(openings, bytes_):
     door = await openings(ScriptedModel([Say("hello")]))

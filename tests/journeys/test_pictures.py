@@ -234,7 +234,7 @@ class TestCommand:
         model.play([Say("a cat")])
         (cat.parent / "notes.txt").write_text("It is mine.\n")
         assert await run("-m", "whose is this?", "-f", "cat.png", "--file", "notes.txt") == Ran(0, "a cat\n", "")
-        parts = [text("whose is this?"), image(CAT), text("[notes.txt]\nIt is mine.\n")]
+        parts = [text("whose is this?"), image(CAT), text("[notes.txt, kept as file:f7830605ce63]\nIt is mine.\n")]
         assert heard(model) == [parts]
 
     async def test_an_image_needs_no_words(self, run, model: ModelServer, cat: Path):
@@ -247,7 +247,10 @@ class TestCommand:
         [
             (("-m", "x", "-f", "none.png"), "none.png cannot be read (No such file or directory)"),
             (("-m", "x", "-f", "."), ". is not a file that can be read as a whole"),
-            (("-m", "x", "-f", "a.bin"), "a.bin is neither text nor an image (PNG, JPEG, GIF, WebP) nor a PDF"),
+            (
+                ("-m", "x", "-f", "a.bin"),
+                "a.bin is neither text nor an image (PNG, JPEG, GIF, WebP) nor a PDF, docx or xlsx",
+            ),
             (("-m", "x", "-f", "big.png"), "big.png has 20,000,001 bytes; at most 20,000,000 are taken"),
             (("-m", "x", "-f", "half.png"), "half.png cannot be shown: the image is cut off"),
             (("-f", "cat.png"), "-f needs -m: say with -m what the file is shown for"),

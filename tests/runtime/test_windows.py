@@ -8,9 +8,12 @@ import pytest
 from aiohttp import web
 
 import everloop
+from everloop.core.decide import Rules
 from everloop.core.errors import TurnFailed
 from everloop.providers.catalog import HOSTS
-from everloop.testing import Say
+from everloop.runtime.context import Context, Profile
+from everloop.runtime.voices import Voice
+from everloop.testing import Say, ScriptedModel
 from everloop.testing.model_server import ModelServer
 
 Opener = Callable[..., AbstractAsyncContextManager[everloop.Agent]]
@@ -166,3 +169,27 @@ async def test_one_conversation_asks_for_all(house, server):
         server.gate.set()
         assert (await asking).content == "hello"
     assert (server.calls, server.lists) == (2, 1)
+
+
+async def test_while_a_host_is_asked_only_what_would_have_to_be_compacted_waits_for_its_answer():
+    asked, gate = [], asyncio.Event()
+
+    async def measure() -> int:
+        asked.append(True)
+        await gate.wait()
+        return 128_000
+
+    def fit(window: int) -> tuple[Context, Rules]:
+        return Context(Profile("m", ()), (), lambda: "now"), Rules(limit=window)
+
+    voice = Voice("house/m", "m", ScriptedModel(lambda shown: Say("hello")), 6144, fit, measure)
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(voice.learn())
+        while not asked:  # noqa: ASYNC110 (it is asked as soon as the task has begun)
+            await asyncio.sleep(0)
+        assert [voice.wonders(6000, cramped=cramped) for cramped in (False, True)] == [False, True]
+        second = group.create_task(voice.learn())
+        await asyncio.sleep(0)
+        assert (first.done(), second.done(), voice.rules.limit) == (False, False, 6144)
+        gate.set()
+    assert (asked, voice.rules.limit, voice.wonders(6000, cramped=True)) == ([True], 128_000, False)

@@ -2,6 +2,7 @@
 
 from tests.store.conftest import Home
 
+from everloop.core.mail import Address, Inbound, Stop
 from everloop.core.ports import Known, Store, TokenRow
 
 ALL = ("read", "chat")
@@ -78,3 +79,9 @@ async def test_a_visit_is_known_by_its_cookie_or_its_page_until_it_ends(home: Ho
 
 async def test_the_origins_of_letters_are_told(store: Store):
     assert await store.origins([1, 2]) == {}
+
+
+async def test_whether_a_letter_has_come_is_told_by_its_event(store: Store):
+    await store.receive(Inbound(Address("test", "chat"), "one", Stop("ann")))
+    asked = [("test", "one"), ("test", "two"), ("other", "one")]
+    assert [await store.came(*each) for each in asked] == [True, False, False]

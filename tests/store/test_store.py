@@ -799,6 +799,37 @@ async def test_what_was_shown_needs_not_be_sent(store: Store):
     assert keys_of(await store.due("test")) == ["k3"]
 
 
+async def test_when_a_letter_came_in_is_told(home: Home, store: Store):
+    ids = [(await store.receive(letter(event))).id for event in ("e1", "e2")]
+    await home.write("UPDATE inbox SET at = 1000 + id")
+    assert await store.arrivals([*ids, 999]) == {id: 1000.0 + id for id in ids}
+    assert await store.arrivals([]) == {}
+
+
+async def test_what_became_of_an_answer_is_told_with_its_times(home: Home, store: Store):
+    await queued(store, "failed", "sent", "shown", "waits")
+    for state in ("failed", "sent"):
+        [row] = await store.due("test")
+        await store.settle(row.id, state)
+    before = {key: each.settled for key, each in (await store.deliveries(["failed", "sent", "shown"])).items()}
+    await store.acknowledge(["shown"])
+    await home.write("UPDATE outbox SET at = 1000")
+    told = await store.deliveries(["failed", "sent", "shown", "waits", "nothing"])
+    found = [told.pop(key) for key in ("failed", "sent", "shown", "waits")]
+    assert told == {}
+    assert [(each.key, each.channel, each.state, each.queued, each.attempts) for each in found] == [
+        ("failed", "test", "failed", 1000.0, 1),
+        ("sent", "test", "sent", 1000.0, 1),
+        ("shown", "test", "sent", 1000.0, 0),
+        ("waits", "test", "pending", 1000.0, 0),
+    ]
+    settled = [each.settled for each in found]
+    assert (settled[:2], settled[3], before["shown"]) == ([before["failed"], before["sent"]], None, None)
+    assert settled[2] is not None
+    assert before["sent"] is not None
+    assert settled[2] >= before["sent"]
+
+
 # Timers
 
 

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from everloop.core.approval import Policy, PolicyRule
 from everloop.core.decide import Ask, Rules, RunCalls, Settle, Step, decide
 from everloop.core.errors import HostTimeout, HostUnreachable, LinkFailed, SettingsError, StreamCut, ToolError
 from everloop.core.log import CallReturned, Compacted, Entry, ModelCalled, ModelSaid, UserSaid
-from everloop.core.message import Message, said
+from everloop.core.message import Media, Message, said
 from everloop.core.people import Role
 from everloop.core.thread import Thread
 from everloop.core.tool import CallContext, Change, Effect, Risk, Shown, Tool, ToolCall, ToolSpec, problems_of, tool
@@ -41,7 +42,10 @@ TOOLS = {
     "search_history": (Effect.READ, Role.USER),
     "read_history": (Effect.READ, Role.USER),
     "web_search": (Effect.READ, Role.USER),
+    "message": (Effect.KEYED, Role.GUEST),
 }
+# In a place where others read along, which the examples' is: a person is asked, whoever wants it.
+SPEAKS = {"message": Ask((0,))}
 
 NEVER_ASKED: Any = object()  # a store that only has to be there
 
@@ -197,28 +201,29 @@ class TestPermissions:
     """Guest, user, admin and owner before every door."""
 
     @pytest.mark.parametrize("person", ["gus", "nobody-knows"])
-    def test_a_guest_may_use_nothing(self, tmp_path: Path, person: str):
+    def test_a_guest_may_use_nothing_but_what_reaches_their_own_alone(self, tmp_path: Path, person: str):
         names = [*TOOLS, "unclassified"]
-        assert steps(tmp_path, person, unclassified) == {name: refused(name, person) for name in names}
+        assert steps(tmp_path, person, unclassified) == {name: refused(name, person) for name in names} | SPEAKS
 
     def test_who_has_no_name_is_a_guest(self, tmp_path: Path):
-        assert steps(tmp_path, "") == {name: refused(name, "guests") for name in TOOLS}
+        assert steps(tmp_path, "") == {name: refused(name, "guests") for name in TOOLS} | SPEAKS
 
     @pytest.mark.parametrize("person", ["una", "ada"])
     def test_a_user_and_an_admin_may_use_all_but_what_is_the_owners(self, tmp_path: Path, person: str):
         assert steps(tmp_path, person, unclassified) == {
             **dict.fromkeys(TOOLS, RunCalls((0,))),
+            **SPEAKS,
             "unclassified": refused("unclassified", person),
         }
 
     def test_the_owner_may_use_everything(self, tmp_path: Path):
-        assert steps(tmp_path, "owen", unclassified) == dict.fromkeys([*TOOLS, "unclassified"], RunCalls((0,)))
+        assert steps(tmp_path, "owen", unclassified) == dict.fromkeys([*TOOLS, "unclassified"], RunCalls((0,))) | SPEAKS
 
     def test_without_a_sandbox_every_command_is_asked_about_and_nothing_else(self, tmp_path: Path):
         free = {"exec": {"unsafe_without_sandbox": True}}
-        runs = {"exec", "exec_input", "run_python"}
+        runs = {"exec", "exec_input", "run_python", *SPEAKS}
         assert steps(tmp_path, "una", **free) == {name: Ask((0,)) if name in runs else RunCalls((0,)) for name in TOOLS}
-        assert steps(tmp_path, "gus", **free) == {name: refused(name, "gus") for name in TOOLS}
+        assert steps(tmp_path, "gus", **free) == {name: refused(name, "gus") for name in TOOLS} | SPEAKS
 
     @pytest.mark.parametrize("least", Role)
     def test_a_role_may_do_what_those_below_may(self, least: Role):
@@ -238,10 +243,14 @@ class TestPermissions:
         )
         found = {name: decide(asked_by("owen", example_of(spec)), rules) for name, spec in specs.items()}
         forbidden = Settle((CallReturned(3, 0, "The owner's settings do not allow this.", "denied"),))
-        assert found == {
-            name: forbidden if name.startswith("exec") else Ask((0,)) if name.startswith("web") else RunCalls((0,))
-            for name in TOOLS
-        }
+        assert (
+            found
+            == {
+                name: forbidden if name.startswith("exec") else Ask((0,)) if name.startswith("web") else RunCalls((0,))
+                for name in TOOLS
+            }
+            | SPEAKS
+        )
 
 
 class TestAddressesThatTell:
@@ -364,6 +373,10 @@ class TestRetries:
             return runs, await results(agent)
 
 
+def kept(name: str, content: bytes) -> Media:
+    return Media(f"file:{sha256(content).hexdigest()}", "text/plain", name, "owner")
+
+
 class TestTheLog:
     async def test_a_change_and_a_strangers_words_stand_in_it(self, tmp_path: Path):
         @tool(Effect.READ)
@@ -377,7 +390,7 @@ class TestTheLog:
             found = await entries(agent)
         change = Change("a.txt", "new", "2d711642b726")  # sha256 of x
         assert [entry for entry in found if isinstance(entry, CallReturned)] == [
-            CallReturned(3, 0, "Wrote 1 bytes to a.txt.", changes=(change,)),
+            CallReturned(3, 0, "Wrote 1 bytes to a.txt.", changes=(change,), made=(kept("a.txt", b"x"),)),
             CallReturned(7, 0, "lovely weather", origin="https://a.example"),
         ]
         assert [Thread.of(*found[:count]).outside for count in range(6, len(found) + 1)] == [False] * 2 + [True] * 3
@@ -392,7 +405,7 @@ class TestTheLog:
             (returned,) = await results(agent)
         text = "Error: there is no 'link/b.txt'. The patch was applied in part. Done: added a.txt. Not tried: none."
         change = Change("a.txt", "new", "73cb3858a687")  # sha256 of x and a line's end
-        assert returned == CallReturned(3, 0, text, "failed", changes=(change,))
+        assert returned == CallReturned(3, 0, text, "failed", changes=(change,), made=(kept("a.txt", b"x\n"),))
 
     def test_having_read_strangers_words_survives_a_summary(self):
         call = ToolCall("1", "web_fetch", '{"url": "https://a.example"}')

@@ -16,7 +16,7 @@ from everloop.testing.failpoints import EXIT_CODE, names_in_source, reached_in
 
 from .feed import Event
 from .invariants import Report, check
-from .world import Model, Sabotage, World
+from .world import UNBORN, Model, Sabotage, World
 
 ACTIONS = ("kill", "exit", "raise", "stop")
 LEASE = 1.0
@@ -95,7 +95,7 @@ def _meet(world: World, first: BaseProcess, action: str, after_raise: int, after
         second.join(3 * LEASE)  # long enough to take over, and to finish what can be finished
         world.thaw(first)
         second.join(PATIENCE)
-        if second.exitcode != 0:
+        if second.exitcode not in (0, UNBORN):
             yield f"the second process ended with {second.exitcode}"
         second.kill()
     first.join(PATIENCE)

@@ -1,6 +1,7 @@
 """The scripted model as a process: it does what the message says, and notes each call in a file outside."""
 
 import asyncio
+import re
 import sys
 from pathlib import Path
 
@@ -9,22 +10,37 @@ from everloop.testing.model_server import ModelServer
 
 from .feed import message_id, plan_of
 
+DEED = re.compile(r"\S+/\S+#\d+\.\d+\.\d+")  # one call of a plan, by what it is for
+SUMMARISE = "You summarise"  # how the prompt of a summary begins
+
 
 def answer(shown: Shown) -> Line:
     """The calls that the plan holds for this step, then a text that repeats what the tools said."""
-    id, plan = message_id(shown.asked), plan_of(shown.asked)
-    if shown.step < len(plan):
-        return [
-            Pause(0.01),
-            *(Call(name, {"for": f"{id}.{shown.step}.{n}"}) for n, name in enumerate(plan[shown.step])),
-        ]
+    if shown.system.startswith(SUMMARISE):
+        return Say(f"Done: {' '.join(DEED.findall(told(shown)))}.")
+    id, plan, step = message_id(shown.asked), plan_of(shown.asked), step_of(shown)
+    if step < len(plan):
+        return [Pause(0.01), *(Call(name, {"for": f"{id}.{step}.{n}"}) for n, name in enumerate(plan[step]))]
     heard = [message.text.split("\n", 1)[0] for message in shown.messages if message.role == "tool"]
     return [Pause(0.01), Say(["answer to ", f"{id}: ", " | ".join(heard[-9:])])]
 
 
+def step_of(shown: Shown) -> int:
+    """How far the plan has come: that stands in the calls, or in the summary that has taken their place."""
+    deed = re.compile(rf"(?<!\S){re.escape(message_id(shown.asked))}\.(\d+)\.\d+")
+    return max((int(step) + 1 for step in deed.findall(told(shown))), default=0)
+
+
+def told(shown: Shown) -> str:
+    """All words of a prompt, what calls are for among them."""
+    texts = [message.text for message in shown.messages]
+    calls = [call.args for message in shown.messages for call in message.calls]
+    return " ".join((*texts, *calls)).replace('"', " ")
+
+
 async def serve(log: Path) -> None:
     def noting(shown: Shown) -> Line:
-        outside.append(log, {"message": message_id(shown.asked), "step": shown.step})
+        outside.append(log, {"message": message_id(shown.asked), "step": step_of(shown)})
         return answer(shown)
 
     async with ModelServer(noting) as server:

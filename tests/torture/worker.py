@@ -16,12 +16,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 import everloop
 from everloop.agent import Agent, inbound_of
 from everloop.core.errors import MailRefused, StoreError
+from everloop.core.people import Role
 from everloop.core.ports import OutboxRow
 from everloop.core.tool import CallContext, Effect, Tool
 from everloop.testing import RecordingChannel, Sent, counting_tool, failpoints, outside
@@ -168,7 +169,8 @@ def make_tools(folder: Path, frozen: bool) -> list[Tool]:
     effects = folder / "effects.jsonl"
     tools = [counting_tool(effects, effect.value, effect) for effect in Effect]
     tools.append(counting_tool(effects, "guarded", Effect.UNSAFE, guarded=True))
-    return [msgspec.structs.replace(tool, run=_slow(tool, folder, frozen)) for tool in tools]
+    for_all = [replace(tool, spec=replace(tool.spec, permission=Role.GUEST)) for tool in tools]
+    return [replace(tool, run=_slow(tool, folder, frozen)) for tool in for_all]
 
 
 def _slow(tool: Tool, folder: Path, frozen: bool) -> Callable[[dict[str, Any], CallContext], Awaitable[str]]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, cast
 from .. import __version__, process
 from ..core.errors import EverloopError
 from ..settings import home_of
-from .logs import keep_logs
+from .logbook import keep_logs
 from .terminal import OutputLost
 
 
@@ -45,6 +45,7 @@ COMMANDS = {
     "replay": Command("run a recorded turn again, offline, and show where it differs, or write it as a test"),
     "context": Command("show what the model is told in a session, and what each part of it takes"),
     "usage": Command("show what was used and what it cost, by day and model"),
+    "logs": Command("show what went wrong, and the details of an error by its id"),
 }
 
 

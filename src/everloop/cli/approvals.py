@@ -146,7 +146,8 @@ def _extent(grant: Grant) -> str:
 
 def _left(until: float) -> str:
     seconds = max(0, round(until - time.time()))
-    size, unit = next((size, unit) for unit, size in reversed(UNITS.items()) if seconds >= size or unit == "s")
+    # What is nearly a day is called one: "24h" and "1d" would be the same to a person, a second apart.
+    size, unit = next((size, unit) for unit, size in reversed(UNITS.items()) if seconds >= 0.99 * size or unit == "s")
     return f"{round(seconds / size)}{unit}"
 
 

@@ -6,6 +6,8 @@
 import argparse
 import asyncio
 import getpass
+import logging
+import resource
 import signal
 import sys
 from collections.abc import Coroutine
@@ -14,10 +16,13 @@ from typing import Any
 from ..app import open_records, remove_password, serve, set_password
 from ..core.errors import EverloopError
 
+_log = logging.getLogger("everloop.gateway")
+
 MORE = (
     "Without one of these words, `run` is meant: `everloop gateway --port 8080`. It stops at Ctrl-C or SIGTERM, after "
     "what runs has ended or its time is over. Without a password, each start prints a link to log in with, once."
 )
+FILES = 8192  # that may be open at once
 OWNER = "owner"
 
 
@@ -71,14 +76,25 @@ async def _serve(arguments: argparse.Namespace) -> int:
     given = {name: getattr(arguments, name) for name in ("host", "port") if getattr(arguments, name) is not None}
     settings: dict[str, Any] = {"gateway": given} if given else {}
     stopping = _stop_signals()
+    _take_room()
     async with serve(settings=settings) as gateway:
         print(f"everloop gateway: {gateway.url}", file=sys.stderr)
         if gateway.link:
             print(f"Log in, once, with: {gateway.link}", file=sys.stderr)
         sys.stderr.flush()
+        _log.info("the gateway listens at %s", gateway.url)
         await stopping.wait()
+        _log.info("the gateway stops")
         print("everloop gateway: stopping", file=sys.stderr)
     return 0
+
+
+def _take_room() -> None:
+    """Every connection is an open file, of which a shell often allows fewer than the system does."""
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES if most == resource.RLIM_INFINITY else min(FILES, most)
+    if now != resource.RLIM_INFINITY and now < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def _stop_signals() -> asyncio.Event:

@@ -1,30 +1,201 @@
-"""Where the details go that no user needs to see: one file in the home, and one older beside it."""
+"""`everloop logs`: what went wrong, with the details of an error by the id that a person was told."""
 
-import logging
+import argparse
+import asyncio
+import os
+import re
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import BinaryIO
 
-LARGEST = 5_000_000
+import msgspec
+
+from ..core.errors import EverloopError
+from ..settings import home_of
+from .logbook import Line, log_path, put_aside
+from .terminal import Terminal
+
+MORE = (
+    "The log is logs/everloop.log in the home: lines of JSON, of everything that runs with it. Without --since and "
+    "--error the last 50 lines are shown."
+)
+LEVELS = ("debug", "info", "warning", "error", "critical")
+USUAL = 50
+LOOK = 0.25  # seconds between looks for more
+UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
-def keep_logs(home: Path) -> None:
-    """Write what our loggers and asyncio's say to `logs/everloop.log`; where that cannot be, keep silent."""
-    handler = _handler(home)
-    for name in ("everloop", "asyncio"):
-        logger = logging.getLogger(name)
-        logger.propagate = False
-        logger.addHandler(handler)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-n", "--lines", metavar="N", type=_count, help="show the last N lines that fit")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on with what is written from now on")
+    parser.add_argument("--level", choices=LEVELS, help="show what is at least so serious")
+    parser.add_argument(
+        "--error", metavar="ID", type=_id, help="show what is known of an error, by the id in its sentence"
+    )
+    parser.add_argument("--session", metavar="KEY", help="show what belongs to a session, or to a thread by its id")
+    parser.add_argument("--since", metavar="WHEN", type=_moment, help="from then on: 30m, 2h, 3d, or 2026-11-15T09:30")
+    parser.add_argument("--json", action="store_true", help="print the lines of JSON as they are")
 
 
-def _handler(home: Path) -> logging.Handler:
-    path = home / "logs" / "everloop.log"
+async def run(arguments: argparse.Namespace) -> int:
+    terminal, path, wanted = Terminal(sys.stdout, sys.stderr), log_path(home_of(os.environ)), Wanted(arguments)
+    show = to_json if arguments.json else to_text
+    with Tail(path) as tail:
+        if tail.is_missing() and not put_aside(path) and not arguments.follow:
+            raise EverloopError(f"there is no log yet: {path} is written when there is something to tell")
+        found = wanted.last(_older(path), tail.read())
+        if found:
+            terminal.answer("\n".join(map(show, found)))
+        elif arguments.error and not arguments.follow:
+            raise EverloopError(f"the log holds no error {arguments.error}; it may be older than what is kept")
+        elif not arguments.follow:
+            terminal.note("Nothing in the log fits.")
+        while arguments.follow:
+            for line in filter(wanted.fits, tail.read()):
+                terminal.answer(show(line))
+            await asyncio.sleep(LOOK)
+    return 0
+
+
+class Wanted:
+    """Which lines are asked for."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._levels = LEVELS[LEVELS.index(arguments.level) :] if arguments.level else ()
+        self._error: str = arguments.error or ""
+        self._session: str = arguments.session or ""
+        self._since: str = arguments.since or ""
+        everything = arguments.since or arguments.error
+        self._limit: int | None = arguments.lines if arguments.lines is not None else None if everything else USUAL
+
+    def fits(self, line: Line) -> bool:
+        return (
+            (not self._levels or line.level in self._levels)
+            and (not self._error or line.error == self._error or self._error in line.message)
+            and (not self._session or line.session == self._session or line.thread.startswith(self._session))
+            and line.time >= self._since
+        )
+
+    def last(self, *lines: Iterable[Line]) -> list[Line]:
+        return list(deque((line for some in lines for line in some if self.fits(line)), maxlen=self._limit))
+
+
+class Tail:
+    """The file that is being written: each `read` gives the whole lines that have come since, across a change of
+    files."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = _opened(path)
+        self._rest = b""
+
+    def __enter__(self) -> "Tail":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def is_missing(self) -> bool:
+        return self._file is None
+
+    def read(self) -> list[Line]:
+        found = self._take()
+        if self._is_another():  # what was put aside is read to its end first
+            found += self._take()
+            self.__exit__()
+            self._file, self._rest = _opened(self._path), b""
+            found += self._take()
+        return found
+
+    def _take(self) -> list[Line]:
+        *whole, self._rest = (self._rest + (self._file.read() if self._file else b"")).split(b"\n")
+        return [parse(line) for line in whole if line]
+
+    def _is_another(self) -> bool:
+        try:
+            now = self._path.stat().st_ino
+        except OSError:
+            return False
+        return self._file is None or os.fstat(self._file.fileno()).st_ino != now
+
+
+def parse(line: bytes) -> Line:
+    """A line of the log. What an older version wrote is shown as it is."""
     try:
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path.parent.mkdir(exist_ok=True)
-        if path.exists() and path.stat().st_size > LARGEST:
-            path.replace(path.with_suffix(".log.1"))
-    except OSError:
-        return logging.NullHandler()
-    handler = logging.FileHandler(path, encoding="utf-8", delay=True)  # the file is made when there is something to say
-    handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
-    handler.handleError = lambda record: None  # type: ignore[method-assign]  # a full disk is reported by the store
-    return handler
+        return msgspec.json.decode(line, type=Line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return Line("", "", "", line.decode(errors="replace"))
+
+
+def to_json(line: Line) -> str:
+    return msgspec.json.encode(line).decode()
+
+
+def to_text(line: Line) -> str:
+    if not line.time:
+        return _harmless(line.message)
+    about = [f"error {line.error}" if line.error and line.error not in line.message else "", line.session]
+    about.append(f"turn {line.thread}:{line.turn}" if line.thread else "")
+    told = ", ".join(filter(None, about))
+    head = f"{_local(line.time)} {line.level.upper():7} {line.logger.removeprefix('everloop.')}: {line.message}"
+    below = f"\n{line.detail}" if line.detail else ""
+    return "\n    ".join(_harmless(f"{head}{f' ({told})' if told else ''}{below}").splitlines())
+
+
+def _harmless(text: str) -> str:
+    """Without what would steer the terminal: the text of an error may be a stranger's."""
+    return "".join(
+        letter if letter.isprintable() or letter in "\n\t" else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )
+
+
+def _older(path: Path) -> Iterator[Line]:
+    for file in put_aside(path):
+        for line in file.read_bytes().split(b"\n"):
+            if line:
+                yield parse(line)
+
+
+def _opened(path: Path) -> BinaryIO | None:
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise EverloopError(f"the log {path} cannot be read ({error.strerror})") from error
+
+
+def _local(time: str) -> str:
+    return datetime.fromisoformat(time).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= 10_000_000:
+        raise argparse.ArgumentTypeError("it must be a number of lines, at least 1")
+    return int(text)
+
+
+def _id(text: str) -> str:
+    """Also as it stands in a sentence: (error 9c41d2-7)."""
+    found = re.fullmatch(r"\(?(?:error )?([\w-]+)\)?", text.strip())
+    if not found:
+        raise argparse.ArgumentTypeError("it must be an id as it stands in an error's sentence, such as 9c41d2-7")
+    return found[1]
+
+
+def _moment(text: str) -> str:
+    """As the log writes it, so that it can be compared."""
+    if ago := re.fullmatch(r"(\d{1,6})([smhdw])", text.strip()):
+        at = datetime.now(UTC) - timedelta(**{UNITS[ago[2]]: int(ago[1])})
+    else:
+        try:
+            at = datetime.fromisoformat(text.strip()).astimezone(UTC)
+        except (ValueError, OverflowError):
+            raise argparse.ArgumentTypeError(
+                "write how long ago, as 30m, 2h or 3d, or a date and time, as 2026-11-15T09:30"
+            ) from None
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

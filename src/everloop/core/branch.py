@@ -6,7 +6,18 @@ from msgspec import Struct, structs
 
 from .conversation import Written
 from .decide import Rules, Settle, decide
-from .log import Compacted, CompactionAsked, Entry, ModelChosen, Removed, Stopped, TakenBack, Undoing, UserSaid
+from .log import (
+    AgentTold,
+    Compacted,
+    CompactionAsked,
+    Entry,
+    ModelChosen,
+    Removed,
+    Stopped,
+    TakenBack,
+    Undoing,
+    UserSaid,
+)
 from .thread import Thread
 
 
@@ -67,6 +78,8 @@ def _copied(entry: Entry, session: str, late: bool) -> Entry:
     match entry:
         case UserSaid():
             return Removed() if late else structs.replace(entry, mail=0, address=session)
+        case AgentTold():
+            return structs.replace(entry, mail=0, address=session)
         case Undoing() | TakenBack() | CompactionAsked():
             return Removed()  # it has been done, or is being done, by its own thread
         case Compacted(standing=standing):

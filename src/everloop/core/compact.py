@@ -1,7 +1,8 @@
 """Which part of a conversation becomes a summary, and what of it is kept word for word, by rule.
 
 A unit is one message of a person, or one answer with all results of its calls; it is covered or kept whole. What people
-have said in the turn that runs is never covered.
+have said in the turn that runs stays as it is; should that alone be too much, the oldest of it is covered as well, and
+only the last message has to fit.
 
 From what is covered, lines are kept as they stand: `facts`. Of people's words that is every line, for nobody can know
 in which words, or in which language, the next decision is made; of the agent's answers and of results those that hold
@@ -39,11 +40,13 @@ FENCE = '<untrusted source="what strangers wrote there">', "</untrusted>"
 
 
 class Plan(Struct, frozen=True):
-    """`began` is the place of the running turn's first message among the kept ones; -1 if no turn runs."""
+    """`began` is the place of the running turn's first message among the kept ones; -1 if no turn runs. `details` are
+    the characters that there are for facts."""
 
     covered: tuple[Message, ...]
     kept: tuple[Message, ...]
     began: int = -1
+    details: int = 0
 
 
 def plan(messages: Sequence[Message], began: int, room: int, size: Callable[[Message], int]) -> Plan | None:
@@ -52,21 +55,27 @@ def plan(messages: Sequence[Message], began: int, room: int, size: Callable[[Mes
     `began` is where the running turn's first message stands, -1 if no turn runs.
     """
     sizes = [size(each) for each in messages]
-    keep = set(said_in_turn(messages, began))
-    left = room - sum(sizes[at] for at in keep)
-    if left < 0:
+    keep: set[int] = set()
+    words = said_in_turn(messages, began)
+    for at in reversed(words):
+        if sizes[at] > room:
+            break
+        room -= sizes[at]
+        keep.add(at)
+    if words and not keep:
         return None  # a summary of the rest would not help
     for unit in reversed(units(messages)):
         needed = sum(sizes[at] for at in unit if at not in keep)
-        if needed > left:
+        if needed > room:
             break
-        left -= needed
+        room -= needed
         keep.update(unit)
     covered = tuple(each for at, each in enumerate(messages) if at not in keep)
     if not covered:
         return None
     order = sorted(keep)
-    return Plan(covered, tuple(messages[at] for at in order), order.index(began) if began in keep else -1)
+    first = next((at for at in words if at in keep), -1)
+    return Plan(covered, tuple(messages[at] for at in order), order.index(first) if first >= 0 else -1)
 
 
 def said_in_turn(messages: Sequence[Message], began: int) -> list[int]:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from .approval import Policy, Stance, digest_of
 from .log import (
+    AgentTold,
     Answered,
     CallReturned,
     CompactionAsked,
@@ -22,7 +23,7 @@ from .log import (
     Undoing,
     UserSaid,
 )
-from .mail import Choose, Decision, Mail, Said, Squeeze, Stop, Undo
+from .mail import Choose, Decision, Mail, Said, Squeeze, Stop, Undo, Word
 from .people import OWNER_ALONE, Role, role_of
 from .thread import STOPPED, Thread
 from .tool import Effect, ToolCall, ToolSpec, problems_of
@@ -325,6 +326,11 @@ def admit(
             return Admitted((ModelChosen(model, by),))
         case Squeeze(by=by):
             return Admitted((CompactionAsked(by),))
+        case Word() as word:
+            if thread.owes_reply:
+                return WAIT  # nobody is interrupted in the middle of a turn
+            told = (word.text, word.files, word.address, word.sender, word.by, word.outside)
+            return Admitted((AgentTold(*told, mail.id),))
         case _:
             assert_never(mail.letter)
 

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from .errors import StoreCorrupt, StoreNewer
-from .message import Media, Message, Opaque, Part
+from .message import Made, Media, Message, Opaque, Part
 from .prompt import Brought, Finish, Usage
 from .tool import Change, Risk, ToolCall
 
@@ -91,7 +91,8 @@ Outcome = Literal["done", "failed", "denied", "repeated", "unknown", "cancelled"
 class CallReturned(_Entry, frozen=True):
     """What the model is told of a call. `file` names the whole result when `text` is shortened.
 
-    `changes` are the files it has changed; `origin` is whose words it tells, when they are a stranger's."""
+    `changes` are the files it has changed, `made` what these held then, as far as that was kept; `origin` is whose
+    words it tells, when they are a stranger's."""
 
     answer: int
     place: int
@@ -101,6 +102,7 @@ class CallReturned(_Entry, frozen=True):
     media: tuple[Media, ...] = ()  # what it is shown beside the text
     changes: tuple[Change, ...] = ()
     origin: str = ""
+    made: tuple[Media, ...] = ()
 
 
 class Asked(_Entry, frozen=True):
@@ -169,6 +171,7 @@ class Standing(Struct, frozen=True, omit_defaults=True, gc=False):
     model: str = ""
     tools_used: tuple[str, ...] = ()
     brought: Brought | None = None
+    files: tuple[Made, ...] = ()
 
 
 class Compacted(_Entry, frozen=True):
@@ -215,6 +218,20 @@ class TakenBack(_Entry, frozen=True):
     left: str = ""
 
 
+class AgentTold(_Entry, frozen=True):
+    """The agent has told something here from another conversation, `sender`, in which `by` had it do so.
+
+    `outside` says that what strangers wrote had been read there: it may have found its way into this."""
+
+    text: str
+    files: tuple[Media, ...] = ()
+    address: str = ""
+    sender: str = ""
+    by: str = ""
+    outside: bool = False
+    mail: int = 0
+
+
 class Removed(_Entry, frozen=True):
     """In a branch: what stood here in its parent does not belong to it."""
 
@@ -236,6 +253,7 @@ Entry = (
     | CompactionAsked
     | Undoing
     | TakenBack
+    | AgentTold
     | Removed
 )
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from .message import Message, Part
+from .message import Made, Media, Message, Part
 from .prompt import Brought
 from .tool import Change
 
@@ -88,7 +88,19 @@ class Undo(Struct, frozen=True, gc=False, tag="undo", omit_defaults=True):
     address: str = ""
 
 
-Letter = Said | Stop | Decision | Choose | Squeeze | Undo
+class Word(Struct, frozen=True, gc=False, tag="word", omit_defaults=True):
+    """The agent tells something here, from another conversation (`sender`), in which `by` had it do so. `outside` says
+    that strangers' words had been read there."""
+
+    text: str
+    files: tuple[Media, ...] = ()
+    address: str = ""
+    sender: str = ""
+    by: str = ""
+    outside: bool = False
+
+
+Letter = Said | Stop | Decision | Choose | Squeeze | Undo | Word
 
 
 class Inbound(Struct, frozen=True, gc=False):
@@ -117,3 +129,20 @@ class Outbound(Struct, frozen=True, gc=False, omit_defaults=True):
     failed: bool = False
     mails: tuple[int, ...] = ()  # the inbox ids that it answers
     approval: str = ""  # of a question: the name of what is to be allowed
+    files: tuple[Made, ...] = ()  # that go with it
+
+
+def reply_key(thread: str, seq: int) -> str:
+    """The key of the answer that ended a turn."""
+    return f"reply:{thread}:{seq}"
+
+
+class Delivery(Struct, frozen=True, gc=False):
+    """What has become of an answer: when it was put into the outbox, and when it was sent, shown or given up."""
+
+    key: str
+    channel: str
+    state: Literal["pending", "sending", "sent", "failed"]
+    queued: float
+    settled: float | None = None  # None while nobody has it
+    attempts: int = 0

@@ -4,6 +4,14 @@ HEAD = 32  # bytes that tell what a file is
 LARGEST_IMAGE = 20_000_000  # bytes; what is more than hosts take is made smaller
 LARGEST_DOCUMENT = 14_000_000  # bytes: in base64 nearly 20 MB, and some hosts take no larger request
 
+_ARCHIVE = b"PK\3\4"
+_INSIDE = {b"word/document.xml": "docx", b"xl/workbook.xml": "xlsx", b"ppt/presentation.xml": "pptx"}
+_OPEN_XML = "application/vnd.openxmlformats-officedocument"
+_OFFICE = {
+    "docx": f"{_OPEN_XML}.wordprocessingml.document",
+    "xlsx": f"{_OPEN_XML}.spreadsheetml.sheet",
+    "pptx": f"{_OPEN_XML}.presentationml.presentation",
+}
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -18,6 +26,30 @@ def kind_of(data: bytes) -> str:
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return "application/pdf" if data.startswith(b"%PDF-") else ""
+
+
+def mime_of(data: bytes) -> str:
+    """What a file is, for whoever takes it along, by what it holds."""
+    if kind := kind_of(data):
+        return kind
+    if is_text(data):
+        return "text/plain"
+    if kind := office_of(data):
+        return _OFFICE[kind]
+    return "application/zip" if data.startswith(_ARCHIVE) else "application/octet-stream"
+
+
+def office_of(data: bytes) -> str:
+    """docx, xlsx or pptx, by what is inside; "" for anything else."""
+    # Names stand in an archive as they are; whether it is what it seems is seen when it is read.
+    return next((kind for part, kind in _INSIDE.items() if part in data), "") if data.startswith(_ARCHIVE) else ""
+
+
+def is_text(data: bytes) -> bool:
+    try:
+        return "\x00" not in data.decode()
+    except UnicodeDecodeError:
+        return False
 
 
 def limit_of(mime: str) -> int:

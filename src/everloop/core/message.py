@@ -1,5 +1,6 @@
 """What is said: messages and the parts they are made of."""
 
+import re
 from typing import Literal
 
 from msgspec import Raw, Struct
@@ -21,6 +22,13 @@ class Media(Struct, frozen=True, gc=False, tag="media"):
 
 
 Part = Text | Media
+
+
+class Made(Struct, frozen=True, gc=False):
+    """A file that came of a turn, and the entry that tells of it: whoever may read that may have the file."""
+
+    media: Media
+    seq: int
 
 
 class Opaque(Struct, frozen=True, gc=False):
@@ -49,6 +57,18 @@ def text_of(parts: tuple[Part, ...]) -> str:
     if len(parts) == 1 and isinstance(parts[0], Text):
         return parts[0].text
     return "\n".join(part.text if isinstance(part, Text) else f"[{part.name or part.mime}]" for part in parts)
+
+
+# How the text of a file begins that came with a message: its name, and what read_file reads it by.
+_ENCLOSED = re.compile(r"\[([^\n]+), kept as (file:[0-9a-f]{12})[^\n]*\](?:\n|$)")
+
+
+def enclosed(part: Part, owner: str = "") -> Media | None:
+    """The file that came with a message, if the part is one and not what was said; of a text the kind is left open."""
+    if isinstance(part, Media):
+        return part
+    found = _ENCLOSED.match(part.text)
+    return Media(found[2], "", found[1], owner) if found else None
 
 
 def said(text: str) -> tuple[Part, ...]:

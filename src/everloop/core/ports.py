@@ -9,7 +9,7 @@ from msgspec import Struct
 from .approval import Grant
 from .conversation import Conversation, Deed, Found, Snapshot, Written
 from .log import Entry
-from .mail import Inbound, Mail, Outbound
+from .mail import Delivery, Inbound, Mail, Outbound
 from .prompt import Delta, Prompt, Reply, Usage
 
 
@@ -357,6 +357,18 @@ class Store(Doorbook, Protocol):
 
     async def origins(self, mails: Sequence[int]) -> dict[int, str]:
         """The events that these letters came with."""
+        ...
+
+    async def came(self, channel: str, event: str) -> bool:
+        """Whether a letter of this event has come."""
+        ...
+
+    async def arrivals(self, mails: Sequence[int]) -> dict[int, float]:
+        """When these letters came in."""
+        ...
+
+    async def deliveries(self, keys: Sequence[str]) -> dict[str, Delivery]:
+        """What has become of the answers with these keys, as far as they were put into the outbox."""
         ...
 
     async def waiting(self) -> list[str]:

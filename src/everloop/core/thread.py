@@ -8,6 +8,7 @@ from msgspec import Struct
 from .compact import rendered
 from .gauge import Gauge
 from .log import (
+    AgentTold,
     Answered,
     Asked,
     CallReturned,
@@ -29,7 +30,7 @@ from .log import (
     UserSaid,
     Verdict,
 )
-from .message import Message, Part, said, text_of
+from .message import Made, Message, Part, said, text_of
 from .prompt import Brought, Finish, Transcript, Usage
 from .tool import ToolCall
 from .undo import describe
@@ -54,6 +55,7 @@ class Finished(Struct, frozen=True, gc=False):
     error: str = ""  # finds the detail of a failure in the log
     finish: Finish = "stop"
     calls: tuple[ToolCall, ...] = ()  # that were handed to the client, who goes on with their results
+    files: tuple[Made, ...] = ()  # that its tools have made or shown, each as it was last
 
 
 class Thread:
@@ -76,6 +78,7 @@ class Thread:
         "facts",
         "failure",
         "failures",
+        "files",
         "finish",
         "finished",
         "futile",
@@ -158,6 +161,7 @@ class Thread:
         self.gauge = Gauge()
         self.model = ""
         self.tools_used: list[str] = []
+        self.files: dict[str, Made] = {}  # that came of this turn, by name
         self.outside = False  # whether what strangers wrote has been read in it
         self._given: list[tuple[Part, ...]] = []  # what others have said: people, and strangers
         self.made: set[int] = set()  # the calls of this turn, and what came of them
@@ -222,6 +226,8 @@ class Thread:
             case TakenBack():
                 self.undone[entry.place], self.resumes = entry, 0
                 self._end_if_undone()
+            case AgentTold():
+                self._tell(entry)
             case Removed():
                 pass
             case _:
@@ -238,6 +244,7 @@ class Thread:
             *(self.turn, self.owes_reply, self.requester, self.address, self.steps, tuple(self.mails)),
             *(self.choice, self.prefix, self.outside, self.unattended, self.began),
             *(self.usage, self.cost, self.model, tuple(self.tools_used), self.brought),
+            files=tuple(self.files.values()),
         )
 
     @property
@@ -271,7 +278,7 @@ class Thread:
         self.steps = self.resumes = self.empties = self.failures = 0
         self.stopped = self.wrapping = False
         self.mails, self.brought, self.handed = [], None, []
-        self.usage, self.cost, self.tools_used = Usage(), 0.0, []
+        self.usage, self.cost, self.tools_used, self.files = Usage(), 0.0, [], {}
         self._take_in(entry)
         messages = self.transcript.messages
         self.began = next((at for at in range(len(messages) - 1, -1, -1) if messages[at].role == "user"), -1)
@@ -344,6 +351,7 @@ class Thread:
         if entry.outcome == "handed":
             self.handed.append(call)
         self._note_progress(call, entry)
+        self._note_files(entry)
         self._say(Message("tool", (*said(entry.text), *entry.media), answers=call.id))
         if self.open_calls:
             return
@@ -363,6 +371,12 @@ class Thread:
             self._brought = True
         self.made.update((brought, hash((call.name, call.args))))
 
+    def _note_files(self, entry: CallReturned) -> None:
+        for change in entry.changes:  # what was told of it before is not so any more
+            self.files.pop(change.path, None)
+        for media in (*entry.made, *entry.media):
+            self.files[media.name or media.file] = Made(media, self.seq)
+
     def _end_if_stopped(self) -> None:
         if self.stopped and not self.open_calls:
             self._take_in_unheard()  # what was said before a stop is stopped with it
@@ -375,9 +389,10 @@ class Thread:
             *(self.model, self.steps, self.usage, self.cost, tuple(self.tools_used), error),
             finish=self.finish,
             calls=tuple(self.handed),
+            files=tuple(self.files.values()),
         )
         self.owes_reply, self.calling, self.failure = False, False, None
-        self.undoing, self.began, self.handed = None, -1, []
+        self.undoing, self.began, self.handed, self.files = None, -1, [], {}
         unheard, self.unheard = self.unheard, []
         for seq, entry in unheard:
             self._hear(seq, entry)
@@ -390,7 +405,19 @@ class Thread:
         self.steps = self.resumes = 0
         self.stopped = False
         self.usage, self.cost, self.tools_used, self.model, self.finish = Usage(), 0.0, [], "", "stop"
+        self.files = {}
         self._end_if_undone()
+
+    def _tell(self, entry: AgentTold) -> None:
+        """It is no turn: nobody has asked. It is the agent's word nevertheless, and delivered like an answer."""
+        self.outside = self.outside or entry.outside
+        names = "".join(f"\n[{media.name}, kept as {media.file}]" for media in entry.files)
+        # Some hosts insist that the two sides take turns.
+        self._say(Message("user", said(f"[You were not asked this here: you told it from {entry.sender}.]")))
+        self._say(Message("assistant", said(f"{entry.text}{names}")))
+        mails = (entry.mail,) if entry.mail else ()
+        files = tuple(Made(media, self.seq) for media in entry.files)
+        self.finished = Finished(self.seq, self.seq, entry.text, entry.address, mails, files=files)
 
     def _end_if_undone(self) -> None:
         if self.undoing and len(self.undone) == len(self.undoing.changes):
@@ -419,4 +446,5 @@ class Thread:
         known = standing.cost is not None and (entry.cost is not None or not entry.model)
         self.cost = (standing.cost or 0.0) + (entry.cost or 0.0) if known else None
         self.tools_used, self.brought = list(standing.tools_used), standing.brought
+        self.files = {made.media.name or made.media.file: made for made in standing.files}
         self._given = [message.parts for message in entry.kept if message.role == "user"]

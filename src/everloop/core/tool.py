@@ -75,12 +75,14 @@ class ToolSpec(Struct, frozen=True):
 
 
 class CallContext(Struct, frozen=True):
-    """What a running call may know. `key` is stable over attempts: `thread:answer:place`."""
+    """What a running call may know. `key` is stable over attempts: `thread:answer:place`. `outside` says whether what
+    strangers wrote has been read in the conversation."""
 
     key: str
     thread: str
     session: str
     user: str
+    outside: bool = False
 
 
 class Picture(Struct, frozen=True):

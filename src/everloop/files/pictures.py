@@ -11,23 +11,26 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from everloop.core.errors import MailRefused
-from everloop.core.media import LARGEST_DOCUMENT, LARGEST_IMAGE, kind_of
+from everloop.core.media import LARGEST_DOCUMENT, LARGEST_IMAGE, is_text, kind_of, office_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Pixels
 
 MOST = 3_500_000  # bytes: the strictest host takes 5 MB, of which base64 eats a quarter
+READ_AS_TEXT = ("docx", "xlsx")
 _EDGE = 8000  # pixels
 _COMFORT = 2000  # pixels: more than any host looks at
 _PIXELS = 80_000_000  # more would take too much memory to be made smaller
 
 
 class Attachment(Struct, frozen=True):
-    """A file that comes with a message. `mime` is "" for text, which is shown as text."""
+    """A file that comes with a message. `mime` is "" for text, which is shown as text, and `kind` what else read_file
+    reads as text."""
 
     name: str
     data: bytes
     mime: str = ""
+    kind: str = ""
 
 
 async def attach(path: str | Path) -> Attachment:
@@ -57,11 +60,14 @@ def _attach(path: Path) -> Attachment:
 
 def _attachment(name: str, data: bytes, path: str) -> Attachment:
     name = name.encode("utf-8", "replace").decode()  # a name may hold what is no text
+    name = "".join(letter if letter.isprintable() else "_" for letter in name)
     mime = kind_of(data)
-    if not mime and not _is_text(data):
-        raise MailRefused(f"{path} is neither text nor an image (PNG, JPEG, GIF, WebP) nor a PDF")
-    if not mime:
+    if not mime and is_text(data):
         return Attachment(name, data)
+    if not mime and (kind := office_of(data)) in READ_AS_TEXT:
+        return Attachment(name, data, kind=kind)
+    if not mime:
+        raise MailRefused(f"{path} is neither text nor an image (PNG, JPEG, GIF, WebP) nor a PDF, docx or xlsx")
     try:
         _check(data, mime)
         return Attachment(name, data if _fits(data, mime) else _shrink(data, mime), mime)
@@ -79,13 +85,6 @@ def _read(path: Path) -> bytes:
     if not stat.S_ISREG(status.st_mode):
         raise MailRefused(f"{path} is not a file that can be read as a whole")
     raise MailRefused(f"{path} has {status.st_size:,} bytes; at most {LARGEST_IMAGE:,} are taken")
-
-
-def _is_text(data: bytes) -> bool:
-    try:
-        return "\x00" not in data.decode()
-    except UnicodeDecodeError:
-        return False
 
 
 def _check(data: bytes, mime: str) -> None:

@@ -1,11 +1,15 @@
 """What a client is told when something is not as it wished: always JSON with a code and a sentence."""
 
+import logging
+import secrets
 from typing import Any
 
 import msgspec
 from aiohttp import web
 
 from ..core.errors import EverloopError, MailRefused, ProviderError, StoreError, TurnFailed
+
+_log = logging.getLogger("everloop.gateway")
 
 ENCODE = msgspec.json.Encoder().encode
 
@@ -49,3 +53,12 @@ def refused_by(error: EverloopError) -> Refused:
         case ProviderError():
             return Refused(502, error.kind, str(error))
     return Refused(500, "failed", str(error))
+
+
+def noted(refused: Refused, error: Exception, session: str | None = None) -> Refused:
+    """With a name under which the log tells more; what the client did wrong needs none."""
+    if refused.status < 500 or refused.status == 502:  # a turn's own failure is in the log already
+        return refused
+    id = secrets.token_hex(4)
+    _log.error("%s (error %s)", error, id, exc_info=error, extra={"error_id": id, "session": session or ""})
+    return Refused(refused.status, refused.code, f"{refused.message} (error {id})", refused.seconds)

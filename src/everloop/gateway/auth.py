@@ -14,8 +14,6 @@ The contract for handlers (what other files of this room may count on):
 """
 
 import asyncio
-import logging
-import secrets
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
@@ -26,7 +24,7 @@ from msgspec import Struct
 from ..core.errors import EverloopError
 from ..core.people import Role
 from ..core.ports import Doorbook, Known
-from .answers import Refused, refusal, refused_by, respond
+from .answers import Refused, noted, refusal, refused_by, respond
 from .doorway import Doorway
 from .principal import PUBLIC, SCOPES, Principal, need_of, principal_of
 from .secrets import LONGEST, SHORTEST, fits_password, hash_of, hash_password, new_secret, page_secret
@@ -36,7 +34,6 @@ VISIT = 30 * 86_400.0  # seconds for which a browser stays logged in
 LINK = 86_400.0
 OWNER = "owner"
 
-_log = logging.getLogger("everloop.gateway")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Shape = TypeVar("Shape", bound=Struct)
@@ -187,11 +184,11 @@ def guard(auth: Auth, public: frozenset[str] = frozenset()) -> Middleware:
         except web.HTTPException as error:
             return _told(error, request)
         except EverloopError as error:
-            return refusal(_noted(refused_by(error), error), request.path)
+            return refusal(noted(refused_by(error), error), request.path)
         except (asyncio.CancelledError, ConnectionError):
             raise
         except Exception as error:  # the border to every handler: a client never sees a traceback
-            return refusal(_noted(Refused(500, "internal", "something went wrong here"), error), request.path)
+            return refusal(noted(Refused(500, "internal", "something went wrong here"), error), request.path)
 
     return middleware
 
@@ -224,15 +221,6 @@ def _told(error: web.HTTPException, request: web.Request) -> web.StreamResponse:
     if allow := error.headers.get("Allow"):
         response.headers["Allow"] = allow
     return response
-
-
-def _noted(refused: Refused, error: Exception) -> Refused:
-    """With a name under which the log tells more; what the client did wrong needs none."""
-    if refused.status < 500 or refused.status == 502:  # a turn's own failure is in the log already
-        return refused
-    id = secrets.token_hex(4)
-    _log.error("error %s: %s", id, error, exc_info=error)
-    return Refused(refused.status, refused.code, f"{refused.message} (error {id})", refused.seconds)
 
 
 def _see(path: str) -> web.Response:

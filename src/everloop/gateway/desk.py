@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from typing import Protocol
 
 from ..core.mail import Inbound
-from ..core.message import Part
+from ..core.message import Made, Part
 from ..core.ports import Event, Receipt, Store
 from ..core.prompt import Finish, Usage
 from ..core.tool import ToolCall
@@ -27,6 +27,8 @@ class Answer(Protocol):
     def finish(self) -> Finish: ...
     @property
     def calls(self) -> tuple[ToolCall, ...]: ...
+    @property
+    def files(self) -> tuple[Made, ...]: ...
 
 
 class Desk(Protocol):

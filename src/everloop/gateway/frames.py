@@ -10,8 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..core.conversation import Written
-from ..core.log import CallReturned, ModelSaid
-from ..core.message import Media
+from ..core.log import ModelSaid
 from ..core.ports import Event
 from .house import Question
 from .hub import Draft
@@ -21,6 +20,7 @@ Key = Annotated[str, Meta(min_length=3, max_length=200, pattern=r"^[^:\s\x00-\x1
 Seq = Annotated[int, Meta(ge=0, le=2**62)]
 
 FILES = 20  # of one message
+PORTION = 1_000_000  # bytes of a history_result, unless one entry alone has more
 
 
 class File(Struct):
@@ -131,7 +131,7 @@ def approval_frame(where: Where, asked: Question) -> dict[str, Any]:
 
 
 def event_frame(where: Where, event: Event) -> dict[str, Any]:
-    data = {key: value for key, value in event.data.items() if key != "mails"}
+    data = {key: value for key, value in event.data.items() if key not in ("mails", "files")}
     return frame("event", where, category=CATEGORIES.get(event.name, "agent"), event=event.name, data=data)
 
 
@@ -149,11 +149,25 @@ def entry_of(written: Written, ids: Mapping[int, str]) -> dict[str, Any]:
     return told
 
 
-def file_of(media: Media) -> dict[str, Any]:
-    return {"file": media.file, "mime": media.mime, "name": media.name, "url": f"/api/files/{media.file}"}
+class Portion(Struct):
+    """Entries that go into one frame, and about how many bytes they are."""
+
+    entries: list[dict[str, Any]]
+    size: int = 200
 
 
-def files_in(entries: list[Written], until: int) -> list[dict[str, Any]]:
-    """What the tools of a turn have produced, each file once."""
-    found = [media for w in entries if w.seq <= until and isinstance(w.entry, CallReturned) for media in w.entry.media]
-    return [file_of(media) for media in dict.fromkeys(found)]
+def portions(entries: list[dict[str, Any]]) -> list[Portion]:
+    """The same in their order, in parts that are not too large; there is one, if an empty one."""
+    parts = [Portion([])]
+    for entry in entries:
+        length = len(msgspec.json.encode(entry))
+        if parts[-1].entries and parts[-1].size + length > PORTION:
+            parts.append(Portion([]))
+        parts[-1].entries.append(entry)
+        parts[-1].size += length
+    return parts
+
+
+def history_frame(where: Where, part: Portion, *, more: bool) -> tuple[dict[str, Any], int]:
+    """The frame, and about how many bytes it is."""
+    return frame("history_result", where, entries=part.entries, more=more), part.size

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ..core.mail import Inbound, Outbound
-from ..core.message import Part
+from ..core.message import Made, Part
 from ..core.ports import Event, Files, Receipt, Store, ThreadRow
 from ..core.prompt import Finish, Usage
 from ..core.tool import Risk
@@ -36,6 +36,8 @@ class Answer(Protocol):
     def cost(self) -> float | None: ...
     @property
     def finish(self) -> Finish: ...
+    @property
+    def files(self) -> tuple[Made, ...]: ...
 
 
 class Question(Protocol):

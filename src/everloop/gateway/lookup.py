@@ -4,12 +4,9 @@ Whatever belongs to someone else is refused, or is as if it were not there.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
-from ..core.log import UserSaid
 from ..core.ports import MANY, ThreadRow
 from .answers import Refused
-from .frames import files_in
 from .house import House
 from .hub import Hub
 from .principal import Principal
@@ -50,10 +47,3 @@ class Lookup:
         prefix = self.prefix(session)
         origins = await self._house.store.origins(mails)
         return {mail: event.removeprefix(prefix) for mail, event in origins.items() if event.startswith(prefix)}
-
-    async def files(self, thread: str, ended: int, began: int = 0) -> list[dict[str, Any]]:
-        """What the turn that ended at this entry has produced."""
-        entries = await self._house.store.history(thread, max(0, (began or ended - PAGE) - 1), PAGE)
-        before = [w.seq for w in entries if isinstance(w.entry, UserSaid) and w.seq <= ended]
-        since = began or max(before, default=0)
-        return files_in([w for w in entries if w.seq >= since], ended)

@@ -21,6 +21,7 @@ HELP = {
     "everloop_ws_frames_total": ("counter", "WebSocket frames, by direction."),
     "everloop_ws_errors_total": ("counter", "Error frames, by code."),
     "everloop_ws_slow_total": ("counter", "WebSocket clients that were cut off because they read too slowly."),
+    "everloop_connections": ("gauge", "Connections that are open, WebSockets among them."),
     "everloop_ws_connections": ("gauge", "WebSocket clients that are connected."),
     "everloop_turns_running": ("gauge", "Turns that run in this process."),
     "everloop_uptime_seconds": ("gauge", "Seconds since the gateway began."),

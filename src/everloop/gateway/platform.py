@@ -14,13 +14,14 @@ from msgspec import Meta, Struct
 
 from ..core.log import CallReturned, ModelSaid
 from ..core.mail import Address, Inbound, Said
-from ..core.media import LARGEST_IMAGE
 from ..core.message import Part, Text
 from ..core.ports import Event, Store
+from .blobs import blob_of, check_size, enclosed
 from .bodies import read_body, read_json, shaped
 from .desk import Answer, Desk
 from .drafts import Draft, Piece
 from .identity import who
+from .links import links_of
 from .refusals import Refused, explain
 from .sse import Sse, with_beats
 
@@ -31,7 +32,7 @@ _Given = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 class Attachment(Struct):
-    url: Annotated[str, Meta(min_length=1, max_length=100_000)]
+    url: Annotated[str, Meta(min_length=1)]  # or all of it, as a data: URL
     filename: _Name | None = None
     mime_type: _Name | None = None
     size_bytes: int | None = None
@@ -87,16 +88,15 @@ def _address(message: Message) -> Address:
 
 
 async def _part(house: Desk, attachment: Attachment, author: str) -> Part:
-    if (attachment.size_bytes or 0) > LARGEST_IMAGE:
-        raise Refused(f"An attachment has more than {LARGEST_IMAGE:,} bytes.", "file_too_large", status=413)
-    name = attachment.filename or attachment.url.split("?")[0].rstrip("/").rpartition("/")[2][:100] or "file"
-    return await house.enclose(name, await house.fetch(attachment.url, LARGEST_IMAGE), author)
+    """What it is said to be is not believed; its bytes tell. But what is said to be too large need not be fetched."""
+    check_size(attachment.size_bytes or 0)
+    return await enclosed(house, blob_of(attachment.url, attachment.filename or ""), author)
 
 
 async def _told(store: Store, answer: Answer) -> dict[str, Any]:
     return {
         "content": answer.content,
-        "files": [],
+        "files": links_of(answer.turn.partition(":")[0], answer.files),
         "error": None,
         "tool_calls_metadata": await _calls(store, answer.turn),
     }

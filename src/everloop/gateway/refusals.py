@@ -49,7 +49,7 @@ def explain(error: Exception) -> Refused:
         case EverloopError():
             return Refused(_sentence(error), "unavailable", status=503)
     id = secrets.token_hex(4)
-    _log.error("a request failed (error %s)", id, exc_info=error)
+    _log.error("a request failed (error %s)", id, exc_info=error, extra={"error_id": id})
     return Refused(f"Something went wrong here (error {id}).", "internal_error", status=500)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 LIMIT = 4_000_000  # bytes that may wait
+LARGE = LIMIT // 2  # as which a frame counts at most: one that is larger by itself has to get through, too
 ROOM = 500_000  # below which more history is read for it
 FRAMES = 5000
 JOIN = 8  # frames that wait, from which on pieces are joined
@@ -72,15 +73,19 @@ class Sending:
         if last and isinstance(item, dict) and item["type"] == "stream_chunk" and last.takes(item):
             self._bytes += last.add(item)
         else:
-            self._waiting.append(_Waiting(item, size or _size(item)))
+            self._waiting.append(_Waiting(item, min(size or _size(item), LARGE)))
             self._bytes += self._waiting[-1].size
         self._some.set()
         if self._bytes > LIMIT or len(self._waiting) > FRAMES:
-            self._over = True
-            self._waiting.clear()
-            self._bytes = 0
-            self._room.set()
+            self.drop()
             self._overflow()
+
+    def drop(self) -> None:
+        """Forget what waits, and whatever else is put."""
+        self._over = True
+        self._waiting.clear()
+        self._bytes = 0
+        self._room.set()
 
     async def room(self) -> None:
         """Wait until little is waiting."""

@@ -8,13 +8,14 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from aiohttp import web
 
 from ..core.errors import HomeError
 from .answers import Refused, respond
 from .auth import Auth, Handler, Middleware, guard
+from .doorstep import LINGER, Doorstep, Limits
 from .doorway import Place, check_place, context_of, doorway_of
 from .house import House
 from .hub import Hub
@@ -23,7 +24,8 @@ from .socket import Rooms
 from .sockets import Sockets
 
 LARGEST = 32_000_000  # bytes of a request
-LINGER = 2.0  # seconds for which the rest of a refused request is read and thrown away
+HANDSHAKE = 10.0  # seconds for TLS to begin
+WAITING = 1024  # connections that the kernel keeps for us
 LOOK = 0.05
 
 HEADERS = {
@@ -40,6 +42,10 @@ HEADERS = {
 }
 
 
+class Wanted(Place, Limits, Protocol):
+    """What the settings say of the gateway."""
+
+
 class Gateway:
     """An open gateway: where it is, and the link by which its owner comes in for the first time."""
 
@@ -50,7 +56,7 @@ class Gateway:
 
 @asynccontextmanager
 async def serve(
-    house: House, place: Place, home: Path, *, version: str = "", grace: float = 5.0
+    house: House, place: Wanted, home: Path, *, version: str = "", grace: float = 5.0
 ) -> AsyncIterator[Gateway]:
     """Answer for as long as the block lasts; then let what runs end, for `grace` seconds.
 
@@ -62,39 +68,47 @@ async def serve(
     port = listening.getsockname()[1]
     auth, metrics = Auth(house.store, doorway_of(place, port)), Metrics()
     hub = Hub(house, metrics)
-    sockets = Sockets(Rooms(house, hub, auth, metrics, version))
-    app = application(house, auth, metrics, sockets)
+    sockets = Sockets(Rooms(house, hub, auth, metrics, version), place.sockets_per_user)
+    doorstep = Doorstep(place)
+    app = application(house, auth, metrics, sockets, doorstep)
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=grace, lingering_time=LINGER)
-    async with hub.open(), _beside(sockets.patrol()):
+    async with hub.open(), _beside(sockets.patrol()), _beside(doorstep.patrol()):
         await runner.setup()
-        site = web.SockSite(runner, listening, ssl_context=tls)
+        assert runner.server is not None
+        door = await asyncio.get_running_loop().create_server(
+            doorstep.connect(runner.server),
+            sock=listening,
+            backlog=WAITING,
+            ssl=tls,
+            ssl_handshake_timeout=HANDSHAKE if tls else None,
+        )
         try:
-            await site.start()
             url = f"{'https' if tls else 'http'}://{_shown(place.host)}:{port}"
             link = await auth.new_link()
             yield Gateway(url, f"{url}{link}" if link else "")
         finally:
             sockets.drain()
             await _rest(house, grace)
-            await site.stop()
+            door.close()
             await sockets.close()
             await runner.cleanup()
 
 
-def application(house: House, auth: Auth, metrics: Metrics, sockets: Sockets) -> web.Application:
+def application(house: House, auth: Auth, metrics: Metrics, sockets: Sockets, doorstep: Doorstep) -> web.Application:
     """Every route there is. Those of the page are open to all, because they hold nothing but the page itself."""
     warnings.filterwarnings("ignore", category=web.NotAppKeyWarning)  # a plain key is enough for request["principal"]
     page = page_routes()
     public = frozenset(route.path for route in page)
     app = web.Application(
-        middlewares=[_counting(metrics), guard(auth, public), _draining(sockets)], client_max_size=LARGEST
+        middlewares=[doorstep.watch(), _counting(metrics), guard(auth, public), _draining(sockets)],
+        client_max_size=LARGEST,
     )
-    app.add_routes([*_own(house, metrics, sockets), *auth.routes(), *_further(house), *page])
+    app.add_routes([*_own(house, metrics, sockets, doorstep), *auth.routes(), *_further(house), *page])
     app.on_response_prepare.append(_protect)
     return app
 
 
-def _own(house: House, metrics: Metrics, sockets: Sockets) -> list[web.RouteDef]:
+def _own(house: House, metrics: Metrics, sockets: Sockets, doorstep: Doorstep) -> list[web.RouteDef]:
     async def health(request: web.Request) -> web.Response:
         return respond({"status": "ok"})
 
@@ -102,7 +116,11 @@ def _own(house: House, metrics: Metrics, sockets: Sockets) -> list[web.RouteDef]
         return respond({"status": "draining"}, 503) if sockets.draining else respond({"status": "ready"})
 
     async def tell(request: web.Request) -> web.Response:
-        now = {"ws_connections": float(len(sockets)), "turns_running": float(house.store.running)}
+        now = {
+            "connections": float(len(doorstep)),
+            "ws_connections": float(len(sockets)),
+            "turns_running": float(house.store.running),
+        }
         return web.Response(
             text=metrics.tell(now), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
         )
@@ -164,7 +182,7 @@ async def _protect(request: web.Request, response: web.StreamResponse) -> None:
 def _listen(place: Place) -> socket.socket:
     family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
     try:
-        return socket.create_server((place.host, place.port), family=family, backlog=1024)
+        return socket.create_server((place.host, place.port), family=family, backlog=WAITING)
     except OSError as error:
         raise HomeError(
             f"the gateway cannot listen at {place.host}:{place.port} ({error.strerror or error}); another one may be "

@@ -5,9 +5,9 @@ every frame tells the durable position, so that a client that comes back is give
 """
 
 import asyncio
-import logging
 import secrets
-from collections.abc import Coroutine, Sequence
+from collections import deque
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -21,7 +21,7 @@ from ..core.log import ModelFailed, ModelSaid, UserSaid
 from ..core.mail import Address, Inbound, Said
 from ..core.message import Part, Text
 from ..core.ports import MANY, Event, Receipt
-from .answers import Refused, refused_by
+from .answers import Refused, noted, refused_by
 from .auth import Auth
 from .frames import (
     NEEDS,
@@ -30,6 +30,7 @@ from .frames import (
     File,
     History,
     Message,
+    Portion,
     Resume,
     Status,
     Stop,
@@ -40,11 +41,14 @@ from .frames import (
     entry_of,
     event_frame,
     frame,
+    history_frame,
     msg_of,
+    portions,
     read,
 )
 from .house import House
 from .hub import Hub
+from .links import links_of
 from .lookup import PAGE, Lookup
 from .metrics import Metrics
 from .principal import Principal, principal_of
@@ -53,9 +57,9 @@ from .sending import Sending
 OPEN = 100  # messages of one connection whose turns are not over
 WATCHED = 200  # sessions
 HELD = 10_000  # events that wait while a session is read
+PATIENCE = 2.0  # seconds that a client has to take note of its end
+SLOW = 30.0  # the same, of one that is parted with because it reads slowly
 LATE = 1.0  # seconds that an answer waits for what was said before it
-
-_log = logging.getLogger("everloop.gateway")
 
 
 class Rooms(Struct, frozen=True):
@@ -66,6 +70,25 @@ class Rooms(Struct, frozen=True):
     auth: Auth
     metrics: Metrics
     version: str
+
+
+class Reading(Struct, frozen=True):
+    """What a client was given of a thread's log. Events are told later than they are committed: one that comes after
+    its entry was read has nothing to say any more."""
+
+    head: int
+    answered: int  # where the last answer is
+    approvals: frozenset[str]
+
+    def tells(self, event: Event) -> bool:
+        match event.name:
+            case "stream_start" | "stream_chunk" | "stream_end":
+                return bool(event.data.get("message", event.seq) < self.answered)
+            case "thinking_finished":
+                return event.seq <= self.head
+            case "approval_asked":
+                return all(each.id in self.approvals for each in event.data["approvals"])
+        return event.seq < self.head
 
 
 class Others(Protocol):
@@ -89,8 +112,11 @@ class Connection:
         self._held: dict[str, list[Event]] = {}  # by session, while its log is read
         self._ids: dict[int, str] = {}  # of letters whose turns are not over: what the client calls them
         self._told: dict[int, asyncio.Event] = {}  # of these: whether an event has said how it ended
+        self._answered: deque[int] = deque(maxlen=OPEN)  # letters whose turns are over, and whose client knows
+        self._read: dict[str, Reading] = {}  # by thread: what the client has of its log
         self._answering: dict[str, str | None] = {}  # by thread: whose call runs
         self._at: dict[str, int] = {}  # by thread: the position of what was told last
+        self._lost = False
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -135,18 +161,26 @@ class Connection:
         self._principal = principal
         self._look = Lookup(self._house, self._rooms.hub, principal)
 
-    async def close(self, code: int, why: str) -> None:
+    async def close(self, code: int, why: str, seconds: float = PATIENCE) -> None:
         try:
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(seconds):
                 await self._wire.close(code=code, message=why.encode())
         except TimeoutError:
-            self.lose()
+            if self._request.transport is not None:
+                self._request.transport.abort()
 
     def lose(self) -> None:
-        """Cut it off at once, with what waits for it."""
+        """Part with a client that is too slow: what waits for it is thrown away, and it is told if it listens."""
+        if self._lost:
+            return
+        self._lost = True
         self._rooms.metrics.count("ws_slow_total")
-        if self._request.transport is not None:
-            self._request.transport.abort()
+        self._sending.drop()
+        parting = self.close(1013, "too slow; connect again and resume", SLOW)
+        try:
+            self._begin(parting)
+        except RuntimeError:  # it is leaving already
+            parting.close()
 
     async def _take(self, message: Any) -> None:
         self._rooms.metrics.count("ws_frames_total", direction="in")
@@ -162,11 +196,10 @@ class Connection:
         except Refused as refused:
             self._complain(asked, refused)
         except EverloopError as error:
-            self._complain(asked, refused_by(error))
-        except Exception:  # the border to what a stranger has sent: the connection stays
-            id = secrets.token_hex(4)
-            _log.exception("error %s", id)
-            self._complain(asked, Refused(500, "internal", f"something went wrong here (error {id})"))
+            self._complain(asked, noted(refused_by(error), error, getattr(asked, "session", None)))
+        except Exception as error:  # the border to what a stranger has sent: the connection stays
+            fault = Refused(500, "internal", "something went wrong here")
+            self._complain(asked, noted(fault, error, getattr(asked, "session", None)))
 
     async def _answer(self, asked: Any) -> None:
         match asked:
@@ -249,34 +282,34 @@ class Connection:
     async def _wait(self, receipt: Receipt, inbound: Inbound, session: str, told: asyncio.Event) -> None:
         """See to it that there is an answer, also when another process gives it or it was given long ago."""
         ended = not receipt.fresh and await self._house.store.ended(receipt.id)
-        content, code = await self._outcome(receipt, inbound)
+        answer, code = await self._outcome(receipt, inbound)
         if not ended:  # the event says the same, and in its place after all that was said before
             with suppress(TimeoutError):
                 async with asyncio.timeout(LATE):
                     await told.wait()
         id = self._done(receipt.id)
         if id is not None and code != "closed":  # closed: it goes on at the next start, and so does the client
-            self._sending.put(lambda: self._recall(receipt, session, id, content, code))
+            self._sending.put(lambda: self._recall(receipt, session, id, answer, code))
 
-    async def _outcome(self, receipt: Receipt, inbound: Inbound) -> tuple[str, str]:
+    async def _outcome(self, receipt: Receipt, inbound: Inbound) -> tuple[dict[str, Any], str]:
         """What the answer is, or the sentence that stands for it and the error's code."""
         try:
-            return (await self._house.outcome(receipt, inbound)).content, ""
+            answer = await self._house.outcome(receipt, inbound)
+            return {"content": answer.content, "files": links_of(receipt.thread, answer.files)}, ""
         except EverloopError as error:
-            return str(error), refused_by(error).code
+            return {"content": str(error)}, refused_by(error).code
 
     def _done(self, mail: int) -> str | None:
         """What the client calls a letter that was not answered yet, and is now."""
         if told := self._told.pop(mail, None):
             told.set()
+        if mail in self._ids:
+            self._answered.append(mail)
         return self._ids.pop(mail, None)
 
-    async def _recall(self, receipt: Receipt, session: str, id: str, content: str, code: str) -> dict[str, Any]:
+    async def _recall(self, receipt: Receipt, session: str, id: str, told: dict[str, Any], code: str) -> dict[str, Any]:
         where = await self._where(session, receipt.thread)
-        if code:
-            return frame("error", where, id=id, code=code, content=content)
-        ended = await self._house.store.ended(receipt.id)
-        return frame("response", where, id=id, content=content, files=await self._look.files(receipt.thread, ended))
+        return frame("error", where, id=id, code=code, **told) if code else frame("response", where, id=id, **told)
 
     async def _stop(self, asked: Stop) -> None:
         row = await self._look.row(asked.session)
@@ -325,14 +358,15 @@ class Connection:
         before = min(asked.before if asked.before is not None else MANY, row.head + 1)
         after = max(0, before - 1 - asked.limit)
         entries = await self._house.store.history(row.id, after, before - 1 - after)
-        await self._tell(Where(asked.session, row.id, row.head), entries, more=after > 0)
+        *earlier, last = await self._portions(asked.session, entries)
+        where = Where(asked.session, row.id, row.head)
+        self._sending.put(*history_frame(where, last, more=after > 0 or bool(earlier)))
 
-    async def _tell(self, where: Where, entries: Sequence[Written], more: bool) -> None:
+    async def _portions(self, session: str, entries: Sequence[Written]) -> list[Portion]:
+        """Entries as they are told, in parts that are not too large for one frame."""
         mails = [w.entry.mail for w in entries if isinstance(w.entry, UserSaid) and w.entry.mail]
-        ids = await self._look.own(mails, where.session or "")
-        told = [entry_of(written, ids) for written in entries]
-        size = sum(len(str(entry)) for entry in told)
-        self._sending.put(frame("history_result", where, entries=told, more=more), 200 + size)
+        ids = await self._look.own(mails, session)
+        return portions([entry_of(written, ids) for written in entries])
 
     async def _resume(self, asked: Resume) -> None:
         session, row = asked.session, await self._look.row(asked.session)
@@ -346,14 +380,15 @@ class Connection:
                 return
             if old is not None:
                 await self._read_on(session, old.id, min(asked.after, old.head), last=False)
+            mine = await self._unfinished(session, row.id)  # before the log is read: what ends meanwhile is mine, too
             after = 0 if old else min(asked.after, row.head)
             head, answered = await self._read_on(session, row.id, after, last=True)
-            await self._take_up(session, row.id)
             asking = [each for each in await self._house.approvals(session) if each.session == session]
-            where = Where(session, row.id, head)
-            self._put(*(approval_frame(where, each) for each in asking))
+            self._read[row.id] = Reading(head, max(after, answered), frozenset(each.id for each in asking))
+            self._take_up(session, row.id, mine)
+            self._put(*(approval_frame(Where(session, row.id, head), each) for each in asking))
             self._show_draft(session, row.id, max(after, answered))
-            self._release(session, row.id, head, {each.id for each in asking})
+            self._release(session, row.id)
         finally:
             self._held.pop(session, None)
 
@@ -366,16 +401,24 @@ class Connection:
             after = entries[-1].seq if entries else after
             where = Where(session, thread, after)
             more = len(entries) == PAGE
-            await self._tell(where, entries, more=more or not last)
+            *earlier, rest = await self._portions(session, entries)
+            for part in earlier:
+                self._sending.put(*history_frame(Where(session, thread, part.entries[-1]["seq"]), part, more=True))
+                await self._sending.room()
+            self._sending.put(*history_frame(where, rest, more=more or not last))
             answered = max([answered, *(w.seq for w in entries if isinstance(w.entry, ModelSaid | ModelFailed))])
             if not more:
                 self._at[thread] = after
                 return after, answered
 
-    async def _take_up(self, session: str, thread: str) -> None:
-        """Turns that an earlier connection of this user has begun and that are not over get their answers here."""
+    async def _unfinished(self, session: str, thread: str) -> dict[int, str]:
+        """Letters of this user whose turns are not over, and what their client calls them."""
         mails = [mail for mail in await self._house.store.unfinished(thread) if mail not in self._ids]
-        for mail, id in (await self._look.own(mails, session)).items():
+        return await self._look.own(mails, session)
+
+    def _take_up(self, session: str, thread: str, mine: Mapping[int, str]) -> None:
+        """Turns that an earlier connection of this user has begun get their answers here."""
+        for mail, id in mine.items():
             letter = Inbound(Address.parse(session), "", Said((), self._principal.user, session))
             self._follow(Receipt(mail, thread, fresh=False), letter, session, id)
 
@@ -394,14 +437,10 @@ class Connection:
         else:
             self.lose()
 
-    def _release(self, session: str, thread: str, head: int, shown: set[str]) -> None:
-        """Show what came while the log was read, as far as the log and the draft do not tell it."""
+    def _release(self, session: str, thread: str) -> None:
+        """Show what came while the log was read; of what is said the draft has told all of it."""
         for event in self._held.pop(session):
-            told = event.thread == thread and (event.name.startswith("stream_") or event.seq < head)
-            ended = event.name == "thinking_finished" and event.thread == thread and event.seq <= head
-            asked = event.name == "approval_asked" and all(each.id in shown for each in event.data["approvals"])
-            mine = any(mail in self._ids for mail in event.data.get("mails", ()))
-            if (not told and not ended and not asked) or (ended and mine):
+            if event.thread != thread or not event.name.startswith("stream_"):
                 self._show(session, event)
 
     def _show_draft(self, session: str, thread: str, answered: int = 0) -> None:
@@ -414,7 +453,13 @@ class Connection:
         return next((self._ids[mail] for mail in mails if mail in self._ids), None)
 
     def _show(self, session: str, event: Event) -> None:
+        """Unless the client knows it already: from the log, or because it was answered before this was heard."""
         where = Where(session, event.thread, event.seq)
+        read = self._read.get(event.thread)
+        if read is not None and read.tells(event):
+            if event.name == "thinking_finished" and any(mail in self._ids for mail in event.data["mails"]):
+                self._finish(where, event)
+            return
         before = Where(session, event.thread, self._at.get(event.thread, event.seq))
         self._at[event.thread] = max(event.seq, self._at.get(event.thread, 0))
         id = self._answering.get(event.thread)
@@ -442,18 +487,15 @@ class Connection:
         self._answering.pop(event.thread, None)
         data = event.data
         ids: list[str | None] = [self._done(mail) for mail in data["mails"] if mail in self._ids]
+        if not ids and any(mail in self._answered for mail in data["mails"]):
+            return
         for id in ids or [None]:
             if data["reason"]:
                 content = data["content"] or "the turn was stopped"
                 self._put(frame("error", where, id=id, code=data["reason"], content=content))
             else:
-                self._sending.put(lambda id=id: self._response(where, id, data))  # type: ignore[misc]
-
-    async def _response(self, where: Where, id: str | None, data: dict[str, Any]) -> dict[str, Any]:
-        assert where.thread is not None
-        assert where.seq is not None
-        files = await self._look.files(where.thread, where.seq, data["turn"])
-        return frame("response", where, id=id, content=data["content"], files=files)
+                files = links_of(event.thread, data["files"])
+                self._put(frame("response", where, id=id, content=data["content"], files=files))
 
 
 def _parsed(text: str) -> Any:

@@ -2,15 +2,16 @@
 
 import asyncio
 import logging
+from collections import Counter
 
 from aiohttp import web
 
 from ..core.errors import EverloopError
 from .answers import Refused
-from .principal import Principal
+from .principal import Principal, principal_of
 from .socket import Connection, Rooms
 
-MOST = 2000
+OF_ONE = 1000
 LARGEST = 8_000_000  # bytes of a frame
 PATROL = 0.5  # seconds between looks whether the credentials still hold
 BEAT = 30.0
@@ -21,8 +22,10 @@ _log = logging.getLogger("everloop.gateway")
 class Sockets:
     """All connections of a gateway."""
 
-    def __init__(self, rooms: Rooms) -> None:
+    def __init__(self, rooms: Rooms, of_one: int = OF_ONE) -> None:
         self._rooms = rooms
+        self._of_one = of_one  # the most of one user
+        self._users: Counter[str] = Counter()
         self._open: set[Connection] = set()
         self.draining = False
 
@@ -32,8 +35,16 @@ class Sockets:
     async def serve(self, request: web.Request) -> web.StreamResponse:
         if request.headers.get("Upgrade", "").lower() != "websocket":
             raise Refused(426, "upgrade", "this is a WebSocket; see docs/websocket.md")
-        if len(self._open) >= MOST:
-            raise Refused(503, "busy", f"{MOST} clients are connected, and more are not taken", 5)
+        user = principal_of(request).user
+        if self._users[user] >= self._of_one:
+            raise Refused(429, "busy", f"you have {self._of_one} WebSockets open; close some, or raise the limit", 5)
+        self._users[user] += 1
+        try:
+            return await self._run(request)
+        finally:
+            self._users[user] -= 1
+
+    async def _run(self, request: web.Request) -> web.StreamResponse:
         wire = web.WebSocketResponse(heartbeat=BEAT, max_msg_size=LARGEST, compress=False)
         await wire.prepare(request)
         connection = Connection(self._rooms, request, wire, self)

@@ -7,9 +7,11 @@ for the next model call. That is why a turn needs so few commits. Nothing is per
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from msgspec import structs
+
 from ..core.decide import Steering, admit, heard
 from ..core.log import Compacted, Entry, ModelSaid, Resumed
-from ..core.mail import Address, Inbound, Mail, Outbound, Said
+from ..core.mail import Address, Inbound, Mail, Outbound, Said, reply_key
 from ..core.people import Role
 from ..core.ports import Commit, Committed, Lease, Spent, Store, ThreadState, Timer
 from ..core.thread import Finished, Thread
@@ -169,11 +171,12 @@ class Book:
     def _finish(self, finished: Finished) -> None:
         self._finished = (*self._finished, finished)
         self._next.ended = (*self._next.ended, *((mail, finished.seq) for mail in finished.mails))
-        told = finished.mails == (self._letter,) and self._listener.is_waited_for()
-        if finished.text is not None and finished.address and not told:
+        waited_for = finished.mails == (self._letter,) and self._listener.is_waited_for()
+        if finished.text is not None and finished.address and not waited_for:
             key = reply_key(self.thread.id, finished.seq)
             address = Address.parse(finished.address)
-            self.send(Outbound(key, address, finished.text, failed=bool(finished.reason), mails=finished.mails))
+            told = Outbound(key, address, finished.text, failed=bool(finished.reason), mails=finished.mails)
+            self.send(structs.replace(told, files=finished.files) if finished.files else told)
 
     async def _commit(self, state: ThreadState) -> Committed:
         commit, self._next = self._next, Commit()
@@ -191,8 +194,3 @@ class Book:
         for turn in finished:
             self._listener.finish(turn)
         return committed
-
-
-def reply_key(thread: str, seq: int) -> str:
-    """The outbox key of the answer that ended a turn."""
-    return f"reply:{thread}:{seq}"

@@ -29,15 +29,30 @@ async def _leave(change: Change, key: str, user: str) -> str:
     return "nobody here can put files back"
 
 
+Keep = Callable[[Change, str], Awaitable[Media | None]]
+
+
+async def _keep_nothing(change: Change, user: str) -> None:
+    return None
+
+
 class Toolbox:
     """The tools of this agent. `limit` is how many characters of a result the model is shown.
 
     `take_back` undoes what a tool did to a file: given the change, a key for the attempt and whose it was, it says why
-    it left the file alone, or nothing.
+    it left the file alone, or nothing. `keep` keeps what a file holds after a change, so that people can have it.
     """
 
-    def __init__(self, tools: Iterable[Tool], files: Files, limit: int = 8000, take_back: TakeBack = _leave) -> None:
+    def __init__(
+        self,
+        tools: Iterable[Tool],
+        files: Files,
+        limit: int = 8000,
+        take_back: TakeBack = _leave,
+        keep: Keep = _keep_nothing,
+    ) -> None:
         self.take_back = take_back
+        self._keep_made = keep
         self._tools = {tool.spec.name: tool for tool in tools}
         self._files = files
         self._limit = limit
@@ -78,7 +93,9 @@ class Toolbox:
         returned = await self._returned(thread.answer, place, told.text, context.user, outcome)
         if told.pictures or told.changes or told.origin:
             media = [await self._keep(picture, context.user) for picture in told.pictures]
-            returned = structs.replace(returned, media=tuple(media), changes=told.changes, origin=told.origin)
+            made = [kept for change in told.changes if (kept := await self._keep_made(change, context.user))]
+            more = {"media": tuple(media), "changes": told.changes, "origin": told.origin, "made": tuple(made)}
+            returned = structs.replace(returned, **more)
         return returned
 
     async def _keep(self, picture: Picture, user: str) -> Media:

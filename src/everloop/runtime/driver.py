@@ -47,6 +47,7 @@ from ..core.mail import Inbound, Mail, Said
 from ..core.people import OWNER_ALONE, Role
 from ..core.ports import Bus, Event, Store
 from ..core.prompt import Delta, Reply
+from ..core.scene import Scene, scene
 from ..core.sections import changed_parts
 from ..core.thread import Finished, Thread
 from ..core.tool import CallContext, Effect
@@ -90,9 +91,11 @@ class Driver:
         gallery: Gallery,
         steering: Steering = "steer",
         roles: Mapping[str, Role] = OWNER_ALONE,
+        ended: Callable[[str, Finished], None] | None = None,
     ) -> None:
         self._store = store
         self._bus = bus
+        self._ended = ended  # is told of the turns that end here, with their thread
         self._voices = voices
         self._toolbox = toolbox
         self._gallery = gallery
@@ -125,6 +128,8 @@ class Driver:
     def announce(self, thread: str, turn: Finished) -> None:
         """Say that a turn is over, now that this is committed."""
         reach("turn.ended")
+        if self._ended is not None:
+            self._ended(thread, turn)
         if self._bus.hears(thread):
             data = {
                 "turn": turn.turn,
@@ -133,6 +138,7 @@ class Driver:
                 "error": turn.error,
                 "mails": turn.mails,
                 "address": turn.address,
+                "files": turn.files,
             }
             self._bus.publish(Event("thinking_finished", thread, turn.seq, data=data))
 
@@ -179,7 +185,8 @@ class Driver:
         thread = book.thread
         refused = thread.failure is not None and thread.failure.error == "overflow"
         tokens = used(thread, voice.rules) - voice.rules.overhead
-        if isinstance(step, CallModel | Compact) and voice.wonders(tokens, refused):
+        cramped = isinstance(step, Compact)
+        if isinstance(step, CallModel | Compact) and voice.wonders(tokens, refused, cramped):
             await book.write()  # a turn that ends without a model call must know its letter's number first
             with interrupt:
                 await voice.learn()
@@ -204,7 +211,7 @@ class Driver:
         if written is None:
             return  # stopped
         reach("compaction.summarised")
-        book.keep(compacted(thread, planned, written, rules))
+        book.keep(compacted(thread, planned, written))
         await book.write()  # nobody is told before
         reach("compaction.written")
         if planned:
@@ -224,6 +231,7 @@ class Driver:
         begins = book.turn != book.thread.turn
         if begins:
             self._voices.renew()
+            scene.set(Scene(book.thread.address, book.thread.id, book.thread.turn))
         voice = await self._find(book.thread.voice)
         if book.voice is None or begins or book.voice.key != voice.key:
             book.turn, book.voice = book.thread.turn, voice
@@ -368,13 +376,14 @@ class Driver:
     def _give_up(self, book: Book, step: GiveUp) -> None:
         error = f"{book.thread.id[:6]}-{book.thread.seq}"
         text = step.failure.text if step.failure else EXCUSES[step.reason]
-        _log.warning("turn given up (%s, error %s): %s", step.reason, error, text)
+        _log.warning("turn given up (%s, error %s): %s", step.reason, error, text, extra={"error_id": error})
         self._publish(book, "warning", reason=step.reason, text=text, error=error)
         book.keep(GaveUp(step.reason, f"{text} (error {error})", error))
 
     def _call(self, book: Book, place: int) -> CallContext:
         thread = book.thread
-        return CallContext(f"{thread.id}:{thread.answer}:{place}", thread.id, thread.address, thread.requester)
+        key = f"{thread.id}:{thread.answer}:{place}"
+        return CallContext(key, thread.id, thread.address, thread.requester, thread.outside)
 
     def _publish(self, book: Book, event: str, /, **data: object) -> None:
         """With the durable position, from which whoever loses the connection can go on without a gap."""

@@ -65,7 +65,7 @@ class Outbox:
 
     async def _try_again(self, row: OutboxRow, state: OutboxState, why: str) -> None:
         last = row.attempts >= ATTEMPTS
-        wait = min(60.0, self._patience * 2 ** (row.attempts - 1))
+        wait = 0.0 if last else min(60.0, self._patience * 2 ** (row.attempts - 1))
         await self._settle(row, "failed" if last else state, why, wait)
         if not last:
             asyncio.get_running_loop().call_later(wait, self.nudge)

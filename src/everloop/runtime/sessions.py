@@ -14,9 +14,9 @@ from ..core.branch import LastTurn, branch_off, last_turn
 from ..core.conversation import Branch, Conversation, Deed, Mark, Resume, Snapshot
 from ..core.decide import APPROVER
 from ..core.errors import MailRefused
-from ..core.log import CallReturned, Compacted, Entry, GaveUp, ModelSaid, Stopped, Undoing, UserSaid
+from ..core.log import AgentTold, CallReturned, Compacted, Entry, GaveUp, ModelSaid, Stopped, Undoing, UserSaid
 from ..core.mail import Inbound, Letter, Said, Undo
-from ..core.message import Media, Part, said, text_of
+from ..core.message import Part, enclosed, said, text_of
 from ..core.people import OWNER_ALONE, Role, role_of
 from ..core.ports import Store, ThreadRow
 from ..core.thread import Thread
@@ -113,7 +113,7 @@ class Sessions:
         turn = await self._last_turn(row, by)
         parts: tuple[Part, ...] = tuple(part for entry in turn.said for part in entry.parts)
         if text:
-            parts = (*said(text), *(part for part in parts if isinstance(part, Media)))
+            parts = (*said(text), *(part for part in parts if enclosed(part)))
         return await self._without(row, turn, by, Said(parts, by, row.session, unattended))
 
     async def _last_turn(self, row: ThreadRow, by: str) -> LastTurn:
@@ -213,6 +213,8 @@ def _spoken(entry: Entry) -> tuple[str, str] | None:
             return "tool", text
         case GaveUp(text=text):
             return "everloop", text
+        case AgentTold(text=text):
+            return "assistant", text
         case Stopped(by=by):
             return by or "user", "/stop"
         case Compacted(summary=summary):

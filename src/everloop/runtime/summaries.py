@@ -1,11 +1,13 @@
 """Writing the summary of what is left out of the prompt: by a model, and plainly when none can."""
 
 import logging
+import math
 from collections.abc import Sequence
 
 from msgspec import Struct, structs
 
 from ..core.compact import (
+    STRANGER,
     Plan,
     facts_of,
     fitting,
@@ -34,6 +36,7 @@ _WORTH = 300  # tokens; when someone asks for a summary, less than that is not w
 _LEFT = 3  # and it is to make the conversation so many times shorter
 _ROUNDS = 8  # parts of a text that is too long to be read at once
 _FRAME = 600  # tokens of what stands around such a part
+_FRAMED = Message("user", said(rendered("", (STRANGER,))))  # what stands around a summary and its facts
 _REFUSED = 0.5  # of what a host would not read is left for the next try
 _ASK = (
     "You summarise a conversation between a user and an agent with tools, so that the agent can go on without it. "
@@ -61,26 +64,43 @@ def bounds(thread: Thread, rules: Rules) -> Rules:
 
 
 def plan_for(thread: Thread, rules: Rules, share: float) -> Plan | None:
-    """What becomes a summary so that the next prompt takes this share of the limit."""
-    known = thread.transcript.messages[int(thread.condensed) :]  # what is a summary already is not one of the messages
+    """What becomes a summary so that the next prompt takes this share of the limit. None if it cannot be so short,
+    because what stands before the conversation and what was said last are too long already."""
+    known = _known(thread)
     began = thread.began - int(thread.condensed) if thread.began >= 0 else -1
     factor = _factor(thread, rules)
 
     def size(message: Message) -> int:
         return int(rough(message) * factor) + 1
 
-    stays = set(said_in_turn(known, began))
-    facts = fitting(
-        gathered(thread.facts, facts_of(each for at, each in enumerate(known) if at not in stays)), _facts_room(rules)
-    )
-    own = size(Message("user", said(rendered("", facts)))) + int(summary_tokens(rules) * max(1.0, factor))
-    unheard = sum(size(Message("user", entry.parts)) for _, entry in thread.unheard)
-    room = int(rules.limit * share) - rules.overhead - own - unheard
-    asked = thread.wants_room
-    found = plan(known, began, min(room, sum(map(size, known)) // _LEFT) if asked else room, size)
-    if found is None or (asked and sum(map(size, found.covered)) < _WORTH):
+    own = size(_FRAMED) + int(summary_tokens(rules) * max(1.0, factor))
+    room = int(rules.limit * share) - rules.overhead - own
+    words = [size(known[at]) for at in said_in_turn(known, began)]
+    total = sum(map(size, known))
+    details = _details(thread, rules, room, words, factor)
+    room -= math.ceil(details * factor / 3)
+    if thread.wants_room:
+        room = min(room, max(total // _LEFT, sum(words)))
+    elif total <= room:  # as we count; whoever says that it is too long counts otherwise
+        room = max(int(total * share), *words[-1:], 0)
+    found = plan(known, began, room, size)
+    if found is None or (thread.wants_room and sum(map(size, found.covered)) < _WORTH):
         return None
-    return structs.replace(found, began=found.began + 1 if found.began >= 0 else -1)
+    return structs.replace(found, began=found.began + 1 if found.began >= 0 else -1, details=details)
+
+
+def _known(thread: Thread) -> list[Message]:
+    """The messages: what is a summary already is none of them, and what was said while a model was asked is."""
+    unheard = (Message("user", entry.parts) for _, entry in thread.unheard)
+    return [*thread.transcript.messages[int(thread.condensed) :], *unheard]
+
+
+def _details(thread: Thread, rules: Rules, room: int, words: Sequence[int], factor: float) -> int:
+    """Characters for facts. Where little can be read, what was said last comes first, and shares what is left with
+    them: the rest of what people have said in the turn that runs can become facts itself."""
+    most = min(_facts_room(rules), sum(len(fact) + 3 for fact in (*thread.facts, *facts_of(_known(thread)))))
+    spare = max(room - sum(words), (room - sum(words[-1:])) // 2, 0)
+    return min(most, int(spare * 3 / factor))
 
 
 def _factor(thread: Thread, rules: Rules) -> float:
@@ -93,12 +113,12 @@ def _factor(thread: Thread, rules: Rules) -> float:
 
 def summary_tokens(rules: Rules) -> int:
     """How long a summary may be where so much can be read."""
-    return min(_TOKENS, rules.limit // 8)
+    return min(_TOKENS, max(0, rules.limit - rules.overhead) // 8)
 
 
-def compacted(thread: Thread, planned: Plan | None, summary: Summary, rules: Rules) -> Compacted:
+def compacted(thread: Thread, planned: Plan | None, summary: Summary) -> Compacted:
     """The entry. Without a plan it changes nothing: it only answers whoever asked for one."""
-    kept = planned.kept if planned else tuple(thread.transcript.messages[int(thread.condensed) :])
+    kept = planned.kept if planned else tuple(_known(thread))
     facts = gathered(thread.facts, facts_of(planned.covered)) if planned else list(thread.facts)
     unheard = [entry for _, entry in thread.unheard]
     standing = structs.replace(
@@ -109,9 +129,9 @@ def compacted(thread: Thread, planned: Plan | None, summary: Summary, rules: Rul
     )
     return Compacted(
         summary.text or thread.summary,
-        (*kept, *(Message("user", entry.parts) for entry in unheard)),
+        kept,
         standing,
-        fitting(facts, _facts_room(rules)) if planned else thread.facts,
+        fitting(facts, planned.details) if planned else thread.facts,
         covers=(1, thread.seq),
         model=summary.model,
         usage=summary.usage,

@@ -1,5 +1,6 @@
 """Who answers: a model with the way it is spoken to and the rules that follow from its size."""
 
+import asyncio
 import logging
 import sys
 import time
@@ -50,36 +51,42 @@ class Voice:
         self._measure = measure
         self._asks_from = asks_from
         self._again = 0.0  # when a host that could not be asked may be asked again
-        self._asking = False
+        self._asking = asyncio.Lock()
+        self._answers = 0  # that the host has given, or owed
         self.unsure = False  # the host could not be asked: it may read more than is believed
 
     def told(self, fit: Callable[[int], tuple[Context, Rules]]) -> Self:
         """The same model, spoken to in another way. This one stays as it is, for the turns that have begun with it."""
         voice = copy(self)
-        voice._fit, voice._asking = fit, False
+        voice._fit, voice._asking = fit, asyncio.Lock()
         voice.context, voice.rules = fit(self.window)
         return voice
 
-    def wonders(self, tokens: int, refused: bool = False) -> bool:
+    def wonders(self, tokens: int, refused: bool = False, cramped: bool = False) -> bool:
         """Whether the host is to be asked for its window before it is sent a conversation of so many tokens, or after
-        it has refused that."""
-        believed = tokens <= min(self._asks_from, self.rules.limit) and not refused
-        if self._measure is None or believed or self._asking:
+        it has refused that. While it is asked, only one that is cramped in the window as it is known waits for that."""
+        if self._measure is None or (tokens <= min(self._asks_from, self.rules.limit) and not refused):
             return False
-        return time.monotonic() >= self._again
+        return (cramped or not self._asking.locked()) and time.monotonic() >= self._again
 
     async def learn(self) -> None:
-        """Ask the host how much it can read, and believe it rather than the table. Not twice at a time."""
+        """Ask the host how much it can read, and believe it rather than the table. Not twice at a time: whoever comes
+        while it is asked waits for what it says to the first."""
+        answers = self._answers
+        async with self._asking:
+            if self._answers == answers:
+                await self._ask()
+
+    async def _ask(self) -> None:
         assert self._measure is not None
-        self._asking = True
         try:
             window = await self._measure()
         except ProviderError as error:
             _log.info("%s cannot be asked how much it can read: %s", self.name, error)
             self._again, self.unsure = time.monotonic() + _AGAIN, True
+            self._answers += 1
             return
-        finally:
-            self._asking = False
+        self._answers += 1
         self.unsure = False
         if window is None and self._asks_from < SHORT:
             self._asks_from = SHORT  # a server of this machine may not have loaded the model yet

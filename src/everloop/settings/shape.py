@@ -163,6 +163,18 @@ class GatewaySection(_Section, frozen=True):
     tls_cert: str = ""  # files in PEM
     tls_key: str = ""
     behind_proxy: bool = False  # a proxy in front of it speaks TLS
+    connections: Annotated[int, Meta(ge=10, le=100_000)] = 2000  # open at once
+    connections_per_address: Annotated[int, Meta(ge=10, le=100_000)] = 1000
+    sockets_per_user: Annotated[int, Meta(ge=1, le=100_000)] = 1000
+    request_seconds: Annotated[float, Meta(ge=1, le=3600)] = 30.0  # for a request to come in, and more as it comes
+
+
+class Telemetry(_Section, frozen=True):
+    """Spans for a collector of OpenTelemetry's."""
+
+    otlp_endpoint: str = ""  # http://localhost:4318; "": as OTEL_EXPORTER_OTLP_ENDPOINT says, else none are sent
+    otlp_headers: Annotated[dict[str, str], Meta(extra={"secret": True})] = {}
+    content: bool = False  # with what was said: prompts, answers, arguments and results
 
 
 class Settings(_Section, frozen=True):
@@ -176,6 +188,7 @@ class Settings(_Section, frozen=True):
     workspace: str = ""  # "": the folder `workspace` in the home
     channels: Kept = None
     gateway: GatewaySection = GatewaySection()
+    telemetry: Telemetry = Telemetry()
 
 
 def without_secrets(section: Struct) -> dict[str, Any]:

@@ -64,4 +64,11 @@ ABOUT = {
     "gateway.tls_cert": "A certificate (PEM), in the home unless absolute",
     "gateway.tls_key": "Its key",
     "gateway.behind_proxy": "A proxy in front of it speaks TLS, and says in X-Forwarded-For who calls",
+    "gateway.connections": "Connections at once",
+    "gateway.connections_per_address": "Connections at once from one address",
+    "gateway.sockets_per_user": "WebSockets at once of one person",
+    "gateway.request_seconds": "Seconds that a request may take to arrive",
+    "telemetry.otlp_endpoint": "Where spans of turns are sent; empty: as OTEL_EXPORTER_OTLP_ENDPOINT says",
+    "telemetry.otlp_headers": "HTTP headers for the collector",
+    "telemetry.content": "With what was said: prompts, answers, arguments and results",
 }

@@ -24,6 +24,7 @@ LINE = """WITH RECURSIVE line(id, parent, first, last) AS (
 
 # A brace would be a word of the dialect's here.
 IS_MESSAGE = """(substr(e.body, 2, 18) = '"kind":"user_said"' OR substr(e.body, 2, 16) = '"kind":"gave_up"'
+    OR substr(e.body, 2, 19) = '"kind":"agent_told"'
     OR substr(e.body, 2, 19) = '"kind":"model_said"' AND substr(e.body, 21, 10) <> ',"text":""')"""
 
 

@@ -243,7 +243,7 @@ class PostgresStore(Shelf):
     async def acknowledge(self, keys: Sequence[str]) -> None:
         await self._rows(
             f"WITH shown AS (SELECT id FROM outbox WHERE key = ANY($1) AND {_OPEN} ORDER BY id FOR UPDATE) "
-            "UPDATE outbox SET state = 'sent' FROM shown WHERE outbox.id = shown.id",
+            f"UPDATE outbox SET state = 'sent', due = {NOW} FROM shown WHERE outbox.id = shown.id",
             list(keys),
         )
 

@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 from ..core import log
 from ..core.conversation import Conversation, Deed, Found, Snapshot, Written
 from ..core.log import Entry
+from ..core.mail import Delivery
 from ..core.ports import MANY
 from .deeds import IS_MESSAGE, LINE, Ask, do
 from .doorbook import Doorkeeping
@@ -108,6 +109,26 @@ class Shelf(Doorkeeping):
             found |= dict(tuple(row) for row in await self._ask("SELECT id, event FROM inbox WHERE id = $1", mail))
         return found
 
+    async def came(self, channel: str, event: str) -> bool:
+        return bool(await self._ask("SELECT 1 FROM inbox WHERE channel = $1 AND event = $2", channel, event))
+
+    async def arrivals(self, mails: Sequence[int]) -> dict[int, float]:
+        rows = await self._each("SELECT id, at FROM inbox WHERE id IN", mails)
+        return {int(id): float(at) for id, at in rows}
+
+    async def deliveries(self, keys: Sequence[str]) -> dict[str, Delivery]:
+        rows = await self._each("SELECT key, channel, state, at, due, attempts FROM outbox WHERE key IN", keys)
+        return {row[0]: _delivery(*row) for row in rows}
+
+    async def _each(self, statement: str, wanted: Sequence[object]) -> list[Any]:
+        """The rows of all that is wanted, a batch at a time."""
+        found: list[Any] = []
+        for first in range(0, len(wanted), BATCH):
+            batch = wanted[first : first + BATCH]
+            places = ", ".join(f"${n}" for n in range(1, len(batch) + 1))
+            found += await self._ask(f"{statement} ({places})", *batch)
+        return found
+
     async def snapshots(self, owner: str) -> list[Snapshot]:
         rows = await self._ask(
             "SELECT name, thread, seq, at FROM snapshots WHERE owner = $1 ORDER BY at DESC, name", owner
@@ -199,6 +220,12 @@ def _found(row: Any, words: Sequence[str]) -> Found:
     thread, seq, at, who, body = row
     said = spoken_in(body)
     return Found(thread, seq, at, who, snippet(said[1] if said else "", words))
+
+
+def _delivery(key: str, channel: str, state: Any, queued: float, due: float, attempts: int) -> Delivery:
+    """A row that is no longer open is due when it was settled; those of older versions may not say so."""
+    over = state in ("sent", "failed")
+    return Delivery(key, channel, state, queued, max(queued, due) if over else None, attempts)
 
 
 def _conversation(row: Any) -> Conversation:

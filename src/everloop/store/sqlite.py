@@ -341,7 +341,10 @@ class SqliteStore(Shelf):
     async def acknowledge(self, keys: Sequence[str]) -> None:
         def transaction(execute: Execute) -> None:
             for key in keys:
-                execute("UPDATE outbox SET state = 'sent' WHERE key = ? AND state IN ('pending', 'sending')", (key,))
+                execute(
+                    f"UPDATE outbox SET state = 'sent', due = {NOW} WHERE key = ? AND state IN ('pending', 'sending')",
+                    (key,),
+                )
 
         await self._writer.write(transaction)
 

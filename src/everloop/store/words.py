@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from ..core.errors import StoreError
-from ..core.log import CallReturned, Entry, GaveUp, ModelSaid, UserSaid, decode
+from ..core.log import AgentTold, CallReturned, Entry, GaveUp, ModelSaid, UserSaid, decode
 from ..core.message import Text
 
 LONGEST = 64  # letters of a word; what is longer is not typed by anyone
@@ -26,7 +26,8 @@ _COMMON = frozenset(
         "there these they this to told us was we were what when where which who whose why will with would you your",
     )
 )
-_SPOKEN = ('{"kind":"user_said"', '{"kind":"model_said"', '{"kind":"call_returned"', '{"kind":"gave_up"')
+_KINDS = ("user_said", "model_said", "call_returned", "gave_up", "agent_told")
+_SPOKEN = tuple(f'{{"kind":"{kind}"' for kind in _KINDS)
 
 
 def words_of(text: str) -> list[str]:
@@ -65,7 +66,7 @@ def spoken(entry: Entry) -> tuple[str, str] | None:
             return ("assistant", told) if told else None
         case CallReturned(text=text):
             return "tool", text
-        case GaveUp(text=text):
+        case GaveUp(text=text) | AgentTold(text=text):
             return "assistant", text
     return None
 

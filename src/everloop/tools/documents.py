@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from everloop.core.errors import ToolError
+from everloop.core.media import office_of
 
 from .apart import run_apart
 
@@ -18,13 +19,12 @@ LARGEST = 50_000_000
 _SECONDS = 30.0
 _LARGEST_WRITTEN = 300_000_000
 _LIBRARIES = {"pdf": "pypdf", "docx": "docx", "xlsx": "openpyxl"}
-_PARTS = {b"word/document.xml": "docx", b"xl/workbook.xml": "xlsx"}
 
 
-def office_kind(head: bytes, data: bytes) -> str:
+def office_kind(data: bytes) -> str:
     """docx or xlsx, by what is inside; "" for anything else."""
-    # Names stand in an archive as they are; whether it is what it seems is seen when it is read.
-    return next((kind for part, kind in _PARTS.items() if head.startswith(b"PK\3\4") and part in data), "")
+    kind = office_of(data)
+    return kind if kind in _LIBRARIES else ""
 
 
 def can_use(kind: str) -> bool:

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from everloop.core.conversation import Found, Written
 from everloop.core.errors import ToolError
-from everloop.core.log import CallReturned, Entry, GaveUp, ModelSaid, UserSaid
+from everloop.core.log import AgentTold, CallReturned, Entry, GaveUp, ModelSaid, UserSaid
 from everloop.core.message import text_of
 from everloop.core.people import Role
 from everloop.core.ports import ThreadRow
@@ -90,7 +90,7 @@ def told(seq: int, entry: Entry, room: int = sys.maxsize) -> str:
             return f"[{seq}] result: {_cut(entry.text, room)}"
         case CallReturned():
             return f"[{seq}] result:\n{fence(_cut(entry.text, room), entry.origin)}"
-        case GaveUp():
+        case GaveUp() | AgentTold():
             return f"[{seq}] assistant: {_cut(entry.text, room)}"
         case _:
             return ""

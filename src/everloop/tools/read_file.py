@@ -60,7 +60,7 @@ class Part(Struct, frozen=True):
 def read_file_tool(workspace: Workspace, files: Files, max_chars: int) -> Tool:
     @tool(Effect.READ, local=True, permission=Role.USER)
     async def read_file(
-        path: Annotated[str, "Path in the workspace, or a file:… reference from a shortened tool result"],
+        path: Annotated[str, "Path in the workspace, or a file:… reference"],
         context: CallContext,
         offset: Annotated[int, Meta(ge=1, description="First line to read, counted from 1")] = 1,
         limit: Annotated[int, Meta(ge=1, description="How many lines to read at most")] = 2000,
@@ -121,7 +121,7 @@ def read(source: Source, part: Part) -> Result | Document:
         return _shown(source, mime)
     if head.startswith(b"PK\3\4") and source.size <= LARGEST:
         data = source.read_at(0, source.size)
-        if kind := office_kind(head, data):
+        if kind := office_kind(data):
             return Document(source.name, kind, data)
     return read_part(source, part)
 

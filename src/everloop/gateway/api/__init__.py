@@ -7,11 +7,10 @@ from aiohttp import web
 
 from ...core.people import Role
 from ..answers import respond
-from . import rest, sessions, setup, setup_shapes, shapes, tokens
+from . import files, rest, sessions, setup, setup_shapes, shapes, tokens
 from .desk import Desk
 from .openapi import document
 from .route import Route, served
-from .traces import Traces
 
 TABLE = (
     Route("GET", "/api/me", "Who you are, and which model answers", rest.me, shapes.Me, least=Role.GUEST),
@@ -36,7 +35,7 @@ TABLE = (
         *(shapes.OfSession, shapes.Paging),
     ),
     Route(
-        *("GET", "/api/sessions/{id}/trace", "Its turns as waterfalls", sessions.trace, Traces), at=shapes.OfSession
+        *("GET", "/api/sessions/{id}/trace", "Its turns as spans", sessions.trace, shapes.Traces), at=shapes.OfSession
     ),
     Route(
         *("POST", "/api/sessions/{id}/fork", "Let a session go on in a copy", sessions.fork, shapes.Moved),
@@ -128,9 +127,11 @@ TABLE = (
         least=Role.ADMIN,
         needs="admin",
     ),
-    Route("POST", "/api/files", "Keep a file, to be named in a message", rest.keep, shapes.Kept,
+    Route("POST", "/api/files", "Keep a file, to be named in a message", files.keep, shapes.Kept,
           query=shapes.Naming, takes_bytes=True, status=201),
-    Route("GET", "/api/files/{ref}", "A file that is kept", rest.fetch, None, at=shapes.OfFile),
+    Route("GET", "/api/files/{ref}", "A file of yours that is kept", files.fetch, None, at=shapes.OfFile),
+    Route("GET", "/api/files/{ref}/{name}", "A file that one of your conversations tells of", files.fetch_told, None,
+          at=shapes.NamedFile, query=shapes.Telling),
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What is not a conversation: who asks, what waits for permission, what was spent, models, settings, files."""
+"""What is not a conversation: who asks, what waits for permission, what was spent, models, settings."""
 
 import time
 from collections.abc import Mapping
@@ -6,10 +6,8 @@ from datetime import date, timedelta
 from typing import Any
 
 import msgspec
-from aiohttp import web
 
-from ...core.errors import EverloopError, MailRefused
-from ...core.media import kind_of, limit_of
+from ...core.errors import MailRefused
 from ...core.people import Role
 from ...core.ports import SpentRow
 from ..answers import Refused
@@ -20,7 +18,6 @@ from .shapes import (
     ApprovalList,
     ApprovalShown,
     Decided,
-    Kept,
     Me,
     ModelChoice,
     ModelList,
@@ -29,7 +26,6 @@ from .shapes import (
 )
 
 DAY = 86_400
-SHOWN_AS_IT_IS = {"image/png", "image/jpeg", "image/gif", "image/webp"}  # nothing that could run a script
 
 
 async def me(call: Call) -> Answer:
@@ -70,36 +66,6 @@ async def models(call: Call) -> Answer:
         choices.insert(0, ModelChoice(defaults["model"], call.desk.model, True))
     choices += [ModelChoice(name, name) for name in defaults["fallbacks"] if name not in presets]
     return ModelList(call.desk.model, call.desk.notice, choices, call.desk.missing)
-
-
-async def fetch(call: Call) -> Answer:
-    """As what it is only if that is harmless; anything else is a download."""
-    try:
-        data = await call.desk.files.get(call.principal.user, call.path.ref)
-    except (EverloopError, OSError, KeyError, ValueError) as error:
-        raise Refused(404, "not_found", "There is no such file.") from error
-    mime = kind_of(data)
-    headers = {
-        "X-Content-Type-Options": "nosniff",
-        "Content-Security-Policy": "default-src 'none'; sandbox",
-        "Cache-Control": "private, max-age=31536000, immutable",
-    }
-    if mime not in SHOWN_AS_IT_IS:
-        mime, headers["Content-Disposition"] = "application/octet-stream", "attachment"
-    return web.Response(body=data, content_type=mime, headers=headers)
-
-
-async def keep(call: Call) -> Answer:
-    data = bytearray()
-    async for chunk in call.request.content.iter_any():
-        data += chunk
-        if len(data) > limit_of(kind_of(bytes(data[:64]))):
-            raise Refused(413, "too_large", f"The file is larger than {limit_of(kind_of(bytes(data[:64]))):,} bytes.")
-    if not data:
-        raise Refused(400, "bad_request", "The file is empty.")
-    name = "".join(letter for letter in call.query.name if letter.isprintable()).replace("/", "_") or "file"
-    ref = await call.desk.files.put(call.principal.user, bytes(data), name)
-    return Kept(ref, kind_of(bytes(data)) or "text/plain", name)
 
 
 def _concerns(question: Question, who: Principal) -> bool:

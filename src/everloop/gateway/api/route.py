@@ -14,7 +14,7 @@ from ..principal import Principal
 from .desk import Desk
 from .shapes import Nothing
 
-LARGEST_BODY = 1_000_000
+LARGEST_BODY = 3_000_000  # bytes: the longest message, with each of its letters written as two escapes
 
 
 class Call(Struct, frozen=True):
@@ -102,7 +102,7 @@ async def _body(route: Route, request: web.Request) -> Any:
     while len(data) <= LARGEST_BODY and (more := await request.content.read(LARGEST_BODY + 1)):
         data += more
     if len(data) > LARGEST_BODY:
-        raise Refused(413, "too_large", "The request is larger than a million bytes.")
+        raise Refused(413, "too_large", f"The request is larger than {LARGEST_BODY:,} bytes.")
     try:
         return msgspec.convert(_whole(msgspec.json.decode(data)), route.body)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:

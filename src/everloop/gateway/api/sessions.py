@@ -12,10 +12,11 @@ from ...core.log import Asked
 from ...core.mail import Address, Inbound, Said
 from ...core.message import said
 from ...core.people import Role
+from ...core.spans import deliver, keys_of, turns_of
 from ..answers import Refused
+from ..links import told_with_links
 from .route import Answer, Call
-from .shapes import Entries, FoundList, Moved, SessionList, SessionState
-from .traces import Traces, traces_of
+from .shapes import Entries, FoundList, Moved, SessionList, SessionState, Traces
 
 BUSY = "Something is still going on in this conversation. Stop it first, then try again."
 OPEN = ("page:", "api:")  # where anyone may begin something; other places belong to whoever speaks there
@@ -49,8 +50,11 @@ async def entries(call: Call) -> Answer:
 
 async def trace(call: Call) -> Answer:
     found = await _conversation(call)
-    written = await call.desk.store.history(found.id, max(0, found.head - LONGEST_TRACE), LONGEST_TRACE)
-    return Traces(traces_of(written))
+    store = call.desk.store
+    turns = turns_of(found.id, await store.history(found.id, max(0, found.head - LONGEST_TRACE), LONGEST_TRACE))
+    arrivals = await store.arrivals([turn.mail for turn in turns if turn.mail])
+    deliver(found.id, turns, arrivals, await store.deliveries(keys_of(found.id, turns)))
+    return Traces(turns)
 
 
 async def change(call: Call) -> Answer:
@@ -90,11 +94,12 @@ async def regenerate(call: Call) -> Answer:
 
 
 def described(thread: str, written: Written) -> dict[str, Any]:
-    """An entry as docs/log.md has it, with its place and time; a question with the name by which it is answered."""
+    """An entry as docs/log.md has it, with its place and time; a question with the name by which it is answered,
+    and files with their links."""
     entry = {key: value for key, value in msgspec.to_builtins(written.entry).items() if key not in HIDDEN}
     if isinstance(asked := written.entry, Asked):
         entry["approval"] = approval_id(thread, asked.answer, asked.place, asked.digest)
-    return {"seq": written.seq, "at": written.at, **entry}
+    return {"seq": written.seq, "at": written.at, **entry, **told_with_links(thread, written.seq, written.entry)}
 
 
 def _window(head: int, after: int | None, before: int | None, limit: int) -> tuple[int, int]:

@@ -7,13 +7,14 @@ from msgspec import Meta, Struct
 
 from ...core.conversation import Conversation, Found
 from ...core.ports import TokenRow
+from ...core.spans import Turn
 from ...core.tool import Risk
 
 Id = Annotated[str, Meta(pattern="^[0-9a-f]{1,32}$")]
 Key = Annotated[str, Meta(pattern=r"^[^\x00-\x20\x7f:]{1,60}:[^\x00-\x20\x7f]{1,120}$")]
 Seq = Annotated[int, Meta(ge=0, le=2**53)]
 Limit = Annotated[int, Meta(ge=1, le=500)]
-Title = Annotated[str, Meta(min_length=1, max_length=200)]
+Title = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\S")]  # more than spaces
 Said = Annotated[str, Meta(min_length=1, max_length=200_000)]
 
 
@@ -31,6 +32,19 @@ class OfSession(Ask, frozen=True):
 
 class OfFile(Ask, frozen=True):
     ref: Annotated[str, Meta(pattern="^file:[0-9a-f]{8,64}$")]
+
+
+class NamedFile(OfFile, frozen=True):
+    """`name` is what it is saved as."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=300)]
+
+
+class Telling(Ask, frozen=True):
+    """The entry that tells of the file; without it, the file is one of your own."""
+
+    thread: Id | None = None
+    seq: Seq = 0
 
 
 class OfApproval(Ask, frozen=True):
@@ -129,6 +143,12 @@ class Entries(Struct, frozen=True):
     thread: str
     head: int
     entries: list[dict[str, Any]]
+
+
+class Traces(Struct, frozen=True):
+    """Turns as spans, which are named and described as OpenTelemetry does."""
+
+    turns: list[Turn]
 
 
 class Moved(Struct, frozen=True):

@@ -4,19 +4,16 @@ A conversation that a client holds itself is shown to the model as it is, so it 
 call is followed by its result, and it ends with someone who waits for an answer.
 """
 
-import base64
-import binascii
 import re
 from collections.abc import Sequence
 from typing import Any, Literal
-from urllib.parse import unquote_to_bytes
 
 import msgspec
 from msgspec import Struct
 
-from ...core.media import LARGEST_IMAGE
 from ...core.prompt import Brought, Effort, Offered
 from ...core.tool import ToolCall
+from ..blobs import Blob
 from ..refusals import Refused
 
 MOST_MESSAGES = 2000
@@ -30,14 +27,6 @@ DEFAULT = "everloop"
 _MUST_CALL = "You must call one of the tools {names} before you answer."
 _JSON = "Answer with one JSON object and nothing else."
 _OF_SCHEMA = "Answer with one JSON value and nothing else. It must fit this JSON schema: {schema}"
-
-
-class Blob(Struct, frozen=True):
-    """A file that comes with a message: its content, or where it lies."""
-
-    name: str
-    data: bytes = b""
-    url: str = ""
 
 
 Piece = str | Blob
@@ -136,37 +125,6 @@ def results_of(turns: Sequence[Turn]) -> str:
         text = "\n".join(piece for piece in turn.pieces if isinstance(piece, str))
         found.append(f"Result of {names.get(turn.answers, 'the call')} ({turn.answers}):\n{text}")
     return "\n\n".join(reversed(found))
-
-
-def blob_of(url: str, name: str, param: str = "") -> Blob:
-    """A file by its address, which may be a data URL. Raises Refused."""
-    if not url.startswith("data:"):
-        if not url.startswith(("https://", "http://")):
-            raise Refused("A file is given as a data: URL, or by an http or https address.", "invalid_url")
-        return Blob(name or url.split("?")[0].rstrip("/").rpartition("/")[2][:100] or "file", url=url)
-    head, comma, body = url.partition(",")
-    if not comma:
-        raise Refused("A data: URL has a comma before its content.", "invalid_url")
-    return Blob(name or _named(head), _decoded(body) if head.endswith(";base64") else unquote_to_bytes(body))
-
-
-def data_of(text: str, name: str) -> Blob:
-    """A file given as a data URL, or as base64 alone."""
-    return blob_of(text, name) if text.startswith("data:") else Blob(name or "file", _decoded(text))
-
-
-def _named(head: str) -> str:
-    kind = head.removeprefix("data:").partition(";")[0].rpartition("/")[2]
-    return f"file.{kind}" if _NAME.fullmatch(kind) else "file"
-
-
-def _decoded(text: str) -> bytes:
-    if len(text) > LARGEST_IMAGE * 4 // 3 + 4:
-        raise Refused(f"A file has more than {LARGEST_IMAGE:,} bytes.", "file_too_large", status=413)
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise Refused(f"A file's content is not valid base64 ({error}).", "invalid_base64") from error
 
 
 def offered(name: str, description: str | None, schema: dict[str, Any] | None) -> Offered:

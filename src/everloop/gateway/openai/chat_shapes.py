@@ -6,6 +6,7 @@ from msgspec import Meta, Struct
 
 from ...core.prompt import Brought
 from ...core.tool import ToolCall
+from ..blobs import Blob, blob_of, data_of
 from ..bodies import shaped
 from ..refusals import Refused
 from .asking import (
@@ -13,12 +14,9 @@ from .asking import (
     MOST_MESSAGES,
     MOST_TOKENS,
     Asking,
-    Blob,
     Piece,
     Turn,
-    blob_of,
     chosen_tools,
-    data_of,
     effort_of,
     offered,
     told_of_format,

@@ -10,14 +10,14 @@ from msgspec import structs
 from ...core.conversation import Archive
 from ...core.log import UserSaid
 from ...core.mail import Address, Inbound, Said
-from ...core.media import LARGEST_IMAGE
 from ...core.message import Message, Part, Text
 from ...core.ports import Receipt, Store
 from ...core.prompt import Brought
+from ..blobs import Blob, enclosed
 from ..desk import Answer, Desk
 from ..identity import who
 from ..refusals import Refused
-from .asking import DEFAULT, Asking, Blob, Piece, Turn, check, check_calls, results_of, tidy
+from .asking import DEFAULT, Asking, Piece, Turn, check, check_calls, results_of, tidy
 
 CHANNEL = "openai"  # of conversations that their clients keep
 SESSION = "X-Everloop-Session"
@@ -79,12 +79,7 @@ async def _message(house: Desk, turn: Turn, user: str) -> Message:
 
 
 async def _part(house: Desk, piece: Piece, user: str) -> Part:
-    if isinstance(piece, str):
-        return Text(piece)
-    data = await house.fetch(piece.url, LARGEST_IMAGE) if piece.url else piece.data
-    if len(data) > LARGEST_IMAGE:
-        raise Refused(f"A file has more than {LARGEST_IMAGE:,} bytes.", "file_too_large", status=413)
-    return await house.enclose(piece.name, data, user)
+    return Text(piece) if isinstance(piece, str) else await enclosed(house, piece, user)
 
 
 async def _with_model(house: Desk, brought: Brought) -> Brought:

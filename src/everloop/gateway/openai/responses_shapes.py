@@ -6,6 +6,7 @@ from msgspec import Meta, Struct
 
 from ...core.prompt import Brought
 from ...core.tool import ToolCall
+from ..blobs import blob_of, data_of
 from ..bodies import shaped
 from ..refusals import Refused
 from .asking import (
@@ -15,9 +16,7 @@ from .asking import (
     Asking,
     Piece,
     Turn,
-    blob_of,
     chosen_tools,
-    data_of,
     effort_of,
     offered,
     told_of_format,

@@ -48,8 +48,8 @@ export async function upload(file) {
   return call(`/api/files?${query}`, { method: "POST", body: file, headers: { "Content-Type": "application/octet-stream" } });
 }
 
-export async function blob(ref) {
-  const answer = await authorized(`/api/files/${encodeURIComponent(ref)}`);
+export async function blob(url) {
+  const answer = await authorized(url);
   return answer.ok ? answer.blob() : understood(answer);
 }
 

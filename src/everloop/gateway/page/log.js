@@ -1,9 +1,10 @@
 // A conversation as it is shown: a fold over its log. Each entry is added once and in order; drafts of running answers
 // stand below and go when the log has the answer itself.
 
-import { blob, get, post } from "./api.js";
+import { get, post } from "./api.js";
 import { copy, h, icon, iconButton, toast } from "./dom.js";
 import { codeBlock, markdown } from "./markdown.js";
+import { attachment } from "./files.js";
 import { count, dollars, lasted, moment } from "./words.js";
 
 const VERDICTS = {
@@ -15,6 +16,8 @@ const OUTCOMES = {
   cancelled: "stopped", abandoned: "given up",
 };
 const LONGEST = 20_000; // characters of an output that are put on the page at once
+const ENCLOSED = /^\[[^\n]+, kept as (file:[0-9a-f]{12})[^\n]*\](?:\n|$)/; // a text file that came with a message
+const SHORT = 1_500; // characters of such a file that are shown without being asked for
 
 export class Log {
   /** `acts` are what buttons do: {regenerate, edit, fork}. */
@@ -32,6 +35,7 @@ export class Log {
     this.called = 0;
     this.running = false;
     this.lastUser = this.lastAnswer = null;
+    this.made = new Map(); // the files of the running turn, by name
     this.turn = { input: 0, output: 0, cost: 0, began: 0 };
   }
 
@@ -44,21 +48,27 @@ export class Log {
   }
 
   user_said(entry) {
-    const text = entry.parts.filter((part) => part.type === "text").map((part) => part.text).join("\n");
+    const text = entry.parts.filter((part) => part.type === "text" && !ENCLOSED.test(part.text)).map((part) => part.text).join("\n");
     this.dropPending(text);
-    if (!this.running) this.turn = { input: 0, output: 0, cost: 0, began: entry.at };
+    if (!this.running) {
+      this.turn = { input: 0, output: 0, cost: 0, began: entry.at };
+      this.made.clear();
+    }
     this.running = true;
     this.lastUser?.classList.remove("last");
     this.lastUser = this.put(h("article.said.user.last", { "aria-label": "You", "data-seq": entry.seq },
-      h("div.bubble", { title: moment(entry.at) }, entry.parts.map((part) => this.part(part))),
+      h("div.bubble", { title: moment(entry.at) }, entry.parts.map((part) => this.part(part, entry.links ?? []))),
       h("div.acts", {},
         h("span.only-last", {}, iconButton("edit", "Edit and ask again", () => this.acts.edit(text))),
         iconButton("copy", "Copy", () => copy(text)))));
   }
 
-  part(part) {
-    if (part.type === "text") return h("div.plain", {}, part.text);
-    return attachment(part);
+  part(part, links) {
+    const [head, ref] = part.type === "text" ? ENCLOSED.exec(part.text) ?? [] : ["", part.file];
+    const link = links.find((each) => each.file === ref);
+    if (!link) return h("div.plain", {}, part.text ?? part.name);
+    const rest = (part.text ?? "").slice(head.length);
+    return [attachment(link), rest && rest.length <= SHORT && h("div.plain", {}, rest)];
   }
 
   model_called(entry) {
@@ -94,6 +104,7 @@ export class Log {
     this.lastAnswer?.classList.remove("last");
     block.classList.add("last", "final");
     this.lastAnswer = block;
+    if (this.made.size) block.append(h("div.row.files", { role: "group", "aria-label": "Files" }, [...this.made.values()].map(attachment)));
     block.append(h("div.acts", {},
       iconButton("copy", "Copy the answer", () => copy(entry.text)),
       h("span.only-last", {}, iconButton("again", "Answer again", () => this.acts.regenerate())),
@@ -110,6 +121,15 @@ export class Log {
   call_returned(entry) {
     this.asking.delete(`${entry.answer}:${entry.place}`);
     this.cards.get(`${entry.answer}:${entry.place}`)?.end(entry);
+    for (const change of entry.changes ?? []) this.made.delete(change.path);
+    for (const media of [...(entry.made ?? []), ...(entry.media ?? [])]) this.made.set(media.name, linked(entry, media));
+  }
+
+  agent_told(entry) {
+    const block = h("article.said.model", { "aria-label": "everloop, from another conversation", "data-seq": entry.seq },
+      h("p.note", {}, `Told from ${entry.sender}`), h("div.prose", {}, markdown(entry.text)));
+    if (entry.links?.length) block.append(h("div.row.files", {}, entry.links.map(attachment)));
+    this.put(block);
   }
 
   asked(entry) {
@@ -218,6 +238,7 @@ export class Log {
 }
 
 const note = (text) => h("p.note", {}, text);
+const linked = (entry, { file }) => (entry.links ?? []).find((link) => link.file === file) ?? {};
 
 function reasoning(text, title) {
   return h("details.reasoning", {}, h("summary", {}, title), h("div.prose", {}, markdown(text)));
@@ -315,8 +336,8 @@ class Card {
     pre.textContent = entry.text.slice(0, LONGEST);
     const more = [];
     if (entry.text.length > LONGEST) more.push(h("p.note", {}, `${count(entry.text.length)} characters; the first ${count(LONGEST)} are shown.`));
-    if (entry.file) more.push(attachment({ file: entry.file, name: "the whole result", mime: "" }));
-    more.push(...(entry.media ?? []).map(attachment));
+    if (entry.file) more.push(attachment({ ...linked(entry, entry), name: "the whole result" }));
+    more.push(...(entry.media ?? []).map((media) => attachment(linked(entry, media))));
     more.push(...(entry.changes ?? []).map((change) => h("p.note", {}, `${changed(change)} ${change.path}`)));
     this.output.append(...more);
   }
@@ -384,23 +405,4 @@ function gist(args) {
     const found = Object.values(JSON.parse(args)).find((value) => typeof value === "string" || typeof value === "number");
     return String(found ?? "").replace(/\s+/g, " ").slice(0, 120);
   } catch { return ""; }
-}
-
-/** A file: pictures are shown, the rest can be taken along. */
-export function attachment(part) {
-  if (!/^image\/(png|jpeg|gif|webp)$/.test(part.mime)) {
-    return h("button.chip", { type: "button", onclick: () => download(part) }, icon("down"), part.name || "file");
-  }
-  const picture = h("img.picture", { alt: part.name || "picture", loading: "lazy" });
-  blob(part.file).then((data) => { picture.src = URL.createObjectURL(data); picture.onload = () => URL.revokeObjectURL(picture.src); },
-    () => picture.replaceWith(h("span.chip", {}, part.name || "picture")));
-  return picture;
-}
-
-async function download(part) {
-  try {
-    const url = URL.createObjectURL(await blob(part.file));
-    h("a", { href: url, download: part.name || "file" }).click();
-    setTimeout(() => URL.revokeObjectURL(url), 10_000);
-  } catch (error) { toast(error.message, "bad"); }
 }

@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { h } from "./dom.js";
 import { count, dollars, lasted, moment } from "./words.js";
 
-const KINDS = { queue: "Queue", model: "Model", tool: "Tool", approval: "Approval", summary: "Summary" };
+const KINDS = { queue: "Queue", model: "Model", tool: "Tool", approval: "Approval", summary: "Summary", delivery: "Delivery" };
 const ENDINGS = { answered: "answered", failed: "gave up", stopped: "stopped", open: "not over" };
 
 export class TraceView {
@@ -34,12 +34,13 @@ export class TraceView {
 }
 
 function turnNode(turn) {
-  const end = turn.end ?? Math.max(turn.start, ...turn.spans.map((span) => span.end ?? span.start));
+  const end = Math.max(turn.end ?? turn.start, ...turn.spans.map((span) => span.end ?? span.start));
   const whole = Math.max(end - turn.start, 0.001);
-  const facts = [ENDINGS[turn.ending], lasted(whole), turn.input ? `${count(turn.input)} in, ${count(turn.output)} out` : "", dollars(turn.cost)];
+  const facts = [ENDINGS[turn.ending], lasted((turn.end ?? end) - turn.start), turn.input ? `${count(turn.input)} in, ${count(turn.output)} out` : "", dollars(turn.cost)];
   return h("article.turn", {},
     h("h2", {}, turn.said), h("p.facts", { title: moment(turn.start) }, facts.filter(Boolean).join(" · ")),
-    h("ol.waterfall", { "aria-label": "Steps in order" }, turn.spans.map((span) => bar(span, turn.start, end, whole))));
+    h("ol.waterfall", { "aria-label": "Steps in order" }, turn.spans.map((span) => bar(span, turn.start, end, whole))),
+    h("p.detail", { title: "Under this id a collector knows the turn, if one is configured" }, `Trace ${turn.trace}`));
 }
 
 function bar(span, start, end, whole) {

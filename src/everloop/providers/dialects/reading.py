@@ -3,6 +3,8 @@
 A dialect says what its events mean; what it must never do twice, or forget, stands here.
 """
 
+from abc import ABC, abstractmethod
+
 import msgspec
 from msgspec import Raw
 
@@ -15,7 +17,7 @@ from .sse import Events
 UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
 
 
-class Reading:
+class Reading(ABC):
     """The Decoder port without the meaning. A dialect fills `_fresh_text` and `_fresh_thought` as it reads.
 
     The body may be a stream of events or, from hosts that ignore `stream`, one JSON object.
@@ -42,14 +44,14 @@ class Reading:
         self._thought: list[str] = []
 
     @property
+    @abstractmethod
     def complete(self) -> bool:
         """The host has said that the answer is at its end; only usage may still follow."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def stray(self) -> bytes:
         """What belongs to no stream of events: an error page, or a plain JSON body."""
-        raise NotImplementedError
 
     def feed(self, data: bytes) -> Delta | None:
         """What these bytes add to the answer; `b""` is the end of the body. Raises ProviderError."""
@@ -67,14 +69,14 @@ class Reading:
             raise self._explain_missing_end()
         return self._reply("".join(self._text), "".join(self._thought).strip())
 
-    def _take(self, data: bytes) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _take(self, data: bytes) -> None: ...
 
-    def _end(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _end(self) -> None: ...
 
-    def _reply(self, text: str, reasoning: str) -> Reply:
-        raise NotImplementedError
+    @abstractmethod
+    def _reply(self, text: str, reasoning: str) -> Reply: ...
 
     def _begins_stream(self, data: bytes) -> bool:
         self._is_stream = data.lstrip()[:1] not in (b"", b"{", b"[")
@@ -114,11 +116,11 @@ class EventReading(Reading):
     def stray(self) -> bytes:
         return self._events.stray.strip()
 
-    def _read_event(self, event: bytes) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _read_event(self, event: bytes) -> None: ...
 
-    def _read_body(self, body: bytes) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _read_body(self, body: bytes) -> None: ...
 
     def _take(self, data: bytes) -> None:
         if not self._is_stream:

@@ -1,0 +1,168 @@
+"""Where the details go that no user needs to see: a file in the home, a line of JSON for each.
+
+Several processes write to it at once, each line with one write. When it has grown large it is put aside, and of those
+that were put aside the oldest is removed. Secrets are taken out here, once more: nothing that is told to a logger on
+purpose holds one, but the text of an error may.
+"""
+
+import fcntl
+import logging
+import os
+import re
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from ..core.scene import scene
+
+LARGEST = 5_000_000  # bytes of a file
+KEPT = 4  # files that were put aside
+LONGEST = 20_000  # characters of a message, and of what stands under it
+LOGGERS = ("everloop", "asyncio", "aiohttp")
+
+_MASK = "***"
+_NAMES = re.compile(r"(?i)(KEY|TOKEN|SECRET|PASSWORD|PASSWD)$")
+_SHORTEST = 8  # a shorter value is no secret, and would be found in any text
+
+
+class Line(Struct, frozen=True, omit_defaults=True):
+    """`error` is the id that a person was told, `detail` what Python said of it."""
+
+    time: str
+    level: str
+    logger: str
+    message: str
+    process: int = 0
+    error: str = ""
+    session: str = ""
+    thread: str = ""
+    turn: int = 0
+    detail: str = ""
+
+
+def keep_logs(home: Path) -> None:
+    """Write what our loggers say to `logs/everloop.log`; where that cannot be, keep silent."""
+    book = LogFile(log_path(home))
+    for name in LOGGERS:
+        logger = logging.getLogger(name)
+        logger.propagate = False
+        logger.addHandler(book)
+    logging.getLogger("everloop").setLevel(logging.INFO)
+
+
+def log_path(home: Path) -> Path:
+    return home / "logs" / "everloop.log"
+
+
+def put_aside(path: Path) -> list[Path]:
+    """The files that were put aside, the oldest first."""
+    found = [path.with_name(f"{path.name}.{number}") for number in range(KEPT, 0, -1)]
+    return [each for each in found if each.exists()]
+
+
+class LogFile(logging.Handler):
+    """The file is made when there is something to say. What cannot be written is not: a full disk is the store's to
+    report."""
+
+    def __init__(self, path: Path, largest: int = LARGEST) -> None:
+        super().__init__()
+        self._path = path
+        self._largest = largest
+        self._file = -1
+        self._inode = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            os.write(self._open(), msgspec.json.encode(line_of(record)) + b"\n")
+        except Exception:  # the border to whoever logs something that cannot be formatted or written
+            self.handleError(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        pass
+
+    def close(self) -> None:
+        self._shut()
+        super().close()
+
+    def _open(self) -> int:
+        """Another process may have put the file aside."""
+        try:
+            status = os.stat(self._path)
+        except OSError:
+            status = None
+        if status and status.st_size >= self._largest:
+            self._rotate()
+        if status is None or status.st_size >= self._largest or status.st_ino != self._inode:
+            self._shut()
+            self._path.parent.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._path.parent.mkdir(exist_ok=True, mode=0o700)
+            self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            os.fchmod(self._file, 0o600)
+            self._inode = os.fstat(self._file).st_ino
+        return self._file
+
+    def _shut(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+        self._file, self._inode = -1, 0
+
+    def _rotate(self) -> None:
+        """One process at a time; whoever comes second finds that it is done."""
+        folder = os.open(self._path.parent, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            if self._path.exists() and self._path.stat().st_size >= self._largest:
+                for number in range(KEPT - 1, 0, -1):
+                    older = self._path.with_name(f"{self._path.name}.{number}")
+                    if older.exists():
+                        older.replace(self._path.with_name(f"{self._path.name}.{number + 1}"))
+                self._path.replace(self._path.with_name(f"{self._path.name}.1"))
+        finally:
+            os.close(folder)
+
+
+def line_of(record: logging.LogRecord) -> Line:
+    at, said = scene.get(), record.__dict__
+    detail = _FORMAT.formatException(record.exc_info) if record.exc_info and record.exc_info[0] else ""
+    return Line(
+        datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        record.levelname.lower(),
+        record.name,
+        masked(record.getMessage()[:LONGEST]),
+        record.process or 0,
+        said.get("error_id", ""),
+        said.get("session", "") or (at.session if at else ""),
+        at.thread if at else "",
+        at.turn if at else 0,
+        masked(detail[-LONGEST:]),
+    )
+
+
+_FORMAT = logging.Formatter()
+
+
+def masked(text: str) -> str:
+    for pattern in _secrets() if text else ():
+        text = pattern.sub(lambda found: "".join(found.groups()) + _MASK, text)
+    return text
+
+
+_SHAPES = (
+    r"(://[^/@\s:]*:)[^/@\s]+(?=@)",
+    r"(?i)\b((?:bearer|basic)\s+)[\w.~+/=-]{8,}",
+    r"(?i)([?&][^=&\s]*(?:key|token|secret|code|password)=)[^&\s]+",
+    r"""(?i)\b((?:[\w-]*(?:api[_-]?key|token|secret)|password|authorization|cookie)["']?\s*[:=]\s*["']?)[^\s"',;}]{8,}""",
+    r"\b(?:sk-|ev_|xai-|gsk_|AIza|ghp_|gho_|hf_|pplx-|nvapi-|csk-|fw_|xox[abp]-)[\w-]{12,}",
+)
+
+
+@cache
+def _secrets() -> list[re.Pattern[str]]:
+    """What looks like a secret, with what stands before it in a group; the values of variables that are named like
+    one."""
+    named = {value for name, value in os.environ.items() if _NAMES.search(name) and len(value) >= _SHORTEST}
+    known = "|".join(map(re.escape, sorted(named, key=len, reverse=True)))
+    return [re.compile(shape) for shape in (*_SHAPES, *([known] if known else []))]

@@ -1,0 +1,195 @@
+"""A file that someone sends reaches the model through every door: seen as a picture, read as text, or by read_file."""
+
+import base64
+import io
+import re
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from everloop.core.message import Media
+from everloop.files.folder import Folder
+from everloop.testing import Call, Line, Say, ScriptedModel, Shown
+from everloop.tools.documents import can_use
+
+from .conftest import Door
+from .test_files_out import PNG
+
+LARGEST = 20_000_000
+Sent = tuple[int, str]  # the status, and the answer or the sentence that stands for it
+Send = Callable[[Door, str, bytes], Awaitable[Sent]]
+
+
+async def by_socket(door: Door, name: str, data: bytes) -> Sent:
+    async with door.socket() as wire:
+        files = [{"name": name, "mime": "image/png", "data": base64.b64encode(data).decode()}]
+        return await _said(wire, files)
+
+
+async def by_page(door: Door, name: str, data: bytes) -> Sent:
+    """As the page does: the file first, then a message that names it."""
+    token = await door.token()
+    async with door.client(token) as client, client.post("/api/files", params={"name": name}, data=data) as answer:
+        kept = await answer.json()
+        if answer.status != 201:
+            return answer.status, kept["error"]["message"]
+    async with door.socket(token) as wire:
+        return await _said(wire, [kept])
+
+
+async def _said(wire: Any, files: list[dict[str, str]]) -> Sent:
+    await wire.send("message", id="m1", content="look", files=files)
+    frames = [await wire.next()]
+    while frames[-1]["type"] not in ("response", "error"):
+        frames.append(await wire.next())
+    return 200 if frames[-1]["type"] == "response" else 400, frames[-1]["content"]
+
+
+async def by_chat(door: Door, name: str, data: bytes) -> Sent:
+    file = {"filename": name, "file_data": _url(data)}
+    content = [{"type": "text", "text": "look"}, {"type": "file", "file": file}]
+    told = await _posted(door, "/v1/chat/completions", {"messages": [{"role": "user", "content": content}]})
+    return told[0], _sentence(told[1]) or told[1]["choices"][0]["message"]["content"]
+
+
+async def by_responses(door: Door, name: str, data: bytes) -> Sent:
+    file = {"type": "input_file", "filename": name, "file_data": _url(data)}
+    content = [{"type": "input_text", "text": "look"}, file]
+    told = await _posted(door, "/v1/responses", {"input": [{"role": "user", "content": content}]})
+    return told[0], _sentence(told[1]) or told[1]["output"][-1]["content"][0]["text"]
+
+
+async def by_platform(door: Door, name: str, data: bytes) -> Sent:
+    attachment = {"filename": name, "url": _url(data), "mime_type": "image/png", "size_bytes": 1}
+    message = {"platform": "chat", "platform_user_id": "7", "content": "look", "attachments": [attachment]}
+    told = await _posted(door, "/message", message)
+    return told[0], _sentence(told[1]) or told[1]["content"]
+
+
+def _url(data: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(data).decode()}"
+
+
+async def _posted(door: Door, path: str, body: Any) -> tuple[int, Any]:
+    async with door.client(await door.token()) as client, client.post(path, json=body) as answer:
+        return answer.status, await answer.json()
+
+
+def _sentence(told: Any) -> str:
+    return told["error"]["message"] if told.get("error") else ""
+
+
+DOORS: dict[str, Send] = {
+    "socket": by_socket,
+    "page": by_page,
+    "chat": by_chat,
+    "responses": by_responses,
+    "platform": by_platform,
+}
+every_door = pytest.mark.parametrize("send", DOORS.values(), ids=DOORS.keys())
+
+
+def read_it(shown: Shown) -> Line:
+    """A model that reads what it is told of, and repeats it."""
+    if shown.step == 0 and (ref := re.search(r"file:[0-9a-f]{12}", shown.asked)):
+        return Call("read_file", {"path": ref[0]})
+    return Say(shown.messages[-1].text)
+
+
+@pytest.mark.skipif(not can_use("docx"), reason="extra [documents]")
+@pytest.mark.parametrize("send", [by_socket, by_page, by_chat, by_responses])
+async def test_a_document_is_read_by_the_name_that_the_model_is_told(openings, send: Send):
+    import docx
+
+    made, document = io.BytesIO(), docx.Document()
+    document.add_paragraph("The code is 4711.")
+    document.save(made)
+    model = ScriptedModel(read_it)
+    door = await openings(model)
+    status, answer = await send(door, "plan.docx", made.getvalue())
+    size = f"{len(made.getvalue()):,}"
+    name = f"file:{sha256(made.getvalue()).hexdigest()[:12]}"
+    assert model.prompts[0].messages[-1].text == (
+        f"look\n[plan.docx, kept as {name}: docx, {size} bytes; read_file reads it]"
+    )
+    assert (status, "The code is 4711." in answer) == (200, True)
+
+
+@every_door
+async def test_a_picture_is_seen_and_kept_whatever_it_is_said_to_be(openings, send: Send):
+    model = ScriptedModel([Say("a dot")])
+    door = await openings(model)
+    assert await send(door, "notes.txt", PNG) == (200, "a dot")
+    _, picture = model.prompts[0].messages[-1].parts
+    owner = "chat:7" if send is by_platform else "owner"
+    assert picture == Media(f"file:{sha256(PNG).hexdigest()}", "image/png", "notes.txt", owner)
+    assert await Folder(door.home / "files").get(owner, picture.file) == PNG
+    with pytest.raises(FileNotFoundError):
+        await Folder(door.home / "files").get("ada", picture.file)
+
+
+@every_door
+async def test_a_text_is_read_as_it_is_and_kept(openings, send: Send):
+    model = ScriptedModel([Say("milk")])
+    door = await openings(model)
+    assert await send(door, "cat.png", b"buy milk") == (200, "milk")
+    name = f"file:{sha256(b'buy milk').hexdigest()[:12]}"
+    assert model.prompts[0].messages[-1].text == f"look\n[cat.png, kept as {name}]\nbuy milk"
+
+
+@every_door
+async def test_what_nobody_could_read_is_refused_with_a_sentence(openings, send: Send):
+    door = await openings(ScriptedModel([]))
+    status, sentence = await send(door, "cat.png", b"\x7fELF\x00\xff")
+    assert status == 400
+    assert "cat.png is neither text nor an image" in sentence[0].lower() + sentence[1:]
+
+
+@pytest.mark.parametrize("send", [by_page, by_chat, by_responses, by_platform])
+async def test_what_is_too_large_is_refused_with_a_sentence(openings, send: Send):
+    door = await openings(ScriptedModel([]))
+    status, sentence = await send(door, "big.png", PNG + bytes(LARGEST))
+    assert status == 413
+    assert re.fullmatch(r"(The|A) file (is larger|has more) than 20,000,000 bytes\.", sentence)
+
+
+async def test_of_a_long_text_the_beginning_is_shown_and_the_rest_can_be_read(openings):
+    text = "".join(f"line {n}\n" for n in range(10_000))
+    model = ScriptedModel(
+        lambda shown: (
+            Call("read_file", {"path": re.findall(r"file:[0-9a-f]{12}", shown.asked)[0], "offset": 9_999})
+            if shown.step == 0
+            else Say(shown.messages[-1].text)
+        )
+    )
+    door = await openings(model)
+    status, answer = await by_socket(door, "log.txt", text.encode())
+    shown = model.prompts[0].messages[-1].text
+    assert shown.startswith(
+        f"look\n[log.txt, kept as file:{sha256(text.encode()).hexdigest()[:12]}: the first 32,000 of "
+    )
+    assert shown.endswith(text[:32_000])
+    assert (status, answer) == (200, "line 9998\nline 9999\n[the end]")
+
+
+async def test_an_attachment_that_is_said_to_be_too_large_is_not_fetched(openings):
+    door = await openings(ScriptedModel([]))
+    far = {"url": "http://127.0.0.1:9/cat.png", "size_bytes": LARGEST + 1}
+    message = {"platform": "chat", "platform_user_id": "7", "content": "look", "attachments": [far]}
+    status, told = await _posted(door, "/message", message)
+    assert (status, told["error"]["code"]) == (413, "file_too_large")
+    status, told = await _posted(door, "/message", {**message, "attachments": [{"url": "file:///etc/hostname"}]})
+    assert (status, told["error"]["code"]) == (400, "invalid_url")
+
+
+async def test_an_edited_message_keeps_the_files_that_came_with_it(openings):
+    model = ScriptedModel([Say("milk"), Say("bread")])
+    door = await openings(model)
+    await by_socket(door, "list.txt", b"buy milk")
+    async with door.socket() as wire:
+        await wire.ask("/session edit read again", "m2")
+    files = [part.text for part in model.prompts[1].messages[-1].parts]
+    assert files[0] == "read again"
+    assert files[1].startswith("[list.txt, kept as file:")

@@ -1,0 +1,271 @@
+"""Hostile clients: each of them is held within its bounds, and meanwhile a good one is served."""
+
+import asyncio
+import gc
+from contextlib import suppress
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from everloop.gateway.doorstep import Doorstep
+from everloop.gateway.metrics import resident
+from everloop.settings.shape import GatewaySection
+from everloop.testing import Say, ScriptedModel
+
+PATIENCE = 60  # seconds after which a test gives up
+BOUND = 40_000_000  # bytes that a bounded client may cost
+
+
+class Stranger:
+    """A connection on which bytes are sent as they are."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    @classmethod
+    async def at(cls, door) -> "Stranger":
+        host, port = door.host.split(":")
+        return cls(*await asyncio.open_connection(host, int(port)))
+
+    def send(self, data: str | bytes) -> None:
+        self.writer.write(data.encode() if isinstance(data, str) else data)
+
+    async def status(self) -> int:
+        """Of what is answered; 0 when the connection is closed without a word."""
+        with suppress(ConnectionError):
+            async with asyncio.timeout(PATIENCE):
+                line = await self.reader.readline()
+            return int(line.split()[1]) if line else 0
+        return 0
+
+    async def is_closed(self) -> bool:
+        with suppress(ConnectionError):
+            async with asyncio.timeout(PATIENCE):
+                while await self.reader.read(65536):
+                    pass
+        return True
+
+    def leave(self) -> None:
+        self.writer.transport.abort()
+
+
+async def is_served(door, token: str) -> bool:
+    """The control: someone who does nothing wrong."""
+    async with door.client(token) as client:
+        return (await client.get("/api/me")).status == 200
+
+
+async def test_whoever_takes_for_ever_over_their_headers_is_sent_away(openings):
+    door = await openings(ScriptedModel([]), {"request_seconds": 1})
+    token = await door.token()
+    slow = [await Stranger.at(door) for _ in range(20)]
+    for n, stranger in enumerate(slow):
+        stranger.send("" if n % 2 else f"GET /health HTTP/1.1\r\nHost: {door.host}\r\nX: ")
+    answered = [asyncio.ensure_future(stranger.status()) for stranger in slow]
+    while not all(each.done() for each in answered):  # a letter now and then does not help them
+        assert await is_served(door, token)
+        for stranger in slow[::2]:
+            stranger.send("x")
+        await asyncio.wait(answered, timeout=0.1)
+    assert [each.result() for each in answered] == [408] * 20
+    assert all([await stranger.is_closed() for stranger in slow])
+
+
+async def test_whoever_takes_for_ever_over_a_body_is_sent_away_and_a_quiet_websocket_is_not(openings):
+    door = await openings(ScriptedModel([Say("hello")]), {"request_seconds": 1})
+    token = await door.token()
+    async with door.socket(token) as wire:
+        slow = await Stranger.at(door)
+        slow.send(f"POST /api/files HTTP/1.1\r\nHost: {door.host}\r\nAuthorization: Bearer {token}\r\n")
+        slow.send("Content-Length: 1000\r\n\r\nonly this")
+        waiting = asyncio.ensure_future(slow.status())
+        while not waiting.done():
+            assert await is_served(door, token)
+            await asyncio.wait([waiting], timeout=0.1)
+        assert waiting.result() == 408
+        assert (await wire.ask("hi"))[-1]["content"] == "hello"
+
+
+async def test_a_large_body_that_comes_steadily_has_the_time_it_needs():
+    """Time goes by as the test says: ten seconds for each 100 kB."""
+    now = 0.0
+    doorstep = Doorstep(GatewaySection(request_seconds=5), lambda: now)
+    caller = doorstep.connect(web.Server(_nobody))()
+    caller.begin(_Asking())
+    late = []
+    for _ in range(20):
+        now += 10
+        caller.received += 100_000
+        late.append(caller.is_late(now, 5))
+    assert late == [False] * 20
+    now += 10
+    assert caller.is_late(now, 5)
+    caller.end()
+    assert not caller.is_late(now + 1000, 5)
+
+
+async def _nobody(request: web.BaseRequest) -> web.StreamResponse:
+    raise NotImplementedError
+
+
+class _Asking:
+    """A request whose body is still on its way."""
+
+    class content:
+        @staticmethod
+        def is_eof() -> bool:
+            return False
+
+
+async def test_an_address_has_a_number_of_connections_and_another_when_one_is_closed(openings):
+    door = await openings(ScriptedModel([]), {"connections_per_address": 12})
+    async with door.client(await door.token()) as good:
+        assert (await good.get("/api/me")).status == 200  # and its connection is kept
+        places = [await Stranger.at(door) for _ in range(11)]
+        one_more = await Stranger.at(door)
+        assert (await one_more.status(), await one_more.is_closed()) == (503, True)
+        assert (await good.get("/api/me")).status == 200
+        places[0].leave()
+        async with asyncio.timeout(PATIENCE):
+            while "everloop_connections 12\n" in await (await good.get("/metrics")).text():
+                pass
+        again = await Stranger.at(door)
+        again.send(f"GET /health HTTP/1.1\r\nHost: {door.host}\r\n\r\n")
+        assert await again.status() == 200
+        for place in (*places[1:], again):
+            place.leave()
+
+
+async def test_behind_a_proxy_the_number_of_all_counts_and_not_that_of_its_address(openings):
+    door = await openings(ScriptedModel([]), {"connections_per_address": 10, "connections": 20, "behind_proxy": True})
+    places = [await Stranger.at(door) for _ in range(20)]
+    places[-1].send(f"GET /health HTTP/1.1\r\nHost: {door.host}\r\n\r\n")
+    assert await places[-1].status() == 200
+    one_more = await Stranger.at(door)
+    assert await one_more.status() == 503
+    for place in places:
+        place.leave()
+
+
+async def test_a_user_has_a_number_of_websockets(openings):
+    door = await openings(ScriptedModel([Say("hello")]), {"sockets_per_user": 2})
+    token = await door.token()
+    upgrade = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
+    upgrade["Sec-WebSocket-Key"] = "dGhlIHNhbXBsZSBub25jZQ=="
+    async with door.socket(token) as first, door.client(token) as client:
+        async with door.socket(token):
+            refused = await client.get("/ws", headers=upgrade)
+            assert (refused.status, (await refused.json())["error"]["code"]) == (429, "busy")
+        async with asyncio.timeout(PATIENCE):
+            while "everloop_ws_connections 1\n" not in await (await client.get("/metrics")).text():
+                pass
+        async with door.socket(token):
+            assert (await first.ask("hi"))[-1]["content"] == "hello"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "GET /health HTTP/1.1\r\nHost: {host}\r\nX: " + "x" * 100_000,
+        "GET /" + "x" * 100_000,
+        "GET /health HTTP/1.1\r\nHost: {host}\r\n" + "".join(f"X-{n}: y\r\n" for n in range(10_000)) + "\r\n",
+        "\x00" * 1000 + "\r\n\r\n",
+        "GET /health HTTP/1.1\r\nHost: {host}\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "GET /health HTTP/1.1\r\nHost: {host}\r\nContent-Length: -5\r\n\r\n",
+        "GET /health HTTP/1.1\r\nHost: {host}\r\nHost: evil.example\r\n\r\n",
+    ],
+    ids=["a long header", "a long line", "many headers", "no HTTP", "two lengths", "less than nothing", "two hosts"],
+)
+async def test_headers_that_are_too_much_or_wrong_are_refused_without_a_traceback(openings, caplog, head: str):
+    door = await openings(ScriptedModel([]))
+    bad = await Stranger.at(door)
+    bad.send(head.replace("{host}", door.host))
+    assert await bad.status() in (400, 421)
+    bad.leave()
+    assert await is_served(door, await door.token())
+    assert [record for record in caplog.records if record.exc_info] == []
+
+
+async def test_half_open_logins_are_counted_and_end(openings):
+    """Each of them has begun a try, so that the sixth has to wait; the five that are open are sent away."""
+    door = await openings(ScriptedModel([]), {"request_seconds": 1})
+    token = await door.token()
+    strangers = [await Stranger.at(door) for _ in range(50)]
+    for stranger in strangers:
+        stranger.send(f"POST /auth/login HTTP/1.1\r\nHost: {door.host}\r\nContent-Type: application/json\r\n")
+        stranger.send('Content-Length: 100\r\n\r\n{"password":')
+    assert await is_served(door, token)
+    statuses = await asyncio.gather(*(stranger.status() for stranger in strangers))
+    assert sorted(statuses) == [408] * 5 + [429] * 45
+    assert await is_served(door, token)
+    for stranger in strangers:
+        stranger.leave()
+
+
+def masked(text: str) -> bytes:
+    data = text.encode()
+    assert len(data) < 126
+    return bytes([0x81, 0x80 | len(data)]) + b"\x00" * 4 + data
+
+
+async def frames_until_closed(reader: asyncio.StreamReader) -> tuple[int, int]:
+    """How many frames there are to read, and the code that the last one closes with."""
+    count = 0
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            head = await reader.readexactly(2)
+            short = head[1] & 0x7F
+            length = int.from_bytes(await reader.readexactly({126: 2, 127: 8}.get(short, 0))) if short > 125 else short
+            data = await reader.readexactly(length)
+            if head[0] & 0x0F == 8:
+                return count, int.from_bytes(data[:2])
+            count += 1
+
+
+async def test_a_websocket_that_never_reads_is_parted_with_and_loses_nothing(openings):
+    """Twenty megabytes are said to one that does not listen. It costs little, is told why, and can resume."""
+    said = ["x" * 49_999 + "\n"] * 400
+    door = await openings(ScriptedModel([Say(said), Say("hello")]))
+    token = await door.token()
+    deaf = await Stranger.at(door)
+    deaf.send(f"GET /ws HTTP/1.1\r\nHost: {door.host}\r\nAuthorization: Bearer {token}\r\nUpgrade: websocket\r\n")
+    deaf.send("Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+    await deaf.reader.readuntil(b"\r\n\r\n")
+    gc.collect()
+    before = resident()
+    deaf.send(masked('{"type":"message","id":"m1","session":"api:deaf","content":"much"}'))
+    async with door.client(token) as client, asyncio.timeout(PATIENCE):
+        while "everloop_ws_slow_total 1\n" not in await (await client.get("/metrics")).text():
+            pass
+    async with door.socket(token) as good:
+        assert (await good.ask("hi", session="api:good"))[-1]["content"] == "hello"
+        count, code = await frames_until_closed(deaf.reader)
+        assert (count > 1, code) == (True, 1013)
+        deaf.leave()
+        again = await good.ask("much", "m1", "api:deaf")
+        await good.send("resume", session="api:deaf")
+        entries = (await good.until("history_result", more=False))[-1]["entries"]
+    assert (again[-1]["id"], again[-1]["content"]) == ("m1", "".join(said))
+    assert entries[-1]["text"] == "".join(said)
+    del again, entries
+    gc.collect()
+    assert resident() - before < BOUND + 5 * len(said) * 50_000  # the answer itself is held here, too, several times
+
+
+async def test_a_long_history_comes_in_frames_of_bounded_size(openings):
+    """Thirty answers of 100 kB, and summaries of them, are told in parts whose order and place are right."""
+    door = await openings(ScriptedModel(lambda shown: Say("y" * 100_000)))
+    async with door.socket() as wire:
+        for n in range(30):
+            await wire.ask("more", f"m{n}", "api:long")
+        await wire.send("resume", session="api:long")
+        parts = [await wire.next()]
+        while parts[-1]["more"]:
+            parts.append(await wire.next())
+        await wire.send("history", session="api:long", limit=500)
+        last = await wire.next()
+    assert [entry["seq"] for part in parts for entry in part["entries"]] == list(range(1, last["seq"] + 1))
+    assert [part["seq"] for part in parts] == [part["entries"][-1]["seq"] for part in parts]
+    assert max(len(msgspec.json.encode(part)) for part in [*parts, last]) < 1_100_000
+    assert (len(parts) > 3, last["more"], last["entries"][-1]["seq"]) == (True, True, last["seq"])
