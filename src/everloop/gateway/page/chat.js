@@ -384,7 +384,7 @@ export class Chat {
 
   follow(always = false) {
     if (always) this.left = false;
-    if (!this.left) this.scroller.scrollTop = this.scroller.scrollHeight;
+    if (!this.left && this.empty.hidden) this.scroller.scrollTop = this.scroller.scrollHeight;
   }
 
   /** Whoever scrolls up wants to stay there; that the end moves away is no scrolling. */

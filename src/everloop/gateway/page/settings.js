@@ -5,7 +5,7 @@ import { AccessTab } from "./access.js";
 import { get, patch } from "./api.js";
 import { ask, h, toast } from "./dom.js";
 import { ModelsTab } from "./models.js";
-import { quoted, settingField } from "./setup.js";
+import { isKey, quoted, settingField } from "./setup.js";
 
 const TABS = { models: "Models", all: "All settings", access: "Access" };
 const NAMED = { models: ["Add a preset", "model", "Name of the preset, such as quick", "provider/model"], providers: ["Add a provider", "api_base", "Name, such as mine", "Its address, such as http://127.0.0.1:8080/v1"], prices: ["Add a price", "input", "Pattern of models, such as mine/*", "Dollars for a million tokens that are read"] };
@@ -87,7 +87,7 @@ class AllTab {
 
   draw() {
     const words = this.field.value.trim().toLowerCase();
-    const fits = (row) => !row.key.includes("<name>") && (!words || `${row.key} ${row.about} ${row.secret ? "" : JSON.stringify(row.value)}`.toLowerCase().includes(words));
+    const fits = (row) => !row.key.includes("<name>") && (!isKey(row) || row.is_set) && (!words || `${row.key} ${row.about} ${row.secret ? "" : JSON.stringify(row.value)}`.toLowerCase().includes(words));
     const groups = new Map();
     for (const row of this.sheet.told.rows) {
       const table = row.key.split(".")[0];

@@ -4,6 +4,9 @@ import { h } from "./dom.js";
 
 const SOURCES = { file: (row) => row.place, environment: (row) => `set by ${row.place}; change it there`, start: () => "given when the gateway was started", default: () => "" };
 
+/** Keys are kept in the vault, not here; one that stands in the file can be taken out of it. */
+export const isKey = (row) => row.key.startsWith("providers.") && row.key.endsWith(".api_key");
+
 export const isOpen = (row) => row.source !== "environment" && row.source !== "start" && !(row.kind === "switch" && row.options.length);
 
 /** A name as it stands in a key: in quotes, if it is more than a word. */
@@ -33,7 +36,7 @@ export function settingField(row, save, { label = row.key, plain = false, resets
     send(value);
   };
   const open = isOpen(row);
-  for (const each of [control.node, ...control.node.querySelectorAll("input, select, textarea")]) each.disabled = !open;
+  for (const each of [control.node, ...control.node.querySelectorAll("input, select, textarea")]) each.disabled = !open || isKey(row);
   return h("form.setting", { onsubmit: submit, "data-key": row.key, novalidate: true },
     h("div.what-for", {}, plain ? h("span.label", {}, label) : h("code", {}, broken(label)), row.about && h("small", {}, row.about)),
     h("div.control", {}, control.node, h("div.row", {}, apply, back, open && reset, h("small.origin", {}, SOURCES[row.source](row))), wrong));
