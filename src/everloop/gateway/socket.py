@@ -106,10 +106,12 @@ class Connection:
         self._rooms = rooms
         self._house = rooms.house
         self._request = request
+        headers = request.headers
+        self._shown = f"{headers.get('Authorization', '')}\n{headers.get('Cookie', '')}"
         self._know(principal_of(request))
         self._wire = wire
         self._all = all
-        self._sending = Sending(wire.send_str, self.lose)
+        self._sending = Sending(self._send_text, self.lose)
         self._watched: set[str] = set()
         self._held: dict[str, list[Event]] = {}  # by session, while its log is read
         self._ids: dict[int, str] = {}  # of letters whose turns are not over: what the client calls them
@@ -140,6 +142,9 @@ class Connection:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    async def _send_text(self, text: bytes) -> None:
+        await self._wire.send_frame(text, web.WSMsgType.TEXT)
+
     async def _send(self) -> None:
         try:
             await self._sending.run()
@@ -148,15 +153,14 @@ class Connection:
 
     async def check(self, judged: dict[str, Principal | None]) -> bool:
         """Whether the credentials still hold, or it is closed; `judged` are those that were looked at in this round."""
-        headers = self._request.headers
-        shown = f"{headers.get('Authorization', '')}\n{headers.get('Cookie', '')}"
-        if shown not in judged:
-            judged[shown] = await self._rooms.auth.authenticate(self._request)
-        principal = judged[shown]
+        if self._shown not in judged:
+            judged[self._shown] = await self._rooms.auth.authenticate(self._request)
+        principal = judged[self._shown]
         if principal is None:
             await self.close(1008, "these credentials hold no longer")
             return False
-        self._know(principal)
+        if principal != self._principal:
+            self._know(principal)
         return True
 
     def _know(self, principal: Principal) -> None:

@@ -1,6 +1,7 @@
 """The page's API, `/api/…`: one table of routes, from which the server and `/openapi.json` are made."""
 
-from importlib.metadata import version
+from functools import cache
+from typing import Any
 
 from aiohttp import web
 
@@ -99,11 +100,17 @@ TABLE = (
 )  # fmt: skip
 
 
-def routes(house: Desk) -> list[web.RouteDef]:
-    described = document(TABLE, version("everloop"))
+@cache
+def described() -> dict[str, Any]:
+    """The document; it takes its time, so it is written when somebody asks for it."""
+    from importlib.metadata import version
 
+    return document(TABLE, version("everloop"))
+
+
+def routes(house: Desk) -> list[web.RouteDef]:
     async def openapi(request: web.Request) -> web.Response:
-        return respond(described)
+        return respond(described())
 
     table = [web.route(route.method, route.path, served(route, house)) for route in TABLE]
     return [*table, web.get("/openapi.json", openapi)]
