@@ -31,7 +31,6 @@ from .frames import (
     File,
     History,
     Message,
-    Portion,
     Resume,
     Status,
     Stop,
@@ -42,9 +41,7 @@ from .frames import (
     entry_of,
     event_frame,
     frame,
-    history_frame,
     msg_of,
-    portions,
     read,
 )
 from .house import House
@@ -52,6 +49,7 @@ from .hub import Hub
 from .lookup import PAGE, Lookup
 from .metrics import Metrics
 from .principal import Principal, principal_of
+from .reading import Portion, Reading, history_frame, portions
 from .sending import Sending
 
 OPEN = 100  # messages of one connection whose turns are not over
@@ -72,25 +70,6 @@ class Rooms(Struct, frozen=True):
     auth: Auth
     metrics: Metrics
     version: str
-
-
-class Reading(Struct, frozen=True):
-    """What a client was given of a thread's log. Events are told later than they are committed: one that comes after
-    its entry was read has nothing to say any more."""
-
-    head: int
-    answered: int  # where the last answer is
-    approvals: frozenset[str]
-
-    def tells(self, event: Event) -> bool:
-        match event.name:
-            case "stream_start" | "stream_chunk" | "stream_end":
-                return bool(event.data.get("message", event.seq) < self.answered)
-            case "thinking_finished":
-                return event.seq <= self.head
-            case "approval_asked":
-                return all(each.id in self.approvals for each in event.data["approvals"])
-        return event.seq < self.head
 
 
 class Others(Protocol):
