@@ -21,7 +21,6 @@ Key = Annotated[str, Meta(min_length=3, max_length=200, pattern=r"^[^:\s\x00-\x1
 Seq = Annotated[int, Meta(ge=0, le=2**62)]
 
 FILES = 20  # of one message
-PORTION = 1_000_000  # bytes of a history_result, unless one entry alone has more
 
 
 class File(Struct):
@@ -148,27 +147,3 @@ def entry_of(thread: str, written: Written, ids: Mapping[int, str]) -> dict[str,
     if id := ids.get(told.get("mail", 0)):
         told["id"] = id
     return {**told, **told_with_links(thread, written.seq, entry)}
-
-
-class Portion(Struct):
-    """Entries that go into one frame, and about how many bytes they are."""
-
-    entries: list[dict[str, Any]]
-    size: int = 200
-
-
-def portions(entries: list[dict[str, Any]]) -> list[Portion]:
-    """The same in their order, in parts that are not too large; there is one, if an empty one."""
-    parts = [Portion([])]
-    for entry in entries:
-        length = len(msgspec.json.encode(entry))
-        if parts[-1].entries and parts[-1].size + length > PORTION:
-            parts.append(Portion([]))
-        parts[-1].entries.append(entry)
-        parts[-1].size += length
-    return parts
-
-
-def history_frame(where: Where, part: Portion, *, more: bool) -> tuple[dict[str, Any], int]:
-    """The frame, and about how many bytes it is."""
-    return frame("history_result", where, entries=part.entries, more=more), part.size
