@@ -5,7 +5,7 @@ file is written, puts it in the place of the first. Turns that run end with what
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -13,44 +13,15 @@ from msgspec.structs import replace
 
 from .core.errors import EverloopError, MailRefused, ModelMissing
 from .core.ports import Vault
-from .core.prompt import Delta, Prompt, Reply
-from .core.tool import Tool
 from .providers.catalog import HOSTS
-from .providers.keys import Keys, checked_key, keyed_host, notes_on
-from .providers.models import UNKNOWN_WINDOW, Models, Speaker
+from .providers.keys import checked_key, keyed_host, notes_on
 from .runtime.calls import Toolbox
-from .runtime.voices import Voice, Voices
 from .settings import Settings, without_secrets
 from .settings.book import Book
 from .settings.edit import Path, path_of
 from .settings.rows import Row, value_at
-from .toolset import Toolset
 from .trial import Embedding, Tried, trials_of
-from .voices import Casting, HouseVoices, Part, Stage
-
-HOW = "You can choose a model and keep a key in the page, under Settings."
-
-
-class Range(Struct, frozen=True):
-    """Every model that can be chosen from, and what opens them."""
-
-    casting: Casting
-    models: Models
-    keys: Keys
-
-
-class Furniture(Struct, frozen=True):
-    """What is made of the settings. `range` is None where one model was handed over; `missing` says why nobody can
-    answer."""
-
-    settings: Settings
-    speaker: Speaker
-    voices: Voices
-    toolset: Toolset
-    tools: tuple[Tool, ...]
-    results: int
-    range: Range | None = None
-    missing: str = ""
+from .workshop import Furniture, LiveVoices
 
 
 class Sign(Protocol):
@@ -82,7 +53,7 @@ class KeyRow(Struct, frozen=True):
     problem: str = ""
 
 
-class Workshop(Protocol):
+class Maker(Protocol):
     """Where furniture is made."""
 
     @property
@@ -101,9 +72,9 @@ class Steward:
     def __init__(
         self,
         book: Book,
-        workshop: Workshop,
+        workshop: Maker,
         first: Furniture,
-        voices: "LiveVoices",
+        voices: LiveVoices,
         toolbox: Toolbox,
         sign: Sign,
     ) -> None:
@@ -214,73 +185,3 @@ def waiting_in(rows: list[Row], wanted: Settings, now: Settings) -> list[str]:
 
 def _differ(path: Path, wanted: Settings, now: Settings) -> bool:
     return bool(value_at(wanted, path) != value_at(now, path))
-
-
-class LiveVoices:
-    """The Voices port of a house whose settings change: those of `now`."""
-
-    def __init__(self, now: Voices) -> None:
-        self.now = now
-
-    @property
-    def default(self) -> str:
-        return self.now.default
-
-    async def look(self, name: str) -> Voice:
-        return await self.now.look(name)
-
-    def find(self, name: str) -> Voice:
-        return self.now.find(name)
-
-    async def small(self) -> Voice | None:
-        return await self.now.small()
-
-    def renew(self) -> None:
-        self.now.renew()
-
-    def names(self) -> list[str]:
-        return self.now.names()
-
-
-class Absent:
-    """The Provider of a house in which nobody can answer yet. Each time it is asked it looks again, for a server that
-    has been started meanwhile; else it says what is missing."""
-
-    def __init__(self, name: str, look: Callable[[], Awaitable[Speaker]]) -> None:
-        self.name = name
-        self._look = look
-
-    async def reply(self, prompt: Prompt, show: Callable[[Delta], None]) -> Reply:
-        try:
-            speaker = await self._look()
-        except ModelMissing as error:
-            raise ModelMissing(sentence_of(error)) from error
-        return await speaker.provider.reply(replace(prompt, model=speaker.model), show)
-
-    async def close(self) -> None:
-        pass
-
-
-def sentence_of(error: ModelMissing) -> str:
-    text = str(error).rstrip(".")
-    return f"Nobody can answer yet: {text}. {HOW}"
-
-
-def absent(casting: Casting) -> Speaker:
-    name = casting.asked("").model
-    return Speaker(name, name, Absent(name, lambda: casting.look("")), UNKNOWN_WINDOW)
-
-
-class WaitingVoices(HouseVoices):
-    """The voices of a house whose usual model cannot be had: others may be chosen."""
-
-    def __init__(self, casting: Casting, stage: Stage, speaker: Speaker) -> None:
-        super().__init__(casting, stage)
-        part = Part(speaker, casting.asked(""), stage)
-        self._waiting = part.voice("", stage.files())
-
-    async def look(self, name: str) -> Voice:
-        return await super().look(name) if name else self._waiting
-
-    def find(self, name: str) -> Voice:
-        return super().find(name) if name else self._waiting
