@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-ROUNDS = 3
+ROUNDS = 2
 CHUNK = ('{"type": "stream_chunk"', '{"type":"stream_chunk"')
 RESPONSE = ('{"type": "response"', '{"type":"response"')
 

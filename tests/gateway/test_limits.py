@@ -206,6 +206,20 @@ async def test_half_open_logins_are_counted_and_end(openings):
         stranger.leave()
 
 
+async def test_a_login_is_a_small_request(openings):
+    """Nobody is known yet, so little is read: what is too much is refused before the rest of it has come."""
+    door = await openings(ScriptedModel([]))
+    stranger = await Stranger.at(door)
+    stranger.send(f"POST /auth/login HTTP/1.1\r\nHost: {door.host}\r\nContent-Type: application/json\r\n")
+    stranger.send("Content-Length: 30000000\r\n\r\n" + " " * 100_000)
+    assert await stranger.status() == 413
+    stranger.leave()
+    async with door.client() as client:
+        small = await client.post("/auth/login", data=b" " * 60_000, headers={"Content-Type": "application/json"})
+    assert small.status == 400
+    assert await is_served(door, await door.token())
+
+
 def masked(text: str) -> bytes:
     data = text.encode()
     assert len(data) < 126
