@@ -90,6 +90,18 @@ async def _opened(
 
 
 @asynccontextmanager
+async def open_kept(home: Path, settings: Mapping[str, Any] = {}, **given: Any) -> AsyncIterator[Agent]:
+    """As `open`, with a steward, through whom the settings can be changed; so it opens also without a model."""
+    from .settings.book import Book
+    from .steward import Steward
+
+    async with _opened(home, settings, Given(**{**given, "waits": True})) as house:
+        agent, book = house.agent, Book(home, os.environ, settings)
+        agent.steward = Steward(book, house.workshop, house.first, house.voices, house.toolbox, agent)
+        yield agent
+
+
+@asynccontextmanager
 async def serve(
     home: str | os.PathLike[str] | None = None, settings: Mapping[str, Any] = {}, **given: Any
 ) -> "AsyncIterator[Gateway]":
@@ -100,18 +112,16 @@ async def serve(
     """
     from .gateway.doorway import check_place
     from .gateway.server import serve as answer
-    from .settings.book import Book
-    from .steward import Steward
 
     folder = Path(home) if home is not None else home_of(os.environ)
     loaded = load(folder, os.environ, settings)
     check_place(loaded.gateway)
     grace = loaded.agents.shutdown_seconds
-    async with _opened(folder, settings, Given(**{**given, "waits": True})) as house:
-        agent, book = house.agent, Book(folder, os.environ, settings)
-        agent.steward = Steward(book, house.workshop, house.first, house.voices, house.toolbox, agent)
-        async with answer(agent, loaded.gateway, folder, version=__version__, grace=grace) as gateway:
-            yield gateway
+    async with (
+        open_kept(folder, settings, **given) as agent,
+        answer(agent, loaded.gateway, folder, version=__version__, grace=grace) as gateway,
+    ):
+        yield gateway
 
 
 async def _furnish(home: Path, settings: Settings, store: Store, given: Given, stack: AsyncExitStack) -> _House:

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-import everloop
 from everloop import tool
 from everloop.agent import Agent
+from everloop.app import open_kept
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
 from everloop.core.people import Role
@@ -47,7 +47,7 @@ Client = TestClient[Any, Any]
 @asynccontextmanager
 async def opened(home: Path, settings: Mapping[str, Any] = MappingProxyType({})) -> AsyncIterator[tuple[Agent, Client]]:
     async with (
-        everloop.open(home, settings, provider=ScriptedModel(lines), tools=[send]) as agent,
+        open_kept(home, settings, provider=ScriptedModel(lines), tools=(send,)) as agent,
         TestClient(TestServer(stand_in(agent))) as client,
     ):
         yield agent, client

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import select
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -20,6 +21,7 @@ from .questions import Questions
 from .terminal import Terminal
 
 HELP = "talk with the agent: one answer with -m, else a chat"
+SOON = 2.0  # seconds in which a line is read of which the beginning is there
 MORE = "The answer alone goes to stdout, everything else to stderr. What was cut off is finished first."
 DIRECT = "cli:direct"
 Reading = asyncio.Task[str | None]
@@ -61,6 +63,8 @@ async def run(arguments: argparse.Namespace) -> int:
     lines = Lines()
     # A pipe is read while the house opens, before what was cut off goes on: its first line may say to stop that.
     first = asyncio.ensure_future(lines.read("> ")) if text is None and not sys.stdin.isatty() else None
+    if first and select.select([sys.stdin], [], [], 0)[0]:
+        await asyncio.wait({first}, timeout=SOON)
     settings = {"tools": {"approvals": "allow"}} if arguments.approvals == "allow" else {}
     async with open_agent(settings=settings) as agent:
         if arguments.resume and arguments.session is None and (row := await agent.latest()):
