@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from importlib.util import find_spec
@@ -161,6 +161,7 @@ async def _furnish(
     agent = Agent(store, bus, inbox, lanes, files, approvals, sessions, *told)
     agent.missing = first.missing
     agent.steward = Steward(book, workshop, first, voices, toolbox, agent)
+    workshop.look_again = agent.steward.look_again
     stack.push_async_callback(agent.close)  # after the lanes: answers of the last moment are acknowledged too
     await stack.enter_async_context(lanes)
     await _open_channels(given.channels, store, bus, stack)
@@ -186,6 +187,9 @@ class _Workshop:
         self._http = given.http
         self._cellar: dict[str, Speaker] = {}  # what runs in this process is loaded once
         self._first: Toolset | None = None
+        self._last: tuple[Tools, int, Toolset] | None = None
+        self.look_again: Callable[[], Awaitable[Speaker]] | None = None  # for a house in which nobody can answer
+        stack.push_async_callback(self._close_cellar)
 
     async def make(self, settings: Settings) -> Furniture:
         """Raises SettingsError, ModelMissing."""
@@ -198,6 +202,14 @@ class _Workshop:
         stage = _stage(self._home, settings, self._store, specs, toolset.large)
         return Furniture(settings, speaker, voices_on(stage), toolset, tools, results, range, missing)
 
+    async def _look_again(self) -> Speaker:
+        assert self.look_again is not None
+        return await self.look_again()
+
+    async def _close_cellar(self) -> None:
+        for speaker in self._cellar.values():
+            await speaker.provider.close()
+
     def check(self, settings: Settings) -> None:
         """Raises SettingsError for what would keep the house from opening the next time."""
         from .gateway.doorway import check_place
@@ -207,9 +219,12 @@ class _Workshop:
 
     def _tools(self, settings: Settings, results: int) -> Toolset:
         """Commands that run in the background are those of the first set, and stay."""
+        if self._last and self._last[:2] == (settings.tools, results):
+            return self._last[2]
         place = (self._home, workspace_of(settings, self._home))
         commands = self._first.commands if self._first else None
         toolset = furnish(*place, settings, self._files, self._bus, results, self._store, commands)
+        self._last = (settings.tools, results, toolset)
         if self._first is None:
             self._stack.push_async_callback(toolset.close)
             self._first = toolset
@@ -225,7 +240,8 @@ class _Workshop:
             asked = filled(Preset(only.name), settings.agents.defaults)
             return only, lambda stage: GivenVoice(Part(only, asked, stage)), None, ""
         self._http = self._http or _network(settings, self._stack)
-        library = await _library(self._home, settings, self._store, self._stack, self._http, self._cellar)
+        stack = None if self._first else self._stack  # nothing of a later one is to be closed but what is in the cellar
+        library = await _library(self._home, settings, self._store, stack, self._http, self._cellar)
         casting = Casting(settings, library.models)
         range = Range(casting, library.models, library.keys)
         try:
@@ -233,7 +249,7 @@ class _Workshop:
         except ModelMissing as error:
             if not self._given.waits:
                 raise
-            speaker = absent(casting)
+            speaker = absent(casting.asked("").model, self._look_again)
             return speaker, lambda stage: WaitingVoices(casting, stage, speaker), range, sentence_of(error)
         if speaker.warm and not self._first:
             _start(speaker.warm(), self._stack)  # it loads while the person types
@@ -383,7 +399,7 @@ async def _library(
     home: Path,
     settings: Settings,
     store: Store,
-    stack: AsyncExitStack,
+    stack: AsyncExitStack | None,
     given_http: Http | None = None,
     cellar: dict[str, Speaker] | None = None,
 ) -> Library:
@@ -391,7 +407,7 @@ async def _library(
     from .store.vault import Vault as Boxes
     from .store.vault import key_of
 
-    http = _network(settings, stack) if given_http is None else given_http
+    http = given_http or _network(settings, stack)
     vault = Boxes(store, key_of(home, os.environ))
     names = await vault.names()
     kept = {name[4:]: await _taken_out(vault, name) for name in names if name.startswith("key:")}
@@ -408,7 +424,8 @@ async def _library(
         return loaded[name]
 
     models = Models(heard, keys, prices, embedded, logins)
-    stack.push_async_callback(models.close)
+    if stack is not None:
+        stack.push_async_callback(models.close)
     return Library(settings, store, vault, http, keys, models)
 
 
@@ -432,9 +449,10 @@ async def _taken_out(vault: Vault, name: str) -> str | VaultLocked:
         return error
 
 
-def _network(settings: Settings, stack: AsyncExitStack) -> Http:
+def _network(settings: Settings, stack: AsyncExitStack | None) -> Http:
     from .net.trusted import TrustedHttp
 
+    assert stack is not None
     http = TrustedHttp(settings.net.ca_file or None, settings.net.proxy)
     stack.push_async_callback(http.close)
     return http

@@ -140,6 +140,13 @@ class Steward:
         async with self._alone:
             self._take(await self._workshop.make(self._now.settings))
 
+    async def look_again(self) -> Speaker:
+        """Who answers, if anybody can by now: a key may have been kept or a server started. Raises ModelMissing."""
+        await self.refresh()
+        if self._now.missing:
+            raise ModelMissing(self._now.missing)
+        return self._now.speaker
+
     async def keys(self) -> list[KeyRow]:
         kept = await self._vault.names()
         accounts = self._now.settings.providers.accounts
@@ -243,18 +250,15 @@ class LiveVoices:
 
 
 class Absent:
-    """The Provider of a house in which nobody can answer yet. Each time it is asked it looks again, for a server that
-    has been started meanwhile; else it says what is missing."""
+    """The Provider of a house in which nobody can answer yet. Each time it is asked it looks again; where there is
+    still nobody, that says what is missing."""
 
     def __init__(self, name: str, look: Callable[[], Awaitable[Speaker]]) -> None:
         self.name = name
         self._look = look
 
     async def reply(self, prompt: Prompt, show: Callable[[Delta], None]) -> Reply:
-        try:
-            speaker = await self._look()
-        except ModelMissing as error:
-            raise ModelMissing(sentence_of(error)) from error
+        speaker = await self._look()
         return await speaker.provider.reply(replace(prompt, model=speaker.model), show)
 
     async def close(self) -> None:
@@ -266,9 +270,8 @@ def sentence_of(error: ModelMissing) -> str:
     return f"Nobody can answer yet: {text}. {HOW}"
 
 
-def absent(casting: Casting) -> Speaker:
-    name = casting.asked("").model
-    return Speaker(name, name, Absent(name, lambda: casting.look("")), UNKNOWN_WINDOW)
+def absent(name: str, look: Callable[[], Awaitable[Speaker]]) -> Speaker:
+    return Speaker(name, name, Absent(name, look), UNKNOWN_WINDOW)
 
 
 class WaitingVoices(HouseVoices):

@@ -71,6 +71,21 @@ async def test_a_file_goes_in_and_comes_out(browser: Any, tmp_path: Path):
     assert "milk" in said
 
 
+async def test_a_file_that_a_tool_has_made_is_looked_at_and_taken_along(browser: Any, tmp_path: Path):
+    async with staged(browser, tmp_path) as stage:
+        page = stage.page
+        await stage.log_in()
+        await stage.say("write it down")
+        await stage.answer("You said: write it down")
+        await page.click(".file button:has-text('list.txt')")
+        await page.wait_for_selector(".file .result:has-text('bread <b>')")
+        async with page.expect_download() as coming:
+            await page.click("[aria-label='Download list.txt']")
+        download = await coming.value
+        await download.save_as(tmp_path / "taken")
+    assert (download.suggested_filename, (tmp_path / "taken").read_text()) == ("list.txt", "bread <b>")
+
+
 async def test_a_token_is_made_shown_once_and_revoked(browser: Any, tmp_path: Path):
     async with staged(browser, tmp_path) as stage:
         page = stage.page

@@ -123,6 +123,8 @@ async def staged(
             return Fail(KeyRefused("the key is wrong; set another key"))
         if "look" in shown.asked and shown.step == 0:
             return Think("I should look."), Say("I look."), Call("look", {"path": "notes.md"})
+        if "write" in shown.asked and shown.step == 0:
+            return Call("write_file", {"path": "list.txt", "content": "bread <b>"})
         if "send" in shown.asked and shown.step == 0:
             return Call("send", {"to": "somebody@example.org"})
         return Say(NASTY if "nasty" in shown.asked else f"You said: {shown.asked}")
