@@ -1,13 +1,15 @@
 """What a conversation of hundreds of thousands of tokens still knows after several compactions.
 
-    python bench/compaction.py [--window 128000] [--tokens 400000] [--seeds 3] [--embedded FOLDER]
+    python bench/compaction.py [--windows 32000 128000] [--tokens 400000] [--seeds 3] [--embedded FOLDER]
 
 Conversations are made here, the same each time. Facts of each kind stand in people's words, in the agent's answers and
 in results of tools, in many phrasings and among much else; where they stand was drawn before the rules are asked, and
 no phrasing was made for a rule. The model that writes the summaries is scripted and tells no fact at all, so that what
 is found in the prompt was kept by rule and not by a model's grace. Facts that the last compaction had not to cover are
-not counted. Then each is looked for with `search_history`: by a script that asks with the words of the question and
-reads the first three places, and, with --embedded and the folder of its weights, by the embedded model.
+not counted. Then somebody asks about each, in one of a few phrases, and the prompt of that question is looked at: with
+what was recalled for it, and without, which is the control. At last each is looked for with `search_history`: by a
+script that asks with the words that it is about, or with the whole question, and reads the first three places, and,
+with --embedded and the folder of its weights, by the embedded model.
 """
 
 import argparse
@@ -27,6 +29,7 @@ from everloop.core.log import Compacted
 from everloop.core.message import Message, said
 from everloop.core.ports import Store
 from everloop.core.prompt import Delta, Prompt, Transcript
+from everloop.core.recall import RECALLED
 from everloop.core.tool import CallContext
 from everloop.testing import Call, Line, Say, ScriptedModel, Shown
 from everloop.tools.history import history_tools, told
@@ -56,9 +59,7 @@ class Fact(Struct, frozen=True):
     value: str
     topic: str
 
-    @property
-    def question(self) -> str:
-        return f"What about the {self.topic}?"
+    question: str
 
 
 def _code(chance: Random) -> str:
@@ -149,6 +150,18 @@ PHRASES = {
         "Der {t} macht Ärger, {v}",
     ),
 }
+# As people ask, months later; they remember what it was about, and not how it was said.
+QUESTIONS = (
+    "What about the {t}?",
+    "Which {k} did we have for the {t} again?",
+    "remind me please, the {t}, what was it",
+    "I can't find my notes. Do you still know what I was told about the {t}, and when that was?",
+    "We talked about the {t} some weeks ago. What exactly was said?",
+    "Wie war das noch mal mit dem {t}?",
+    "¿Qué era lo del {t}?",
+    "{t} 是什么来着？",
+    "Before I ring them: is there anything on the {t} that I should have at hand?",
+)
 RESULT_PHRASES = ("{t}: {v}", "{t} = {v}", "The {t} has {v}.", "| {t} | {v} |", '"{t}": "{v}",', "seen {v} at the {t}")
 
 
@@ -171,7 +184,8 @@ def plant(chance: Random, count: int) -> list[Fact]:
         value = VALUES[kind](chance).format(topic=topics[n])
         phrases = RESULT_PHRASES if place == "result" else PHRASES.get(kind, EXACT_PHRASES)
         sentence = chance.choice(phrases).format(t=topics[n], v=value)
-        facts.append(Fact(kind, place, sentence, value, topics[n]))
+        question = chance.choice(QUESTIONS).format(t=topics[n], k=kind)
+        facts.append(Fact(kind, place, sentence, value, topics[n], question))
     chance.shuffle(facts)
     return facts
 
@@ -217,12 +231,14 @@ class Outcome(Struct):
     covered: list[Fact]
     compactions: int
     tokens: int
-    kept: set[str] = set()
+    kept: set[str] = set()  # beside the summary, without what is recalled
+    shown: set[str] = set()  # there, or recalled
     found: set[str] = set()
     found_by_question: set[str] = set()
+    recalled: list[int] = []  # characters for each question
 
 
-async def live_through(talk: Talk, window: int, home: Path, sample: int, weights: Path | None) -> Outcome:
+async def live_through(talk: Talk, window: int, home: Path, sample: int, weights: Path | None, lost: bool) -> Outcome:
     turn = 0
 
     @everloop.tool(everloop.Effect.READ, local=True)
@@ -233,6 +249,8 @@ async def live_through(talk: Talk, window: int, home: Path, sample: int, weights
     def answer(shown: Shown) -> Line:
         if shown.system.startswith("You summarise"):
             return Say("They went on with what they were at.")
+        if turn == len(talk.turns):
+            return Say("I see.")
         return Say(talk.turns[turn][2]) if shown.step else Call("look")
 
     model = ScriptedModel(answer)
@@ -251,10 +269,19 @@ async def live_through(talk: Talk, window: int, home: Path, sample: int, weights
         early = [fact for fact in talk.facts if ends[talk.turn_of[fact]] <= entries[-1].covers[1]]
         covered = [fact for fact in early if fact.sentence not in left]
         outcome = Outcome(covered, len(entries), sum(len(text) for each in talk.turns for text in each) // 4)
-        shown = [line for message in model.prompts[-1].messages for line in message.text.split("\n")]
+        turn = len(talk.turns)
         for fact in covered:
-            if holds(shown, fact):
+            await agent.ask(fact.question)
+            prompt = model.prompts[-1]
+            recalled = prompt.tail.partition(RECALLED)[2]
+            kept = [line for message in prompt.messages[:-1] for line in message.text.split("\n")]
+            if holds(kept, fact):
                 outcome.kept.add(fact.topic)
+            if holds([*kept, *recalled.split("\n")], fact):
+                outcome.shown.add(fact.topic)
+            outcome.recalled.append(len(recalled))
+            if lost and fact.topic not in outcome.shown:
+                _say(f"  not shown: {fact}\n{recalled}")
             if await finds(agent.store, row.id, fact.topic, fact):
                 outcome.found.add(fact.topic)
             if await finds(agent.store, row.id, fact.question, fact):
@@ -321,15 +348,23 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
-def report(outcomes: list[Outcome]) -> None:
+PLACES = ("people", "agent", "result")
+
+
+def report(window: int, outcomes: list[Outcome]) -> None:
     tokens = [f"{outcome.tokens:,}" for outcome in outcomes]
-    _say(f"tokens: {', '.join(tokens)}; compactions: {', '.join(str(each.compactions) for each in outcomes)}")
-    _say("| kind | people's words | agent's answers | results | found by its topic | by the whole question |")
-    _say("|---|---|---|---|---|---|")
+    compactions = ", ".join(str(each.compactions) for each in outcomes)
+    recalled = sorted(count for outcome in outcomes for count in outcome.recalled)
+    _say(f"window: {window:,}; tokens: {', '.join(tokens)}; compactions: {compactions}")
+    _say(f"characters recalled for a question: median {recalled[len(recalled) // 2]}, at most {recalled[-1]}")
+    _say("| kind | people's words | agent's answers | results | without recall | topic searched | question searched |")
+    _say("|---|---|---|---|---|---|---|")
     for kind in (*VALUES, ""):
-        cells = [_share(outcomes, kind, place, "kept") for place in ("people", "agent", "result")]
-        cells += [_share(outcomes, kind, "", what) for what in ("found", "found_by_question")]
+        cells = [_share(outcomes, kind, place, "shown") for place in PLACES]
+        cells += [_share(outcomes, kind, "", what) for what in ("kept", "found", "found_by_question")]
         _say(f"| {kind or 'all'} | {' | '.join(cells)} |")
+    without = [_share(outcomes, "", place, "kept") for place in PLACES]
+    _say(f"| all, without recall | {' | '.join(without)} | | | |")
 
 
 def _share(outcomes: list[Outcome], kind: str, place: str, what: str) -> str:
@@ -343,27 +378,29 @@ def _share(outcomes: list[Outcome], kind: str, place: str, what: str) -> str:
 
 async def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--window", type=int, default=128_000)
+    parser.add_argument("--windows", type=int, nargs="+", default=[32_000, 128_000])
     parser.add_argument("--tokens", type=int, default=400_000)
     parser.add_argument("--facts", type=int, default=140)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--sample", type=int, default=12)
-    parser.add_argument("--lost", action="store_true", help="show what of people's words is lost, or not found")
+    parser.add_argument("--lost", action="store_true", help="show what is lost, or not found")
     parser.add_argument("--embedded", type=Path, help="the folder with the embedded model's weights")
     options = parser.parse_args()
-    outcomes = []
-    for seed in range(options.seeds):
-        talk = Talk(seed, options.tokens, options.facts)
-        with tempfile.TemporaryDirectory() as home:
-            weights = options.embedded if seed == 0 else None
-            outcomes.append(await live_through(talk, options.window, Path(home), options.sample, weights))
-        if options.lost:
-            for fact in outcomes[-1].covered:
-                if fact.place == "people" and fact.topic not in outcomes[-1].kept:
-                    _say(f"  lost: {fact}")
-                if fact.topic not in outcomes[-1].found:
-                    _say(f"  not found: {fact}")
-    report(outcomes)
+    for window in options.windows:
+        report(window, [await measure(window, options.first + n, options) for n in range(options.seeds)])
+
+
+async def measure(window: int, seed: int, options: argparse.Namespace) -> Outcome:
+    talk = Talk(seed, options.tokens, options.facts)
+    weights = options.embedded if seed == options.first else None
+    with tempfile.TemporaryDirectory() as home:
+        outcome = await live_through(talk, window, Path(home), options.sample, weights, options.lost)
+    for fact in outcome.covered if options.lost else ():
+        for what in ("found", "found_by_question"):
+            if fact.topic not in getattr(outcome, what):
+                _say(f"  not {what}: {fact}")
+    return outcome
 
 
 if __name__ == "__main__":

@@ -13,8 +13,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,8 @@ ONE_CHUNK: Any = {"by": "conversation", "lines": ["Hello from the model, this is
 TEN_TOOLS: Any = {"by": "conversation", "lines": [*[{"call": "look", "args": {}}] * 10, "I have looked ten times."]}
 CHUNKS = 2000
 BURST: Any = {"by": "conversation", "lines": [{"say": ["word "] * CHUNKS}]}
+RUSHED: Any = {"by": "conversation", "lines": [{"say": ["word "] * 40}], "first": 0.05}
+STREAMED: Any = {**RUSHED, "between": 0.1}  # ten words a second, so that two cores can keep up with 500 of them
 SLOW_MODEL: Any = {**ONE_CHUNK, "first": 0.1}
 # The 551st answer waits until the bench lets it go: 50 sessions say 11 things before it and 11 beside it.
 ONE_SLOW: Any = {"lines": [*["quick"] * 550, [{"wait": "gate"}, "slow"], *["quick"] * 550]}
@@ -225,6 +229,123 @@ def measure_dialects() -> None:
         say(f"loading {name}, CPU against aiohttp alone", ours / floor, "", detail)
 
 
+@contextmanager
+def floor_server(base: str, home: str) -> Iterator[tuple[int, str, str]]:
+    """Its process, where it is, and a token for it."""
+    command = [PYTHON, str(HERE / "gateway.py"), "floor", base]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield server.pid, server.stdout.readline().split()[1], ""
+        finally:
+            server.terminate()
+
+
+@contextmanager
+def gateway_server(base: str, home: str) -> Iterator[tuple[int, str, str]]:
+    """The same of `everloop gateway`, as people run it."""
+    told = {"model": "custom/m", "context_window": 128_000, "system_prompt": "You are helpful."}
+    settings = {
+        "agents": {"defaults": told},
+        "providers": {"custom": {"api_base": base}},
+        "tools": {"disabled": ["*"]},
+        "gateway": {"port": 0},
+    }
+    Path(home, "workspace").mkdir()
+    Path(home, "config.json").write_text(json.dumps(settings))
+    environment = {**os.environ, "EVERLOOP_HOME": home}
+    command = [PYTHON, "-m", "everloop"]
+    with subprocess.Popen([*command, "gateway"], stderr=subprocess.PIPE, text=True, env=environment) as server:
+        assert server.stderr is not None
+        try:
+            url = server.stderr.readline().split()[-1]
+            made = subprocess.run(
+                [*command, "tokens", "create", "bench"], capture_output=True, text=True, env=environment, check=True
+            )
+            yield server.pid, url, made.stdout.strip()
+        finally:
+            server.terminate()
+
+
+def cpu_so_far(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rss_of(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+
+
+Serving = Callable[[str, str], AbstractContextManager[tuple[int, str, str]]]
+
+
+def load_of(serving: Serving, base: str) -> Result:
+    """500 clients at one server: CPU of the server for each turn, and what the clients saw."""
+    with tempfile.TemporaryDirectory(dir=HOMES) as home, serving(base, home) as (pid, url, token):
+        idle = rss_of(pid)
+        command = [PYTHON, str(HERE / "gateway.py"), "clients", url, token, "500"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as clients:
+            assert clients.stdin is not None
+            assert clients.stdout is not None
+            cpu = []
+            for word in ("begin", "end"):
+                assert clients.stdout.readline().strip() == word, "the clients failed"
+                cpu.append(cpu_so_far(pid))
+                print(file=clients.stdin, flush=True)
+            result: Result = json.loads(clients.stdout.readline())
+        return result | {"cpu": (cpu[1] - cpu[0]) / result["turns"], "idle": idle, "rss": rss_of(pid)}
+
+
+def measure_gateway() -> None:
+    """Load against the floor, interleaved; then how soon it is ready, and its memory before anybody came."""
+    for name, script in (("ten pieces a second", STREAMED), ("as quick as it goes", RUSHED)):
+        floor, ours = beside_the_floor(script)
+        detail = f"{ours['cpu'] * 1e3:.2f} ms a turn against {floor['cpu'] * 1e3:.2f} ms"
+        pieces = f"{ours['chunks']:.0f} frames of an answer against {floor['chunks']:.0f}"
+        say(f"gateway: 500 clients streaming, {name}, CPU", ours["cpu"] / floor["cpu"], "≤ 3 ×", f"{detail}; {pieces}")
+    waited = f"p99 {ours['p99']:.2f} s against {floor['p99']:.2f} s; memory {ours['rss']:.0f} MB"
+    speed = f"{ours['turns_per_second']:.0f} against {floor['turns_per_second']:.0f}; {waited}"
+    ratio = ours["turns_per_second"] / floor["turns_per_second"]
+    say("gateway: the latter, turns a second", ratio, "≥ 0.7 ×", speed)
+    started = [time_to_ready() for _ in range(7)]
+    wall, cpu = (statistics.median(each) for each in zip(*started, strict=True))
+    print(f"| gateway: ready, seconds | {wall:.2f} | ≤ 1 | {cpu:.2f} s of CPU; median of 7 |", flush=True)
+    print(
+        f"| gateway: idle memory, MB | {ours['idle']:.0f} | ≤ 70 | page and API on, before the first client |",
+        flush=True,
+    )
+
+
+def beside_the_floor(script: Any) -> tuple[Result, Result]:
+    """The medians of three interleaved runs: the floor's, and ours."""
+    systems: list[Serving] = [floor_server, gateway_server]
+    found: list[list[Result]] = [[], []]
+    with model(script) as base:
+        for _ in range(3):
+            for serving, results in zip(systems, found, strict=True):
+                results.append(load_of(serving, base))
+    floor, ours = ({key: statistics.median(each[key] for each in results) for key in results[0]} for results in found)
+    return floor, ours
+
+
+def time_to_ready() -> tuple[float, float]:
+    """Seconds until /ready says so in a new home, and those of CPU."""
+    with tempfile.TemporaryDirectory(dir=HOMES) as home:
+        environment = {**os.environ, "EVERLOOP_HOME": home, "EVERLOOP_GATEWAY__PORT": "0"}
+        environment |= {"EVERLOOP_AGENTS__DEFAULTS__MODEL": "custom/m"}
+        environment |= {"EVERLOOP_PROVIDERS__CUSTOM__API_BASE": "http://127.0.0.1:9/v1"}
+        began = time.perf_counter()
+        command = [PYTHON, "-m", "everloop", "gateway"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as server:
+            assert server.stderr is not None
+            url = server.stderr.readline().split()[-1]
+            with urllib.request.urlopen(f"{url}/ready") as answer:
+                assert answer.status == 200
+            taken = time.perf_counter() - began, cpu_so_far(server.pid)
+            server.terminate()
+        return taken
+
+
 def measure_postgres() -> None:
     sys.path.insert(0, str(HERE.parent))
     from tests.torture.databases import databases
@@ -253,6 +374,7 @@ MEASURES: dict[str, Callable[[], None]] = {
     "flat": measure_flat,
     "version": measure_version,
     "oneshot": measure_oneshot,
+    "gateway": measure_gateway,
     "postgres": measure_postgres,
     "soak": measure_soak,
 }

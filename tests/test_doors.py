@@ -28,14 +28,17 @@ ABOVE = {
     "toolset": {"core", "settings", *ROOMS},
     "replay": {"core", "settings", "toolset", *ROOMS},
     "trial": {"core", "settings", "voices", *ROOMS},
-    "steward": {"core", "settings", "voices", "toolset", "trial", *ROOMS},
-    "app": {"core", "settings", "agent", "voices", "toolset", "steward", *ROOMS},
+    "library": {"core", "settings", *ROOMS},
+    "workshop": {"core", "settings", "voices", "toolset", "library", *ROOMS},
+    "steward": {"core", "settings", "workshop", "trial", *ROOMS},
+    "app": {"core", "settings", "agent", "voices", "toolset", "library", "workshop", "steward", *ROOMS},
     "cli": {
         "core",
         "settings",
         "process",
         "agent",
         "app",
+        "library",
         "voices",
         "replay",
         "trial",
@@ -56,7 +59,7 @@ TO_ITSELF = {("providers/embedded/llama.py", "http.client")}  # speaks to its ow
 # Whoever needs another module here asks first: does it read a clock, a file, the network or the environment?
 PURE = {
     "collections", "contextlib", "contextvars", "enum", "fnmatch", "functools", "hashlib", "inspect", "itertools",
-    "math", "msgspec", "re", "types", "typing",
+    "math", "msgspec", "re", "types", "typing", "unicodedata",
 }  # fmt: skip
 MAY_BE_ASYNC = {"ports.py", "tool.py"}  # the Protocols, and the decorator that wraps someone's async function
 IMPURE_BUILTINS = {"open", "print", "input", "exec", "eval", "__import__", "breakpoint"}

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager, aclosing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
@@ -26,13 +26,15 @@ from .runtime.inbox import Inbox
 from .runtime.lanes import Lanes
 from .runtime.sessions import Sessions
 from .runtime.voices import Voices
-from .steward import Steward
 
 PATIENCE = 1.0  # seconds between looks whether a turn waits for a person
 FETCH_SECONDS = 30.0
 LAZY = 0.05  # seconds for which acknowledgements are gathered
 
 _log = logging.getLogger("everloop.agent")
+
+if TYPE_CHECKING:
+    from .steward import Steward
 
 
 class Answer(Struct, frozen=True):

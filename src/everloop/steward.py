@@ -5,52 +5,24 @@ file is written, puts it in the place of the first. Turns that run end with what
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .core.errors import EverloopError, MailRefused, ModelMissing
+from .core.errors import EverloopError, ModelMissing
 from .core.ports import Vault
-from .core.prompt import Delta, Prompt, Reply
-from .core.tool import Tool
 from .providers.catalog import HOSTS
-from .providers.keys import Keys, checked_key, keyed_host, notes_on
-from .providers.models import UNKNOWN_WINDOW, Models, Speaker
+from .providers.keys import checked_key, keyed_host, notes_on
+from .providers.models import Speaker
 from .runtime.calls import Toolbox
-from .runtime.voices import Voice, Voices
-from .settings import Settings, without_secrets
+from .settings import Preset, Settings, without_secrets
 from .settings.book import Book
 from .settings.edit import Path, path_of
 from .settings.rows import Row, value_at
-from .toolset import Toolset
-from .trial import Embedding, Tried, trials_of
-from .voices import Casting, HouseVoices, Part, Stage
-
-HOW = "You can choose a model and keep a key in the page, under Settings."
-
-
-class Range(Struct, frozen=True):
-    """Every model that can be chosen from, and what opens them."""
-
-    casting: Casting
-    models: Models
-    keys: Keys
-
-
-class Furniture(Struct, frozen=True):
-    """What is made of the settings. `range` is None where one model was handed over; `missing` says why nobody can
-    answer."""
-
-    settings: Settings
-    speaker: Speaker
-    voices: Voices
-    toolset: Toolset
-    tools: tuple[Tool, ...]
-    results: int
-    range: Range | None = None
-    missing: str = ""
+from .trial import Embedding, Trials, Tried, trials_of, trials_with
+from .workshop import Furniture, LiveVoices
 
 
 class Sign(Protocol):
@@ -82,7 +54,7 @@ class KeyRow(Struct, frozen=True):
     problem: str = ""
 
 
-class Workshop(Protocol):
+class Maker(Protocol):
     """Where furniture is made."""
 
     @property
@@ -101,9 +73,9 @@ class Steward:
     def __init__(
         self,
         book: Book,
-        workshop: Workshop,
+        workshop: Maker,
         first: Furniture,
-        voices: "LiveVoices",
+        voices: LiveVoices,
         toolbox: Toolbox,
         sign: Sign,
     ) -> None:
@@ -167,10 +139,16 @@ class Steward:
 
     async def try_model(self, name: str) -> tuple[str, list[Tried | Embedding]]:
         """Ask a model for an answer and a tool call; its name, and how that went. Raises ModelMissing."""
-        if self._now.range is None:
-            raise MailRefused("this program has one model, which was handed over to it")
-        trials = await trials_of(name, self._now.range.casting, self._now.range.models)
+        trials = await self._trials(name)
         return trials.model, [await run(lambda progress: None) for run in trials.run]
+
+    async def _trials(self, name: str) -> Trials:
+        now = self._now
+        if now.range is not None:
+            return await trials_of(name, now.range.casting, now.range.models)
+        if name:
+            raise ModelMissing("this program has one model, which was handed over to it")
+        return trials_with(now.speaker, Preset(now.speaker.name))
 
     def _key_row(self, name: str, kept: list[str]) -> KeyRow:
         host, keys = HOSTS.get(name), self._now.range.keys if self._now.range else None
@@ -221,69 +199,3 @@ def waiting_in(rows: list[Row], wanted: Settings, now: Settings) -> list[str]:
 
 def _differ(path: Path, wanted: Settings, now: Settings) -> bool:
     return bool(value_at(wanted, path) != value_at(now, path))
-
-
-class LiveVoices:
-    """The Voices port of a house whose settings change: those of `now`."""
-
-    def __init__(self, now: Voices) -> None:
-        self.now = now
-
-    @property
-    def default(self) -> str:
-        return self.now.default
-
-    async def look(self, name: str) -> Voice:
-        return await self.now.look(name)
-
-    def find(self, name: str) -> Voice:
-        return self.now.find(name)
-
-    async def small(self) -> Voice | None:
-        return await self.now.small()
-
-    def renew(self) -> None:
-        self.now.renew()
-
-    def names(self) -> list[str]:
-        return self.now.names()
-
-
-class Absent:
-    """The Provider of a house in which nobody can answer yet. Each time it is asked it looks again; where there is
-    still nobody, that says what is missing."""
-
-    def __init__(self, name: str, look: Callable[[], Awaitable[Speaker]]) -> None:
-        self.name = name
-        self._look = look
-
-    async def reply(self, prompt: Prompt, show: Callable[[Delta], None]) -> Reply:
-        speaker = await self._look()
-        return await speaker.provider.reply(replace(prompt, model=speaker.model), show)
-
-    async def close(self) -> None:
-        pass
-
-
-def sentence_of(error: ModelMissing) -> str:
-    text = str(error).rstrip(".")
-    return f"Nobody can answer yet: {text}. {HOW}"
-
-
-def absent(name: str, look: Callable[[], Awaitable[Speaker]]) -> Speaker:
-    return Speaker(name, name, Absent(name, look), UNKNOWN_WINDOW)
-
-
-class WaitingVoices(HouseVoices):
-    """The voices of a house whose usual model cannot be had: others may be chosen."""
-
-    def __init__(self, casting: Casting, stage: Stage, speaker: Speaker) -> None:
-        super().__init__(casting, stage)
-        part = Part(speaker, casting.asked(""), stage)
-        self._waiting = part.voice("", stage.files())
-
-    async def look(self, name: str) -> Voice:
-        return await super().look(name) if name else self._waiting
-
-    def find(self, name: str) -> Voice:
-        return super().find(name) if name else self._waiting

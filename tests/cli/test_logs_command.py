@@ -199,6 +199,16 @@ class TestTheCommand:
         ran = await person.run("logs", *wrong)
         assert (ran.status, ran.out) == (2, "")
 
+    async def test_following_waits_for_a_log_that_is_not_there_yet(self, person):
+        process = await person.start("logs", "-f", "--json")
+        assert process.stdout is not None
+        async with asyncio.timeout(60):
+            write_log(person, line("09:00:00", "one"))
+            first = await process.stdout.readline()
+            process.terminate()
+            await process.communicate()
+        assert parse(first) == line("09:00:00", "one")
+
     async def test_following_shows_what_comes(self, person):
         write_log(person, line("09:00:00", "one", level="error"))
         process = await person.start("logs", "--follow", "--level", "error")

@@ -194,6 +194,7 @@ def test_a_turn_begins_when_its_letter_comes_in_and_ends_with_its_delivery():
         id=span_id("t1", "delivery", 3),
         operation="deliver mail",
         attributes={
+            "gen_ai.conversation.id": "t1",
             "everloop.channel": "mail",
             "everloop.delivery.state": "sent",
             "everloop.delivery.attempts": 2,

@@ -184,6 +184,20 @@ async def test_an_attachment_that_is_said_to_be_too_large_is_not_fetched(opening
     assert (status, told["error"]["code"]) == (400, "invalid_url")
 
 
+async def test_a_conversation_is_named_by_what_was_said_and_not_by_its_files(openings):
+    door = await openings(ScriptedModel([Say("milk"), Say("milk")]))
+    token = await door.token()
+    async with door.socket(token) as wire:
+        for session, content in (("api:a", "look"), ("api:b", "")):
+            data = base64.b64encode(b"buy milk").decode()
+            files = [{"name": "list.txt", "data": data}]
+            await wire.send("message", id=session, session=session, content=content, files=files)
+            await wire.until("response")
+    async with door.client(token) as client, client.get("/api/sessions") as answer:
+        sessions = (await answer.json())["sessions"]
+    assert [(each["session"], each["title"]) for each in sessions] == [("api:b", "list.txt"), ("api:a", "look")]
+
+
 async def test_an_edited_message_keeps_the_files_that_came_with_it(openings):
     model = ScriptedModel([Say("milk"), Say("bread")])
     door = await openings(model)

@@ -2,16 +2,19 @@
 
 import asyncio
 import gc
+from collections import Counter
 from contextlib import suppress
 
 import msgspec
 import pytest
 from aiohttp import web
 
+from everloop.gateway.answers import Refused
 from everloop.gateway.doorstep import Doorstep
 from everloop.gateway.metrics import resident
+from everloop.gateway.throttle import TRIES, TRIES_OF_ALL, Throttle
 from everloop.settings.shape import GatewaySection
-from everloop.testing import Say, ScriptedModel
+from everloop.testing import Say, ScriptedModel, Wait
 
 PATIENCE = 60  # seconds after which a test gives up
 BOUND = 40_000_000  # bytes that a bounded client may cost
@@ -203,6 +206,20 @@ async def test_half_open_logins_are_counted_and_end(openings):
         stranger.leave()
 
 
+async def test_a_login_is_a_small_request(openings):
+    """Nobody is known yet, so little is read: what is too much is refused before the rest of it has come."""
+    door = await openings(ScriptedModel([]))
+    stranger = await Stranger.at(door)
+    stranger.send(f"POST /auth/login HTTP/1.1\r\nHost: {door.host}\r\nContent-Type: application/json\r\n")
+    stranger.send("Content-Length: 30000000\r\n\r\n" + " " * 100_000)
+    assert await stranger.status() == 413
+    stranger.leave()
+    async with door.client() as client:
+        small = await client.post("/auth/login", data=b" " * 60_000, headers={"Content-Type": "application/json"})
+    assert small.status == 400
+    assert await is_served(door, await door.token())
+
+
 def masked(text: str) -> bytes:
     data = text.encode()
     assert len(data) < 126
@@ -269,3 +286,40 @@ async def test_a_long_history_comes_in_frames_of_bounded_size(openings):
     assert [part["seq"] for part in parts] == [part["entries"][-1]["seq"] for part in parts]
     assert max(len(msgspec.json.encode(part)) for part in [*parts, last]) < 1_100_000
     assert (len(parts) > 3, last["more"], last["entries"][-1]["seq"]) == (True, True, last["seq"])
+
+
+async def test_whoever_sends_a_thousand_messages_has_a_hundred_taken_and_others_are_answered(openings):
+    gate = asyncio.Event()
+    door = await openings(
+        ScriptedModel(lambda shown: (Wait(gate), Say("late")) if "wait" in shown.asked else Say("hi"))
+    )
+    token = await door.token()
+    async with door.socket(token) as flood, door.socket(token) as good:
+        for n in range(1000):
+            await flood.send("message", id=f"m{n}", session=f"api:{n % 10}", content="wait")
+        told = Counter()
+        while told["ack"] + told["busy"] < 1000:
+            frame = await flood.next()
+            told[frame.get("code", frame["type"])] += 1
+        assert (await good.ask("hello", session="api:good"))[-1]["content"] == "hi"
+        gate.set()
+    assert (told["ack"], told["busy"]) == (100, 900)
+
+
+def test_ten_thousand_guesses_in_a_minute_from_a_thousand_addresses_are_a_hundred():
+    now = 0.0
+    throttle = Throttle(lambda: now)
+    looked_at: Counter[str] = Counter()
+    for n in range(10_000):
+        now = n * 59 / 10_000
+        with suppress(Refused):
+            throttle.begin(f"10.0.{n % 1000 // 250}.{n % 250}")
+            looked_at[f"10.0.{n % 1000 // 250}.{n % 250}"] += 1
+    assert (looked_at.total(), max(looked_at.values())) == (TRIES_OF_ALL, 1)
+    one = Throttle(lambda: 0.0)
+    tries = 0
+    for _ in range(10_000):
+        with suppress(Refused):
+            one.begin("127.0.0.1")
+            tries += 1
+    assert tries == TRIES

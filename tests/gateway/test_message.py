@@ -42,6 +42,7 @@ async def test_whoever_watches_the_conversation_sees_it_at_once_with_its_files(o
     assert (await fetched(door, file["url"], token))[:2] == (200, b"soup")
     assert (await fetched(door, file["url"], await token_of(door, "ada")))[0] == 404
     assert (entry["kind"], entry["text"], entry["sender"]) == ("agent_told", "Lunch is at one.", "api:work")
+    assert entry["links"] == [file]
 
 
 async def test_whoever_watches_another_conversation_is_told_nothing(openings):

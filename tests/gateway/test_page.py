@@ -1,11 +1,13 @@
 """A walk through the page in a real browser. Without Playwright or Debian's chromium these are skipped by name."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.gateway.walk import staged
+from everloop.app import open_records
+from tests.gateway.walk import HACK, staged
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
@@ -67,23 +69,51 @@ async def test_a_file_goes_in_and_comes_out(browser: Any, tmp_path: Path):
         await page.wait_for_selector(".said.user img.picture")
         shown = await page.evaluate("document.querySelector('img.picture').naturalWidth")
         said = await page.inner_text(".said.user .bubble")
-    assert shown == 1
+        chips = await stage.texts(".said.user .chip")
+    assert (shown, chips) == (1, ["dot.png", "notes.txt"])
     assert "milk" in said
 
 
-async def test_a_file_that_a_tool_has_made_is_looked_at_and_taken_along(browser: Any, tmp_path: Path):
+async def test_what_tools_have_made_stands_below_the_answer_to_be_looked_at_and_taken_along(
+    browser: Any, tmp_path: Path
+):
     async with staged(browser, tmp_path) as stage:
         page = stage.page
         await stage.log_in()
-        await stage.say("write it down")
-        await stage.answer("You said: write it down")
-        await page.click(".file button:has-text('list.txt')")
-        await page.wait_for_selector(".file .result:has-text('bread <b>')")
+        await stage.say("write it")
+        await stage.answer("You said: write it")
+        chips = await stage.texts(".final .files .chip")
+        await page.click(".final .files >> text=out/a.html")
+        await page.wait_for_selector(".final .files pre.result:not([hidden])")
+        looked = await stage.texts(".final .files pre.result:not([hidden])")
         async with page.expect_download() as coming:
-            await page.click("[aria-label='Download list.txt']")
-        download = await coming.value
-        await download.save_as(tmp_path / "taken")
-    assert (download.suggested_filename, (tmp_path / "taken").read_text()) == ("list.txt", "bread <b>")
+            await page.click("[aria-label='Download out/a.html']")
+        taken = await coming.value
+        content, title = await asyncio.to_thread(Path(await taken.path()).read_text), await page.title()
+        await page.reload()
+        await stage.answer("You said: write it")
+        again = await stage.texts(".final .files .chip")
+    assert chips == again == ["out/a.html", "b.txt"]
+    assert (looked, content, taken.suggested_filename) == ([HACK], HACK, "a.html")
+    assert "hacked" not in title
+
+
+async def test_what_the_agent_tells_from_another_conversation_is_seen_at_once(browser: Any, tmp_path: Path):
+    async with staged(browser, tmp_path) as stage:
+        await stage.log_in()
+        await stage.say("hello")
+        await stage.answer("You said: hello")
+        async with open_records(tmp_path) as records:
+            (found,) = await records.store.conversations("owner")
+        here = stage.page.context
+        other = await here.browser.new_page(storage_state=await here.storage_state())
+        await other.goto(stage.url)
+        await other.fill(".composer textarea", f"tell {found.session}")
+        await other.keyboard.press("Enter")
+        await stage.page.wait_for_selector(".said.model:has-text('Lunch is at one.')")
+        told = await stage.texts(".said.model:has-text('Lunch') .note")
+    assert len(told) == 1
+    assert told[0].startswith("Told from page:")
 
 
 async def test_a_token_is_made_shown_once_and_revoked(browser: Any, tmp_path: Path):

@@ -177,7 +177,7 @@ class Slow:
         self.lost = 0
         self.last = asyncio.Event()
 
-    async def send(self, text: str) -> None:
+    async def send(self, text: bytes) -> None:
         await self.gate.wait()
         self.read.append(msgspec.json.decode(text))
         if self.read[-1]["n"] == 49_999:

@@ -224,7 +224,7 @@ async def test_a_file_comes_with_a_message_and_a_wrong_one_is_refused(openings):
         await wire.send("message", id="m1", content="see", files=[{"name": "a.txt", "data": "aGFsbG8="}])
         await wire.until("response", id="m1")
     assert (refused["type"], refused["code"], refused["id"]) == ("error", "no_file", "m0")
-    assert spoken.prompts[-1].said == [("user", "see\n[a.txt]\nhallo")]
+    assert spoken.prompts[-1].said == [("user", "see\n[a.txt, kept as file:d3751d33f9cd]\nhallo")]
 
 
 async def test_the_durable_position_never_runs_ahead_of_the_log(openings):

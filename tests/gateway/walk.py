@@ -11,7 +11,7 @@ from everloop import tool
 from everloop.app import serve
 from everloop.core.errors import KeyRefused
 from everloop.core.tool import Effect
-from everloop.testing import Call, Fail, Say, ScriptedModel, Shown, Think, Wait
+from everloop.testing import Call, Calls, Fail, Say, ScriptedModel, Shown, Think, Wait
 
 PATIENCE = 60_000  # milliseconds: a busy machine is no bug
 
@@ -20,6 +20,7 @@ NASTY = (
     "[click](javascript:document.title='hacked') ![x](https://elsewhere.invalid/track.png)\n\n"
     "**bold** `code` [good](https://example.org/)\n\n```html\n<b>not bold</b>\n```\n"
 )
+HACK = "<script>document.title = 'hacked'</script>"
 
 
 @tool(Effect.READ)
@@ -124,7 +125,9 @@ async def staged(
         if "look" in shown.asked and shown.step == 0:
             return Think("I should look."), Say("I look."), Call("look", {"path": "notes.md"})
         if "write" in shown.asked and shown.step == 0:
-            return Call("write_file", {"path": "list.txt", "content": "bread <b>"})
+            return Calls(*(Call("write_file", {"path": name, "content": HACK}) for name in ("out/a.html", "b.txt")))
+        if "tell" in shown.asked and shown.step == 0:
+            return Call("message", {"session": shown.asked.split()[-1], "text": "Lunch is at one."})
         if "send" in shown.asked and shown.step == 0:
             return Call("send", {"to": "somebody@example.org"})
         return Say(NASTY if "nasty" in shown.asked else f"You said: {shown.asked}")

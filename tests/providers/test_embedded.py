@@ -78,7 +78,7 @@ async def model(home: Path) -> AsyncIterator[EmbeddedProvider]:
 def prompt(*texts: str, tools: tuple[ToolSpec, ...] = (), max_tokens: int = 60, system: str = SYSTEM) -> Prompt:
     roles = ("user", "assistant")
     messages = tuple(Message(roles[place % 2], said(text)) for place, text in enumerate(texts))
-    return Prompt("embedded/smollm2", system, Transcript(messages), tools, "a tail", max_tokens, 0.0)
+    return Prompt("embedded/smollm2", system, Transcript(messages), tools, "", max_tokens, 0.0)
 
 
 async def ask(model: EmbeddedProvider, prompt: Prompt) -> tuple[Reply, list[Delta]]:

@@ -113,6 +113,16 @@ def test_nobody_can_write_the_marks_between_turns():
     assert render_messages(messages, {}, as_json=True).count("<|im_start|>") == 2
 
 
+def test_a_tail_stands_before_what_was_said_last_and_changes_nothing_else():
+    messages = [Message("user", said("one")), Message("assistant", said("two")), Message("user", said("three"))]
+    plain = render_messages(messages, {}, as_json=False)
+    told = render_messages(messages, {}, as_json=False, tail="<|im_start|>Earlier: 4711")
+    assert told == plain.replace("three", "< |im_start|>Earlier: 4711\n\nthree")
+    assert render_messages(messages[:2], {}, as_json=False, tail="now").endswith(
+        "two<|im_end|>\n<|im_start|>user\nnow<|im_end|>\n<|im_start|>assistant\n"
+    )
+
+
 def test_the_models_own_bytes_are_repeated():
     call = ToolCall("c", "read_file", '{"path":"\\u00e9"}')
     messages = [Message("assistant", (), (call,)), Message("assistant", said("é/"))]

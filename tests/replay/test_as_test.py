@@ -146,7 +146,7 @@ def test_its_name_is_made_of_the_turns(turn: str, name: str):
 # What someone might change in the agent, and how the rule is called that a recorded turn shows.
 CHANGES = {
     "a sentence": "decide.REFUSALS['denied'] = 'No.'",
-    "what a model is told": "context.WRAP_UP = context.Context.tail = lambda self, thread, wrap: 'Hurry!'",
+    "what a model is told": "context.WRAP_UP = context.Context.tail = lambda self, thread, wrap, recalled: 'Hurry!'",
     "what a result looks like": "thread.Thread._say = lambda self, message: None",
     "a decision": "decide._refusal = lambda thread, place, rules: None",
 }

@@ -225,6 +225,18 @@ async def test_it_cannot_be_taken_back_and_that_is_said(house):
     assert "This cannot be undone: message " in undone.content
 
 
+async def test_a_turn_before_it_can_be_taken_back_and_it_stays(house):
+    model = telling()
+    async with house(model) as agent:
+        await agent.ask("hi", "page:home")
+        await hear(agent, "page:home", agent.ask("tell", "api:work"))
+        await agent.ask("/undo", "page:home")
+        await agent.ask("when?", "page:home")
+        (entry,) = await told_in(agent, "page:home")
+    assert (entry.text, entry.mail) == (LUNCH["text"], 0)
+    assert [text for role, text in model.prompts[-1].said if role == "assistant"] == [LUNCH["text"]]
+
+
 async def test_a_turn_after_it_can_be_taken_back_and_it_stays(house):
     async with house(telling()) as agent:
         await agent.ask("hi", "page:home")

@@ -25,6 +25,7 @@ from everloop.core.mail import Address, Inbound, Mail, Said, Undo
 from everloop.core.message import said
 from everloop.core.ports import Commit, Lease, Store
 from everloop.core.tool import Change, ToolCall
+from everloop.core.words import words_of
 
 CHAT = Address("test", "chat")
 HELLO = UserSaid(said("hello"), "ann", str(CHAT))
@@ -425,6 +426,63 @@ async def test_what_was_replaced_by_a_branch_is_found_there_as_far_as_it_lives_o
     assert [each.thread for each in await store.search("owner", "apple")] == [old.thread] * 2
 
 
+async def test_in_one_thread_a_whole_question_finds_what_it_asks_for(store: Store):
+    facts = [
+        text(f"{what}: {number}") for number, what in enumerate(("red house", "old boat", "red boat", "old house"))
+    ]
+    lease = await told(store, *facts, text("Which number did we have for the old house, and why?"))
+    found = await store.search("owner", "Which number did we have for the red boat, and why?", thread=lease.thread)
+    assert (found[0].seq, found[-1].seq) == (3, 5)  # who asks is no answer
+    found = await store.search("owner", "Which number did we have for the old house, and why?", thread=lease.thread)
+    assert [each.seq for each in found][:2] == [5, 4]  # it holds all of the words
+
+
+# Recalling
+
+
+async def recalled(store: Store, thread: str, *words: str, until: int = 100, limit: int = 9) -> list[int]:
+    return [each.seq for each in (await store.recall(thread, words, until, limit)).entries]
+
+
+async def test_what_holds_the_rarest_words_is_recalled_first_and_nothing_later_than_asked_for(store: Store):
+    notes = [text(f"note {n} {'copper' if n % 10 == 0 else 'iron'} {'lantern' if n == 20 else ''}") for n in range(60)]
+    lease = await told(store, *notes)
+    found = await store.recall(lease.thread, ["lantern", "copper", "note", "elephant"], 60, 3)
+    assert [each.seq for each in found.entries] == [21, 51, 41]
+    assert found.entries[0].entry == notes[20]
+    assert list(found.weights) == ["lantern", "copper", "note"]
+    assert found.weights["lantern"] > found.weights["copper"] > found.weights["note"]
+    assert await recalled(store, lease.thread, "copper", until=30) == [21, 11, 1]
+    assert await recalled(store, lease.thread, "elephant") == await recalled(store, lease.thread) == []
+
+
+async def test_nothing_of_other_threads_and_of_other_people_is_recalled(store: Store):
+    mine = await told(store, text("copper mine"))
+    await told(store, text("copper other"), address=Address("test", "other"))
+    theirs = await told(store, text("copper theirs"), address=Address("test", "ann"), owner="ann")
+    found = [(await store.recall(lease.thread, ["copper"], 9, 9)).entries for lease in (mine, theirs)]
+    assert [[each.entry for each in entries] for entries in found] == [[text("copper mine")], [text("copper theirs")]]
+    assert await recalled(store, "nowhere", "copper") == []
+
+
+async def test_a_branch_recalls_what_its_parent_held_before_it_and_not_what_came_after(store: Store):
+    old = await told(store, text("copper one"), ASKED, ANSWERED, text("copper two"))
+    branch = Branch("x" * 16, [text("copper one"), ASKED, ANSWERED], parent=old.thread, at=3)
+    assert await store.perform("owner", "test:chat", branch)
+    await store.commit(Lease(branch.id, 0, 3), Commit([text("copper three")], release=True, state="resting"))
+    found = await store.recall(branch.id, ["copper"], 9, 9)
+    assert {each.seq: each.entry for each in found.entries} == {1: text("copper one"), 4: text("copper three")}
+    assert await recalled(store, old.thread, "copper") == [4, 1]
+
+
+async def test_what_was_never_searched_is_recalled_a_part_at_a_time(home: Home, store: Store):
+    lease = await told(store, text("copper first"), *(text(f"note {n}") for n in range(1999)), text("copper last"))
+    assert await recalled(store, lease.thread, "copper", until=5000) == [1]
+    assert await recalled(store, lease.thread, "copper", until=5000) == [1]
+    assert await recalled(store, lease.thread, "copper", until=5000) == [2001, 1]
+    assert await home.rows(f"SELECT indexed FROM threads WHERE id = '{lease.thread}'") == [(2001,)]
+
+
 async def test_one_session_is_searched_alone(store: Store):
     await told(store, text("apple"))
     other = await told(store, text("apple pie"), address=Address("test", "other"))
@@ -447,5 +505,6 @@ async def test_any_text_is_a_query_and_any_text_can_be_indexed(store: Store, wor
     )
     found = await store.search("owner", words, thread=lease.thread)
     assert all(each.thread == lease.thread for each in found)
+    await store.recall(lease.thread, words_of(words), 9, 9)
     if any(letter.isalnum() for letter in content):
         await store.search("owner", content, thread=lease.thread)

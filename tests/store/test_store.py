@@ -8,10 +8,12 @@ from typing import Any, Protocol
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from everloop.core.approval import Grant
 from everloop.core.errors import Fenced, StoreError, StoreNewer
 from everloop.core.log import (
+    AgentTold,
     CallStarted,
     Compacted,
     Entry,
@@ -21,8 +23,8 @@ from everloop.core.log import (
     Stopped,
     UserSaid,
 )
-from everloop.core.mail import Address, Choose, Inbound, Mail, Outbound, Said, Stop
-from everloop.core.message import said
+from everloop.core.mail import Address, Choose, Inbound, Mail, Outbound, Said, Stop, Word
+from everloop.core.message import Made, Media, said
 from everloop.core.ports import (
     Commit,
     Committed,
@@ -283,6 +285,23 @@ async def test_a_letter_that_was_told_waits_for_a_driver_and_ends_no_turn(store:
     await append(store, lease, ModelChosen("fast", "ann"), absorbed=[mail.id], release=True, state="resting")
     assert await store.read(receipt.thread) == [ModelChosen("fast", "ann")]
     assert (await store.mail(receipt.thread), await store.waiting()) == ([], [])
+
+
+async def test_a_word_from_another_conversation_is_over_when_it_is_taken_in_and_is_queued_with_its_files(store: Store):
+    menu = Media("file:ab", "text/plain", "menu.txt", "owner")
+    word = Word("lunch", (menu,), str(CHAT), "api:work", "ann", outside=True)
+    receipt = await store.receive(Inbound(CHAT, "message:t:1:0", word))
+    again = await store.receive(Inbound(CHAT, "message:t:1:0", word))
+    assert (receipt.fresh, again.fresh, again.id) == (True, False, receipt.id)
+    assert await store.mail(receipt.thread) == [Mail(receipt.id, word)]
+    assert (await store.waiting(), await store.unfinished(receipt.thread)) == ([receipt.thread], [])
+    told = AgentTold("lunch", (menu,), str(CHAT), "api:work", "ann", True, receipt.id)
+    queued = structs.replace(answer("reply:1"), files=(Made(menu, 1),))
+    lease, over = Lease(receipt.thread), {"absorbed": [receipt.id], "ended": [(receipt.id, 1)], "outbox": [queued]}
+    await append(store, lease, told, **over, release=True, state="resting")
+    assert await store.read(receipt.thread) == [told]
+    assert (await store.mail(receipt.thread), await store.waiting(), await store.ended(receipt.id)) == ([], [], 1)
+    assert await store.unshown(str(CHAT)) == [queued]
 
 
 async def test_what_is_told_after_a_new_conversation_is_told_to_that(store: Store):

@@ -150,11 +150,12 @@ def masked(text: str) -> str:
     return text
 
 
+# What may be repeated is bounded, for the text may be one that a stranger has made to be slow to search.
 _SHAPES = (
     r"(://[^/@\s:]*:)[^/@\s]+(?=@)",
     r"(?i)\b((?:bearer|basic)\s+)[\w.~+/=-]{8,}",
-    r"(?i)([?&][^=&\s]*(?:key|token|secret|code|password)=)[^&\s]+",
-    r"""(?i)\b((?:[\w-]*(?:api[_-]?key|token|secret)|password|authorization|cookie)["']?\s*[:=]\s*["']?)[^\s"',;}]{8,}""",
+    r"(?i)([?&][^=&\s]{0,40}(?:key|token|secret|code|password)=)[^&\s]+",
+    r"""(?i)\b((?:[\w-]{0,40}(?:api[_-]?key|token|secret)|password|authorization|cookie)["']?\s*[:=]\s*["']?)[^\s"',;}]{8,}""",
     r"\b(?:sk-|ev_|xai-|gsk_|AIza|ghp_|gho_|hf_|pplx-|nvapi-|csk-|fw_|xox[abp]-)[\w-]{12,}",
 )
 

@@ -7,8 +7,9 @@ from fnmatch import fnmatchcase
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from ..app import Library, open_library
+from ..app import open_library
 from ..core.errors import EverloopError, KeyRefused, ModelMissing, ProviderError, VaultLocked
+from ..library import Library
 from ..providers import logins
 from ..providers.catalog import HOSTS, Host
 from ..providers.choose import Choice, host_of

@@ -30,6 +30,11 @@ class LastTurn(Struct, frozen=True):
     entries: tuple[Entry, ...]  # all that came after the cut
     choice: str  # the model that is chosen at the end of it
 
+    @property
+    def told(self) -> list[Entry]:
+        """What came after it from elsewhere, and so is not taken back with it."""
+        return [entry for entry in self.entries if isinstance(entry, AgentTold)]
+
 
 def last_turn(first: int, entries: Sequence[Entry]) -> LastTurn | None:
     """The last turn of a log that is at rest, if these entries hold all of it.
@@ -53,12 +58,18 @@ def last_turn(first: int, entries: Sequence[Entry]) -> LastTurn | None:
 
 
 def branch_off(
-    written: Sequence[Written], session: str, by: str, *, turn: int = 0, choice: str | None = None
+    written: Sequence[Written],
+    session: str,
+    by: str,
+    *,
+    turn: int = 0,
+    choice: str | None = None,
+    told: Sequence[Entry] = (),
 ) -> list[Entry]:
     """These entries as the beginning of another thread: none of its letters are here, and nothing in it is open.
 
     With `turn`, what people said from there on is left out: it belongs to a turn that is taken back. `choice` is the
-    model that is to answer.
+    model that is to answer, `told` what stays though it came later.
     """
     entries = [_copied(each.entry, session, bool(turn) and each.seq >= turn) for each in written]
     thread = Thread(seq=written[0].seq - 1 if written else 0)
@@ -71,7 +82,7 @@ def branch_off(
         closing += step.results if isinstance(step, Settle) else ()
     if choice is not None and choice != thread.choice:
         closing.append(ModelChosen(choice, by))
-    return [*entries, *closing]
+    return [*entries, *closing, *(_copied(entry, session, late=False) for entry in told)]
 
 
 def _copied(entry: Entry, session: str, late: bool) -> Entry:

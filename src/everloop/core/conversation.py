@@ -46,6 +46,13 @@ class Found(Struct, frozen=True, gc=False):
     text: str
 
 
+class Recalled(Struct, frozen=True, gc=False):
+    """How much each word tells that was looked for, and the entries that hold the most telling ones, best first."""
+
+    weights: dict[str, float] = {}
+    entries: list[Written] = []
+
+
 class Snapshot(Struct, frozen=True, gc=False):
     """A place in a thread that someone has given a name."""
 

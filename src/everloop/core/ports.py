@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 from msgspec import Struct
 
 from .approval import Grant
-from .conversation import Conversation, Deed, Found, Snapshot, Written
+from .conversation import Conversation, Deed, Found, Recalled, Snapshot, Written
 from .log import Entry
 from .mail import Delivery, Inbound, Mail, Outbound
 from .prompt import Delta, Prompt, Reply, Usage
@@ -302,9 +302,15 @@ class Store(Doorbook, Protocol):
     ) -> list[Found]:
         """Where these words stand in the owner's conversations, or in one thread and what it branched from.
 
-        Best first: all the words, else words that begin so, else any of them. Any text is a query. What a branch shares
-        with its parent is told once: of that thread when one is named, else of the one that is gone on with.
+        Best first: all the words, else words that begin so, else any of them, the rarest first; in one thread these
+        follow in any case, for there a whole question is a query. Any text is. What a branch shares with its parent is
+        told once: of that thread when one is named, else of the one that is gone on with.
         """
+        ...
+
+    async def recall(self, thread: str, words: Sequence[str], until: int, limit: int) -> Recalled:
+        """What a thread and those it branched from hold of these words, in so many entries up to one. Quick, for it is
+        asked in the middle of a turn: of entries that were never searched some may not be looked at yet."""
         ...
 
     async def snapshots(self, owner: str) -> list[Snapshot]:

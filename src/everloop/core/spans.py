@@ -136,7 +136,11 @@ def _begin_earlier(turn: Turn, arrived: float) -> None:
 def _delivery_span(thread: str, turn: Turn, found: Delivery) -> Span:
     span = Span("delivery", found.channel, found.queued, found.settled, turn.ended, found.state)
     span.id, span.operation = span_id(thread, "delivery", turn.ended), f"deliver {found.channel}"
-    span.attributes = {"everloop.channel": found.channel, "everloop.delivery.state": found.state}
+    span.attributes = {
+        "gen_ai.conversation.id": thread,
+        "everloop.channel": found.channel,
+        "everloop.delivery.state": found.state,
+    }
     if found.attempts:
         span.attributes["everloop.delivery.attempts"] = found.attempts
     if found.state == "failed":

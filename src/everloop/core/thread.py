@@ -5,7 +5,7 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from .compact import rendered
+from .compact import rendered, said_in_turn
 from .gauge import Gauge
 from .log import (
     AgentTold,
@@ -73,6 +73,7 @@ class Thread:
         "choice",
         "condensed",
         "cost",
+        "covered",
         "empties",
         "estimated",
         "facts",
@@ -141,6 +142,7 @@ class Thread:
         self.summary = ""
         self.facts: tuple[str, ...] = ()
         self.condensed = False  # whether the transcript begins with a summary
+        self.covered = 0  # the last entry that it stands for
         self.brought: Brought | None = None  # what a client has brought along for this turn
         self.handed: list[ToolCall] = []  # calls that the client is to run
         self.saying = ""  # the text of the answer that the open calls stand in
@@ -255,6 +257,11 @@ class Thread:
     def offers(self, name: str) -> bool:
         """Whether the client has brought a tool of this name, and runs it itself."""
         return self.brought is not None and self.brought.offers(name)
+
+    def said_now(self) -> list[str]:
+        """What people have said in the turn that runs."""
+        messages = self.transcript.messages
+        return [messages[at].text for at in said_in_turn(messages, self.began)]
 
     def mentions(self, text: str) -> bool:
         """Whether someone else has said this, word for word. What the model says, or has a tool repeat, does not count:
@@ -428,6 +435,7 @@ class Thread:
     def _start_from(self, entry: Compacted) -> None:
         self.summary, self.facts = entry.summary, entry.facts
         self.condensed = bool(entry.summary or entry.facts)
+        self.covered = entry.covers[1]
         told = (Message("user", said(rendered(entry.summary, entry.facts))),) if self.condensed else ()
         self.transcript = Transcript((*told, *entry.kept))
         self.gauge.start_again()

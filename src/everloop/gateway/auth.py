@@ -33,6 +33,7 @@ from .throttle import Throttle
 VISIT = 30 * 86_400.0  # seconds for which a browser stays logged in
 LINK = 86_400.0
 OWNER = "owner"
+SMALL = 64_000  # bytes of a request from someone of whom nothing is known yet: two passwords, however they are written
 
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -247,8 +248,13 @@ class _NewPassword(Struct):
 async def _read(request: web.Request, shape: type[Shape]) -> Shape:
     if request.content_type != "application/json":  # what a form of any page could send is not JSON
         raise Refused(415, "content_type", "send JSON, with Content-Type: application/json")
+    data = bytearray()
+    async for piece in request.content.iter_any():
+        data += piece
+        if len(data) > SMALL:
+            raise Refused(413, "too_large", "the request is larger than what is taken")
     try:
-        return msgspec.json.decode(await request.read(), type=shape)
+        return msgspec.json.decode(data, type=shape)
     except (msgspec.DecodeError, RecursionError):
         fields = ", ".join(shape.__struct_fields__)
         raise Refused(400, "bad_request", f"send a JSON object with {fields}") from None

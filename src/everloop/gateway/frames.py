@@ -14,13 +14,13 @@ from ..core.log import ModelSaid
 from ..core.ports import Event
 from .house import Question
 from .hub import Draft
+from .links import told_with_links
 
 Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Key = Annotated[str, Meta(min_length=3, max_length=200, pattern=r"^[^:\s\x00-\x1f\x7f]+:[^\x00-\x1f\x7f]+$")]
 Seq = Annotated[int, Meta(ge=0, le=2**62)]
 
 FILES = 20  # of one message
-PORTION = 1_000_000  # bytes of a history_result, unless one entry alone has more
 
 
 class File(Struct):
@@ -135,10 +135,10 @@ def event_frame(where: Where, event: Event) -> dict[str, Any]:
     return frame("event", where, category=CATEGORIES.get(event.name, "agent"), event=event.name, data=data)
 
 
-def entry_of(written: Written, ids: Mapping[int, str]) -> dict[str, Any]:
+def entry_of(thread: str, written: Written, ids: Mapping[int, str]) -> dict[str, Any]:
     """An entry of the log as docs/log.md has it, with its place and time; without what only a provider can read.
 
-    What someone said through a WebSocket has the `id` that their client gave it.
+    What someone said through a WebSocket has the `id` that their client gave it, and files have their links.
     """
     entry = written.entry
     if isinstance(entry, ModelSaid):
@@ -146,28 +146,4 @@ def entry_of(written: Written, ids: Mapping[int, str]) -> dict[str, Any]:
     told: dict[str, Any] = {"seq": written.seq, "at": written.at, **msgspec.to_builtins(entry)}
     if id := ids.get(told.get("mail", 0)):
         told["id"] = id
-    return told
-
-
-class Portion(Struct):
-    """Entries that go into one frame, and about how many bytes they are."""
-
-    entries: list[dict[str, Any]]
-    size: int = 200
-
-
-def portions(entries: list[dict[str, Any]]) -> list[Portion]:
-    """The same in their order, in parts that are not too large; there is one, if an empty one."""
-    parts = [Portion([])]
-    for entry in entries:
-        length = len(msgspec.json.encode(entry))
-        if parts[-1].entries and parts[-1].size + length > PORTION:
-            parts.append(Portion([]))
-        parts[-1].entries.append(entry)
-        parts[-1].size += length
-    return parts
-
-
-def history_frame(where: Where, part: Portion, *, more: bool) -> tuple[dict[str, Any], int]:
-    """The frame, and about how many bytes it is."""
-    return frame("history_result", where, entries=part.entries, more=more), part.size
+    return {**told, **told_with_links(thread, written.seq, entry)}

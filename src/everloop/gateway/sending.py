@@ -56,7 +56,7 @@ class _Waiting:
 class Sending:
     """`put` never waits; `run` sends until it is cancelled. `overflow` is called once, when it became too much."""
 
-    def __init__(self, send: Callable[[str], Awaitable[None]], overflow: Callable[[], None]) -> None:
+    def __init__(self, send: Callable[[bytes], Awaitable[None]], overflow: Callable[[], None]) -> None:
         self._send = send
         self._overflow = overflow
         self._waiting: deque[_Waiting] = deque()
@@ -98,7 +98,7 @@ class Sending:
             while self._waiting:
                 waiting = self._waiting.popleft()
                 self._bytes -= waiting.size
-                await self._send(_encode(await waiting.whole()).decode())
+                await self._send(_encode(await waiting.whole()))
                 self._room.set()
             self._some.clear()
             await self._some.wait()
@@ -108,5 +108,7 @@ def _size(item: Frame | Later) -> int:
     """About how many bytes; what is looked up later is not there yet."""
     if not isinstance(item, dict):
         return 500
+    if item["type"] == "stream_chunk":
+        return 200 + len(item["delta"]) + len(item["reasoning"])
     data = item.get("data", item)
     return 200 + sum(len(value) for value in data.values() if isinstance(value, str))

@@ -30,7 +30,6 @@ from .frames import (
     File,
     History,
     Message,
-    Portion,
     Resume,
     Status,
     Stop,
@@ -41,9 +40,7 @@ from .frames import (
     entry_of,
     event_frame,
     frame,
-    history_frame,
     msg_of,
-    portions,
     read,
 )
 from .house import House
@@ -52,6 +49,7 @@ from .links import links_of
 from .lookup import PAGE, Lookup
 from .metrics import Metrics
 from .principal import Principal, principal_of
+from .reading import Portion, Reading, history_frame, portions
 from .sending import Sending
 
 OPEN = 100  # messages of one connection whose turns are not over
@@ -72,25 +70,6 @@ class Rooms(Struct, frozen=True):
     version: str
 
 
-class Reading(Struct, frozen=True):
-    """What a client was given of a thread's log. Events are told later than they are committed: one that comes after
-    its entry was read has nothing to say any more."""
-
-    head: int
-    answered: int  # where the last answer is
-    approvals: frozenset[str]
-
-    def tells(self, event: Event) -> bool:
-        match event.name:
-            case "stream_start" | "stream_chunk" | "stream_end":
-                return bool(event.data.get("message", event.seq) < self.answered)
-            case "thinking_finished":
-                return event.seq <= self.head
-            case "approval_asked":
-                return all(each.id in self.approvals for each in event.data["approvals"])
-        return event.seq < self.head
-
-
 class Others(Protocol):
     """What a connection knows of those beside it."""
 
@@ -104,10 +83,12 @@ class Connection:
         self._rooms = rooms
         self._house = rooms.house
         self._request = request
+        headers = request.headers
+        self._shown = f"{headers.get('Authorization', '')}\n{headers.get('Cookie', '')}"
         self._know(principal_of(request))
         self._wire = wire
         self._all = all
-        self._sending = Sending(wire.send_str, self.lose)
+        self._sending = Sending(self._send_text, self.lose)
         self._watched: set[str] = set()
         self._held: dict[str, list[Event]] = {}  # by session, while its log is read
         self._ids: dict[int, str] = {}  # of letters whose turns are not over: what the client calls them
@@ -138,6 +119,9 @@ class Connection:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    async def _send_text(self, text: bytes) -> None:
+        await self._wire.send_frame(text, web.WSMsgType.TEXT)
+
     async def _send(self) -> None:
         try:
             await self._sending.run()
@@ -146,15 +130,14 @@ class Connection:
 
     async def check(self, judged: dict[str, Principal | None]) -> bool:
         """Whether the credentials still hold, or it is closed; `judged` are those that were looked at in this round."""
-        headers = self._request.headers
-        shown = f"{headers.get('Authorization', '')}\n{headers.get('Cookie', '')}"
-        if shown not in judged:
-            judged[shown] = await self._rooms.auth.authenticate(self._request)
-        principal = judged[shown]
+        if self._shown not in judged:
+            judged[self._shown] = await self._rooms.auth.authenticate(self._request)
+        principal = judged[self._shown]
         if principal is None:
             await self.close(1008, "these credentials hold no longer")
             return False
-        self._know(principal)
+        if principal != self._principal:
+            self._know(principal)
         return True
 
     def _know(self, principal: Principal) -> None:
@@ -358,15 +341,15 @@ class Connection:
         before = min(asked.before if asked.before is not None else MANY, row.head + 1)
         after = max(0, before - 1 - asked.limit)
         entries = await self._house.store.history(row.id, after, before - 1 - after)
-        *earlier, last = await self._portions(asked.session, entries)
+        *earlier, last = await self._portions(asked.session, row.id, entries)
         where = Where(asked.session, row.id, row.head)
         self._sending.put(*history_frame(where, last, more=after > 0 or bool(earlier)))
 
-    async def _portions(self, session: str, entries: Sequence[Written]) -> list[Portion]:
+    async def _portions(self, session: str, thread: str, entries: Sequence[Written]) -> list[Portion]:
         """Entries as they are told, in parts that are not too large for one frame."""
         mails = [w.entry.mail for w in entries if isinstance(w.entry, UserSaid) and w.entry.mail]
         ids = await self._look.own(mails, session)
-        return portions([entry_of(written, ids) for written in entries])
+        return portions([entry_of(thread, written, ids) for written in entries])
 
     async def _resume(self, asked: Resume) -> None:
         session, row = asked.session, await self._look.row(asked.session)
@@ -401,7 +384,7 @@ class Connection:
             after = entries[-1].seq if entries else after
             where = Where(session, thread, after)
             more = len(entries) == PAGE
-            *earlier, rest = await self._portions(session, entries)
+            *earlier, rest = await self._portions(session, thread, entries)
             for part in earlier:
                 self._sending.put(*history_frame(Where(session, thread, part.entries[-1]["seq"]), part, more=True))
                 await self._sending.room()

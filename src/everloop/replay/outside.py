@@ -7,6 +7,7 @@ from ..core.approval import Grant, Policy, Stance
 from ..core.errors import ProviderError, ToolError
 from ..core.log import Answered, CallReturned, CallStarted, Entry, ModelCalled, ModelFailed, ModelSaid
 from ..core.prompt import Brought, Delta, Prompt, Reply, Transcript
+from ..core.recall import RECALLED
 from ..core.thread import Thread
 from ..core.tool import CallContext, Situation, ToolCall, ToolSpec
 from ..files.folder import Folder
@@ -87,10 +88,19 @@ class PlayedContext(Context):
         self._tape = tape
         self._before = thread_before(tape.record).prefix
 
+    def tail(self, thread: Thread, wrap: bool, recalled: str = "") -> str:
+        """What is a summary is not in the record, so that nothing can be recalled from it: it is told as it was."""
+        return super().tail(thread, wrap, _recalled(self._tape.coming))
+
     def prefix(self, wrap: bool, brought: Brought | None = None) -> str:
         """What stood before the conversation is not recorded, but for its fingerprint: this is not compared."""
         called = self._tape.record.turn[: self._tape.seq + 2 - self._tape.record.start]
         return next((e.prefix for e in reversed(called) if isinstance(e, ModelCalled) and e.prefix), self._before)
+
+
+def _recalled(coming: Entry | None) -> str:
+    tail = coming.tail if isinstance(coming, ModelCalled) else ""
+    return tail[tail.index(RECALLED) :] if RECALLED in tail else ""
 
 
 def _time(coming: Entry | None) -> str:

@@ -47,6 +47,7 @@ class Book:
         "_seen",
         "_store",
         "_tried",
+        "recalled",
         "thread",
         "turn",
         "voice",
@@ -66,6 +67,7 @@ class Book:
         self._letter = 0  # the one that came in with the first commit
         self.thread = thread
         self.turn = -1  # for which `voice` was chosen
+        self.recalled: tuple[object, str] = None, ""  # for what, and what was found
         self.voice: Voice | None = None
 
     @classmethod

@@ -53,8 +53,9 @@ class Context:
             wrap: prefix_of(profile.model, profile.sections, () if wrap else tools) for wrap in (False, True)
         }
 
-    def tail(self, thread: Thread, wrap: bool) -> str:
-        """What is true now and not later; kept with the model call, never shown to another."""
+    def tail(self, thread: Thread, wrap: bool, recalled: str = "") -> str:
+        """What is true now and not later; kept with the model call, never shown to another. `recalled` is what was
+        said long ago and is meant now."""
         lines = [WRAP_UP] if wrap else []
         if thread.futile >= STUCK and not wrap:
             lines.append(IN_CIRCLES.format(steps=thread.futile))
@@ -63,6 +64,7 @@ class Context:
             if thread.address:
                 channel, _, chat = thread.address.partition(":")
                 lines.append(f"Channel: {channel}, chat: {chat}")
+        lines += [recalled] if recalled else []
         return "\n".join(lines)
 
     def prefix(self, wrap: bool, brought: Brought | None = None) -> str:

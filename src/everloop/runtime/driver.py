@@ -47,6 +47,7 @@ from ..core.mail import Inbound, Mail, Said
 from ..core.people import OWNER_ALONE, Role
 from ..core.ports import Bus, Event, Store
 from ..core.prompt import Delta, Reply
+from ..core.recall import ENTRIES, asked_for, room_for, told_again
 from ..core.scene import Scene, scene
 from ..core.sections import changed_parts
 from ..core.thread import Finished, Thread
@@ -256,7 +257,8 @@ class Driver:
 
     async def _call_model(self, book: Book, voice: Voice, wrap: bool, interrupt: Interrupt) -> None:
         thread, context = book.thread, voice.context
-        tail, prefix = context.tail(thread, wrap), context.prefix(wrap, thread.brought)
+        recalled = await self._recall(book, voice.rules) if thread.condensed else ""
+        tail, prefix = context.tail(thread, wrap, recalled), context.prefix(wrap, thread.brought)
         full = used(thread, voice.rules) / voice.rules.limit
         first = thread.steps == 0 and not thread.failures and not thread.empties
         before = thread.prefix
@@ -297,6 +299,17 @@ class Driver:
             )
             if full < WARNING <= used(thread, voice.rules) / voice.rules.limit:
                 self._publish(book, "warning", reason="window", text=NEARLY_FULL, error="")
+
+    async def _recall(self, book: Book, rules: Rules) -> str:
+        """Of what is a summary now, what is meant by what people have just said; the same for all steps until they say
+        something else."""
+        thread = book.thread
+        said = thread.said_now()
+        if book.recalled[0] != (thread.covered, said):
+            found = await self._store.recall(thread.id, asked_for(said), thread.covered, ENTRIES)
+            shown = [message.text for message in thread.transcript.messages] if found.entries else []
+            book.recalled = (thread.covered, said), told_again(found, shown, room_for(rules.limit))
+        return book.recalled[1]
 
     async def _run_calls(self, book: Book, places: tuple[int, ...], interrupt: Interrupt) -> None:
         """Reads run side by side. What is quick and local may run before the answer is committed: if that is lost,

@@ -155,9 +155,9 @@ class Sessions:
     ) -> Branch:
         first = await self._store.folded(thread, cut) or 1
         written = await self._store.history(thread, first - 1, cut - first + 1) if cut else []
-        left_out, choice = (turn.seq, turn.choice) if turn else (0, None)
+        left_out, choice, told = (turn.seq, turn.choice, turn.told) if turn else (0, None, ())
         return Branch(
-            *(secrets.token_hex(8), branch_off(written, session, by, turn=left_out, choice=choice), first),
+            *(secrets.token_hex(8), branch_off(written, session, by, turn=left_out, choice=choice, told=told), first),
             times=[each.at for each in written],
             parent=thread,
             at=cut,

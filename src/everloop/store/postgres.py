@@ -39,7 +39,7 @@ from .group import Group
 from .procedure import Item
 from .schema import Migrations
 from .server import Connection, Pool, Server
-from .shelf import Line, Shelf
+from .shelf import Line, Shelf, mark_of
 
 Result = TypeVar("Result")
 
@@ -54,15 +54,8 @@ _ROW = "t.id, t.session, t.owner, t.head, t.folded, t.state, coalesce(t.holder, 
 class PostgresStore(Shelf):
     """Use `await PostgresStore.connect(url)`."""
 
-    MATCHES = (
-        "FROM said s JOIN entries e ON e.thread = s.thread AND e.seq = s.seq "
-        "WHERE s.words @@ CAST(CAST($2 AS TEXT) AS TSQUERY)"
-    )
+    MATCHES = "FROM said s WHERE s.words @@ CAST(CAST($1 AS TEXT) AS TSQUERY)"
     NEWEST = "s.id DESC"
-    BEST = (
-        "(SELECT count(*) FROM regexp_split_to_table(CAST($2 AS TEXT), ' [|] ') AS w(word) "
-        "WHERE s.words @@ CAST(w.word AS TSQUERY)) DESC, s.id DESC"
-    )
 
     def __init__(self, server: Server, pool: Pool, lease_seconds: float) -> None:
         self._server = server
@@ -346,8 +339,10 @@ class PostgresStore(Shelf):
     async def _do(self, work: Callable[[Ask], Coroutine[Any, Any, Result]]) -> Result:
         return await self._transact(lambda connection: work(_asking(connection)))
 
-    def _query(self, words: Sequence[str], begin: bool, some: bool) -> str:
-        return (" | " if some else " & ").join(f"'{word}'{':*' if begin else ''}" for word in words)
+    def _query(self, words: Sequence[str], begin: bool, threads: Sequence[str] = ()) -> str:
+        wanted = " & ".join(f"'{word}'{':*' if begin else ''}" for word in words)
+        marks = " | ".join(f"'{mark_of(thread)}'" for thread in threads)
+        return f"{wanted} & ({marks})" if threads else wanted
 
     async def _add_words(self, ask: Ask, thread: str, owner: str, lines: Sequence[Line]) -> None:
         await ask(

@@ -26,6 +26,7 @@ DIALECTS = {
         "words": "",
         "index_words": "CREATE VIRTUAL TABLE said_words USING fts5("
         "words, content='', contentless_delete=1, tokenize='ascii', detail='none')",
+        "forget_words": "INSERT INTO said_words(said_words) VALUES('delete-all')",
     },
     "postgres": {
         "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
@@ -39,6 +40,7 @@ DIALECTS = {
         "greatest": "greatest",
         "words": ", words TSVECTOR NOT NULL",
         "index_words": "CREATE INDEX said_words ON said USING gin(words)",
+        "forget_words": "SELECT 1",
     },
 }
 
@@ -128,6 +130,12 @@ MIGRATIONS: Migrations = [
         """CREATE TABLE web_sessions(
             id TEXT PRIMARY KEY, owner TEXT NOT NULL, hash TEXT NOT NULL UNIQUE, page TEXT NOT NULL UNIQUE,
             at {real} NOT NULL, until {real} NOT NULL)""",
+    ],
+    [
+        # Words are indexed anew, each entry with the mark of its thread.
+        "{forget_words}",
+        "DELETE FROM said",
+        "UPDATE threads SET indexed = 0",
     ],
 ]
 

@@ -6,19 +6,21 @@ and indexed when something is searched for, a batch at a time so that turns can 
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from msgspec import Struct, structs
 
 from ..core import log
-from ..core.conversation import Conversation, Deed, Found, Snapshot, Written
+from ..core.conversation import Conversation, Deed, Found, Recalled, Snapshot, Written
 from ..core.log import Entry
 from ..core.mail import Delivery
 from ..core.ports import MANY
+from ..core.words import best_of, is_question, rarity, uncommon, words_of
 from .deeds import IS_MESSAGE, LINE, Ask, do
 from .doorbook import Doorkeeping
-from .words import shortened, snippet, spoken_in, telling, words_of
+from .words import snippet, spoken_in, title_in
 
 Result = TypeVar("Result")
 
@@ -26,6 +28,10 @@ BATCH = 1000
 MORE = 4  # times as many places are looked at as are told, for those that hold a query word for word
 UNCOUNTED = 200  # entries that are counted each time anew, rather than written down
 WORDS = 16  # of a query
+KIN = 50  # threads that are named in a query
+HOLDERS = (
+    500  # entries that are looked at for each word of a query, the newest first; more hold a word that tells little
+)
 
 _LIST = f"""SELECT t.id, t.session, t.title, t.created,
     coalesce((SELECT {{greatest}}(e.at, t.created) FROM entries e WHERE e.thread = t.id AND e.seq = t.head), t.created)
@@ -47,6 +53,16 @@ _KIN = """WITH RECURSIVE kin(id, parent, cut, last) AS (
     SELECT id, parent, parent_seq, 9223372036854775807 FROM threads WHERE id = $1
     UNION ALL
     SELECT t.id, t.parent, {least}(t.parent_seq, k.cut), k.cut FROM kin k JOIN threads t ON t.id = k.parent)"""
+_OF_KIN = "EXISTS(SELECT 1 FROM kin k WHERE k.id = s.thread AND s.seq <= k.last)"
+
+
+class _Where(Struct, frozen=True):
+    """In whose conversations something is looked for: all, those of a session, or one and what it branched from."""
+
+    thread: str
+    owner: str
+    session: str = ""
+    until: int = 1 << 62  # the last entry
 
 
 class Line(Struct, frozen=True):
@@ -60,13 +76,12 @@ class Line(Struct, frozen=True):
 class Shelf(Doorkeeping):
     """What a store does with conversations; a database gives it a way to ask, and its way to match words."""
 
-    MATCHES: ClassVar[str]  # FROM … WHERE …, of the query $1
+    MATCHES: ClassVar[str]  # FROM said s … WHERE …, of the query $1
     NEWEST: ClassVar[str]
-    BEST: ClassVar[str]
 
     @abstractmethod
-    def _query(self, words: Sequence[str], begin: bool, some: bool) -> str:
-        """All of the words, or with `some` any; with `begin`, also those that begin so."""
+    def _query(self, words: Sequence[str], begin: bool, threads: Sequence[str] = ()) -> str:
+        """All of the words, or with `begin` words that begin so; where one of the threads is named, of these."""
         ...
 
     @abstractmethod
@@ -138,20 +153,40 @@ class Shelf(Doorkeeping):
     async def search(
         self, owner: str, words: str, *, thread: str = "", session: str = "", limit: int = 20
     ) -> list[Found]:
-        wanted = telling(words_of(words))[:WORDS]
+        every = words_of(words)
+        wanted = (uncommon(every) or every)[:WORDS]
         if not wanted:
             return []
         await self._index(owner, thread)
-        for begin, some in ((False, False), (True, False), (True, True)):
-            query = self._query(wanted, begin, some)
-            order = self.BEST if some else self.NEWEST
-            rows = await self._matches(query, order, owner, thread, session, limit * MORE)
-            if rows:
-                literal = words.strip().casefold()
-                ranked = sorted(rows, key=lambda row: literal not in row[4].casefold())  # word for word comes first
-                found = [_found(row, wanted) for row in ranked[:limit]]
-                return [structs.replace(each, thread=thread or await self._living(each)) for each in found]
-        return []
+        where = _Where(thread, owner, session)
+        [best] = await self._rows_with([self._query(wanted, begin=False)], where)
+        if not best:
+            [best] = await self._rows_with([self._query(wanted, begin=True)], where)
+        best = best[: limit * MORE]
+        weights, some = dict.fromkeys(wanted, 1.0), list[int]()
+        if thread or not best:
+            holders = await self._rows_with([self._query([word], begin=True) for word in wanted], where)
+            weights, ranked = _weighed(wanted, holders, HOLDERS * MORE, limit * MORE)
+            some = [id for id in ranked if id not in best]
+        rows = [row for part in (best, some) for row in _in_order(await self._told(part), words)]
+        found = [_found(row, weights) for row in rows[:limit]]
+        return [structs.replace(each, thread=thread or await self._living(each)) for each in found]
+
+    async def recall(self, thread: str, words: Sequence[str], until: int, limit: int) -> Recalled:
+        wanted = list(words)[:WORDS]
+        look = f"{_KIN} SELECT t.id, t.indexed, t.head, t.owner FROM kin k JOIN threads t ON t.id = k.id"
+        kin = await self._ask(look, thread)
+        if not wanted or not kin:
+            return Recalled()
+        for id, indexed, head, owner in kin:
+            if indexed < min(until, head):  # what was covered since the last time; of what is older a part each time
+                await self._index_some(id, owner, indexed, min(until, head))
+        ids = [row[0] for row in kin] if len(kin) <= KIN else []
+        queries = [self._query([word], False, ids) for word in wanted]
+        holders = await self._rows_with(queries, _Where(thread, kin[0][3], until=until))
+        weights, best = _weighed(wanted, holders, min(HOLDERS * MORE, until), limit)
+        rows = await self._told(best)
+        return Recalled(weights, [Written(seq, at, log.decode(body)) for _, seq, at, _, body in rows])
 
     async def _living(self, found: Found) -> str:
         """The thread that someone wants to go on with: what was replaced by a branch lives on there."""
@@ -165,18 +200,33 @@ class Shelf(Doorkeeping):
             )
         return thread
 
-    async def _matches(
-        self, query: str, order: str, owner: str, thread: str, session: str, limit: int
-    ) -> Sequence[Any]:
-        kin = "EXISTS(SELECT 1 FROM kin k WHERE k.id = s.thread AND s.seq <= k.last)"
-        told = kin if thread else "CAST($1 AS TEXT) = ''"
-        return await self._ask(
-            f"{_KIN if thread else ''} SELECT s.thread, s.seq, e.at, s.who, e.body {self.MATCHES} "
-            "AND s.owner = $3 AND (CAST($4 AS TEXT) = '' "
-            "OR EXISTS(SELECT 1 FROM threads t WHERE t.id = s.thread AND t.session = $4)) "
-            f"AND {told} ORDER BY {order} LIMIT $5",
-            *(thread, query, owner, session, limit),
+    async def _rows_with(self, queries: Sequence[str], where: _Where) -> list[list[int]]:
+        """Which rows of the index hold what each query wants, the newest first."""
+        theirs = _OF_KIN if where.thread else "CAST($1 AS TEXT) = ''"
+        asked = [
+            f"SELECT * FROM (SELECT {place} AS place, s.id AS id {self.MATCHES.replace('$1', f'${place + 5}')} "
+            "AND s.owner = $2 AND (CAST($3 AS TEXT) = '' "
+            "OR EXISTS(SELECT 1 FROM threads t WHERE t.id = s.thread AND t.session = $3)) "
+            f"AND s.seq <= $4 AND {theirs} ORDER BY {self.NEWEST} LIMIT {HOLDERS}) AS holders{place}"
+            for place in range(len(queries))
+        ]
+        values = where.thread, where.owner, where.session, where.until
+        rows = await self._ask(f"{_KIN if where.thread else ''} {' UNION ALL '.join(asked)}", *values, *queries)
+        found: list[list[int]] = [[] for _ in queries]
+        for place, id in rows:
+            found[place].append(id)
+        return found
+
+    async def _told(self, ids: Sequence[int]) -> list[Any]:
+        """These rows of the index with what they are about, in this order."""
+        if not ids:
+            return []
+        rows = await self._ask(
+            "SELECT s.id, s.thread, s.seq, e.at, s.who, e.body FROM said s JOIN entries e "
+            f"ON e.thread = s.thread AND e.seq = s.seq WHERE s.id IN ({', '.join(map(str, ids))})"
         )
+        by_id = {row[0]: tuple(row)[1:] for row in rows}
+        return [by_id[id] for id in ids if id in by_id]
 
     async def _index(self, owner: str, thread: str) -> None:
         behind = "SELECT id, indexed, head FROM threads WHERE owner = $1 AND indexed < head"
@@ -195,7 +245,7 @@ class Shelf(Doorkeeping):
             "SELECT seq, body FROM entries WHERE thread = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4",
             *(thread, indexed, head, BATCH),
         )
-        lines = await asyncio.to_thread(_lines, rows)
+        lines = await asyncio.to_thread(_lines, rows, thread)
         until = int(rows[-1][0]) if rows else head
 
         async def work(ask: Ask) -> None:
@@ -211,12 +261,41 @@ async def _count(ask: Ask, owner: str) -> None:
     await ask(_COUNT, owner, UNCOUNTED)
 
 
-def _lines(rows: Sequence[Any]) -> list[Line]:
+def _lines(rows: Sequence[Any], thread: str) -> list[Line]:
+    """Each entry has the mark of its thread among its words, so that a common word is not looked for in all others."""
     told = ((seq, spoken_in(body)) for seq, body in rows)
-    return [Line(seq, said[0], " ".join(words)) for seq, said in told if said and (words := words_of(said[1]))]
+    words = ((seq, said[0], words_of(said[1])) for seq, said in told if said)
+    return [Line(seq, who, " ".join((*each, mark_of(thread)))) for seq, who, each in words if each]
 
 
-def _found(row: Any, words: Sequence[str]) -> Found:
+def mark_of(thread: str) -> str:
+    return f"thread{''.join(letter for letter in thread.lower() if letter.isascii() and letter.isalnum())}"
+
+
+def _weighed(
+    words: Sequence[str], holders: Sequence[Sequence[int]], of: int, most: int
+) -> tuple[dict[str, float], list[int]]:
+    """How much each word tells, and the rows of the index that hold the most telling ones, best and newest first."""
+    weights = {word: rarity(len(ids), of) for word, ids in zip(words, holders, strict=True) if ids}
+    held: defaultdict[int, set[str]] = defaultdict(set)
+    for word, ids in zip(words, holders, strict=True):
+        for id in ids:
+            held[id].add(word)
+    return weights, best_of(sorted(held.items(), reverse=True), weights, most)
+
+
+def _in_order(rows: Sequence[Any], words: str) -> list[Any]:
+    """What holds the query word for word comes first, what only asks comes last."""
+    literal = words.strip().casefold()
+    return sorted(rows, key=lambda row: (_asks(row), literal not in row[4].casefold()))
+
+
+def _asks(row: Any) -> bool:
+    said = spoken_in(row[4]) if row[3] == "user" else None
+    return said is not None and is_question(said[1])
+
+
+def _found(row: Any, words: Mapping[str, float]) -> Found:
     thread, seq, at, who, body = row
     said = spoken_in(body)
     return Found(thread, seq, at, who, snippet(said[1] if said else "", words))
@@ -230,8 +309,7 @@ def _delivery(key: str, channel: str, state: Any, queued: float, due: float, att
 
 def _conversation(row: Any) -> Conversation:
     id, session, title, created, active, messages, head, archived, parent, parent_seq, current, first = row
-    said = spoken_in(first) if first and not title else None
     return Conversation(
-        *(id, session, title or shortened(said[1] if said else ""), created, active, messages, head),
+        *(id, session, title or title_in(first or ""), created, active, messages, head),
         *(bool(archived), parent, parent_seq, bool(current)),
     )

@@ -50,7 +50,7 @@ from .database import connect
 from .deeds import Ask, do, run_at_once
 from .holders import Holders
 from .schema import Migrations
-from .shelf import Line, Shelf
+from .shelf import Line, Shelf, mark_of
 from .statements import NOW, PENDING, append, become, let_in, new_thread, post, queue, stop, thread_of
 from .writer import Execute, Writer
 
@@ -79,12 +79,8 @@ _SPEND = (
 class SqliteStore(Shelf):
     """Use `await SqliteStore.connect(home)`."""
 
-    MATCHES = (
-        "FROM said_words JOIN said s ON s.id = said_words.rowid "
-        "JOIN entries e ON e.thread = s.thread AND e.seq = s.seq WHERE said_words MATCH $2"
-    )
+    MATCHES = "FROM said_words JOIN said s ON s.id = said_words.rowid WHERE said_words MATCH $1"
     NEWEST = "said_words.rowid DESC"
-    BEST = "said_words.rank, said_words.rowid DESC"
 
     def __init__(self, connection: apsw.Connection, reader: apsw.Connection, holders: Holders, ttl: float) -> None:
         self._connection = connection
@@ -450,8 +446,10 @@ class SqliteStore(Shelf):
     async def _do(self, work: Callable[[Ask], Coroutine[Any, Any, Result]]) -> Result:
         return await self._writer.write(lambda execute: run_at_once(work(_asking(execute))))
 
-    def _query(self, words: Sequence[str], begin: bool, some: bool) -> str:
-        return (" OR " if some else " AND ").join(f'"{word}"{"*" if begin else ""}' for word in words)
+    def _query(self, words: Sequence[str], begin: bool, threads: Sequence[str] = ()) -> str:
+        wanted = " AND ".join(f'"{word}"{"*" if begin else ""}' for word in words)
+        marks = " OR ".join(f'"{mark_of(thread)}"' for thread in threads)
+        return f"{wanted} AND ({marks})" if threads else wanted
 
     async def _add_words(self, ask: Ask, thread: str, owner: str, lines: Sequence[Line]) -> None:
         for line in lines:

@@ -1,50 +1,16 @@
-"""What can be searched for in an entry, and what is shown of it when it is found.
+"""What can be searched for in an entry, and what is shown of it when it is found."""
 
-Words are made here and not by the databases, so that both find the same: letters and digits, without case and accents.
-Chinese and Japanese have no spaces, so there each character is a word.
-"""
-
-import re
-import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from ..core.errors import StoreError
 from ..core.log import AgentTold, CallReturned, Entry, GaveUp, ModelSaid, UserSaid, decode
-from ..core.message import Text
+from ..core.message import Text, enclosed
+from ..core.words import placed
 
-LONGEST = 64  # letters of a word; what is longer is not typed by anyone
-MOST = 5000  # different words of an entry
 AROUND = 70  # characters before and after what was found
 
-_ALONE = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{_ALONE}]|[^\W_{_ALONE}]+")
-_COMMON = frozenset(
-    re.findall(
-        r"\w+",
-        "a about am an and any are as at be been but by can could did do does for from had has have how i if in "
-        "into is it its me my no not of on or our please remember s said say so t tell that the their them then "
-        "there these they this to told us was we were what when where which who whose why will with would you your",
-    )
-)
 _KINDS = ("user_said", "model_said", "call_returned", "gave_up", "agent_told")
 _SPOKEN = tuple(f'{{"kind":"{kind}"' for kind in _KINDS)
-
-
-def words_of(text: str) -> list[str]:
-    """The different words of a text, in their order."""
-    return list(dict.fromkeys(word[:LONGEST] for word in _WORD.findall(_plain(text))))[:MOST]
-
-
-def telling(words: Sequence[str]) -> list[str]:
-    """Those that say what is looked for; people ask in sentences. All of them, if there is no other."""
-    return [word for word in words if word not in _COMMON] or list(words)
-
-
-def _plain(text: str) -> str:
-    folded = text.casefold()
-    if folded.isascii():
-        return folded
-    return "".join(letter for letter in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(letter))
 
 
 def spoken_in(body: str) -> tuple[str, str] | None:
@@ -71,17 +37,29 @@ def spoken(entry: Entry) -> tuple[str, str] | None:
     return None
 
 
-def snippet(text: str, words: Sequence[str]) -> str:
-    """What stands around the first of these words, or of those that begin so."""
-    starts = (match.start() for match in _WORD.finditer(text) if any(_begins(match[0], word) for word in words))
-    at = next(starts, 0)
+def title_in(body: str) -> str:
+    """The beginning of what someone says in a stored entry; where nothing is said, of the names of the files."""
+    try:
+        entry = decode(body) if body else None
+    except StoreError:
+        return ""
+    parts = entry.parts if isinstance(entry, UserSaid) else ()
+    names = [media.name for part in parts if (media := enclosed(part))]
+    said = [part.text for part in parts if isinstance(part, Text) and not enclosed(part)]
+    return shortened("\n".join(said or names))
+
+
+def snippet(text: str, words: Mapping[str, float]) -> str:
+    """What stands around these words, or those that begin so: where those stand together that weigh most."""
+    found = [(at, word) for at, spelled in placed(text) for word in words if any(w.startswith(word) for w in spelled)]
+    best, at = 0.0, found[0][0] if found else 0
+    for number, (start, _) in enumerate(found):
+        near = {word for place, word in found[number : number + len(words) * 2] if place < start + AROUND}
+        if (weight := sum(words[word] for word in near)) > best:
+            best, at = weight, start
     begin, end = max(0, at - AROUND), at + AROUND
     shown = _in_a_line(text[begin:end])
     return f"{'…' if begin else ''}{shown}{'…' if end < len(text) else ''}"
-
-
-def _begins(word: str, wanted: str) -> bool:
-    return any(each.startswith(wanted) for each in _WORD.findall(_plain(word)))
 
 
 def shortened(text: str, most: int = 60) -> str:

@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from aiohttp import ClientSession
+from aiohttp import ClientSession, web
+from aiohttp.test_utils import TestServer
 
 from everloop.core.errors import HostFailed
 from everloop.core.people import Role
@@ -175,3 +176,26 @@ async def test_an_attachment_is_fetched_where_the_owner_allows_it_and_nowhere_el
         assert (await post(served, attachments=attachments))[1]["content"] == "a red square"
     _, picture = model.prompts[0].messages[-1].parts
     assert (picture.name, picture.mime, picture.owner) == ("red.png", "image/png", "discord:7")
+
+
+async def test_an_attachment_that_has_no_end_is_given_up(serve: Serve):
+    sent = 0
+
+    async def flood(request: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:  # until whoever reads has had enough
+            await response.write(bytes(1_000_000))
+            sent += 1_000_000
+
+    app = web.Application()
+    app.router.add_get("/cat.png", flood)
+    async with TestServer(app) as server:
+        far = server.make_url("/cat.png")
+        settings = {"tools": {"web": {"allow": [f"{far.host}:{far.port}"]}}}
+        async with serve(ScriptedModel([]), settings=settings) as served:
+            status, told = await post(served, attachments=[{"url": str(far), "size_bytes": 5}])
+    assert (status, told["error"]["code"]) == (400, "message_refused")
+    assert "sends more than 20,000,000 bytes" in told["error"]["message"]
+    assert 20_000_000 <= sent < 100_000_000

@@ -1,5 +1,6 @@
 """The page's API, `/api/…`: one table of routes, from which the server and `/openapi.json` are made."""
 
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -135,11 +136,16 @@ TABLE = (
 )  # fmt: skip
 
 
-def routes(house: Desk) -> list[web.RouteDef]:
-    described = document(TABLE, version("everloop"))
+@cache
+def described() -> dict[str, Any]:
+    """The document; it takes its time, so it is written when somebody asks for it."""
 
+    return document(TABLE, version("everloop"))
+
+
+def routes(house: Desk) -> list[web.RouteDef]:
     async def openapi(request: web.Request) -> web.Response:
-        return respond(described)
+        return respond(described())
 
     table = [web.route(route.method, route.path, served(route, house)) for route in TABLE]
     return [*table, web.get("/openapi.json", openapi)]

@@ -40,7 +40,7 @@ function turnNode(turn) {
   return h("article.turn", {},
     h("h2", {}, turn.said), h("p.facts", { title: moment(turn.start) }, facts.filter(Boolean).join(" · ")),
     h("ol.waterfall", { "aria-label": "Steps in order" }, turn.spans.map((span) => bar(span, turn.start, end, whole))),
-    h("p.detail", { title: "Under this id a collector knows the turn, if one is configured" }, `Trace ${turn.trace}`));
+    h("p.named", { title: "Under this id a collector knows the turn, if one is configured" }, `Trace ${turn.trace}`));
 }
 
 function bar(span, start, end, whole) {

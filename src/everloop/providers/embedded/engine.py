@@ -109,7 +109,7 @@ class EmbeddedProvider:
     ) -> tuple[str, Usage]:
         """Have the model go on; returns why it stopped and what it cost."""
         prefix = render_prefix(prompt.system, tools)
-        messages = render_messages(prompt.transcript.messages, self._spoken, as_json=bool(tools))
+        messages = render_messages(prompt.transcript.messages, self._spoken, as_json=bool(tools), tail=prompt.tail)
         request: dict[str, Any] = {
             "prompt": prefix + messages,
             "n_predict": min(prompt.max_tokens, _LONGEST),

@@ -1,7 +1,8 @@
 """How a small model on a small machine is shown a conversation: little of everything, and always the same bytes.
 
-It reads 20 to 60 tokens a second, so the prompt is compact, there is no tail part, and long tool results keep only
-their ends. Both models speak ChatML. The system part with its tools is the prefix whose state is kept on disk.
+It reads 20 to 60 tokens a second, so the prompt is compact, there is a tail part only when it matters, and long tool
+results keep only their ends. Both models speak ChatML. The system part with its tools is the prefix whose state is kept
+on disk.
 """
 
 import re
@@ -46,12 +47,17 @@ def render_prefix(system: str, tools: tuple[ToolSpec, ...]) -> str:
     return _turn("system", compact_prompt(system, tools))
 
 
-def render_messages(messages: list[Message], spoken: Mapping[str, str], *, as_json: bool) -> str:
-    """What follows the prefix, up to where the model goes on.
+def render_messages(messages: list[Message], spoken: Mapping[str, str], *, as_json: bool, tail: str = "") -> str:
+    """What follows the prefix, up to where the model goes on. The tail stands before what was said last, which the
+    model answers.
 
     `spoken` has the bytes that the model itself wrote, by their usual spelling, where the two differ.
     """
-    turns = [_turn(*_shown(message, spoken, as_json)) for message in messages]
+    shown = [_shown(message, spoken, as_json) for message in messages]
+    if tail:
+        role, content = shown.pop() if shown and shown[-1][0] == "user" else ("user", "")
+        shown.append((role, f"{tail}\n\n{content}".rstrip()))
+    turns = [_turn(role, content) for role, content in shown]
     return "".join(turns) + "<|im_start|>assistant\n"
 
 

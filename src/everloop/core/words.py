@@ -1,0 +1,128 @@
+"""The words of a text, by which it is found again: letters and digits, without case and accents.
+
+They are made here and not by the databases, so that both find the same. Chinese and Japanese have no spaces, so there
+each character is a word.
+"""
+
+import re
+import unicodedata
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import islice, zip_longest
+from math import log
+from typing import TypeVar
+
+LONGEST = 64  # letters of a word; what is longer is not typed by anyone
+MOST = 5000  # different words of an entry
+
+_ALONE = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_WORD = re.compile(rf"[{_ALONE}]|[^\W_{_ALONE}]+")
+_COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        "a about again also am an and any are as at be been but by can could did do does for from had has have hello "
+        "hey hi how i if in into is it its just me my no not now of ok okay on or our please remember s said say so t "
+        "tell thank thanks that the their them then there these they this to told us was we were what when where which "
+        "who whose why will with would yes you your",
+    )
+)
+
+
+def words_of(text: str) -> list[str]:
+    """The different words of a text, in their order."""
+    return list(dict.fromkeys(word[:LONGEST] for word in _WORD.findall(folded(text))))[:MOST]
+
+
+def placed(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Where each word of a text stands, and how it is spelled there: one word, but for a few odd letters."""
+    return ((match.start(), _WORD.findall(folded(match[0]))) for match in _WORD.finditer(text))
+
+
+def uncommon(words: Iterable[str]) -> list[str]:
+    """Those that say what is looked for; people ask in sentences."""
+    return [word for word in words if word not in _COMMON]
+
+
+def folded(text: str) -> str:
+    """Without case and accents."""
+    plain = text.casefold()
+    if plain.isascii():
+        return plain
+    return "".join(letter for letter in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(letter))
+
+
+def is_question(text: str) -> bool:
+    """Whoever looks for something looks for what was answered before what was asked."""
+    return text.rstrip(" \n\"'”»)").endswith(("?", "？", "؟"))
+
+
+def rarity(held: int, of: int) -> float:
+    """How much it tells that an entry holds a word, when so many of so many do. Two rare words are to count for more
+    than any number of common ones, which every long text holds."""
+    return log(max(1.2, of / max(1, held))) ** 2
+
+
+Place = TypeVar("Place")
+Enough = Callable[[AbstractSet[str], int], bool]
+_AS_GOOD = 0.6  # as the best
+
+
+def best_of(
+    places: Iterable[tuple[Place, AbstractSet[str]]],
+    weights: Mapping[str, float],
+    most: int,
+    enough: Enough = lambda words, round: True,
+) -> list[Place]:
+    """The places that are most likely meant, best first; of equals the first given. `enough` says which words are worth
+    a place, and in which round, when others with the same words have been taken before.
+
+    Good is what holds most of the words, and good is what holds those that nothing before it does. By the first alone,
+    whoever asks in the same phrase about one thing after the other would be shown their own earlier questions; by the
+    second alone, nothing that stands beside what is just a little more likely. So they take turns."""
+    known = [(place, frozenset(words)) for place, words in places]
+    heavy, covering = _heaviest(known, weights, enough), _covering(known, weights, most, enough)
+    turns = (place for pair in zip_longest(covering, heavy) for place in pair if place is not None)
+    return list(islice(dict.fromkeys(turns), most))
+
+
+def _heaviest(
+    places: Sequence[tuple[Place, frozenset[str]]], weights: Mapping[str, float], enough: Enough
+) -> list[Place]:
+    """Those that hold most of the words, or nearly as much as the best does."""
+    weighed = [(sum(weights[word] for word in words), place) for place, words in places if enough(words, 1)]
+    least = _AS_GOOD * max((weight for weight, _ in weighed), default=0.0)
+    heavy = [(weight, place) for weight, place in weighed if weight >= least]
+    return [place for _, place in sorted(heavy, key=lambda each: -each[0])]
+
+
+def _covering(
+    places: Sequence[tuple[Place, frozenset[str]]], weights: Mapping[str, float], most: int, enough: Enough
+) -> list[Place]:
+    """Those that together hold as much as possible. When all that can be had is held, a new round begins."""
+    groups: defaultdict[frozenset[str], deque[Place]] = defaultdict(deque)
+    for place, words in places:
+        groups[words].append(place)
+    picked: list[Place] = []
+    for round in range(1, most + 1):
+        left, before = set(weights), len(picked)
+        while len(picked) < most:
+            words = _next([words for words in groups if enough(words & left, round)], weights, left)
+            if not words & left:
+                break
+            picked.append(groups[words].popleft())
+            left -= words
+            if not groups[words]:
+                del groups[words]
+        if len(picked) == before:
+            break
+    return picked
+
+
+def _next(groups: Iterable[frozenset[str]], weights: Mapping[str, float], left: AbstractSet[str]) -> frozenset[str]:
+    """The words of the group that holds most of what is left, and if that is the same, most of all."""
+
+    def weight(words: AbstractSet[str]) -> tuple[float, float]:
+        return sum(weights[word] for word in words & left), sum(weights[word] for word in words)
+
+    return max(groups, key=weight, default=frozenset())

