@@ -120,7 +120,7 @@ class Agent:
                 pass
         receipt = await self._inbox.take(inbound, express=False)
         answer, key = await self._answer(receipt, inbound, session)
-        self._note_shown(key)
+        self.note_shown(key)
         return answer
 
     async def stream(
@@ -160,7 +160,7 @@ class Agent:
                 ending.cancel()
         answer, key = ending.result()
         yield Event("answer", receipt.thread, data={"answer": answer})
-        self._note_shown(key)  # whoever came back for more has shown it
+        self.note_shown(key)  # whoever came back for more has shown it
 
     async def post(self, inbound: Inbound) -> Receipt:
         """Commit a letter and wake nobody yet: whoever wants to say first that it is there calls `wake` afterwards."""
@@ -172,7 +172,7 @@ class Agent:
     async def outcome(self, receipt: Receipt, inbound: Inbound) -> Answer:
         """Wake the thread of a posted letter and wait for the answer. Raises TurnFailed."""
         answer, key = await self._answer(receipt, inbound, str(inbound.address))
-        self._note_shown(key)
+        self.note_shown(key)
         return answer
 
     def events(self, thread: str = "") -> AbstractContextManager[AsyncIterator[Event]]:
@@ -274,7 +274,7 @@ class Agent:
         finished = await self._finished(receipt, inbound)
         key = reply_key(receipt.thread, finished.seq)
         if finished.reason:
-            self._note_shown(key)
+            self.note_shown(key)
         return _answer_of(finished, receipt.thread, session), key
 
     async def _finished(self, receipt: Receipt, inbound: Inbound) -> Finished:
@@ -284,7 +284,7 @@ class Agent:
         self._inbox.wake(receipt, inbound)
         return await future
 
-    def _note_shown(self, key: str) -> None:
+    def note_shown(self, key: str) -> None:
         """Whoever waited has the answer; saying so to the store is in no hurry."""
         self._shown.append(key)
         if self._timer is None:

@@ -1,7 +1,9 @@
 """A word of the agent's own, seen in the conversation that it is told in by those who watch it."""
 
+import asyncio
 from typing import Any
 
+from everloop.app import open_records
 from everloop.testing import Call, Calls, Say, ScriptedModel, Shown
 
 from .test_files_out import fetched, ref, token_of
@@ -41,6 +43,9 @@ async def test_whoever_watches_the_conversation_sees_it_at_once_with_its_files(o
     assert (file["name"], file["file"]) == ("menu.txt", ref("soup"))
     assert (await fetched(door, file["url"], token))[:2] == (200, b"soup")
     assert (await fetched(door, file["url"], await token_of(door, "ada")))[0] == 404
+    async with open_records(door.home) as records, asyncio.timeout(30):
+        while await records.store.unshown("page:home"):  # that it was seen is noted in no hurry
+            pass
     assert (entry["kind"], entry["text"], entry["sender"]) == ("agent_told", "Lunch is at one.", "api:work")
     assert entry["links"] == [file]
 

@@ -132,6 +132,10 @@ class House(Protocol):
         """Say that these answers have been shown: nobody else needs to."""
         ...
 
+    def note_shown(self, key: str) -> None:
+        """As `acknowledge`, in no hurry."""
+        ...
+
     def events(self, thread: str = "") -> AbstractContextManager[AsyncIterator[Event]]:
         """What happens in one thread, or in all, from now on. A reader that is too slow is cut off."""
         ...

@@ -18,7 +18,7 @@ from msgspec import Struct
 from ..core.conversation import Written
 from ..core.errors import EverloopError
 from ..core.log import ModelFailed, ModelSaid, UserSaid
-from ..core.mail import Address, Inbound, Said
+from ..core.mail import Address, Inbound, Said, reply_key
 from ..core.message import Part, Text
 from ..core.ports import MANY, Event, Receipt
 from .answers import Refused, noted, refused_by
@@ -57,6 +57,7 @@ WATCHED = 200  # sessions
 HELD = 10_000  # events that wait while a session is read
 PATIENCE = 2.0  # seconds that a client has to take note of its end
 SLOW = 30.0  # the same, of one that is parted with because it reads slowly
+HERE = ("api", "openai", "page")  # channels whose answers nobody but the gateway delivers
 LATE = 1.0  # seconds that an answer waits for what was said before it
 
 
@@ -472,6 +473,8 @@ class Connection:
         ids: list[str | None] = [self._done(mail) for mail in data["mails"] if mail in self._ids]
         if not ids and any(mail in self._answered for mail in data["mails"]):
             return
+        if not ids and (where.session or "").partition(":")[0] in HERE:
+            self._house.note_shown(reply_key(event.thread, event.seq))
         for id in ids or [None]:
             if data["reason"]:
                 content = data["content"] or "the turn was stopped"
