@@ -98,6 +98,7 @@ async def open_kept(home: Path, settings: Mapping[str, Any] = {}, **given: Any) 
     async with _opened(home, settings, Given(**{**given, "waits": True})) as house:
         agent, book = house.agent, Book(home, os.environ, settings)
         agent.steward = Steward(book, house.workshop, house.first, house.voices, house.toolbox, agent)
+        house.workshop.look_again = agent.steward.look_again
         yield agent
 
 

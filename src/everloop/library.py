@@ -34,15 +34,21 @@ async def library_of(
     home: Path,
     settings: Settings,
     store: Store,
-    stack: AsyncExitStack,
+    stack: AsyncExitStack | None,
     given_http: Http | None = None,
     cellar: dict[str, Speaker] | None = None,
 ) -> Library:
-    """Every model that the settings, the environment and the vault give a key for, and those of this machine."""
+    """Every model that the settings, the environment and the vault give a key for, and those of this machine.
+
+    Without a stack, who calls brings the network and closes what is in the cellar.
+    """
     from .store.vault import Vault as Boxes
     from .store.vault import key_of
 
-    http = network_of(settings, stack) if given_http is None else given_http
+    http = given_http
+    if http is None:
+        assert stack is not None, "nobody would close the network"
+        http = network_of(settings, stack)
     vault = Boxes(store, key_of(home, os.environ))
     names = await vault.names()
     kept = {name[4:]: await _taken_out(vault, name) for name in names if name.startswith("key:")}
@@ -59,7 +65,8 @@ async def library_of(
         return loaded[name]
 
     models = Models(heard, keys, prices, embedded, logins)
-    stack.push_async_callback(models.close)
+    if stack is not None:
+        stack.push_async_callback(models.close)
     return Library(settings, store, vault, http, keys, models)
 
 

@@ -11,16 +11,17 @@ from typing import Any, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .core.errors import EverloopError, MailRefused, ModelMissing
+from .core.errors import EverloopError, ModelMissing
 from .core.ports import Vault
 from .providers.catalog import HOSTS
 from .providers.keys import checked_key, keyed_host, notes_on
+from .providers.models import Speaker
 from .runtime.calls import Toolbox
-from .settings import Settings, without_secrets
+from .settings import Preset, Settings, without_secrets
 from .settings.book import Book
 from .settings.edit import Path, path_of
 from .settings.rows import Row, value_at
-from .trial import Embedding, Tried, trials_of
+from .trial import Embedding, Trials, Tried, trials_of, trials_with
 from .workshop import Furniture, LiveVoices
 
 
@@ -111,6 +112,13 @@ class Steward:
         async with self._alone:
             self._take(await self._workshop.make(self._now.settings))
 
+    async def look_again(self) -> Speaker:
+        """Who answers, if anybody can by now: a key may have been kept or a server started. Raises ModelMissing."""
+        await self.refresh()
+        if self._now.missing:
+            raise ModelMissing(self._now.missing)
+        return self._now.speaker
+
     async def keys(self) -> list[KeyRow]:
         kept = await self._vault.names()
         accounts = self._now.settings.providers.accounts
@@ -131,10 +139,16 @@ class Steward:
 
     async def try_model(self, name: str) -> tuple[str, list[Tried | Embedding]]:
         """Ask a model for an answer and a tool call; its name, and how that went. Raises ModelMissing."""
-        if self._now.range is None:
-            raise MailRefused("this program has one model, which was handed over to it")
-        trials = await trials_of(name, self._now.range.casting, self._now.range.models)
+        trials = await self._trials(name)
         return trials.model, [await run(lambda progress: None) for run in trials.run]
+
+    async def _trials(self, name: str) -> Trials:
+        now = self._now
+        if now.range is not None:
+            return await trials_of(name, now.range.casting, now.range.models)
+        if name:
+            raise ModelMissing("this program has one model, which was handed over to it")
+        return trials_with(now.speaker, Preset(now.speaker.name))
 
     def _key_row(self, name: str, kept: list[str]) -> KeyRow:
         host, keys = HOSTS.get(name), self._now.range.keys if self._now.range else None

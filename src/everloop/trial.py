@@ -104,7 +104,10 @@ async def trials_of(name: str, casting: Casting, models: Models) -> Trials:
     if "embed" in choice.model.lower() or (name and name == casting.embedding):
         embedder = await models.embedder(asked.model)
         return Trials(embedder.name, "", (lambda progress: _try_embedder(embedder),))
-    speaker = models.find(asked.model)
+    return trials_with(models.find(asked.model), asked)
+
+
+def trials_with(speaker: Speaker, asked: Preset) -> Trials:
     return Trials(speaker.name, speaker.notice, tuple(partial(_try, trial, speaker, asked) for trial in TRIALS))
 
 

@@ -88,6 +88,9 @@ class Workshop:
         self._http = given.http
         self._cellar: dict[str, Speaker] = {}  # what runs in this process is loaded once
         self._first: Toolset | None = None
+        self._last: tuple[Tools, int, Toolset] | None = None
+        self.look_again: Callable[[], Awaitable[Speaker]] | None = None  # set by who can put other furniture in place
+        stack.push_async_callback(self._close_cellar)
 
     async def make(self, settings: Settings) -> Furniture:
         """Raises SettingsError, ModelMissing."""
@@ -100,6 +103,15 @@ class Workshop:
         stage = stage_of(self._home, settings, self._store, specs, toolset.large)
         return Furniture(settings, speaker, voices_on(stage), toolset, tools, results, range, missing)
 
+    async def _look_again(self, why: str) -> Speaker:
+        if self.look_again is None:  # the house is just being opened
+            raise ModelMissing(why)
+        return await self.look_again()
+
+    async def _close_cellar(self) -> None:
+        for speaker in self._cellar.values():
+            await speaker.provider.close()
+
     def check(self, settings: Settings) -> None:
         """Raises SettingsError for what would keep the house from opening the next time."""
         from .gateway.doorway import check_place
@@ -109,9 +121,12 @@ class Workshop:
 
     def _tools(self, settings: Settings, results: int) -> Toolset:
         """Commands that run in the background are those of the first set, and stay."""
+        if self._last and self._last[:2] == (settings.tools, results):
+            return self._last[2]
         place = (self._home, workspace_of(settings, self._home))
         commands = self._first.commands if self._first else None
         toolset = furnish(*place, settings, self._files, self._bus, results, self._store, commands)
+        self._last = (settings.tools, results, toolset)
         if self._first is None:
             self._stack.push_async_callback(toolset.close)
             self._first = toolset
@@ -127,7 +142,8 @@ class Workshop:
             asked = filled(Preset(only.name), settings.agents.defaults)
             return only, lambda stage: GivenVoice(Part(only, asked, stage)), None, ""
         self._http = self._http or network_of(settings, self._stack)
-        library = await library_of(self._home, settings, self._store, self._stack, self._http, self._cellar)
+        stack = None if self._first else self._stack  # nothing of a later one is to be closed but what is in the cellar
+        library = await library_of(self._home, settings, self._store, stack, self._http, self._cellar)
         casting = Casting(settings, library.models)
         range = Range(casting, library.models, library.keys)
         try:
@@ -135,8 +151,9 @@ class Workshop:
         except ModelMissing as error:
             if not self._given.waits:
                 raise
-            speaker = absent(casting)
-            return speaker, lambda stage: WaitingVoices(casting, stage, speaker), range, sentence_of(error)
+            why = sentence_of(error)
+            speaker = absent(casting.asked("").model, lambda: self._look_again(why))
+            return speaker, lambda stage: WaitingVoices(casting, stage, speaker), range, why
         if speaker.warm and not self._first:
             start(speaker.warm(), self._stack)  # it loads while the person types
         return speaker, lambda stage: HouseVoices(casting, stage), range, ""
@@ -212,18 +229,15 @@ class LiveVoices:
 
 
 class Absent:
-    """The Provider of a house in which nobody can answer yet. Each time it is asked it looks again, for a server that
-    has been started meanwhile; else it says what is missing."""
+    """The Provider of a house in which nobody can answer yet. Each time it is asked it looks again; where there is
+    still nobody, that says what is missing."""
 
     def __init__(self, name: str, look: Callable[[], Awaitable[Speaker]]) -> None:
         self.name = name
         self._look = look
 
     async def reply(self, prompt: Prompt, show: Callable[[Delta], None]) -> Reply:
-        try:
-            speaker = await self._look()
-        except ModelMissing as error:
-            raise ModelMissing(sentence_of(error)) from error
+        speaker = await self._look()
         return await speaker.provider.reply(replace(prompt, model=speaker.model), show)
 
     async def close(self) -> None:
@@ -235,9 +249,8 @@ def sentence_of(error: ModelMissing) -> str:
     return f"Nobody can answer yet: {text}. {CHOOSE}"
 
 
-def absent(casting: Casting) -> Speaker:
-    name = casting.asked("").model
-    return Speaker(name, name, Absent(name, lambda: casting.look("")), UNKNOWN_WINDOW)
+def absent(name: str, look: Callable[[], Awaitable[Speaker]]) -> Speaker:
+    return Speaker(name, name, Absent(name, look), UNKNOWN_WINDOW)
 
 
 class WaitingVoices(HouseVoices):

@@ -182,6 +182,19 @@ async def test_without_a_model_it_opens_and_says_what_to_do_and_then_works_witho
     assert answer == "here I am"
 
 
+async def test_what_was_missing_and_has_come_meanwhile_is_found_by_the_next_message(tmp_path: Path):
+    async with ModelServer([Say("here I am")]) as server:
+        settings = {"providers": {**LOCAL, "openai": {"api_base": server.url, "api_key_file": "key.txt"}}}
+        (tmp_path / "config.toml").write_text('[agents.defaults]\nmodel = "openai/gpt-5"\n')
+        async with opened(tmp_path, settings) as door:
+            before, told = (await door.get("/api/models"))["missing"], await door.ask("hello")
+            (tmp_path / "key.txt").write_text("a-key-of-mine")
+            answer = await door.ask("hello again")
+            after = (await door.get("/api/models"))["missing"]
+    assert told.startswith(before)
+    assert (before.split(":")[0], answer, after) == ("Nobody can answer yet", "here I am", "")
+
+
 async def test_another_model_answers_the_next_turn_and_a_running_one_ends_with_its_own(tmp_path: Path):
     async with ModelServer([Say("one"), Say("two")]) as server:
         settings = {"providers": {**LOCAL, "mine": {"api_base": server.url}}}

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from everloop.app import WHERE, WHO
 from everloop.bus.local import LocalBus
 from everloop.core.decide import Rules
 from everloop.core.errors import BadRequest, ContextOverflow, ModelMissing
@@ -28,6 +27,7 @@ from everloop.providers.models import in_process
 from everloop.settings import Defaults, Preset, load
 from everloop.toolset import furnish
 from everloop.voices import Part, Stage, filled
+from everloop.workshop import WHERE, WHO
 
 pytest.importorskip("xllamacpp")
 

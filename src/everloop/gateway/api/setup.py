@@ -22,6 +22,8 @@ from .setup_shapes import (
 
 
 async def settings(call: Call) -> Answer:
+    if call.desk.steward is None:  # a program has opened this house: what is in force is all there is to see
+        return SettingsShown(dict(call.desk.settings), "", "", [], [])
     try:
         return _settings(call, await _steward(call).look())
     except SettingsError as error:
