@@ -381,7 +381,10 @@ def _share(outcomes: list[Outcome], kind: str, place: str, what: str) -> str:
         facts = [each for each in outcome.covered if kind in ("", each.kind) and place in ("", each.place)]
         every += len(facts)
         good += sum(each.topic in getattr(outcome, what) for each in facts)
-    return f"{good} of {every}, {100 * good / every:.0f} %" if every else "–"
+    if not every:
+        return "–"
+    share = 100 * good / every
+    return f"{good} of {every}, {share:.{int(99.5 <= share < 100)}f} %"
 
 
 async def main() -> None:
