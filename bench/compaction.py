@@ -28,9 +28,9 @@ import everloop
 from everloop.core.log import Compacted
 from everloop.core.message import Message, said
 from everloop.core.ports import Store
-from everloop.core.prompt import Delta, Prompt, Transcript
-from everloop.core.recall import RECALLED
-from everloop.core.tool import CallContext
+from everloop.core.prompt import Delta, Prompt, Reply, Transcript
+from everloop.core.recall import ENTRIES, RECALLED, asked_for, room_for, told_again
+from everloop.core.tool import CallContext, ToolSpec
 from everloop.testing import Call, Line, Say, ScriptedModel, Shown
 from everloop.tools.history import history_tools, told
 
@@ -287,7 +287,7 @@ async def live_through(talk: Talk, window: int, home: Path, sample: int, weights
             if await finds(agent.store, row.id, fact.question, fact):
                 outcome.found_by_question.add(fact.topic)
         if weights:
-            await ask_the_embedded(agent.store, row.id, covered[:sample], weights)
+            await ask_the_embedded(agent.store, row.id, entries[-1].covers[1], covered[:sample], weights)
     return outcome
 
 
@@ -309,32 +309,40 @@ async def finds(store: Store, thread: str, words: str, fact: Fact) -> bool:
     return any(fact.value in text and fact.topic in text for text in texts)
 
 
-async def ask_the_embedded(store: Store, thread: str, facts: list[Fact], weights: Path) -> None:
+async def ask_the_embedded(store: Store, thread: str, until: int, facts: list[Fact], weights: Path) -> None:
+    """First with what is recalled for the question, as it is told by rule; then by a search of its own."""
     from everloop.providers.embedded import WEIGHTS, EmbeddedProvider
 
     model = EmbeddedProvider(WEIGHTS["embedded"], weights)
     search, _ = history_tools(store, 1000)
     right: Counter[str] = Counter()
-    system = "You are everloop, a personal assistant. Earlier parts of this conversation are gone; search for them."
 
-    def prompt(transcript: Transcript) -> Prompt:
-        return Prompt("embedded", system, transcript, (search.spec,), conversation="c", max_tokens=150)
+    async def reply(transcript: Transcript, system: str, tail: str = "", tools: tuple[ToolSpec, ...] = ()) -> Reply:
+        name = "You are everloop, a personal assistant. "
+        asked = Prompt("embedded", name + system, transcript, tools, tail, conversation="c", max_tokens=150)
+        return await model.reply(asked, _ignore)
 
     for fact in facts:
-        transcript = Transcript((Message("user", said(f"{fact.question} Search our history for it.")),))
-        reply = await model.reply(prompt(transcript), _ignore)
         right["asked"] += 1
-        if not reply.calls:
+        found = await store.recall(thread, asked_for([fact.question]), until, ENTRIES)
+        told = told_again(found, "", room_for(WEIGHTS["embedded"].window))
+        right["recalled"] += fact.value in told
+        answer = await reply(Transcript((Message("user", said(fact.question)),)), "Answer from what is told.", told)
+        right["said exactly what was recalled"] += fact.value.lower() in answer.text.lower()
+        _say(f"  {fact.question} {fact.value!r}: {answer.text[:120]!r}")
+        transcript = Transcript((Message("user", said(f"{fact.question} Search our history for it.")),))
+        gone = "Earlier parts of this conversation are gone; search for them."
+        call = await reply(transcript, gone, tools=(search.spec,))
+        if not call.calls:
             continue
         right["searched"] += 1
-        args = msgspec.json.decode(reply.calls[0].args)
+        args = msgspec.json.decode(call.calls[0].args)
         result = str(await search.run(args, CallContext("k", thread, "api:default", "owner")))
-        right["shown the fact"] += fact.value in result
-        transcript.add(Message("assistant", said(reply.text), reply.calls))
-        transcript.add(Message("tool", said(result), answers=reply.calls[0].id))
-        reply = await model.reply(prompt(transcript), _ignore)
-        right["said it exactly"] += fact.value.lower() in reply.text.lower()
-        _say(f"  {fact.question} {fact.value!r}: {reply.text[:120]!r}")
+        right["found"] += fact.value in result
+        transcript.add(Message("assistant", said(call.text), call.calls))
+        transcript.add(Message("tool", said(result), answers=call.calls[0].id))
+        answer = await reply(transcript, gone, tools=(search.spec,))
+        right["said exactly what was found"] += fact.value.lower() in answer.text.lower()
     await model.close()
     _say(f"the embedded model: {dict(right)}")
 
@@ -373,7 +381,10 @@ def _share(outcomes: list[Outcome], kind: str, place: str, what: str) -> str:
         facts = [each for each in outcome.covered if kind in ("", each.kind) and place in ("", each.place)]
         every += len(facts)
         good += sum(each.topic in getattr(outcome, what) for each in facts)
-    return f"{good} of {every}, {100 * good / every:.0f} %" if every else "–"
+    if not every:
+        return "–"
+    share = 100 * good / every
+    return f"{good} of {every}, {share:.{int(99.5 <= share < 100)}f} %"
 
 
 async def main() -> None:

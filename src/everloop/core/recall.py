@@ -7,7 +7,7 @@ them. They stand in the tail of the prompt, which is kept with the call: what wa
 what stands before it in the prompt stays the same to the byte.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from msgspec import Struct
@@ -51,25 +51,31 @@ def asked_for(texts: Sequence[str]) -> list[str]:
     return sorted(long, key=lambda word: not any(letter.isdigit() for letter in word))
 
 
-def told_again(found: Recalled, shown: Sequence[str], room: int) -> str:
+def told_again(found: Recalled, shown: str, room: int) -> str:
     """The lines that are meant, in so many characters; "" if there is none. What is shown already is left out."""
-    lines = sorted(_meant(found, shown), key=lambda line: -line.seq)
-    several = len(found.weights) > 1
-
-    def enough(words: AbstractSet[str], round: int) -> bool:
-        if sum(found.weights[word] for word in words) < _RARE or round > _ROUNDS:
-            return False
-        return round == 1 or len(words) > 1 or not several
-
+    lines = sorted(_meant(found), key=lambda line: -line.seq)
+    meant = _best(lines, found.weights)
+    while known := {line for line in meant if line.text in shown}:
+        lines = [line for line in lines if line not in known]
+        meant = _best(lines, found.weights)
     picked: list[_Line] = []
     room -= len(RECALLED) + sum(len(mark) + 1 for mark in FENCE)
-    answers = [(line, line.words) for line in lines if not line.asks]
-    asked = [(line, line.words) for line in lines if line.asks]
-    for line in (each for part in (answers, asked) for each in best_of(part, found.weights, _LINES, enough)):
-        if len(str(line)) < room and len(picked) < _LINES:
+    for line in meant:
+        if len(str(line)) < room:
             picked.append(line)
             room -= len(str(line)) + 1
     return _rendered(sorted(picked, key=lambda line: line.seq))
+
+
+def _best(lines: Sequence[_Line], weights: Mapping[str, float]) -> list[_Line]:
+    def enough(words: AbstractSet[str], round: int) -> bool:
+        if sum(weights[word] for word in words) < _RARE or round > _ROUNDS:
+            return False
+        return round == 1 or len(words) > 1 or len(weights) == 1
+
+    answers = best_of([(line, line.words) for line in lines if not line.asks], weights, _LINES, enough)
+    asked = best_of([(line, line.words) for line in lines if line.asks], weights, _LINES, enough)
+    return [*answers, *asked][:_LINES]
 
 
 def _rendered(lines: Sequence[_Line]) -> str:
@@ -79,7 +85,7 @@ def _rendered(lines: Sequence[_Line]) -> str:
     return "\n".join((RECALLED, *known, *fenced)) if lines else ""
 
 
-def _meant(found: Recalled, shown: Sequence[str]) -> Iterator[_Line]:
+def _meant(found: Recalled) -> Iterator[_Line]:
     told: set[str] = set()
     for written in found.entries:
         whose, text = _told(written.entry)
@@ -89,7 +95,7 @@ def _meant(found: Recalled, shown: Sequence[str]) -> Iterator[_Line]:
             if any(word in plain for word in found.weights):
                 following = lines[place + 1] if place + 1 < len(lines) else ""
                 meant = _around(written.seq, whose, line.strip(), following.strip(), found.weights)
-                if meant and meant.text not in told and not any(meant.text in text for text in shown):
+                if meant and meant.text not in told:
                     told.add(meant.text)
                     yield meant
 

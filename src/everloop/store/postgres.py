@@ -39,7 +39,7 @@ from .group import Group
 from .procedure import Item
 from .schema import Migrations
 from .server import Connection, Pool, Server
-from .shelf import Line, Shelf, mark_of
+from .shelf import HOLDERS, KIN, Line, Shelf, mark_of
 
 Result = TypeVar("Result")
 
@@ -339,10 +339,21 @@ class PostgresStore(Shelf):
     async def _do(self, work: Callable[[Ask], Coroutine[Any, Any, Result]]) -> Result:
         return await self._transact(lambda connection: work(_asking(connection)))
 
-    def _query(self, words: Sequence[str], begin: bool, threads: Sequence[str] = ()) -> str:
-        wanted = " & ".join(f"'{word}'{':*' if begin else ''}" for word in words)
+    def _query(self, words: Sequence[str], begin: bool) -> str:
+        return " & ".join(f"'{word}'{':*' if begin else ''}" for word in words)
+
+    async def _holding(self, words: Sequence[str], threads: Sequence[str]) -> list[list[int]]:
+        """In one go, for each statement is a way to the server and back."""
         marks = " | ".join(f"'{mark_of(thread)}'" for thread in threads)
-        return f"{wanted} & ({marks})" if threads else wanted
+        rows = await self._rows(
+            "SELECT w.place, h.id FROM unnest($1::text[]) WITH ORDINALITY AS w(query, place), "
+            "LATERAL (SELECT s.id FROM said s WHERE s.words @@ w.query::tsquery ORDER BY s.id DESC LIMIT $2) AS h",
+            *([f"'{word}' & ({marks})" if len(threads) <= KIN else f"'{word}'" for word in words], HOLDERS),
+        )
+        found: list[list[int]] = [[] for _ in words]
+        for place, id in rows:
+            found[place - 1].append(id)
+        return found
 
     async def _add_words(self, ask: Ask, thread: str, owner: str, lines: Sequence[Line]) -> None:
         await ask(

@@ -28,10 +28,9 @@ BATCH = 1000
 MORE = 4  # times as many places are looked at as are told, for those that hold a query word for word
 UNCOUNTED = 200  # entries that are counted each time anew, rather than written down
 WORDS = 16  # of a query
+HOLDERS = 500  # entries that are looked at for each word of a query, the newest first; if more hold it, it tells little
+FEW = 200  # entries; in a conversation that is shorter, a word that is held by three is rare all the same
 KIN = 50  # threads that are named in a query
-HOLDERS = (
-    500  # entries that are looked at for each word of a query, the newest first; more hold a word that tells little
-)
 
 _LIST = f"""SELECT t.id, t.session, t.title, t.created,
     coalesce((SELECT {{greatest}}(e.at, t.created) FROM entries e WHERE e.thread = t.id AND e.seq = t.head), t.created)
@@ -53,6 +52,7 @@ _KIN = """WITH RECURSIVE kin(id, parent, cut, last) AS (
     SELECT id, parent, parent_seq, 9223372036854775807 FROM threads WHERE id = $1
     UNION ALL
     SELECT t.id, t.parent, {least}(t.parent_seq, k.cut), k.cut FROM kin k JOIN threads t ON t.id = k.parent)"""
+_KIN_ROW = "t.id, t.indexed, t.head, t.owner"
 _OF_KIN = "EXISTS(SELECT 1 FROM kin k WHERE k.id = s.thread AND s.seq <= k.last)"
 
 
@@ -62,7 +62,16 @@ class _Where(Struct, frozen=True):
     thread: str
     owner: str
     session: str = ""
-    until: int = 1 << 62  # the last entry
+
+
+class _Kin(Struct, frozen=True):
+    """A thread that is looked through up to its entry `last`."""
+
+    id: str
+    indexed: int
+    head: int
+    owner: str
+    last: int
 
 
 class Line(Struct, frozen=True):
@@ -80,8 +89,13 @@ class Shelf(Doorkeeping):
     NEWEST: ClassVar[str]
 
     @abstractmethod
-    def _query(self, words: Sequence[str], begin: bool, threads: Sequence[str] = ()) -> str:
-        """All of the words, or with `begin` words that begin so; where one of the threads is named, of these."""
+    def _query(self, words: Sequence[str], begin: bool) -> str:
+        """All of the words, or with `begin` words that begin so."""
+        ...
+
+    @abstractmethod
+    async def _holding(self, words: Sequence[str], threads: Sequence[str]) -> list[list[int]]:
+        """Which rows of the index hold each word, the newest first; all of these threads, and perhaps of others."""
         ...
 
     @abstractmethod
@@ -174,19 +188,34 @@ class Shelf(Doorkeeping):
 
     async def recall(self, thread: str, words: Sequence[str], until: int, limit: int) -> Recalled:
         wanted = list(words)[:WORDS]
-        look = f"{_KIN} SELECT t.id, t.indexed, t.head, t.owner FROM kin k JOIN threads t ON t.id = k.id"
-        kin = await self._ask(look, thread)
-        if not wanted or not kin:
+        family = await self._family(thread) if wanted else []
+        for each in family:  # what was covered since the last time; of what is older a part each time
+            if each.indexed < min(until, each.head):
+                await self._index_some(each.id, each.owner, each.indexed, min(until, each.head))
+        holders = await self._holding(wanted, [each.id for each in family]) if family else []
+        if not any(holders):
             return Recalled()
-        for id, indexed, head, owner in kin:
-            if indexed < min(until, head):  # what was covered since the last time; of what is older a part each time
-                await self._index_some(id, owner, indexed, min(until, head))
-        ids = [row[0] for row in kin] if len(kin) <= KIN else []
-        queries = [self._query([word], False, ids) for word in wanted]
-        holders = await self._rows_with(queries, _Where(thread, kin[0][3], until=until))
-        weights, best = _weighed(wanted, holders, min(HOLDERS * MORE, until), limit)
+        if any(0 < len(ids) < HOLDERS for ids in holders):
+            holders = [ids if len(ids) < HOLDERS else [] for ids in holders]  # beside rare words these tell nothing
+        ours = await self._ours({id for ids in holders for id in ids}, family, until)
+        theirs = [[id for id in ids if id in ours] for ids in holders]
+        weights, best = _weighed(wanted, theirs, min(HOLDERS * MORE, max(FEW, until)), limit)
         rows = await self._told(best)
         return Recalled(weights, [Written(seq, at, log.decode(body)) for _, seq, at, _, body in rows])
+
+    async def _family(self, thread: str) -> list[_Kin]:
+        """A thread and those that tell what stood in it before it branched off."""
+        own = await self._ask(f"SELECT {_KIN_ROW}, {1 << 62}, t.parent FROM threads t WHERE t.id = $1", thread)
+        if not own or not own[0][5]:
+            return [_Kin(*row[:5]) for row in own]
+        rows = await self._ask(f"{_KIN} SELECT {_KIN_ROW}, k.last FROM kin k JOIN threads t ON t.id = k.id", thread)
+        return [_Kin(*row) for row in rows]
+
+    async def _ours(self, ids: set[int], family: Sequence[_Kin], until: int) -> set[int]:
+        """Those of these rows of the index that belong to the family, up to an entry."""
+        rows = await self._ask(f"SELECT id, thread, seq FROM said WHERE id IN ({', '.join(map(str, ids))})")
+        last = {each.id: min(each.last, until) for each in family}
+        return {id for id, thread, seq in rows if seq <= last.get(thread, 0)}
 
     async def _living(self, found: Found) -> str:
         """The thread that someone wants to go on with: what was replaced by a branch lives on there."""
@@ -204,13 +233,13 @@ class Shelf(Doorkeeping):
         """Which rows of the index hold what each query wants, the newest first."""
         theirs = _OF_KIN if where.thread else "CAST($1 AS TEXT) = ''"
         asked = [
-            f"SELECT * FROM (SELECT {place} AS place, s.id AS id {self.MATCHES.replace('$1', f'${place + 5}')} "
+            f"SELECT * FROM (SELECT {place} AS place, s.id AS id {self.MATCHES.replace('$1', f'${place + 4}')} "
             "AND s.owner = $2 AND (CAST($3 AS TEXT) = '' "
             "OR EXISTS(SELECT 1 FROM threads t WHERE t.id = s.thread AND t.session = $3)) "
-            f"AND s.seq <= $4 AND {theirs} ORDER BY {self.NEWEST} LIMIT {HOLDERS}) AS holders{place}"
+            f"AND {theirs} ORDER BY {self.NEWEST} LIMIT {HOLDERS}) AS holders{place}"
             for place in range(len(queries))
         ]
-        values = where.thread, where.owner, where.session, where.until
+        values = where.thread, where.owner, where.session
         rows = await self._ask(f"{_KIN if where.thread else ''} {' UNION ALL '.join(asked)}", *values, *queries)
         found: list[list[int]] = [[] for _ in queries]
         for place, id in rows:

@@ -50,7 +50,7 @@ from .database import connect
 from .deeds import Ask, do, run_at_once
 from .holders import Holders
 from .schema import Migrations
-from .shelf import Line, Shelf, mark_of
+from .shelf import HOLDERS, KIN, Line, Shelf, mark_of
 from .statements import NOW, PENDING, append, become, let_in, new_thread, post, queue, stop, thread_of
 from .writer import Execute, Writer
 
@@ -446,10 +446,21 @@ class SqliteStore(Shelf):
     async def _do(self, work: Callable[[Ask], Coroutine[Any, Any, Result]]) -> Result:
         return await self._writer.write(lambda execute: run_at_once(work(_asking(execute))))
 
-    def _query(self, words: Sequence[str], begin: bool, threads: Sequence[str] = ()) -> str:
-        wanted = " AND ".join(f'"{word}"{"*" if begin else ""}' for word in words)
+    def _query(self, words: Sequence[str], begin: bool) -> str:
+        return " AND ".join(f'"{word}"{"*" if begin else ""}' for word in words)
+
+    async def _holding(self, words: Sequence[str], threads: Sequence[str]) -> list[list[int]]:
+        """Most words are rare, and then it is quicker to look at all that hold them than for the mark of a thread."""
         marks = " OR ".join(f'"{mark_of(thread)}"' for thread in threads)
-        return f"{wanted} AND ({marks})" if threads else wanted
+        found = []
+        for word in words:
+            ids = self._with(f'"{word}"')
+            found.append(ids if len(ids) < HOLDERS or len(threads) > KIN else self._with(f'"{word}" AND ({marks})'))
+        return found
+
+    def _with(self, query: str) -> list[int]:
+        newest = "SELECT rowid FROM said_words WHERE said_words MATCH ? ORDER BY rowid DESC LIMIT ?"
+        return [id for (id,) in self._rows(newest, (query, HOLDERS))]
 
     async def _add_words(self, ask: Ask, thread: str, owner: str, lines: Sequence[Line]) -> None:
         for line in lines:
