@@ -343,7 +343,7 @@ def _check_facts(told: list[str], thread: Thread, room: int) -> None:
     if lost:
         assert sum(len(fact) + 3 for fact in people) > room
         assert not [fact for fact in thread.facts if not fact.startswith(USER)]
-        weighty = [fact for fact in people if any(mark in fact[len(USER) :] for mark in "1/.")]
+        weighty = [fact for fact in people if any(mark in fact[len(USER) :] for mark in "1/")]
         kept = [fact for fact in weighty if fact in thread.facts]
         assert kept == weighty[len(weighty) - len(kept) :] or set(lost).isdisjoint(weighty)
 

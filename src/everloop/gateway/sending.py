@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 LIMIT = 4_000_000  # bytes that may wait
-LARGE = LIMIT // 2  # as which a frame counts at most: one that is larger by itself has to get through, too
+LARGE = LIMIT // 4  # as which a frame counts at most: an answer that is larger has to get through, as piece and whole
 ROOM = 500_000  # below which more history is read for it
 FRAMES = 5000
 JOIN = 8  # frames that wait, from which on pieces are joined
