@@ -107,17 +107,16 @@ def rendered(summary: str, facts: Sequence[str]) -> str:
 
 
 # A number, a path, an address, an identifier, something quoted, a name in the middle of a sentence.
-_EXACT = re.compile(r"[\d/\\@_=#`\"“”„«»]|\w[.]\w|(?<=\w)[A-Z]|(?<=[a-z,] )[A-Z]")
-_WEIGHTY = re.compile(
+_EXACT = r"[\d/\\@_=#`\"“”„«»]|\w[.]\w|(?<=\w)[A-Z]|(?<=[a-z,] )[A-Z]"
+_WEIGHTY = (
     r"\b(must|never|always|don'?t|do not|remember|decid\w*|agree[ds]?|deadline|due|todo|to do|prefer\w*|instead of|"
     r"chose|chosen|promis\w*|password|name is|called|allergic|budget|(?:mon|tues|wednes|thurs|fri|satur|sun)day|"
     r"still (?:to|need|have|open)|next step|open question|not yet|failed|blocked|let'?s|go(?:ing)? with|rather|"
-    r"(?:need|have|has|want|wants) to|should)\b",
-    re.IGNORECASE,
+    r"(?:need|have|has|want|wants) to|should)\b"
 )
-_PAIR = re.compile(r"[\w \"'./-]{1,60}[:=|]\s{0,20}\S")
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[A-Z\"“(\[`*-])|\n+")
-_EXIT = re.compile(r"\[(?:exit code -?[1-9]|ended )[^\]\n]{0,100}\]")
+_PAIR = r"[\w \"'./-]{1,60}[:=|]\s{0,20}\S"
+_SENTENCE = r"(?<=[.!?;])\s+(?=[A-Z\"“(\[`*-])|\n+"
+_EXIT = r"\[(?:exit code -?[1-9]|ended )[^\]\n]{0,100}\]"
 STRANGE = '<untrusted source="'
 
 
@@ -143,7 +142,7 @@ def _in_message(message: Message) -> Iterator[str]:
         case "user":
             yield from _in_speech(message.text)
         case "assistant":
-            sentences = _SENTENCE.split(message.text[:LOOKED_AT])
+            sentences = re.split(_SENTENCE, message.text[:LOOKED_AT])
             lines = [piece for each in sentences if _counts(each) for piece in _pieces(each)]
             yield from (AGENT + line for line in lines[:_OF_AN_ANSWER])
             yield from (CALLED + told for call in message.calls if (told := _deed(call)))
@@ -152,7 +151,7 @@ def _in_message(message: Message) -> Iterator[str]:
 
 
 def _counts(text: str) -> bool:
-    return bool(_EXACT.search(text) or _WEIGHTY.search(text))
+    return bool(re.search(_EXACT, text) or re.search(_WEIGHTY, text, re.IGNORECASE))
 
 
 def _in_speech(text: str) -> Iterator[str]:
@@ -180,7 +179,7 @@ def _in_result(text: str) -> list[str]:
         return [STRANGER + line for line in _values(text) if "untrusted" not in line.lower()]
     if text.startswith("Error"):
         return [FAILED + text[: 2 * _LONGEST].splitlines()[0][:_LONGEST]]
-    if failed := _EXIT.match(text):
+    if failed := re.match(_EXIT, text):
         last = text.rstrip()[-_LONGEST:].splitlines()[-1].strip()
         return [f"{FAILED}{failed[0]} {last}" if last != failed[0] else FAILED + failed[0]]
     return [RESULT + line for line in _values(text)]
@@ -188,7 +187,7 @@ def _in_result(text: str) -> list[str]:
 
 def _values(text: str) -> list[str]:
     bare = (line.strip() for line in text[:LOOKED_AT].splitlines())
-    found = (line for line in bare if len(line) <= _LONGEST and _PAIR.match(line) and _EXACT.search(line))
+    found = (line for line in bare if len(line) <= _LONGEST and re.match(_PAIR, line) and re.search(_EXACT, line))
     return list(islice(found, _OF_A_RESULT))
 
 

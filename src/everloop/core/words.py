@@ -17,26 +17,24 @@ LONGEST = 64  # letters of a word; what is longer is not typed by anyone
 MOST = 5000  # different words of an entry
 
 _ALONE = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{_ALONE}]|[^\W_{_ALONE}]+")
-_COMMON = frozenset(
-    re.findall(
-        r"\w+",
-        "a about again also am an and any are as at be been but by can could did do does for from had has have hello "
-        "hey hi how i if in into is it its just me my no not now of ok okay on or our please remember s said say so t "
-        "tell thank thanks that the their them then there these they this to told us was we were what when where which "
-        "who whose why will with would yes you your",
-    )
+_WORD = rf"[{_ALONE}]|[^\W_{_ALONE}]+"  # compiled at its first use, which a short conversation never comes to
+_SAID_BY_ALL = (
+    "a about again also am an and any are as at be been but by can could did do does for from had has have hello hey hi "
+    "how i if in into is it its just me my no not now of ok okay on or our please remember s said say so t tell thank "
+    "thanks that the their them then there these they this to told us was we were what when where which who whose why "
+    "will with would yes you your"
 )
+_COMMON = frozenset(_SAID_BY_ALL.split())
 
 
 def words_of(text: str) -> list[str]:
     """The different words of a text, in their order."""
-    return list(dict.fromkeys(word[:LONGEST] for word in _WORD.findall(folded(text))))[:MOST]
+    return list(dict.fromkeys(word[:LONGEST] for word in re.findall(_WORD, folded(text))))[:MOST]
 
 
 def placed(text: str) -> Iterator[tuple[int, list[str]]]:
     """Where each word of a text stands, and how it is spelled there: one word, but for a few odd letters."""
-    return ((match.start(), _WORD.findall(folded(match[0]))) for match in _WORD.finditer(text))
+    return ((match.start(), re.findall(_WORD, folded(match[0]))) for match in re.finditer(_WORD, text))
 
 
 def uncommon(words: Iterable[str]) -> list[str]:

@@ -36,6 +36,7 @@ class TrustedHttp:
         self._proxy = proxy
         self._session: aiohttp.ClientSession | None = None
         self._proxies: dict[str, str | None] = {}
+        self._trusted: ssl.SSLContext | bool | None = None
 
     def request(
         self,
@@ -58,7 +59,7 @@ class TrustedHttp:
 
     def _open(self) -> aiohttp.ClientSession:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=self._trust() or True),
+            connector=aiohttp.TCPConnector(limit=0),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None),
             headers=_ALWAYS,
@@ -66,11 +67,20 @@ class TrustedHttp:
         )
         return self._session
 
-    def _trust(self) -> ssl.SSLContext | None:
+    def trust(self, url: URL) -> ssl.SSLContext | bool:
+        """Whom to believe there. To read the authorities takes longer than many an answer, and a model of this machine
+        needs none."""
+        if url.scheme == "http" and _is_here(url.host or ""):
+            return True
+        if self._trusted is None:
+            self._trusted = self._authorities()
+        return self._trusted
+
+    def _authorities(self) -> ssl.SSLContext | bool:
         """A context of our own, if there is something to add to the default one."""
         files = [file for file in (self._ca_file, os.environ.get("REQUESTS_CA_BUNDLE")) if file]
         if not files:
-            return None
+            return True
         context = ssl.create_default_context()
         for file in files:
             _add_authority(context, file)
@@ -110,6 +120,7 @@ class _Exchange:
                 data=self._body or None,
                 headers=self._headers,
                 proxy=http.proxy_for(url),
+                ssl=http.trust(url),
                 timeout=_patience(self._seconds),
                 allow_redirects=self._may_be_redirected(),
             )

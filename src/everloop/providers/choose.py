@@ -5,7 +5,6 @@ gateway, if one is configured; a word in a bare model's name that tells its vend
 """
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -112,6 +111,8 @@ def explain_missing(name: str, keys: Keys) -> ModelMissing:
         return ModelMissing(
             f"{name} is a provider: write {name}/MODEL, and see its models with: everloop models {name}"
         )
+    from difflib import get_close_matches  # only a mistake needs it
+
     near = get_close_matches(provider, [*HOSTS, *keys.accounts, EMBEDDED], 3) if slash else []
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     return ModelMissing(

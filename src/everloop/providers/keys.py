@@ -1,7 +1,6 @@
 """Where a host's key is found: the settings, a file that they name, the environment, the vault. Never printed."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Protocol
 
@@ -89,6 +88,8 @@ class Keys:
 
 def unknown_provider(name: str, accounts: Mapping[str, Account]) -> EverloopError:
     names = list(dict.fromkeys((*HOSTS, *accounts)))
+    from difflib import get_close_matches  # only a mistake needs it
+
     near = get_close_matches(name.lower(), names, 3)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"
     return EverloopError(f"there is no provider {name!r}; {hint}")

@@ -14,7 +14,6 @@ from . import dialects
 from .catalog import Host
 from .choose import Choice, Wanted, choose, explain_missing, local_hosts
 from .discovery import Discovery, Headers
-from .embeddings import HostEmbedder
 from .host import HostProvider
 from .keys import Keys
 from .local import find_local
@@ -100,6 +99,8 @@ class Models:
         def cost(usage: Usage) -> float | None:
             assert choice.host is not None
             return self._cost(choice.host, choice.model, usage)
+
+        from .embeddings import HostEmbedder
 
         return HostEmbedder(choice, self._http, cost=cost, login=self._login_of(choice))
 

@@ -22,7 +22,6 @@ from ..core.ports import Store, ThreadRow
 from ..core.thread import Thread
 from ..core.tool import ToolSpec
 from ..core.undo import changes_of, lasting_in
-from .jsonl import Exporting, read_conversation
 
 BUSY = "Something is still going on in this conversation. Stop it with /stop, then try again."
 RUNNING = "a turn is running here; stop it with /stop first"
@@ -177,6 +176,8 @@ class Sessions:
 
     async def export(self, conversation: Conversation) -> AsyncIterator[str]:
         """A conversation as lines of JSON: what it is, then each message."""
+        from .jsonl import Exporting
+
         exporting = Exporting(conversation)
         lines: list[str] = []
         after = 0
@@ -189,6 +190,8 @@ class Sessions:
 
     def bring_in(self, lines: Iterable[bytes], session: str = "") -> tuple[Branch, str]:
         """A thread from a file of that kind, and the session it is for. Raises MailRefused, which names the line."""
+        from .jsonl import read_conversation
+
         brought = read_conversation(lines)
         key = session or brought.key
         entries = branch_off(brought.written, key, "owner")
