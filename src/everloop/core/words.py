@@ -19,10 +19,10 @@ MOST = 5000  # different words of an entry
 _ALONE = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORD = rf"[{_ALONE}]|[^\W_{_ALONE}]+"  # compiled at its first use, which a short conversation never comes to
 _SAID_BY_ALL = (
-    "a about again also am an and any are as at be been but by can could did do does for from had has have hello hey hi "
-    "how i if in into is it its just me my no not now of ok okay on or our please remember s said say so t tell thank "
-    "thanks that the their them then there these they this to told us was we were what when where which who whose why "
-    "will with would yes you your"
+    "a about again also am an and any are as at be been but by can could did do does for from had has have hello "
+    "hey hi how i if in into is it its just me my no not now of ok okay on or our please remember s said say so t "
+    "tell thank thanks that the their them then there these they this to told us was we were what when where which "
+    "who whose why will with would yes you your"
 )
 _COMMON = frozenset(_SAID_BY_ALL.split())
 
