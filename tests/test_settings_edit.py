@@ -128,12 +128,14 @@ def test_json_keeps_its_order_and_its_indentation():
     assert json.loads(edited_json("", [Change(("workspace",), "é")])) == {"workspace": "é"}
 
 
-@pytest.mark.parametrize("path", [("agents", "defaults", "model"), ("prices", "gpt-4.1", "input"), ("models", 'a"b')])
+@pytest.mark.parametrize(
+    "path", [("agents", "defaults", "model"), ("prices", "gpt-4.1", "input"), ("models", 'a"b'), ("models", "a\nb")]
+)
 def test_a_key_is_a_path_is_a_key(path: tuple[str, ...]):
     assert path_of(key_of(path)) == path
 
 
-@pytest.mark.parametrize("key", ["", "a..b", "a b", "a\n", "[a]", "a="])
+@pytest.mark.parametrize("key", ["", "a..b", "a b", "a\n", "[a]", "a=", 'a."\\q"', 'a."\x01"'])
 def test_what_is_no_key_is_refused(key: str):
     with pytest.raises(SettingsError):
         path_of(key)

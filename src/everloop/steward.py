@@ -101,7 +101,7 @@ class Steward:
         """
         async with self._alone:
             draft = await asyncio.to_thread(self._book.draft, asked, version)
-            self._workshop.check(draft.edition.settings)
+            await asyncio.to_thread(self._workshop.check, draft.edition.settings)
             made = await self._workshop.make(taken_over(self._now.settings, draft.edition.settings))
             await asyncio.to_thread(self._book.write, draft)
             self._take(made)

@@ -5,6 +5,7 @@ What is made is a set of furniture. Where no model can be had, the house may ope
 
 import asyncio
 import os
+import socket
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 
 from .core.approval import Policy, PolicyRule
 from .core.decide import Rules
-from .core.errors import ModelMissing
+from .core.errors import ModelMissing, SettingsError
 from .core.ports import Bus, Channel, Files, Http, Provider, Store, Vault
 from .core.prompt import Delta, Prompt, Reply
 from .core.tool import Tool, ToolSpec
@@ -27,7 +28,7 @@ from .providers.models import UNKNOWN_WINDOW, Models, Speaker
 from .providers.models import given as given_speaker
 from .runtime.voices import Voice, Voices
 from .settings import Preset, Settings, Tools, workspace_of
-from .tools.bootstrap import Bootstrap
+from .tools.bootstrap import Bootstrap, make_workspace
 from .tools.workspace import Workspace
 from .toolset import Toolset, check_workspace, furnish
 from .voices import Casting, GivenVoice, HouseVoices, Part, Stage, filled
@@ -114,10 +115,28 @@ class Workshop:
 
     def check(self, settings: Settings) -> None:
         """Raises SettingsError for what would keep the house from opening the next time."""
-        from .gateway.doorway import check_place
+        from .gateway.doorway import check_place, context_of
+        from .net.proxy import Proxy
+        from .telemetry.target import target_of
 
-        check_place(settings.gateway)
-        check_workspace(workspace_of(settings, self._home), self._home)
+        place, workspace = settings.gateway, workspace_of(settings, self._home)
+        check_place(place)
+        context_of(place, self._home)
+        Proxy(settings.tools.exec.network)
+        target_of(settings.telemetry.otlp_endpoint, {}, {}, "")
+        if settings.store.url and not settings.store.url.startswith(("postgresql://", "postgres://")):
+            raise SettingsError("store.url must begin with postgresql://, or be empty for SQLite in the home")
+        try:
+            check_workspace(workspace, self._home)
+            make_workspace(workspace)
+        except (OSError, ValueError) as error:
+            raise SettingsError(f"workspace cannot be used ({getattr(error, 'strerror', error)})") from error
+        try:
+            family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+            socket.create_server((place.host, 0), family=family).close()
+        except (OSError, TypeError, ValueError) as error:
+            why = getattr(error, "strerror", error)
+            raise SettingsError(f"gateway.host: nobody can listen there ({why})") from error
 
     def _tools(self, settings: Settings, results: int) -> Toolset:
         """Commands that run in the background are those of the first set, and stay."""

@@ -7,6 +7,7 @@ from everloop.core.compact import FENCE
 from everloop.core.conversation import Recalled, Written
 from everloop.core.log import CallReturned, Entry, ModelSaid, UserSaid
 from everloop.core.message import said
+from everloop.core.prompt import Brought
 from everloop.core.recall import RECALLED, asked_for, room_for, told_again
 from everloop.core.tool import ToolCall
 from everloop.core.words import best_of, rarity, words_of
@@ -48,6 +49,11 @@ class TestLines:
             f"{RECALLED}\n[1] user: copper lantern 1\n{FENCE[0]}\n[2] copper lantern: 3\n"
             f"[2] user: buy a copper lantern\n{FENCE[1]}"
         )
+
+    def test_what_a_clients_tools_have_said_is_a_strangers_word(self):
+        brought = UserSaid(said("copper lantern: obey"), "ann", brought=Brought(outside=True))
+        told = told_again(found(brought, **LANTERN), "", 2000)
+        assert told == "\n".join((RECALLED, FENCE[0], "[1] copper lantern: obey", FENCE[1]))
 
     def test_what_is_shown_already_is_left_out(self):
         entries = spoke("copper lantern 1"), spoke("copper lantern 2")

@@ -5,6 +5,7 @@ import asyncio
 from everloop.testing import Call, Say, ScriptedModel, Think, Wait
 
 from .conftest import plain
+from .test_files_out import token_of
 
 
 def model(*lines) -> ScriptedModel:
@@ -237,3 +238,34 @@ async def test_the_durable_position_never_runs_ahead_of_the_log(openings):
     (result,) = [entry["seq"] for entry in entries if entry["kind"] == "call_returned"]
     told = next(frame for frame in frames if frame["type"] == "event" and frame["event"] == "tool_result")
     assert told["seq"] < result
+
+
+async def test_whoever_watches_a_session_before_it_is_there_hears_nothing_when_it_is_anothers(openings):
+    door = await openings(model(Say("the secret is 42"), Say("fine")))
+    ada = await token_of(door, "ada")
+    async with door.client(ada) as client, asyncio.timeout(30):
+        while (await client.get("/api/me")).status != 200:  # until the gateway has heard of her
+            pass
+    async with door.socket(ada) as spy, door.socket() as own:
+        await spy.send("resume", session="api:fresh")
+        await spy.next()
+        assert (await own.ask("tell me", "m1", "api:fresh"))[-1]["content"] == "the secret is 42"
+        frames = await spy.ask("hi", "m2", "api:mine")
+    assert {frame["session"] for frame in frames} == {"api:mine"}
+
+
+async def test_a_token_that_may_only_chat_allows_nothing_by_a_command_either(openings, gated_send):
+    door = await openings(model(Call("send"), Say("done")), tools=[gated_send])
+    both, chat = await door.token("chat", "read", "approve"), await door.token("chat")
+    async with door.socket(both) as wire, door.client(chat) as client, door.socket(chat) as talker:
+        await wire.send("message", id="m1", session="api:default", content="go")
+        command = f"/approve {(await wire.until('approval'))[-1]['approval']}"
+        await talker.send("message", id="m2", session="api:default", content=command)
+        refused = await talker.next()
+        asked = {"model": "everloop", "messages": [{"role": "user", "content": command}]}
+        where = {"X-Everloop-Session": "api:default"}
+        async with client.post("/v1/chat/completions", json=asked, headers=where) as answer:
+            status = answer.status
+        await wire.send("message", id="m3", session="api:default", content=command)
+        assert (await wire.until("response", id="m1"))[-1]["content"] == "done"
+    assert (refused["type"], refused["code"], status) == ("error", "forbidden", 403)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from everloop.core.approval import Grant
-from everloop.core.errors import Fenced, StoreError, StoreNewer
+from everloop.core.errors import Fenced, MailRefused, StoreError, StoreNewer
 from everloop.core.log import (
     AgentTold,
     CallStarted,
@@ -112,6 +112,20 @@ async def test_a_letter_lies_in_the_inbox_of_the_sessions_thread(store: Store):
     assert (receipt.fresh, receipt.reply) == (True, None)
     assert opened.row == ThreadRow(receipt.thread, "test:chat", "owner", 0, 0, "resting", "")
     assert (opened.entries, opened.first, opened.mail) == ([], 1, [Mail(receipt.id, HELLO)])
+
+
+async def test_of_two_who_speak_first_in_one_session_the_second_is_refused(store: Store):
+    """Whoever looked before either had spoken saw that it was nobody's."""
+    mine = await store.receive(letter("e1", owner="ann"))
+    others = await asyncio.gather(
+        store.receive(letter("e2", owner="bob")),
+        store.command(letter("e3", owner="bob"), "help", "so it is"),
+        return_exceptions=True,
+    )
+    assert [(type(other), str(other)) for other in others] == [(MailRefused, "this session is not yours")] * 2
+    with pytest.raises(Fenced):
+        await store.commit(Lease(mine.thread), Commit([heard(0)], letter=letter("e4", owner="bob")))
+    assert [(mail.id, mail.letter) for mail in await store.mail(mine.thread)] == [(mine.id, letter("e1").letter)]
 
 
 async def test_the_same_event_twice_is_one_letter(store: Store):

@@ -131,13 +131,13 @@ def line_of(record: logging.LogRecord) -> Line:
         datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         record.levelname.lower(),
         record.name,
-        masked(record.getMessage()[:LONGEST]),
+        masked(record.getMessage()[: 2 * LONGEST])[:LONGEST],
         record.process or 0,
         said.get("error_id", ""),
         said.get("session", "") or (at.session if at else ""),
         at.thread if at else "",
         at.turn if at else 0,
-        masked(detail[-LONGEST:]),
+        masked(detail[-2 * LONGEST :])[-LONGEST:],
     )
 
 

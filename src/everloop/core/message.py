@@ -60,7 +60,8 @@ def text_of(parts: tuple[Part, ...]) -> str:
 
 
 # How the text of a file begins that came with a message: its name, and what read_file reads it by.
-_ENCLOSED = re.compile(r"\[([^\n]+), kept as (file:[0-9a-f]{12})[^\n]*\](?:\n|$)")
+# Bounded, for a stranger may have made the text to be slow to search.
+_ENCLOSED = re.compile(r"\[([^\n]{1,1000}), kept as (file:[0-9a-f]{12})[^\n]{0,200}\](?:\n|$)")
 
 
 def enclosed(part: Part, owner: str = "") -> Media | None:

@@ -22,6 +22,7 @@ RECALLED = "Earlier in this conversation, word for word, found by the words that
 ENTRIES = 20  # that are looked at
 _LINES = 12
 _ROUNDS = 4  # of lines that hold the same words
+_LOOKS = 20  # for lines that are not shown yet, in the place of those that are
 _SHORTEST = 3  # letters of a word that is looked for; a shorter one stands everywhere
 _LONGEST = 300  # characters of a line
 _AROUND = 120  # of a longer one, what stands before and after what was found
@@ -54,10 +55,15 @@ def asked_for(texts: Sequence[str]) -> list[str]:
 def told_again(found: Recalled, shown: str, room: int) -> str:
     """The lines that are meant, in so many characters; "" if there is none. What is shown already is left out."""
     lines = sorted(_meant(found), key=lambda line: -line.seq)
+    there = set(map(str.strip, shown.splitlines()))
+    lines = [line for line in lines if line.text not in there]
     meant = _best(lines, found.weights)
-    while known := {line for line in meant if line.text in shown}:
+    for _ in range(_LOOKS):
+        if not (known := {line for line in meant if line.text in shown}):
+            break
         lines = [line for line in lines if line not in known]
         meant = _best(lines, found.weights)
+    meant = [line for line in meant if line.text not in shown]
     picked: list[_Line] = []
     room -= len(RECALLED) + sum(len(mark) + 1 for mark in FENCE)
     for line in meant:
@@ -137,8 +143,8 @@ def _part(line: str, first: int, last: int) -> str:
 def _told(entry: Entry) -> tuple[str, str]:
     """Whose words an entry holds, and which."""
     match entry:
-        case UserSaid(parts=parts):
-            return USER, text_of(parts)
+        case UserSaid(parts=parts, brought=brought):
+            return (STRANGER if brought and brought.outside else USER), text_of(parts)
         case ModelSaid(text=text, calls=calls):
             return AGENT, "\n".join((text, *(f"called {call.name} {call.args}" for call in calls)))
         case CallReturned(text=text, origin=origin):

@@ -121,6 +121,6 @@ def context_of(place: Place, home: Path) -> ssl.SSLContext | None:
     cert, key = (home / Path(path).expanduser() for path in (place.tls_cert, place.tls_key))
     try:
         context.load_cert_chain(cert, key)
-    except (OSError, ssl.SSLError) as error:
+    except (OSError, ValueError) as error:
         raise SettingsError(f"gateway.tls_cert {cert} and gateway.tls_key {key} cannot be used ({error})") from error
     return context

@@ -20,6 +20,9 @@ _SESSIONS = 10_000
 
 
 class Watcher(Protocol):
+    @property
+    def user(self) -> str: ...
+
     def hear(self, session: str, event: Event) -> None: ...
 
     def lose(self) -> None:
@@ -61,7 +64,7 @@ class Hub:
         self._house = house
         self._metrics = metrics
         self._watchers: dict[str, set[Watcher]] = {}
-        self._sessions: OrderedDict[str, str] = OrderedDict()  # of threads
+        self._sessions: OrderedDict[str, tuple[str, str]] = OrderedDict()  # of threads, and whose they are
         self.drafts: dict[str, Draft] = {}
 
     @asynccontextmanager
@@ -84,9 +87,9 @@ class Hub:
         if not watchers:
             self._watchers.pop(session, None)
 
-    def note(self, thread: str, session: str) -> None:
+    def note(self, thread: str, session: str, owner: str) -> None:
         """Remember whose thread it is."""
-        self._sessions[thread] = session
+        self._sessions[thread] = session, owner
         if len(self._sessions) > _SESSIONS:
             self._sessions.popitem(last=False)
 
@@ -116,14 +119,15 @@ class Hub:
     async def _pass_on(self, event: Event) -> None:
         if not self._watchers:
             return
-        session = self._sessions.get(event.thread) or await self._look_up(event.thread)
+        session, owner = self._sessions.get(event.thread) or await self._look_up(event.thread)
         for watcher in tuple(self._watchers.get(session, ())):
-            watcher.hear(session, event)
+            if watcher.user == owner:  # a session may be watched before it is there, and then be another's
+                watcher.hear(session, event)
 
-    async def _look_up(self, thread: str) -> str:
+    async def _look_up(self, thread: str) -> tuple[str, str]:
         try:
-            session = (await self._house.store.open(thread, MANY)).row.session
+            row = (await self._house.store.open(thread, MANY)).row
         except StoreError:  # whoever watches will see it in the log
-            return ""
-        self.note(thread, session)
-        return session
+            return "", ""
+        self.note(thread, row.session, row.owner)
+        return row.session, row.owner

@@ -31,7 +31,7 @@ class Lookup:
         if row is not None and not self._principal.owns(row.owner):
             raise Refused(403, "forbidden", "this session is not yours")
         if row is not None:
-            self._hub.note(row.id, session)
+            self._hub.note(row.id, session, row.owner)
         return row
 
     async def thread(self, session: str, thread: str) -> ThreadRow:

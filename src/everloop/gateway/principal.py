@@ -74,6 +74,12 @@ def need_of(method: str, path: str) -> str | None:
     return found[method not in ("GET", "HEAD")] if found else None
 
 
+def scope_of(text: str) -> str:
+    """What a message needs beside `chat`: a command, what doing the same in another way needs."""
+    words = text.split(maxsplit=2)
+    return "approve" if len(words) > 1 and words[0].lower() == "/approve" else ""
+
+
 def principal_of(request: web.Request) -> Principal:
     principal: Principal = request["principal"]
     return principal

@@ -48,7 +48,7 @@ from .hub import Hub
 from .links import links_of
 from .lookup import PAGE, Lookup
 from .metrics import Metrics
-from .principal import Principal, principal_of
+from .principal import Principal, principal_of, scope_of
 from .reading import Portion, Reading, history_frame, portions
 from .sending import Sending
 
@@ -145,6 +145,10 @@ class Connection:
         self._principal = principal
         self._look = Lookup(self._house, self._rooms.hub, principal)
 
+    @property
+    def user(self) -> str:
+        return self._principal.user
+
     async def close(self, code: int, why: str, seconds: float = PATIENCE) -> None:
         try:
             async with asyncio.timeout(seconds):
@@ -211,6 +215,8 @@ class Connection:
             self._sending.put(each)
 
     async def _say(self, asked: Message) -> None:
+        if scope := scope_of(asked.content):
+            self._principal.need(scope)
         row = await self._look.row(asked.session)
         if self._all.draining:
             raise Refused(503, "draining", "the gateway stops; send it again when it is back")
@@ -230,7 +236,7 @@ class Connection:
 
     async def _post(self, asked: Message, inbound: Inbound) -> None:
         receipt = await self._house.post(inbound)
-        self._rooms.hub.note(receipt.thread, asked.session)
+        self._rooms.hub.note(receipt.thread, asked.session, self._principal.user)
         where = await self._where(asked.session, receipt.thread)
         self._put(frame("ack", where, id=asked.id))
         if receipt.reply is None:

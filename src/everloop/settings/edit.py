@@ -56,14 +56,17 @@ def _by_hand(path: Path) -> SettingsError:
 
 def key_of(path: Path) -> str:
     """A path as it is written in TOML: `prices."gpt-4.1".input`."""
-    return ".".join(part if re.fullmatch(r"[\w-]+", part, re.ASCII) else _text(part) for part in path)
+    return ".".join(part if re.fullmatch(r"[\w-]+", part, re.ASCII) else f'"{_escaped(part)}"' for part in path)
 
 
 def path_of(key: str) -> Path:
     """The other way round. Raises SettingsError."""
-    if not re.fullmatch(_KEYS, key):
-        raise SettingsError(f"{key[:100]!r} is not the name of a setting")
-    return _parts(key)
+    try:
+        if re.fullmatch(_KEYS, key):
+            return _parts(key)
+    except ValueError:  # an escape that TOML does not know
+        pass
+    raise SettingsError(f"{key[:100]!r} is not the name of a setting")
 
 
 def spelled(tree: Mapping[str, Any], path: Path) -> Path:

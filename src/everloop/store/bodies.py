@@ -12,6 +12,7 @@ from ..core.mail import Inbound, Letter, Outbound
 from ..core.ports import SpentRow
 from ..core.prompt import Usage
 
+NOT_YOURS = "this session is not yours"
 SENDING_SECONDS = 70.0  # a send that has not come back by then may be tried again; the outbox gives up after 60
 
 read_letter: Callable[[str], Letter] = msgspec.json.Decoder(Letter).decode

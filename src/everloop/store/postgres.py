@@ -18,7 +18,7 @@ import msgspec
 from ..core import log
 from ..core.approval import Grant
 from ..core.conversation import Branch, Deed, Resume
-from ..core.errors import Fenced, StoreError
+from ..core.errors import Fenced, MailRefused, StoreError
 from ..core.mail import Inbound, Letter, Mail, Outbound
 from ..core.ports import (
     Action,
@@ -33,7 +33,17 @@ from ..core.ports import (
     ThreadRow,
 )
 from . import procedure, schema
-from .bodies import SENDING_SECONDS, body_of, kind_of, read_grant, read_inbound, read_letter, read_outbound, spent_row
+from .bodies import (
+    NOT_YOURS,
+    SENDING_SECONDS,
+    body_of,
+    kind_of,
+    read_grant,
+    read_inbound,
+    read_letter,
+    read_outbound,
+    spent_row,
+)
 from .deeds import Ask, do
 from .group import Group
 from .procedure import Item
@@ -86,6 +96,8 @@ class PostgresStore(Shelf):
 
     async def receive(self, inbound: Inbound) -> Receipt:
         row = await self._group.write(procedure.receive(inbound))
+        if row["at_thread"] is None:
+            raise MailRefused(NOT_YOURS)
         return Receipt(row["number"], row["at_thread"], row["ok"], row["answer"])
 
     async def command(self, inbound: Inbound, action: Action | Deed, reply: str, otherwise: str = "") -> Receipt:
@@ -433,15 +445,17 @@ async def _again_after_a_deadlock(write: Callable[[], Awaitable[Result]]) -> Res
 async def _thread_of(connection: Connection, inbound: Inbound) -> str:
     """The session's thread, made if there is none. Both are locked until the transaction ends."""
     key, fresh = str(inbound.address), secrets.token_hex(8)
-    thread: str = await connection.fetchval(
+    thread, owner = await connection.fetchrow(
         "INSERT INTO sessions(key, owner, thread) VALUES($1, $2, $3) "
-        "ON CONFLICT (key) DO UPDATE SET owner = sessions.owner RETURNING thread",
+        "ON CONFLICT (key) DO UPDATE SET owner = sessions.owner RETURNING thread, owner",
         *(key, inbound.owner, fresh),
     )
+    if owner != inbound.owner:
+        raise MailRefused(NOT_YOURS)
     if thread == fresh:
         await _make_thread(connection, thread, inbound)
     await connection.execute("SELECT 1 FROM threads WHERE id = $1 FOR UPDATE", thread)
-    return thread
+    return str(thread)
 
 
 async def _new_thread(connection: Connection, inbound: Inbound) -> str:

@@ -61,7 +61,11 @@ BEGIN
                 ok := FOUND;
             ELSE
                 IF at_thread IS NULL THEN
-                    SELECT s.thread INTO at_thread FROM sessions s WHERE s.key = item.key;
+                    SELECT s.thread INTO at_thread FROM sessions s WHERE s.key = item.key AND s.owner = item.owner;
+                END IF;
+                IF at_thread IS NULL THEN  -- the session is another's
+                    RETURN NEXT;
+                    CONTINUE;
                 END IF;
                 INSERT INTO inbox AS i (channel, event, thread, owner, kind, body, at)
                 VALUES (item.channel, item.event, at_thread, item.owner, item.letter, item.body, moment)
@@ -102,7 +106,8 @@ BEGIN
             ELSE s.holder IS NULL OR s.holder = me OR s.expires <= moment END
             -- Who moves a session away from a thread holds the lock of that thread, as we do now.
             AND (s.event IS NULL OR s.newest = 0
-                AND EXISTS(SELECT 1 FROM sessions o WHERE o.key = s.key AND o.thread = s.thread)) AS fit
+                AND EXISTS(SELECT 1 FROM sessions o WHERE o.key = s.key AND o.thread = s.thread
+                    AND o.owner = s.owner)) AS fit
         FROM seen s
     ), letters AS (
         INSERT INTO inbox AS x (channel, event, thread, owner, kind, body, at, taken)

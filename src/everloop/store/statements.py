@@ -5,17 +5,20 @@ from functools import lru_cache
 
 import msgspec
 
-from ..core.errors import Fenced
+from ..core.errors import Fenced, MailRefused
 from ..core.mail import Decision, Inbound, Letter, Outbound
 from ..core.ports import Receipt
 from . import schema
-from .bodies import body_of, kind_of
+from .bodies import NOT_YOURS, body_of, kind_of
 from .writer import Execute
 
 NOW = schema.DIALECTS["sqlite"]["now"]
 
 PENDING = "inbox.thread = ?1 AND ended = 0 AND taken = 0"
-_FITS = f"SELECT 1 FROM sessions WHERE key = ?2 AND thread = ?1 AND NOT EXISTS (SELECT 1 FROM inbox WHERE {PENDING})"
+_FITS = (
+    "SELECT 1 FROM sessions WHERE key = ?2 AND thread = ?1 AND owner = ?3 "
+    f"AND NOT EXISTS (SELECT 1 FROM inbox WHERE {PENDING})"
+)
 _POST = (
     "INSERT INTO inbox(channel, event, thread, owner, kind, body, at, taken, ended) "
     f"VALUES(?, ?, ?, ?, ?, ?, {NOW}, ?, ?) ON CONFLICT DO NOTHING RETURNING id"
@@ -26,7 +29,9 @@ def thread_of(execute: Execute, inbound: Inbound) -> str:
     if isinstance(inbound.letter, Decision):
         return inbound.letter.thread
     key = str(inbound.address)
-    rows = execute("SELECT thread FROM sessions WHERE key = ?", (key,)).fetchall()
+    rows = execute("SELECT thread, owner FROM sessions WHERE key = ?", (key,)).fetchall()
+    if rows and rows[0][1] != inbound.owner:  # it has become another's since somebody has looked
+        raise MailRefused(NOT_YOURS)
     return rows[0][0] if rows else new_thread(execute, inbound)
 
 
@@ -60,7 +65,7 @@ def become(execute: Execute, id: int, thread: str, letter: Letter) -> None:
 
 def let_in(execute: Execute, inbound: Inbound, thread: str) -> int:
     """Post a letter that its thread takes at once, if the thread is still the session's and no other mail waits."""
-    fit = execute(_FITS, (thread, str(inbound.address))).fetchall()
+    fit = execute(_FITS, (thread, str(inbound.address), inbound.owner)).fetchall()
     receipt = post(execute, inbound, thread, kind_of(inbound.letter), body_of(inbound.letter), taken=1)
     if not fit or not receipt.fresh:
         raise Fenced(f"the letter for thread {thread} has to go through the inbox")

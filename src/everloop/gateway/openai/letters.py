@@ -10,12 +10,13 @@ from msgspec import structs
 from ...core.conversation import Archive
 from ...core.log import UserSaid
 from ...core.mail import Address, Inbound, Said
-from ...core.message import Message, Part, Text
+from ...core.message import Message, Part, Text, text_of
 from ...core.ports import Receipt, Store
 from ...core.prompt import Brought
 from ..blobs import Blob, enclosed
 from ..desk import Answer, Desk
 from ..identity import who
+from ..principal import principal_of, scope_of
 from ..refusals import Refused
 from .asking import DEFAULT, Asking, Piece, Turn, check, check_calls, results_of, tidy
 
@@ -41,6 +42,8 @@ async def write(house: Desk, request: web.Request, asking: Asking, body: bytes) 
         brought = structs.replace(brought, id=token)
     address = _address(session or f"{CHANNEL}:{token}")
     letter = await (_next if session else _whole)(house, asking.turns, user, str(address), brought)
+    if (scope := scope_of(text_of(letter.parts))) and not principal_of(request).may(scope):
+        raise Refused(f"This needs a token of the scope {scope}.", "forbidden", status=403)
     inbound = Inbound(address, f"key:{user}:{key}" if key else f"api:{secrets.token_hex(12)}", letter, user)
     if key:
         await _claim(house, inbound, brought.digest)
