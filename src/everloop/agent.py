@@ -241,13 +241,22 @@ class Agent:
 
     async def unshown(self, session: str) -> list[Outbound]:
         """Answers at this address that nobody has seen yet."""
+        await self._settle()  # what was shown a moment ago is not among them
         return await self.store.unshown(session)
 
     async def acknowledge(self, keys: Sequence[str]) -> None:
         """Say that these have been shown."""
         await self.store.acknowledge(keys)
 
+    async def put_down(self) -> None:
+        """End what runs, now: it goes on at the next start, and whoever waits for it is told."""
+        await self._lanes.stop(0)
+
     async def close(self) -> None:
+        await self._settle()
+
+    async def _settle(self) -> None:
+        """Tell the store at once what has been shown."""
         if self._timer is not None:
             self._timer.cancel()
         self._flush()

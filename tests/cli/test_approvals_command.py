@@ -46,6 +46,14 @@ async def test_who_wants_all_allowed_may_say_so(person, model):
     assert said_in(model.prompts[-1])[-1][1].startswith("[exit code 0]\nsu from")
 
 
+async def test_what_a_command_answers_is_said_once(person):
+    none = "No question has the name 'zz'"
+    ran = await person.run("agent", "-m", "/approve zz")
+    piped = await person.run("agent", typed=b"/model\n/approve zz\n")
+    assert [out.count(none) for out in (ran.out, piped.out)] == [1, 1]
+    assert len(piped.out.splitlines()) == len(set(piped.out.splitlines()))
+
+
 async def test_where_nothing_waits_it_says_so(person):
     assert await person.run("approvals") == Ran(0, "Nothing waits for permission.\n", "")
     assert await person.run("approvals", "grants") == Ran(0, "Nothing is allowed ahead.\n", "")
@@ -75,6 +83,8 @@ async def test_another_terminal_allows_it_and_the_turn_goes_on(person, model):
     assert (ran.status, ran.out) == (0, "done\n")
     assert f"May I run {LOOKS}" in ran.err
     assert said_in(model.prompts[-1])[-1][1].startswith("[exit code 0]\nsu from")
+    model.play([Say("gladly")])
+    assert await person.run("agent", "-m", "thanks") == Ran(0, "gladly\n", "")  # and is not asked once more
 
 
 async def test_it_can_be_denied(person, model):

@@ -26,7 +26,7 @@ from everloop.core.compact import (
     told_plainly,
     units,
 )
-from everloop.core.decide import HARD, CallModel, Compact, GiveUp, Rest, Rules, admit, decide, used
+from everloop.core.decide import ASKED_SHARE, HARD, CallModel, Compact, GiveUp, Rest, Rules, admit, decide, used
 from everloop.core.errors import ModelMissing, ProviderError
 from everloop.core.gauge import rough
 from everloop.core.log import (
@@ -306,6 +306,16 @@ def lived(steps) -> Thread:
         answer = thread.seq
         thread.extend(CallReturned(answer, place, text) for place, text in enumerate(what))
     return thread
+
+
+def test_who_asks_for_a_summary_in_a_small_window_keeps_what_people_said():
+    told = [f"fact number {n}: the code is VALUE-{n}37" for n in range(12)]
+    thread = Thread.of(*(entry for text in told for entry in (spoke(text), CALLED, ModelSaid("noted, " * 30))))
+    thread.add(CompactionAsked("ann"))
+    rules = replace(RULES, limit=6144, overhead=2625, compacts=True)
+    planned = plan_for(thread, rules, ASKED_SHARE) or plan_for(thread, rules, Compact().share)
+    facts = compacted(thread, planned, Summary("so far")).facts
+    assert [fact for fact in facts if fact.startswith(USER)] == [USER + text for text in told]
 
 
 @settings(max_examples=200, deadline=None)

@@ -84,6 +84,7 @@ class TestLines:
 def test_names_with_digits_are_looked_for_first_and_common_words_never():
     texts = ["We sold it", "what was the amount of INV-2041, and 关?"]
     assert asked_for(texts) == ["2041", "amount", "inv", "关", "sold"]
+    assert asked_for(["what is fact no 3?"]) == ["3", "fact"]
 
 
 def test_two_rare_words_count_for_more_than_many_common_ones():

@@ -130,8 +130,10 @@ async def _catch_up(here: Here, show: Callable[[str], None]) -> None:
     async with _stopping(agent, session):
         await agent.finish(session)
     terminal.clear()
+    waiting = {approval.id for approval in await agent.approvals(session)}
     for outbound in await agent.unshown(session):
-        show(outbound.text)
+        if not outbound.approval or outbound.approval in waiting:  # a question that is answered is none any more
+            show(outbound.text)
         await agent.acknowledge([outbound.key])
 
 

@@ -26,11 +26,17 @@ FILES = 8192  # that may be open at once
 OWNER = "owner"
 
 
+def _port(text: str) -> int:
+    if not (text.isdecimal() and int(text) <= 65535):
+        raise argparse.ArgumentTypeError("it must be a number from 0 to 65535")
+    return int(text)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     words = parser.add_subparsers(dest="word", metavar="COMMAND", required=True)
     running = words.add_parser("run", help="run it, until Ctrl-C or SIGTERM")
     running.add_argument("--host", metavar="HOST", help="listen there instead of at gateway.host")
-    running.add_argument("--port", metavar="PORT", type=int, help="listen there instead of at gateway.port")
+    running.add_argument("--port", metavar="PORT", type=_port, help="listen there instead of at gateway.port")
     password = words.add_parser(
         "password", help="set the password of the page; it is read from stdin, or asked for without being shown"
     )

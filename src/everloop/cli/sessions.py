@@ -97,6 +97,8 @@ async def _with(
             await _go(records, terminal, found, session, await sessions.fork(found, session, OWNER, arguments.at))
         case "rename":
             title = " ".join(" ".join(arguments.title).split())[:200]
+            if not title:
+                raise MailRefused("a title cannot be empty")
             await records.store.perform(OWNER, found.session, Rename(found.id, title))
             terminal.answer(f"{found.id[:8]} is called “{title}” now.")
         case "archive" | "unarchive":

@@ -48,7 +48,7 @@ class _Line(Struct, frozen=True):
 def asked_for(texts: Sequence[str]) -> list[str]:
     """The words to look for in what people have just said: of the last message first, names with digits before all."""
     words = dict.fromkeys(word for text in reversed(texts) for word in uncommon(words_of(text)))
-    long = [word for word in words if len(word) >= _SHORTEST or not word.isascii()]
+    long = [word for word in words if len(word) >= _SHORTEST or not word.isascii() or word.isdigit()]
     return sorted(long, key=lambda word: not any(letter.isdigit() for letter in word))
 
 

@@ -100,6 +100,10 @@ class House(Protocol):
         """Commit a letter and wake its thread, without waiting for what comes of it."""
         ...
 
+    async def put_down(self) -> None:
+        """End what runs, now: it goes on at the next start, and whoever waits for it is told."""
+        ...
+
     async def post(self, inbound: Inbound) -> Receipt:
         """Commit a letter and wake nobody yet: whoever wants to say so first calls `wake` afterwards."""
         ...

@@ -55,4 +55,7 @@ def explain(error: Exception) -> Refused:
 
 def _sentence(error: Exception) -> str:
     text = str(error) or type(error).__name__
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?', ')')) else '.'}"
+    first = text.partition(" ")[0]
+    if first.isalpha():  # a file's name, an address or a setting is left as it is
+        text = f"{text[:1].upper()}{text[1:]}"
+    return f"{text}{'' if text.endswith(('.', '!', '?', ')')) else '.'}"

@@ -26,6 +26,7 @@ from .sockets import Sockets
 LARGEST = 32_000_000  # bytes of a request
 HANDSHAKE = 10.0  # seconds for TLS to begin
 WAITING = 1024  # connections that the kernel keeps for us
+LAST_WORDS = 1.0  # seconds for an answer that is being written when all turns are over
 LOOK = 0.05
 
 HEADERS = {
@@ -71,7 +72,9 @@ async def serve(
     sockets = Sockets(Rooms(house, hub, auth, metrics, version), place.sockets_per_user)
     doorstep = Doorstep(place)
     app = application(house, auth, metrics, sockets, doorstep)
-    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=grace, lingering_time=LINGER)
+    runner = web.AppRunner(
+        app, access_log=None, handle_signals=False, shutdown_timeout=LAST_WORDS, lingering_time=LINGER
+    )
     async with hub.open(), _beside(sockets.patrol()), _beside(doorstep.patrol()):
         await runner.setup()
         assert runner.server is not None
@@ -90,6 +93,7 @@ async def serve(
             sockets.drain()
             await _rest(house, grace)
             door.close()
+            await house.put_down()
             await sockets.close()
             await runner.cleanup()
 

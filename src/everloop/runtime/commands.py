@@ -37,7 +37,7 @@ COMMANDS = {
 }
 
 
-LEAST, LEAST_TOKENS = 4, 50  # messages that are worth a summary, and how long they have to be
+LEAST, LEAST_TOKENS = 4, 450  # messages that are worth a summary, and how long they have to be
 
 
 class Effect(Struct, frozen=True):

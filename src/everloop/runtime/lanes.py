@@ -119,17 +119,25 @@ class Lanes:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        try:
+            await self.stop(self._grace)
+        finally:
+            for task in self._rounds:
+                task.cancel()
+            await self._group.__aexit__(None, None, None)
+
+    async def stop(self, grace: float) -> None:
+        """Let what runs end, for so long. What takes longer goes on at the next start, and whoever waits is told."""
         self._closing = True
         tasks = [lane.task for lane in self._lanes.values() if lane.task]
         try:
             if tasks:
-                await asyncio.wait(tasks, timeout=self._grace)
+                await asyncio.wait(tasks, timeout=grace)
         finally:  # also when whoever waits loses patience: nothing may go on behind a closed store
-            for task in (*tasks, *self._rounds):
+            for task in tasks:
                 task.cancel()
             self._waiters.close()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await self._group.__aexit__(None, None, None)
 
     def wake(self, thread: str) -> None:
         if lane := self._lanes.get(thread):

@@ -77,7 +77,9 @@ def plan_for(thread: Thread, rules: Rules, share: float) -> Plan | None:
     room = int(rules.limit * share) - rules.overhead - own
     words = [size(known[at]) for at in said_in_turn(known, began)]
     total = sum(map(size, known))
-    details = _details(thread, rules, room, words, factor)
+    # Who asks for room wants a shorter conversation, and not that what stands before it is taken off its facts.
+    spare = max(room, int(rules.limit * Compact().share) - rules.overhead - own)
+    details = _details(thread, rules, spare if thread.wants_room else room, words, factor)
     room -= math.ceil(details * factor / 3)
     if thread.wants_room:
         room = min(room, max(total // _LEFT, sum(words)))

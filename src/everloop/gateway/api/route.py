@@ -119,5 +119,6 @@ def _whole(value: Any) -> Any:
 
 
 def _sentence(text: str) -> str:
-    text = text[:1].upper() + text[1:]
+    if text.partition(" ")[0].isalpha():  # a file's name or a setting is left as it is
+        text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "!", "?", ")")) else f"{text}."
