@@ -31,7 +31,7 @@ HOMES = Path(__file__).parent / ".homes"  # on the disk, for /tmp may be memory,
 BAR = 10.0
 START = """
 import sys, time, types
-sys.modules["everloop.toolset"] = types.SimpleNamespace(furnish=None)
+sys.modules["everloop.toolset"] = types.SimpleNamespace(furnish=None, Toolset=None, check_workspace=None)
 import everloop.app  # and all that it loads but the tools
 from pathlib import Path
 from everloop.bus.local import LocalBus

@@ -1,8 +1,10 @@
 """What tools make in a turn comes back as links, and a link opens for whoever may read the conversation, harmlessly."""
 
-import sqlite3
+from contextlib import closing
 from hashlib import sha256
 from typing import Any
+
+import apsw
 
 import everloop
 from everloop.app import new_token, open_records
@@ -32,7 +34,9 @@ async def fetched(door: Door, url: str, token: str) -> tuple[int, bytes, dict[st
 
 async def token_of(door: Door, user: str, *scopes: str) -> str:
     """For someone else, whom the owner has introduced."""
-    with sqlite3.connect(door.home / "everloop.db") as database:
+    # By the store's own library: two of them in one process do not see each other's locks, and spoil the file.
+    with closing(apsw.Connection(str(door.home / "everloop.db"))) as database:
+        database.execute("PRAGMA busy_timeout = 10000")
         database.execute("INSERT OR IGNORE INTO users(id, name, role, created) VALUES(?, ?, 'user', 0)", (user, user))
     async with open_records(door.home) as records:
         return await new_token(records.store, user, f"of {user}", scopes or ("read", "chat"))
