@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -333,6 +333,8 @@ class TestReading:
             == "# T\n\n## A & B\n\none two\nthree\n\n- x\n- y\n\n| 1 | 2\n\n[link](https://x.org) top"
         )
 
+    @example("<![;")
+    @example("<p>a<![b]>c")
     @given(st.text(st.sampled_from("<>/!-ab=\"' &;[]p"), max_size=60))
     def test_whatever_is_called_html_can_be_read(self, text):
         plain_text(text)

@@ -206,6 +206,12 @@ class _Reader(HTMLParser):
         self._silence = ""
         self._link = ""
 
+    def parse_html_declaration(self, i: int) -> int:
+        try:
+            return super().parse_html_declaration(i)
+        except AssertionError:  # how the library tells that `<![` is followed by nothing it knows
+            return self.parse_bogus_comment(i)
+
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if self._silence:
             return
