@@ -117,6 +117,10 @@ FAILED = [HELLO, CALLED, ModelFailed("key", "no key"), GaveUp("key", "no key (er
             id="steered while a person was asked",
         ),
         pytest.param(
+            [HELLO, CALLED, ModelSaid("", (ACT, ACT)), Asked(3, 0), Asked(3, 1), Answered(3, 0, "withdrawn", "owner")],
+            id="cut off before the words by which a question was withdrawn",
+        ),
+        pytest.param(
             [HELLO, CALLED, ModelSaid("", (LOOK, LOOK)), CallReturned(3, 0, "seen"), Stopped("owner"),
              CallReturned(3, 1, "operation cancelled by user", "cancelled")],
             id="cut off between two reads, as a branch may be",

@@ -96,7 +96,8 @@ class PlayedBook(Book):
             case Answered(verdict="withdrawn"):
                 record = self._tape.record
                 following = record.turn[thread.seq + 1 - record.start :]
-                return next((self._letter_behind(said) for said in following if isinstance(said, UserSaid)), None)
+                said = next((later for later in following if isinstance(later, UserSaid)), None)
+                return self._letter_behind(said) if said else Said((), entry.by, "")  # or the record ends before it
             case Answered(verdict="allowed" | "denied" | "expired" as verdict) if entry.place in thread.asked:
                 digest = thread.asked[entry.place].digest
                 return Decision(thread.id, entry.answer, entry.place, verdict, entry.by, digest)
