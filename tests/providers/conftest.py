@@ -1,15 +1,23 @@
 """A real server on loopback, and the real way to it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 
 import pytest
+import uvloop
 from aiohttp import web
 
 from everloop.net.trusted import TrustedHttp
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Serve = Callable[[Handler], Awaitable[str]]
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """What a connection does is shown on both event loops: a host program has the one, our own process the other."""
+    both = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+    return both if item.path.name == "test_net.py" else {"asyncio": asyncio.new_event_loop}
 
 
 @pytest.fixture

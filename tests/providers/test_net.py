@@ -8,7 +8,15 @@ import subprocess
 import pytest
 from aiohttp import web
 
-from everloop.core.errors import HostFailed, HostHungUp, HostTimeout, HostUnreachable, ProviderError, StreamCut
+from everloop.core.errors import (
+    HostFailed,
+    HostHungUp,
+    HostTimeout,
+    HostUnreachable,
+    KeyRefused,
+    ProviderError,
+    StreamCut,
+)
 from everloop.net.trusted import TrustedHttp
 
 
@@ -135,6 +143,134 @@ async def test_leaving_in_the_middle_closes_the_connection(serve, http):
         await closed.wait()
 
 
+async def test_a_host_that_is_read_slowly_has_to_wait(serve, http):
+    """Or a body would fill the memory of whoever does not take it."""
+    sent = 0
+
+    async def handler(request):
+        nonlocal sent
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for _ in range(1000):
+            await response.write(b"a" * 100_000)
+            sent += 100_000
+        return response
+
+    async with http.request("GET", await serve(handler)) as answer:
+        chunks = answer.chunks()
+        taken, seen = len(await anext(chunks)), -1
+        while seen != sent:  # until it stands still, which takes no more than the system's own buffers
+            seen = sent
+            await asyncio.sleep(0.2)
+        assert sent < 50_000_000
+        taken += sum([len(chunk) async for chunk in chunks])
+    assert taken == 100_000_000
+
+
+async def test_a_connection_that_was_closed_meanwhile_is_made_anew(serve, http):
+    connections = []
+
+    async def handler(request):
+        connections.append(request.transport)
+        return web.Response(body=b"ok")
+
+    url = await serve(handler)
+    await fetch(http, url)
+    connections[0].abort()
+    assert await fetch(http, url) == (200, b"ok")
+    assert len(connections) == 2
+
+
+def answering(*answers: bytes):
+    """A server that says these, one for each request, whatever it is asked, over one connection after the other."""
+    left = list(answers)
+
+    async def speak(reader, writer):
+        while left and await reader.readuntil(b"\r\n\r\n"):
+            if not left[0]:
+                left.pop(0)
+                break
+            writer.write(left.pop(0))
+            await writer.drain()
+        writer.close()
+
+    return asyncio.start_server(speak, "127.0.0.1", 0)
+
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+@pytest.mark.parametrize(
+    "method, then",
+    [("GET", (200, b"ok")), ("POST", HostHungUp)],
+    ids=["a question is asked again", "what may have been done is not done again"],
+)
+async def test_a_kept_connection_that_is_closed_instead_of_an_answer(http, method, then):
+    async with await answering(OK, b"", OK) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        assert await fetch(http, url) == (200, b"ok")
+        try:
+            async with http.request(method, url) as answer:
+                got = (answer.status, await answer.read())
+        except HostHungUp as error:
+            got = type(error)
+    assert got == then
+
+
+async def test_who_says_more_than_was_asked_is_not_asked_again(http):
+    async with await answering(OK + b"HTTP/1.1 200 OK\r\n\r\nnot yours", OK) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        assert [await fetch(http, url) for _ in range(2)] == [(200, b"ok"), (200, b"ok")]
+
+
+async def test_a_header_that_would_be_two_is_not_sent(serve, http):
+    error = await fail(http, await serve(stream(b"a")), headers={"X-Key": "a\r\nX-Other: b"})
+    assert type(error) is KeyRefused
+    assert "cannot be sent" in str(error)
+
+
+async def test_a_password_in_an_address_is_sent(serve, http):
+    async def handler(request):
+        return web.Response(text=request.headers["Authorization"])
+
+    url = (await serve(handler)).replace("http://", "http://me:p%40ss@")
+    assert await fetch(http, url) == (200, b"Basic bWU6cEBzcw==")
+    assert type(await fail(http, url, headers={"Authorization": "Bearer k"})) is KeyRefused
+
+
+async def test_an_address_is_asked_for_as_it_is_written(serve, http):
+    async def handler(request):
+        return web.Response(text=f"{request.method} {request.raw_path} {request.headers['Host']}")
+
+    url = await serve(handler)
+    asked = f"GET /a%20b/%C3%BC?q=1%26+2&x {url.removeprefix('http://')}"
+    assert await fetch(http, f"{url}/a b/ü?q=1%26 2&x#here") == (200, asked.encode())
+
+
+async def test_a_question_is_redirected_and_its_key_stays_with_its_host(serve, http):
+    async def end(request):
+        return web.Response(text=f"{request.path} {request.headers.get('Authorization')}")
+
+    elsewhere = await serve(end)
+
+    async def handler(request):
+        match request.path:
+            case "/here":
+                raise web.HTTPFound("there?x=1")
+            case "/away":
+                raise web.HTTPTemporaryRedirect(f"{elsewhere}/end")
+            case "/round":
+                raise web.HTTPFound("/round")
+        return await end(request)
+
+    url, key = await serve(handler), {"Authorization": "Bearer k"}
+    assert await fetch(http, f"{url}/here", headers=key) == (200, b"/there Bearer k")
+    assert await fetch(http, f"{url}/away", headers=key) == (200, b"/end None")
+    assert str(await fail(http, f"{url}/round")).endswith("redirects more than 10 times.")
+    async with http.request("GET", f"{url}/here", headers={"X-Key": "k"}) as answer:
+        assert answer.status == 302
+
+
 async def test_a_post_is_not_redirected(serve, http):
     async def handler(request):
         raise web.HTTPMovedPermanently("/elsewhere")
@@ -239,6 +375,61 @@ async def test_a_proxy_of_another_kind_is_refused_without_telling_its_password()
 
 
 @pytest.fixture
+async def tunnel():
+    """A proxy that passes connections on, and what it was asked."""
+    asked = []
+
+    async def speak(reader, writer):
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        asked.append(head)
+        host, _, port = head.split()[1].rpartition(":")
+        if host == "refused.example":
+            writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno")
+            writer.close()
+            return
+        there, to = await asyncio.open_connection("127.0.0.1", int(port))
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+
+        async def pass_on(source, target):
+            while data := await source.read(2**16):
+                target.write(data)
+            target.close()
+
+        await asyncio.gather(pass_on(reader, to), pass_on(there, writer), return_exceptions=True)
+
+    async with await asyncio.start_server(speak, "127.0.0.1", 0) as server:
+        yield f"http://me:pw@127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
+
+
+async def test_a_proxy_passes_on_what_it_cannot_read(tunnel, certificate, secure_url):
+    address, asked = tunnel
+    url = secure_url.replace("127.0.0.1", "model.example")
+    where = url.removeprefix("https://").removesuffix("/")
+    http = TrustedHttp(ca_file=str(certificate[0]), proxy=address)
+    assert [await fetch(http, url) for _ in range(2)] == [(200, b"safe")] * 2
+    assert asked == [f"CONNECT {where} HTTP/1.1\r\nHost: {where}\r\nProxy-Authorization: Basic bWU6cHc=\r\n\r\n"]
+    await http.close()
+
+
+async def test_what_a_proxy_refuses_is_unreachable(tunnel):
+    http = TrustedHttp(proxy=tunnel[0])
+    error = await fail(http, "https://refused.example/")
+    assert (type(error), str(error)) == (
+        HostUnreachable,
+        "refused.example cannot be reached: the proxy refuses to connect (403).",
+    )
+    await http.close()
+
+
+async def test_a_proxy_that_is_not_there_is_named_as_the_reason():
+    http = TrustedHttp(proxy=f"http://me:pw@127.0.0.1:{free_port()}")
+    for url in ("https://model.example/", "http://model.example/"):
+        assert str(await fail(http, url)) == (
+            "model.example cannot be reached: the proxy that is named for it does not answer."
+        )
+
+
+@pytest.fixture
 def certificate(tmp_path):
     """A company's own authority, which is also the certificate of its server on loopback."""
     if not shutil.which("openssl"):
@@ -252,7 +443,7 @@ def certificate(tmp_path):
         "-subj",
         "/CN=127.0.0.1",
         "-addext",
-        "subjectAltName=IP:127.0.0.1",
+        "subjectAltName=IP:127.0.0.1,DNS:model.example",
     ]
     subprocess.run(["openssl", "req", *made, "-out", files[0], "-keyout", files[1]], check=True, capture_output=True)
     return files
@@ -267,6 +458,27 @@ async def secure_url(certificate):
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
     yield f"https://127.0.0.1:{runner.addresses[0][1]}/"
     await runner.cleanup()
+
+
+async def test_a_secure_connection_is_used_again(certificate, secure_url):
+    http = TrustedHttp(ca_file=str(certificate[0]))
+    for _ in range(3):
+        async with http.request("GET", secure_url) as answer:
+            assert [chunk async for chunk in answer.chunks()] == [b"safe"]
+    assert len([each for kept in http._idle.values() for each in kept]) == 1
+    await http.close()
+
+
+async def test_a_certificate_of_another_name_is_not_trusted(certificate, secure_url):
+    http = TrustedHttp(ca_file=str(certificate[0]))
+    error = await fail(http, secure_url.replace("127.0.0.1", "localhost"))
+    assert "certificate" in str(error)
+    await http.close()
+
+
+async def test_a_host_that_does_not_speak_tls_is_told_apart(serve, http):
+    error = await fail(http, (await serve(stream(b"plain"))).replace("http://", "https://"))
+    assert str(error).endswith("cannot be reached securely (TLS). Check whether the address wants http or https.")
 
 
 async def test_a_certificate_of_an_unknown_authority_is_not_trusted(http, secure_url):

@@ -19,10 +19,18 @@ from urllib.parse import urljoin
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from everloop.core.errors import AddressRefused, AnswerTooLarge, HostFailed, HostTimeout, HostUnreachable, StreamCut
+from everloop.core.errors import (
+    AddressRefused,
+    AnswerTooLarge,
+    HostFailed,
+    HostTimeout,
+    HostUnreachable,
+    ProviderError,
+    StreamCut,
+)
 
 from .addresses import Address, Allowed, Target, check_address, read_url
-from .failures import FAILURES, explain_cut, explain_no_answer
+from .failures import explain_cut, explain_no_answer, explain_no_connection
 
 MOST_BYTES = 20_000_000
 MOST_REDIRECTS = 5
@@ -34,6 +42,7 @@ _NO_HEADERS: Mapping[str, str] = {}
 _ALWAYS = {"Accept-Encoding": "gzip", "User-Agent": "Mozilla/5.0 (compatible; everloop)"}
 _REDIRECTS = {301, 302, 303, 307, 308}
 _MAY_TRAVEL = {"accept", "accept-language", "range", "user-agent"}
+_FAILURES = (aiohttp.ClientError, OSError)
 
 Lookup = Callable[[str, int], Awaitable[list[str]]]
 
@@ -92,8 +101,8 @@ class OpenHttp:
             return await self._opened().request(
                 method, target.url, data=body or None, headers=headers, allow_redirects=False
             )
-        except FAILURES as error:
-            raise explain_no_answer(error, target.host, min(seconds, _CONNECT_SECONDS)) from error
+        except _FAILURES as error:
+            raise _explain(error, target.host, min(seconds, _CONNECT_SECONDS)) from error
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -112,6 +121,22 @@ class OpenHttp:
                 trust_env=False,
             )
         return self._session
+
+
+def _explain(error: Exception, host: str, seconds: float) -> ProviderError:
+    match error:
+        case aiohttp.ConnectionTimeoutError():
+            return explain_no_connection(TimeoutError(), host, seconds)
+        case aiohttp.ClientConnectorCertificateError():
+            return explain_no_connection(ssl.SSLCertVerificationError(), host, seconds)
+        case aiohttp.ClientConnectorDNSError():
+            return explain_no_connection(socket.gaierror(), host, seconds)
+        case aiohttp.ClientConnectorError():
+            return explain_no_connection(error.os_error, host, seconds)
+        case aiohttp.ClientConnectionError():
+            return explain_no_answer(EOFError(), host, seconds)
+        case _:
+            return explain_no_answer(error, host, seconds)
 
 
 class _CheckedResolver(AbstractResolver):
@@ -300,7 +325,7 @@ class _Chunks:
                 return await self._response.content.readany()
         except TimeoutError as error:
             raise HostTimeout(f"{self._host} has not sent all of its answer in time.") from error
-        except FAILURES as error:
+        except _FAILURES as error:
             raise explain_cut(error, self._host) from error
 
     def _unpacked(self, data: bytes) -> Iterator[bytes]:

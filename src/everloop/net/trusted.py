@@ -1,42 +1,46 @@
-"""Requests to the hosts that the owner has configured: one aiohttp session for the life of the process."""
+"""Requests to the hosts that the owner has configured, over connections that are kept for the next one."""
 
+import asyncio
 import os
 import ssl
-from asyncio import timeout
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from ipaddress import ip_address
 from types import TracebackType
-from urllib.request import getproxies, proxy_bypass
 
-import aiohttp
 from yarl import URL
 
-from everloop.core.errors import HostUnreachable, KeyRefused
+from ..core.errors import HostFailed, HostUnreachable, KeyRefused
+from .answer_reader import AnswerReader, NotHttp
+from .connection import Connection
+from .dialing import basic, dial, name_of
+from .failures import explain_cut, explain_no_answer
 
-from .failures import CONNECT_SECONDS, FAILURES, explain_cut, explain_no_answer
-
-_FAREWELL_SECONDS = 0.2
+_KEPT_SECONDS = 15.0  # for which a connection waits for the next request; hosts close theirs later
+_MOST_REDIRECTS = 10
 _NO_HEADERS: Mapping[str, str] = {}
 # A compressed stream of small events arrives in lumps; we never ask for one, and still read it when it comes.
-_ALWAYS = {"Accept-Encoding": "identity", "User-Agent": "everloop"}
+_ALWAYS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "everloop"}
+_REDIRECTS = {301, 302, 303, 307, 308}
 _MAY_TRAVEL = {"accept", "authorization", "range", "user-agent"}
+_FAILURES = (EOFError, OSError, NotHttp)
 
 
 class TrustedHttp:
     """The Http port. `ca_file` is trusted beside the system's authorities, as is REQUESTS_CA_BUNDLE.
 
-    OpenSSL reads SSL_CERT_FILE by itself. `proxy` takes the place of those that the environment names. The session is
-    made at the first request, so that a process that never asks a host never pays for it.
+    OpenSSL reads SSL_CERT_FILE by itself. `proxy` takes the place of those that the environment names.
     """
 
     def __init__(self, ca_file: str | None = None, proxy: str = "") -> None:
         self._ca_file = ca_file
         self._proxy = proxy
-        self._session: aiohttp.ClientSession | None = None
-        self._proxies: dict[str, str | None] = {}
-        self._trusted: ssl.SSLContext | bool | None = None
+        self._proxies: dict[str, URL | None] = {}
+        self._authorities: ssl.SSLContext | None = None
+        self._idle: dict[str, list[Connection]] = {}
+        self._busy: set[Connection] = set()
+        self._broom: asyncio.TimerHandle | None = None
 
     def request(
         self,
@@ -50,54 +54,73 @@ class TrustedHttp:
         return _Exchange(self, method, url, body, headers, seconds)
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        if self._broom:
+            self._broom.cancel()
+            self._broom = None
+        for connection in [*self._busy, *(each for waiting in self._idle.values() for each in waiting)]:
+            connection.close()
+        self._busy.clear()
+        self._idle.clear()
+        await asyncio.sleep(0)  # in which the event loop lets them go
 
-    def session(self) -> aiohttp.ClientSession:
-        return self._session or self._open()
+    async def connect(self, target: "_Target", seconds: float) -> tuple[Connection, bool]:
+        """A connection for one exchange, and whether it has carried one before."""
+        waiting = self._idle.get(target.origin)
+        while waiting:
+            connection = waiting.pop()
+            if connection.is_usable:
+                self._busy.add(connection)
+                return connection, True
+        connection = await dial(target.url, self.proxy_for(target), self._trust, seconds)
+        self._busy.add(connection)
+        return connection, False
 
-    def _open(self) -> aiohttp.ClientSession:
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None),
-            headers=_ALWAYS,
-            read_bufsize=2**18,
-        )
-        return self._session
+    def part(self, target: "_Target", connection: Connection) -> None:
+        """The exchange is over, in one way or another."""
+        self._busy.discard(connection)
+        if not connection.is_usable:
+            connection.close()
+            return
+        loop = asyncio.get_running_loop()
+        connection.idle_since = loop.time()
+        self._idle.setdefault(target.origin, []).append(connection)
+        if self._broom is None:
+            self._broom = loop.call_later(_KEPT_SECONDS, self._sweep)
 
-    def trust(self, url: URL) -> ssl.SSLContext | bool:
-        """Whom to believe there. To read the authorities takes longer than many an answer, and a model of this machine
-        needs none."""
-        if url.scheme == "http" and _is_here(url.host or ""):
-            return True
-        if self._trusted is None:
-            self._trusted = self._authorities()
-        return self._trusted
+    def _sweep(self) -> None:
+        """Let those go that nobody has needed for a while."""
+        loop = asyncio.get_running_loop()
+        for origin, waiting in [*self._idle.items()]:
+            kept = [each for each in waiting if each.idle_since > loop.time() - _KEPT_SECONDS and each.is_usable]
+            for each in set(waiting).difference(kept):
+                each.close()
+            if kept:
+                self._idle[origin] = kept
+            else:
+                del self._idle[origin]
+        self._broom = loop.call_later(_KEPT_SECONDS, self._sweep) if self._idle else None
 
-    def _authorities(self) -> ssl.SSLContext | bool:
-        """A context of our own, if there is something to add to the default one."""
-        files = [file for file in (self._ca_file, os.environ.get("REQUESTS_CA_BUNDLE")) if file]
-        if not files:
-            return True
-        context = ssl.create_default_context()
-        for file in files:
-            _add_authority(context, file)
-        return context
+    def proxy_for(self, target: "_Target") -> URL | None:
+        """The environment is asked once per host."""
+        if target.origin not in self._proxies:
+            self._proxies[target.origin] = _find_proxy(target.url, self._proxy)
+        return self._proxies[target.origin]
 
-    def proxy_for(self, url: URL) -> str | None:
-        """aiohttp's own trust_env would search the environment and ~/.netrc at every request; we ask once per host."""
-        origin = f"{url.scheme}://{url.authority}"
-        if origin not in self._proxies:
-            self._proxies[origin] = _find_proxy(url, self._proxy)
-        return self._proxies[origin]
+    def _trust(self) -> ssl.SSLContext:
+        if self._authorities is None:
+            context = ssl.create_default_context()
+            context.set_alpn_protocols(["http/1.1"])
+            for file in (self._ca_file, os.environ.get("REQUESTS_CA_BUNDLE")):
+                if file:
+                    _add_authority(context, file)
+            self._authorities = context
+        return self._authorities
 
 
 class _Exchange:
     """A request and its answer. Not a generator, for the same reason as _Chunks."""
 
-    __slots__ = ("_body", "_headers", "_http", "_method", "_response", "_seconds", "_url")
+    __slots__ = ("_body", "_connection", "_headers", "_http", "_method", "_seconds", "_target", "_url")
 
     def __init__(
         self, http: TrustedHttp, method: str, url: str, body: bytes, headers: Mapping[str, str], seconds: float
@@ -110,56 +133,70 @@ class _Exchange:
         self._seconds = seconds
 
     async def __aenter__(self) -> "Answer":
-        url, http = _parse(self._url), self._http
-        if url.user is not None and any(name.lower() == "authorization" for name in self._headers):
-            raise KeyRefused(f"{_name(url)} has both a key and a password in its address. Keep one of them.")
-        try:
-            self._response = await http.session().request(
-                self._method,
-                url,
-                data=self._body or None,
-                headers=self._headers,
-                proxy=http.proxy_for(url),
-                ssl=http.trust(url),
-                timeout=_patience(self._seconds),
-                allow_redirects=self._may_be_redirected(),
-            )
-        except FAILURES as error:
-            raise explain_no_answer(error, _name(url), self._seconds) from error
-        return Answer(self._response)
-
-    def _may_be_redirected(self) -> bool:
-        """A POST would arrive as a GET without its body, which no one could explain. Of the headers aiohttp takes only
-        Authorization away from another host, and so a key in one that we don't know would be told to a stranger."""
-        return self._method in ("GET", "HEAD") and {name.lower() for name in self._headers} <= _MAY_TRAVEL
+        target, headers = _read(self._url), self._headers
+        for _ in range(_MOST_REDIRECTS + 1):
+            reader = await self._ask(target, headers)
+            following = self._redirection(target, reader)
+            if following is None:
+                return Answer(self._connection, reader, target.name)
+            self._http.part(target, self._connection)
+            if following.origin != target.origin:
+                headers = {name: value for name, value in headers.items() if name.lower() != "authorization"}
+            target = following
+        raise HostFailed(f"{target.name} redirects more than {_MOST_REDIRECTS} times.")
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
             if kind is None:
-                await _take_leave(self._response)
+                with suppress(*_FAILURES):
+                    await self._connection.take_leave()
         finally:
-            self._response.release()
+            self._http.part(self._target, self._connection)
 
+    async def _ask(self, target: "_Target", headers: Mapping[str, str]) -> AnswerReader:
+        http, proxy = self._http, self._http.proxy_for(target)
+        request = _write(self._method, target, headers, self._body, proxy)
+        while True:
+            self._connection, used = await http.connect(target, self._seconds)
+            self._target = target
+            try:
+                self._connection.send(request, self._seconds, self._method == "HEAD")
+                return await self._connection.head()
+            except BaseException as error:
+                self._connection.close()
+                http.part(target, self._connection)
+                if not isinstance(error, _FAILURES):
+                    raise
+                if isinstance(error, TimeoutError | NotHttp) or not used or self._method not in ("GET", "HEAD"):
+                    raise explain_no_answer(error, target.name, self._seconds) from error
+                # It was closed while nobody used it; to look once more does no harm.
 
-@lru_cache(maxsize=16)
-def _patience(seconds: float) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(sock_connect=min(seconds, CONNECT_SECONDS), sock_read=seconds)
+    def _redirection(self, target: "_Target", reader: AnswerReader) -> "_Target | None":
+        """A POST would arrive as a GET without its body, which no one could explain. And a key in a header that we
+        don't know would be told to a stranger."""
+        location = reader.headers.get("Location")
+        if reader.status not in _REDIRECTS or not location or self._method not in ("GET", "HEAD"):
+            return None
+        if not {name.lower() for name in self._headers} <= _MAY_TRAVEL:
+            return None
+        return _read(str(target.url.join(URL(location))))
 
 
 class Answer:
     """The HttpAnswer port: what a host answers, its body still on the way."""
 
-    __slots__ = ("_response", "headers", "status")
+    __slots__ = ("_connection", "_host", "headers", "status")
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
-        self.status: int = response.status
-        self.headers: Mapping[str, str] = response.headers
+    def __init__(self, connection: Connection, reader: AnswerReader, host: str) -> None:
+        self._connection = connection
+        self._host = host
+        self.status: int = reader.status
+        self.headers: Mapping[str, str] = reader.headers
 
     def chunks(self) -> AsyncIterator[bytes]:
-        return _Chunks(self._response)
+        return _Chunks(self._connection, self._host)
 
     async def read(self, limit: int = 1_000_000) -> bytes:
         """The body as a whole, or its first `limit` bytes."""
@@ -174,36 +211,41 @@ class Answer:
 class _Chunks:
     """Not a generator: to leave one in the middle costs a task and a wake-up of the loop for its clean-up."""
 
-    __slots__ = ("_response",)
+    __slots__ = ("_connection", "_host")
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
+    def __init__(self, connection: Connection, host: str) -> None:
+        self._connection = connection
+        self._host = host
 
     def __aiter__(self) -> "_Chunks":
         return self
 
     async def __anext__(self) -> bytes:
         try:
-            data = await self._response.content.readany()
-        except FAILURES as error:
-            raise explain_cut(error, _name(self._response.url)) from error
+            data = await self._connection.read()
+        except _FAILURES as error:
+            raise explain_cut(error, self._host) from error
         if not data:
             raise StopAsyncIteration
         return data
 
 
-async def _take_leave(response: aiohttp.ClientResponse) -> None:
-    """Wait a moment for the end of a body of which we have seen all that we want.
+class _Target:
+    """An address, read once."""
 
-    A connection is kept for the next request only if its body has ended, and the end may come a packet later.
-    """
-    if not response.content.at_eof():
-        with suppress(*FAILURES):
-            async with timeout(_FAREWELL_SECONDS):
-                await response.content.readany()
+    __slots__ = ("authority", "key", "name", "origin", "path", "url")
+
+    def __init__(self, url: URL) -> None:
+        self.url = url
+        self.name = name_of(url)
+        self.authority = url.host_port_subcomponent or ""
+        self.origin = f"{url.scheme}://{self.authority}"
+        self.path = url.raw_path_qs
+        self.key = basic(url) if url.user is not None else ""
 
 
-def _parse(url: str) -> URL:
+@lru_cache(maxsize=256)
+def _read(url: str) -> _Target:
     try:
         parsed = URL(url)
     except ValueError as error:
@@ -214,11 +256,27 @@ def _parse(url: str) -> URL:
         raise HostUnreachable(
             f"{parsed.host or 'The address'} is not a web address; begin it with https:// or http://."
         )
-    return parsed
+    return _Target(parsed)
 
 
-def _name(url: URL) -> str:
-    return url.host or "the host" if url.is_default_port() else f"{url.host}:{url.port}"
+def _write(method: str, target: _Target, headers: Mapping[str, str], body: bytes, proxy: URL | None) -> bytes:
+    """A request as it is sent. Raises KeyRefused when a header would be more than one line."""
+    given = {name.lower() for name in headers}
+    if target.key and "authorization" in given:
+        raise KeyRefused(f"{target.name} has both a key and a password in its address. Keep one of them.")
+    through = proxy if target.url.scheme == "http" else None  # else it only passes on what it cannot read
+    lines = [f"{method} {target.origin if through else ''}{target.path} HTTP/1.1", f"Host: {target.authority}"]
+    lines += [f"{name}: {value}" for name, value in _ALWAYS.items() if name.lower() not in given]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    if target.key:
+        lines.append(f"Authorization: {target.key}")
+    if through and through.user is not None:
+        lines.append(f"Proxy-Authorization: {basic(through)}")
+    if body or method == "POST":
+        lines.append(f"Content-Length: {len(body)}")
+    if not "".join(lines).isprintable():
+        raise KeyRefused(f"A header for {target.name} has characters that cannot be sent. Copy it again.")
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
 def _add_authority(context: ssl.SSLContext, file: str) -> None:
@@ -228,10 +286,14 @@ def _add_authority(context: ssl.SSLContext, file: str) -> None:
         raise HostUnreachable(f"The certificate file {file} cannot be used: {error}.") from error
 
 
-def _find_proxy(url: URL, wanted: str) -> str | None:
+def _find_proxy(url: URL, wanted: str) -> URL | None:
     host = url.host or ""
     # This machine is never behind its own proxy, whatever NO_PROXY forgot to say: a local model must be found.
-    if _is_here(host) or proxy_bypass(host):
+    if _is_here(host):
+        return None
+    from urllib.request import getproxies, proxy_bypass
+
+    if proxy_bypass(host):
         return None
     named = getproxies()
     proxy = wanted or named.get(url.scheme) or named.get("all")
@@ -240,7 +302,7 @@ def _find_proxy(url: URL, wanted: str) -> str | None:
             f"{host} cannot be reached: its proxy is not an HTTP proxy, and only those are supported. "
             f"Give an address that begins with http://, or put {host} into NO_PROXY."
         )
-    return proxy
+    return URL(proxy) if proxy else None
 
 
 def _is_here(host: str) -> bool:

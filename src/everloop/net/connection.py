@@ -1,0 +1,144 @@
+"""A connection to a host, which carries one request and its answer at a time."""
+
+import asyncio
+import ssl
+from typing import cast
+
+from .answer_reader import AnswerReader, NotHttp
+
+_MOST_WAITING = 2**18  # bytes of a body that nobody has taken yet: more of it has to wait at the host
+_FAREWELL_SECONDS = 0.2
+
+
+class Connection(asyncio.Protocol):
+    """After `send`, `head` gives the answer as soon as its head has come, and `read` its body, piece by piece.
+
+    Both raise TimeoutError when the host is silent for longer than `patience`, NotHttp when it says what is no answer,
+    and EOFError or OSError when it is gone. One timer looks now and then whether it is silent: to set one whenever
+    something is waited for would cost more than to read what comes.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._reader = AnswerReader()
+        self._body = b""
+        self._waiter: asyncio.Future[None] | None = None
+        self._failure: Exception | None = None
+        self._lost = self._paused = False
+        self._patience = self._since = self._due = 0.0  # how long, since when, and when the timer looks
+        self._timer: asyncio.TimerHandle | None = None
+        self.transport: asyncio.Transport
+        self.idle_since = 0.0
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it can carry another request."""
+        return self._reader.done and self._reader.keeps and not self._lost
+
+    def send(self, request: bytes, patience: float, bodiless: bool = False) -> None:
+        """`bodiless`: the answer to this request has a head alone."""
+        self._reader = AnswerReader(bodiless)
+        self._patience = patience
+        self._take()  # of the answer before nobody wants to know more
+        if not self._lost:
+            self.transport.write(request)
+
+    async def head(self) -> AnswerReader:
+        while not self._reader.status:
+            await self._wait()
+        return self._reader
+
+    async def read(self) -> bytes:
+        """Some of the body; nothing when it has ended."""
+        while not self._body:
+            if self._reader.done:
+                return b""
+            await self._wait()
+        return self._take()
+
+    async def take_leave(self) -> None:
+        """Wait a moment for the end of a body of which we have seen all that we want.
+
+        Only a connection whose answer has ended can be used again, and the end may come a packet later.
+        """
+        if not self._reader.done:
+            self._patience = min(self._patience, _FAREWELL_SECONDS)
+            self._take()
+            await self._wait()
+
+    async def secure(self, trust: ssl.SSLContext, host: str) -> None:
+        """From here on nobody in between understands a word. Raises OSError."""
+        transport = await self._loop.start_tls(self.transport, self, trust, server_hostname=host)
+        self.transport = cast(asyncio.Transport, transport)
+
+    def close(self) -> None:
+        self._lost = True
+        self.transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its name
+
+    def data_received(self, data: bytes) -> None:
+        if self._reader.done:  # and nothing was asked since
+            self.close()
+            return
+        try:
+            self._body += self._reader.feed(data)
+        except NotHttp as error:
+            self._failure = error
+            self.close()
+        if len(self._body) > _MOST_WAITING and not self._paused and not self._lost:
+            self._paused = True
+            self.transport.pause_reading()
+        self._wake()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._lost = True
+        if self._timer:
+            self._timer.cancel()
+        try:
+            self._reader.end()
+        except EOFError as end:
+            self._failure = self._failure or error or end
+        self._wake()
+
+    def _take(self) -> bytes:
+        body, self._body = self._body, b""
+        if self._paused and not self._lost:
+            self._paused = False
+            self.transport.resume_reading()
+        return body
+
+    async def _wait(self) -> None:
+        if self._failure:
+            raise self._failure
+        self._since = self._loop.time()
+        if self._timer is None or self._due > self._since + self._patience:
+            self._look_at(self._since + self._patience)
+        self._waiter = self._loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+        if self._failure and not self._body:
+            raise self._failure
+
+    def _wake(self) -> None:
+        if self._waiter and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _look_at(self, due: float) -> None:
+        if self._timer:
+            self._timer.cancel()
+        self._due = due
+        self._timer = self._loop.call_at(due, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        due = self._since + self._patience
+        if self._waiter is None or self._waiter.done():
+            return
+        if due > self._loop.time():
+            self._look_at(due)
+        else:
+            self._waiter.set_exception(TimeoutError())

@@ -1,0 +1,89 @@
+"""Making a connection: names and addresses, TLS, and a proxy in between."""
+
+import asyncio
+import socket
+import ssl
+from base64 import b64encode
+from collections.abc import Callable
+from typing import Any
+
+from aiohappyeyeballs import start_connection
+from yarl import URL
+
+from ..core.errors import HostUnreachable
+from .answer_reader import NotHttp
+from .connection import Connection
+from .failures import CONNECT_SECONDS, explain_no_connection
+
+_NEXT_ADDRESS_AFTER = 0.25  # seconds, when a name has several: the first may lead nowhere
+
+
+Trust = Callable[[], ssl.SSLContext]  # asked only where something is secret: authorities take a while to read
+
+
+async def dial(url: URL, proxy: URL | None, trust: Trust, seconds: float) -> Connection:
+    """A connection that requests for this address can be sent over. Raises HostUnreachable."""
+    name = name_of(url)
+    try:
+        async with asyncio.timeout(min(seconds, CONNECT_SECONDS)):
+            if proxy is None:
+                return await _connect(url, trust)
+            connection = await _reach(proxy, trust, name)
+            if url.scheme == "https":
+                await _tunnel(connection, url, proxy, trust, seconds)
+            return connection
+    except OSError as error:
+        raise explain_no_connection(error, name, seconds) from error
+
+
+def name_of(url: URL) -> str:
+    return url.host or "the host" if url.is_default_port() else f"{url.host}:{url.port}"
+
+
+def basic(url: URL) -> str:
+    """The password in an address, as a header says it."""
+    return "Basic " + b64encode(f"{url.user or ''}:{url.password or ''}".encode()).decode()
+
+
+async def _connect(url: URL, trust: Trust) -> Connection:
+    """Raises OSError."""
+    host, loop = url.host or "", asyncio.get_running_loop()
+    secure: dict[str, Any] = {"ssl": trust(), "server_hostname": host.rstrip(".")} if url.scheme == "https" else {}
+    found = await start_connection(await _addresses(host, url.port or 0), happy_eyeballs_delay=_NEXT_ADDRESS_AFTER)
+    try:
+        _, connection = await loop.create_connection(Connection, sock=found, **secure)
+    except BaseException:
+        found.close()
+        raise
+    return connection
+
+
+async def _addresses(host: str, port: int) -> list[Any]:
+    """What is a number is not looked up, which would take a thread."""
+    try:
+        found: list[Any] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except socket.gaierror:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return found
+
+
+async def _reach(proxy: URL, trust: Trust, name: str) -> Connection:
+    try:
+        return await _connect(proxy, trust)
+    except OSError as error:
+        raise HostUnreachable(f"{name} cannot be reached: the proxy that is named for it does not answer.") from error
+
+
+async def _tunnel(connection: Connection, url: URL, proxy: URL, trust: Trust, seconds: float) -> None:
+    """Have a proxy pass everything on to a host, with which we speak in a way that the proxy does not understand."""
+    where, key = f"{url.raw_host}:{url.port}", f"Proxy-Authorization: {basic(proxy)}\r\n" if proxy.user else ""
+    connection.send(f"CONNECT {where} HTTP/1.1\r\nHost: {where}\r\n{key}\r\n".encode(), seconds, bodiless=True)
+    try:
+        status = (await connection.head()).status
+    except (EOFError, NotHttp):
+        status = 0
+    if status != 200:
+        connection.close()
+        said = f" ({status})" if status else ""
+        raise HostUnreachable(f"{name_of(url)} cannot be reached: the proxy refuses to connect{said}.")
+    await connection.secure(trust(), (url.host or "").rstrip("."))
