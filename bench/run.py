@@ -222,12 +222,13 @@ def measure_oneshot() -> None:
 
 def measure_dialects() -> None:
     """What a dialect takes to load, beyond the HTTP client that any provider needs."""
-    load = "import aiohttp; from everloop.providers import dialects; dialects.load('{}')"
-    floor, _ = cpu_of([PYTHON, "-c", "import aiohttp"], 15)
+    client = "import everloop.net.trusted"
+    load = client + "; from everloop.providers import dialects; dialects.load('{}')"
+    floor, _ = cpu_of([PYTHON, "-c", client], 15)
     for name in ("openai_chat", "openai_responses", "anthropic_messages", "gemini"):
         ours, _ = cpu_of([PYTHON, "-c", load.format(name)], 15)
-        detail = f"{(ours - floor) * 1e3:.0f} ms beyond aiohttp (bar 60)"
-        say(f"loading {name}, CPU against aiohttp alone", ours / floor, "", detail)
+        detail = f"{(ours - floor) * 1e3:.0f} ms beyond the HTTP client (bar 60)"
+        say(f"loading {name}, CPU against the HTTP client alone", ours / floor, "", detail)
 
 
 @contextmanager

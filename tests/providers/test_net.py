@@ -4,6 +4,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import zlib
 
 import pytest
 from aiohttp import web
@@ -80,11 +81,30 @@ async def test_a_body_comes_piece_by_piece(serve, http):
         assert [chunk async for chunk in chunks] == []
 
 
-async def test_a_compressed_answer_is_read_although_we_never_ask_for_one(serve, http):
-    async def handler(request):
-        return web.Response(body=gzip.compress(b"hello"), headers={"Content-Encoding": "gzip"})
+@pytest.mark.parametrize("name, pack", [("gzip", gzip.compress), ("x-gzip", gzip.compress), ("Deflate", zlib.compress)])
+async def test_a_compressed_answer_is_read_although_we_never_ask_for_one(serve, http, name, pack):
+    packed = pack(b"hello")
 
-    assert await fetch(http, await serve(handler)) == (200, b"hello")
+    async def handler(request):
+        response = web.StreamResponse(headers={"Content-Encoding": name})
+        await response.prepare(request)
+        for byte in packed if request.path == "/" else packed[:-1]:
+            await response.write(bytes([byte]))
+        return response
+
+    url = await serve(handler)
+    async with http.request("GET", url) as answer:
+        chunks = [chunk async for chunk in answer.chunks()]
+    assert b"" not in chunks  # which would be taken for the end
+    assert b"".join(chunks) == b"hello"
+    assert type(await fail(http, f"{url}/cut")) is StreamCut
+
+
+async def test_what_cannot_be_unpacked_is_cut(serve, http):
+    async def handler(request):
+        return web.Response(body=b"hello", headers={"Content-Encoding": "gzip"})
+
+    assert type(await fail(http, await serve(handler))) is StreamCut
 
 
 async def test_a_large_body_is_read_up_to_the_limit(serve, http):
@@ -181,6 +201,24 @@ async def test_a_connection_that_was_closed_meanwhile_is_made_anew(serve, http):
     assert len(connections) == 2
 
 
+async def test_a_connection_that_nobody_needs_is_let_go():
+    gone = asyncio.Event()
+
+    async def speak(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OK)
+        assert await reader.read() == b""
+        writer.close()
+        gone.set()
+
+    http = TrustedHttp(kept=0.05)
+    async with await asyncio.start_server(speak, "127.0.0.1", 0) as server:
+        assert await fetch(http, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/") == (200, b"ok")
+        async with asyncio.timeout(30):
+            await gone.wait()
+    await http.close()
+
+
 def answering(*answers: bytes):
     """A server that says these, one for each request, whatever it is asked, over one connection after the other."""
     left = list(answers)
@@ -259,6 +297,8 @@ async def test_a_question_is_redirected_and_its_key_stays_with_its_host(serve, h
                 raise web.HTTPFound("there?x=1")
             case "/away":
                 raise web.HTTPTemporaryRedirect(f"{elsewhere}/end")
+            case "/nowhere":
+                return web.Response(status=302, headers={"Location": "http://[nowhere/"})
             case "/round":
                 raise web.HTTPFound("/round")
         return await end(request)
@@ -267,6 +307,7 @@ async def test_a_question_is_redirected_and_its_key_stays_with_its_host(serve, h
     assert await fetch(http, f"{url}/here", headers=key) == (200, b"/there Bearer k")
     assert await fetch(http, f"{url}/away", headers=key) == (200, b"/end None")
     assert str(await fail(http, f"{url}/round")).endswith("redirects more than 10 times.")
+    assert str(await fail(http, f"{url}/nowhere")).endswith("redirects to what is not a web address.")
     async with http.request("GET", f"{url}/here", headers={"X-Key": "k"}) as answer:
         assert answer.status == 302
 

@@ -1,17 +1,15 @@
 """Reads an HTTP/1.1 answer from the bytes of a connection, however the network cuts them."""
 
 import re
-import zlib
 from collections.abc import Callable, Mapping
 
 from multidict import CIMultiDict
 
-_MOST_WAITING = 2**17  # bytes of a head, or of a line that says how long a piece is
+_MOST_WAITING = 2**16  # bytes of a head, or of a line that says how long a piece is
+_MOST_FIELDS = 1000
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9]\d\d)(?: |$)")
 _FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([^\x00-\x08\x0a-\x1f\x7f]*)")
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?")
-_ZIPPED = {"gzip", "x-gzip", "deflate"}
-_EITHER_HEADER = 47  # zlib finds out whether gzip's or its own header begins a body
 _NO_HEADERS: Mapping[str, str] = {}
 _SIZE_COMES, _BREAK_COMES, _TRAILER_COMES = 0, -1, -2  # what follows when no bytes of a piece are left
 
@@ -26,14 +24,13 @@ class AnswerReader:
     After `done` the connection can carry another answer if it `keeps`. A body may also end with the connection: `end`.
     """
 
-    __slots__ = ("_bodiless", "_feed", "_left", "_rest", "_unzip", "done", "headers", "keeps", "status")
+    __slots__ = ("_bodiless", "_feed", "_left", "_rest", "done", "headers", "keeps", "status")
 
     def __init__(self, bodiless: bool = False) -> None:
         self._bodiless = bodiless
         self._feed: _Feed = AnswerReader._read_head  # not bound: it would hold its reader, which holds it
         self._left = 0  # bytes of the body, or of the piece
         self._rest = b""  # cannot be understood before more has come
-        self._unzip: zlib._Decompress | None = None
         self.status = 0
         self.headers: Mapping[str, str] = _NO_HEADERS
         self.done = self.keeps = False
@@ -42,8 +39,7 @@ class AnswerReader:
         """Raises NotHttp."""
         if self._rest:
             data, self._rest = self._rest + data, b""
-        body = self._feed(self, data)
-        return self._unzipped(body) if self._unzip else body
+        return self._feed(self, data)
 
     def end(self) -> None:
         """The connection has ended. Raises EOFError if the answer has not."""
@@ -55,17 +51,17 @@ class AnswerReader:
         end, after = data.find(b"\r\n\r\n"), 4
         if end < 0:
             end, after = data.find(b"\n\n"), 2
+        if not data.startswith(b"HTTP/"[: len(data)]) or end > _MOST_WAITING:
+            raise NotHttp("something else speaks there")
         if end < 0:
-            if not data.startswith(b"HTTP/"[: len(data)]):
-                raise NotHttp("something else speaks there")
             return self._wait_for_more(data)
         self._understand(data[:end].replace(b"\r\n", b"\n").split(b"\n"))
         return self._feed(self, data[end + after :])
 
     def _understand(self, lines: list[bytes]) -> None:
         first = _STATUS.match(lines[0])
-        if first is None:
-            raise NotHttp("the first line is no status")
+        if first is None or len(lines) > _MOST_FIELDS:
+            raise NotHttp("this is not the head of an answer")
         status = int(first[2])
         if status < 200 and status != 101:
             return  # a word in between: the answer is still to come
@@ -74,8 +70,6 @@ class AnswerReader:
         wish = headers.get("Connection", "").lower()
         self.keeps = "close" not in wish and (first[1] == b"1" or "keep-alive" in wish)
         self._feed = self._way_to_read(headers)
-        if headers.get("Content-Encoding", "").strip().lower() in _ZIPPED:
-            self._unzip = zlib.decompressobj(_EITHER_HEADER)
 
     def _way_to_read(self, headers: "CIMultiDict[str]") -> "_Feed":
         coding = headers.get("Transfer-Encoding", "").strip().lower()
@@ -147,13 +141,6 @@ class AnswerReader:
             raise NotHttp("its head does not end")
         self._rest = data
         return b""
-
-    def _unzipped(self, body: bytes) -> bytes:
-        assert self._unzip is not None
-        try:
-            return self._unzip.decompress(body)
-        except zlib.error as error:
-            raise NotHttp("it cannot be unpacked") from error
 
 
 _Feed = Callable[[AnswerReader, bytes], bytes]

@@ -4,7 +4,7 @@ import asyncio
 import socket
 import ssl
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 from aiohappyeyeballs import start_connection
@@ -18,18 +18,16 @@ from .failures import CONNECT_SECONDS, explain_no_connection
 _NEXT_ADDRESS_AFTER = 0.25  # seconds, when a name has several: the first may lead nowhere
 
 
-Trust = Callable[[], ssl.SSLContext]  # asked only where something is secret: authorities take a while to read
-
-
-async def dial(url: URL, proxy: URL | None, trust: Trust, seconds: float) -> Connection:
-    """A connection that requests for this address can be sent over. Raises HostUnreachable."""
+async def dial(url: URL, proxy: URL | None, trust: ssl.SSLContext | None, seconds: float) -> Connection:
+    """A connection that requests for this address can be sent over. `trust` is needed where https is spoken. Raises
+    HostUnreachable."""
     name = name_of(url)
     try:
         async with asyncio.timeout(min(seconds, CONNECT_SECONDS)):
             if proxy is None:
-                return await _connect(url, trust)
+                return await connect(url, await _addresses(url), trust)
             connection = await _reach(proxy, trust, name)
-            if url.scheme == "https":
+            if url.scheme == "https" and trust:
                 await _tunnel(connection, url, proxy, trust, seconds)
             return connection
     except OSError as error:
@@ -45,11 +43,11 @@ def basic(url: URL) -> str:
     return "Basic " + b64encode(f"{url.user or ''}:{url.password or ''}".encode()).decode()
 
 
-async def _connect(url: URL, trust: Trust) -> Connection:
-    """Raises OSError."""
+async def connect(url: URL, addresses: Sequence[Any], trust: ssl.SSLContext | None) -> Connection:
+    """A connection to one of a host's addresses, as getaddrinfo gives them. Raises OSError."""
     host, loop = url.host or "", asyncio.get_running_loop()
-    secure: dict[str, Any] = {"ssl": trust(), "server_hostname": host.rstrip(".")} if url.scheme == "https" else {}
-    found = await start_connection(await _addresses(host, url.port or 0), happy_eyeballs_delay=_NEXT_ADDRESS_AFTER)
+    secure: dict[str, Any] = {"ssl": trust, "server_hostname": host.rstrip(".")} if url.scheme == "https" else {}
+    found = await start_connection(addresses, happy_eyeballs_delay=_NEXT_ADDRESS_AFTER)
     try:
         _, connection = await loop.create_connection(Connection, sock=found, **secure)
     except BaseException:
@@ -58,23 +56,36 @@ async def _connect(url: URL, trust: Trust) -> Connection:
     return connection
 
 
-async def _addresses(host: str, port: int) -> list[Any]:
+def trusting(*files: str | None) -> ssl.SSLContext:
+    """Trusts the authorities that the system trusts, and those of these files. Raises HostUnreachable."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    for file in filter(None, files):
+        try:
+            context.load_verify_locations(file)
+        except (OSError, ssl.SSLError) as error:
+            raise HostUnreachable(f"The certificate file {file} cannot be used: {error}.") from error
+    return context
+
+
+async def _addresses(url: URL) -> list[Any]:
     """What is a number is not looked up, which would take a thread."""
+    where: tuple[str, int] = url.host or "", url.port or 0
     try:
-        found: list[Any] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        found: list[Any] = socket.getaddrinfo(*where, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except socket.gaierror:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = await asyncio.get_running_loop().getaddrinfo(*where, type=socket.SOCK_STREAM)
     return found
 
 
-async def _reach(proxy: URL, trust: Trust, name: str) -> Connection:
+async def _reach(proxy: URL, trust: ssl.SSLContext | None, name: str) -> Connection:
     try:
-        return await _connect(proxy, trust)
+        return await connect(proxy, await _addresses(proxy), trust)
     except OSError as error:
         raise HostUnreachable(f"{name} cannot be reached: the proxy that is named for it does not answer.") from error
 
 
-async def _tunnel(connection: Connection, url: URL, proxy: URL, trust: Trust, seconds: float) -> None:
+async def _tunnel(connection: Connection, url: URL, proxy: URL, trust: ssl.SSLContext, seconds: float) -> None:
     """Have a proxy pass everything on to a host, with which we speak in a way that the proxy does not understand."""
     where, key = f"{url.raw_host}:{url.port}", f"Proxy-Authorization: {basic(proxy)}\r\n" if proxy.user else ""
     connection.send(f"CONNECT {where} HTTP/1.1\r\nHost: {where}\r\n{key}\r\n".encode(), seconds, bodiless=True)
@@ -86,4 +97,4 @@ async def _tunnel(connection: Connection, url: URL, proxy: URL, trust: Trust, se
         connection.close()
         said = f" ({status})" if status else ""
         raise HostUnreachable(f"{name_of(url)} cannot be reached: the proxy refuses to connect{said}.")
-    await connection.secure(trust(), (url.host or "").rstrip("."))
+    await connection.secure(trust, (url.host or "").rstrip("."))

@@ -6,6 +6,9 @@ import ssl
 
 from everloop.core.errors import HostFailed, HostHungUp, HostTimeout, HostUnreachable, ProviderError, StreamCut
 
+from .answer_reader import NotHttp
+
+FAILURES = (EOFError, OSError, NotHttp)  # of a connection
 CONNECT_SECONDS = 30.0  # the most that is waited for a connection
 
 

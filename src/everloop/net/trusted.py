@@ -3,6 +3,7 @@
 import asyncio
 import os
 import ssl
+import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
@@ -14,28 +15,31 @@ from yarl import URL
 from ..core.errors import HostFailed, HostUnreachable, KeyRefused
 from .answer_reader import AnswerReader, NotHttp
 from .connection import Connection
-from .dialing import basic, dial, name_of
-from .failures import explain_cut, explain_no_answer
+from .dialing import basic, dial, name_of, trusting
+from .failures import FAILURES, explain_cut, explain_no_answer
+from .request import write
+from .unzip import Unzip
 
-_KEPT_SECONDS = 15.0  # for which a connection waits for the next request; hosts close theirs later
 _MOST_REDIRECTS = 10
 _NO_HEADERS: Mapping[str, str] = {}
 # A compressed stream of small events arrives in lumps; we never ask for one, and still read it when it comes.
 _ALWAYS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "everloop"}
 _REDIRECTS = {301, 302, 303, 307, 308}
+_ZIPPED = {"gzip", "x-gzip", "deflate"}
 _MAY_TRAVEL = {"accept", "authorization", "range", "user-agent"}
-_FAILURES = (EOFError, OSError, NotHttp)
 
 
 class TrustedHttp:
     """The Http port. `ca_file` is trusted beside the system's authorities, as is REQUESTS_CA_BUNDLE.
 
-    OpenSSL reads SSL_CERT_FILE by itself. `proxy` takes the place of those that the environment names.
+    OpenSSL reads SSL_CERT_FILE by itself. `proxy` takes the place of those that the environment names. A connection
+    waits so many seconds for the next request (`kept`); hosts close theirs later.
     """
 
-    def __init__(self, ca_file: str | None = None, proxy: str = "") -> None:
+    def __init__(self, ca_file: str | None = None, proxy: str = "", kept: float = 15.0) -> None:
         self._ca_file = ca_file
         self._proxy = proxy
+        self._kept = kept
         self._proxies: dict[str, URL | None] = {}
         self._authorities: ssl.SSLContext | None = None
         self._idle: dict[str, list[Connection]] = {}
@@ -71,7 +75,9 @@ class TrustedHttp:
             if connection.is_usable:
                 self._busy.add(connection)
                 return connection, True
-        connection = await dial(target.url, self.proxy_for(target), self._trust, seconds)
+        proxy = self.proxy_for(target)
+        secure = "https" in (target.url.scheme, proxy and proxy.scheme)
+        connection = await dial(target.url, proxy, self._trust() if secure else None, seconds)
         self._busy.add(connection)
         return connection, False
 
@@ -85,20 +91,20 @@ class TrustedHttp:
         connection.idle_since = loop.time()
         self._idle.setdefault(target.origin, []).append(connection)
         if self._broom is None:
-            self._broom = loop.call_later(_KEPT_SECONDS, self._sweep)
+            self._broom = loop.call_later(self._kept, self._sweep)
 
     def _sweep(self) -> None:
         """Let those go that nobody has needed for a while."""
         loop = asyncio.get_running_loop()
         for origin, waiting in [*self._idle.items()]:
-            kept = [each for each in waiting if each.idle_since > loop.time() - _KEPT_SECONDS and each.is_usable]
+            kept = [each for each in waiting if each.idle_since > loop.time() - self._kept and each.is_usable]
             for each in set(waiting).difference(kept):
                 each.close()
             if kept:
                 self._idle[origin] = kept
             else:
                 del self._idle[origin]
-        self._broom = loop.call_later(_KEPT_SECONDS, self._sweep) if self._idle else None
+        self._broom = loop.call_later(self._kept, self._sweep) if self._idle else None
 
     def proxy_for(self, target: "_Target") -> URL | None:
         """The environment is asked once per host."""
@@ -108,12 +114,7 @@ class TrustedHttp:
 
     def _trust(self) -> ssl.SSLContext:
         if self._authorities is None:
-            context = ssl.create_default_context()
-            context.set_alpn_protocols(["http/1.1"])
-            for file in (self._ca_file, os.environ.get("REQUESTS_CA_BUNDLE")):
-                if file:
-                    _add_authority(context, file)
-            self._authorities = context
+            self._authorities = trusting(self._ca_file, os.environ.get("REQUESTS_CA_BUNDLE"))
         return self._authorities
 
 
@@ -150,7 +151,7 @@ class _Exchange:
     ) -> None:
         try:
             if kind is None:
-                with suppress(*_FAILURES):
+                with suppress(*FAILURES):
                     await self._connection.take_leave()
         finally:
             self._http.part(self._target, self._connection)
@@ -167,7 +168,7 @@ class _Exchange:
             except BaseException as error:
                 self._connection.close()
                 http.part(target, self._connection)
-                if not isinstance(error, _FAILURES):
+                if not isinstance(error, FAILURES):
                     raise
                 if isinstance(error, TimeoutError | NotHttp) or not used or self._method not in ("GET", "HEAD"):
                     raise explain_no_answer(error, target.name, self._seconds) from error
@@ -181,7 +182,10 @@ class _Exchange:
             return None
         if not {name.lower() for name in self._headers} <= _MAY_TRAVEL:
             return None
-        return _read(str(target.url.join(URL(location))))
+        try:
+            return _read(str(target.url.join(URL(location))))
+        except ValueError as error:
+            raise HostFailed(f"{target.name} redirects to what is not a web address.") from error
 
 
 class Answer:
@@ -196,7 +200,8 @@ class Answer:
         self.headers: Mapping[str, str] = reader.headers
 
     def chunks(self) -> AsyncIterator[bytes]:
-        return _Chunks(self._connection, self._host)
+        zipped = self.headers.get("Content-Encoding", "").strip().lower() in _ZIPPED
+        return _Chunks(self._connection, self._host, Unzip() if zipped else None)
 
     async def read(self, limit: int = 1_000_000) -> bytes:
         """The body as a whole, or its first `limit` bytes."""
@@ -211,11 +216,12 @@ class Answer:
 class _Chunks:
     """Not a generator: to leave one in the middle costs a task and a wake-up of the loop for its clean-up."""
 
-    __slots__ = ("_connection", "_host")
+    __slots__ = ("_connection", "_host", "_unzip")
 
-    def __init__(self, connection: Connection, host: str) -> None:
+    def __init__(self, connection: Connection, host: str, unzip: Unzip | None) -> None:
         self._connection = connection
         self._host = host
+        self._unzip = unzip
 
     def __aiter__(self) -> "_Chunks":
         return self
@@ -223,11 +229,23 @@ class _Chunks:
     async def __anext__(self) -> bytes:
         try:
             data = await self._connection.read()
-        except _FAILURES as error:
+            if self._unzip:
+                data = await self._unzipped(self._unzip, data)
+        except (*FAILURES, zlib.error) as error:
             raise explain_cut(error, self._host) from error
         if not data:
             raise StopAsyncIteration
         return data
+
+    async def _unzipped(self, unzip: Unzip, data: bytes) -> bytes:
+        """Of some bytes nothing comes yet."""
+        while data:
+            if piece := b"".join(unzip.pieces(data)):
+                return piece
+            data = await self._connection.read()
+        if not unzip.is_whole:
+            raise EOFError
+        return b""
 
 
 class _Target:
@@ -261,29 +279,19 @@ def _read(url: str) -> _Target:
 
 def _write(method: str, target: _Target, headers: Mapping[str, str], body: bytes, proxy: URL | None) -> bytes:
     """A request as it is sent. Raises KeyRefused when a header would be more than one line."""
-    given = {name.lower() for name in headers}
-    if target.key and "authorization" in given:
-        raise KeyRefused(f"{target.name} has both a key and a password in its address. Keep one of them.")
-    through = proxy if target.url.scheme == "http" else None  # else it only passes on what it cannot read
-    lines = [f"{method} {target.origin if through else ''}{target.path} HTTP/1.1", f"Host: {target.authority}"]
-    lines += [f"{name}: {value}" for name, value in _ALWAYS.items() if name.lower() not in given]
-    lines += [f"{name}: {value}" for name, value in headers.items()]
+    extra, where = {}, target.path
     if target.key:
-        lines.append(f"Authorization: {target.key}")
-    if through and through.user is not None:
-        lines.append(f"Proxy-Authorization: {basic(through)}")
-    if body or method == "POST":
-        lines.append(f"Content-Length: {len(body)}")
-    if not "".join(lines).isprintable():
-        raise KeyRefused(f"A header for {target.name} has characters that cannot be sent. Copy it again.")
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
-
-
-def _add_authority(context: ssl.SSLContext, file: str) -> None:
+        if any(name.lower() == "authorization" for name in headers):
+            raise KeyRefused(f"{target.name} has both a key and a password in its address. Keep one of them.")
+        extra["Authorization"] = target.key
+    if proxy and target.url.scheme == "http":  # which reads what it passes on
+        where = target.origin + where
+        if proxy.user is not None:
+            extra["Proxy-Authorization"] = basic(proxy)
     try:
-        context.load_verify_locations(file)
-    except (OSError, ssl.SSLError) as error:
-        raise HostUnreachable(f"The certificate file {file} cannot be used: {error}.") from error
+        return write(method, where, target.authority, {**headers, **extra} if extra else headers, body, _ALWAYS)
+    except ValueError as error:
+        raise KeyRefused(f"A header for {target.name} has characters that cannot be sent. Copy it again.") from error
 
 
 def _find_proxy(url: URL, wanted: str) -> URL | None:
