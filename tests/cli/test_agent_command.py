@@ -142,6 +142,12 @@ class TestOneAnswer:
         }
 
 
+    async def test_json_without_a_message_is_a_wrong_use(self, person, model):
+        sentence = "--json needs -m: it prints one answer as one object"
+        assert await person.run("agent", "--json", typed=b"hi\n") == Ran(2, "", f"everloop: {sentence}\n")
+        assert model.calls == 0
+
+
 class TestWhatGoesWrong:
     @pytest.mark.parametrize(
         "name, says",

@@ -138,8 +138,9 @@ async def test_what_was_allowed_ahead_can_be_taken_back(person, model):
     await person.run("approvals", "approve", name, "--for", "30m")
     await ended(process)
     (grant,) = msgspec.json.decode((await person.run("approvals", "grants", "--json")).out)["grants"]
-    assert (await person.run("approvals", "revoke", grant["id"])).out == f"{grant['id']} is taken back.\n"
-    gone = await person.run("approvals", "revoke", grant["id"])
+    assert grant["name"] == grant["id"]
+    assert (await person.run("approvals", "revoke", grant["name"])).out == f"{grant['name']} is taken back.\n"
+    gone = await person.run("approvals", "revoke", grant["name"])
     assert (gone.status, is_one_plain_sentence(gone.err)) == (1, True)
 
 

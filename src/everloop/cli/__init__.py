@@ -13,7 +13,7 @@ from .. import __version__, process
 from ..core.errors import EverloopError
 from ..settings import home_of
 from .logbook import keep_logs
-from .terminal import OutputLost
+from .terminal import OutputLost, WrongUse
 
 
 class Command(NamedTuple):
@@ -68,6 +68,8 @@ def run(argv: list[str]) -> int:
     except OutputLost as error:
         _let_go_of_stdout()
         return _complain(str(error))
+    except WrongUse as error:
+        return _complain(str(error), 2)
     except EverloopError as error:
         return _complain(str(error))
     except KeyboardInterrupt:
@@ -128,6 +130,6 @@ def _let_go_of_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that Python's last flush finds a reader
 
 
-def _complain(sentence: str) -> int:
+def _complain(sentence: str, code: int = 1) -> int:
     print(f"everloop: {sentence}", file=sys.stderr)
-    return 1
+    return code

@@ -6,6 +6,8 @@ import secrets
 import sys
 import time
 
+import msgspec
+
 from ..app import Records, open_records
 from ..core.approval import Grant
 from ..core.errors import MailRefused
@@ -118,7 +120,7 @@ def _grant(arguments: argparse.Namespace, user: str, tool: str, risk: Risk) -> G
 async def _list_grants(records: Records, terminal: Terminal, as_json: bool) -> None:
     grants = await records.store.grants()
     if as_json:
-        terminal.answer(to_json({"grants": grants}))
+        terminal.answer(to_json({"grants": [{"name": grant.id, **msgspec.to_builtins(grant)} for grant in grants]}))
     elif not grants:
         terminal.answer("Nothing is allowed ahead.")
     else:
