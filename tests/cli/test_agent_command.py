@@ -141,7 +141,6 @@ class TestOneAnswer:
             "usage": {"input": 16, "output": 5, "cache_read": 4, "cache_write": 0, "cost": None},
         }
 
-
     async def test_json_without_a_message_is_a_wrong_use(self, person, model):
         sentence = "--json needs -m: it prints one answer as one object"
         assert await person.run("agent", "--json", typed=b"hi\n") == Ran(2, "", f"everloop: {sentence}\n")
