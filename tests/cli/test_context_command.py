@@ -1,32 +1,15 @@
 """`everloop context` as people run it."""
 
 import re
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
-from tests.cli.test_agent_command import Person, is_one_plain_sentence
+from tests.cli.person import Person, is_one_plain_sentence
 
 from everloop.cli.context import to_text
 from everloop.core.contents import Contents, Piece
 from everloop.core.prompt import Usage
 from everloop.testing import Call, Say, Spend
-from everloop.testing.model_server import ModelServer
-
-
-@pytest.fixture
-async def model() -> AsyncIterator[ModelServer]:
-    async with ModelServer() as server:
-        yield server
-
-
-@pytest.fixture
-async def person(tmp_path: Path, model: ModelServer) -> AsyncIterator[Person]:
-    person = Person(tmp_path, model)
-    yield person
-    await person.leave()
 
 
 async def looked(person: Person, *more: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.cli.test_agent_command import Person
+from tests.cli.person import Person
 
 from everloop.testing import Call, Calls, Say
 from everloop.testing.failpoints import EXIT_CODE, reached_in
