@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -52,6 +53,15 @@ class Person:
     async def run(self, *arguments: str, typed: bytes = b"") -> Ran:
         process = await self.start(*arguments)
         return await ended(process, typed)
+
+
+def someone(folder: Path, home: Path, model: ModelServer, **environment: str) -> Person:
+    """A person with a copy of the home."""
+    person = Person(folder, model)
+    if not person.home.exists():
+        shutil.copytree(home, person.home)
+    person.environment.update(environment)
+    return person
 
 
 async def ended(process: asyncio.subprocess.Process, typed: bytes | None = b"") -> Ran:

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from aiohttp import web
 from tests.cli.person import SECRET, Person, Ran, is_one_plain_sentence
-from tests.providers.fake_logins import POLL, FakeLogins, Said
+from tests.providers.fake_logins import POLL, Drawer, FakeLogins, Said
 
 from everloop.cli.keys import log_in
 from everloop.cli.terminal import Terminal
@@ -452,19 +452,6 @@ class TestKeys:
         assert await person.run("models", "key", "list") == Ran(0, "groq\n", "")
         assert (await person.run("models", "key", "forget", "groq")).status == 0
         assert (await person.run("models")).status == 0
-
-
-class Drawer:
-    """A vault without a lock."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, str] = {}
-
-    async def get(self, name: str) -> str | None:
-        return self.kept.get(name)
-
-    async def set(self, name: str, value: str) -> None:
-        self.kept[name] = value
 
 
 class TestLogin:
