@@ -1,6 +1,7 @@
 """What lies in the folder of files is counted, bounded, and removed only if nothing names it."""
 
 import asyncio
+import fcntl
 import os
 import subprocess
 import sys
@@ -12,10 +13,11 @@ import pytest
 
 from everloop.core.errors import NoRoom
 from everloop.core.ports import KeptFile
-from everloop.files.folder import Folder
+from everloop.files.folder import Folder, held
 from everloop.files.stock import Bounded, Stock
 
 LATER = time.time() + 3600
+LOCKS = Path("/proc/locks")
 
 
 class Named:
@@ -138,3 +140,22 @@ async def test_who_has_made_room_may_keep_more(tmp_path: Path):
     assert len(await removed(tmp_path, await Stock(tmp_path).files())) == 1  # as another process does it
     await bounded.put("ann", b"b" * 9000, "")
     assert await bounded.get("ann", ref(b"b" * 9000)) == b"b" * 9000
+
+
+def somebody_waits_for_a_lock() -> bool:
+    return any("->" in line and f" {os.getpid()} " in line for line in LOCKS.read_text().splitlines())
+
+
+@pytest.mark.skipif(not LOCKS.exists(), reason="only Linux tells who waits for a lock")
+async def test_nothing_is_removed_in_the_middle_of_a_put(tmp_path: Path):
+    folder = Folder(tmp_path)
+    await folder.put("ann", b"again", "")
+    make_old(tmp_path)
+    old = await Stock(tmp_path).files()
+    with held(tmp_path, fcntl.LOCK_SH):  # a put has begun
+        removing = asyncio.create_task(removed(tmp_path, old, time.time() - 60))
+        while not removing.done() and not await asyncio.to_thread(somebody_waits_for_a_lock):
+            pass
+        os.utime(tmp_path / "ann" / old[0].ref[5:7] / old[0].ref[5:])  # and finds the file
+    assert await removing == []
+    assert await folder.get("ann", old[0].ref) == b"again"
