@@ -20,6 +20,7 @@ from .core.thread import Finished
 from .core.tool import Tool
 from .files.folder import Folder
 from .files.pictures import fit
+from .files.stock import Bounded, Stock
 from .library import Library, library_of, network_of
 from .runtime.approvals import Approvals
 from .runtime.calls import Toolbox
@@ -97,6 +98,7 @@ async def open_kept(home: Path, settings: Mapping[str, Any] = {}, **given: Any) 
 
     async with _opened(home, settings, Given(**{**given, "waits": True})) as house:
         agent, book = house.agent, Book(home, os.environ, settings)
+        agent.files = Bounded(Folder(home / "files"), house.first.settings.gateway.bytes_per_user)
         agent.steward = Steward(book, house.workshop, house.first, house.voices, house.toolbox, agent)
         house.workshop.look_again = agent.steward.look_again
         yield agent
@@ -200,6 +202,7 @@ class Records(Struct, frozen=True):
     vault: Vault
     approvals: Approvals
     sessions: Sessions
+    files: Stock
 
 
 @asynccontextmanager
@@ -213,7 +216,7 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
     store = await _open_store(folder, settings)
     try:
         vault, approvals = Boxes(store, key_of(folder, os.environ)), Approvals(store, OWNER_ALONE)
-        yield Records(settings, store, vault, approvals, Sessions(store))
+        yield Records(settings, store, vault, approvals, Sessions(store), Stock(folder / "files"))
     finally:
         await store.close()
 

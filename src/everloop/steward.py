@@ -64,6 +64,10 @@ class Maker(Protocol):
         """Raises SettingsError for what would keep the house from opening the next time."""
         ...
 
+    async def try_store(self, url: str) -> None:
+        """Raises SettingsError when this database could not be opened the next time."""
+        ...
+
     async def make(self, settings: Settings) -> Furniture:
         """Raises SettingsError, ModelMissing."""
         ...
@@ -101,8 +105,11 @@ class Steward:
         """
         async with self._alone:
             draft = await asyncio.to_thread(self._book.draft, asked, version)
-            await asyncio.to_thread(self._workshop.check, draft.edition.settings)
-            made = await self._workshop.make(taken_over(self._now.settings, draft.edition.settings))
+            wanted = draft.edition.settings
+            await asyncio.to_thread(self._workshop.check, wanted)
+            if ("store", "url") in draft.paths and wanted.store.url:
+                await self._workshop.try_store(wanted.store.url)
+            made = await self._workshop.make(taken_over(self._now.settings, wanted))
             await asyncio.to_thread(self._book.write, draft)
             self._take(made)
         return await self.look()

@@ -6,91 +6,16 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
+from collections.abc import Callable
 
 import msgspec
 import pytest
+from tests.cli.person import SECRET, Person, Ran, asked_in, ended, is_one_plain_sentence, said_in
 
 from everloop.core.errors import KeyRefused, UnknownModel
 from everloop.core.prompt import Usage
 from everloop.testing import Call, Fail, Line, Say, Shown, Spend, Wait
 from everloop.testing.model_server import ModelServer
-
-SECRET = "sk-canary-very-secret"
-
-
-@pytest.fixture
-async def model() -> AsyncIterator[ModelServer]:
-    async with ModelServer() as server:
-        yield server
-
-
-class Ran(msgspec.Struct):
-    status: int
-    out: str
-    err: str
-
-
-class Person:
-    """Someone at a terminal: a home, an environment with nothing else in it, and the command."""
-
-    def __init__(self, folder: Path, model: ModelServer) -> None:
-        self.home = folder / "home"
-        self._started: list[asyncio.subprocess.Process] = []
-        self.environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(folder),
-            "EVERLOOP_HOME": str(self.home),
-            "EVERLOOP_AGENTS__DEFAULTS__MODEL": "custom/scripted",
-            "EVERLOOP_PROVIDERS__CUSTOM__API_BASE": model.url,
-            "EVERLOOP_PROVIDERS__CUSTOM__API_KEY": SECRET,
-        }
-
-    async def start(self, *arguments: str) -> asyncio.subprocess.Process:
-        pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "everloop", *arguments), stdin=pipe, stdout=pipe, stderr=pipe, env=self.environment
-        )
-        self._started.append(process)
-        return process
-
-    async def leave(self) -> None:
-        """End what a failed test has left running."""
-        for process in self._started:
-            if process.returncode is None:
-                process.kill()
-                await process.communicate()
-
-    async def run(self, *arguments: str, typed: bytes = b"") -> Ran:
-        process = await self.start(*arguments)
-        return await ended(process, typed)
-
-
-async def ended(process: asyncio.subprocess.Process, typed: bytes | None = b"") -> Ran:
-    out, err = await process.communicate(typed)
-    assert process.returncode is not None
-    return Ran(process.returncode, out.decode(), err.decode())
-
-
-@pytest.fixture
-async def person(tmp_path: Path, model: ModelServer) -> AsyncIterator[Person]:
-    person = Person(tmp_path, model)
-    yield person
-    await person.leave()
-
-
-def is_one_plain_sentence(text: str) -> bool:
-    return text.startswith("everloop: ") and text.count("\n") == 1 and "Traceback" not in text and SECRET not in text
-
-
-def said_in(shown: Shown) -> list[tuple[str, str]]:
-    """What the model was shown without the tail of the moment, which stands at the end of the last message."""
-    return [(role, text.partition("\n\nCurrent time:")[0]) for role, text in shown.said]
-
-
-def asked_in(shown: Shown) -> list[str]:
-    return [text for role, text in said_in(shown) if role == "user"]
 
 
 def echo(shown: Shown) -> Line:
@@ -140,6 +65,11 @@ class TestOneAnswer:
             "tools_used": ["list_dir"],
             "usage": {"input": 16, "output": 5, "cache_read": 4, "cache_write": 0, "cost": None},
         }
+
+    async def test_json_without_a_message_is_a_wrong_use(self, person, model):
+        sentence = "--json needs -m: it prints one answer as one object"
+        assert await person.run("agent", "--json", typed=b"hi\n") == Ran(2, "", f"everloop: {sentence}\n")
+        assert model.calls == 0
 
 
 class TestWhatGoesWrong:

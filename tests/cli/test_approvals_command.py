@@ -6,11 +6,10 @@ import pty
 import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from pathlib import Path
 
 import msgspec
 import pytest
-from tests.cli.test_agent_command import Person, Ran, ended, is_one_plain_sentence, said_in
+from tests.cli.person import Person, Ran, ended, is_one_plain_sentence, said_in
 
 from everloop.testing import Call, Say
 from everloop.testing.model_server import ModelServer
@@ -18,19 +17,6 @@ from everloop.testing.model_server import ModelServer
 RISKY = Call("exec", {"command": "su --version", "why": "to see it"})
 LOOKS = 'exec\n  command: "su --version"\n  why: "to see it"\n(risk: high, changes something, wants to be privileged)\n'
 PATIENCE = 60.0
-
-
-@pytest.fixture
-async def model() -> AsyncIterator[ModelServer]:
-    async with ModelServer() as server:
-        yield server
-
-
-@pytest.fixture
-async def person(tmp_path: Path, model: ModelServer) -> AsyncIterator[Person]:
-    person = Person(tmp_path, model)
-    yield person
-    await person.leave()
 
 
 async def test_without_a_terminal_what_is_risky_is_not_run(person, model):
@@ -138,8 +124,9 @@ async def test_what_was_allowed_ahead_can_be_taken_back(person, model):
     await person.run("approvals", "approve", name, "--for", "30m")
     await ended(process)
     (grant,) = msgspec.json.decode((await person.run("approvals", "grants", "--json")).out)["grants"]
-    assert (await person.run("approvals", "revoke", grant["id"])).out == f"{grant['id']} is taken back.\n"
-    gone = await person.run("approvals", "revoke", grant["id"])
+    assert grant["name"] == grant["id"]
+    assert (await person.run("approvals", "revoke", grant["name"])).out == f"{grant['name']} is taken back.\n"
+    gone = await person.run("approvals", "revoke", grant["name"])
     assert (gone.status, is_one_plain_sentence(gone.err)) == (1, True)
 
 

@@ -1,32 +1,16 @@
 """`everloop context` as people run it."""
 
 import re
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
-from tests.cli.test_agent_command import Person, is_one_plain_sentence
+from tests.cli.person import Person, asked_in, is_one_plain_sentence
 
 from everloop.cli.context import to_text
 from everloop.core.contents import Contents, Piece
 from everloop.core.prompt import Usage
-from everloop.testing import Call, Say, Spend
-from everloop.testing.model_server import ModelServer
-
-
-@pytest.fixture
-async def model() -> AsyncIterator[ModelServer]:
-    async with ModelServer() as server:
-        yield server
-
-
-@pytest.fixture
-async def person(tmp_path: Path, model: ModelServer) -> AsyncIterator[Person]:
-    person = Person(tmp_path, model)
-    yield person
-    await person.leave()
+from everloop.core.recall import RECALLED
+from everloop.testing import Call, Say, Shown, Spend
 
 
 async def looked(person: Person, *more: str) -> dict[str, Any]:
@@ -87,6 +71,28 @@ async def test_it_says_which_part_changed_last_and_what_will_change_next(person,
     await person.run("agent", "-m", "two")
     assert (await looked(person))["prefix"] == {"changed": ["agents.md"], "at": 5, "coming": []}
     assert "The prefix changed last at entry 5: agents.md.\n" in (await person.run("context")).out
+
+
+async def test_the_lines_that_come_back_for_the_last_message_are_a_part_of_their_own(person, model):
+    prose = "and so it went on for a while, as it does. " * 60
+
+    def play(shown: Shown) -> Say:
+        if shown.system.startswith("You summarise"):
+            return Say("They talked.")
+        return Say("It hangs in the garden, the spare lantern." if asked_in(shown)[-1] == "lantern" else "noted")
+
+    model.play(play)
+    for text in ("lantern", *(f"{word} {prose}" for word in ("one", "two", "three")), "/compact", "go on"):
+        await person.run("agent", "-m", text)
+    assert names(await looked(person))[-3:] == ["messages", "tail", "recalled"]
+    assert await shown(person, "recalled") == "\n"
+    await person.run("agent", "-m", "Where did we put the spare lantern?")
+    told = await shown(person, "recalled")
+    assert told.startswith(RECALLED)
+    assert "agent: It hangs in the garden, the spare lantern." in told
+    assert model.prompts[-1].said[-1][1].endswith(told.strip())
+    sizes = {part["name"]: part["tokens"] for part in (await looked(person))["parts"]}
+    assert sizes["recalled"] == len(told.strip()) // 3
 
 
 async def test_another_session_and_what_is_not_there(person, model):

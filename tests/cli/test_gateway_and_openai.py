@@ -2,11 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import openai
 import pytest
-from tests.cli.test_agent_command import Person
 from tests.cli.test_gateway_command import free_port, new_token, start
 
 from everloop.app import open_records
@@ -25,13 +23,6 @@ async def gate() -> asyncio.Event:
 async def model(gate: asyncio.Event) -> AsyncIterator[ModelServer]:
     async with ModelServer(lambda shown: (Say("half "), Wait(gate), Say("whole"))) as server:
         yield server
-
-
-@pytest.fixture
-async def person(tmp_path: Path, model: ModelServer) -> AsyncIterator[Person]:
-    person = Person(tmp_path, model)
-    yield person
-    await person.leave()
 
 
 async def test_a_request_with_a_key_that_is_sent_again_after_a_kill_is_the_same_turn(person, model, gate):

@@ -6,29 +6,13 @@ import signal
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import aiohttp
 import msgspec
-import pytest
-from tests.cli.test_agent_command import Person, Ran, is_one_plain_sentence
+from tests.cli.person import Person, Ran, is_one_plain_sentence
 
 from everloop.testing import Call, Say, Wait
-from everloop.testing.model_server import ModelServer
-
-
-@pytest.fixture
-async def model() -> AsyncIterator[ModelServer]:
-    async with ModelServer() as server:
-        yield server
-
-
-@pytest.fixture
-async def person(tmp_path: Path, model: ModelServer) -> AsyncIterator[Person]:
-    person = Person(tmp_path, model)
-    yield person
-    await person.leave()
 
 
 class Running:

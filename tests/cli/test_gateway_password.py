@@ -1,24 +1,11 @@
 """`everloop gateway password`, and a gateway that starts without anyone who could answer."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import aiohttp
 import pytest
-from tests.cli.test_agent_command import Person, is_one_plain_sentence
+from tests.cli.person import Person, is_one_plain_sentence
 from tests.cli.test_gateway_command import new_token, start
 
-from everloop.testing.model_server import ModelServer
-
 PASSWORD = "correct horse, battery"
-
-
-@pytest.fixture
-async def person(tmp_path: Path) -> AsyncIterator[Person]:
-    async with ModelServer() as model:
-        person = Person(tmp_path, model)
-        yield person
-        await person.leave()
 
 
 async def log_in(url: str, password: str) -> int:

@@ -4,35 +4,20 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import msgspec
 import pytest
-from tests.cli.test_agent_command import SECRET, Person, Ran, is_one_plain_sentence
+from tests.cli.person import SECRET, Person, Ran, is_one_plain_sentence
 
 from everloop.cli.logbook import KEPT, Line, LogFile, line_of, masked
 from everloop.cli.logs import Tail, parse, to_text
 from everloop.core.scene import Scene, scene
 from everloop.testing import Say
-from everloop.testing.model_server import ModelServer
 
 Fault = tuple[type[BaseException], BaseException, TracebackType | None]
-
-
-@pytest.fixture
-async def model() -> AsyncIterator[ModelServer]:
-    async with ModelServer() as server:
-        yield server
-
-
-@pytest.fixture
-async def person(tmp_path: Path, model: ModelServer) -> AsyncIterator[Person]:
-    person = Person(tmp_path, model)
-    yield person
-    await person.leave()
 
 
 def record(message: str, level: int = logging.WARNING, fault: Fault | None = None, **extra: Any) -> logging.LogRecord:

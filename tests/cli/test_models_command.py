@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 import pytest
 from aiohttp import web
-from tests.cli.test_agent_command import SECRET, Person, Ran, is_one_plain_sentence
-from tests.providers.fake_logins import POLL, FakeLogins, Said
+from tests.cli.person import SECRET, Person, Ran, is_one_plain_sentence
+from tests.providers.fake_logins import POLL, Drawer, FakeLogins, Said
 
 from everloop.cli.keys import log_in
 from everloop.cli.terminal import Terminal
@@ -23,7 +23,6 @@ from everloop.core.tool import ToolCall
 from everloop.net.trusted import TrustedHttp
 from everloop.providers.logins.openai_codex import CodexLogin
 from everloop.testing import Call, Fail, Say, Spend
-from everloop.testing.model_server import ModelServer
 from everloop.trial import fault_of_call
 
 CANARY = "sk-canary-7f3a91"
@@ -69,18 +68,10 @@ def nowhere() -> Iterator[str]:
 
 
 @pytest.fixture
-async def model() -> AsyncIterator[ModelServer]:
-    async with ModelServer() as server:
-        yield server
-
-
-@pytest.fixture
-async def person(tmp_path: Path, model: ModelServer, nowhere: str) -> AsyncIterator[Person]:
-    person = Person(tmp_path, model)
+def person(person: Person, nowhere: str) -> Person:
     for name in LOCAL:
         person.environment[f"EVERLOOP_PROVIDERS__{name.upper()}__API_BASE"] = nowhere
-    yield person
-    await person.leave()
+    return person
 
 
 @pytest.fixture
@@ -461,19 +452,6 @@ class TestKeys:
         assert await person.run("models", "key", "list") == Ran(0, "groq\n", "")
         assert (await person.run("models", "key", "forget", "groq")).status == 0
         assert (await person.run("models")).status == 0
-
-
-class Drawer:
-    """A vault without a lock."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, str] = {}
-
-    async def get(self, name: str) -> str | None:
-        return self.kept.get(name)
-
-    async def set(self, name: str, value: str) -> None:
-        self.kept[name] = value
 
 
 class TestLogin:

@@ -7,29 +7,19 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.cli.test_agent_command import SECRET, Person, Ran
+from tests.cli.person import SECRET, Person, Ran
 
 import everloop
 from everloop.testing import ByConversation, Call, Calls, Say, Wait
-from everloop.testing.model_server import ModelServer
 
 
 @pytest.fixture
-async def model() -> AsyncIterator[ModelServer]:
-    async with ModelServer() as server:
-        yield server
-
-
-@pytest.fixture
-async def person(tmp_path: Path, model: ModelServer) -> AsyncIterator[Person]:
-    person = Person(tmp_path, model)
+def person(person: Person) -> Person:
     person.environment["PYTHONPATH"] = str(Path(everloop.__file__).parents[1])
-    yield person
-    await person.leave()
+    return person
 
 
 async def say(person: Person, text: str, *more: str) -> str:

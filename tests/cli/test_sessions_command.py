@@ -1,30 +1,20 @@
 """`everloop sessions` and `/session …` as people use them."""
 
 import re
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from tests.cli.test_agent_command import Person, Ran, asked_in, is_one_plain_sentence
+from tests.cli.person import Person, Ran, asked_in, is_one_plain_sentence
 
 from everloop.testing import Call, Say
 from everloop.testing.model_server import ModelServer
 
 
 @pytest.fixture
-async def model() -> AsyncIterator[ModelServer]:
-    async with ModelServer() as server:
-        yield server
-
-
-@pytest.fixture
-async def person(tmp_path: Path, model: ModelServer) -> AsyncIterator[Person]:
-    person = Person(tmp_path, model)
+def person(person: Person) -> Person:
     person.environment["TZ"] = "UTC"
-    yield person
-    await person.leave()
+    return person
 
 
 async def listed(person: Person, *more: str) -> list[dict[str, Any]]:

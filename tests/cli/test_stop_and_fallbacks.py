@@ -3,13 +3,12 @@
 import asyncio
 import socket
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import msgspec
 import pytest
-from tests.cli.test_agent_command import Person, Ran, ended, is_one_plain_sentence, said_in
+from tests.cli.person import Person, Ran, ended, is_one_plain_sentence, said_in
 
 from everloop.testing import End, Say, Wait
 from everloop.testing.model_server import ModelServer
@@ -17,19 +16,6 @@ from everloop.testing.model_server import ModelServer
 STOPPED = "⏹ Stopped 1 task(s).\n"
 CONVERSATION = [("user", "hi"), ("assistant", "operation cancelled by user"), ("user", "again")]
 PATIENCE = 30.0  # seconds; what has to happen at once would never happen while something else is waited for
-
-
-@pytest.fixture
-async def model() -> AsyncIterator[ModelServer]:
-    async with ModelServer() as server:
-        yield server
-
-
-@pytest.fixture
-async def person(tmp_path: Path, model: ModelServer) -> AsyncIterator[Person]:
-    person = Person(tmp_path, model)
-    yield person
-    await person.leave()
 
 
 # Stopping

@@ -1,13 +1,11 @@
 """`everloop usage` as people run it, after some answers of a scripted model."""
 
 import sqlite3
-from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 
 import msgspec
 import pytest
-from tests.cli.test_agent_command import Person, Ran
+from tests.cli.person import Person, Ran
 
 from everloop.cli.usage import to_text
 from everloop.core.ports import SpentRow
@@ -17,17 +15,9 @@ from everloop.testing.model_server import ModelServer
 
 
 @pytest.fixture
-async def model() -> AsyncIterator[ModelServer]:
-    async with ModelServer() as server:
-        yield server
-
-
-@pytest.fixture
-async def person(tmp_path: Path, model: ModelServer) -> AsyncIterator[Person]:
-    person = Person(tmp_path, model)
+def person(person: Person) -> Person:
     person.environment["TZ"] = "UTC"
-    yield person
-    await person.leave()
+    return person
 
 
 async def spend(person: Person, model: ModelServer, *usages: Usage) -> None:

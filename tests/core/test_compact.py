@@ -26,7 +26,7 @@ from everloop.core.compact import (
     told_plainly,
     units,
 )
-from everloop.core.decide import ASKED_SHARE, HARD, CallModel, Compact, GiveUp, Rest, Rules, admit, decide, used
+from everloop.core.decide import HARD, CallModel, Compact, GiveUp, Rest, Rules, admit, decide, used
 from everloop.core.errors import ModelMissing, ProviderError
 from everloop.core.gauge import rough
 from everloop.core.log import (
@@ -313,9 +313,21 @@ def test_who_asks_for_a_summary_in_a_small_window_keeps_what_people_said():
     thread = Thread.of(*(entry for text in told for entry in (spoke(text), CALLED, ModelSaid("noted, " * 30))))
     thread.add(CompactionAsked("ann"))
     rules = replace(RULES, limit=6144, overhead=2625, compacts=True)
-    planned = plan_for(thread, rules, ASKED_SHARE) or plan_for(thread, rules, Compact().share)
-    facts = compacted(thread, planned, Summary("so far")).facts
-    assert [fact for fact in facts if fact.startswith(USER)] == [USER + text for text in told]
+    planned = plan_for(thread, rules, Compact().share)
+    entry = compacted(thread, planned, Summary("so far"))
+    facts = [fact.removeprefix(USER) for fact in entry.facts if fact.startswith(USER)]
+    assert [*facts, *(message.text for message in entry.kept if message.role == "user")] == told
+
+
+@pytest.mark.parametrize(("limit", "overhead"), [(6144, 2625), (6144, 4000), (40_000, 3000)])
+def test_who_asks_for_a_summary_is_left_about_a_third_however_small_the_window_is(limit: int, overhead: int):
+    said_before = (spoke("we look at it. " * 9), CALLED, ModelSaid("it is as it was. " * 9))
+    thread = Thread.of(*(entry for _ in range(18) for entry in said_before))
+    thread.add(CompactionAsked("ann"))
+    planned = plan_for(thread, replace(RULES, limit=limit, overhead=overhead, compacts=True), Compact().share)
+    assert planned is not None
+    assert 8 <= len(planned.kept) <= 12
+    assert len(planned.kept) + len(planned.covered) == 36
 
 
 @settings(max_examples=200, deadline=None)

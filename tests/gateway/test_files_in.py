@@ -11,6 +11,7 @@ import pytest
 
 from everloop.core.message import Media
 from everloop.files.folder import Folder
+from everloop.files.stock import Stock
 from everloop.testing import Call, Line, Say, ScriptedModel, Shown
 from everloop.tools.documents import can_use
 
@@ -153,6 +154,33 @@ async def test_what_is_too_large_is_refused_with_a_sentence(openings, send: Send
     status, sentence = await send(door, "big.png", PNG + bytes(LARGEST))
     assert status == 413
     assert re.fullmatch(r"(The|A) file (is larger|has more) than 20,000,000 bytes\.", sentence)
+
+
+@every_door
+async def test_nobody_is_kept_more_files_than_they_have_room_for(openings, send: Send):
+    model = ScriptedModel(lambda shown: Say("read"))
+    door = await openings(model, {"bytes_per_user": 1_000_000})
+    assert await send(door, "first.txt", b"1" * 600_000) == (200, "read")
+    status, sentence = await send(door, "second.txt", b"2" * 600_000)
+    assert (status, model.calls) == (400 if send is by_socket else 413, 1)
+    assert sentence.rstrip(".") == (
+        "second.txt is not kept: together with it your files would take more than 1,000,000 bytes "
+        "(gateway.bytes_per_user)"
+    )
+    files = [file for file in await Stock(door.home / "files").files() if file.size > 4096]
+    assert [file.ref for file in files] == [f"file:{sha256(b'1' * 600_000).hexdigest()}"]
+
+
+async def test_what_tools_keep_is_kept_also_where_nobody_may_send_more(openings):
+    model = ScriptedModel([Call("write_file", {"path": "a.txt", "content": "3" * 9000}), Say("written"), Say("read")])
+    door = await openings(model, {"bytes_per_user": 1_000_000})
+    await Folder(door.home / "files").put("owner", bytes(2_000_000), "much")
+    assert (await by_page(door, "first.txt", b"1" * 9000))[0] == 413
+    async with door.socket() as wire:
+        await wire.send("message", id="m1", content="write it", files=[])
+        while (frame := await wire.next())["type"] != "response":
+            pass
+    assert [file["name"] for file in frame["files"]] == ["a.txt"]
 
 
 async def test_of_a_long_text_the_beginning_is_shown_and_the_rest_can_be_read(openings):

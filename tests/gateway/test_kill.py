@@ -12,7 +12,7 @@ import pytest
 
 from everloop.testing import Call, Pause, Say, Shown
 from everloop.testing.model_server import ModelServer
-from tests.cli.test_agent_command import Person
+from tests.cli.person import Person
 from tests.cli.test_gateway_command import free_port, new_token, start, until, wire_to
 
 CLIENTS = 16

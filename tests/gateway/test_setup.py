@@ -103,6 +103,7 @@ async def test_a_setting_is_changed_in_the_file_and_shown_with_its_origin(tmp_pa
         ({"gateway": {"tls_cert": "nothing.pem", "tls_key": "nothing.pem"}}, None),
         ({"gateway": {"tls_cert": "a\0b", "tls_key": "a\0b"}}, None),
         ({"store.url": "mysql://here"}, "store.url must begin with postgresql://, or be empty for SQLite in the home."),
+        ({"store": {"url": "postgresql://me:se/cr@et@127.0.0.1:9/ours"}}, None),
         ({"telemetry.otlp_endpoint": "localhost:4318"}, None),
         ({"tools.exec.network": ["::::"]}, None),
         ({"workspace": "/dev/null"}, None),
@@ -117,6 +118,17 @@ async def test_a_wrong_value_is_refused_by_its_key_and_nothing_changes(tmp_path:
     assert (status, told["error"]["code"], door.file) == (409, "setting_refused", "")
     assert sentence is None or told["error"]["message"] == sentence
     assert all(row["source"] != "file" for row in shown["rows"])
+
+
+async def test_a_database_server_that_does_not_answer_is_refused(tmp_path: Path):
+    async with opened(tmp_path, provider=ScriptedModel(echo)) as door:
+        status, told = await door.change(store__url="postgresql://me:hunter2@127.0.0.1:9/ours")
+        other, _ = await door.change(agents__defaults__max_tokens=9)
+    message = told["error"]["message"]
+    assert (status, other, told["error"]["code"]) == (409, 200, "setting_refused")
+    assert message.startswith("store.url: the database server 127.0.0.1:9/ours does not answer")
+    assert "hunter2" not in message
+    assert "store" not in door.file
 
 
 async def test_what_the_environment_says_is_shown_and_not_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.cli.test_agent_command import Person
+from tests.cli.person import Person
 
 import everloop
 from everloop.testing import Line, Say, Shown

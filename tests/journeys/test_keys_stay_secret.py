@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from aiohttp import web
 from tests.canary import PREFIX, holds_a_key
-from tests.cli.test_agent_command import Person, Ran
+from tests.cli.person import Person, Ran
 
 from everloop.providers.catalog import HOSTS
 from everloop.providers.logins import kept_as

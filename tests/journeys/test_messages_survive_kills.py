@@ -5,7 +5,6 @@ The places are not listed here: an undisturbed turn tells which it reaches, and 
 """
 
 import asyncio
-import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.cli.test_agent_command import Person
+from tests.cli.person import Person, someone
 
 import everloop
 from everloop.testing import Call, Line, Say, ScriptedModel, Shown
@@ -46,15 +45,6 @@ async def home(tmp_path: Path, model: ModelServer) -> Path:
     for session in ("cli:direct", "cli:other"):
         assert (await person.run("agent", "-s", session, "-m", "hi")).out == "done\n"
     return person.home
-
-
-def someone(folder: Path, home: Path, model: ModelServer, **environment: str) -> Person:
-    """A person with a copy of the home."""
-    person = Person(folder, model)
-    if not person.home.exists():
-        shutil.copytree(home, person.home)
-    person.environment.update(environment)
-    return person
 
 
 class Found(msgspec.Struct, frozen=True):

@@ -253,7 +253,6 @@ class TestCommand:
             ),
             (("-m", "x", "-f", "big.png"), "big.png has 20,000,001 bytes; at most 20,000,000 are taken"),
             (("-m", "x", "-f", "half.png"), "half.png cannot be shown: the image is cut off"),
-            (("-f", "cat.png"), "-f needs -m: say with -m what the file is shown for"),
         ],
     )
     async def test_what_cannot_be_shown_is_told_in_a_sentence(
@@ -263,6 +262,11 @@ class TestCommand:
         (cat.parent / "big.png").write_bytes(bytes(20_000_001))
         (cat.parent / "half.png").write_bytes(png()[:200])
         assert await run(*arguments) == Ran(1, "", f"everloop: {says}\n")
+        assert model.calls == 0
+
+    async def test_an_image_without_a_message_is_a_wrong_use(self, run, model: ModelServer, cat: Path):
+        sentence = "-f needs -m: say with -m what the file is shown for"
+        assert await run("-f", "cat.png") == Ran(2, "", f"everloop: {sentence}\n")
         assert model.calls == 0
 
     async def test_a_model_that_cannot_see_is_told_in_a_sentence(self, run, model: ModelServer, cat: Path):

@@ -4,14 +4,13 @@ both as they were before `/undo`, or both as they were before the turn.
 The places are not listed here: an undisturbed `/undo` tells which it reaches, and how often.
 """
 
-import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.cli.test_agent_command import Person
+from tests.cli.person import Person, someone
 
 from everloop.testing import Call, Calls, Say
 from everloop.testing.failpoints import EXIT_CODE, reached_in
@@ -53,15 +52,6 @@ async def home(tmp_path: Path, model: ModelServer) -> Path:
     assert (await person.run("agent", "-m", "work")).out == "all done\n"
     assert state(person.home) == ("after", "after")
     return person.home
-
-
-def someone(folder: Path, home: Path, model: ModelServer, **environment: str) -> Person:
-    """A person with a copy of the home."""
-    person = Person(folder, model)
-    if not person.home.exists():
-        shutil.copytree(home, person.home)
-    person.environment.update(environment)
-    return person
 
 
 def state(home: Path) -> tuple[str, str]:

@@ -4,6 +4,7 @@ import socket
 import msgspec
 import pytest
 from aiohttp import web
+from tests.providers.hosts import cut, never, stream
 
 from everloop.core.errors import (
     BadRequest,
@@ -36,27 +37,6 @@ def answer(body: bytes = b"", status: int = 200, **headers: str):
         )
 
     return handler
-
-
-def stream(*pieces: bytes, then=None):
-    async def handler(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse()
-        await response.prepare(request)
-        for piece in pieces:
-            await response.write(piece)
-        if then:
-            await then(request)
-        return response
-
-    return handler
-
-
-async def cut(request: web.Request) -> None:
-    request.transport.close()
-
-
-async def never(request: web.Request) -> None:
-    await asyncio.Event().wait()
 
 
 class Talk:

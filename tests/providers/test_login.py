@@ -13,6 +13,7 @@ from tests.providers.fake_logins import (
     PAGE,
     POLL,
     USERCODE,
+    Drawer,
     FakeLogins,
     Said,
     Seen,
@@ -64,19 +65,6 @@ class Clock:
     def pass_by(self, seconds: float) -> None:
         self.time += seconds
         self._fake.now = self.time
-
-
-class Drawer:
-    """A vault without a lock."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, str] = {}
-
-    async def get(self, name: str) -> str | None:
-        return self.kept.get(name)
-
-    async def set(self, name: str, value: str) -> None:
-        self.kept[name] = value
 
 
 class World:

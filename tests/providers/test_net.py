@@ -8,6 +8,7 @@ import zlib
 
 import pytest
 from aiohttp import web
+from tests.providers.hosts import cut, never, stream
 
 from everloop.core.errors import (
     HostFailed,
@@ -30,27 +31,6 @@ async def fail(http: TrustedHttp, url: str, **asked) -> ProviderError:
     with pytest.raises(ProviderError) as raised:
         await fetch(http, url, **asked)
     return raised.value
-
-
-def stream(*pieces: bytes, then=None):
-    async def handler(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse()
-        await response.prepare(request)
-        for piece in pieces:
-            await response.write(piece)
-        if then:
-            await then(request)
-        return response
-
-    return handler
-
-
-async def cut(request: web.Request) -> None:
-    request.transport.close()
-
-
-async def never(request: web.Request) -> None:
-    await asyncio.Event().wait()
 
 
 async def test_a_request_carries_body_and_headers_and_asks_for_no_compression(serve, http):

@@ -1,8 +1,10 @@
 """What must not happen when several things go wrong at once."""
 
 import asyncio
-from contextlib import suppress
+from contextlib import closing, suppress
+from pathlib import Path
 
+import apsw
 import pytest
 
 import everloop
@@ -163,9 +165,7 @@ async def test_a_verification_that_breaks_leaves_the_call_unknown(house, gated):
     assert outcomes == ["unknown"]
 
 
-async def test_a_turn_whose_every_step_fails_ends_after_three_tries(house, monkeypatch):
-    monkeypatch.setattr("everloop.runtime.lanes.RETRY", 0.0)
-
+async def test_a_turn_whose_every_step_fails_ends_after_three_tries(house):
     def broken(shown):
         raise ZeroDivisionError
 
@@ -273,10 +273,19 @@ async def test_the_reply_to_a_command_leaves_at_once(house):
     assert channel.sends[0].text.startswith("everloop commands")
 
 
-async def test_silence_is_a_denial(house, gated, monkeypatch):
-    monkeypatch.setattr("everloop.runtime.approvals.EXPIRES", 0.0)
+def let_a_day_pass(home: Path) -> None:
+    # By the store's own library: two of them in one process do not see each other's locks, and spoil the file.
+    with closing(apsw.Connection(str(home / "everloop.db"))) as database:
+        database.execute("PRAGMA busy_timeout = 10000")
+        database.execute("UPDATE timers SET due = due - 86400")
+
+
+async def test_silence_for_a_day_is_a_denial(house, gated, tmp_path):
     model = ScriptedModel([Call("act"), Say("then not")])
     async with house(model, tools=[gated.make("act", Effect.UNSAFE, guarded=True)]) as agent:
-        assert (await agent.ask("act", attended=True)).content == "then not"
+        async for event in agent.stream("act", attended=True):
+            if event.name == "approval_asked":
+                let_a_day_pass(tmp_path / "home")
+        assert event.data["answer"].content == "then not"
     assert model.prompts[1].said[-1] == ("tool", "Nobody answered in time, so this was not allowed.")
     assert gated.runs == 0

@@ -13,7 +13,7 @@ from .. import __version__, process
 from ..core.errors import EverloopError
 from ..settings import home_of
 from .logbook import keep_logs
-from .terminal import OutputLost
+from .terminal import OutputLost, WrongUse
 
 
 class Command(NamedTuple):
@@ -44,6 +44,7 @@ COMMANDS = {
     ),
     "replay": Command("run a recorded turn again, offline, and show where it differs, or write it as a test"),
     "context": Command("show what the model is told in a session, and what each part of it takes"),
+    "files": Command("show which files are kept, and remove those that nothing names any more", ("list", "clean")),
     "usage": Command("show what was used and what it cost, by day and model"),
     "logs": Command("show what went wrong, and the details of an error by its id"),
 }
@@ -68,6 +69,8 @@ def run(argv: list[str]) -> int:
     except OutputLost as error:
         _let_go_of_stdout()
         return _complain(str(error))
+    except WrongUse as error:
+        return _complain(str(error), 2)
     except EverloopError as error:
         return _complain(str(error))
     except KeyboardInterrupt:
@@ -128,6 +131,6 @@ def _let_go_of_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that Python's last flush finds a reader
 
 
-def _complain(sentence: str) -> int:
+def _complain(sentence: str, code: int = 1) -> int:
     print(f"everloop: {sentence}", file=sys.stderr)
-    return 1
+    return code

@@ -18,7 +18,7 @@ from ..core.mail import Address
 from ..core.ports import Event
 from .lines import Lines
 from .questions import Questions
-from .terminal import Terminal
+from .terminal import Terminal, WrongUse
 
 HELP = "talk with the agent: one answer with -m, else a chat"
 SOON = 2.0  # seconds in which a line is read of which the beginning is there
@@ -55,11 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     terminal = Terminal(sys.stdout, sys.stderr, kept=True)
     session = _checked(DIRECT if arguments.session is None else arguments.session)
+    if arguments.json and arguments.message is None:
+        raise WrongUse("--json needs -m: it prints one answer as one object")
+    if arguments.files and arguments.message is None:
+        raise WrongUse("-f needs -m: say with -m what the file is shown for")
     text = _message(arguments.message)
-    if arguments.json and text is None:
-        raise MailRefused("--json needs -m: it prints one answer as one object")
-    if arguments.files and text is None:
-        raise MailRefused("-f needs -m: say with -m what the file is shown for")
     lines = Lines()
     # A pipe is read while the house opens, before what was cut off goes on: its first line may say to stop that.
     first = asyncio.ensure_future(lines.read("> ")) if text is None and not sys.stdin.isatty() else None

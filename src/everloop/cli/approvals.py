@@ -1,10 +1,11 @@
 """`everloop approvals`: what waits for a person's permission, and what was allowed ahead."""
 
 import argparse
-import re
 import secrets
 import sys
 import time
+
+import msgspec
 
 from ..app import Records, open_records
 from ..core.approval import Grant
@@ -12,6 +13,7 @@ from ..core.errors import MailRefused
 from ..core.tool import Risk
 from .table import table, to_json
 from .terminal import Terminal
+from .times import UNITS, seconds_in
 
 MORE = (
     "A turn that waits for permission holds no process: it goes on at once where everloop runs, or at the next start "
@@ -19,7 +21,6 @@ MORE = (
 )
 HEADS = ("NAME", "SESSION", "FOR", "TOOL", "RISK", "LEFT")
 GRANTS = ("NAME", "FOR", "TOOL", "COMMAND", "FOLDER", "RISK", " RUNS", "LEFT")
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 MANY = 1_000_000
 HOUR = 3600.0
 
@@ -35,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         word.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     for word in (approve, deny, revoke):
         word.add_argument("name", metavar="NAME", help="its name, or how that begins")
-    approve.add_argument("--for", dest="seconds", metavar="TIME", type=_seconds, help="and the like for 30m, 8h, 7d")
+    approve.add_argument("--for", dest="seconds", metavar="TIME", type=seconds_in, help="and the like for 30m, 8h, 7d")
     approve.add_argument("--runs", metavar="N", type=_runs, help="and the like N times, within an hour or --for")
     approve.add_argument(
         "--argv",
@@ -118,7 +119,7 @@ def _grant(arguments: argparse.Namespace, user: str, tool: str, risk: Risk) -> G
 async def _list_grants(records: Records, terminal: Terminal, as_json: bool) -> None:
     grants = await records.store.grants()
     if as_json:
-        terminal.answer(to_json({"grants": grants}))
+        terminal.answer(to_json({"grants": [{"name": grant.id, **msgspec.to_builtins(grant)} for grant in grants]}))
     elif not grants:
         terminal.answer("Nothing is allowed ahead.")
     else:
@@ -149,12 +150,6 @@ def _left(until: float) -> str:
     # What is nearly a day is called one: "24h" and "1d" would be the same to a person, a second apart.
     size, unit = next((size, unit) for unit, size in reversed(UNITS.items()) if seconds >= 0.99 * size or unit == "s")
     return f"{round(seconds / size)}{unit}"
-
-
-def _seconds(text: str) -> float:
-    if not (match := re.fullmatch(r"(\d{1,4})([smhd])", text)) or not int(match[1]):
-        raise argparse.ArgumentTypeError("it must be a time such as 30m, 8h or 7d")
-    return float(int(match[1]) * UNITS[match[2]])
 
 
 def _runs(text: str) -> int:

@@ -4,7 +4,6 @@ import argparse
 import os
 import sys
 from collections.abc import Iterable
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,9 @@ from ..app import Records, open_records
 from ..core.conversation import Archive, Branch, Conversation, Deed, Found, Rename
 from ..core.errors import HomeError, MailRefused
 from ..core.mail import Address
-from .table import plain, table, to_json
+from .table import how_many, plain, table, to_json
 from .terminal import Terminal
+from .times import clock
 
 MORE = "An ID may be shortened as long as it is the only one that begins so. Nothing is ever deleted here."
 HEADS = ("ID", "SESSION", "LAST", " MESSAGES", "TITLE")
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for word in (listed, searched, shown, marks):
         word.add_argument("--json", action="store_true", help="print one JSON object instead")
     for word in (listed, searched):
-        word.add_argument("-n", "--limit", metavar="N", type=_count, default=20, help="at most N (default 20)")
+        word.add_argument("-n", "--limit", metavar="N", type=how_many, default=20, help="at most N (default 20)")
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -125,7 +125,7 @@ async def _show(records: Records, terminal: Terminal, found: Conversation, as_js
         return
     terminal.answer(f"{found.title}\n{found.id}, session {found.session}, {found.messages} messages")
     for each in spoken:
-        terminal.answer(f"\n[{each.seq}] {each.who}, {_clock(each.at)}\n{plain(each.text)}")
+        terminal.answer(f"\n[{each.seq}] {each.who}, {clock(each.at)}\n{plain(each.text)}")
 
 
 async def _export(records: Records, terminal: Terminal, found: Conversation, file: str) -> None:
@@ -149,7 +149,7 @@ async def _import(records: Records, terminal: Terminal, arguments: argparse.Name
 
 async def _snapshots(records: Records, terminal: Terminal, as_json: bool) -> None:
     found = await records.store.snapshots(OWNER)
-    rows = [(each.name, each.thread[:8], str(each.seq), _clock(each.at)) for each in found]
+    rows = [(each.name, each.thread[:8], str(each.seq), clock(each.at)) for each in found]
     if as_json:
         terminal.answer(to_json({"snapshots": found}))
     else:
@@ -178,7 +178,7 @@ def _list(found: Iterable[Conversation], as_json: bool) -> str:
     if as_json:
         return to_json({"conversations": [_described(each) for each in found]})
     rows = [
-        (each.id[:8], each.session, _clock(each.active), str(each.messages), f"{_mark(each)}{each.title}")
+        (each.id[:8], each.session, clock(each.active), str(each.messages), f"{_mark(each)}{each.title}")
         for each in found
     ]
     return table(HEADS, rows) if rows else "There is no conversation yet."
@@ -191,7 +191,7 @@ def _mark(each: Conversation) -> str:
 def _hits(found: list[Found], as_json: bool) -> str:
     if as_json:
         return to_json({"found": found})
-    rows = [(each.thread[:8], str(each.seq), _clock(each.at), each.who, each.text) for each in found]
+    rows = [(each.thread[:8], str(each.seq), clock(each.at), each.who, each.text) for each in found]
     return table(FOUND, rows) if rows else "Nobody has said that."
 
 
@@ -205,13 +205,3 @@ def _key(session: str | None) -> str:
         return str(Address.parse(session)) if session else ""
     except ValueError as error:
         raise MailRefused(str(error)) from error
-
-
-def _clock(at: float) -> str:
-    return f"{datetime.fromtimestamp(at):%Y-%m-%d %H:%M}"
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= 100_000:
-        raise argparse.ArgumentTypeError("it must be a number from 1 to 100000")
-    return int(text)

@@ -1,5 +1,6 @@
-"""What commands print: tables of plain text, numbers as people read them there, and JSON for programs."""
+"""What commands print: tables of plain text, numbers as people read and type them there, and JSON for programs."""
 
+import argparse
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,6 +45,21 @@ def rate(price: float | None) -> str:
     if price is None:
         return UNKNOWN
     return f"${price:.2f}" if round(price, 2) == round(price, 4) else f"${price:.4f}"
+
+
+def sized(size: int) -> str:
+    """Bytes, as file managers have them."""
+    if size < 1000:
+        return f"{size} B"
+    power = min(len(str(size)) - 1, 14) // 3
+    return f"{size / 1000**power:.1f} {'kMGT'[power - 1]}B"
+
+
+def how_many(text: str) -> int:
+    """For argparse: how many are shown."""
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= 100_000:
+        raise argparse.ArgumentTypeError("it must be a number from 1 to 100000")
+    return int(text)
 
 
 def to_json(value: Any) -> str:

@@ -15,6 +15,10 @@ class OutputLost(EverloopError):
     """Standard output takes nothing more."""
 
 
+class WrongUse(EverloopError):
+    """Options that do not go together: the command ends with 2, as for an option that there is not."""
+
+
 class Terminal:
     def __init__(self, out: TextIO, err: TextIO, kept: bool = False) -> None:
         """With `kept`, what cannot be shown now is shown at the next start."""

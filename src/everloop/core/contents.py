@@ -41,10 +41,15 @@ class Contents(Struct, frozen=True):
     coming: tuple[str, ...] = ()
 
 
-def pieces_of(sections: Iterable[Section], tools: Sequence[ToolSpec], thread: Thread, tail: str) -> tuple[Piece, ...]:
-    """In the order in which the model is shown them."""
+def pieces_of(
+    sections: Iterable[Section], tools: Sequence[ToolSpec], thread: Thread, tail: str, recalled: str = ""
+) -> tuple[Piece, ...]:
+    """In the order in which the model is shown them. `recalled` stands at the end of the tail, and is told apart."""
     told = [Piece(section.name, tokens_of(section.text, ()), section.text) for section in sections]
-    return (*told, *_tools(tools), *_conversation(thread), Piece("tail", len(tail) // 4, tail))
+    moment = [Piece("tail", len(tail) // 4, tail)]
+    if thread.condensed:
+        moment.append(Piece("recalled", len(recalled) // 3, recalled))
+    return (*told, *_tools(tools), *_conversation(thread), *moment)
 
 
 def _tools(tools: Sequence[ToolSpec]) -> list[Piece]:

@@ -129,7 +129,6 @@ REPEATED = (
     "run again. Try another way, or tell the user what is missing."
 )
 WARNING, HARD = 0.8, 0.95  # shares of the limit at which the user is told, and room is made
-ASKED_SHARE = 0.4  # to which a conversation is compacted when someone asks for it
 APPROVER = Role.ADMIN  # the least role that may allow what others, or the agent, want to do
 REPEATABLE = frozenset({Effect.READ, Effect.IDEMPOTENT, Effect.KEYED})
 
@@ -138,7 +137,7 @@ def decide(thread: Thread, rules: Rules) -> Step:
     if thread.open_calls:
         return _decide_on_calls(thread, rules)
     if thread.wants_room and not thread.undoing:
-        return Compact(ASKED_SHARE)
+        return Compact()
     if not thread.owes_reply:
         return Rest()
     if thread.undoing:

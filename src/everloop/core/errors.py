@@ -12,6 +12,7 @@ EverloopError
 │   └── Fenced               the lease on a thread has gone to someone else
 ├── VaultLocked              the key to the vault is missing, wrong, or can be read by others
 ├── MailRefused              a message that is not taken in: too long, empty, not text
+│   └── NoRoom               a file that is not kept: its sender has as many as they may
 ├── ReplayRefused            a recorded turn that cannot be run again: there is none of that name, or it is damaged
 ├── ProviderError            a model call failed
 │   ├── KeyRefused           401, 403: the key is missing or wrong
@@ -87,6 +88,10 @@ class VaultLocked(EverloopError):
 
 
 class MailRefused(EverloopError):
+    pass
+
+
+class NoRoom(MailRefused):
     pass
 
 

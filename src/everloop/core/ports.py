@@ -317,6 +317,11 @@ class Store(Doorbook, Protocol):
         """The latest first."""
         ...
 
+    async def files_named(self) -> set[str]:
+        """Every file that is named anywhere: in entries of all threads, in letters, answers and timers. Each by the
+        first twelve digits of its hash, which is the least by which it can be asked for."""
+        ...
+
     async def open(self, thread: str, after: int = 0) -> Opened: ...
 
     async def mail(self, thread: str) -> list[Mail]: ...
@@ -505,6 +510,15 @@ class Channel(Protocol):
     async def send(self, row: OutboxRow) -> str:
         """Deliver and return the platform's id. Raises ChannelDown when surely nothing was delivered."""
         ...
+
+
+class KeptFile(Struct, frozen=True):
+    """A file that lies there: in whose folder, and when it was put there the last time."""
+
+    owner: str
+    ref: str
+    size: int
+    at: float
 
 
 class Files(Protocol):

@@ -1,24 +1,28 @@
 """Files in a folder: `<root>/<owner>/<aa>/<sha256>`, written once and never changed.
 
 A reference is `file:<sha256>`, which a model can hand to `read_file` as it is; the first twelve digits are enough when
-they are unambiguous. When `put` returns, the file and every folder above it are on the disk.
+they are unambiguous. When `put` returns, the file and every folder above it are on the disk. Its time of change is that
+of the last `put`: what nothing names is removed some time after that, and never in the middle of one.
 """
 
 import asyncio
 import errno
+import fcntl
 import os
 import re
 import secrets
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
 from everloop.core.errors import StoreFull
 
-_SHORTEST = 12
-_REF = re.compile(rf"file:([0-9a-f]{{{_SHORTEST},64}})(?:…|\.\.\.)?")
+SHORTEST = 12
+_REF = re.compile(rf"file:([0-9a-f]{{{SHORTEST},64}})(?:…|\.\.\.)?")
 _PLAIN_OWNER = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-_HALF_WRITTEN = ".half-written"
+HALF_WRITTEN = ".half-written"
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG}
 
 
@@ -46,23 +50,33 @@ class Folder:
         """
         return await asyncio.to_thread(self._get, owner, ref)
 
+    def of(self, owner: str) -> Path:
+        """Where the owner's files lie."""
+        return self._root / _folder_of(owner)
+
+    def keeps(self, owner: str, content: bytes) -> bool:
+        """Whether this very content is one of the owner's files."""
+        return _is_kept(self._place(owner, sha256(content).hexdigest()), len(content))
+
     def _put(self, owner: str, content: bytes) -> str:
         digest = sha256(content).hexdigest()
         target = self._place(owner, digest)
-        if not _is_kept(target, len(content)):
-            self._write(target, content)
+        _make(self._root)
+        with held(self._root, fcntl.LOCK_SH):
+            if not _is_renewed(target, len(content)):
+                self._write(target, content)
         # A twin of this call may have renamed the file and not yet synced the folder, so we always do.
         for folder in (target.parent, target.parent.parent, self._root):
             _sync(folder)
         return f"file:{digest}"
 
     def _write(self, target: Path, content: bytes) -> None:
-        half_written = self._root / _HALF_WRITTEN
+        half_written = self._root / HALF_WRITTEN
         for folder in (half_written, target.parent):
             _make(folder)
         if not self._swept:
             self._swept = True
-            _sweep(half_written)
+            sweep(half_written)
         draft = half_written / f"{target.name[:16]}-{secrets.token_hex(8)}"
         try:
             with open(draft, "xb", opener=_private) as file:
@@ -77,7 +91,7 @@ class Folder:
     def _get(self, owner: str, ref: str) -> bytes:
         match = _REF.fullmatch(ref.strip())
         if not match:
-            raise ValueError(f"a reference is file: and at least {_SHORTEST} of the 64 hexadecimal digits of the hash")
+            raise ValueError(f"a reference is file: and at least {SHORTEST} of the 64 hexadecimal digits of the hash")
         target = self._place(owner, self._whole(owner, match[1]))
         fd = os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         with open(fd, "rb") as file:
@@ -98,7 +112,7 @@ class Folder:
         return found[0]
 
     def _place(self, owner: str, digest: str) -> Path:
-        return self._root / _folder_of(owner) / digest[:2] / digest
+        return self.of(owner) / digest[:2] / digest
 
 
 def _folder_of(owner: str) -> str:
@@ -119,6 +133,25 @@ def _is_kept(target: Path, size: int) -> bool:
         return False
 
 
+def _is_renewed(target: Path, size: int) -> bool:
+    """Whether it is there, and counts as put now."""
+    if not _is_kept(target, size):
+        return False
+    os.utime(target, follow_symlinks=False)
+    return True
+
+
+@contextmanager
+def held(root: Path, how: int) -> Iterator[None]:
+    """Hold the folder, shared by those who put something into it, or alone to take something away."""
+    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, how)
+        yield
+    finally:
+        os.close(fd)
+
+
 def _make(folder: Path) -> None:
     """Make a folder and those above it, each entry durable."""
     if folder.is_dir():
@@ -136,9 +169,9 @@ def _sync(folder: Path) -> None:
         os.close(fd)
 
 
-def _sweep(folder: Path) -> None:
+def sweep(folder: Path) -> None:
     """Remove what a process that was killed had begun; nothing takes an hour to write."""
-    for draft in folder.iterdir():
+    for draft in folder.iterdir() if folder.is_dir() else ():
         try:
             if draft.lstat().st_mtime < time.time() - 3600:
                 draft.unlink()

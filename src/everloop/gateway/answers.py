@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from ..core.errors import EverloopError, MailRefused, ProviderError, StoreError, TurnFailed
+from ..core.errors import EverloopError, MailRefused, NoRoom, ProviderError, StoreError, TurnFailed
 
 _log = logging.getLogger("everloop.gateway")
 
@@ -44,6 +44,8 @@ def refusal(refused: Refused, path: str = "") -> web.Response:
 def refused_by(error: EverloopError) -> Refused:
     """An error of the house, as a client is told it."""
     match error:
+        case NoRoom():
+            return Refused(413, "no_room", str(error))
         case MailRefused():
             return Refused(400, "refused", str(error))
         case TurnFailed():

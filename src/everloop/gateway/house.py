@@ -5,39 +5,13 @@ The gateway does not know how turns are driven: it puts letters in, listens to w
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Protocol
 
-from ..core.mail import Inbound, Outbound
-from ..core.message import Made, Part
-from ..core.ports import Event, Files, Receipt, Store, ThreadRow
-from ..core.prompt import Finish, Usage
+from ..core.mail import Inbound
+from ..core.message import Part
+from ..core.ports import Event, Files, Receipt, Store
 from ..core.tool import Risk
-
-
-class Answer(Protocol):
-    """What came of a turn. `cost` is in US dollars, None when a price is not known."""
-
-    @property
-    def content(self) -> str: ...
-    @property
-    def session(self) -> str: ...
-    @property
-    def turn(self) -> str: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def steps(self) -> int: ...
-    @property
-    def tools_used(self) -> tuple[str, ...]: ...
-    @property
-    def usage(self) -> Usage: ...
-    @property
-    def cost(self) -> float | None: ...
-    @property
-    def finish(self) -> Finish: ...
-    @property
-    def files(self) -> tuple[Made, ...]: ...
+from .desk import Answer
 
 
 class Question(Protocol):
@@ -70,32 +44,6 @@ class House(Protocol):
     @property
     def files(self) -> Files: ...
 
-    async def ask(
-        self,
-        text: str,
-        session: str = "api:default",
-        *,
-        files: Sequence[str | Path] = (),
-        event: str = "",
-        author: str = "owner",
-        attended: bool = False,
-    ) -> Answer:
-        """Say something and wait for the answer; the same `event` twice is one message with one answer."""
-        ...
-
-    def stream(
-        self,
-        text: str,
-        session: str = "api:default",
-        *,
-        files: Sequence[str | Path] = (),
-        event: str = "",
-        author: str = "owner",
-        attended: bool = True,
-    ) -> AsyncIterator[Event]:
-        """Say something and watch; the last event is named `answer` and holds what `ask` would return."""
-        ...
-
     async def tell(self, inbound: Inbound) -> Receipt:
         """Commit a letter and wake its thread, without waiting for what comes of it."""
         ...
@@ -125,12 +73,6 @@ class House(Protocol):
     async def decide(self, approval: str, allow: bool, by: str = "owner") -> Question:
         """Allow or deny a call. Raises MailRefused when it waits no longer, or is not theirs to decide."""
         ...
-
-    async def finish(self, session: str) -> bool: ...
-
-    async def latest(self, owner: str = "owner") -> ThreadRow | None: ...
-
-    async def unshown(self, session: str) -> list[Outbound]: ...
 
     async def acknowledge(self, keys: Sequence[str]) -> None:
         """Say that these answers have been shown: nobody else needs to."""

@@ -5,8 +5,10 @@ Whatever belongs to someone else is refused, or is as if it were not there.
 
 from collections.abc import Sequence
 
+from ..core.message import Part
 from ..core.ports import MANY, ThreadRow
 from .answers import Refused
+from .frames import File
 from .house import House
 from .hub import Hub
 from .principal import Principal
@@ -47,3 +49,14 @@ class Lookup:
         prefix = self.prefix(session)
         origins = await self._house.store.origins(mails)
         return {mail: event.removeprefix(prefix) for mail, event in origins.items() if event.startswith(prefix)}
+
+    async def part(self, file: File) -> Part:
+        """The part of a message that stands for a file: one whose bytes came with it, or one of their own."""
+        user = self._principal.user
+        try:
+            data = file.data or await self._house.files.get(user, file.file)
+        except (ValueError, OSError):
+            raise Refused(
+                404, "no_file", f"there is no file {file.file!r} of yours; send its bytes, or upload it first"
+            ) from None
+        return await self._house.enclose(file.name or "file", data, user)

@@ -3,7 +3,7 @@
 import logging
 import secrets
 
-from ..core.errors import EverloopError, MailRefused, ModelMissing, ProviderError, TurnFailed
+from ..core.errors import EverloopError, MailRefused, ModelMissing, NoRoom, ProviderError, TurnFailed
 
 _log = logging.getLogger("everloop.gateway")
 
@@ -37,6 +37,8 @@ def explain(error: Exception) -> Refused:
     match error:
         case Refused():
             return error
+        case NoRoom():
+            return Refused(_sentence(error), "no_room", status=413)
         case MailRefused():
             return Refused(_sentence(error), "message_refused")
         case ModelMissing():

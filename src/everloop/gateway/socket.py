@@ -6,7 +6,6 @@ every frame tells the durable position, so that a client that comes back is give
 
 import asyncio
 import secrets
-from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
@@ -18,7 +17,7 @@ from msgspec import Struct
 from ..core.conversation import Written
 from ..core.errors import EverloopError
 from ..core.log import ModelFailed, ModelSaid, UserSaid
-from ..core.mail import Address, Inbound, Said, reply_key
+from ..core.mail import Address, Inbound, Said
 from ..core.message import Part, Text
 from ..core.ports import MANY, Event, Receipt
 from .answers import Refused, noted, refused_by
@@ -27,7 +26,6 @@ from .frames import (
     NEEDS,
     NOWHERE,
     Approve,
-    File,
     History,
     Message,
     Resume,
@@ -35,12 +33,8 @@ from .frames import (
     Stop,
     Where,
     approval_frame,
-    chunk,
-    draft_frames,
     entry_of,
-    event_frame,
     frame,
-    msg_of,
     read,
 )
 from .house import House
@@ -51,13 +45,11 @@ from .metrics import Metrics
 from .principal import Principal, principal_of, scope_of
 from .reading import Portion, Reading, history_frame, portions
 from .sending import Sending
+from .telling import OPEN, Letters, Telling
 
-OPEN = 100  # messages of one connection whose turns are not over
 WATCHED = 200  # sessions
-HELD = 10_000  # events that wait while a session is read
 PATIENCE = 2.0  # seconds that a client has to take note of its end
 SLOW = 30.0  # the same, of one that is parted with because it reads slowly
-HERE = ("api", "openai", "page")  # channels whose answers nobody but the gateway delivers
 LATE = 1.0  # seconds that an answer waits for what was said before it
 
 
@@ -91,13 +83,8 @@ class Connection:
         self._all = all
         self._sending = Sending(self._send_text, self.lose)
         self._watched: set[str] = set()
-        self._held: dict[str, list[Event]] = {}  # by session, while its log is read
-        self._ids: dict[int, str] = {}  # of letters whose turns are not over: what the client calls them
-        self._told: dict[int, asyncio.Event] = {}  # of these: whether an event has said how it ended
-        self._answered: deque[int] = deque(maxlen=OPEN)  # letters whose turns are over, and whose client knows
-        self._read: dict[str, Reading] = {}  # by thread: what the client has of its log
-        self._answering: dict[str, str | None] = {}  # by thread: whose call runs
-        self._at: dict[str, int] = {}  # by thread: the position of what was told last
+        self._letters = Letters()
+        self._telling = Telling(rooms.house, rooms.hub, self._letters, self._put, self.lose)
         self._lost = False
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -220,19 +207,18 @@ class Connection:
         row = await self._look.row(asked.session)
         if self._all.draining:
             raise Refused(503, "draining", "the gateway stops; send it again when it is back")
-        if len(self._ids) >= OPEN:
+        if len(self._letters) >= OPEN:
             raise Refused(429, "busy", f"{OPEN} messages wait for their answers; wait for one of them")
         inbound = await self._inbound(asked)
-        self._held[asked.session] = []  # what happens in between is told after it was acknowledged
+        self._telling.hold(asked.session)  # what happens in between is told after it was acknowledged
         try:
             if asked.session not in self._watched:
                 self._watch(asked.session)
                 if row is not None:
-                    self._show_draft(asked.session, row.id)
+                    self._telling.show_draft(asked.session, row.id)
             await self._post(asked, inbound)
         finally:
-            for event in self._held.pop(asked.session):
-                self._show(asked.session, event)
+            self._telling.release(asked.session)
 
     async def _post(self, asked: Message, inbound: Inbound) -> None:
         receipt = await self._house.post(inbound)
@@ -248,25 +234,13 @@ class Connection:
 
     async def _inbound(self, asked: Message) -> Inbound:
         parts: list[Part] = [Text(asked.content)] if asked.content.strip() else []
-        parts += [await self._part(file) for file in asked.files]
+        parts += [await self._look.part(file) for file in asked.files]
         said = Said(tuple(parts), self._principal.user, asked.session)
         event = f"{self._look.prefix(asked.session)}{asked.id}"
         return Inbound(Address.parse(asked.session), event, said, self._principal.user)
 
-    async def _part(self, file: File) -> Part:
-        if file.data:
-            return await self._house.enclose(file.name or "file", file.data, self._principal.user)
-        try:
-            data = await self._house.files.get(self._principal.user, file.file)
-        except (ValueError, OSError):
-            raise Refused(
-                404, "no_file", f"there is no file {file.file!r} of yours; send its bytes, or upload it first"
-            ) from None
-        return await self._house.enclose(file.name or "file", data, self._principal.user)
-
     def _follow(self, receipt: Receipt, inbound: Inbound, session: str, id: str) -> None:
-        self._ids[receipt.id] = id
-        told = self._told.setdefault(receipt.id, asyncio.Event())
+        told = self._letters.follow(receipt.id, id)
         self._begin(self._wait(receipt, inbound, session, told))
 
     async def _wait(self, receipt: Receipt, inbound: Inbound, session: str, told: asyncio.Event) -> None:
@@ -277,7 +251,7 @@ class Connection:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LATE):
                     await told.wait()
-        id = self._done(receipt.id)
+        id = self._letters.done(receipt.id)
         if id is not None and code != "closed":  # closed: it goes on at the next start, and so does the client
             self._sending.put(lambda: self._recall(receipt, session, id, answer, code))
 
@@ -288,14 +262,6 @@ class Connection:
             return {"content": answer.content, "files": links_of(receipt.thread, answer.files)}, ""
         except EverloopError as error:
             return {"content": str(error)}, refused_by(error).code
-
-    def _done(self, mail: int) -> str | None:
-        """What the client calls a letter that was not answered yet, and is now."""
-        if told := self._told.pop(mail, None):
-            told.set()
-        if mail in self._ids:
-            self._answered.append(mail)
-        return self._ids.pop(mail, None)
 
     async def _recall(self, receipt: Receipt, session: str, id: str, told: dict[str, Any], code: str) -> dict[str, Any]:
         where = await self._where(session, receipt.thread)
@@ -324,11 +290,7 @@ class Connection:
         self._put(frame("ack", where, id=asked.id, approval=asked.approval))
 
     async def _where(self, session: str, thread: str) -> Where:
-        """With the position that this client has been told of, if it watches: the log may already be further, and what
-        stands there would be missed by whoever resumed from its end."""
-        told = self._at.get(thread)
-        head = (await self._house.store.open(thread, MANY)).row.head
-        return Where(session, thread, head if told is None else min(told, head))
+        return self._telling.place(session, thread, (await self._house.store.open(thread, MANY)).row.head)
 
     async def _status(self, asked: Status) -> None:
         row = await self._look.row(asked.session) if asked.session else None
@@ -362,7 +324,7 @@ class Connection:
         session, row = asked.session, await self._look.row(asked.session)
         named = asked.thread if row and asked.thread != row.id else None
         old = await self._look.thread(session, named) if named else None
-        self._held.setdefault(session, [])
+        self._telling.hold(session)
         try:
             self._watch(session)
             if row is None:
@@ -374,13 +336,14 @@ class Connection:
             after = 0 if old else min(asked.after, row.head)
             head, answered = await self._read_on(session, row.id, after, last=True)
             asking = [each for each in await self._house.approvals(session) if each.session == session]
-            self._read[row.id] = Reading(head, max(after, answered), frozenset(each.id for each in asking))
+            reading = Reading(head, max(after, answered), frozenset(each.id for each in asking))
+            self._telling.has_read(row.id, reading)
             self._take_up(session, row.id, mine)
             self._put(*(approval_frame(Where(session, row.id, head), each) for each in asking))
-            self._show_draft(session, row.id, max(after, answered))
-            self._release(session, row.id)
+            self._telling.show_draft(session, row.id, max(after, answered))
+            self._telling.release(session, drafted=row.id)
         finally:
-            self._held.pop(session, None)
+            self._telling.forget_held(session)
 
     async def _read_on(self, session: str, thread: str, after: int, *, last: bool) -> tuple[int, int]:
         """Send what follows an entry, as far as it is there; says where that ends, and where the last answer is."""
@@ -398,12 +361,12 @@ class Connection:
             self._sending.put(*history_frame(where, rest, more=more or not last))
             answered = max([answered, *(w.seq for w in entries if isinstance(w.entry, ModelSaid | ModelFailed))])
             if not more:
-                self._at[thread] = after
+                self._telling.has_come_to(thread, after)
                 return after, answered
 
     async def _unfinished(self, session: str, thread: str) -> dict[int, str]:
         """Letters of this user whose turns are not over, and what their client calls them."""
-        mails = [mail for mail in await self._house.store.unfinished(thread) if mail not in self._ids]
+        mails = [mail for mail in await self._house.store.unfinished(thread) if mail not in self._letters]
         return await self._look.own(mails, session)
 
     def _take_up(self, session: str, thread: str, mine: Mapping[int, str]) -> None:
@@ -419,75 +382,7 @@ class Connection:
         self._rooms.hub.watch(session, self)
 
     def hear(self, session: str, event: Event) -> None:
-        held = self._held.get(session)
-        if held is None:
-            self._show(session, event)
-        elif len(held) < HELD:
-            held.append(event)
-        else:
-            self.lose()
-
-    def _release(self, session: str, thread: str) -> None:
-        """Show what came while the log was read; of what is said the draft has told all of it."""
-        for event in self._held.pop(session):
-            if event.thread != thread or not event.name.startswith("stream_"):
-                self._show(session, event)
-
-    def _show_draft(self, session: str, thread: str, answered: int = 0) -> None:
-        draft = self._rooms.hub.drafts.get(thread)
-        if draft is not None and draft.called >= answered:
-            self._answering[thread] = id = self._id_of(draft.mails)
-            self._put(*draft_frames(Where(session, thread, draft.called), id, draft))
-
-    def _id_of(self, mails: Sequence[int]) -> str | None:
-        return next((self._ids[mail] for mail in mails if mail in self._ids), None)
-
-    def _show(self, session: str, event: Event) -> None:
-        """Unless the client knows it already: from the log, or because it was answered before this was heard."""
-        where = Where(session, event.thread, event.seq)
-        read = self._read.get(event.thread)
-        if read is not None and read.tells(event):
-            if event.name == "thinking_finished" and any(mail in self._ids for mail in event.data["mails"]):
-                self._finish(where, event)
-            return
-        before = Where(session, event.thread, self._at.get(event.thread, event.seq))
-        self._at[event.thread] = max(event.seq, self._at.get(event.thread, 0))
-        id = self._answering.get(event.thread)
-        data = event.data
-        match event.name:
-            case "stream_start":
-                self._answering[event.thread] = id = self._id_of(data["mails"])
-                self._put(frame("stream_start", where, id=id, msg=msg_of(event.thread, data["message"])))
-            case "stream_chunk":
-                msg = msg_of(event.thread, event.seq)
-                self._put(chunk(where, id, msg, event.n, data.get("text", ""), data.get("reasoning", "")))
-            case "stream_end":
-                msg = msg_of(event.thread, data["message"])
-                self._put(frame("stream_end", where, id=id, msg=msg, kept=data["kept"]))
-            case "approval_asked":
-                self._put(*(approval_frame(where, each) for each in data["approvals"]))
-            case "thinking_finished":
-                self._put(event_frame(before, event))  # whoever breaks off here has not been given the answer yet
-                self._finish(where, event)
-            case _:
-                self._put(event_frame(where, event))
-
-    def _finish(self, where: Where, event: Event) -> None:
-        """The turn is over: each of its letters that came from here is answered, and others' turns are told once."""
-        self._answering.pop(event.thread, None)
-        data = event.data
-        ids: list[str | None] = [self._done(mail) for mail in data["mails"] if mail in self._ids]
-        if not ids and any(mail in self._answered for mail in data["mails"]):
-            return
-        if not ids and (where.session or "").partition(":")[0] in HERE:
-            self._house.note_shown(reply_key(event.thread, event.seq))
-        for id in ids or [None]:
-            if data["reason"]:
-                content = data["content"] or "the turn was stopped"
-                self._put(frame("error", where, id=id, code=data["reason"], content=content))
-            else:
-                files = links_of(event.thread, data["files"])
-                self._put(frame("response", where, id=id, content=data["content"], files=files))
+        self._telling.hear(session, event)
 
 
 def _parsed(text: str) -> Any:

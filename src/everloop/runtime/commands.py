@@ -38,6 +38,7 @@ COMMANDS = {
 
 
 LEAST, LEAST_TOKENS = 4, 450  # messages that are worth a summary, and how long they have to be
+LEAST_AGAIN = 1800  # the same, where there is a summary already
 
 
 class Effect(Struct, frozen=True):
@@ -97,7 +98,8 @@ class Commands:
     async def _compact(self, inbound: Inbound, author: str) -> Effect:
         thread = await self._thread(inbound)
         known = thread.transcript.messages[int(thread.condensed) :] if thread else []
-        if len(known) < LEAST or sum(map(rough, known)) < LEAST_TOKENS:
+        enough = LEAST_AGAIN if thread and thread.condensed else LEAST_TOKENS
+        if len(known) < LEAST or sum(map(rough, known)) < enough:
             return Effect(inbound, "none", "There is too little in this conversation to make a summary of it.")
         squeezing = structs.replace(inbound, letter=Squeeze(author))
         return Effect(squeezing, "tell", "What was said before becomes a summary; nothing of it is lost.")

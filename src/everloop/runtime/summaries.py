@@ -33,6 +33,7 @@ _log = logging.getLogger("everloop.summaries")
 _TOKENS = 1200  # of a summary, at most
 _FACTS = 60_000  # characters of facts, which are about 20,000 tokens
 _WORTH = 300  # tokens; when someone asks for a summary, less than that is not worth a call
+_AGAIN = 1200  # the same, where there is a summary already, which may be as long itself
 _LEFT = 3  # and it is to make the conversation so many times shorter
 _ROUNDS = 8  # parts of a text that is too long to be read at once
 _FRAME = 600  # tokens of what stands around such a part
@@ -77,16 +78,17 @@ def plan_for(thread: Thread, rules: Rules, share: float) -> Plan | None:
     room = int(rules.limit * share) - rules.overhead - own
     words = [size(known[at]) for at in said_in_turn(known, began)]
     total = sum(map(size, known))
-    # Who asks for room wants a shorter conversation, and not that what stands before it is taken off its facts.
-    spare = max(room, int(rules.limit * Compact().share) - rules.overhead - own)
-    details = _details(thread, rules, spare if thread.wants_room else room, words, factor)
+    # Who asks for it is left a third of the conversation, and in a small window its facts are not to take all of that.
+    left = max(0, min(total // _LEFT, room // 2) - sum(words)) if thread.wants_room else 0
+    details = _details(thread, rules, room - left, words, factor)
     room -= math.ceil(details * factor / 3)
     if thread.wants_room:
         room = min(room, max(total // _LEFT, sum(words)))
     elif total <= room:  # as we count; whoever says that it is too long counts otherwise
         room = max(int(total * share), *words[-1:], 0)
     found = plan(known, began, room, size)
-    if found is None or (thread.wants_room and sum(map(size, found.covered)) < _WORTH):
+    least = 0 if not thread.wants_room else _AGAIN if thread.condensed else _WORTH
+    if found is None or sum(map(size, found.covered)) < least:
         return None
     return structs.replace(found, began=found.began + 1 if found.began >= 0 else -1, details=details)
 

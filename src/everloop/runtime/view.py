@@ -3,10 +3,11 @@
 from msgspec import Struct
 
 from ..core.contents import Contents, pieces_of
-from ..core.decide import used
+from ..core.decide import Rules, used
 from ..core.errors import ModelMissing
 from ..core.log import ModelCalled
 from ..core.ports import Store
+from ..core.recall import ENTRIES, asked_for, room_for, told_again
 from ..core.sections import changed_parts
 from ..core.thread import Thread
 from .voices import Voice, Voices
@@ -30,11 +31,25 @@ class View(Struct, frozen=True):
         return Contents(
             *(session, thread.id, voice.name, voice.window, rules.limit, used(thread, rules)),
             counted=thread.measured and rules.prefix == thread.prefix,
-            pieces=pieces_of(context.sections, context.tools, thread, context.tail(thread, wrap=False)),
+            pieces=pieces_of(
+                *(context.sections, context.tools, thread, context.tail(thread, wrap=False)),
+                recalled=await self._recall(thread, rules),
+            ),
             changed=tuple(changed_parts(before, after)),
             changed_at=at,
             coming=tuple(changed_parts(thread.prefix, rules.prefix)),
         )
+
+    async def _recall(self, thread: Thread, rules: Rules) -> str:
+        """The lines that came back for what was said last, as the driver finds them; the next message has its own."""
+        messages = thread.transcript.messages
+        spoken = [at for at in range(1, len(messages)) if messages[at].role == "user"]  # the first is the summary
+        if not thread.condensed or not spoken:
+            return ""
+        said = thread.said_now() or [messages[spoken[-1]].text]
+        found = await self.store.recall(thread.id, asked_for(said), thread.covered, ENTRIES)
+        shown = "\n".join(message.text for message in messages[: spoken[-1] + 1])
+        return told_again(found, shown, room_for(rules.limit))
 
     async def _thread(self, id: str) -> Thread:
         opened = await self.store.open(id)

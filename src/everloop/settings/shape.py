@@ -166,6 +166,7 @@ class GatewaySection(_Section, frozen=True):
     connections: Annotated[int, Meta(ge=10, le=100_000)] = 2000  # open at once
     connections_per_address: Annotated[int, Meta(ge=10, le=100_000)] = 1000
     sockets_per_user: Annotated[int, Meta(ge=1, le=100_000)] = 1000
+    bytes_per_user: Annotated[int, Meta(ge=1_000_000)] = 5_000_000_000  # of files that are kept
     request_seconds: Annotated[float, Meta(ge=1, le=3600)] = 30.0  # for a request to come in, and more as it comes
 
 

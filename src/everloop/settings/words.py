@@ -67,6 +67,7 @@ ABOUT = {
     "gateway.connections": "Connections that are open at once; more are refused",
     "gateway.connections_per_address": "Of these, those of one address; not counted behind a proxy",
     "gateway.sockets_per_user": "WebSockets of one user",
+    "gateway.bytes_per_user": "Files that are kept for one user; above that, no more are taken",
     "gateway.request_seconds": "For a request to come in, and a second more for each 10 kB",
     "telemetry.otlp_endpoint": "Where spans are sent; empty: as OTEL_EXPORTER_OTLP_ENDPOINT says, else nowhere",
     "telemetry.otlp_headers": "Headers for the collector, such as a key",

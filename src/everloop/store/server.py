@@ -56,6 +56,16 @@ class Server:
             except ValueError:  # its text may quote a piece of the password
                 raise _unreadable() from None
 
+    async def try_out(self, migrations: Migrations = schema.MIGRATIONS) -> None:
+        """Whether it could be opened: it lets us in, and holds nothing newer. Nothing is written. Raises StoreError."""
+        connection = await self.connect()
+        try:
+            with self.plainly():
+                if not await connection.fetchval("SELECT to_regclass('everloop_schema') IS NULL"):
+                    self._check(await connection.fetchval("SELECT version FROM everloop_schema"), len(migrations))
+        finally:
+            connection.terminate()
+
     async def migrate(self, connection: Connection, migrations: Migrations) -> None:
         """Bring the schema up to date, one process after the other. Raises StoreNewer."""
         target = len(migrations)
@@ -68,13 +78,16 @@ class Server:
                 await connection.execute("CREATE TABLE everloop_schema(version BIGINT NOT NULL)")
                 await connection.execute("INSERT INTO everloop_schema VALUES(0)")
             version = await connection.fetchval("SELECT version FROM everloop_schema")
-            if version > target:
-                raise StoreNewer(schema.newer(f"the database {self.name}", version, target))
+            self._check(version, target)
             for statement in schema.statements("postgres", migrations[version:]):
                 await connection.execute(statement, timeout=MIGRATION_SECONDS)
                 reach("store.migrating")
             if version < target:
                 await connection.execute("UPDATE everloop_schema SET version = $1", target)
+
+    def _check(self, version: int, known: int) -> None:
+        if version > known:
+            raise StoreNewer(schema.newer(f"the database {self.name}", version, known))
 
     @contextmanager
     def plainly(self) -> Iterator[None]:

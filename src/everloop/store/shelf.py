@@ -20,6 +20,7 @@ from ..core.ports import MANY
 from ..core.words import best_of, is_question, rarity, uncommon, words_of
 from .deeds import IS_MESSAGE, LINE, Ask, do
 from .doorbook import Doorkeeping
+from .naming import files_named
 from .words import snippet, spoken_in, title_in
 
 Result = TypeVar("Result")
@@ -163,6 +164,9 @@ class Shelf(Doorkeeping):
             "SELECT name, thread, seq, at FROM snapshots WHERE owner = $1 ORDER BY at DESC, name", owner
         )
         return [Snapshot(*row) for row in rows]
+
+    async def files_named(self) -> set[str]:
+        return await files_named(self._ask)
 
     async def search(
         self, owner: str, words: str, *, thread: str = "", session: str = "", limit: int = 20

@@ -7,7 +7,7 @@ import msgspec
 from aiohttp import web
 from msgspec import Struct
 
-from ...core.errors import MailRefused
+from ...core.errors import MailRefused, NoRoom
 from ...core.people import Role
 from ..answers import Refused, refusal, respond
 from ..principal import Principal
@@ -65,6 +65,8 @@ def served(route: Route, desk: Desk) -> Callable[[web.Request], Awaitable[web.St
             told = await route.handle(await _checked(route, desk, request))
         except Refused as refused:
             return refusal(refused)
+        except NoRoom as error:
+            return refusal(Refused(413, "no_room", _sentence(str(error))))
         except MailRefused as error:
             return refusal(Refused(409, "refused", _sentence(str(error))))
         return told if isinstance(told, web.StreamResponse) else respond(told, route.status)

@@ -1,0 +1,162 @@
+"""What one client is told of the sessions that it watches: each thing once, in its place, and with the client's own id.
+
+Events come from the house as they happen, and the client has read the log up to some entry. What is in both is told
+once; what happens while a log is read is held back until that was told.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core.mail import reply_key
+from ..core.ports import Event
+from .frames import Where, approval_frame, chunk, draft_frames, event_frame, frame, msg_of
+from .house import House
+from .hub import Hub
+from .links import links_of
+from .reading import Reading
+
+OPEN = 100  # messages of one connection whose turns are not over
+HELD = 10_000  # events that wait while a session is read
+HERE = ("api", "openai", "page")  # channels whose answers nobody but the gateway delivers
+
+
+class Letters:
+    """What a client has sent: what it calls the letters whose turns are not over, and which are answered."""
+
+    def __init__(self) -> None:
+        self._ids: dict[int, str] = {}
+        self._told: dict[int, asyncio.Event] = {}  # of these: whether an event has said how it ended
+        self._answered: deque[int] = deque(maxlen=OPEN)  # letters whose turns are over, and whose client knows
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __contains__(self, mail: int) -> bool:
+        return mail in self._ids
+
+    def follow(self, mail: int, id: str) -> asyncio.Event:
+        """A letter whose answer is awaited; what is returned is set when it was told."""
+        self._ids[mail] = id
+        return self._told.setdefault(mail, asyncio.Event())
+
+    def done(self, mail: int) -> str | None:
+        """What the client calls a letter that was not answered yet, and is now."""
+        if told := self._told.pop(mail, None):
+            told.set()
+        if mail in self._ids:
+            self._answered.append(mail)
+        return self._ids.pop(mail, None)
+
+    def id_of(self, mails: Sequence[int]) -> str | None:
+        return next((self._ids[mail] for mail in mails if mail in self._ids), None)
+
+    def were_answered(self, mails: Sequence[int]) -> bool:
+        return any(mail in self._answered for mail in mails)
+
+
+class Telling:
+    """`put` takes frames in their order; `lose` parts with a client that would have missed something."""
+
+    def __init__(
+        self, house: House, hub: Hub, letters: Letters, put: Callable[..., None], lose: Callable[[], None]
+    ) -> None:
+        self._house = house
+        self._hub = hub
+        self._letters = letters
+        self._put = put
+        self._lose = lose
+        self._held: dict[str, list[Event]] = {}  # by session, while its log is read
+        self._read: dict[str, Reading] = {}  # by thread: what the client has of its log
+        self._answering: dict[str, str | None] = {}  # by thread: whose call runs
+        self._at: dict[str, int] = {}  # by thread: the position of what was told last
+
+    def hear(self, session: str, event: Event) -> None:
+        held = self._held.get(session)
+        if held is None:
+            self._show(session, event)
+        elif len(held) < HELD:
+            held.append(event)
+        else:
+            self._lose()
+
+    def hold(self, session: str) -> None:
+        """Keep what happens there for later, until it is released."""
+        self._held[session] = []
+
+    def release(self, session: str, drafted: str = "") -> None:
+        """Show what was held; of what is said in a thread whose draft was shown, that has told all of it."""
+        for event in self._held.pop(session, ()):
+            if event.thread != drafted or not event.name.startswith("stream_"):
+                self._show(session, event)
+
+    def forget_held(self, session: str) -> None:
+        self._held.pop(session, None)
+
+    def has_read(self, thread: str, reading: Reading) -> None:
+        self._read[thread] = reading
+
+    def has_come_to(self, thread: str, seq: int) -> None:
+        self._at[thread] = seq
+
+    def place(self, session: str, thread: str, head: int) -> Where:
+        """The position that this client has been told of, if it watches: the log may already be further, and what
+        stands there would be missed by whoever resumed from its end."""
+        told = self._at.get(thread)
+        return Where(session, thread, head if told is None else min(told, head))
+
+    def show_draft(self, session: str, thread: str, answered: int = 0) -> None:
+        draft = self._hub.drafts.get(thread)
+        if draft is not None and draft.called >= answered:
+            self._answering[thread] = id = self._letters.id_of(draft.mails)
+            self._put(*draft_frames(Where(session, thread, draft.called), id, draft))
+
+    def _show(self, session: str, event: Event) -> None:
+        """Unless the client knows it already: from the log, or because it was answered before this was heard."""
+        where = Where(session, event.thread, event.seq)
+        read = self._read.get(event.thread)
+        if read is not None and read.tells(event):
+            if event.name == "thinking_finished" and any(mail in self._letters for mail in event.data["mails"]):
+                self._finish(where, event)
+            return
+        before = Where(session, event.thread, self._at.get(event.thread, event.seq))
+        self._at[event.thread] = max(event.seq, self._at.get(event.thread, 0))
+        id = self._answering.get(event.thread)
+        data = event.data
+        match event.name:
+            case "stream_start":
+                self._answering[event.thread] = id = self._letters.id_of(data["mails"])
+                self._put(frame("stream_start", where, id=id, msg=msg_of(event.thread, data["message"])))
+            case "stream_chunk":
+                msg = msg_of(event.thread, event.seq)
+                self._put(chunk(where, id, msg, event.n, data.get("text", ""), data.get("reasoning", "")))
+            case "stream_end":
+                msg = msg_of(event.thread, data["message"])
+                self._put(frame("stream_end", where, id=id, msg=msg, kept=data["kept"]))
+            case "approval_asked":
+                self._put(*(approval_frame(where, each) for each in data["approvals"]))
+            case "thinking_finished":
+                self._put(event_frame(before, event))  # whoever breaks off here has not been given the answer yet
+                self._finish(where, event)
+            case _:
+                self._put(event_frame(where, event))
+
+    def _finish(self, where: Where, event: Event) -> None:
+        """The turn is over: each of its letters that came from here is answered, and others' turns are told once."""
+        self._answering.pop(event.thread, None)
+        data = event.data
+        ids: list[str | None] = [self._letters.done(mail) for mail in data["mails"] if mail in self._letters]
+        if not ids and self._letters.were_answered(data["mails"]):
+            return
+        if not ids and (where.session or "").partition(":")[0] in HERE:
+            self._house.note_shown(reply_key(event.thread, event.seq))
+        for id in ids or [None]:
+            self._put(_end(where, id, event.thread, data))
+
+
+def _end(where: Where, id: str | None, thread: str, data: dict[str, Any]) -> dict[str, Any]:
+    if data["reason"]:
+        content = data["content"] or "the turn was stopped"
+        return frame("error", where, id=id, code=data["reason"], content=content)
+    return frame("response", where, id=id, content=data["content"], files=links_of(thread, data["files"]))

@@ -1,0 +1,117 @@
+"""`everloop files` as people use it: what a conversation names stays, what was left behind goes."""
+
+import os
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.cli.person import Person, Ran, ended
+
+from everloop.testing import Call, Say, Wait
+
+LEFT = b"nobody names this"
+
+
+def name_of(content: bytes) -> str:
+    return f"file:{sha256(content).hexdigest()}"
+
+
+def leave_behind(person: Person, content: bytes = LEFT, days: float = 40) -> Path:
+    """What a process leaves that is killed between keeping a file and naming it, so many days ago."""
+    digest = name_of(content).removeprefix("file:")
+    path = person.home / "files" / "owner" / digest[:2] / digest
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    make_old(path, days)
+    return path
+
+
+def make_old(path: Path, days: float) -> None:
+    then = path.stat().st_mtime - days * 86_400
+    os.utime(path, (then, then))
+
+
+def age_all(person: Person) -> list[Path]:
+    kept = sorted(path for path in (person.home / "files").rglob("*") if path.is_file())
+    for path in kept:
+        make_old(path, 400)
+    return kept
+
+
+async def told(person: Person, *arguments: str) -> dict[str, object]:
+    ran = await person.run("files", *arguments, "--json")
+    assert (ran.status, ran.err) == (0, "")
+    found: dict[str, object] = msgspec.json.decode(ran.out)
+    return found
+
+
+async def test_where_nothing_is_kept_it_says_so(person):
+    assert await person.run("files") == Ran(0, "No file is kept.\n", "")
+    assert await person.run("files", "clean") == Ran(0, "0 files were removed (0 B).\n", "")
+
+
+async def test_what_a_conversation_names_is_never_removed(person, model):
+    """A file that came with a message, what a file held before and after it was changed: of a conversation that is
+    summed up, branched and archived."""
+    (person.home / "workspace").mkdir(parents=True)
+    (person.home / "workspace" / "a.txt").write_text("before")
+    (person.home / "note.txt").write_text("a note\n" * 9000)
+    model.play(
+        [
+            Call("write_file", {"path": "a.txt", "content": "after"}),
+            Say("done"),
+            *(Say(f"again {n}") for n in range(20)),
+        ]
+    )
+    asked = await person.run("agent", "-m", "look at it", "-f", str(person.home / "note.txt"))
+    assert asked.out == "done\n"
+    kept = age_all(person)
+    assert len(kept) == 3
+    for n in range(4):
+        await person.run("agent", "-m", f"and {n}?")
+    await person.run("agent", "-m", "/compact")
+    await person.run("agent", "-m", "and now?")
+    assert "summary" in (await person.run("context")).out
+    (listed,) = msgspec.json.decode((await person.run("sessions", "list", "--json")).out)["conversations"]
+    assert (await person.run("sessions", "fork", listed["id"])).status == 0
+    assert (await person.run("sessions", "archive", listed["id"])).status == 0
+    left = leave_behind(person)
+    assert await person.run("files", "clean") == Ran(0, "1 file was removed (17 B).\n", "")
+    assert (left.exists(), [path for path in kept if not path.exists()]) == (False, [])
+    found = await told(person)
+    assert (found["unused"], found["count"]) == (0, len(kept))
+
+
+async def test_what_is_left_behind_is_listed_and_shown_before_it_goes(person):
+    old, young = leave_behind(person), leave_behind(person, LEFT * 1000, days=3)
+    rows = (await person.run("files", "--unused", "-n", "1")).out.splitlines()
+    assert rows[0].split() == ["FILE", "SIZE", "KEPT", "OWNER", "NAMED"]
+    assert (rows[1].split()[0], rows[1].split()[-1]) == (name_of(LEFT * 1000)[:17], "no")
+    assert rows[2:] == ["2 files, 17.0 kB; 2 of them (17.0 kB) named nowhere."]
+    shown = (await person.run("files", "clean", "--dry-run")).out.splitlines()
+    assert (shown[1].split()[0], shown[-1]) == (name_of(LEFT)[:17], "1 file would be removed (17 B).")
+    assert (old.exists(), young.exists()) == (True, True)
+    assert (await told(person, "clean"))["bytes"] == len(LEFT)
+    assert (old.exists(), young.exists()) == (False, True)
+    assert (await told(person, "clean", "--older-than", "2d"))["bytes"] == 1000 * len(LEFT)
+    assert young.exists() is False
+
+
+@pytest.mark.parametrize("given", ["59m", "0d", "x", "3"])
+async def test_what_has_just_been_kept_cannot_be_meant(person, given: str):
+    ran = await person.run("files", "clean", "--older-than", given)
+    assert (ran.status, ran.out) == (2, "")
+
+
+async def test_while_a_turn_is_cut_off_nothing_is_removed(person, model):
+    """It may have kept what it names only when it goes on."""
+    model.play([[Say("half"), Wait(model.gates["go"])]])
+    process = await person.start("agent", "-m", "hi")
+    await model.called(1)
+    process.kill()
+    await ended(process)
+    left = leave_behind(person)
+    refused = await person.run("files", "clean")
+    assert (refused.status, refused.err.startswith("everloop: a turn was cut off")) == (1, True)
+    assert left.exists()
