@@ -14,6 +14,8 @@ from .schema import Migrations
 
 DATABASE = "everloop.db"
 OPEN_SECONDS = 30.0  # for which a lock is waited for
+# One thread at a time uses a connection: the writer's lock and the event loop see to that, so SQLite need not.
+_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOMUTEX
 _NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "afs", "9p", "ceph", "glusterfs"}
 
 
@@ -36,7 +38,7 @@ def _open(
 ) -> tuple[apsw.Connection, apsw.Connection]:
     with ExitStack() as opened:
         try:
-            connection = apsw.Connection(str(path), vfs=vfs or None)
+            connection = apsw.Connection(str(path), flags=_FLAGS, vfs=vfs or None)
             opened.callback(connection.close)
             connection.set_busy_timeout(int(OPEN_SECONDS * 1000))
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # until we know that the file is whole
@@ -48,7 +50,7 @@ def _open(
             _migrate(connection, path, migrations)
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
             connection.set_busy_timeout(1)
-            reader = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs or None)
+            reader = apsw.Connection(str(path), flags=_FLAGS, vfs=vfs or None)
             opened.callback(reader.close)
             reader.set_busy_timeout(int(OPEN_SECONDS * 1000))
         except (apsw.NotADBError, apsw.CorruptError) as error:

@@ -16,7 +16,7 @@ import msgspec
 from ..core import log
 from ..core.approval import Grant
 from ..core.conversation import Branch, Deed, Resume
-from ..core.errors import Fenced, StoreCorrupt, StoreError
+from ..core.errors import StoreCorrupt, StoreError
 from ..core.log import Entry
 from ..core.mail import Inbound, Mail, Outbound
 from ..core.ports import (
@@ -35,11 +35,8 @@ from . import schema
 from .blocker import Blocker
 from .bodies import (
     SENDING_SECONDS,
-    bodies_of,
     body_of,
-    fold_in,
     kind_of,
-    numbered,
     read_grant,
     read_inbound,
     read_letter,
@@ -51,29 +48,13 @@ from .deeds import Ask, do, run_at_once
 from .holders import Holders
 from .schema import Migrations
 from .shelf import HOLDERS, KIN, Line, Shelf, mark_of
-from .statements import NOW, PENDING, append, become, let_in, new_thread, post, queue, stop, thread_of
+from .statements import NOW, PENDING, become, new_thread, post, queue, stop, thread_of
+from .step import write_step
 from .writer import Execute, Writer
 
 Result = TypeVar("Result")
 
 _ROW = "id, session, owner, head, folded, state, coalesce(holder, '')"
-_LEFT = f"SELECT id, kind FROM inbox WHERE {PENDING}"
-_GO_ON = (
-    "UPDATE threads SET head = head + ?1, holder = ?2, state = ?3, folded = iif(?4, head + ?4, folded), "
-    f"expires = iif(expires > {NOW}, {NOW} + ?5, expires) "
-    f"WHERE id = ?6 AND head = ?7 AND holder = ?8 AND epoch = ?9 AND (?10 = 0 OR expires > {NOW}) "
-    "RETURNING head, epoch, owner"
-)
-_TAKE = (
-    "UPDATE threads SET head = head + ?1, holder = ?2, epoch = epoch + 1, state = ?3, "
-    f"folded = iif(?4, head + ?4, folded), expires = {NOW} + ?5 "
-    f"WHERE id = ?6 AND head = ?7 AND (holder IS NULL OR holder = ?8 OR expires <= {NOW}) "
-    "RETURNING head, epoch, owner"
-)
-_SPEND = (
-    "INSERT INTO usage(thread, seq, owner, at, model, input, output, cache_read, cache_write, cost, reasoning) "
-    f"VALUES(?, ?, ?, {NOW}, ?, ?, ?, ?, ?, ?, ?)"
-)
 
 
 class SqliteStore(Shelf):
@@ -187,59 +168,7 @@ class SqliteStore(Shelf):
         return [id for (id,) in self._rows(sql, (beginning, limit))]
 
     async def commit(self, lease: Lease, commit: Commit) -> Committed:
-        bodies, starts, fold = bodies_of(commit.entries), bodies_of(commit.starts), fold_in(commit.entries)
-        return await self._writer.write(partial(self._commit, lease, commit, bodies, starts, fold))
-
-    def _commit(
-        self, lease: Lease, commit: Commit, bodies: list[str], starts: list[str], fold: int, execute: Execute
-    ) -> Committed:
-        left: dict[int, str] = {}
-        if commit.letter is not None:
-            came = let_in(execute, commit.letter, lease.thread)
-            bodies = [numbered(bodies[0], came), *bodies[1:]]
-        else:
-            came = 0
-            mail = execute(_LEFT, (lease.thread,)).fetchall()
-            left = {id: kind for id, kind in mail if id not in commit.absorbed}
-        newest = max(left, default=0)
-        started = bool(starts) and "stop" not in left.values()
-        released = commit.release and newest <= commit.seen
-        added = bodies + starts if started else bodies
-        holder = None if released else self.holder
-        change = (len(added), holder, commit.state, fold, self._ttl, lease.thread, lease.head)
-        if lease.epoch:
-            found = execute(_GO_ON, (*change, self.holder, lease.epoch, started)).fetchall()
-        else:
-            found = self._take(execute, lease, change)
-        if not found:
-            raise Fenced(f"thread {lease.thread} is in other hands")
-        head, epoch, owner = found[0]
-        if added:
-            append(execute, lease.thread, owner, head - len(added), added)
-        for id in commit.absorbed:
-            execute("UPDATE inbox SET taken = 1, ended = iif(kind IN ('said', 'undo'), 0, -1) WHERE id = ?", (id,))
-        for id, ended in commit.ended:
-            execute("UPDATE inbox SET ended = ? WHERE id = ?", (ended, id))
-        for outbound in commit.outbox:
-            queue(execute, lease.thread, owner, outbound)
-        for spent in commit.usage:
-            u = spent.usage
-            counts = (u.input, u.output, u.cache_read, u.cache_write, spent.cost, u.reasoning)
-            execute(_SPEND, (lease.thread, spent.seq, owner, spent.model, *counts))
-        for timer in commit.timers:
-            execute(
-                f"INSERT INTO timers VALUES(?, ?, ?, {NOW} + ?, ?) ON CONFLICT DO NOTHING",
-                (timer.key, lease.thread, owner, timer.due, body_of(timer.inbound)),
-            )
-        return Committed(head, epoch, started, released, newest, came)
-
-    def _take(self, execute: Execute, lease: Lease, change: tuple[object, ...]) -> list[tuple[int, int, str]]:
-        rows: list[tuple[int, int, str]] = execute(_TAKE, (*change, self.holder)).fetchall()
-        if not rows:
-            held = execute("SELECT holder FROM threads WHERE id = ? AND holder IS NOT NULL", (lease.thread,)).fetchall()
-            if held and not self._holders.alive(held[0][0]):
-                rows = execute(_TAKE, (*change, held[0][0])).fetchall()
-        return rows
+        return await self._writer.write(partial(write_step, self._holders, self._ttl, lease, commit))
 
     async def renew(self, leases: Sequence[Lease]) -> list[str]:
         wanted = [(self._ttl, lease.thread, lease.epoch, self.holder) for lease in leases]

@@ -1,11 +1,10 @@
 """What several transactions on SQLite have in common: letters, threads, entries, answers."""
 
 import secrets
-from functools import lru_cache
 
 import msgspec
 
-from ..core.errors import Fenced, MailRefused
+from ..core.errors import MailRefused
 from ..core.mail import Decision, Inbound, Letter, Outbound
 from ..core.ports import Receipt
 from . import schema
@@ -15,13 +14,9 @@ from .writer import Execute
 NOW = schema.DIALECTS["sqlite"]["now"]
 
 PENDING = "inbox.thread = ?1 AND ended = 0 AND taken = 0"
-_FITS = (
-    "SELECT 1 FROM sessions WHERE key = ?2 AND thread = ?1 AND owner = ?3 "
-    f"AND NOT EXISTS (SELECT 1 FROM inbox WHERE {PENDING})"
-)
 _POST = (
     "INSERT INTO inbox(channel, event, thread, owner, kind, body, at, taken, ended) "
-    f"VALUES(?, ?, ?, ?, ?, ?, {NOW}, ?, ?) ON CONFLICT DO NOTHING RETURNING id"
+    f"VALUES(?, ?, ?, ?, ?, ?, {NOW}, ?, ?) ON CONFLICT DO NOTHING"
 )
 
 
@@ -48,9 +43,9 @@ def new_thread(execute: Execute, inbound: Inbound) -> str:
 def post(execute: Execute, inbound: Inbound, thread: str, kind: str, body: str, taken: int = 0) -> Receipt:
     ended = -1 if kind == "command" else 0
     values = (inbound.address.channel, inbound.event, thread, inbound.owner, kind, body, taken, ended)
-    rows = execute(_POST, values).fetchall()
-    if rows:
-        return Receipt(rows[0][0], thread, True)
+    database = execute(_POST, values).connection
+    if database.changes():
+        return Receipt(database.last_insert_rowid(), thread, True)
     known = execute("SELECT id, thread, reply FROM inbox WHERE channel = ? AND event = ?", values[:2]).fetchall()[0]
     return Receipt(known[0], known[1], False, known[2])
 
@@ -63,15 +58,6 @@ def become(execute: Execute, id: int, thread: str, letter: Letter) -> None:
     )
 
 
-def let_in(execute: Execute, inbound: Inbound, thread: str) -> int:
-    """Post a letter that its thread takes at once, if the thread is still the session's and no other mail waits."""
-    fit = execute(_FITS, (thread, str(inbound.address), inbound.owner)).fetchall()
-    receipt = post(execute, inbound, thread, kind_of(inbound.letter), body_of(inbound.letter), taken=1)
-    if not fit or not receipt.fresh:
-        raise Fenced(f"the letter for thread {thread} has to go through the inbox")
-    return receipt.id
-
-
 def stop(execute: Execute, inbound: Inbound, thread: str) -> bool:
     busy = execute(
         "SELECT 1 FROM threads WHERE id = ?1 AND state != 'resting' UNION "
@@ -82,16 +68,6 @@ def stop(execute: Execute, inbound: Inbound, thread: str) -> bool:
         letter = msgspec.structs.replace(inbound, event=f"{inbound.event}/stop")
         post(execute, letter, thread, "stop", body_of(inbound.letter))
     return bool(busy)
-
-
-def append(execute: Execute, thread: str, owner: str, seq: int, bodies: list[str]) -> None:
-    values = [value for n, body in enumerate(bodies, seq + 1) for value in (thread, n, owner, body)]
-    execute(_insert_of(len(bodies)), values)
-
-
-@lru_cache(maxsize=32)
-def _insert_of(entries: int) -> str:
-    return "INSERT INTO entries VALUES " + ", ".join([f"(?, ?, ?, {NOW}, ?)"] * entries)
 
 
 def queue(execute: Execute, thread: str, owner: str, outbound: Outbound) -> None:

@@ -1,0 +1,106 @@
+"""One step of a turn in SQLite: what a driver commits, if the thread is still in its hands.
+
+First a look, then the changes: nothing comes between them, for one alone writes. Changes that tell what they found cost
+more, since SQLite makes a table of its own for every RETURNING.
+"""
+
+from functools import lru_cache
+
+from ..core.errors import Fenced
+from ..core.mail import Inbound
+from ..core.ports import Commit, Committed, Lease
+from .bodies import bodies_of, body_of, fold_in, kind_of, numbered
+from .holders import Holders
+from .statements import NOW, queue
+from .writer import Execute
+
+# A row for each letter that waits, or one without a letter. The + keeps SQLite from planning anew for every value.
+_LOOK = (
+    f"SELECT {NOW}, head, epoch, t.owner, holder, expires, i.id, i.kind FROM threads t "
+    "LEFT JOIN inbox i ON i.thread = t.id AND ended = 0 AND taken = 0 WHERE t.id = +?"
+)
+# With OR FAIL SQLite keeps nothing to undo the statement alone: the writer takes back the whole step when one fails.
+_LET_IN = (
+    "INSERT OR FAIL INTO inbox(channel, event, thread, owner, kind, body, at, taken) "
+    "SELECT ?, ?, thread, owner, ?, ?, ?, 1 FROM sessions WHERE key = ? AND thread = ? AND owner = ? "
+    "ON CONFLICT DO NOTHING"
+)
+_MOVE = (
+    "UPDATE threads SET head = ?, epoch = ?, holder = ?, expires = ?, state = ?, folded = max(folded, ?) WHERE id = ?"
+)
+_SPEND = (
+    "INSERT INTO usage(thread, seq, owner, at, model, input, output, cache_read, cache_write, cost, reasoning) "
+    "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+
+def write_step(holders: Holders, ttl: float, lease: Lease, commit: Commit, execute: Execute) -> Committed:
+    """What `Store.commit` promises, as a transaction. Raises Fenced."""
+    thread, rows = lease.thread, execute(_LOOK, (lease.thread,)).fetchall()
+    if not rows:
+        raise Fenced(f"there is no thread {thread}")
+    now, head, epoch, owner, holder, expires, waits, _ = rows[0]
+    left = {row[6]: row[7] for row in rows if row[6] not in commit.absorbed} if waits else {}
+    newest = max(left) if left else 0
+    started = bool(commit.starts) and "stop" not in left.values()
+    released = commit.release and newest <= commit.seen
+    fresh = expires > now
+    if lease.epoch:
+        ours = holder == holders.me and epoch == lease.epoch and (fresh or not started)
+    else:
+        ours = holder is None or holder == holders.me or not fresh or not holders.alive(holder)
+        epoch, fresh = epoch + 1, True
+    if head != lease.head or not ours:
+        raise Fenced(f"thread {thread} is in other hands")
+    bodies, came = bodies_of(commit.entries), 0
+    if commit.letter is not None:
+        came = 0 if waits else _let_in(execute, commit.letter, thread, now)
+        if not came:
+            raise Fenced(f"the letter for thread {thread} has to go through the inbox")
+        bodies[0] = numbered(bodies[0], came)
+    if started:
+        bodies += bodies_of(commit.starts)
+    fold, new_head = fold_in(commit.entries), head + len(bodies)
+    lent = (None if released else holders.me, now + ttl if fresh else expires)
+    execute(_MOVE, (new_head, epoch, *lent, commit.state, fold and head + fold, thread))
+    if bodies:
+        values = [value for n, body in enumerate(bodies, head + 1) for value in (thread, n, owner, now, body)]
+        execute(_insert_of(len(bodies)), values)
+    _settle_mail(execute, commit)
+    _keep_beside(execute, commit, thread, owner, now)
+    return Committed(new_head, epoch, started, released, newest, came)
+
+
+def _let_in(execute: Execute, inbound: Inbound, thread: str, now: float) -> int:
+    """The number of a letter that its thread takes at once; 0 if the session has left it or the event is known."""
+    letter, address = inbound.letter, inbound.address
+    values = (address.channel, inbound.event, kind_of(letter), body_of(letter), now, str(address), thread)
+    database = execute(_LET_IN, (*values, inbound.owner)).connection
+    return int(database.last_insert_rowid()) if database.changes() else 0
+
+
+@lru_cache(maxsize=32)
+def _insert_of(entries: int) -> str:
+    return "INSERT OR FAIL INTO entries VALUES " + ", ".join(["(?, ?, ?, ?, ?)"] * entries)
+
+
+def _settle_mail(execute: Execute, commit: Commit) -> None:
+    for id in commit.absorbed:
+        execute("UPDATE inbox SET taken = 1, ended = iif(kind IN ('said', 'undo'), 0, -1) WHERE id = ?", (id,))
+    for id, ended in commit.ended:
+        execute("UPDATE inbox SET ended = ? WHERE id = ?", (ended, id))
+
+
+def _keep_beside(execute: Execute, commit: Commit, thread: str, owner: str, now: float) -> None:
+    """What goes with the entries: answers to be sent, what was spent, what is to come back."""
+    for outbound in commit.outbox:
+        queue(execute, thread, owner, outbound)
+    for spent in commit.usage:
+        u = spent.usage
+        counts = (u.input, u.output, u.cache_read, u.cache_write, spent.cost, u.reasoning)
+        execute(_SPEND, (thread, spent.seq, owner, now, spent.model, *counts))
+    for timer in commit.timers:
+        execute(
+            "INSERT INTO timers VALUES(?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            (timer.key, thread, owner, now + timer.due, body_of(timer.inbound)),
+        )
