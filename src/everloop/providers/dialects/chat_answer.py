@@ -81,7 +81,7 @@ class Decoder(Reading):
             finish="refused" if self._refused else _finish_from(self._finish, bool(calls)),
             model=self._model,
             reasoning=reasoning,
-            opaque=self._calls.opaque(self._signer),
+            opaque=self._calls.opaque(self._signer) if calls else (),
         )
 
     def _take(self, data: bytes) -> None:
@@ -209,7 +209,8 @@ class Decoder(Reading):
             self._read_lines([rest])
         elif rest.strip():
             self._read_body(rest)
-        self._keep(*self._thinking.part(mend(half)))
+        if half:
+            self._keep(*self._thinking.part(mend(half)))
         self._keep(*self._thinking.end())
 
     def _keep(self, said: str, thought: str) -> None:
@@ -280,4 +281,4 @@ def _usage_from(usage: dict[str, Any]) -> Usage:
 
 
 def _count(value: Any) -> int:
-    return int(value) if isinstance(value, int | float) else 0
+    return int(value) if isinstance(value, (int, float)) else 0
