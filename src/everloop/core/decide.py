@@ -283,11 +283,8 @@ WAIT = Admitted(taken=False)
 
 def heard(letter: Said, mail: int = 0) -> UserSaid:
     """A letter as the log keeps it."""
-    return UserSaid(
-        *(letter.parts, letter.author, letter.address, mail, letter.unattended),
-        before=letter.before,
-        brought=letter.brought,
-    )
+    said = letter
+    return UserSaid(said.parts, said.author, said.address, mail, said.unattended, said.before, said.brought)
 
 
 def admit(

@@ -29,7 +29,7 @@ class Gauge:
     def estimate(self, message: Message) -> int:
         size = rough(message)
         self._estimated += size
-        return int(size * self.factor)
+        return int(size * self._factors.get(self._model, 1.0))
 
     @property
     def factor(self) -> float:

@@ -288,7 +288,9 @@ class Thread:
         self.usage, self.cost, self.tools_used, self.files = Usage(), 0.0, [], {}
         self._take_in(entry)
         messages = self.transcript.messages
-        self.began = next((at for at in range(len(messages) - 1, -1, -1) if messages[at].role == "user"), -1)
+        self.began = len(messages) - 1
+        while self.began >= 0 and messages[self.began].role != "user":
+            self.began -= 1
 
     def _take_in(self, entry: UserSaid) -> None:
         self.address = entry.address
@@ -394,9 +396,7 @@ class Thread:
         self.finished = Finished(
             *(self.turn, self.seq, text, self.address, tuple(self.mails), reason),
             *(self.model, self.steps, self.usage, self.cost, tuple(self.tools_used), error),
-            finish=self.finish,
-            calls=tuple(self.handed),
-            files=tuple(self.files.values()),
+            *(self.finish, tuple(self.handed), tuple(self.files.values())),
         )
         self.owes_reply, self.calling, self.failure = False, False, None
         self.undoing, self.began, self.handed, self.files = None, -1, [], {}

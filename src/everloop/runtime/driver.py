@@ -143,7 +143,7 @@ class Driver:
             step = decide(book.thread, voice.rules)
             if isinstance(step, _ASKING) and _may_be_too_long(book.thread, voice, step):
                 step = await self._learn(book, voice, interrupt)
-            if book.is_unposted and not isinstance(step, CallModel):
+            if not isinstance(step, CallModel) and book.is_unposted:
                 await book.write()  # a turn that ends without a model call must know its letter's number first
                 continue
             if leaving() and not isinstance(step, Rest):
