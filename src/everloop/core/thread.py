@@ -236,6 +236,11 @@ class Thread:
                 assert_never(entry)
 
     @property
+    def rests(self) -> bool:
+        """Whether there is nothing to do until someone speaks."""
+        return not (self.owes_reply or self.open_calls or self.wants_room)
+
+    @property
     def pending(self) -> list[int]:
         """The places of calls that wait for a person's answer."""
         return [place for place in self.open_calls if place in self.asked and place not in self.verdicts]

@@ -37,7 +37,6 @@ class Book:
 
     __slots__ = (
         "_finished",
-        "_lease",
         "_letter",
         "_listener",
         "_mail",
@@ -47,6 +46,7 @@ class Book:
         "_store",
         "_tried",
         "in_the_middle",
+        "lease",
         "recalled",
         "thread",
         "turn",
@@ -56,7 +56,7 @@ class Book:
     def __init__(self, store: Store, thread: Thread, lease: Lease, mail: Sequence[Mail], listener: Listener) -> None:
         self._store = store
         self._listener = listener
-        self._lease = lease
+        self.lease = lease
         self._mail = mail  # what may not enter the log yet
         self._seen = max(letter.id for letter in mail) if mail else 0
         self._more = False  # mail may have come that is not in `_mail`
@@ -91,10 +91,6 @@ class Book:
         book._next.letter = inbound
         book.keep(heard(inbound.letter))
         return book
-
-    @property
-    def lease(self) -> Lease:
-        return self._lease
 
     @property
     def is_unposted(self) -> bool:
@@ -155,7 +151,7 @@ class Book:
 
     async def rest(self) -> bool:
         """Commit what is held and give the lease back. False if mail has come: then there is more to do."""
-        if not self._lease.epoch and not self._next.entries and not self._next.absorbed:
+        if not self.lease.epoch and not self._next.entries and not self._next.absorbed:
             return True
         self._next.release, self._next.seen = True, self._seen
         committed = await self._commit("waiting" if self.thread.owes_reply else "resting")
@@ -173,7 +169,7 @@ class Book:
         if self._next.entries or self._next.absorbed:
             await self._commit("running")
         if self._tried:
-            await self._store.give_back(self._lease)
+            await self._store.give_back(self.lease)
 
     def _finish(self, finished: Finished) -> None:
         self._finished = (*self._finished, finished)
@@ -189,8 +185,8 @@ class Book:
         commit, self._next = self._next, Commit()
         commit.state = state
         self._tried = True
-        committed = await self._store.commit(self._lease, commit)
-        self._lease.epoch, self._lease.head = committed.epoch, committed.head
+        committed = await self._store.commit(self.lease, commit)
+        self.lease.epoch, self.lease.head = committed.epoch, committed.head
         self._more = self._more or committed.newest > self._seen
         if commit.letter is not None:
             self._letter = committed.mail

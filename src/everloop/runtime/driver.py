@@ -137,11 +137,17 @@ class Driver:
         """Go on with a thread until it rests, or until `leaving` says that the house closes."""
         if book.in_the_middle:
             await book.take_over()
+        thread = book.thread
         while True:
             await book.absorb(self._steering, self._roles)
+            if thread.rests:
+                if await book.rest():
+                    reach("thread.rested")
+                    return
+                continue
             voice = await self._voice(book)
-            step = decide(book.thread, voice.rules)
-            if isinstance(step, _ASKING) and _may_be_too_long(book.thread, voice, step):
+            step = decide(thread, voice.rules)
+            if isinstance(step, _ASKING) and _may_be_too_long(thread, voice, step):
                 step = await self._learn(book, voice, interrupt)
             if not isinstance(step, CallModel) and book.is_unposted:
                 await book.write()  # a turn that ends without a model call must know its letter's number first
@@ -150,9 +156,8 @@ class Driver:
                 await book.give_back()
                 return
             match step:
-                case Rest():
+                case Rest():  # until someone answers what was asked
                     if await book.rest():
-                        reach("thread.rested")
                         return
                 case CallModel(wrap=wrap):
                     await self._call_model(book, voice, wrap, interrupt)
@@ -166,7 +171,7 @@ class Driver:
                     if await self._ask(book, places):
                         return
                 case GiveUp(reason="context", failure=None):
-                    self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(book.thread, voice))))
+                    self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(thread, voice))))
                 case TakeBack(place=place):
                     await self._take_back(book, place)
                 case GiveUp():
@@ -218,16 +223,17 @@ class Driver:
 
     async def _voice(self, book: Book) -> Voice:
         """Who answers. What it is told is what was there to be told when the turn began, and stays so to its end."""
-        begins = book.turn != book.thread.turn
+        thread = book.thread
+        begins = book.turn != thread.turn
         if begins:
             self._voices.renew()
-            scene.set(Scene(book.thread.address, book.thread.id, book.thread.turn))
+            scene.set(Scene(thread.address, thread.id, thread.turn))
         try:
-            voice = self._voices.find(book.thread.voice)
+            voice = self._voices.find(thread.voice)
         except ModelMissing:
-            voice = await self._look_for(book.thread.voice)
+            voice = await self._look_for(thread.voice)
         if book.voice is None or begins or book.voice.key != voice.key:
-            book.turn, book.voice = book.thread.turn, voice
+            book.turn, book.voice = thread.turn, voice
         return book.voice
 
     async def _look_for(self, name: str) -> Voice:

@@ -97,7 +97,7 @@ class Decoder(Reading):
         for line in lines:
             if line and (data := line.removeprefix(b"data:")) != line:
                 self._read_data(data.strip())
-            elif not line.strip():
+            elif not line or line.isspace():
                 if self._event:
                     raise self._explain_other(self._event)
             elif not line.startswith(_OTHER_LINES):
