@@ -320,9 +320,7 @@ def _answer_of(finished: Finished, thread: str, session: str) -> Answer:
     return Answer(
         *(finished.text or "", session, f"{thread}:{finished.turn}", finished.model),
         *(finished.steps, finished.tools_used, finished.usage, finished.cost),
-        finish=finished.finish,
-        calls=finished.calls,
-        files=finished.files,
+        *(finished.finish, finished.calls, finished.files),
     )
 
 

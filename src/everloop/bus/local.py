@@ -27,10 +27,10 @@ class LocalBus:
         self._on_cancel(thread)
 
     def publish(self, event: Event) -> None:
-        if event.name == "stream_start":
-            self._drafts[event.thread] = []
-        elif event.name == "stream_chunk":
+        if event.name == "stream_chunk":
             self._drafts.setdefault(event.thread, []).append(event)
+        elif event.name == "stream_start":
+            self._drafts[event.thread] = []
         elif event.name == "stream_end":
             self._drafts.pop(event.thread, None)
         if not self._queues:

@@ -134,12 +134,12 @@ REPEATABLE = frozenset({Effect.READ, Effect.IDEMPOTENT, Effect.KEYED})
 
 
 def decide(thread: Thread, rules: Rules) -> Step:
+    if thread.rests:
+        return Rest()
     if thread.open_calls:
         return _decide_on_calls(thread, rules)
     if thread.wants_room and not thread.undoing:
         return Compact()
-    if not thread.owes_reply:
-        return Rest()
     if thread.undoing:
         place = len(thread.undone)
         return Settle((TakenBack(place, FATAL),)) if thread.resumes >= rules.max_resumes else TakeBack(place)
@@ -282,11 +282,8 @@ WAIT = Admitted(taken=False)
 
 def heard(letter: Said, mail: int = 0) -> UserSaid:
     """A letter as the log keeps it."""
-    return UserSaid(
-        *(letter.parts, letter.author, letter.address, mail, letter.unattended),
-        before=letter.before,
-        brought=letter.brought,
-    )
+    who = (letter.author, letter.address, mail, letter.unattended)
+    return UserSaid(letter.parts, *who, letter.before, letter.brought)
 
 
 def admit(

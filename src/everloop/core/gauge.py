@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from .message import Media, Message
+from .message import Message, Text
 from .prompt import Usage
 from .tool import ToolSpec
 
@@ -29,7 +29,7 @@ class Gauge:
     def estimate(self, message: Message) -> int:
         size = rough(message)
         self._estimated += size
-        return int(size * self.factor)
+        return int(size * self._factors.get(self._model, 1.0))
 
     @property
     def factor(self) -> float:
@@ -50,13 +50,13 @@ class Gauge:
 
 
 def rough(message: Message) -> int:
-    size, images = len(message.text), 0
+    """By the length of its text, in which media are shown by their names."""
+    size = max(0, len(message.parts) - 1)
+    for part in message.parts:
+        size += len(part.text) if isinstance(part, Text) else len(part.name or part.mime) + 2 + 3 * IMAGE
     for call in message.calls:
         size += len(call.name) + len(call.args)
-    for part in message.parts:
-        if isinstance(part, Media):
-            images += 1
-    return size // 3 + 5 + IMAGE * images
+    return size // 3 + 5
 
 
 def tokens_of(system: str, tools: Iterable[ToolSpec]) -> int:

@@ -1,10 +1,11 @@
 """Where we are: which turn the running task is at, for whoever writes something down about it."""
 
 from contextvars import ContextVar
-from typing import NamedTuple
+
+from msgspec import Struct
 
 
-class Scene(NamedTuple):
+class Scene(Struct, frozen=True, gc=False):
     session: str
     thread: str
     turn: int

@@ -236,6 +236,11 @@ class Thread:
                 assert_never(entry)
 
     @property
+    def rests(self) -> bool:
+        """Whether there is nothing to do until someone speaks."""
+        return not (self.owes_reply or self.open_calls or self.wants_room)
+
+    @property
     def pending(self) -> list[int]:
         """The places of calls that wait for a person's answer."""
         return [place for place in self.open_calls if place in self.asked and place not in self.verdicts]
@@ -288,7 +293,9 @@ class Thread:
         self.usage, self.cost, self.tools_used, self.files = Usage(), 0.0, [], {}
         self._take_in(entry)
         messages = self.transcript.messages
-        self.began = next((at for at in range(len(messages) - 1, -1, -1) if messages[at].role == "user"), -1)
+        self.began = len(messages) - 1
+        while self.began >= 0 and messages[self.began].role != "user":
+            self.began -= 1
 
     def _take_in(self, entry: UserSaid) -> None:
         self.address = entry.address
@@ -394,9 +401,7 @@ class Thread:
         self.finished = Finished(
             *(self.turn, self.seq, text, self.address, tuple(self.mails), reason),
             *(self.model, self.steps, self.usage, self.cost, tuple(self.tools_used), error),
-            finish=self.finish,
-            calls=tuple(self.handed),
-            files=tuple(self.files.values()),
+            *(self.finish, tuple(self.handed), tuple(self.files.values())),
         )
         self.owes_reply, self.calling, self.failure = False, False, None
         self.undoing, self.began, self.handed, self.files = None, -1, [], {}

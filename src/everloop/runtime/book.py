@@ -37,8 +37,6 @@ class Book:
 
     __slots__ = (
         "_finished",
-        "_in_the_middle",
-        "_lease",
         "_letter",
         "_listener",
         "_mail",
@@ -47,6 +45,8 @@ class Book:
         "_seen",
         "_store",
         "_tried",
+        "in_the_middle",
+        "lease",
         "recalled",
         "thread",
         "turn",
@@ -56,13 +56,13 @@ class Book:
     def __init__(self, store: Store, thread: Thread, lease: Lease, mail: Sequence[Mail], listener: Listener) -> None:
         self._store = store
         self._listener = listener
-        self._lease = lease
+        self.lease = lease
         self._mail = mail  # what may not enter the log yet
-        self._seen = max((letter.id for letter in mail), default=0)
+        self._seen = max(letter.id for letter in mail) if mail else 0
         self._more = False  # mail may have come that is not in `_mail`
         self._next = Commit()
         self._finished: tuple[Finished, ...] = ()
-        self._in_the_middle = False
+        self.in_the_middle = False  # of a turn, when it was opened
         self._tried = False  # to take the lease
         self._letter = 0  # the one that came in with the first commit
         self.thread = thread
@@ -77,22 +77,25 @@ class Book:
             thread = Thread(thread.id, opened.first - 1)
         thread.extend(opened.entries)
         book = cls(store, thread, Lease(thread.id, 0, opened.row.head), opened.mail, listener)
-        book._in_the_middle = opened.row.state == "running" and thread.owes_reply
-        if book._in_the_middle and opened.row.holder:
+        book.in_the_middle = opened.row.state == "running" and thread.owes_reply
+        if book.in_the_middle and opened.row.holder:
             book.keep(Resumed(opened.row.holder))
         return book
 
     @classmethod
-    def begin(cls, store: Store, thread: Thread, inbound: Inbound, said: Said, listener: Listener) -> "Book":
-        """Let a letter straight into a resting thread: the first commit posts it, takes it and starts the turn."""
+    def begin(cls, store: Store, thread: Thread, inbound: Inbound, listener: Listener) -> "Book":
+        """Let a letter straight into a resting thread: the first commit posts it, takes it and starts the turn. It
+        raises Fenced when the letter has to go through the inbox."""
+        assert isinstance(inbound.letter, Said)
         book = cls(store, thread, Lease(thread.id, 0, thread.seq), (), listener)
         book._next.letter = inbound
-        book.keep(heard(said))
+        book.keep(heard(inbound.letter))
         return book
 
     @property
-    def lease(self) -> Lease:
-        return self._lease
+    def is_unposted(self) -> bool:
+        """Whether the letter that it began with has no number yet."""
+        return self._next.letter is not None
 
     def expect_mail(self) -> None:
         self._more = True
@@ -123,16 +126,15 @@ class Book:
 
     def keep(self, *entries: Entry) -> None:
         """Fold entries and hold them for the next commit, with what they entail."""
+        thread, commit = self.thread, self._next
         for entry in entries:
-            before = self.thread.finished
-            self.thread.add(entry)
-            self._next.entries = (*self._next.entries, entry)
+            before = thread.finished
+            thread.add(entry)
+            commit.entries = (*commit.entries, entry)
             if isinstance(entry, ModelSaid) or (isinstance(entry, Compacted) and entry.model):
-                spent = Spent(self.thread.seq, entry.model, entry.usage, entry.cost)
-                self._next.usage = (*self._next.usage, spent)
-            finished = self.thread.finished
-            if finished is not None and finished is not before:
-                self._finish(finished)
+                commit.usage = (*commit.usage, Spent(thread.seq, entry.model, entry.usage, entry.cost))
+            if thread.finished is not None and thread.finished is not before:
+                self._finish(thread.finished)
 
     def send(self, outbound: Outbound, *timers: Timer) -> None:
         """Queue something for delivery, and timers, with the next commit."""
@@ -149,7 +151,7 @@ class Book:
 
     async def rest(self) -> bool:
         """Commit what is held and give the lease back. False if mail has come: then there is more to do."""
-        if not self._lease.epoch and not self._next.entries and not self._next.absorbed:
+        if not self.lease.epoch and not self._next.entries and not self._next.absorbed:
             return True
         self._next.release, self._next.seen = True, self._seen
         committed = await self._commit("waiting" if self.thread.owes_reply else "resting")
@@ -158,8 +160,7 @@ class Book:
     async def take_over(self) -> None:
         """Take the lease of an open turn before anything is done: whoever had it may still have been at work when we
         looked, and a fault that comes at once has to be counted."""
-        if self._in_the_middle:
-            await self._commit("running")
+        await self._commit("running")
 
     async def give_back(self) -> None:
         """Put the work down in the middle of a turn, for whoever comes next."""
@@ -168,7 +169,7 @@ class Book:
         if self._next.entries or self._next.absorbed:
             await self._commit("running")
         if self._tried:
-            await self._store.give_back(self._lease)
+            await self._store.give_back(self.lease)
 
     def _finish(self, finished: Finished) -> None:
         self._finished = (*self._finished, finished)
@@ -184,8 +185,8 @@ class Book:
         commit, self._next = self._next, Commit()
         commit.state = state
         self._tried = True
-        committed = await self._store.commit(self._lease, commit)
-        self._lease.epoch, self._lease.head = committed.epoch, committed.head
+        committed = await self._store.commit(self.lease, commit)
+        self.lease.epoch, self.lease.head = committed.epoch, committed.head
         self._more = self._more or committed.newest > self._seen
         if commit.letter is not None:
             self._letter = committed.mail

@@ -58,9 +58,8 @@ class Commands:
         self._sessions = sessions
         self._looking_back = LookingBack(store, sessions)
 
-    def find(self, letter: Said) -> Command | None:
+    def find(self, text: str) -> Command | None:
         """The command that someone typed, if it is one."""
-        text = text_of(letter.parts)
         if not text.lstrip().startswith("/"):
             return None
         name, _, rest = text.strip().partition(" ")

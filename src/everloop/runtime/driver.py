@@ -43,7 +43,7 @@ from ..core.log import (
     Stopped,
     TakenBack,
 )
-from ..core.mail import Inbound, Mail, Said
+from ..core.mail import Mail
 from ..core.people import OWNER_ALONE, Role
 from ..core.ports import Bus, Event, Store
 from ..core.prompt import Delta, Reply
@@ -53,7 +53,7 @@ from ..core.sections import changed_parts
 from ..core.thread import Finished, Thread
 from ..core.tool import CallContext, Effect
 from .approvals import Approvals, asking, pending_in, question
-from .book import Book, Listener
+from .book import Book
 from .calls import Toolbox
 from .context import Gallery
 from .interrupt import Interrupt
@@ -63,6 +63,7 @@ from .voices import Voice, Voices
 _log = logging.getLogger("everloop.driver")
 
 GONE_SECONDS = 60.0
+_ASKING = (CallModel, Compact)  # steps that ask a model
 
 EXCUSES = {
     "resumed": "I was interrupted three times in a row while working on this, so I stopped. "
@@ -115,17 +116,6 @@ class Driver:
         admitted = (admit(book.thread, letter, self._steering, self._roles) for letter in mail)
         return any(isinstance(entry, Stopped) for each in admitted for entry in each.entries)
 
-    async def open(self, thread: Thread, listener: Listener) -> Book:
-        return await Book.open(self._store, thread, listener)
-
-    async def begin(self, thread: Thread, inbound: Inbound, listener: Listener) -> Book:
-        """Open a resting thread with a letter for it. Raises Fenced when it has to go through the inbox."""
-        assert isinstance(inbound.letter, Said)
-        book = Book.begin(self._store, thread, inbound, inbound.letter, listener)
-        if not isinstance(decide(thread, (await self._voice(book)).rules), CallModel):
-            await book.write()  # a turn that ends without a model call must know its letter's number first
-        return book
-
     def announce(self, thread: str, turn: Finished) -> None:
         """Say that a turn is over, now that this is committed."""
         reach("turn.ended")
@@ -145,18 +135,29 @@ class Driver:
 
     async def drive(self, book: Book, interrupt: Interrupt, leaving: Callable[[], bool]) -> None:
         """Go on with a thread until it rests, or until `leaving` says that the house closes."""
-        await book.take_over()
+        if book.in_the_middle:
+            await book.take_over()
+        thread = book.thread
         while True:
             await book.absorb(self._steering, self._roles)
+            if thread.rests:
+                if await book.rest():
+                    reach("thread.rested")
+                    return
+                continue
             voice = await self._voice(book)
-            step = await self._decide(book, voice, interrupt)
+            step = decide(thread, voice.rules)
+            if isinstance(step, _ASKING) and _may_be_too_long(thread, voice, step):
+                step = await self._learn(book, voice, interrupt)
+            if not isinstance(step, CallModel) and book.is_unposted:
+                await book.write()  # a turn that ends without a model call must know its letter's number first
+                continue
             if leaving() and not isinstance(step, Rest):
                 await book.give_back()
                 return
             match step:
-                case Rest():
+                case Rest():  # until someone answers what was asked
                     if await book.rest():
-                        reach("thread.rested")
                         return
                 case CallModel(wrap=wrap):
                     await self._call_model(book, voice, wrap, interrupt)
@@ -170,7 +171,7 @@ class Driver:
                     if await self._ask(book, places):
                         return
                 case GiveUp(reason="context", failure=None):
-                    self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(book.thread, voice))))
+                    self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(thread, voice))))
                 case TakeBack(place=place):
                     await self._take_back(book, place)
                 case GiveUp():
@@ -180,19 +181,12 @@ class Driver:
                 case _:
                     assert_never(step)
 
-    async def _decide(self, book: Book, voice: Voice, interrupt: Interrupt) -> Step:
-        """What comes next. Before a call that may be too long, the model's host says how much it can read."""
-        step = decide(book.thread, voice.rules)
-        thread = book.thread
-        refused = thread.failure is not None and thread.failure.error == "overflow"
-        tokens = used(thread, voice.rules) - voice.rules.overhead
-        cramped = isinstance(step, Compact)
-        if isinstance(step, CallModel | Compact) and voice.wonders(tokens, refused, cramped):
-            await book.write()  # a turn that ends without a model call must know its letter's number first
-            with interrupt:
-                await voice.learn()
-            step = decide(thread, voice.rules)
-        return step
+    async def _learn(self, book: Book, voice: Voice, interrupt: Interrupt) -> Step:
+        """What comes next, now that the model's host has said how much it can read."""
+        await book.write()  # a turn that ends without a model call must know its letter's number first
+        with interrupt:
+            await voice.learn()
+        return decide(book.thread, voice.rules)
 
     async def _make_room(self, book: Book, voice: Voice, share: float, interrupt: Interrupt) -> None:
         """Let a summary stand for what was said before; give up if even that is too long."""
@@ -229,20 +223,18 @@ class Driver:
 
     async def _voice(self, book: Book) -> Voice:
         """Who answers. What it is told is what was there to be told when the turn began, and stays so to its end."""
-        begins = book.turn != book.thread.turn
+        thread = book.thread
+        begins = book.turn != thread.turn
         if begins:
             self._voices.renew()
-            scene.set(Scene(book.thread.address, book.thread.id, book.thread.turn))
-        voice = await self._find(book.thread.voice)
-        if book.voice is None or begins or book.voice.key != voice.key:
-            book.turn, book.voice = book.thread.turn, voice
-        return book.voice
-
-    async def _find(self, name: str) -> Voice:
+            scene.set(Scene(thread.address, thread.id, thread.turn))
         try:
-            return self._voices.find(name)
+            voice = self._voices.find(thread.voice)
         except ModelMissing:
-            return await self._look_for(name)
+            voice = await self._look_for(thread.voice)
+        if book.voice is None or begins or book.voice.key != voice.key:
+            book.turn, book.voice = thread.turn, voice
+        return book.voice
 
     async def _look_for(self, name: str) -> Voice:
         """A voice that was there when it was chosen. When it is gone, better another than none."""
@@ -259,16 +251,15 @@ class Driver:
         thread, context = book.thread, voice.context
         recalled = await self._recall(book, voice.rules) if thread.condensed else ""
         tail, prefix = context.tail(thread, wrap, recalled), context.prefix(wrap, thread.brought)
-        full = used(thread, voice.rules) / voice.rules.limit
-        first = thread.steps == 0 and not thread.failures and not thread.empties
-        before = thread.prefix
+        before, tokens = thread.prefix, used(thread, voice.rules)
         if not await book.write(ModelCalled(voice.name, tail, wrap, prefix if prefix != before else "")):
             return
         reach("model.intended")
-        if first:
-            self._publish(book, "thinking_started", turn=thread.turn, mails=tuple(thread.mails))
         called = thread.seq
-        self._publish(book, "stream_start", message=called, mails=tuple(thread.mails))
+        if self._bus.hears(thread.id):
+            if thread.steps == 0 and not thread.failures and not thread.empties:
+                self._publish(book, "thinking_started", turn=thread.turn, mails=tuple(thread.mails))
+            self._publish(book, "stream_start", message=called, mails=tuple(thread.mails))
         draft = _Draft(self._bus, thread.id, called)
         began = time.monotonic()
         said: ModelSaid | ModelFailed | None = None
@@ -285,19 +276,19 @@ class Driver:
                 book.keep(said)
         finally:
             self._publish(book, "stream_end", message=called, kept=isinstance(said, ModelSaid))
-        if isinstance(said, ModelSaid):
-            seconds, cached = time.monotonic() - began, said.usage.cache_read / max(1, said.usage.input)
+        if isinstance(said, ModelSaid) and self._bus.hears(thread.id):
+            full = used(thread, voice.rules) / voice.rules.limit
             self._publish(
                 *(book, "metrics"),
                 model=said.model,
                 usage=said.usage,
                 cost=said.cost,
-                seconds=seconds,
-                cached=cached,
+                seconds=time.monotonic() - began,
+                cached=said.usage.cache_read / max(1, said.usage.input),
                 prefix_changed=changed_parts(before, prefix),
-                full=used(thread, voice.rules) / voice.rules.limit,
+                full=full,
             )
-            if full < WARNING <= used(thread, voice.rules) / voice.rules.limit:
+            if tokens / voice.rules.limit < WARNING <= full:
                 self._publish(book, "warning", reason="window", text=NEARLY_FULL, error="")
 
     async def _recall(self, book: Book, rules: Rules) -> str:
@@ -404,6 +395,12 @@ class Driver:
             self._bus.publish(Event(event, book.thread.id, book.lease.head, data=data))
 
 
+def _may_be_too_long(thread: Thread, voice: Voice, step: Step) -> bool:
+    """So that the model's host is to be asked how much it can read, before anything else."""
+    refused = thread.failure is not None and thread.failure.error == "overflow"
+    return voice.wonders(used(thread, voice.rules) - voice.rules.overhead, refused, isinstance(step, Compact))
+
+
 def _too_long(thread: Thread, voice: Voice) -> str:
     if thread.failure:  # the host itself has said so
         return EXCUSES["context"]
@@ -429,8 +426,7 @@ class _Draft:
 
 def _said(reply: Reply) -> ModelSaid:
     return ModelSaid(
-        *(reply.text, reply.calls, reply.usage, reply.finish),
-        *(reply.model, reply.reasoning, reply.opaque, reply.cost),
+        reply.text, reply.calls, reply.usage, reply.finish, reply.model, reply.reasoning, reply.opaque, reply.cost
     )
 
 

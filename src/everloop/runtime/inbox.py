@@ -83,11 +83,13 @@ class Inbox:
 
     def _command(self, letter: Said) -> Command | None:
         """The command that someone typed, if it is one. Raises MailRefused for what cannot be taken at all."""
-        if not text_of(letter.parts).strip() and not letter.before:
+        text = text_of(letter.parts)
+        if not text.strip() and not letter.before:
             raise MailRefused("the message is empty")
-        for text in (text_of(letter.parts), *(message.text for message in letter.before)):
-            self._check(text)
-        return self._commands.find(letter) if not letter.before else None
+        self._check(text)
+        for message in letter.before:
+            self._check(message.text)
+        return self._commands.find(text) if not letter.before else None
 
     def _check(self, text: str) -> None:
         if len(text) > self._max_chars:

@@ -25,48 +25,15 @@ LOOK_EVERY = 10  # polls after which we look even if nothing seems to have chang
 RETRY = 2.0
 
 
-class Begun:
-    """A letter on its way straight into a thread: `asked`, someone waits for its turn to be `finished`, else for it to
-    be `taken`. Both futures raise Fenced when it has to go through the inbox."""
-
-    __slots__ = ("finished", "inbound", "is_taken", "taken", "thread")
-
-    def __init__(self, thread: str, inbound: Inbound, asked: bool) -> None:
-        loop = asyncio.get_running_loop()
-        self.thread = thread
-        self.inbound = inbound
-        self.is_taken = False
-        self.taken: asyncio.Future[Receipt] | None = None if asked else loop.create_future()
-        self.finished: asyncio.Future[Finished] = loop.create_future()
-
-    def is_waited_for(self) -> bool:
-        return self.taken is None and not self.finished.done()
-
-    def take(self, mail: int) -> None:
-        self.is_taken = True
-        if self.taken is not None and not self.taken.done():
-            self.taken.set_result(Receipt(mail, self.thread, fresh=True, begun=True))
-
-    def fail(self, error: EverloopError) -> None:
-        """It was not taken; when it was, this says nothing new."""
-        if self.is_taken:
-            return
-        for future in (self.taken, self.finished):
-            if future is not None and not future.done():
-                future.set_exception(error)
-                future.exception()  # only one of the two is waited for
-
-
 class Lane:
     """One thread that is being driven. It is the listener of its book."""
 
-    __slots__ = ("_driver", "_waiters", "again", "begun", "book", "interrupt", "task", "thread")
+    __slots__ = ("_driver", "_waiters", "again", "book", "interrupt", "task", "thread")
 
-    def __init__(self, thread: str, driver: Driver, waiters: Waiters, begun: Begun | None = None) -> None:
+    def __init__(self, thread: str, driver: Driver, waiters: Waiters) -> None:
         self._driver = driver
         self._waiters = waiters
         self.thread = thread
-        self.begun = begun  # what it begins with, past the inbox
         self.interrupt = Interrupt()
         self.book: Book | None = None
         self.again = False
@@ -78,16 +45,47 @@ class Lane:
             self.book.expect_mail()
 
     def take(self, mail: int) -> None:
-        if self.begun is not None:
-            self._waiters.add(self.thread, mail, self.begun.finished)
-            self.begun.take(mail)
+        raise AssertionError(f"thread {self.thread} has begun with no letter")
 
     def finish(self, turn: Finished) -> None:
         self._driver.announce(self.thread, turn)
         self._waiters.tell(turn)
 
     def is_waited_for(self) -> bool:
-        return self.begun is not None and self.begun.is_waited_for()
+        return False
+
+
+class Begun(Lane):
+    """One that begins with a letter, past the inbox: `asked`, someone waits for its turn to be `finished`, else for it
+    to be `taken`. Both futures raise Fenced when it has to go through the inbox."""
+
+    __slots__ = ("finished", "inbound", "is_taken", "taken")
+
+    def __init__(self, thread: str, driver: Driver, waiters: Waiters, inbound: Inbound, asked: bool) -> None:
+        super().__init__(thread, driver, waiters)
+        loop = asyncio.get_running_loop()
+        self.inbound = inbound
+        self.is_taken = False
+        self.taken: asyncio.Future[Receipt] | None = None if asked else loop.create_future()
+        self.finished: asyncio.Future[Finished] = loop.create_future()
+
+    def is_waited_for(self) -> bool:
+        return self.taken is None and not self.finished.done()
+
+    def take(self, mail: int) -> None:
+        self.is_taken = True
+        self._waiters.add(self.thread, mail, self.finished)
+        if self.taken is not None and not self.taken.done():
+            self.taken.set_result(Receipt(mail, self.thread, fresh=True, begun=True))
+
+    def fail(self, error: EverloopError) -> None:
+        """It was not taken; when it was, this says nothing new."""
+        if self.is_taken:
+            return
+        for future in (self.taken, self.finished):
+            if future is not None and not future.done():
+                future.set_exception(error)
+                future.exception()  # only one of the two is waited for
 
 
 class Lanes:
@@ -157,8 +155,8 @@ class Lanes:
         free = thread and thread not in self._lanes  # a lane that was just woken has not begun yet
         if not free or not isinstance(inbound.letter, Said) or self._closing:
             return None
-        begun = Begun(thread, inbound, asked)
-        self._start(Lane(thread, self._driver, self._waiters, begun))
+        begun = Begun(thread, self._driver, self._waiters, inbound, asked)
+        self._start(begun)
         return begun
 
     def outcome(self, thread: str, mail: int) -> asyncio.Future[Finished]:
@@ -190,12 +188,15 @@ class Lanes:
         thread = lane.thread
         failure: EverloopError | None = None
         try:
-            async with self._cap:
+            await self._cap.acquire()
+            try:
                 while True:
                     lane.again = False
                     await self._drive(lane)
                     if not lane.again or self._closing:
                         return
+            finally:
+                self._cap.release()
         except Fenced:
             _log.debug("thread %s is driven by someone else", thread)
         except StoreError as error:
@@ -207,8 +208,8 @@ class Lanes:
             _log.exception("thread %s failed", thread)
             self._try_again(thread)
         finally:
-            if lane.begun:
-                lane.begun.fail(failure or Fenced(f"thread {thread} did not take the letter"))
+            if isinstance(lane, Begun):
+                lane.fail(failure or Fenced(f"thread {thread} did not take the letter"))
             del self._lanes[thread]
             self._store.running = len(self._lanes)
 
@@ -217,11 +218,11 @@ class Lanes:
             asyncio.get_running_loop().call_later(RETRY, self.wake, thread)
 
     async def _drive(self, lane: Lane) -> None:
-        fold, begun = self._resting.take(lane.thread), lane.begun
-        if begun is None or begun.is_taken:
-            book = lane.book = await self._driver.open(fold, lane)
+        fold = self._resting.take(lane.thread)
+        if isinstance(lane, Begun) and not lane.is_taken:
+            book = lane.book = Book.begin(self._store, fold, lane.inbound, lane)
         else:
-            book = lane.book = await self._driver.begin(fold, begun.inbound, lane)
+            book = lane.book = await Book.open(self._store, fold, lane)
         try:
             await self._driver.drive(book, lane.interrupt, self._leaving)
         except asyncio.CancelledError:

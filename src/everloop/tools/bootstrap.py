@@ -32,7 +32,7 @@ class Bootstrap:
         self._crowded = crowded
         self._workspace = workspace
         self._paths = tuple(os.path.join(workspace.name, name) for name in FILES)
-        self._seen: tuple[Stamp | None, ...] = ()
+        self._seen: tuple[Stamp | None, ...] = (None,) * len(FILES)
         self._fresh = True
         self._sections: tuple[Section, ...] = ()
         self._looked = 0.0
@@ -42,7 +42,7 @@ class Bootstrap:
         if now - self._looked < _MOMENT and self._crowded():
             return self._sections
         self._looked = now
-        seen = tuple(map(_stamp, self._paths))
+        seen = tuple(map(_stamp, self._paths, self._seen))
         if self._fresh or seen != self._seen:
             self._fresh = any(stamp and abs(time.time_ns() - stamp[0]) < _FRESH for stamp in seen)
             self._seen = seen
@@ -68,7 +68,9 @@ def _start_of(fd: int) -> bytes:
         return file.read(_BYTES)
 
 
-def _stamp(path: str) -> Stamp | None:
+def _stamp(path: str, before: Stamp | None) -> Stamp | None:
+    if before is None and not os.access(path, os.F_OK):  # costs a quarter of an error
+        return None
     try:
         status = os.stat(path)
     except OSError:

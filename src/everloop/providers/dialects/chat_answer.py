@@ -32,7 +32,7 @@ class _Chunk(Struct):
 
 
 _decode = msgspec.json.Decoder(_Chunk).decode
-_DONE = (b" [DONE]", b"[DONE]")
+_DONE = b"[DONE]"
 _OTHER_LINES = (b":", b"event:", b"id:", b"retry:")
 _UNREADABLE = (msgspec.DecodeError, ValueError)
 
@@ -54,7 +54,7 @@ class Decoder(Reading):
         self._finish = ""
         self._refused = False
         self._usage: dict[str, Any] = {}
-        self._calls = CallPieces()
+        self._calls: CallPieces | None = None
         self._thinking = Thinking()
         self._half = ""  # the first half of a character
 
@@ -73,7 +73,7 @@ class Decoder(Reading):
         return self._stray
 
     def _reply(self, text: str, reasoning: str) -> Reply:
-        calls = self._calls.calls(self._id)
+        calls = self._calls.calls(self._id) if self._calls else ()
         return Reply(
             text=text,
             calls=calls,
@@ -81,7 +81,7 @@ class Decoder(Reading):
             finish="refused" if self._refused else _finish_from(self._finish, bool(calls)),
             model=self._model,
             reasoning=reasoning,
-            opaque=self._calls.opaque(self._signer),
+            opaque=self._calls.opaque(self._signer) if self._calls else (),
         )
 
     def _take(self, data: bytes) -> None:
@@ -95,9 +95,9 @@ class Decoder(Reading):
 
     def _read_lines(self, lines: list[bytes]) -> None:
         for line in lines:
-            if line.startswith(b"data:"):
-                self._read_data(line[5:])
-            elif not line.strip():
+            if line and (data := line.removeprefix(b"data:")) != line:
+                self._read_data(data.strip())
+            elif not line or line.isspace():
                 if self._event:
                     raise self._explain_other(self._event)
             elif not line.startswith(_OTHER_LINES):
@@ -106,26 +106,20 @@ class Decoder(Reading):
     def _read_data(self, data: bytes) -> None:
         if self._event:
             data = self._event + b"\n" + data
-        elif data.startswith(_DONE):
+        elif data == _DONE:
             self._done = True
             return
-        try:
-            chunk = _parse(data)
-        except _UNREADABLE:
-            # The beginning of an object is never an object, so it is either a line of several, or broken.
-            self._done = self._done or data.strip() == b"[DONE]"
-            self._event = b"" if self._done else data.strip(b"\r")
-            return
-        self._event = b""
-        self._read_chunk(chunk)
+        if chunk := _parse(data):
+            self._event = b""
+            self._read_chunk(chunk)
+        else:  # the beginning of an object is never an object, so it is either a line of several, or broken
+            self._done = self._done or data.startswith(_DONE)
+            self._event = b"" if self._done else data
 
     def _read_body(self, body: bytes) -> None:
-        try:
-            chunk = _parse(body)
-        except _UNREADABLE as error:
-            raise self._explain_other(body) from error
-        self._read_chunk(chunk)
-        if not chunk.choices:
+        if chunk := _parse(body):
+            self._read_chunk(chunk)
+        if not chunk or not chunk.choices:
             raise self._explain_other(body)
         self._done = True
 
@@ -137,12 +131,10 @@ class Decoder(Reading):
             self._model = str(chunk.model or self._model)
         if chunk.usage:
             self._usage = chunk.usage
-        if chunk.choices:
-            self._read_choice(chunk.choices[0])
-
-    def _read_choice(self, choice: _Choice) -> None:
-        said = choice.delta or choice.message
-        if said:
+        if not chunk.choices:
+            return
+        choice = chunk.choices[0]
+        if said := choice.delta or choice.message:
             self._read_said(said)
         if choice.usage:
             self._usage = choice.usage
@@ -159,7 +151,7 @@ class Decoder(Reading):
             if not value or name == "role":
                 continue
             if name == "content":
-                self._read_content(value)
+                self._say(value) if isinstance(value, str) else self._read_parts(value)
             elif name == "tool_calls":
                 self._read_calls(value)
             elif name == "refusal":
@@ -171,10 +163,7 @@ class Decoder(Reading):
         if thought:
             self._fresh_thought.append(mend(thought))
 
-    def _read_content(self, content: Any) -> None:
-        if isinstance(content, str):
-            self._say(content)
-            return
+    def _read_parts(self, content: Any) -> None:
         for part in content if isinstance(content, list) else [content]:
             if isinstance(part, dict) and _names_reasoning(str(part.get("type"))):
                 self._fresh_thought.append(_text_in(part))
@@ -182,6 +171,7 @@ class Decoder(Reading):
                 self._say(_text_in(part))
 
     def _read_calls(self, pieces: Any) -> None:
+        self._calls = self._calls or CallPieces()
         try:
             self._calls.add(pieces)
         except msgspec.ValidationError as error:
@@ -209,7 +199,8 @@ class Decoder(Reading):
             self._read_lines([rest])
         elif rest.strip():
             self._read_body(rest)
-        self._keep(*self._thinking.part(mend(half)))
+        if half:
+            self._keep(*self._thinking.part(mend(half)))
         self._keep(*self._thinking.end())
 
     def _keep(self, said: str, thought: str) -> None:
@@ -219,14 +210,17 @@ class Decoder(Reading):
             self._fresh_thought.append(thought)
 
 
-def _parse(data: bytes) -> _Chunk:
+def _parse(data: bytes) -> _Chunk | None:
     try:
         return _decode(data)
-    except msgspec.DecodeError:
-        # A host that cuts text by UTF-16 units sends halves of a character as escapes, which only `json` reads.
-        if b"\\ud" in data.lower():
-            return msgspec.convert(json.loads(data), _Chunk)
-        raise
+    except _UNREADABLE:
+        if b"\\ud" not in data.lower():
+            return None
+    # A host that cuts text by UTF-16 units sends halves of a character as escapes, which only `json` reads.
+    try:
+        return msgspec.convert(json.loads(data), _Chunk)
+    except _UNREADABLE:
+        return None
 
 
 @lru_cache(maxsize=256)
@@ -265,19 +259,18 @@ def _finish_from(reason: str, has_calls: bool) -> Finish:
 
 
 def _usage_from(usage: dict[str, Any]) -> Usage:
-    details = usage.get("prompt_tokens_details")
-    details = details if isinstance(details, dict) else {}
-    thought = usage.get("completion_tokens_details")
-    thought = thought if isinstance(thought, dict) else {}
-    cached = (details.get("cached_tokens"), usage.get("prompt_cache_hit_tokens"), usage.get("cached_tokens"))
+    told, read = _numbers_in(usage), _numbers_in(usage.get("prompt_tokens_details"))
+    cached = (read.get("cached_tokens", 0), told.get("prompt_cache_hit_tokens", 0), told.get("cached_tokens", 0))
     return Usage(
-        input=_count(usage.get("prompt_tokens")),
-        output=_count(usage.get("completion_tokens")),
-        cache_read=max(map(_count, cached)),
-        cache_write=_count(details.get("cache_write_tokens")),
-        reasoning=_count(thought.get("reasoning_tokens")),
+        input=told.get("prompt_tokens", 0),
+        output=told.get("completion_tokens", 0),
+        cache_read=max(cached),
+        cache_write=read.get("cache_write_tokens", 0),
+        reasoning=_numbers_in(usage.get("completion_tokens_details")).get("reasoning_tokens", 0),
     )
 
 
-def _count(value: Any) -> int:
-    return int(value) if isinstance(value, int | float) else 0
+def _numbers_in(counts: Any) -> dict[str, int]:
+    if not isinstance(counts, dict):
+        return {}
+    return {name: int(count) for name, count in counts.items() if isinstance(count, (int, float))}

@@ -46,14 +46,10 @@ def _bring_up_to_date(prompt: Prompt, quirks: Quirks, host: str) -> Kept:
     kept = kept_for(prompt.transcript, (NAME, host, prompt.model, prompt.sees, quirks))
     messages = prompt.transcript.messages
     if kept.count < len(messages):
-        _render_news(messages[kept.count :], kept, prompt, quirks, signer(NAME, host, prompt.model))
-    made_of = (
-        *(prompt.system, prompt.tools, prompt.conversation),
-        *(prompt.max_tokens, prompt.temperature, prompt.top_p, prompt.effort),
-    )
-    if kept.made_of != made_of:
-        kept.made_of = made_of
-        kept.head = _render_head(prompt, quirks)
+        _render_news(messages[kept.count :], kept, prompt, quirks, host)
+    how = (prompt.conversation, prompt.max_tokens, prompt.temperature, prompt.top_p, prompt.effort)
+    if kept.made_of != (made_of := (prompt.system, prompt.tools, how)):
+        kept.made_of, kept.head = made_of, _render_head(prompt, quirks)
     return kept
 
 
@@ -95,7 +91,7 @@ def _describe(tool: ToolSpec) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _render_news(messages: list[Message], kept: Kept, prompt: Prompt, quirks: Quirks, reader: str) -> None:
+def _render_news(messages: list[Message], kept: Kept, prompt: Prompt, quirks: Quirks, host: str) -> None:
     """A model is only asked when all calls of an answer have their results, so that the media of the last ones are
     due when the messages end."""
     shown: list[Part] = []
@@ -110,7 +106,7 @@ def _render_news(messages: list[Message], kept: Kept, prompt: Prompt, quirks: Qu
                 kept.messages.append(_result(message, prompt, quirks))
                 shown += [part for part in message.parts if isinstance(part, Media) and content_of(part, prompt)]
             case "assistant":
-                kept.messages.append(to_json(_answer(message, quirks, reader)))
+                kept.messages.append(to_json(_answer(message, quirks, host, prompt.model)))
     if shown:
         kept.messages.append(_render_user(shown, prompt))
     kept.count += len(messages)
@@ -148,7 +144,7 @@ def _told(part: Part, prompt: Prompt) -> str:
     return text_of((part,))
 
 
-def _answer(message: Message, quirks: Quirks, reader: str) -> dict[str, Any]:
+def _answer(message: Message, quirks: Quirks, host: str, model: str) -> dict[str, Any]:
     if not message.calls:
         return {"role": "assistant", "content": message.text}
     answer: dict[str, Any] = {"role": "assistant", "content": message.text or None}
@@ -156,7 +152,8 @@ def _answer(message: Message, quirks: Quirks, reader: str) -> dict[str, Any]:
         answer[quirks.reasoning_field] = message.reasoning
     answer["tool_calls"] = [_call(call, quirks) for call in message.calls]
     if quirks.extra_content:
-        for call, extra in zip(answer["tool_calls"], extras_in(message, reader), strict=False):
+        extras = extras_in(message, signer(NAME, host, model))
+        for call, extra in zip(answer["tool_calls"], extras, strict=False):
             call["extra_content"] = extra
     return answer
 

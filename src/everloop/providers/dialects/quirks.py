@@ -9,7 +9,7 @@ from msgspec import Struct
 EffortField = Literal["", "reasoning_effort", "reasoning", "thinking", "enable_thinking"]
 
 
-class Quirks(Struct, frozen=True):
+class Quirks(Struct, frozen=True, cache_hash=True):
     """A row of the catalogue names those that its host has."""
 
     token_limit_field: str = "max_tokens"  # empty: the host knows best how much fits

@@ -35,13 +35,17 @@ class Reading(ABC):
     def __init__(self, host: str, model: str) -> None:
         self._host = host
         self._model = model
-        self._signer = signer(self.NAME, host, model)
+        self._asked = model
         self._is_stream = False
         self._ended = False
         self._fresh_text: list[str] = []
         self._fresh_thought: list[str] = []
         self._text: list[str] = []
         self._thought: list[str] = []
+
+    @property
+    def _signer(self) -> str:
+        return signer(self.NAME, self._host, self._asked)
 
     @property
     @abstractmethod
