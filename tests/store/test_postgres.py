@@ -19,6 +19,7 @@ from everloop.core.message import said
 from everloop.core.ports import Commit, Lease, Spent, Store
 from everloop.core.prompt import Usage
 from everloop.store.postgres import PostgresStore
+from everloop.store.server import ANSWER_SECONDS
 from everloop.testing import ScriptedModel
 
 CHAT = Address("test", "chat")
@@ -51,6 +52,7 @@ class Proxy:
         self._writers: list[asyncio.StreamWriter] = []
         self.deaf = False  # what the server says no longer arrives, and whoever calls anew hears nothing at all
         self.heard = asyncio.Event()  # the server has answered while we were deaf
+        self.piece = 65536  # how much arrives at once
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.append(writer)
@@ -65,7 +67,9 @@ class Proxy:
             if back and self.deaf:
                 self.heard.set()
                 continue
-            writer.write(data)
+            for at in range(0, len(data), self.piece):
+                writer.write(data[at : at + self.piece])
+                await asyncio.sleep(0)  # else all of it would have arrived before anybody read
         writer.close()
 
     def cut(self) -> None:
@@ -175,18 +179,90 @@ async def test_a_database_that_does_not_exist_is_named(postgres_home: Home):
 
 async def test_commits_are_synchronous_and_statements_end(postgres_home: Home):
     store: Any = await postgres_home.connect()
-    await store.receive(letter("e1"))
-    for connection in (store._line, store._pool):
+    writing = await store._server.connect()
+    for connection in (writing, store._pool):
         assert await connection.fetchval("SHOW synchronous_commit") == "on"
         assert await connection.fetchval("SHOW statement_timeout") == "8s"
+    await writing.close()
 
 
 async def test_writes_that_meet_share_a_round_trip(postgres_home: Home):
     store: Any = await postgres_home.connect()
     await store.receive(letter("first"))
     before = store._group.batches
+    store.running = 100
     await asyncio.gather(*(store.receive(letter(str(n))) for n in range(100)))
     assert store._group.batches == before + 1
+
+
+async def test_what_comes_while_one_is_written_shares_the_next_round_trip(postgres_home: Home):
+    store: Any = await postgres_home.connect()
+    await store.receive(letter("first"))
+    before = store._group.batches
+    await asyncio.gather(*(store.receive(letter(str(n))) for n in range(100)))
+    assert store._group.batches == before + 2
+    assert await postgres_home.rows("SELECT count(*) FROM inbox") == [(101,)]
+
+
+async def test_an_answer_that_comes_in_pieces_is_read_as_a_whole(postgres_home: Home):
+    async with proxied(postgres_home) as (proxy, url):
+        store = await PostgresStore.connect(url)
+        first = await store.receive(letter("e1"))
+        proxy.piece = 1
+        store.running = 3
+        again, second, third = await asyncio.gather(*(store.receive(letter(event)) for event in ("e1", "e2", "e3")))
+        assert (again.id, again.fresh, again.thread) == (first.id, False, first.thread)
+        assert (second.fresh, third.fresh, third.thread) == (True, True, first.thread)
+        await store.close()
+
+
+async def test_a_long_reply_is_read_as_it_was_written(postgres_home: Home):
+    """One that is longer than what is read at once, with characters of more than a byte."""
+    store = await postgres_home.connect()
+    command = Inbound(CHAT, "e1", Said(said("/help"), "ann"))
+    text = "“long” \n" * 50_000
+    assert (await store.command(command, "none", text)).reply == text
+    assert (await store.receive(command)).reply == text
+
+
+async def test_a_server_that_has_been_silent_for_too_long_is_given_up(postgres_home: Home):
+    async with proxied(postgres_home) as (proxy, url):
+        store: Any = await PostgresStore.connect(url)
+        await store.receive(letter("e1"))
+        line = store._group._line
+        line._look_at_the_clock()  # nobody waits
+        proxy.deaf = True
+        writing = asyncio.ensure_future(store.receive(letter("e2")))
+        await proxy.heard.wait()
+        line._look_at_the_clock()  # not yet
+        assert not writing.done()
+        line._asked -= ANSWER_SECONDS
+        line._look_at_the_clock()
+        with pytest.raises(StoreUnreachable, match="does not answer"):
+            await writing
+        proxy.deaf = False
+        assert (await store.receive(letter("e2"))).fresh is False
+        await store.close()
+
+
+async def test_whoever_is_cancelled_while_waiting_does_not_take_the_write_back(postgres_home: Home):
+    store = await postgres_home.connect()
+    thread = (await store.receive(letter("e1"))).thread
+    writing = [asyncio.ensure_future(store.receive(letter(event))) for event in ("e2", "e3")]
+    await asyncio.sleep(0)
+    for task in writing:
+        task.cancel()
+    await asyncio.wait(writing)
+    await store.receive(letter("e4"))
+    assert len(await store.mail(thread)) == 4
+
+
+async def test_closing_writes_what_is_queued(postgres_home: Home):
+    store = await PostgresStore.connect(postgres_home.url)
+    writing = [asyncio.ensure_future(store.receive(letter(str(n)))) for n in range(300)]
+    await asyncio.sleep(0)
+    await store.close()
+    assert [receipt.fresh for receipt in await asyncio.gather(*writing)] == [True] * 300
 
 
 async def test_what_the_database_refuses_fails_alone(postgres_home: Home):

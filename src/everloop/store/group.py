@@ -1,62 +1,164 @@
-"""Writes that meet travel together: one round trip and one commit for all that wait."""
+"""Writes that meet travel together: one round trip and one commit for all that wait (see procedure.py).
+
+A batch is sent without a task, and those who wait are told from where the answer is read. Only what is rare takes one:
+to connect, and to send again what the server has undone.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import TypeVar
+
+import asyncpg
 
 from ..core.errors import StoreError
+from . import procedure
+from .line import Line
+from .procedure import Item, Row
+from .server import Server
 
-Item = TypeVar("Item")
+Result = TypeVar("Result")
+_Job = tuple["asyncio.Future[Row]", Item]
+_Answer = Row | Exception
 
 BATCH = 100  # while one is written, those of the one before it go on; all at once would wait for one another
+RETRIES = 5
+
+_REFUSED = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError)
+_UNDONE = (*_REFUSED, asyncpg.TransactionRollbackError)
 
 
-class Group(Generic[Item]):
-    """`send` writes a batch and gives one result, or one error, for each item. One batch is under way at a time."""
+class Group:
+    """One batch is under way at a time."""
 
-    def __init__(self, send: Callable[[list[Item]], Awaitable[Sequence[Any]]]) -> None:
-        self._send = send
-        self._queue: list[tuple[asyncio.Future[Any], Item]] = []
+    def __init__(self, server: Server, holder: str, lease_seconds: float) -> None:
+        self._server = server
+        self._same = procedure.same_values(holder, lease_seconds)
+        self._loop = asyncio.get_running_loop()
+        self._line: Line[Row] | None = None
+        self._queue: list[_Job] = []
+        self._busy = False
         self._task: asyncio.Task[None] | None = None
         self._closed = False
+        self._ended = asyncio.Event()
+        self.running = 0  # turns, as the port says
         self.batches = 0
 
-    def write(self, item: Item) -> "asyncio.Future[Any]":
+    def write(self, item: Item) -> "asyncio.Future[Row]":
         """Whoever is cancelled while waiting does not take the write back."""
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Row] = self._loop.create_future()
         if self._closed:
             future.set_exception(StoreError("the store is closed"))
             return future
         self._queue.append((future, item))
-        if self._task is None:
-            self._task = asyncio.create_task(self._run(), name="everloop-group")
+        if self._busy:
+            return future
+        self._busy = True
+        if self.running > 1:  # others may come in this round of the event loop
+            self._loop.call_soon(self._send_next)
+        else:
+            self._send_next()
         return future
 
     async def close(self) -> None:
         """Write what is still queued, and nothing after it."""
         self._closed = True
-        if self._task is not None:
-            await self._task
+        if self._busy:
+            await self._ended.wait()
+        if self._line is not None:
+            self._line.close()
 
-    async def _run(self) -> None:
-        while self._queue:
-            batch, self._queue = self._queue[:BATCH], self._queue[BATCH:]
-            _tell([future for future, _ in batch], await self._attempt([item for _, item in batch]))
-        self._task = None
-
-    async def _attempt(self, items: list[Item]) -> Sequence[Any]:
+    def _send_next(self) -> None:
+        batch, self._queue = self._queue[:BATCH], self._queue[BATCH:]
+        if not batch:
+            self._busy = False
+            if self._closed:
+                self._ended.set()
+            return
         self.batches += 1
+        if self._line is None or self._line.is_closed():
+            self._send_in_a_task(batch)
+        else:
+            self._line.ask(procedure.values_of([item for _, item in batch]), partial(self._hear, batch))
+
+    def _hear(self, batch: list[_Job], answer: list[Row] | Exception) -> None:
+        if isinstance(answer, _UNDONE):
+            self._send_in_a_task(batch)
+            return
+        _tell(batch, [self._plain(answer)] * len(batch) if isinstance(answer, Exception) else answer)
+        self._send_next()
+
+    def _plain(self, error: Exception) -> Exception:
         try:
-            return await self._send(items)
+            with self._server.plainly():
+                raise error
+        except Exception as plain:  # whatever it was, those who wait are told
+            return plain
+
+    def _send_in_a_task(self, batch: list[_Job]) -> None:
+        self._task = self._loop.create_task(self._work_off(batch), name="everloop-group")
+
+    async def _work_off(self, batch: list[_Job]) -> None:
+        items = [item for _, item in batch]
+        try:
+            told: Sequence[_Answer] = await self._send(items)
         except Exception as error:  # those who wait must be told, whatever it was
-            return [error] * len(items)
+            told = [error] * len(batch)
+        _tell(batch, told)
+        self._send_next()
+
+    async def _send(self, items: list[Item]) -> Sequence[_Answer]:
+        """One transaction for all; if the database refuses it for what one of them holds, one for each."""
+        with self._server.plainly():
+            try:
+                return await again_after_a_deadlock(lambda: self._write(items))
+            except _REFUSED:
+                if len(items) == 1:
+                    raise
+        return [await self._send_alone(item) for item in items]
+
+    async def _send_alone(self, item: Item) -> _Answer:
+        try:
+            return (await self._send([item]))[0]
+        except StoreError as error:
+            return error
+
+    async def _write(self, items: list[Item]) -> list[Row]:
+        if self._line is None or self._line.is_closed():
+            self._line = await self._connect()
+        answered: asyncio.Future[list[Row] | Exception] = self._loop.create_future()
+        self._line.ask(procedure.values_of(items), answered.set_result)
+        answer = await answered
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def _connect(self) -> Line[Row]:
+        connection = await self._server.connect()
+        try:
+            await connection.execute(procedure.CREATE)
+            await connection.prepare(procedure.CALL, name=procedure.NAME)
+        except BaseException:
+            connection.terminate()
+            raise
+        return Line(connection, procedure.NAME, procedure.VALUES, self._same, procedure.read_row)
 
 
-def _tell(futures: list["asyncio.Future[Any]"], results: Sequence[Any]) -> None:
-    for future, result in zip(futures, results, strict=True):
+async def again_after_a_deadlock(write: Callable[[], Awaitable[Result]]) -> Result:
+    """Locks are taken in order, so this is rare; the server has then undone all of it."""
+    for _ in range(RETRIES):
+        try:
+            return await write()
+        except asyncpg.TransactionRollbackError:
+            continue
+    return await write()
+
+
+def _tell(batch: list[_Job], answers: Sequence[_Answer]) -> None:
+    for (future, _), answer in zip(batch, answers, strict=True):
         if future.done():
             continue
-        if isinstance(result, Exception):
-            future.set_exception(result)
+        if isinstance(answer, Exception):
+            future.set_exception(answer)
         else:
-            future.set_result(result)
+            future.set_result(answer)

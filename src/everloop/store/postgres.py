@@ -12,7 +12,6 @@ import socket
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-import asyncpg
 import msgspec
 
 from ..core import log
@@ -45,8 +44,7 @@ from .bodies import (
     spent_row,
 )
 from .deeds import Ask, do
-from .group import Group
-from .procedure import Item
+from .group import Group, again_after_a_deadlock
 from .schema import Migrations
 from .server import Connection, Pool, Server
 from .shelf import HOLDERS, KIN, Line, Shelf, mark_of
@@ -54,7 +52,6 @@ from .shelf import HOLDERS, KIN, Line, Shelf, mark_of
 Result = TypeVar("Result")
 
 NOW = schema.DIALECTS["postgres"]["now"]
-RETRIES = 5
 
 _OPEN = "state IN ('pending', 'sending')"
 _PENDING = "ended = 0 AND taken = 0"
@@ -71,12 +68,17 @@ class PostgresStore(Shelf):
         self._server = server
         self._pool = pool
         self._ttl = lease_seconds
-        self._line: Connection = None
-        self._call: Any = None
-        self._group = Group(self._send)
         self._snapshot = ""
         self.holder = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
-        self.running = 0
+        self._group = Group(server, self.holder, lease_seconds)
+
+    @property
+    def running(self) -> int:
+        return self._group.running
+
+    @running.setter
+    def running(self, turns: int) -> None:
+        self._group.running = turns
 
     @classmethod
     async def connect(
@@ -96,9 +98,9 @@ class PostgresStore(Shelf):
 
     async def receive(self, inbound: Inbound) -> Receipt:
         row = await self._group.write(procedure.receive(inbound))
-        if row["at_thread"] is None:
+        if row.thread is None:
             raise MailRefused(NOT_YOURS)
-        return Receipt(row["number"], row["at_thread"], row["ok"], row["answer"])
+        return Receipt(row.number, row.thread, row.ok, row.answer)
 
     async def command(self, inbound: Inbound, action: Action | Deed, reply: str, otherwise: str = "") -> Receipt:
         async def transaction(connection: Connection) -> Receipt:
@@ -171,11 +173,9 @@ class PostgresStore(Shelf):
 
     async def commit(self, lease: Lease, commit: Commit) -> Committed:
         row = await self._group.write(procedure.commit(lease, commit))
-        if not row["ok"]:
+        if not row.ok:
             raise Fenced(f"thread {lease.thread} is in other hands, or the letter has to go through the inbox")
-        return Committed(
-            *(row["new_head"], row["new_epoch"], row["has_started"], row["has_released"], row["number"], row["came"])
-        )
+        return Committed(row.head, row.epoch, row.started, row.released, row.number, row.came)
 
     async def renew(self, leases: Sequence[Lease]) -> list[str]:
         kept = await self._rows(
@@ -329,8 +329,6 @@ class PostgresStore(Shelf):
 
     async def close(self) -> None:
         await self._group.close()
-        if self._line is not None:
-            self._line.terminate()
         self._pool.terminate()
 
     async def _row(self, thread: str, value: str) -> ThreadRow | None:
@@ -342,7 +340,7 @@ class PostgresStore(Shelf):
             return await connection.fetch(statement, *values)
 
         with self._server.plainly():
-            return await _again_after_a_deadlock(lambda: self._with_connection(ask))
+            return await again_after_a_deadlock(lambda: self._with_connection(ask))
 
     async def _ask(self, statement: str, *values: object) -> Sequence[Any]:
         rows: Sequence[Any] = await self._rows(_in_postgres(statement), *values)
@@ -382,7 +380,7 @@ class PostgresStore(Shelf):
                 return await transaction(connection)
 
         with self._server.plainly():
-            return await _again_after_a_deadlock(lambda: self._with_connection(whole))
+            return await again_after_a_deadlock(lambda: self._with_connection(whole))
 
     async def _with_connection(self, use: Callable[[Connection], Awaitable[Result]]) -> Result:
         async with self._pool.acquire() as connection:
@@ -392,54 +390,6 @@ class PostgresStore(Shelf):
                 # To wait until the server knows that we gave up could take longer than we have: a lease is running out.
                 connection.terminate()
                 raise
-
-    async def _send(self, items: list[Item]) -> Sequence[Any]:
-        """One transaction for all; if the database refuses it for what one of them holds, one for each."""
-        with self._server.plainly():
-            try:
-                return await _again_after_a_deadlock(lambda: self._write(items))
-            except (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError):
-                if len(items) == 1:
-                    raise
-        return [await self._send_alone(item) for item in items]
-
-    async def _send_alone(self, item: Item) -> Any:
-        try:
-            return (await self._send([item]))[0]
-        except StoreError as error:
-            return error
-
-    async def _write(self, items: list[Item]) -> Sequence[Any]:
-        sessions = sorted(dict(item.session for item in items if item.session).items())
-        keys, owners = [key for key, _ in sessions], [owner for _, owner in sessions]
-        fresh = [secrets.token_hex(8) for _ in sessions]
-        threads = list({item.thread for item in items if item.thread})
-        batches = (procedure.batch_of(items, commits=False), procedure.batch_of(items, commits=True))
-        call = await self._ready()
-        try:
-            rows: Sequence[Any] = await call.fetch(self.holder, self._ttl, keys, owners, fresh, threads, *batches)
-        except TimeoutError:
-            self._line.terminate()  # what it was doing is not known, so it is not used again
-            raise
-        return rows
-
-    async def _ready(self) -> Any:
-        """The prepared call, on a connection of its own that is made anew when it has broken."""
-        if self._line is None or self._line.is_closed():
-            line = await self._server.connect()
-            await line.execute(procedure.CREATE)
-            self._line, self._call = line, await line.prepare(procedure.CALL)
-        return self._call
-
-
-async def _again_after_a_deadlock(write: Callable[[], Awaitable[Result]]) -> Result:
-    """Locks are taken in order, so this is rare; the server has then undone all of it."""
-    for _ in range(RETRIES):
-        try:
-            return await write()
-        except asyncpg.TransactionRollbackError:
-            continue
-    return await write()
 
 
 async def _thread_of(connection: Connection, inbound: Inbound) -> str:

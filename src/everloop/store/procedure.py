@@ -9,6 +9,10 @@ sees every stop that has committed, a release every letter. Letters are numbered
 hence in the order in which they become visible.
 """
 
+import secrets
+import struct
+from collections.abc import Sequence
+
 import msgspec
 from msgspec import Struct
 
@@ -16,6 +20,7 @@ from ..core.mail import Decision, Inbound
 from ..core.ports import Commit, Lease, OutboxState
 from . import schema
 from .bodies import bodies_of, body_of, fold_in, kind_of
+from .line import text_at, texts
 
 _NOW = schema.DIALECTS["postgres"]["now"]
 
@@ -163,13 +168,20 @@ BEGIN
         FROM final f, json_to_recordset(f.timers) AS c(key TEXT, due DOUBLE PRECISION, body TEXT)
         ON CONFLICT DO NOTHING
     )
-    SELECT i.n, f.n IS NOT NULL, coalesce(f.newest, 0), i.thread, NULL::TEXT, t.head, t.epoch,
+    SELECT i.n, f.n IS NOT NULL, coalesce(f.newest, 0), NULL::TEXT, NULL::TEXT, t.head, t.epoch,
         coalesce(f.goes, false), coalesce(f.rests, false), coalesce(f.came, 0)
     FROM i LEFT JOIN final f ON f.n = i.n LEFT JOIN threads_ t ON t.id = f.thread;
 END $$
 """
 
-CALL = "SELECT * FROM pg_temp.everloop_write($1, $2, $3, $4, $5, $6, $7, $8) ORDER BY n"
+NAME, VALUES = "everloop_write", 8
+CALL = (
+    "SELECT ok, coalesce(number, 0), coalesce(new_head, 0), coalesce(new_epoch, 0), coalesce(has_started, false), "
+    "coalesce(has_released, false), coalesce(came, 0), at_thread, answer "
+    "FROM pg_temp.everloop_write($1, $2, $3, $4, $5, $6, $7, $8) ORDER BY n"
+)
+# The columns of CALL before the texts: none is null, so that each is where it always is, after its length.
+_NUMBERS = struct.Struct("!7x 4x? 4xq 4xq 4xq 4x? 4x? 4xq")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -181,6 +193,20 @@ class Item(Struct):
     commits: bool = False
     session: tuple[str, str] | None = None  # key and owner
     thread: str = ""
+
+
+class Row(Struct):
+    """What became of one write."""
+
+    ok: bool
+    number: int
+    head: int
+    epoch: int
+    started: bool
+    released: bool
+    came: int
+    thread: str | None
+    answer: str | None
 
 
 class _Receive(Struct, tag_field="kind", tag="receive"):
@@ -231,7 +257,7 @@ class _Commit(Struct, omit_defaults=True):
     epoch: int
     entries: list[str]
     starts: list[str]
-    absorbed: list[int]
+    absorbed: Sequence[int]
     release: bool
     state: str
     seen: int
@@ -262,8 +288,16 @@ def settle(row: int, state: OutboxState, receipt: str, again_in: float) -> Item:
 
 def commit(lease: Lease, commit: Commit) -> Item:
     item = _Commit(
-        *(lease.thread, lease.head, lease.epoch, bodies_of(commit.entries), bodies_of(commit.starts)),
-        *(list(commit.absorbed), commit.release, commit.state, commit.seen, fold_in(commit.entries)),
+        lease.thread,
+        lease.head,
+        lease.epoch,
+        bodies_of(commit.entries),
+        bodies_of(commit.starts),
+        commit.absorbed,
+        commit.release,
+        commit.state,
+        commit.seen,
+        fold_in(commit.entries),
     )
     if commit.ended:
         item.ended_mail, item.ended_seq = [mail for mail, _ in commit.ended], [seq for _, seq in commit.ended]
@@ -282,10 +316,40 @@ def commit(lease: Lease, commit: Commit) -> Item:
     return Item(_encode(item), commits=True, thread=lease.thread)
 
 
-def batch_of(items: list[Item], commits: bool) -> str | None:
-    """The items of one kind, each with its number among all."""
-    found = [b'{"n":%d,' % number + item.json[1:] for number, item in enumerate(items) if item.commits == commits]
-    return (b"[" + b",".join(found) + b"]").decode() if found else None
+def same_values(holder: str, lease_seconds: float) -> Sequence[bytes]:
+    """The first arguments of CALL."""
+    return holder.encode(), struct.pack("!d", lease_seconds)
+
+
+def values_of(items: Sequence[Item]) -> Sequence[bytes | None]:
+    """The arguments of CALL after those."""
+    sessions: dict[str, str] = {}
+    threads: set[str] = set()
+    posts: list[bytes] = []
+    commits: list[bytes] = []
+    for number, item in enumerate(items):
+        if item.session:
+            key, owner = item.session
+            sessions[key] = owner
+        if item.thread:
+            threads.add(item.thread)
+        (commits if item.commits else posts).append(b'{"n":%d,' % number + item.json[1:])
+    fresh = [secrets.token_hex(8) for _ in sessions] if sessions else ()
+    return (
+        *(texts(sessions), texts(sessions.values()), texts(fresh), texts(threads)),
+        *(_array_of(posts), _array_of(commits)),
+    )
+
+
+def read_row(data: bytes, at: int) -> Row:
+    ok, number, head, epoch, started, released, came = _NUMBERS.unpack_from(data, at)
+    thread, rest = text_at(data, at + _NUMBERS.size)
+    answer, _ = text_at(data, rest)
+    return Row(ok, number, head, epoch, started, released, came, thread, answer)
+
+
+def _array_of(objects: list[bytes]) -> bytes | None:
+    return b"[" + b",".join(objects) + b"]" if objects else None
 
 
 def _post(inbound: Inbound) -> tuple[str, str, str, str, str, str]:
