@@ -35,5 +35,6 @@ def test_a_summary_and_its_facts_are_pieces_of_their_own():
         "summary": "They spoke of fish.",
         "facts": "- user: it costs 5",
         "messages": "user:\n    go on",
+        "recalled": "",
         "tail": "",
     }
