@@ -201,7 +201,8 @@ class Decoder(Reading):
             self._read_body(rest)
         if half:
             self._keep(*self._thinking.part(mend(half)))
-        self._keep(*self._thinking.end())
+        if not self._thinking.speaking:
+            self._keep(*self._thinking.end())
 
     def _keep(self, said: str, thought: str) -> None:
         if said:
