@@ -16,14 +16,14 @@ from .refusals import error_in_stream
 from .thinking import Thinking
 
 
-class _Choice(Struct):
+class _Choice(Struct, gc=False):
     delta: dict[str, Any] | None = None
     message: dict[str, Any] | None = None
     finish_reason: str | None = None
     usage: dict[str, Any] | None = None
 
 
-class _Chunk(Struct):
+class _Chunk(Struct, gc=False):
     choices: list[_Choice] | None = None
     usage: dict[str, Any] | None = None
     error: Any = None
