@@ -112,16 +112,12 @@ class Agent:
 
     async def answer(self, inbound: Inbound) -> Answer:
         """As `ask`, for a letter that is already written."""
-        session = str(inbound.address)
         if begun := self._inbox.begin(inbound):
             try:
-                return _answer_of(await begun.finished, begun.thread, session)
+                return _answer_of(await begun.finished, begun.thread, str(inbound.address))
             except Fenced:  # it has to go through the inbox
                 pass
-        receipt = await self._inbox.take(inbound, express=False)
-        answer, key = await self._answer(receipt, inbound, session)
-        self.note_shown(key)
-        return answer
+        return await self.outcome(await self._inbox.take(inbound, express=False), inbound)
 
     async def stream(
         self,

@@ -163,7 +163,9 @@ class Models:
 
     def _cost(self, host: Host, model: str, usage: Usage, told: str = "") -> float | None:
         """`told` is the model that has answered: what was asked for may only say who is to choose."""
-        family = host.family or host.name
-        price = self._prices.of(host.name, model) or self._prices.of(family, model)
-        price = price or (self._prices.of(family, told) if told else None)
+        price = self._prices.of(host.name, model)
+        if not price and host.family:
+            price = self._prices.of(host.family, model)
+        if not price and told not in ("", model):
+            price = self._prices.of(host.family or host.name, told)
         return price.cost(usage) if price else 0.0 if host.port else None

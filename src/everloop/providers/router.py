@@ -89,7 +89,7 @@ class Candidate:
         self._rested = self._now() + min(seconds, _LONGEST_REST)
 
     def _fitted(self, prompt: Prompt) -> Prompt:
-        capped = min(prompt.max_tokens, self._max_tokens or prompt.max_tokens)
+        capped = self._max_tokens if 0 < self._max_tokens < prompt.max_tokens else prompt.max_tokens
         if prompt.model == self._model and capped == prompt.max_tokens and self._sees:
             return prompt
         if not self._sees and _is_asked_to_look(prompt):

@@ -104,7 +104,7 @@ class Lanes:
         self._waiters = Waiters()
         self._group = asyncio.TaskGroup()
         self._closing = False
-        self._leaving = self._is_closing
+        self._leaving = lambda: self._closing
         self._rounds: list[asyncio.Task[None]] = []
         bus.listen(self.wake, self._check_stop)
 
@@ -180,9 +180,6 @@ class Lanes:
         self._lanes[lane.thread] = lane
         self._store.running = len(self._lanes)
         lane.task = lane.interrupt.task = self._loop.create_task(self._run(lane))
-
-    def _is_closing(self) -> bool:
-        return self._closing
 
     async def _run(self, lane: Lane) -> None:
         thread = lane.thread

@@ -16,14 +16,14 @@ from .refusals import error_in_stream
 from .thinking import Thinking
 
 
-class _Choice(Struct):
+class _Choice(Struct, gc=False):
     delta: dict[str, Any] | None = None
     message: dict[str, Any] | None = None
     finish_reason: str | None = None
     usage: dict[str, Any] | None = None
 
 
-class _Chunk(Struct):
+class _Chunk(Struct, gc=False):
     choices: list[_Choice] | None = None
     usage: dict[str, Any] | None = None
     error: Any = None
@@ -201,7 +201,8 @@ class Decoder(Reading):
             self._read_body(rest)
         if half:
             self._keep(*self._thinking.part(mend(half)))
-        self._keep(*self._thinking.end())
+        if not self._thinking.speaking:
+            self._keep(*self._thinking.end())
 
     def _keep(self, said: str, thought: str) -> None:
         if said:

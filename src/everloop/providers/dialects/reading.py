@@ -68,7 +68,8 @@ class Reading(ABC):
 
     def reply(self) -> Reply:
         """The whole answer. Raises StreamCut if its end has not come, HostFailed if it is not of this dialect."""
-        self.feed(b"")
+        if not self._ended:
+            self.feed(b"")
         if not self.complete:
             raise self._explain_missing_end()
         return self._reply("".join(self._text), "".join(self._thought).strip())
