@@ -226,15 +226,15 @@ async def test_a_server_that_has_been_silent_for_too_long_is_given_up(postgres_h
     async with proxied(postgres_home) as (proxy, url):
         store: Any = await PostgresStore.connect(url)
         await store.receive(letter("e1"))
-        line = store._group._line
-        line._look_at_the_clock()  # nobody waits
+        wire = store._group._wire
+        wire._look_at_the_clock()  # nobody waits
         proxy.deaf = True
         writing = asyncio.ensure_future(store.receive(letter("e2")))
         await proxy.heard.wait()
-        line._look_at_the_clock()  # not yet
+        wire._look_at_the_clock()  # not yet
         assert not writing.done()
-        line._asked -= ANSWER_SECONDS
-        line._look_at_the_clock()
+        wire._asked -= ANSWER_SECONDS
+        wire._look_at_the_clock()
         with pytest.raises(StoreUnreachable, match="does not answer"):
             await writing
         proxy.deaf = False

@@ -20,7 +20,7 @@ from ..core.mail import Decision, Inbound
 from ..core.ports import Commit, Lease, OutboxState
 from . import schema
 from .bodies import bodies_of, body_of, fold_in, kind_of
-from .line import text_at, texts
+from .wire import text_at, texts
 
 _NOW = schema.DIALECTS["postgres"]["now"]
 

@@ -2,7 +2,7 @@
 
 asyncpg makes the connection and is then out of the way. Its own way to ask is a chain of coroutines, with a timer and
 rounds of the event loop of their own for each question; here a question is one write to the socket, and whoever
-asked is told from where the answer is read. What is said on a line:
+asked is told from where the answer is read. What is said on it:
 https://www.postgresql.org/docs/current/protocol-message-formats.html
 """
 
@@ -31,7 +31,7 @@ _EXECUTE_AND_SYNC = b"E\0\0\0\x09\0\0\0\0\0" + b"S\0\0\0\4"
 _TEXT_OID = 25
 
 
-class Line(asyncio.BufferedProtocol, Generic[Row]):
+class Wire(asyncio.BufferedProtocol, Generic[Row]):
     """One question at a time, each with `count` values, which begin with the `same`.
 
     `read` makes a row of the message that begins at a place in the bytes.
@@ -117,7 +117,7 @@ class Line(asyncio.BufferedProtocol, Generic[Row]):
         if left > 0:
             self._watch = self._loop.call_later(left, self._look_at_the_clock)
             return
-        self.close()  # what the server was doing is not known, so this line is not used again
+        self.close()  # what the server was doing is not known, so this one is not used again
         self._tell(TimeoutError())
 
 
