@@ -1,10 +1,14 @@
 """What only the PostgreSQL store promises: about a server that is elsewhere and may go away."""
 
 import asyncio
+import shutil
 import socket
+import ssl
+import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Protocol
 
 import asyncpg
@@ -50,11 +54,16 @@ class Proxy:
         self.deaf = False  # what the server says no longer arrives, and whoever calls anew hears nothing at all
         self.heard = asyncio.Event()  # the server has answered while we were deaf
         self.piece = 65536  # how much arrives at once
+        self.context: ssl.SSLContext | None = None  # encrypts what is said to us
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.append(writer)
         if self.deaf:
             return
+        if self.context:
+            await reader.readexactly(8)  # the wish to speak in secret
+            writer.write(b"S")
+            await writer.start_tls(self.context)
         up, down = await asyncio.open_unix_connection(self._path)
         self._writers.append(down)
         await asyncio.gather(self._carry(reader, down), self._carry(up, writer, back=True))
@@ -210,6 +219,28 @@ async def test_an_answer_that_comes_in_pieces_is_read_as_a_whole(postgres_home: 
         again, second, third = await asyncio.gather(*(store.receive(letter(event)) for event in ("e1", "e2", "e3")))
         assert (again.id, again.fresh, again.thread) == (first.id, False, first.thread)
         assert (second.fresh, third.fresh, third.thread) == (True, True, first.thread)
+        await store.close()
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> ssl.SSLContext:
+    if not shutil.which("openssl"):
+        pytest.skip("openssl is not installed")
+    files = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=server"]
+    subprocess.run([*make, "-out", files[0], "-keyout", files[1]], check=True, capture_output=True)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*files)
+    return context
+
+
+async def test_the_same_is_written_over_an_encrypted_connection(postgres_home: Home, context: ssl.SSLContext):
+    async with proxied(postgres_home) as (proxy, url):
+        proxy.context = context
+        store = await PostgresStore.connect(f"{url}&sslmode=require")
+        receipts = await asyncio.gather(*(store.receive(letter(str(n))) for n in range(300)))
+        assert [receipt.fresh for receipt in receipts] == [True] * 300
+        assert len(await store.mail(receipts[0].thread)) == 300
         await store.close()
 
 
