@@ -38,12 +38,7 @@ class Wire(asyncio.BufferedProtocol, Generic[Row]):
     """
 
     def __init__(
-        self,
-        connection: Connection,
-        statement: str,
-        count: int,
-        same: Sequence[bytes],
-        read: Callable[[bytes, int], Row],
+        self, connection: Connection, statement: str, count: int, same: Sequence[bytes], read: Read[Row]
     ) -> None:
         self._connection = connection
         self._begin = b"".join((b"\0", statement.encode(), b"\0", _BINARY, count.to_bytes(2), *map(_sized, same)))
@@ -56,7 +51,7 @@ class Wire(asyncio.BufferedProtocol, Generic[Row]):
         self._heard: Heard[Row] | None = None
         self._asked = 0.0
         self._watch: asyncio.TimerHandle | None = None
-        self._transport = connection._transport
+        self._transport = connection._transport  # asyncpg has no other name for it
         self._before = self._transport.get_protocol()
         self._transport.set_protocol(self)
 
