@@ -1,7 +1,10 @@
 """What only the PostgreSQL store promises: about a server that is elsewhere and may go away."""
 
 import asyncio
+import shutil
 import socket
+import ssl
+import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
@@ -53,11 +56,16 @@ class Proxy:
         self.deaf = False  # what the server says no longer arrives, and whoever calls anew hears nothing at all
         self.heard = asyncio.Event()  # the server has answered while we were deaf
         self.piece = 65536  # how much arrives at once
+        self.context: ssl.SSLContext | None = None  # encrypts what is said to us
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.append(writer)
         if self.deaf:
             return
+        if self.context:
+            await reader.readexactly(8)  # the wish to speak in secret
+            writer.write(b"S")
+            await writer.start_tls(self.context)
         up, down = await asyncio.open_unix_connection(self._path)
         self._writers.append(down)
         await asyncio.gather(self._carry(reader, down), self._carry(up, writer, back=True))
@@ -216,6 +224,28 @@ async def test_an_answer_that_comes_in_pieces_is_read_as_a_whole(postgres_home: 
         await store.close()
 
 
+@pytest.fixture
+def context(tmp_path: Path) -> ssl.SSLContext:
+    if not shutil.which("openssl"):
+        pytest.skip("openssl is not installed")
+    files = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=server"]
+    subprocess.run([*make, "-out", files[0], "-keyout", files[1]], check=True, capture_output=True)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*files)
+    return context
+
+
+async def test_the_same_is_written_over_an_encrypted_connection(postgres_home: Home, context: ssl.SSLContext):
+    async with proxied(postgres_home) as (proxy, url):
+        proxy.context = context
+        store = await PostgresStore.connect(f"{url}&sslmode=require")
+        receipts = await asyncio.gather(*(store.receive(letter(str(n))) for n in range(300)))
+        assert [receipt.fresh for receipt in receipts] == [True] * 300
+        assert len(await store.mail(receipts[0].thread)) == 300
+        await store.close()
+
+
 async def test_a_long_reply_is_read_as_it_was_written(postgres_home: Home):
     """One that is longer than what is read at once, with characters of more than a byte."""
     store = await postgres_home.connect()
@@ -229,15 +259,15 @@ async def test_a_server_that_has_been_silent_for_too_long_is_given_up(postgres_h
     async with proxied(postgres_home) as (proxy, url):
         store: Any = await PostgresStore.connect(url)
         await store.receive(letter("e1"))
-        line = store._group._line
-        line._look_at_the_clock()  # nobody waits
+        wire = store._group._wire
+        wire._look_at_the_clock()  # nobody waits
         proxy.deaf = True
         writing = asyncio.ensure_future(store.receive(letter("e2")))
         await proxy.heard.wait()
-        line._look_at_the_clock()  # not yet
+        wire._look_at_the_clock()  # not yet
         assert not writing.done()
-        line._asked -= ANSWER_SECONDS
-        line._look_at_the_clock()
+        wire._asked -= ANSWER_SECONDS
+        wire._look_at_the_clock()
         with pytest.raises(StoreUnreachable, match="does not answer"):
             await writing
         proxy.deaf = False

@@ -13,9 +13,9 @@ import asyncpg
 
 from ..core.errors import StoreError
 from . import procedure
-from .line import Line
 from .procedure import Item, Row
 from .server import Server
+from .wire import Wire
 
 Result = TypeVar("Result")
 _Job = tuple["asyncio.Future[Row]", Item]
@@ -35,7 +35,7 @@ class Group:
         self._server = server
         self._same = procedure.same_values(holder, lease_seconds)
         self._loop = asyncio.get_running_loop()
-        self._line: Line[Row] | None = None
+        self._wire: Wire[Row] | None = None
         self._queue: list[_Job] = []
         self._busy = False
         self._task: asyncio.Task[None] | None = None
@@ -54,10 +54,7 @@ class Group:
         if self._busy:
             return future
         self._busy = True
-        if self.running > 1:  # others may come in this round of the event loop
-            self._loop.call_soon(self._send_next)
-        else:
-            self._send_next()
+        self._send_soon()
         return future
 
     async def close(self) -> None:
@@ -65,8 +62,14 @@ class Group:
         self._closed = True
         if self._busy:
             await self._ended.wait()
-        if self._line is not None:
-            self._line.close()
+        if self._wire is not None:
+            self._wire.close()
+
+    def _send_soon(self) -> None:
+        if self.running > 1:  # others may come in this round of the event loop
+            self._loop.call_soon(self._send_next)
+        else:
+            self._send_next()
 
     def _send_next(self) -> None:
         batch, self._queue = self._queue[:BATCH], self._queue[BATCH:]
@@ -76,17 +79,17 @@ class Group:
                 self._ended.set()
             return
         self.batches += 1
-        if self._line is None or self._line.is_closed():
+        if self._wire is None or self._wire.is_closed():
             self._send_in_a_task(batch)
         else:
-            self._line.ask(procedure.values_of([item for _, item in batch]), partial(self._hear, batch))
+            self._wire.ask(procedure.values_of([item for _, item in batch]), partial(self._hear, batch))
 
     def _hear(self, batch: list[_Job], answer: list[Row] | Exception) -> None:
         if isinstance(answer, _UNDONE):
             self._send_in_a_task(batch)
             return
+        self._send_soon()
         _tell(batch, [self._plain(answer)] * len(batch) if isinstance(answer, Exception) else answer)
-        self._send_next()
 
     def _plain(self, error: Exception) -> Exception:
         try:
@@ -124,16 +127,16 @@ class Group:
             return error
 
     async def _write(self, items: list[Item]) -> list[Row]:
-        if self._line is None or self._line.is_closed():
-            self._line = await self._connect()
+        if self._wire is None or self._wire.is_closed():
+            self._wire = await self._connect()
         answered: asyncio.Future[list[Row] | Exception] = self._loop.create_future()
-        self._line.ask(procedure.values_of(items), answered.set_result)
+        self._wire.ask(procedure.values_of(items), answered.set_result)
         answer = await answered
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    async def _connect(self) -> Line[Row]:
+    async def _connect(self) -> Wire[Row]:
         connection = await self._server.connect()
         try:
             await connection.execute(procedure.CREATE)
@@ -141,7 +144,7 @@ class Group:
         except BaseException:
             connection.terminate()
             raise
-        return Line(connection, procedure.NAME, procedure.VALUES, self._same, procedure.read_row)
+        return Wire(connection, procedure.NAME, procedure.VALUES, self._same, procedure.read_row)
 
 
 async def again_after_a_deadlock(write: Callable[[], Awaitable[Result]]) -> Result:

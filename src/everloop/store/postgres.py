@@ -1,8 +1,8 @@
 """The store in PostgreSQL, for several machines: the same tables and promises as in SQLite.
 
 Time is the server's. Nobody can see from afar whether a process lives, so a dead holder is succeeded when its lease
-runs out. Letters, commits and receipts that meet share one round trip (see procedure.py); what is rare is written
-by plain transactions, which take their locks in the same order: session, then threads by id.
+runs out. Letters, commits and receipts that meet share one round trip (group.py, procedure.py); what is rare is written
+by plain transactions (transactions.py), which take their locks in the same order: session, then threads by id.
 """
 
 import asyncio
@@ -12,13 +12,11 @@ import socket
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-import msgspec
-
 from ..core import log
 from ..core.approval import Grant
-from ..core.conversation import Branch, Deed, Resume
+from ..core.conversation import Deed
 from ..core.errors import Fenced, MailRefused, StoreError
-from ..core.mail import Inbound, Letter, Mail, Outbound
+from ..core.mail import Inbound, Mail, Outbound
 from ..core.ports import (
     Action,
     Commit,
@@ -31,30 +29,26 @@ from ..core.ports import (
     SpentRow,
     ThreadRow,
 )
-from . import procedure, schema
+from . import procedure, schema, transactions
 from .bodies import (
     NOT_YOURS,
     SENDING_SECONDS,
     body_of,
-    kind_of,
     read_grant,
-    read_inbound,
     read_letter,
     read_outbound,
     spent_row,
 )
-from .deeds import Ask, do
+from .deeds import Ask
 from .group import Group, again_after_a_deadlock
 from .schema import Migrations
 from .server import Connection, Pool, Server
 from .shelf import HOLDERS, KIN, Line, Shelf, mark_of
+from .transactions import NOW, PENDING
 
 Result = TypeVar("Result")
 
-NOW = schema.DIALECTS["postgres"]["now"]
-
 _OPEN = "state IN ('pending', 'sending')"
-_PENDING = "ended = 0 AND taken = 0"
 _ROW = "t.id, t.session, t.owner, t.head, t.folded, t.state, coalesce(t.holder, '')"
 
 
@@ -103,47 +97,17 @@ class PostgresStore(Shelf):
         return Receipt(row.number, row.thread, row.ok, row.answer)
 
     async def command(self, inbound: Inbound, action: Action | Deed, reply: str, otherwise: str = "") -> Receipt:
-        async def transaction(connection: Connection) -> Receipt:
-            thread = await _thread_of(connection, inbound)
-            receipt = await _post(connection, inbound, thread, "command", taken=1)
-            if not receipt.fresh:
-                return receipt
-            text = reply
-            if not isinstance(action, str):
-                done = await do(_asking(connection), inbound.owner, str(inbound.address), action)
-                text = reply if done else otherwise
-                if done and isinstance(action, Resume):
-                    thread = action.thread
-                if done and isinstance(action, Branch):
-                    thread = action.id
-                    if action.letter:
-                        await _become(connection, receipt.id, thread, action.letter)
-                        return Receipt(receipt.id, thread, True)
-            elif action == "new":
-                thread = await _new_thread(connection, inbound)
-            elif action == "stop":
-                text = reply if await _stop(connection, inbound, thread) else otherwise
-            elif action == "tell":
-                told = msgspec.structs.replace(inbound, event=f"{inbound.event}/told")
-                await _post(connection, told, thread, kind_of(inbound.letter))
-            answer = Outbound(f"command:{receipt.id}", inbound.address, text, mails=(receipt.id,))
-            await connection.execute("UPDATE inbox SET reply = $1, thread = $2 WHERE id = $3", text, thread, receipt.id)
-            await connection.execute(
-                "INSERT INTO outbox(key, thread, owner, channel, chat, body, at) "
-                f"VALUES($1, $2, $3, $4, $5, $6, {NOW})",
-                *(answer.key, thread, inbound.owner, inbound.address.channel, str(inbound.address), body_of(answer)),
-            )
-            return Receipt(receipt.id, thread, True, text)
-
-        return await self._transact(transaction)
+        return await self._transact(
+            lambda connection: transactions.command(connection, inbound, action, reply, otherwise)
+        )
 
     async def open(self, thread: str, after: int = 0) -> Opened:
         rows = await self._rows(
             f"SELECT {_ROW}, greatest(t.folded, $2 + 1, 1), "
             "(SELECT array_agg(body ORDER BY seq) FROM entries "
             " WHERE thread = t.id AND seq >= greatest(t.folded, $2 + 1, 1)), "
-            f"(SELECT array_agg(id ORDER BY id) FROM inbox WHERE thread = t.id AND {_PENDING}), "
-            f"(SELECT array_agg(body ORDER BY id) FROM inbox WHERE thread = t.id AND {_PENDING}) "
+            f"(SELECT array_agg(id ORDER BY id) FROM inbox WHERE thread = t.id AND {PENDING}), "
+            f"(SELECT array_agg(body ORDER BY id) FROM inbox WHERE thread = t.id AND {PENDING}) "
             "FROM threads t WHERE t.id = $1",
             *(thread, after),
         )
@@ -154,7 +118,7 @@ class PostgresStore(Shelf):
         return Opened(ThreadRow(*row), [log.decode(body) for body in entries or ()], first, mail)
 
     async def mail(self, thread: str) -> list[Mail]:
-        rows = await self._rows(f"SELECT id, body FROM inbox WHERE thread = $1 AND {_PENDING} ORDER BY id", thread)
+        rows = await self._rows(f"SELECT id, body FROM inbox WHERE thread = $1 AND {PENDING} ORDER BY id", thread)
         return [Mail(id, read_letter(body)) for id, body in rows]
 
     async def session(self, key: str) -> ThreadRow | None:
@@ -214,7 +178,7 @@ class PostgresStore(Shelf):
 
     async def stopping(self, threads: Sequence[str]) -> list[str]:
         rows = await self._rows(
-            f"SELECT DISTINCT thread FROM inbox WHERE {_PENDING} AND kind = 'stop' AND thread = ANY($1)", list(threads)
+            f"SELECT DISTINCT thread FROM inbox WHERE {PENDING} AND kind = 'stop' AND thread = ANY($1)", list(threads)
         )
         return [thread for (thread,) in rows]
 
@@ -253,22 +217,9 @@ class PostgresStore(Shelf):
         )
 
     async def fire(self) -> list[str]:
-        ripe = f"SELECT thread FROM timers WHERE due <= {NOW}"
-        if not await self._rows(f"{ripe} LIMIT 1"):
+        if not await self._rows(f"{transactions.RIPE} LIMIT 1"):
             return []
-
-        async def transaction(connection: Connection) -> list[str]:
-            locked = await connection.fetch(f"SELECT id FROM threads WHERE id IN ({ripe}) ORDER BY id FOR UPDATE")
-            fired = await connection.fetch(
-                f"DELETE FROM timers WHERE due <= {NOW} AND thread = ANY($1) RETURNING thread, body",
-                [id for (id,) in locked],
-            )
-            for thread, body in fired:
-                inbound = read_inbound(body)
-                await _post(connection, inbound, thread, kind_of(inbound.letter))
-            return [thread for thread, _ in fired]
-
-        return await self._transact(transaction)
+        return await self._transact(transactions.fire)
 
     async def asking(self, session: str = "") -> list[ThreadRow]:
         rows = await self._rows(
@@ -343,11 +294,11 @@ class PostgresStore(Shelf):
             return await again_after_a_deadlock(lambda: self._with_connection(ask))
 
     async def _ask(self, statement: str, *values: object) -> Sequence[Any]:
-        rows: Sequence[Any] = await self._rows(_in_postgres(statement), *values)
+        rows: Sequence[Any] = await self._rows(transactions.in_postgres(statement), *values)
         return rows
 
     async def _do(self, work: Callable[[Ask], Coroutine[Any, Any, Result]]) -> Result:
-        return await self._transact(lambda connection: work(_asking(connection)))
+        return await self._transact(lambda connection: work(transactions.asking(connection)))
 
     def _query(self, words: Sequence[str], begin: bool) -> str:
         return " & ".join(f"'{word}'{':*' if begin else ''}" for word in words)
@@ -390,80 +341,3 @@ class PostgresStore(Shelf):
                 # To wait until the server knows that we gave up could take longer than we have: a lease is running out.
                 connection.terminate()
                 raise
-
-
-async def _thread_of(connection: Connection, inbound: Inbound) -> str:
-    """The session's thread, made if there is none. Both are locked until the transaction ends."""
-    key, fresh = str(inbound.address), secrets.token_hex(8)
-    thread, owner = await connection.fetchrow(
-        "INSERT INTO sessions(key, owner, thread) VALUES($1, $2, $3) "
-        "ON CONFLICT (key) DO UPDATE SET owner = sessions.owner RETURNING thread, owner",
-        *(key, inbound.owner, fresh),
-    )
-    if owner != inbound.owner:
-        raise MailRefused(NOT_YOURS)
-    if thread == fresh:
-        await _make_thread(connection, thread, inbound)
-    await connection.execute("SELECT 1 FROM threads WHERE id = $1 FOR UPDATE", thread)
-    return str(thread)
-
-
-async def _new_thread(connection: Connection, inbound: Inbound) -> str:
-    thread = secrets.token_hex(8)
-    await _make_thread(connection, thread, inbound)
-    await connection.execute("UPDATE sessions SET thread = $1 WHERE key = $2", thread, str(inbound.address))
-    return thread
-
-
-async def _make_thread(connection: Connection, thread: str, inbound: Inbound) -> None:
-    await connection.execute(
-        f"INSERT INTO threads(id, owner, session, created) VALUES($1, $2, $3, {NOW})",
-        *(thread, inbound.owner, str(inbound.address)),
-    )
-
-
-async def _post(connection: Connection, inbound: Inbound, thread: str, kind: str, taken: int = 0) -> Receipt:
-    channel, event = inbound.address.channel, inbound.event
-    id = await connection.fetchval(
-        "INSERT INTO inbox(channel, event, thread, owner, kind, body, at, taken, ended) "
-        f"VALUES($1, $2, $3, $4, $5, $6, {NOW}, $7, $8) ON CONFLICT DO NOTHING RETURNING id",
-        *(channel, event, thread, inbound.owner, kind, body_of(inbound.letter), taken, -taken),
-    )
-    if id is not None:
-        return Receipt(id, thread, True)
-    known = await connection.fetchrow(
-        "SELECT id, thread, reply FROM inbox WHERE channel = $1 AND event = $2", channel, event
-    )
-    return Receipt(known["id"], known["thread"], False, known["reply"])
-
-
-async def _become(connection: Connection, id: int, thread: str, letter: Letter) -> None:
-    """Make a letter of a command: it lies in the thread's inbox, and its turn is the answer."""
-    await connection.execute(
-        "UPDATE inbox SET thread = $1, kind = $2, body = $3, taken = 0, ended = 0 WHERE id = $4",
-        *(thread, kind_of(letter), body_of(letter), id),
-    )
-
-
-def _asking(connection: Connection) -> Ask:
-    async def ask(statement: str, *values: object) -> Sequence[Any]:
-        rows: Sequence[Any] = await connection.fetch(_in_postgres(statement), *values)
-        return rows
-
-    return ask
-
-
-def _in_postgres(statement: str) -> str:
-    return statement.format_map(schema.DIALECTS["postgres"])
-
-
-async def _stop(connection: Connection, inbound: Inbound, thread: str) -> bool:
-    busy = await connection.fetchval(
-        "SELECT EXISTS(SELECT 1 FROM threads WHERE id = $1 AND state <> 'resting') "
-        f"OR EXISTS(SELECT 1 FROM inbox WHERE thread = $1 AND {_PENDING})",
-        thread,
-    )
-    if busy:
-        letter = msgspec.structs.replace(inbound, event=f"{inbound.event}/stop")
-        await _post(connection, letter, thread, "stop")
-    return bool(busy)

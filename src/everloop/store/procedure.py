@@ -20,7 +20,7 @@ from ..core.mail import Decision, Inbound
 from ..core.ports import Commit, Lease, OutboxState
 from . import schema
 from .bodies import bodies_of, body_of, fold_in, kind_of
-from .line import text_at, texts
+from .wire import text_at, texts
 
 _NOW = schema.DIALECTS["postgres"]["now"]
 
@@ -182,6 +182,7 @@ CALL = (
 )
 # The columns of CALL before the texts: none is null, so that each is where it always is, after its length.
 _NUMBERS = struct.Struct("!7x 4x? 4xq 4xq 4xq 4x? 4x? 4xq")
+_NO_TEXTS = b"\xff" * 8
 
 _encode = msgspec.json.Encoder().encode
 
@@ -205,8 +206,8 @@ class Row(Struct):
     started: bool
     released: bool
     came: int
-    thread: str | None
-    answer: str | None
+    thread: str | None = None
+    answer: str | None = None
 
 
 class _Receive(Struct, tag_field="kind", tag="receive"):
@@ -343,8 +344,11 @@ def values_of(items: Sequence[Item]) -> Sequence[bytes | None]:
 
 def read_row(data: bytes, at: int) -> Row:
     ok, number, head, epoch, started, released, came = _NUMBERS.unpack_from(data, at)
-    thread, rest = text_at(data, at + _NUMBERS.size)
-    answer, _ = text_at(data, rest)
+    at += _NUMBERS.size
+    if data.startswith(_NO_TEXTS, at):  # as for each commit
+        return Row(ok, number, head, epoch, started, released, came)
+    thread, at = text_at(data, at)
+    answer, _ = text_at(data, at)
     return Row(ok, number, head, epoch, started, released, came, thread, answer)
 
 

@@ -2,7 +2,7 @@
 
 asyncpg makes the connection and is then out of the way. Its own way to ask is a chain of coroutines, with a timer and
 rounds of the event loop of their own for each question; here a question is one write to the socket, and whoever
-asked is told from where the answer is read. What is said on a line:
+asked is told from where the answer is read. What is said on it:
 https://www.postgresql.org/docs/current/protocol-message-formats.html
 """
 
@@ -31,19 +31,14 @@ _EXECUTE_AND_SYNC = b"E\0\0\0\x09\0\0\0\0\0" + b"S\0\0\0\4"
 _TEXT_OID = 25
 
 
-class Line(asyncio.BufferedProtocol, Generic[Row]):
+class Wire(asyncio.BufferedProtocol, Generic[Row]):
     """One question at a time, each with `count` values, which begin with the `same`.
 
     `read` makes a row of the message that begins at a place in the bytes.
     """
 
     def __init__(
-        self,
-        connection: Connection,
-        statement: str,
-        count: int,
-        same: Sequence[bytes],
-        read: Callable[[bytes, int], Row],
+        self, connection: Connection, statement: str, count: int, same: Sequence[bytes], read: Read[Row]
     ) -> None:
         self._connection = connection
         self._begin = b"".join((b"\0", statement.encode(), b"\0", _BINARY, count.to_bytes(2), *map(_sized, same)))
@@ -56,7 +51,7 @@ class Line(asyncio.BufferedProtocol, Generic[Row]):
         self._heard: Heard[Row] | None = None
         self._asked = 0.0
         self._watch: asyncio.TimerHandle | None = None
-        self._transport = connection._transport
+        self._transport = connection._transport  # asyncpg has no other name for it
         self._before = self._transport.get_protocol()
         self._transport.set_protocol(self)
 
@@ -117,7 +112,7 @@ class Line(asyncio.BufferedProtocol, Generic[Row]):
         if left > 0:
             self._watch = self._loop.call_later(left, self._look_at_the_clock)
             return
-        self.close()  # what the server was doing is not known, so this line is not used again
+        self.close()  # what the server was doing is not known, so this one is not used again
         self._tell(TimeoutError())
 
 
