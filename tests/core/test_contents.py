@@ -26,10 +26,10 @@ def test_a_conversation_is_shown_in_the_order_of_its_prompt_with_the_largest_too
     )
 
 
-def test_a_summary_and_its_facts_are_pieces_of_their_own():
+def test_a_summary_its_facts_and_what_comes_back_are_pieces_of_their_own():
     kept = (Message("user", said("go on")),)
     thread = Thread.of(Compacted("They spoke of fish.", kept, facts=("user: it costs 5",)))
-    pieces = {piece.name: piece.text for piece in pieces_of((), (), thread, "")}
+    pieces = {piece.name: piece.text for piece in pieces_of((), (), thread, "", "[3] agent: a trout")}
     assert pieces == {
         "tools": "",
         "summary": "They spoke of fish.",
@@ -37,4 +37,5 @@ def test_a_summary_and_its_facts_are_pieces_of_their_own():
         "messages": "user:\n    go on",
         "recalled": "",
         "tail": "",
+        "recalled": "[3] agent: a trout",
     }

@@ -25,6 +25,7 @@ def fault_world(folder: Path, model: Model, seed: int, fault: str) -> Report:
     world = World(folder, make_feed(folder.name, rng), model, faulty=True)
     worker = world.start(stay=True)
     for _ in range(3):
+        world.wait_until_awake(worker)
         time.sleep(rng.uniform(0.05, 0.4))
         (folder / fault).touch()
         time.sleep(rng.uniform(0.1, 0.6))
@@ -41,6 +42,7 @@ def full_disk_world(folder: Path, model: Model, seed: int) -> Report:
     world = World(folder, make_feed(folder.name, rng), model)
     with small_disk(folder / "home"):
         worker = world.start(stay=True)
+        world.wait_until_awake(worker)
         for _ in range(3):
             time.sleep(rng.uniform(0.1, 0.5))
             fill(folder / "home" / "ballast")

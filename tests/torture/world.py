@@ -12,6 +12,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from everloop.testing import outside
+
 from .feed import Event, write_feed
 from .worker import Life, Sabotage, live
 
@@ -104,6 +106,14 @@ class World:
 
     def thaw(self, process: BaseProcess) -> None:
         _signal(process, signal.SIGCONT)
+
+    def wait_until_awake(self, process: BaseProcess, seconds: float = 60.0) -> None:
+        """Wait for a process that has opened its home, or has ended; whoever finds no disk at birth ends, rightly."""
+        end = time.monotonic() + seconds
+        while process.is_alive() and time.monotonic() < end:
+            if any(life["pid"] == process.pid for life in outside.records_in(self.folder / "lives.jsonl")):
+                return
+            time.sleep(0.02)
 
     def wait_until_quiet(self, seconds: float = 60.0) -> list[str]:
         """Wait for a process that stays to say that all is answered; returns what was wrong with that."""
