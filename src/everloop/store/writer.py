@@ -93,7 +93,7 @@ class Writer:
         if self._broken:
             _tell([(future, None, self._broken) for future, _ in batch])
             return
-        if self._waiting or not self._lock.acquire(blocking=False):
+        if self._waiting or not self._lock.acquire(False):
             self._hand_over(batch)
             return
         told: list[_Told] = []
@@ -179,24 +179,10 @@ class Writer:
                 self._blocked(time.monotonic() - began)
 
     def _perform(self, batch: list[_Job], begin: Callable[[], None]) -> list[_Told]:
-        """All but the COMMIT; `begin` begins anew. Raises apsw.Error when the disk refuses."""
-        return self._attempt_all(batch, begin) or [self._attempt(job) for job in batch]
+        """All but the COMMIT, together as long as none fails; else `begin` begins anew, and each is attempted alone.
 
-    def _commit(self, batch: list[_Job], told: list[_Told]) -> list[_Told]:
-        began = time.monotonic()
-        try:
-            if self._connection.in_transaction:
-                self._execute("COMMIT")
-        except apsw.Error as error:
-            return self._refuse(batch, error)
-        self.commits += 1
-        self._pace += (time.monotonic() - began - self._pace) * 0.1
-        return told
-
-    def _attempt_all(self, batch: list[_Job], begin: Callable[[], None]) -> list[_Told] | None:
-        """All of them, as long as none fails; else nothing is done and each has to be attempted by itself.
-
-        A savepoint for each makes SQLite keep copies of pages that are almost never needed.
+        A savepoint for each makes SQLite keep copies of pages that are almost never needed. Raises apsw.Error when the
+        disk refuses.
         """
         try:
             return [(future, transaction(self._execute), None) for future, transaction in batch]
@@ -208,7 +194,18 @@ class Writer:
             pass
         self._execute("ROLLBACK")
         begin()
-        return None
+        return [self._attempt(job) for job in batch]
+
+    def _commit(self, batch: list[_Job], told: list[_Told]) -> list[_Told]:
+        began = time.monotonic()
+        try:
+            if self._connection.in_transaction:
+                self._execute("COMMIT")
+        except apsw.Error as error:
+            return self._refuse(batch, error)
+        self.commits += 1
+        self._pace += (time.monotonic() - began - self._pace) * 0.1
+        return told
 
     def _attempt(self, job: _Job) -> _Told:
         future, transaction = job
