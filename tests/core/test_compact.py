@@ -171,9 +171,9 @@ class TestSpelledOut:
         assert told_plainly(messages, 400).endswith("user: message 999")
 
 
-def squeezed(thread: Thread, rules: Rules, share: float = Compact().share) -> Thread:
+def squeezed(thread: Thread, rules: Rules) -> Thread:
     """The thread after a compaction, as it is read again from the store."""
-    planned = plan_for(thread, rules, share)
+    planned = plan_for(thread, rules)
     summary = Summary("so far", "small", Usage(100, 10), 0.5) if planned else Summary("")
     entry = decode(encode(compacted(thread, planned, summary)))
     later = Thread(thread.id, thread.seq)
@@ -313,7 +313,7 @@ def test_who_asks_for_a_summary_in_a_small_window_keeps_what_people_said():
     thread = Thread.of(*(entry for text in told for entry in (spoke(text), CALLED, ModelSaid("noted, " * 30))))
     thread.add(CompactionAsked("ann"))
     rules = replace(RULES, limit=6144, overhead=2625, compacts=True)
-    planned = plan_for(thread, rules, Compact().share)
+    planned = plan_for(thread, rules)
     entry = compacted(thread, planned, Summary("so far"))
     facts = [fact.removeprefix(USER) for fact in entry.facts if fact.startswith(USER)]
     assert [*facts, *(message.text for message in entry.kept if message.role == "user")] == told
@@ -324,7 +324,7 @@ def test_who_asks_for_a_summary_is_left_about_a_third_however_small_the_window_i
     said_before = (spoke("we look at it. " * 9), CALLED, ModelSaid("it is as it was. " * 9))
     thread = Thread.of(*(entry for _ in range(18) for entry in said_before))
     thread.add(CompactionAsked("ann"))
-    planned = plan_for(thread, replace(RULES, limit=limit, overhead=overhead, compacts=True), Compact().share)
+    planned = plan_for(thread, replace(RULES, limit=limit, overhead=overhead, compacts=True))
     assert planned is not None
     assert 8 <= len(planned.kept) <= 12
     assert len(planned.kept) + len(planned.covered) == 36
@@ -338,7 +338,7 @@ def test_after_any_compaction_the_prompt_is_valid_fits_and_has_the_facts(steps, 
     for _ in range(times):
         if asked:
             thread.add(CompactionAsked("ann"))
-        planned = plan_for(thread, rules, Compact().share)
+        planned = plan_for(thread, rules)
         if planned is None and not asked:
             return  # the driver ends the turn with a typed error
         told = [fact for fact in facts_of(planned.covered if planned else ()) if fact.startswith(USER)]
@@ -376,7 +376,7 @@ def test_a_thread_that_is_too_long_is_compacted_at_most_once_before_the_next_ans
     rules = replace(RULES, limit=limit, compacts=True)
     thread = lived(steps)
     step = decide(thread, rules)
-    if isinstance(step, Compact) and plan_for(thread, rules, step.share):
+    if isinstance(step, Compact) and plan_for(thread, rules):
         thread = squeezed(thread, rules)
         assert not isinstance(decide(thread, rules), Compact | GiveUp)
 

@@ -35,7 +35,6 @@ def test_a_summary_its_facts_and_what_comes_back_are_pieces_of_their_own():
         "summary": "They spoke of fish.",
         "facts": "- user: it costs 5",
         "messages": "user:\n    go on",
-        "recalled": "",
         "tail": "",
         "recalled": "[3] agent: a trout",
     }

@@ -77,9 +77,7 @@ class Settle(Struct, frozen=True):
 
 
 class Compact(Struct, frozen=True):
-    """Let a summary stand for what was said before, so that what is left takes this share of the limit."""
-
-    share: float = 0.82
+    """Let a summary stand for what was said before, so that there is room again."""
 
 
 class TakeBack(Struct, frozen=True):
@@ -129,6 +127,7 @@ REPEATED = (
     "run again. Try another way, or tell the user what is missing."
 )
 WARNING, HARD = 0.8, 0.95  # shares of the limit at which the user is told, and room is made
+ROOMY = 0.82  # the share that is taken when room was made
 APPROVER = Role.ADMIN  # the least role that may allow what others, or the agent, want to do
 REPEATABLE = frozenset({Effect.READ, Effect.IDEMPOTENT, Effect.KEYED})
 

@@ -176,8 +176,8 @@ class Driver:
                     await self._take_back(book, place)
                 case GiveUp():
                     self._give_up(book, step)
-                case Compact(share=share):
-                    await self._make_room(book, voice, share, interrupt)
+                case Compact():
+                    await self._make_room(book, voice, interrupt)
                 case _:
                     assert_never(step)
 
@@ -188,15 +188,14 @@ class Driver:
             await voice.learn()
         return decide(book.thread, voice.rules)
 
-    async def _make_room(self, book: Book, voice: Voice, share: float, interrupt: Interrupt) -> None:
+    async def _make_room(self, book: Book, voice: Voice, interrupt: Interrupt) -> None:
         """Let a summary stand for what was said before; give up if even that is too long."""
         thread = book.thread
         if voice.unsure and thread.failure is None and not thread.wants_room:  # the call itself will tell
             await self._call_model(book, voice, thread.steps >= voice.rules.max_steps, interrupt)
             return
         rules, before = bounds(thread, voice.rules), used(thread, voice.rules)
-        # What was asked for may be more than can be had, where much stands before the conversation.
-        planned = plan_for(thread, rules, share) or plan_for(thread, rules, Compact().share)
+        planned = plan_for(thread, rules)
         if planned is None and not thread.wants_room:
             self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(thread, voice))))
             return

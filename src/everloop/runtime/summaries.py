@@ -19,7 +19,7 @@ from ..core.compact import (
     spelled_out,
     told_plainly,
 )
-from ..core.decide import Compact, Rules
+from ..core.decide import ROOMY, Rules
 from ..core.errors import ProviderError
 from ..core.gauge import MOST, rough
 from ..core.log import Compacted
@@ -61,10 +61,10 @@ def bounds(thread: Thread, rules: Rules) -> Rules:
     if thread.failure is None or thread.failure.error != "overflow":
         return rules
     wanted = rules.overhead + int(thread.estimated * _REFUSED)
-    return structs.replace(rules, limit=min(rules.limit, int(wanted / Compact().share)))
+    return structs.replace(rules, limit=min(rules.limit, int(wanted / ROOMY)))
 
 
-def plan_for(thread: Thread, rules: Rules, share: float) -> Plan | None:
+def plan_for(thread: Thread, rules: Rules, share: float = ROOMY) -> Plan | None:
     """What becomes a summary so that the next prompt takes this share of the limit. None if it cannot be so short,
     because what stands before the conversation and what was said last are too long already."""
     known = _known(thread)
