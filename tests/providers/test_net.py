@@ -3,8 +3,10 @@ import gzip
 import shutil
 import socket
 import ssl
+import struct
 import subprocess
 import zlib
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 from aiohttp import web
@@ -19,6 +21,7 @@ from everloop.core.errors import (
     ProviderError,
     StreamCut,
 )
+from everloop.net.connection import Connection
 from everloop.net.trusted import TrustedHttp
 
 
@@ -78,6 +81,13 @@ async def test_a_compressed_answer_is_read_although_we_never_ask_for_one(serve, 
     assert b"" not in chunks  # which would be taken for the end
     assert b"".join(chunks) == b"hello"
     assert type(await fail(http, f"{url}/cut")) is StreamCut
+
+
+async def test_a_body_of_nothing_is_not_cut_although_it_is_called_packed(serve, http):
+    async def handler(request):
+        return web.Response(headers={"Content-Encoding": "gzip"})
+
+    assert await fetch(http, await serve(handler)) == (200, b"")
 
 
 async def test_what_cannot_be_unpacked_is_cut(serve, http):
@@ -241,6 +251,102 @@ async def test_who_says_more_than_was_asked_is_not_asked_again(http):
         assert [await fetch(http, url) for _ in range(2)] == [(200, b"ok"), (200, b"ok")]
 
 
+async def test_who_has_not_read_the_question_is_asked_the_next_one_over_another_connection(http):
+    async def refuse(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
+        await asyncio.Event().wait()
+
+    async with refusing(refuse) as url:
+        for body in (b"x" * 20_000_000, b"x"):
+            async with http.request("POST", url, body=body, seconds=30) as answer:
+                assert (answer.status, await answer.read()) == (413, b"no")
+
+
+async def test_a_body_without_a_length_is_cut_when_the_connection_is_torn_down(http):
+    told = asyncio.Event()
+
+    async def tear(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\nhalf")
+        await told.wait()
+        linger_not_at_all = struct.pack("ii", 1, 0)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_not_at_all)
+        writer.transport.abort()
+
+    async with refusing(tear) as url, http.request("GET", url, seconds=30) as answer:
+        chunks = answer.chunks()
+        assert await anext(chunks) == b"half"
+        told.set()
+        with pytest.raises(StreamCut):
+            await anext(chunks)
+
+
+async def test_a_body_without_a_length_is_cut_when_we_hang_up_ourselves(http):
+    async def speak(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\nhalf")
+        await asyncio.Event().wait()
+
+    async with refusing(speak) as url, http.request("GET", url, seconds=30) as answer:
+        chunks = answer.chunks()
+        assert await anext(chunks) == b"half"
+        await http.close()
+        with pytest.raises(StreamCut):
+            await anext(chunks)
+
+
+@asynccontextmanager
+async def refusing(speak):
+    """A server whose connections are ended with it, whatever they wait for."""
+    talks = set()
+
+    async def note(reader, writer):
+        talks.add(asyncio.current_task())
+        with suppress(asyncio.CancelledError, ConnectionError):
+            await speak(reader, writer)
+        writer.transport.abort()
+
+    async with await asyncio.start_server(note, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        for talk in talks:
+            talk.cancel()
+        await asyncio.gather(*talks)
+
+
+class Line(asyncio.Transport):
+    """Carries a large request: so many bytes of it are left whenever someone looks. At the last one comes an answer."""
+
+    def __init__(self, connection, *left):
+        super().__init__()
+        self.connection, self.left = connection, list(left)
+
+    def get_write_buffer_size(self):
+        if self.left == [1]:
+            asyncio.get_running_loop().call_soon(self.connection.data_received, OK)
+        return self.left.pop(0) if len(self.left) > 1 else self.left[0]
+
+    def write(self, data):
+        self.connection.pause_writing()
+
+
+@pytest.mark.parametrize(
+    "left, then",
+    [((9, 7, 4, 1), 200), ((9,), TimeoutError), ((9, 7), TimeoutError)],
+    ids=["it is not silent as long as it listens", "it never listens", "it listens no more"],
+)
+async def test_a_host_that_is_sent_much(left, then):
+    connection = Connection()
+    connection.connection_made(Line(connection, *left))
+    connection.send(b"much", 0.01)
+    try:
+        got = (await connection.head()).status
+    except TimeoutError as error:
+        got = type(error)
+    assert got == then
+    connection.connection_lost(None)
+
+
 async def test_a_header_that_would_be_two_is_not_sent(serve, http):
     error = await fail(http, await serve(stream(b"a")), headers={"X-Key": "a\r\nX-Other: b"})
     assert type(error) is KeyRefused
@@ -277,8 +383,9 @@ async def test_a_question_is_redirected_and_its_key_stays_with_its_host(serve, h
                 raise web.HTTPFound("there?x=1")
             case "/away":
                 raise web.HTTPTemporaryRedirect(f"{elsewhere}/end")
-            case "/nowhere":
-                return web.Response(status=302, headers={"Location": "http://[nowhere/"})
+            case "/nowhere" | "/files" as path:
+                nowhere = {"/nowhere": "http://[nowhere/", "/files": "ftp://files.example/"}
+                return web.Response(status=302, headers={"Location": nowhere[path]})
             case "/round":
                 raise web.HTTPFound("/round")
         return await end(request)
@@ -287,7 +394,9 @@ async def test_a_question_is_redirected_and_its_key_stays_with_its_host(serve, h
     assert await fetch(http, f"{url}/here", headers=key) == (200, b"/there Bearer k")
     assert await fetch(http, f"{url}/away", headers=key) == (200, b"/end None")
     assert str(await fail(http, f"{url}/round")).endswith("redirects more than 10 times.")
-    assert str(await fail(http, f"{url}/nowhere")).endswith("redirects to what is not a web address.")
+    for path in ("/nowhere", "/files"):
+        assert str(await fail(http, url + path)).endswith("redirects to what is not a web address.")
+    assert http._busy == set()
     async with http.request("GET", f"{url}/here", headers={"X-Key": "k"}) as answer:
         assert answer.status == 302
 
@@ -338,12 +447,10 @@ async def test_a_closed_port_is_unreachable(http):
     assert str(error) == f"127.0.0.1:{port} cannot be reached: connection refused."
 
 
-async def test_a_name_that_does_not_exist_cannot_be_found(http):
-    error = await fail(http, "http://no-such-host.invalid/")
-    assert (type(error), str(error)) == (
-        HostUnreachable,
-        "no-such-host.invalid cannot be found: check its name and the network.",
-    )
+@pytest.mark.parametrize("name", ["no-such-host.invalid", "two..dots.invalid", f"{'a' * 64}.invalid"])
+async def test_a_name_that_does_not_exist_cannot_be_found(http, name):
+    error = await fail(http, f"http://{name}/")
+    assert (type(error), str(error)) == (HostUnreachable, f"{name} cannot be found: check its name and the network.")
 
 
 @pytest.mark.parametrize("url", ["", "api.openai.com/v1", "ftp://host/x", "http://", "http://[", "http://host:99999/"])
@@ -432,6 +539,50 @@ async def test_a_proxy_passes_on_what_it_cannot_read(tunnel, certificate, secure
     await http.close()
 
 
+@pytest.mark.parametrize("leave", ["cancelled", "too slow"])
+@pytest.mark.parametrize("says", [b"", b"HTTP/1.1 200 Connection established\r\n\r\n"], ids=["no word", "no TLS"])
+async def test_a_tunnel_that_is_not_waited_for_is_left(says, leave):
+    heard, left = asyncio.Event(), asyncio.Event()
+
+    async def speak(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(says)
+        heard.set()
+        with suppress(ConnectionError):
+            while await reader.read(1000):
+                pass
+        left.set()
+
+    async with refusing(speak) as address:
+        http = TrustedHttp(proxy=address)
+        seconds = 30 if leave == "cancelled" else 0.1
+        task = asyncio.create_task(fetch(http, "https://model.example/", seconds=seconds))
+        async with asyncio.timeout(30):
+            await heard.wait()
+            if leave == "cancelled":
+                task.cancel()
+            assert await asyncio.gather(task, return_exceptions=True) != [(200, b"safe")]
+            await left.wait()
+
+
+async def test_a_proxy_is_told_an_ipv6_address_in_brackets(tunnel, certificate, secure_url):
+    address, asked = tunnel
+    http = TrustedHttp(ca_file=str(certificate[0]), proxy=address)
+    url = secure_url.replace("127.0.0.1", "[2606:4700::1]")
+    assert "certificate" in str(await fail(http, url))  # it is for another name
+    assert asked[0].startswith(f"CONNECT {url.removeprefix('https://').removesuffix('/')} HTTP/1.1\r\n")
+    await http.close()
+
+
+async def test_a_host_is_called_by_the_name_that_its_letters_stand_for(tunnel, certificate, secure_url):
+    """Not by that of strasse.example, which is somebody else's."""
+    address, asked = tunnel
+    http = TrustedHttp(ca_file=str(certificate[0]), proxy=address)
+    assert await fetch(http, secure_url.replace("127.0.0.1", "straße.example")) == (200, b"safe")
+    assert asked[0].startswith("CONNECT xn--strae-oqa.example:")
+    await http.close()
+
+
 async def test_what_a_proxy_refuses_is_unreachable(tunnel):
     http = TrustedHttp(proxy=tunnel[0])
     error = await fail(http, "https://refused.example/")
@@ -440,6 +591,14 @@ async def test_what_a_proxy_refuses_is_unreachable(tunnel):
         "refused.example cannot be reached: the proxy refuses to connect (403).",
     )
     await http.close()
+
+
+async def test_an_address_of_a_proxy_that_cannot_be_understood_is_the_reason():
+    error = await fail(TrustedHttp(proxy="http://me:pw@proxy:port"), "https://model.example/")
+    assert (type(error), str(error)) == (
+        HostUnreachable,
+        "model.example cannot be reached: the address of its proxy cannot be understood.",
+    )
 
 
 async def test_a_proxy_that_is_not_there_is_named_as_the_reason():
@@ -464,7 +623,7 @@ def certificate(tmp_path):
         "-subj",
         "/CN=127.0.0.1",
         "-addext",
-        "subjectAltName=IP:127.0.0.1,DNS:model.example",
+        "subjectAltName=IP:127.0.0.1,DNS:model.example,DNS:xn--strae-oqa.example",
     ]
     subprocess.run(["openssl", "req", *made, "-out", files[0], "-keyout", files[1]], check=True, capture_output=True)
     return files

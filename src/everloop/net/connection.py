@@ -25,6 +25,7 @@ class Connection(asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
         self._failure: Exception | None = None
         self._lost = self._paused = False
+        self._unsent = 0  # bytes of a large request, when they were last looked at
         self._patience = self._since = self._due = 0.0  # how long, since when, and when the timer looks
         self._timer: asyncio.TimerHandle | None = None
         self.transport: asyncio.Transport
@@ -33,7 +34,8 @@ class Connection(asyncio.Protocol):
     @property
     def is_usable(self) -> bool:
         """Whether it can carry another request."""
-        return self._reader.done and self._reader.keeps and not self._lost
+        may = self._reader.done and self._reader.keeps and not self._lost
+        return may and not self.transport.get_write_buffer_size()  # or the next would wait behind what nobody reads
 
     def send(self, request: bytes, patience: float, bodiless: bool = False) -> None:
         """`bodiless`: the answer to this request has a head alone."""
@@ -87,19 +89,31 @@ class Connection(asyncio.Protocol):
         except NotHttp as error:
             self._failure = error
             self.close()
-        if len(self._body) > _MOST_WAITING and not self._paused and not self._lost:
+        if len(self._body) > _MOST_WAITING and not (self._paused or self._lost or self._reader.done):
             self._paused = True
             self.transport.pause_reading()
         self._wake()
 
+    def eof_received(self) -> None:
+        self._end(None)
+
     def connection_lost(self, error: Exception | None) -> None:
-        self._lost = True
         if self._timer:
             self._timer.cancel()
+        self._end(error)
+
+    def pause_writing(self) -> None:
+        self._unsent = self.transport.get_write_buffer_size()
+
+    def resume_writing(self) -> None:
+        self._since = self._loop.time()  # until now it had to listen
+
+    def _end(self, error: Exception | None) -> None:
         try:
-            self._reader.end()
+            self._reader.end(by_force=self._lost or error is not None)
         except EOFError as end:
             self._failure = self._failure or error or end
+        self._lost = True
         self._wake()
 
     def _take(self) -> bytes:
@@ -135,9 +149,12 @@ class Connection(asyncio.Protocol):
 
     def _look(self) -> None:
         self._timer = None
-        due = self._since + self._patience
         if self._waiter is None or self._waiter.done():
             return
+        unsent = self.transport.get_write_buffer_size()
+        if 0 < unsent < self._unsent:  # a host that still takes what it is sent is not silent
+            self._unsent, self._since = unsent, self._loop.time()
+        due = self._since + self._patience
         if due > self._loop.time():
             self._look_at(due)
         else:

@@ -137,10 +137,11 @@ class _Exchange:
         target, headers = _read(self._url), self._headers
         for _ in range(_MOST_REDIRECTS + 1):
             reader = await self._ask(target, headers)
-            following = self._redirection(target, reader)
-            if following is None:
+            location = self._redirection(reader)
+            if location is None:
                 return Answer(self._connection, reader, target.name)
             self._http.part(target, self._connection)
+            following = _follow(target, location)
             if following.origin != target.origin:
                 headers = {name: value for name, value in headers.items() if name.lower() != "authorization"}
             target = following
@@ -174,18 +175,13 @@ class _Exchange:
                     raise explain_no_answer(error, target.name, self._seconds) from error
                 # It was closed while nobody used it; to look once more does no harm.
 
-    def _redirection(self, target: "_Target", reader: AnswerReader) -> "_Target | None":
+    def _redirection(self, reader: AnswerReader) -> str | None:
         """A POST would arrive as a GET without its body, which no one could explain. And a key in a header that we
         don't know would be told to a stranger."""
         location = reader.headers.get("Location")
         if reader.status not in _REDIRECTS or not location or self._method not in ("GET", "HEAD"):
             return None
-        if not {name.lower() for name in self._headers} <= _MAY_TRAVEL:
-            return None
-        try:
-            return _read(str(target.url.join(URL(location))))
-        except ValueError as error:
-            raise HostFailed(f"{target.name} redirects to what is not a web address.") from error
+        return location if {name.lower() for name in self._headers} <= _MAY_TRAVEL else None
 
 
 class Answer:
@@ -277,6 +273,13 @@ def _read(url: str) -> _Target:
     return _Target(parsed)
 
 
+def _follow(target: _Target, location: str) -> _Target:
+    try:
+        return _read(str(target.url.join(URL(location))))
+    except (ValueError, HostUnreachable) as error:
+        raise HostFailed(f"{target.name} redirects to what is not a web address.") from error
+
+
 def _write(method: str, target: _Target, headers: Mapping[str, str], body: bytes, proxy: URL | None) -> bytes:
     """A request as it is sent. Raises KeyRefused when a header would be more than one line."""
     extra, where = {}, target.path
@@ -310,7 +313,10 @@ def _find_proxy(url: URL, wanted: str) -> URL | None:
             f"{host} cannot be reached: its proxy is not an HTTP proxy, and only those are supported. "
             f"Give an address that begins with http://, or put {host} into NO_PROXY."
         )
-    return URL(proxy) if proxy else None
+    try:
+        return URL(proxy) if proxy else None
+    except ValueError as error:
+        raise HostUnreachable(f"{host} cannot be reached: the address of its proxy cannot be understood.") from error
 
 
 def _is_here(host: str) -> bool:
