@@ -19,6 +19,7 @@ from everloop.core.errors import (
     HostFailed,
     HostTimeout,
     HostUnreachable,
+    KeyRefused,
     StreamCut,
 )
 from everloop.net.open import OpenHttp
@@ -157,6 +158,13 @@ class TestAsking:
             "other.example leads to 127.0.0.1, which means this machine. Only the owner can permit it."
         )
         await http.close()
+
+    async def test_a_header_that_would_be_two_is_not_sent(self, serve, http):
+        error = await fail(http, await serve(says(b"")), headers={"X-Key": "a\r\nX-Other: b"})
+        assert (type(error), str(error)) == (
+            KeyRefused,
+            "A header for 127.0.0.1 has characters that cannot be sent. Copy it again.",
+        )
 
     async def test_a_closed_http_can_be_closed_again(self, serve, http):
         await fetch(http, await serve(says(b"")))

@@ -97,6 +97,18 @@ async def test_what_cannot_be_unpacked_is_cut(serve, http):
     assert type(await fail(http, await serve(handler))) is StreamCut
 
 
+async def test_what_unpacks_to_much_comes_in_pieces(serve, http):
+    """Or a host could fill the memory with one packet."""
+    packed = gzip.compress(b"\0" * 50_000_000)
+
+    async def handler(request):
+        return web.Response(body=packed, headers={"Content-Encoding": "gzip"})
+
+    async with http.request("GET", await serve(handler)) as answer:
+        sizes = [len(chunk) async for chunk in answer.chunks()]
+    assert (sum(sizes), max(sizes)) == (50_000_000, 2**18)
+
+
 async def test_a_large_body_is_read_up_to_the_limit(serve, http):
     url = await serve(stream(b"a" * 1000, b"b" * 1000))
     async with http.request("GET", url) as answer:
@@ -353,12 +365,22 @@ async def test_a_header_that_would_be_two_is_not_sent(serve, http):
     assert "cannot be sent" in str(error)
 
 
+async def test_the_name_of_a_host_can_be_another_than_its_address_says(serve, http):
+    async def handler(request):
+        return web.Response(text=f"{request.headers.getall('Host')}")
+
+    assert await fetch(http, await serve(handler), headers={"host": "model.example"}) == (200, b"['model.example']")
+
+
 async def test_a_password_in_an_address_is_sent(serve, http):
     async def handler(request):
+        if request.path == "/moved":
+            raise web.HTTPFound(f"http://{request.host}/")
         return web.Response(text=request.headers["Authorization"])
 
     url = (await serve(handler)).replace("http://", "http://me:p%40ss@")
     assert await fetch(http, url) == (200, b"Basic bWU6cEBzcw==")
+    assert await fetch(http, f"{url}/moved") == (200, b"Basic bWU6cEBzcw==")
     assert type(await fail(http, url, headers={"Authorization": "Bearer k"})) is KeyRefused
 
 
@@ -502,10 +524,8 @@ async def test_a_proxy_of_another_kind_is_refused_without_telling_its_password()
     assert "pw" not in str(error)
 
 
-@pytest.fixture
-async def tunnel():
-    """A proxy that passes connections on, and what it was asked."""
-    asked = []
+def passing(asked, context=None):
+    """A proxy that passes connections on, and notes what it was asked."""
 
     async def speak(reader, writer):
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
@@ -525,8 +545,28 @@ async def tunnel():
 
         await asyncio.gather(pass_on(reader, to), pass_on(there, writer), return_exceptions=True)
 
-    async with await asyncio.start_server(speak, "127.0.0.1", 0) as server:
+    return asyncio.start_server(speak, "127.0.0.1", 0, ssl=context)
+
+
+@pytest.fixture
+async def tunnel():
+    asked = []
+    async with await passing(asked) as server:
         yield f"http://me:pw@127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
+
+
+async def test_a_proxy_can_be_spoken_to_securely_itself(certificate, secure_url):
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*certificate)
+    async with await passing([], context) as server:
+        address = f"https://me:pw@127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        http = TrustedHttp(ca_file=str(certificate[0]), proxy=address)
+        url = secure_url.replace("127.0.0.1", "model.example")
+        assert [await fetch(http, url) for _ in range(2)] == [(200, b"safe")] * 2
+        error = await fail(http, url.replace("model", "other"))
+        assert type(error) is HostUnreachable
+        assert "certificate" in str(error)
+        await http.close()
 
 
 async def test_a_proxy_passes_on_what_it_cannot_read(tunnel, certificate, secure_url):

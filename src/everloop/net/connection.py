@@ -70,7 +70,11 @@ class Connection(asyncio.Protocol):
 
     async def secure(self, trust: ssl.SSLContext, host: str) -> None:
         """From here on nobody in between understands a word. Raises OSError."""
-        transport = await self._loop.start_tls(self.transport, self, trust, server_hostname=host)
+        try:
+            transport = await self._loop.start_tls(self.transport, self, trust, server_hostname=host)
+        except TypeError as error:
+            # Python 3.11 stumbles when TLS fails within TLS, as behind an https proxy; the reason stands behind it.
+            raise error.__context__ if isinstance(error.__context__, OSError) else error from None
         self.transport = cast(asyncio.Transport, transport)
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import os
 import ssl
 import zlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from ipaddress import ip_address
@@ -212,36 +212,36 @@ class Answer:
 class _Chunks:
     """Not a generator: to leave one in the middle costs a task and a wake-up of the loop for its clean-up."""
 
-    __slots__ = ("_connection", "_host", "_unzip")
+    __slots__ = ("_connection", "_host", "_pieces", "_unzip")
 
     def __init__(self, connection: Connection, host: str, unzip: Unzip | None) -> None:
         self._connection = connection
         self._host = host
         self._unzip = unzip
+        self._pieces: Iterator[bytes] = iter(())
 
     def __aiter__(self) -> "_Chunks":
         return self
 
     async def __anext__(self) -> bytes:
         try:
-            data = await self._connection.read()
-            if self._unzip:
-                data = await self._unzipped(self._unzip, data)
+            data = await (self._unzipped(self._unzip) if self._unzip else self._connection.read())
         except (*FAILURES, zlib.error) as error:
             raise explain_cut(error, self._host) from error
         if not data:
             raise StopAsyncIteration
         return data
 
-    async def _unzipped(self, unzip: Unzip, data: bytes) -> bytes:
-        """Of some bytes nothing comes yet."""
-        while data:
-            if piece := b"".join(unzip.pieces(data)):
-                return piece
+    async def _unzipped(self, unzip: Unzip) -> bytes:
+        """Of some bytes nothing comes yet, of others more than one wants to hold."""
+        while not (piece := next(self._pieces, b"")):
             data = await self._connection.read()
-        if not unzip.is_whole:
+            if not data:
+                break
+            self._pieces = unzip.pieces(data)
+        if not piece and not unzip.is_whole:
             raise EOFError
-        return b""
+        return piece
 
 
 class _Target:
@@ -275,7 +275,10 @@ def _read(url: str) -> _Target:
 
 def _follow(target: _Target, location: str) -> _Target:
     try:
-        return _read(str(target.url.join(URL(location))))
+        following = target.url.join(URL(location))
+        if target.key and following.user is None and following.origin() == target.url.origin():
+            following = following.with_user(target.url.user).with_password(target.url.password)
+        return _read(str(following))
     except (ValueError, HostUnreachable) as error:
         raise HostFailed(f"{target.name} redirects to what is not a web address.") from error
 
