@@ -263,16 +263,21 @@ async def test_who_says_more_than_was_asked_is_not_asked_again(http):
         assert [await fetch(http, url) for _ in range(2)] == [(200, b"ok"), (200, b"ok")]
 
 
-async def test_who_has_not_read_the_question_is_asked_the_next_one_over_another_connection(http):
+@pytest.mark.parametrize("securely", [False, True])
+async def test_who_has_not_read_the_question_is_asked_the_next_one_over_another_connection(certificate, securely):
+    http, context = TrustedHttp(ca_file=str(certificate[0])), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*certificate)
+
     async def refuse(reader, writer):
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
         await asyncio.Event().wait()
 
-    async with refusing(refuse) as url:
+    async with refusing(refuse, context if securely else None) as url:
         for body in (b"x" * 20_000_000, b"x"):
             async with http.request("POST", url, body=body, seconds=30) as answer:
                 assert (answer.status, await answer.read()) == (413, b"no")
+        await http.close()
 
 
 async def test_a_body_without_a_length_is_cut_when_the_connection_is_torn_down(http):
@@ -309,7 +314,7 @@ async def test_a_body_without_a_length_is_cut_when_we_hang_up_ourselves(http):
 
 
 @asynccontextmanager
-async def refusing(speak):
+async def refusing(speak, context=None):
     """A server whose connections are ended with it, whatever they wait for."""
     talks = set()
 
@@ -319,43 +324,45 @@ async def refusing(speak):
             await speak(reader, writer)
         writer.transport.abort()
 
-    async with await asyncio.start_server(note, "127.0.0.1", 0) as server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    async with await asyncio.start_server(note, "127.0.0.1", 0, ssl=context) as server:
+        yield f"http{'s' if context else ''}://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
         for talk in talks:
             talk.cancel()
         await asyncio.gather(*talks)
 
 
 class Line(asyncio.Transport):
-    """Carries a large request: so many bytes of it are left whenever someone looks. At the last one comes an answer."""
+    """Takes a piece of a request now and then, and no more than so many. After the last there is an answer."""
 
-    def __init__(self, connection, *left):
+    def __init__(self, connection, pieces):
         super().__init__()
-        self.connection, self.left = connection, list(left)
-
-    def get_write_buffer_size(self):
-        if self.left == [1]:
-            asyncio.get_running_loop().call_soon(self.connection.data_received, OK)
-        return self.left.pop(0) if len(self.left) > 1 else self.left[0]
+        self.connection, self.pieces, self.taken = connection, pieces, b""
 
     def write(self, data):
+        self.taken += data
+        self.pieces -= 1
         self.connection.pause_writing()
+        if self.taken.endswith(b"end"):
+            asyncio.get_running_loop().call_later(0.05, self.connection.data_received, OK)
+        elif self.pieces:
+            asyncio.get_running_loop().call_later(0.05, self.connection.resume_writing)
 
 
 @pytest.mark.parametrize(
-    "left, then",
-    [((9, 7, 4, 1), 200), ((9,), TimeoutError), ((9, 7), TimeoutError)],
+    "pieces, then",
+    [(17, 200), (1, TimeoutError), (9, TimeoutError)],
     ids=["it is not silent as long as it listens", "it never listens", "it listens no more"],
 )
-async def test_a_host_that_is_sent_much(left, then):
-    connection = Connection()
-    connection.connection_made(Line(connection, *left))
-    connection.send(b"much", 0.01)
+async def test_a_host_that_is_sent_much(pieces, then):
+    connection, much = Connection(), b"x" * 2**20 + b"end"
+    line = Line(connection, pieces)
+    connection.connection_made(line)
+    connection.send(much, 0.3)
     try:
         got = (await connection.head()).status
     except TimeoutError as error:
         got = type(error)
-    assert got == then
+    assert (got, line.taken) == (then, much[: pieces * 2**16])
     connection.connection_lost(None)
 
 

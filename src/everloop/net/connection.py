@@ -7,6 +7,7 @@ from typing import cast
 from .answer_reader import AnswerReader, NotHttp
 
 _MOST_WAITING = 2**18  # bytes of a body that nobody has taken yet: more of it has to wait at the host
+_MOST_AT_ONCE = 2**16  # bytes of a request
 _FAREWELL_SECONDS = 0.2
 
 
@@ -25,7 +26,8 @@ class Connection(asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
         self._failure: Exception | None = None
         self._lost = self._paused = False
-        self._unsent = 0  # bytes of a large request, when they were last looked at
+        self._unsent = memoryview(b"")  # what is left of a large request
+        self._is_full = False  # on the way to the host there is no room for more now
         self._patience = self._since = self._due = 0.0  # how long, since when, and when the timer looks
         self._timer: asyncio.TimerHandle | None = None
         self.transport: asyncio.Transport
@@ -35,14 +37,17 @@ class Connection(asyncio.Protocol):
     def is_usable(self) -> bool:
         """Whether it can carry another request."""
         may = self._reader.done and self._reader.keeps and not self._lost
-        return may and not self.transport.get_write_buffer_size()  # or the next would wait behind what nobody reads
+        return may and not self._is_full  # or the next would wait behind what nobody reads
 
     def send(self, request: bytes, patience: float, bodiless: bool = False) -> None:
         """`bodiless`: the answer to this request has a head alone."""
         self._reader = AnswerReader(bodiless)
         self._patience = patience
         self._take()  # of the answer before nobody wants to know more
-        if not self._lost:
+        if len(request) > _MOST_AT_ONCE:
+            self._unsent = memoryview(request)
+            self._write_on()
+        elif not self._lost:
             self.transport.write(request)
 
     async def head(self) -> AnswerReader:
@@ -107,10 +112,18 @@ class Connection(asyncio.Protocol):
         self._end(error)
 
     def pause_writing(self) -> None:
-        self._unsent = self.transport.get_write_buffer_size()
+        self._is_full = True
 
     def resume_writing(self) -> None:
-        self._since = self._loop.time()  # until now it had to listen
+        self._is_full = False
+        self._since = self._loop.time()  # a host that takes what it is sent is not silent
+        self._write_on()
+
+    def _write_on(self) -> None:
+        """Piece by piece, or with TLS nobody would learn how much of it the host has taken."""
+        while self._unsent and not (self._is_full or self._lost):
+            piece, self._unsent = self._unsent[:_MOST_AT_ONCE], self._unsent[_MOST_AT_ONCE:]
+            self.transport.write(piece)
 
     def _end(self, error: Exception | None) -> None:
         try:
@@ -155,9 +168,6 @@ class Connection(asyncio.Protocol):
         self._timer = None
         if self._waiter is None or self._waiter.done():
             return
-        unsent = self.transport.get_write_buffer_size()
-        if 0 < unsent < self._unsent:  # a host that still takes what it is sent is not silent
-            self._unsent, self._since = unsent, self._loop.time()
         due = self._since + self._patience
         if due > self._loop.time():
             self._look_at(due)
