@@ -45,6 +45,7 @@ CHUNKED = head("Transfer-Encoding: chunked")
         (head("Content-Length: 2", "Connection: close") + b"ok", 200, b"ok", True, False),
         (head("Content-Length: 2", first="HTTP/1.0 200 OK") + b"ok", 200, b"ok", True, False),
         (head("Content-Length: 2", "Connection: Keep-Alive", first="HTTP/1.0 200 OK") + b"ok", 200, b"ok", True, True),
+        (head("Content-Length: 2", "Connection: Keep-Alive", "Connection: close") + b"ok", 200, b"ok", True, False),
         (head("Content-Length: 2", "Content-Length: 2") + b"ok", 200, b"ok", True, True),
         (head("content-length:2 ", first="HTTP/1.1 404") + b"ok", 404, b"ok", True, True),
         (PLAIN + b"HTTP/1.1 200 OK\r\n", 200, b"hello", True, False),
@@ -52,7 +53,10 @@ CHUNKED = head("Transfer-Encoding: chunked")
         (head("Content-Length: 9", first="HTTP/1.1 304 Not Modified"), 304, b"", True, True),
         (head(first="HTTP/1.1 100 Continue") + PLAIN, 200, b"hello", True, True),
         (head("Link: </x>", first="HTTP/1.1 103 Early Hints") + PLAIN, 200, b"hello", True, True),
+        (head(first="HTTP/1.1 102 Processing") * 1000 + PLAIN, 200, b"hello", True, True),
+        (head("Upgrade: x", "Connection: upgrade", first="HTTP/1.1 101 Switching Protocols"), 101, b"", True, False),
         (PLAIN.replace(b"\r\n", b"\n"), 200, b"hello", True, True),
+        (b"HTTP/1.1 200 OK\nContent-Length: 8\n\nab\r\n\r\ncd", 200, b"ab\r\n\r\ncd", True, True),
         (CHUNKED + in_pieces(b"one", b"two"), 200, b"onetwo", True, True),
         (CHUNKED + in_pieces(b"one", last=b"0\r\nX-Sum: 1\r\n\r\n"), 200, b"one", True, True),
         (CHUNKED + in_pieces(b"one", last=b"000\r\n\r\n"), 200, b"one", True, True),
@@ -67,7 +71,7 @@ CHUNKED = head("Transfer-Encoding: chunked")
 def test_an_answer(data: bytes, status: int, body: bytes, done: bool, keeps: bool):
     got = read(data)
     assert (got[0], *got[2:]) == (status, body, done, keeps)
-    for cut in range(len(data)):
+    for cut in range(0, len(data), 1 + len(data) // 300):
         assert read(data[:cut], data[cut:]) == got
 
 
@@ -78,6 +82,13 @@ def test_the_answer_to_a_head_request_has_no_body(fields: tuple[str, ...]):
 
 def test_a_body_without_a_length_ends_with_the_connection():
     assert read(head(), b"one", b"two", ends=True)[2:] == (b"onetwo", True, False)
+
+
+def test_a_body_without_a_length_has_not_ended_when_the_connection_is_torn_down():
+    reader = AnswerReader()
+    reader.feed(head() + b"one")
+    with pytest.raises(EOFError):
+        reader.end(by_force=True)
 
 
 @pytest.mark.parametrize("data", [b"", b"HTTP/1.1 20", PLAIN[:-1], CHUNKED, CHUNKED + in_pieces(b"one", last=b"0\r\n")])
@@ -103,6 +114,8 @@ def test_an_answer_that_says_how_long_it_is_does_not_end_with_the_connection(dat
         head("Content-Length: 1_0"),
         head("Content-Length: ²"),
         head("Content-Length: 1", "Content-Length: 2"),
+        head("Content-Length: " + "9" * 5000),
+        head(first="HTTP/1.1 100 Continue") * 20_000,
         head("Transfer-Encoding: gzip, chunked"),
         CHUNKED + b"0x3\r\none\r\n",
         CHUNKED + b"-3\r\none\r\n",

@@ -19,6 +19,7 @@ from everloop.core.errors import (
     HostFailed,
     HostTimeout,
     HostUnreachable,
+    KeyRefused,
     StreamCut,
 )
 from everloop.net.open import OpenHttp
@@ -158,6 +159,13 @@ class TestAsking:
         )
         await http.close()
 
+    async def test_a_header_that_would_be_two_is_not_sent(self, serve, http):
+        error = await fail(http, await serve(says(b"")), headers={"X-Key": "a\r\nX-Other: b"})
+        assert (type(error), str(error)) == (
+            KeyRefused,
+            "A header for 127.0.0.1 has characters that cannot be sent. Copy it again.",
+        )
+
     async def test_a_closed_http_can_be_closed_again(self, serve, http):
         await fetch(http, await serve(says(b"")))
         await http.close()
@@ -258,6 +266,11 @@ class TestLimits:
                 await response.write(block * 10_000)
 
         assert type(await fail(http, await serve(handler))) is AnswerTooLarge
+
+    async def test_of_many_small_files_each_is_unpacked_once_and_what_follows_them_is_not_read(self, serve, http):
+        packed = gzip.compress(b"a") * 40_000 + b"\0" * 20_000 + b"\x1f" * 20_000
+        body = (await fetch(http, await serve(says(packed, Content_Encoding="gzip"))))[2]
+        assert body == b"a" * 40_000
 
     async def test_a_packed_body_that_breaks_off_is_cut(self, serve, http):
         half = gzip.compress(bytes(range(256)) * 100)[:200]

@@ -3,8 +3,10 @@ import gzip
 import shutil
 import socket
 import ssl
+import struct
 import subprocess
 import zlib
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 from aiohttp import web
@@ -19,6 +21,7 @@ from everloop.core.errors import (
     ProviderError,
     StreamCut,
 )
+from everloop.net.connection import Connection
 from everloop.net.trusted import TrustedHttp
 
 
@@ -80,11 +83,30 @@ async def test_a_compressed_answer_is_read_although_we_never_ask_for_one(serve, 
     assert type(await fail(http, f"{url}/cut")) is StreamCut
 
 
+async def test_a_body_of_nothing_is_not_cut_although_it_is_called_packed(serve, http):
+    async def handler(request):
+        return web.Response(headers={"Content-Encoding": "gzip"})
+
+    assert await fetch(http, await serve(handler)) == (200, b"")
+
+
 async def test_what_cannot_be_unpacked_is_cut(serve, http):
     async def handler(request):
         return web.Response(body=b"hello", headers={"Content-Encoding": "gzip"})
 
     assert type(await fail(http, await serve(handler))) is StreamCut
+
+
+async def test_what_unpacks_to_much_comes_in_pieces(serve, http):
+    """Or a host could fill the memory with one packet."""
+    packed = gzip.compress(b"\0" * 50_000_000)
+
+    async def handler(request):
+        return web.Response(body=packed, headers={"Content-Encoding": "gzip"})
+
+    async with http.request("GET", await serve(handler)) as answer:
+        sizes = [len(chunk) async for chunk in answer.chunks()]
+    assert (sum(sizes), max(sizes)) == (50_000_000, 2**18)
 
 
 async def test_a_large_body_is_read_up_to_the_limit(serve, http):
@@ -241,18 +263,131 @@ async def test_who_says_more_than_was_asked_is_not_asked_again(http):
         assert [await fetch(http, url) for _ in range(2)] == [(200, b"ok"), (200, b"ok")]
 
 
+@pytest.mark.parametrize("securely", [False, True])
+async def test_who_has_not_read_the_question_is_asked_the_next_one_over_another_connection(certificate, securely):
+    http, context = TrustedHttp(ca_file=str(certificate[0])), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*certificate)
+
+    async def refuse(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
+        await asyncio.Event().wait()
+
+    async with refusing(refuse, context if securely else None) as url:
+        for body in (b"x" * 20_000_000, b"x"):
+            async with http.request("POST", url, body=body, seconds=30) as answer:
+                assert (answer.status, await answer.read()) == (413, b"no")
+        await http.close()
+
+
+async def test_a_body_without_a_length_is_cut_when_the_connection_is_torn_down(http):
+    told = asyncio.Event()
+
+    async def tear(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\nhalf")
+        await told.wait()
+        linger_not_at_all = struct.pack("ii", 1, 0)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_not_at_all)
+        writer.transport.abort()
+
+    async with refusing(tear) as url, http.request("GET", url, seconds=30) as answer:
+        chunks = answer.chunks()
+        assert await anext(chunks) == b"half"
+        told.set()
+        with pytest.raises(StreamCut):
+            await anext(chunks)
+
+
+async def test_a_body_without_a_length_is_cut_when_we_hang_up_ourselves(http):
+    async def speak(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\nhalf")
+        await asyncio.Event().wait()
+
+    async with refusing(speak) as url, http.request("GET", url, seconds=30) as answer:
+        chunks = answer.chunks()
+        assert await anext(chunks) == b"half"
+        await http.close()
+        with pytest.raises(StreamCut):
+            await anext(chunks)
+
+
+@asynccontextmanager
+async def refusing(speak, context=None):
+    """A server whose connections are ended with it, whatever they wait for."""
+    talks = set()
+
+    async def note(reader, writer):
+        talks.add(asyncio.current_task())
+        with suppress(asyncio.CancelledError, ConnectionError):
+            await speak(reader, writer)
+        writer.transport.abort()
+
+    async with await asyncio.start_server(note, "127.0.0.1", 0, ssl=context) as server:
+        yield f"http{'s' if context else ''}://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        for talk in talks:
+            talk.cancel()
+        await asyncio.gather(*talks)
+
+
+class Line(asyncio.Transport):
+    """Takes a piece of a request now and then, and no more than so many. After the last there is an answer."""
+
+    def __init__(self, connection, pieces):
+        super().__init__()
+        self.connection, self.pieces, self.taken = connection, pieces, b""
+
+    def write(self, data):
+        self.taken += data
+        self.pieces -= 1
+        self.connection.pause_writing()
+        if self.taken.endswith(b"end"):
+            asyncio.get_running_loop().call_later(0.05, self.connection.data_received, OK)
+        elif self.pieces:
+            asyncio.get_running_loop().call_later(0.05, self.connection.resume_writing)
+
+
+@pytest.mark.parametrize(
+    "pieces, then",
+    [(17, 200), (1, TimeoutError), (9, TimeoutError)],
+    ids=["it is not silent as long as it listens", "it never listens", "it listens no more"],
+)
+async def test_a_host_that_is_sent_much(pieces, then):
+    connection, much = Connection(), b"x" * 2**20 + b"end"
+    line = Line(connection, pieces)
+    connection.connection_made(line)
+    connection.send(much, 0.3)
+    try:
+        got = (await connection.head()).status
+    except TimeoutError as error:
+        got = type(error)
+    assert (got, line.taken) == (then, much[: pieces * 2**16])
+    connection.connection_lost(None)
+
+
 async def test_a_header_that_would_be_two_is_not_sent(serve, http):
     error = await fail(http, await serve(stream(b"a")), headers={"X-Key": "a\r\nX-Other: b"})
     assert type(error) is KeyRefused
     assert "cannot be sent" in str(error)
 
 
+async def test_the_name_of_a_host_can_be_another_than_its_address_says(serve, http):
+    async def handler(request):
+        return web.Response(text=f"{request.headers.getall('Host')}")
+
+    assert await fetch(http, await serve(handler), headers={"host": "model.example"}) == (200, b"['model.example']")
+
+
 async def test_a_password_in_an_address_is_sent(serve, http):
     async def handler(request):
+        if request.path == "/moved":
+            raise web.HTTPFound(f"http://{request.host}/")
         return web.Response(text=request.headers["Authorization"])
 
     url = (await serve(handler)).replace("http://", "http://me:p%40ss@")
     assert await fetch(http, url) == (200, b"Basic bWU6cEBzcw==")
+    assert await fetch(http, f"{url}/moved") == (200, b"Basic bWU6cEBzcw==")
     assert type(await fail(http, url, headers={"Authorization": "Bearer k"})) is KeyRefused
 
 
@@ -277,8 +412,9 @@ async def test_a_question_is_redirected_and_its_key_stays_with_its_host(serve, h
                 raise web.HTTPFound("there?x=1")
             case "/away":
                 raise web.HTTPTemporaryRedirect(f"{elsewhere}/end")
-            case "/nowhere":
-                return web.Response(status=302, headers={"Location": "http://[nowhere/"})
+            case "/nowhere" | "/files" as path:
+                nowhere = {"/nowhere": "http://[nowhere/", "/files": "ftp://files.example/"}
+                return web.Response(status=302, headers={"Location": nowhere[path]})
             case "/round":
                 raise web.HTTPFound("/round")
         return await end(request)
@@ -287,7 +423,9 @@ async def test_a_question_is_redirected_and_its_key_stays_with_its_host(serve, h
     assert await fetch(http, f"{url}/here", headers=key) == (200, b"/there Bearer k")
     assert await fetch(http, f"{url}/away", headers=key) == (200, b"/end None")
     assert str(await fail(http, f"{url}/round")).endswith("redirects more than 10 times.")
-    assert str(await fail(http, f"{url}/nowhere")).endswith("redirects to what is not a web address.")
+    for path in ("/nowhere", "/files"):
+        assert str(await fail(http, url + path)).endswith("redirects to what is not a web address.")
+    assert http._busy == set()
     async with http.request("GET", f"{url}/here", headers={"X-Key": "k"}) as answer:
         assert answer.status == 302
 
@@ -338,12 +476,10 @@ async def test_a_closed_port_is_unreachable(http):
     assert str(error) == f"127.0.0.1:{port} cannot be reached: connection refused."
 
 
-async def test_a_name_that_does_not_exist_cannot_be_found(http):
-    error = await fail(http, "http://no-such-host.invalid/")
-    assert (type(error), str(error)) == (
-        HostUnreachable,
-        "no-such-host.invalid cannot be found: check its name and the network.",
-    )
+@pytest.mark.parametrize("name", ["no-such-host.invalid", "two..dots.invalid", f"{'a' * 64}.invalid"])
+async def test_a_name_that_does_not_exist_cannot_be_found(http, name):
+    error = await fail(http, f"http://{name}/")
+    assert (type(error), str(error)) == (HostUnreachable, f"{name} cannot be found: check its name and the network.")
 
 
 @pytest.mark.parametrize("url", ["", "api.openai.com/v1", "ftp://host/x", "http://", "http://[", "http://host:99999/"])
@@ -395,10 +531,8 @@ async def test_a_proxy_of_another_kind_is_refused_without_telling_its_password()
     assert "pw" not in str(error)
 
 
-@pytest.fixture
-async def tunnel():
-    """A proxy that passes connections on, and what it was asked."""
-    asked = []
+def passing(asked, context=None):
+    """A proxy that passes connections on, and notes what it was asked."""
 
     async def speak(reader, writer):
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
@@ -418,8 +552,28 @@ async def tunnel():
 
         await asyncio.gather(pass_on(reader, to), pass_on(there, writer), return_exceptions=True)
 
-    async with await asyncio.start_server(speak, "127.0.0.1", 0) as server:
+    return asyncio.start_server(speak, "127.0.0.1", 0, ssl=context)
+
+
+@pytest.fixture
+async def tunnel():
+    asked = []
+    async with await passing(asked) as server:
         yield f"http://me:pw@127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
+
+
+async def test_a_proxy_can_be_spoken_to_securely_itself(certificate, secure_url):
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*certificate)
+    async with await passing([], context) as server:
+        address = f"https://me:pw@127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        http = TrustedHttp(ca_file=str(certificate[0]), proxy=address)
+        url = secure_url.replace("127.0.0.1", "model.example")
+        assert [await fetch(http, url) for _ in range(2)] == [(200, b"safe")] * 2
+        error = await fail(http, url.replace("model", "other"))
+        assert type(error) is HostUnreachable
+        assert "certificate" in str(error)
+        await http.close()
 
 
 async def test_a_proxy_passes_on_what_it_cannot_read(tunnel, certificate, secure_url):
@@ -432,6 +586,50 @@ async def test_a_proxy_passes_on_what_it_cannot_read(tunnel, certificate, secure
     await http.close()
 
 
+@pytest.mark.parametrize("leave", ["cancelled", "too slow"])
+@pytest.mark.parametrize("says", [b"", b"HTTP/1.1 200 Connection established\r\n\r\n"], ids=["no word", "no TLS"])
+async def test_a_tunnel_that_is_not_waited_for_is_left(says, leave):
+    heard, left = asyncio.Event(), asyncio.Event()
+
+    async def speak(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(says)
+        heard.set()
+        with suppress(ConnectionError):
+            while await reader.read(1000):
+                pass
+        left.set()
+
+    async with refusing(speak) as address:
+        http = TrustedHttp(proxy=address)
+        seconds = 30 if leave == "cancelled" else 0.1
+        task = asyncio.create_task(fetch(http, "https://model.example/", seconds=seconds))
+        async with asyncio.timeout(30):
+            await heard.wait()
+            if leave == "cancelled":
+                task.cancel()
+            assert await asyncio.gather(task, return_exceptions=True) != [(200, b"safe")]
+            await left.wait()
+
+
+async def test_a_proxy_is_told_an_ipv6_address_in_brackets(tunnel, certificate, secure_url):
+    address, asked = tunnel
+    http = TrustedHttp(ca_file=str(certificate[0]), proxy=address)
+    url = secure_url.replace("127.0.0.1", "[2606:4700::1]")
+    assert "certificate" in str(await fail(http, url))  # it is for another name
+    assert asked[0].startswith(f"CONNECT {url.removeprefix('https://').removesuffix('/')} HTTP/1.1\r\n")
+    await http.close()
+
+
+async def test_a_host_is_called_by_the_name_that_its_letters_stand_for(tunnel, certificate, secure_url):
+    """Not by that of strasse.example, which is somebody else's."""
+    address, asked = tunnel
+    http = TrustedHttp(ca_file=str(certificate[0]), proxy=address)
+    assert await fetch(http, secure_url.replace("127.0.0.1", "straße.example")) == (200, b"safe")
+    assert asked[0].startswith("CONNECT xn--strae-oqa.example:")
+    await http.close()
+
+
 async def test_what_a_proxy_refuses_is_unreachable(tunnel):
     http = TrustedHttp(proxy=tunnel[0])
     error = await fail(http, "https://refused.example/")
@@ -440,6 +638,14 @@ async def test_what_a_proxy_refuses_is_unreachable(tunnel):
         "refused.example cannot be reached: the proxy refuses to connect (403).",
     )
     await http.close()
+
+
+async def test_an_address_of_a_proxy_that_cannot_be_understood_is_the_reason():
+    error = await fail(TrustedHttp(proxy="http://me:pw@proxy:port"), "https://model.example/")
+    assert (type(error), str(error)) == (
+        HostUnreachable,
+        "model.example cannot be reached: the address of its proxy cannot be understood.",
+    )
 
 
 async def test_a_proxy_that_is_not_there_is_named_as_the_reason():
@@ -464,7 +670,7 @@ def certificate(tmp_path):
         "-subj",
         "/CN=127.0.0.1",
         "-addext",
-        "subjectAltName=IP:127.0.0.1,DNS:model.example",
+        "subjectAltName=IP:127.0.0.1,DNS:model.example,DNS:xn--strae-oqa.example",
     ]
     subprocess.run(["openssl", "req", *made, "-out", files[0], "-keyout", files[1]], check=True, capture_output=True)
     return files

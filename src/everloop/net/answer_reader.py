@@ -7,8 +7,11 @@ from multidict import CIMultiDict
 
 _MOST_WAITING = 2**16  # bytes of a head, or of a line that says how long a piece is
 _MOST_FIELDS = 1000
+_MOST_HINTS = 1000  # heads that say only that the answer is still to come
+_HEAD_ENDS = re.compile(rb"\r?\n\r?\n")
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9]\d\d)(?: |$)")
 _FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([^\x00-\x08\x0a-\x1f\x7f]*)")
+_LENGTH = re.compile(r"[0-9]{1,18}")
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?")
 _NO_HEADERS: Mapping[str, str] = {}
 _SIZE_COMES, _BREAK_COMES, _TRAILER_COMES = 0, -1, -2  # what follows when no bytes of a piece are left
@@ -24,11 +27,12 @@ class AnswerReader:
     After `done` the connection can carry another answer if it `keeps`. A body may also end with the connection: `end`.
     """
 
-    __slots__ = ("_bodiless", "_feed", "_left", "_rest", "done", "headers", "keeps", "status")
+    __slots__ = ("_bodiless", "_feed", "_hints", "_left", "_rest", "done", "headers", "keeps", "status")
 
     def __init__(self, bodiless: bool = False) -> None:
         self._bodiless = bodiless
         self._feed: _Feed = AnswerReader._read_head  # not bound: it would hold its reader, which holds it
+        self._hints = 0
         self._left = 0  # bytes of the body, or of the piece
         self._rest = b""  # cannot be understood before more has come
         self.status = 0
@@ -41,22 +45,22 @@ class AnswerReader:
             data, self._rest = self._rest + data, b""
         return self._feed(self, data)
 
-    def end(self) -> None:
-        """The connection has ended. Raises EOFError if the answer has not."""
-        if self._feed is not AnswerReader._read_all and not self.done:
+    def end(self, by_force: bool = False) -> None:
+        """The connection has ended: in peace, or by force. Raises EOFError if the answer has not."""
+        if not self.done and (by_force or self._feed is not AnswerReader._read_all):
             raise EOFError
         self.done = True
 
     def _read_head(self, data: bytes) -> bytes:
-        end, after = data.find(b"\r\n\r\n"), 4
-        if end < 0:
-            end, after = data.find(b"\n\n"), 2
-        if not data.startswith(b"HTTP/"[: len(data)]) or end > _MOST_WAITING:
-            raise NotHttp("something else speaks there")
-        if end < 0:
-            return self._wait_for_more(data)
-        self._understand(data[:end].replace(b"\r\n", b"\n").split(b"\n"))
-        return self._feed(self, data[end + after :])
+        while not self.status:
+            end = _HEAD_ENDS.search(data)
+            if not data.startswith(b"HTTP/"[: len(data)]) or (end and end.start() > _MOST_WAITING):
+                raise NotHttp("something else speaks there")
+            if end is None:
+                return self._wait_for_more(data)
+            self._understand(data[: end.start()].replace(b"\r\n", b"\n").split(b"\n"))
+            data = data[end.end() :]
+        return self._feed(self, data)
 
     def _understand(self, lines: list[bytes]) -> None:
         first = _STATUS.match(lines[0])
@@ -64,11 +68,15 @@ class AnswerReader:
             raise NotHttp("this is not the head of an answer")
         status = int(first[2])
         if status < 200 and status != 101:
-            return  # a word in between: the answer is still to come
+            self._hints += 1
+            if self._hints > _MOST_HINTS:
+                raise NotHttp("its answer never comes")
+            return
         headers = CIMultiDict([_field(line) for line in lines[1:]])
         self.status, self.headers = status, headers
-        wish = headers.get("Connection", "").lower()
-        self.keeps = "close" not in wish and (first[1] == b"1" or "keep-alive" in wish)
+        wish = ",".join(headers.getall("Connection", ())).lower()
+        # Whoever changes to another protocol (101) is not asked anything in this one.
+        self.keeps = "close" not in wish and (first[1] == b"1" or "keep-alive" in wish) and status != 101
         self._feed = self._way_to_read(headers)
 
     def _way_to_read(self, headers: "CIMultiDict[str]") -> "_Feed":
@@ -84,7 +92,7 @@ class AnswerReader:
             self.keeps = False
             return AnswerReader._read_all
         length = lengths.pop()
-        if lengths or not (length.isascii() and length.isdigit()):
+        if lengths or not _LENGTH.fullmatch(length):
             raise NotHttp("its length is not a number")
         self._left = int(length)
         return AnswerReader._read_length

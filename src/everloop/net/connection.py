@@ -7,6 +7,7 @@ from typing import cast
 from .answer_reader import AnswerReader, NotHttp
 
 _MOST_WAITING = 2**18  # bytes of a body that nobody has taken yet: more of it has to wait at the host
+_MOST_AT_ONCE = 2**16  # bytes of a request
 _FAREWELL_SECONDS = 0.2
 
 
@@ -25,6 +26,8 @@ class Connection(asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
         self._failure: Exception | None = None
         self._lost = self._paused = False
+        self._unsent = memoryview(b"")  # what is left of a large request
+        self._is_full = False  # on the way to the host there is no room for more now
         self._patience = self._since = self._due = 0.0  # how long, since when, and when the timer looks
         self._timer: asyncio.TimerHandle | None = None
         self.transport: asyncio.Transport
@@ -33,14 +36,18 @@ class Connection(asyncio.Protocol):
     @property
     def is_usable(self) -> bool:
         """Whether it can carry another request."""
-        return self._reader.done and self._reader.keeps and not self._lost
+        may = self._reader.done and self._reader.keeps and not self._lost
+        return may and not self._is_full  # or the next would wait behind what nobody reads
 
     def send(self, request: bytes, patience: float, bodiless: bool = False) -> None:
         """`bodiless`: the answer to this request has a head alone."""
         self._reader = AnswerReader(bodiless)
         self._patience = patience
         self._take()  # of the answer before nobody wants to know more
-        if not self._lost:
+        if len(request) > _MOST_AT_ONCE:
+            self._unsent = memoryview(request)
+            self._write_on()
+        elif not self._lost:
             self.transport.write(request)
 
     async def head(self) -> AnswerReader:
@@ -68,7 +75,11 @@ class Connection(asyncio.Protocol):
 
     async def secure(self, trust: ssl.SSLContext, host: str) -> None:
         """From here on nobody in between understands a word. Raises OSError."""
-        transport = await self._loop.start_tls(self.transport, self, trust, server_hostname=host)
+        try:
+            transport = await self._loop.start_tls(self.transport, self, trust, server_hostname=host)
+        except TypeError as error:
+            # Python 3.11 stumbles when TLS fails within TLS, as behind an https proxy; the reason stands behind it.
+            raise error.__context__ if isinstance(error.__context__, OSError) else error from None
         self.transport = cast(asyncio.Transport, transport)
 
     def close(self) -> None:
@@ -87,19 +98,39 @@ class Connection(asyncio.Protocol):
         except NotHttp as error:
             self._failure = error
             self.close()
-        if len(self._body) > _MOST_WAITING and not self._paused and not self._lost:
+        if len(self._body) > _MOST_WAITING and not (self._paused or self._lost or self._reader.done):
             self._paused = True
             self.transport.pause_reading()
         self._wake()
 
+    def eof_received(self) -> None:
+        self._end(None)
+
     def connection_lost(self, error: Exception | None) -> None:
-        self._lost = True
         if self._timer:
             self._timer.cancel()
+        self._end(error)
+
+    def pause_writing(self) -> None:
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        self._is_full = False
+        self._since = self._loop.time()  # a host that takes what it is sent is not silent
+        self._write_on()
+
+    def _write_on(self) -> None:
+        """Piece by piece, or with TLS nobody would learn how much of it the host has taken."""
+        while self._unsent and not (self._is_full or self._lost):
+            piece, self._unsent = self._unsent[:_MOST_AT_ONCE], self._unsent[_MOST_AT_ONCE:]
+            self.transport.write(piece)
+
+    def _end(self, error: Exception | None) -> None:
         try:
-            self._reader.end()
+            self._reader.end(by_force=self._lost or error is not None)
         except EOFError as end:
             self._failure = self._failure or error or end
+        self._lost = True
         self._wake()
 
     def _take(self) -> bytes:
@@ -135,9 +166,9 @@ class Connection(asyncio.Protocol):
 
     def _look(self) -> None:
         self._timer = None
-        due = self._since + self._patience
         if self._waiter is None or self._waiter.done():
             return
+        due = self._since + self._patience
         if due > self._loop.time():
             self._look_at(due)
         else:

@@ -28,8 +28,14 @@ async def dial(url: URL, proxy: URL | None, trust: ssl.SSLContext | None, second
                 return await connect(url, await _addresses(url), trust)
             connection = await _reach(proxy, trust, name)
             if url.scheme == "https" and trust:
-                await _tunnel(connection, url, proxy, trust, seconds)
+                try:
+                    await _tunnel(connection, url, proxy, trust, seconds)
+                except BaseException:
+                    connection.close()
+                    raise
             return connection
+    except UnicodeError as error:  # the host has what cannot be part of a name
+        raise explain_no_connection(socket.gaierror(), name, seconds) from error
     except OSError as error:
         raise explain_no_connection(error, name, seconds) from error
 
@@ -45,8 +51,8 @@ def basic(url: URL) -> str:
 
 async def connect(url: URL, addresses: Sequence[Any], trust: ssl.SSLContext | None) -> Connection:
     """A connection to one of a host's addresses, as getaddrinfo gives them. Raises OSError."""
-    host, loop = url.host or "", asyncio.get_running_loop()
-    secure: dict[str, Any] = {"ssl": trust, "server_hostname": host.rstrip(".")} if url.scheme == "https" else {}
+    loop = asyncio.get_running_loop()
+    secure: dict[str, Any] = {"ssl": trust, "server_hostname": _host(url).rstrip(".")} if url.scheme == "https" else {}
     found = await start_connection(addresses, happy_eyeballs_delay=_NEXT_ADDRESS_AFTER)
     try:
         _, connection = await loop.create_connection(Connection, sock=found, **secure)
@@ -68,9 +74,15 @@ def trusting(*files: str | None) -> ssl.SSLContext:
     return context
 
 
+def _host(url: URL) -> str:
+    """In the letters that name servers and certificates use. To leave it to Python, which knows an older rule for other
+    letters, would lead to another host: from straße.example to strasse.example."""
+    return (url.raw_host or "").replace("%25", "%")  # before the link of a link-local address
+
+
 async def _addresses(url: URL) -> list[Any]:
     """What is a number is not looked up, which would take a thread."""
-    where: tuple[str, int] = url.host or "", url.port or 0
+    where: tuple[str, int] = _host(url), url.port or 0
     try:
         found: list[Any] = socket.getaddrinfo(*where, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except socket.gaierror:
@@ -81,20 +93,19 @@ async def _addresses(url: URL) -> list[Any]:
 async def _reach(proxy: URL, trust: ssl.SSLContext | None, name: str) -> Connection:
     try:
         return await connect(proxy, await _addresses(proxy), trust)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         raise HostUnreachable(f"{name} cannot be reached: the proxy that is named for it does not answer.") from error
 
 
 async def _tunnel(connection: Connection, url: URL, proxy: URL, trust: ssl.SSLContext, seconds: float) -> None:
     """Have a proxy pass everything on to a host, with which we speak in a way that the proxy does not understand."""
-    where, key = f"{url.raw_host}:{url.port}", f"Proxy-Authorization: {basic(proxy)}\r\n" if proxy.user else ""
+    where, key = f"{url.host_subcomponent}:{url.port}", f"Proxy-Authorization: {basic(proxy)}\r\n" if proxy.user else ""
     connection.send(f"CONNECT {where} HTTP/1.1\r\nHost: {where}\r\n{key}\r\n".encode(), seconds, bodiless=True)
     try:
         status = (await connection.head()).status
     except (EOFError, NotHttp):
         status = 0
     if status != 200:
-        connection.close()
         said = f" ({status})" if status else ""
         raise HostUnreachable(f"{name_of(url)} cannot be reached: the proxy refuses to connect{said}.")
-    await connection.secure(trust, (url.host or "").rstrip("."))
+    await connection.secure(trust, _host(url).rstrip("."))

@@ -21,6 +21,7 @@ from everloop.core.errors import (
     AnswerTooLarge,
     HostFailed,
     HostTimeout,
+    KeyRefused,
     StreamCut,
 )
 
@@ -98,6 +99,7 @@ class OpenHttp:
         and ProviderError when nothing answers."""
         seconds = min(seconds, _CONNECT_SECONDS)
         url, trust = target.url, self._trust() if target.scheme == "https" else None
+        request = _write(method, target, headers, body)
         addresses = [_place(target, address) for address in await self._checked(target)]
         try:
             async with asyncio.timeout(seconds):
@@ -105,7 +107,6 @@ class OpenHttp:
         except OSError as error:
             raise explain_no_connection(error, target.host, seconds) from error
         try:
-            request = write(method, url.raw_path_qs, url.host_port_subcomponent or "", headers, body, _ALWAYS)
             connection.send(request, _SILENCE_SECONDS, method == "HEAD")
             return connection, await connection.head()
         except FAILURES as error:
@@ -131,6 +132,14 @@ class OpenHttp:
     def _trust(self) -> ssl.SSLContext:
         self._authorities = self._authorities or trusting(self._ca_file)
         return self._authorities
+
+
+def _write(method: str, target: Target, headers: Mapping[str, str], body: bytes) -> bytes:
+    url = target.url
+    try:
+        return write(method, url.raw_path_qs, url.host_port_subcomponent or "", headers, body, _ALWAYS)
+    except ValueError as error:
+        raise KeyRefused(f"A header for {target.host} has characters that cannot be sent. Copy it again.") from error
 
 
 def _place(target: Target, address: Address) -> tuple[int, int, int, str, tuple[str, int]]:

@@ -8,7 +8,7 @@ def write(
 ) -> bytes:
     """`always` is said unless the headers say something else. Raises ValueError when a line would be more than one."""
     given = {name.lower() for name in headers}
-    lines = [f"{method} {where} HTTP/1.1", f"Host: {host}"]
+    lines = [f"{method} {where} HTTP/1.1"] if "host" in given else [f"{method} {where} HTTP/1.1", f"Host: {host}"]
     lines += [f"{name}: {value}" for name, value in always.items() if name.lower() not in given]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     if body or method == "POST":

@@ -4,7 +4,7 @@ import asyncio
 import os
 import ssl
 import zlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from ipaddress import ip_address
@@ -137,10 +137,11 @@ class _Exchange:
         target, headers = _read(self._url), self._headers
         for _ in range(_MOST_REDIRECTS + 1):
             reader = await self._ask(target, headers)
-            following = self._redirection(target, reader)
-            if following is None:
+            location = self._redirection(reader)
+            if location is None:
                 return Answer(self._connection, reader, target.name)
             self._http.part(target, self._connection)
+            following = _follow(target, location)
             if following.origin != target.origin:
                 headers = {name: value for name, value in headers.items() if name.lower() != "authorization"}
             target = following
@@ -174,18 +175,13 @@ class _Exchange:
                     raise explain_no_answer(error, target.name, self._seconds) from error
                 # It was closed while nobody used it; to look once more does no harm.
 
-    def _redirection(self, target: "_Target", reader: AnswerReader) -> "_Target | None":
+    def _redirection(self, reader: AnswerReader) -> str | None:
         """A POST would arrive as a GET without its body, which no one could explain. And a key in a header that we
         don't know would be told to a stranger."""
         location = reader.headers.get("Location")
         if reader.status not in _REDIRECTS or not location or self._method not in ("GET", "HEAD"):
             return None
-        if not {name.lower() for name in self._headers} <= _MAY_TRAVEL:
-            return None
-        try:
-            return _read(str(target.url.join(URL(location))))
-        except ValueError as error:
-            raise HostFailed(f"{target.name} redirects to what is not a web address.") from error
+        return location if {name.lower() for name in self._headers} <= _MAY_TRAVEL else None
 
 
 class Answer:
@@ -216,36 +212,36 @@ class Answer:
 class _Chunks:
     """Not a generator: to leave one in the middle costs a task and a wake-up of the loop for its clean-up."""
 
-    __slots__ = ("_connection", "_host", "_unzip")
+    __slots__ = ("_connection", "_host", "_pieces", "_unzip")
 
     def __init__(self, connection: Connection, host: str, unzip: Unzip | None) -> None:
         self._connection = connection
         self._host = host
         self._unzip = unzip
+        self._pieces: Iterator[bytes] = iter(())
 
     def __aiter__(self) -> "_Chunks":
         return self
 
     async def __anext__(self) -> bytes:
         try:
-            data = await self._connection.read()
-            if self._unzip:
-                data = await self._unzipped(self._unzip, data)
+            data = await (self._unzipped(self._unzip) if self._unzip else self._connection.read())
         except (*FAILURES, zlib.error) as error:
             raise explain_cut(error, self._host) from error
         if not data:
             raise StopAsyncIteration
         return data
 
-    async def _unzipped(self, unzip: Unzip, data: bytes) -> bytes:
-        """Of some bytes nothing comes yet."""
-        while data:
-            if piece := b"".join(unzip.pieces(data)):
-                return piece
+    async def _unzipped(self, unzip: Unzip) -> bytes:
+        """Of some bytes nothing comes yet, of others more than one wants to hold."""
+        while not (piece := next(self._pieces, b"")):
             data = await self._connection.read()
-        if not unzip.is_whole:
+            if not data:
+                break
+            self._pieces = unzip.pieces(data)
+        if not piece and not unzip.is_whole:
             raise EOFError
-        return b""
+        return piece
 
 
 class _Target:
@@ -275,6 +271,16 @@ def _read(url: str) -> _Target:
             f"{parsed.host or 'The address'} is not a web address; begin it with https:// or http://."
         )
     return _Target(parsed)
+
+
+def _follow(target: _Target, location: str) -> _Target:
+    try:
+        following = target.url.join(URL(location))
+        if target.key and following.user is None and following.origin() == target.url.origin():
+            following = following.with_user(target.url.user).with_password(target.url.password)
+        return _read(str(following))
+    except (ValueError, HostUnreachable) as error:
+        raise HostFailed(f"{target.name} redirects to what is not a web address.") from error
 
 
 def _write(method: str, target: _Target, headers: Mapping[str, str], body: bytes, proxy: URL | None) -> bytes:
@@ -310,7 +316,10 @@ def _find_proxy(url: URL, wanted: str) -> URL | None:
             f"{host} cannot be reached: its proxy is not an HTTP proxy, and only those are supported. "
             f"Give an address that begins with http://, or put {host} into NO_PROXY."
         )
-    return URL(proxy) if proxy else None
+    try:
+        return URL(proxy) if proxy else None
+    except ValueError as error:
+        raise HostUnreachable(f"{host} cannot be reached: the address of its proxy cannot be understood.") from error
 
 
 def _is_here(host: str) -> bool:

@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Iterator
 
 _PIECE = 2**18
+_SLICE = 2**14  # bytes at a time: zlib copies all that follows a file, of which the smallest has 20
 _EITHER_HEADER = 47  # zlib finds out whether gzip's or its own header begins a body
 _MAGIC = b"\x1f"
 
@@ -13,17 +14,24 @@ class Unzip:
 
     def __init__(self) -> None:
         self._member = zlib.decompressobj(_EITHER_HEADER)
+        self._has_begun = self._has_ended = False
 
     @property
     def is_whole(self) -> bool:
-        return self._member.eof
+        """As nothing at all is."""
+        return self._member.eof or not self._has_begun
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
-        piece = b""
-        while data or len(piece) == _PIECE:
+        for start in range(0, len(data), _SLICE):
+            yield from self._unpacked(data[start : start + _SLICE])
+
+    def _unpacked(self, data: bytes) -> Iterator[bytes]:
+        piece, self._has_begun = b"", True
+        while (data or len(piece) == _PIECE) and not self._has_ended:
             if self._member.eof:
                 if not data.startswith(_MAGIC):
-                    return  # some servers fill up what follows
+                    self._has_ended = bool(data)  # some servers fill up what follows
+                    return
                 self._member = zlib.decompressobj(_EITHER_HEADER)
             piece = self._member.decompress(data, _PIECE)
             if piece:
