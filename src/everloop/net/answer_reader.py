@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from urllib.parse import quote_from_bytes
 
 from multidict import CIMultiDict
 
@@ -13,6 +14,7 @@ _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9]\d\d)(?: |$)")
 _FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([^\x00-\x08\x0a-\x1f\x7f]*)")
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?")
+_IN_ADDRESSES = bytes(range(0x20, 0x7F))
 _NO_HEADERS: Mapping[str, str] = {}
 _SIZE_COMES, _BREAK_COMES, _TRAILER_COMES = 0, -1, -2  # what follows when no bytes of a piece are left
 
@@ -158,7 +160,18 @@ def _field(line: bytes) -> tuple[str, str]:
     field = _FIELD.fullmatch(line)
     if field is None:
         raise NotHttp("a header is none")
-    return field[1].decode(), field[2].strip(b" \t").decode(errors="replace")
+    name, value = field[1].decode(), field[2].strip(b" \t")
+    if name.lower() == "location" and not value.isascii():
+        return name, _address(value)
+    return name, value.decode(errors="replace")
+
+
+def _address(value: bytes) -> str:
+    """One that is not UTF-8 keeps its bytes, as escapes."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return quote_from_bytes(value, safe=_IN_ADDRESSES)
 
 
 def _size(line: bytes) -> int:
