@@ -9,7 +9,6 @@ from multidict import CIMultiDict
 _MOST_WAITING = 2**16  # bytes of a head, or of a line that says how long a piece is
 _MOST_FIELDS = 1000
 _MOST_HINTS = 1000  # heads that say only that the answer is still to come
-_HEAD_ENDS = re.compile(rb"\r?\n\r?\n")
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9]\d\d)(?: |$)")
 _FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([^\x00-\x08\x0a-\x1f\x7f]*)")
 _LENGTH = re.compile(r"[0-9]{1,18}")
@@ -55,13 +54,16 @@ class AnswerReader:
 
     def _read_head(self, data: bytes) -> bytes:
         while not self.status:
-            end = _HEAD_ENDS.search(data)
-            if not data.startswith(b"HTTP/"[: len(data)]) or (end and end.start() > _MOST_WAITING):
+            end, after = data.find(b"\r\n\r\n"), 4
+            short = data.find(b"\n\n")
+            if 0 <= short < end or end < 0:
+                end, after = short, 2
+            if not data.startswith(b"HTTP/"[: len(data)]) or end > _MOST_WAITING:
                 raise NotHttp("something else speaks there")
-            if end is None:
+            if end < 0:
                 return self._wait_for_more(data)
-            self._understand(data[: end.start()].replace(b"\r\n", b"\n").split(b"\n"))
-            data = data[end.end() :]
+            self._understand(data[:end].replace(b"\r\n", b"\n").split(b"\n"))
+            data = data[end + after :]
         return self._feed(self, data)
 
     def _understand(self, lines: list[bytes]) -> None:
@@ -161,7 +163,7 @@ def _field(line: bytes) -> tuple[str, str]:
     if field is None:
         raise NotHttp("a header is none")
     name, value = field[1].decode(), field[2].strip(b" \t")
-    if name.lower() == "location" and not value.isascii():
+    if not value.isascii() and name.lower() == "location":
         return name, _address(value)
     return name, value.decode(errors="replace")
 
