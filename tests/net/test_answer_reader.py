@@ -80,6 +80,17 @@ def test_the_answer_to_a_head_request_has_no_body(fields: tuple[str, ...]):
     assert read(head(*fields), bodiless=True)[2:] == (b"", True, True)
 
 
+@pytest.mark.parametrize("said, read_as", [("/é?a=%20 b", "/é?a=%20 b"), ("http://ü.example/", "http://ü.example/")])
+def test_an_address_keeps_its_letters(said: str, read_as: str):
+    assert read(head(f"Location: {said}", "Content-Length: 0"))[1][0] == ("Location", read_as)
+
+
+def test_an_address_that_is_not_utf_8_keeps_its_bytes():
+    """What else is not is shown with gaps."""
+    said = b"HTTP/1.1 302 Found\r\nlocation: /caf\xe9?a=%20\r\nX-Said: caf\xe9\r\n\r\n"
+    assert read(said)[1] == [("location", "/caf%E9?a=%20"), ("X-Said", "caf\ufffd")]
+
+
 def test_a_body_without_a_length_ends_with_the_connection():
     assert read(head(), b"one", b"two", ends=True)[2:] == (b"onetwo", True, False)
 

@@ -2,17 +2,18 @@
 
 import re
 from collections.abc import Callable, Mapping
+from urllib.parse import quote_from_bytes
 
 from multidict import CIMultiDict
 
 _MOST_WAITING = 2**16  # bytes of a head, or of a line that says how long a piece is
 _MOST_FIELDS = 1000
 _MOST_HINTS = 1000  # heads that say only that the answer is still to come
-_HEAD_ENDS = re.compile(rb"\r?\n\r?\n")
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9]\d\d)(?: |$)")
 _FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([^\x00-\x08\x0a-\x1f\x7f]*)")
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?")
+_IN_ADDRESSES = bytes(range(0x20, 0x7F))
 _NO_HEADERS: Mapping[str, str] = {}
 _SIZE_COMES, _BREAK_COMES, _TRAILER_COMES = 0, -1, -2  # what follows when no bytes of a piece are left
 
@@ -53,13 +54,16 @@ class AnswerReader:
 
     def _read_head(self, data: bytes) -> bytes:
         while not self.status:
-            end = _HEAD_ENDS.search(data)
-            if not data.startswith(b"HTTP/"[: len(data)]) or (end and end.start() > _MOST_WAITING):
+            end, after = data.find(b"\r\n\r\n"), 4
+            short = data.find(b"\n\n")
+            if 0 <= short < end or end < 0:
+                end, after = short, 2
+            if not data.startswith(b"HTTP/"[: len(data)]) or end > _MOST_WAITING:
                 raise NotHttp("something else speaks there")
-            if end is None:
+            if end < 0:
                 return self._wait_for_more(data)
-            self._understand(data[: end.start()].replace(b"\r\n", b"\n").split(b"\n"))
-            data = data[end.end() :]
+            self._understand(data[:end].replace(b"\r\n", b"\n").split(b"\n"))
+            data = data[end + after :]
         return self._feed(self, data)
 
     def _understand(self, lines: list[bytes]) -> None:
@@ -158,7 +162,18 @@ def _field(line: bytes) -> tuple[str, str]:
     field = _FIELD.fullmatch(line)
     if field is None:
         raise NotHttp("a header is none")
-    return field[1].decode(), field[2].strip(b" \t").decode(errors="replace")
+    name, value = field[1].decode(), field[2].strip(b" \t")
+    if not value.isascii() and name.lower() == "location":
+        return name, _address(value)
+    return name, value.decode(errors="replace")
+
+
+def _address(value: bytes) -> str:
+    """One that is not UTF-8 keeps its bytes, as escapes."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return quote_from_bytes(value, safe=_IN_ADDRESSES)
 
 
 def _size(line: bytes) -> int:
