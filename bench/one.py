@@ -69,8 +69,8 @@ async def opened(system: str, base: str, store: str = "") -> AsyncIterator[Syste
             yield System(agent.ask, watch, agent, home)
 
 
-async def turns(ask: Ask, count: int, session: str = "", warm: int = 10) -> dict[str, float]:
-    """CPU and wall time of a warm turn; a session has 20 turns unless it is named.
+async def turns(ask: Ask, count: int, session: str = "", warm: int = 10, things: int = 1000) -> dict[str, float]:
+    """CPU and wall time of a warm turn; a session has 20 turns unless it is named. So many things are said in turn.
 
     A database is warm when its write-ahead log has reached its size and is written over: while a file grows, each
     fsync has the file's length to write as well. That takes about 400 turns of a new home.
@@ -80,7 +80,7 @@ async def turns(ask: Ask, count: int, session: str = "", warm: int = 10) -> dict
     gc.collect()
     cpu, wall = time.process_time(), time.perf_counter()
     for n in range(count):
-        await ask(f"message {n}", session or f"api:s{n // 20}")
+        await ask(f"message {n % things}", session or f"api:s{n // 20}")
     return {"cpu": (time.process_time() - cpu) / count, "wall": (time.perf_counter() - wall) / count}
 
 
@@ -121,7 +121,8 @@ async def beside(ask: Ask, base: str) -> dict[str, float]:
 
 async def growth(system: System) -> dict[str, float]:
     """A warm turn after 5,000 turns and after 10. Both histories end with the same summary and the same ten turns after
-    it, so both send the same request; and what it costs to make such a summary of 5,000 turns."""
+    it, and ten numbers are spoken of that both know, so that as much of it is recalled: both send the same request. And
+    what it costs to make such a summary of 5,000 turns."""
     result: dict[str, float] = {}
     store = system.agent.store
     for past in (5000, 10):
@@ -130,7 +131,7 @@ async def growth(system: System) -> dict[str, float]:
     lengths = {await _length(store, f"api:past{past}") for past in (5000, 10)}
     (result["characters"],) = lengths  # or they are not alike
     for past in (5000, 10, 10, 5000) * 3:  # interleaved, the quickest of each counts
-        cpu = (await turns(system.ask, 100, f"api:past{past}"))["cpu"]
+        cpu = (await turns(system.ask, 100, f"api:past{past}", things=10))["cpu"]
         result[f"cpu_{past}"] = min(cpu, result.get(f"cpu_{past}", cpu))
     await _write_past(store, "api:whole", 5000)
     began = time.process_time()

@@ -35,13 +35,14 @@ class Transcript:
     `files` their content, put there before a model is asked; what is missing there is shown by its name alone.
     """
 
-    __slots__ = ("files", "media", "messages", "rendered")
+    __slots__ = ("_text", "_told", "files", "media", "messages", "rendered")
 
     def __init__(self, messages: tuple[Message, ...] = ()) -> None:
         self.messages: list[Message] = []
         self.media: list[Media] = []
         self.files: dict[str, bytes] = {}
         self.rendered: dict[Any, Any] = {}
+        self._text, self._told = "", 0  # what so many messages say
         for message in messages:
             self.add(message)
 
@@ -50,6 +51,14 @@ class Transcript:
         for part in message.parts:
             if isinstance(part, Media):
                 self.media.append(part)
+
+    @property
+    def text(self) -> str:
+        """All that is said in it, for whoever looks for a line; made once, and lengthened."""
+        if fresh := self.messages[self._told :]:
+            self._text += "".join([message.text + "\n" for message in fresh])
+            self._told = len(self.messages)
+        return self._text
 
 
 Effort = Literal["", "none", "minimal", "low", "medium", "high"]  # "": as the model likes

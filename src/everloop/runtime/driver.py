@@ -297,7 +297,7 @@ class Driver:
         said = thread.said_now()
         if book.recalled[0] != (thread.covered, said):
             found = await self._store.recall(thread.id, asked_for(said), thread.covered, ENTRIES)
-            shown = "\n".join(message.text for message in thread.transcript.messages) if found.entries else ""
+            shown = thread.transcript.text if found.entries else ""
             book.recalled = (thread.covered, said), told_again(found, shown, room_for(rules.limit))
         return book.recalled[1]
 
