@@ -246,6 +246,20 @@ async def test_the_same_is_written_over_an_encrypted_connection(postgres_home: H
         await store.close()
 
 
+async def test_an_encrypted_answer_is_read_as_it_was_written_also_from_several_records(
+    postgres_home: Home, context: ssl.SSLContext
+):
+    """TLS fills one buffer from record after record, so it has to be given the buffer itself and no copy."""
+    async with proxied(postgres_home) as (proxy, url):
+        proxy.context = context
+        store = await PostgresStore.connect(f"{url}&sslmode=require")
+        command = Inbound(CHAT, "e1", Said(said("/help"), "ann"))
+        text = "“long” \n" * 20_000
+        assert (await store.command(command, "none", text)).reply == text
+        assert (await store.receive(command)).reply == text
+        await store.close()
+
+
 async def test_a_long_reply_is_read_as_it_was_written(postgres_home: Home):
     """One that is longer than what is read at once, with characters of more than a byte."""
     store = await postgres_home.connect()
