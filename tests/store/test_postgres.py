@@ -301,6 +301,29 @@ async def test_whoever_is_cancelled_while_waiting_does_not_take_the_write_back(p
     assert len(await store.mail(thread)) == 4
 
 
+@pytest.mark.parametrize("asked", [False, True])
+async def test_whoever_ends_all_tasks_leaves_nobody_waiting(postgres_home: Home, asked: bool):
+    """Before it connects, and while the server is asked: it is told, and what comes next is answered with its own."""
+    async with proxied(postgres_home) as (proxy, url):
+        store: Any = await PostgresStore.connect(url)
+        writing = asyncio.ensure_future(store.receive(letter("e1")))
+        await asyncio.sleep(0)
+        [task] = [task for task in asyncio.all_tasks() if task.get_name() == "everloop-group"]
+        while asked and store._group._wire is None:  # noqa: ASYNC110  nothing tells of it
+            await asyncio.sleep(0)
+        proxy.deaf = asked
+        if asked:
+            await proxy.heard.wait()
+        task.cancel()
+        proxy.deaf = False
+        async with asyncio.timeout(60):
+            with pytest.raises(StoreError, match="broken off"):
+                await writing
+            again, other = await store.receive(letter("e1")), await store.receive(letter("e2"))
+            assert (again.fresh, other.fresh, again.thread) == (not asked, True, other.thread)
+            await store.close()
+
+
 async def test_closing_writes_what_is_queued(postgres_home: Home):
     store = await PostgresStore.connect(postgres_home.url)
     writing = [asyncio.ensure_future(store.receive(letter(str(n)))) for n in range(300)]
