@@ -246,6 +246,20 @@ async def test_the_same_is_written_over_an_encrypted_connection(postgres_home: H
         await store.close()
 
 
+async def test_an_encrypted_answer_is_read_as_it_was_written_also_from_several_records(
+    postgres_home: Home, context: ssl.SSLContext
+):
+    """TLS fills one buffer from record after record, so it has to be given the buffer itself and no copy."""
+    async with proxied(postgres_home) as (proxy, url):
+        proxy.context = context
+        store = await PostgresStore.connect(f"{url}&sslmode=require")
+        command = Inbound(CHAT, "e1", Said(said("/help"), "ann"))
+        text = "“long” \n" * 20_000
+        assert (await store.command(command, "none", text)).reply == text
+        assert (await store.receive(command)).reply == text
+        await store.close()
+
+
 async def test_a_long_reply_is_read_as_it_was_written(postgres_home: Home):
     """One that is longer than what is read at once, with characters of more than a byte."""
     store = await postgres_home.connect()
@@ -268,7 +282,7 @@ async def test_a_server_that_has_been_silent_for_too_long_is_given_up(postgres_h
         assert not writing.done()
         wire._asked -= ANSWER_SECONDS
         wire._look_at_the_clock()
-        with pytest.raises(StoreUnreachable, match="does not answer"):
+        with pytest.raises(StoreUnreachable, match=r"does not answer \(TimeoutError\)"):
             await writing
         proxy.deaf = False
         assert (await store.receive(letter("e2"))).fresh is False
@@ -285,6 +299,29 @@ async def test_whoever_is_cancelled_while_waiting_does_not_take_the_write_back(p
     await asyncio.wait(writing)
     await store.receive(letter("e4"))
     assert len(await store.mail(thread)) == 4
+
+
+@pytest.mark.parametrize("asked", [False, True])
+async def test_whoever_ends_all_tasks_leaves_nobody_waiting(postgres_home: Home, asked: bool):
+    """Before it connects, and while the server is asked: it is told, and what comes next is answered with its own."""
+    async with proxied(postgres_home) as (proxy, url):
+        store: Any = await PostgresStore.connect(url)
+        writing = asyncio.ensure_future(store.receive(letter("e1")))
+        await asyncio.sleep(0)
+        [task] = [task for task in asyncio.all_tasks() if task.get_name() == "everloop-group"]
+        while asked and store._group._wire is None:  # noqa: ASYNC110  nothing tells of it
+            await asyncio.sleep(0)
+        proxy.deaf = asked
+        if asked:
+            await proxy.heard.wait()
+        task.cancel()
+        proxy.deaf = False
+        async with asyncio.timeout(60):
+            with pytest.raises(StoreError, match="broken off"):
+                await writing
+            again, other = await store.receive(letter("e1")), await store.receive(letter("e2"))
+            assert (again.fresh, other.fresh, again.thread) == (not asked, True, other.thread)
+            await store.close()
 
 
 async def test_closing_writes_what_is_queued(postgres_home: Home):

@@ -38,7 +38,7 @@ class Group:
         self._wire: Wire[Row] | None = None
         self._queue: list[_Job] = []
         self._busy = False
-        self._task: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[Sequence[_Answer]] | None = None
         self._closed = False
         self._ended = asyncio.Event()
         self.running = 0  # turns, as the port says
@@ -99,14 +99,18 @@ class Group:
             return plain
 
     def _send_in_a_task(self, batch: list[_Job]) -> None:
-        self._task = self._loop.create_task(self._work_off(batch), name="everloop-group")
+        self._task = self._loop.create_task(self._send([item for _, item in batch]), name="everloop-group")
+        self._task.add_done_callback(partial(self._go_on, batch))
 
-    async def _work_off(self, batch: list[_Job]) -> None:
-        items = [item for _, item in batch]
-        try:
-            told: Sequence[_Answer] = await self._send(items)
-        except Exception as error:  # those who wait must be told, whatever it was
-            told = [error] * len(batch)
+    def _go_on(self, batch: list[_Job], task: "asyncio.Task[Sequence[_Answer]]") -> None:
+        """Those who wait are told, whatever it was."""
+        if task.cancelled():  # somebody ends all tasks; what the server was doing is not known
+            if self._wire is not None:
+                self._wire.close()
+            told: Sequence[_Answer] = [StoreError("the write was broken off")] * len(batch)
+        else:
+            error = task.exception()
+            told = [error] * len(batch) if isinstance(error, Exception) else task.result()
         _tell(batch, told)
         self._send_next()
 
@@ -131,7 +135,7 @@ class Group:
             self._wire = await self._connect()
         answered: asyncio.Future[list[Row] | Exception] = self._loop.create_future()
         self._wire.ask(procedure.values_of(items), answered.set_result)
-        answer = await answered
+        answer = await asyncio.shield(answered)  # the wire tells it also when nobody waits any more
         if isinstance(answer, Exception):
             raise answer
         return answer

@@ -108,7 +108,7 @@ class Server:
             raise StoreUnreachable(f"the database server {self.name} took too long ({error})") from error
         except _SILENT as error:
             raise StoreUnreachable(
-                f"the database server {self.name} does not answer ({error or type(error).__name__}): "
+                f"the database server {self.name} does not answer ({str(error) or type(error).__name__}): "
                 "check that it runs and can be reached"
             ) from error
         except asyncpg.PostgresError as error:

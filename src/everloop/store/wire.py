@@ -44,7 +44,7 @@ class Wire(asyncio.BufferedProtocol, Generic[Row]):
         self._begin = b"".join((b"\0", statement.encode(), b"\0", _BINARY, count.to_bytes(2), *map(_sized, same)))
         self._read = read
         self._loop = asyncio.get_running_loop()
-        self._room = bytearray(_ROOM)
+        self._room = memoryview(bytearray(_ROOM))  # a view, for TLS reads into slices of it
         self._rest = b""  # of a message that has not come whole
         self._rows: list[Row] = []
         self._error: asyncpg.PostgresError | None = None
@@ -71,7 +71,7 @@ class Wire(asyncio.BufferedProtocol, Generic[Row]):
             self._watch.cancel()
         self._connection.terminate()
 
-    def get_buffer(self, sizehint: int) -> bytearray:
+    def get_buffer(self, sizehint: int) -> memoryview:
         return self._room
 
     def buffer_updated(self, nbytes: int) -> None:
