@@ -80,6 +80,25 @@ async def test_a_stranger_is_named_but_never_ended(tmp_path, caplog):
     await store.close()
 
 
+async def test_one_of_ours_that_runs_as_another_user_is_said_so_once(tmp_path, caplog):
+    caplog.set_level(logging.WARNING, "everloop.store")
+    store = await SqliteStore.connect(tmp_path)
+
+    def refuse(pid: int, number: int) -> None:
+        raise PermissionError
+
+    blocker = Blocker(tmp_path / "everloop.db", store._holders, say_after=0.0, end_after=0.0, kill=refuse)
+    with frozen(tmp_path, "ours") as process:
+        for seconds in (1.0, 2.0, 3.0):
+            blocker.waited(seconds)
+        assert [record.getMessage() for record in caplog.records] == [
+            f"process {process.pid} holds the database's write lock since 1 s",
+            f"ending process {process.pid}, which blocks the database",
+            f"process {process.pid} is another user's: end it, nothing can be written before",
+        ]
+    await store.close()
+
+
 @pytest.mark.parametrize("whose", ["ours", "a stranger's"])
 async def test_while_someone_writes_others_can_read(tmp_path, whose):
     store = await SqliteStore.connect(tmp_path)

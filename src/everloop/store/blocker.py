@@ -6,7 +6,7 @@ A process that is frozen inside a write transaction (SIGSTOP, a debugger) would 
 import logging
 import os
 import signal
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 
 from .holders import Holders, start_time
@@ -19,13 +19,21 @@ _log = logging.getLogger("everloop.store")
 
 class Blocker:
     def __init__(
-        self, database: Path, holders: Holders, *, say_after: float = SAY_AFTER, end_after: float = END_AFTER
+        self,
+        database: Path,
+        holders: Holders,
+        *,
+        say_after: float = SAY_AFTER,
+        end_after: float = END_AFTER,
+        kill: Callable[[int, int], None] = os.kill,
     ) -> None:
         self._shm = database.with_name(database.name + "-shm")
         self._run = holders
         self._say_after = say_after
         self._end_after = end_after
+        self._kill = kill
         self._named: set[int] = set()
+        self._spared: set[int] = set()  # which we may not end
 
     def waited(self, seconds: float) -> None:
         """Called while the write lock is being waited for."""
@@ -35,10 +43,18 @@ class Blocker:
             if pid not in self._named:
                 self._named.add(pid)
                 _log.warning("process %d holds the database's write lock since %.0f s", pid, seconds)
-            if seconds > self._end_after and self._run.knows(pid, start_time(pid)):
-                _log.warning("ending process %d, which blocks the database", pid)
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            if seconds > self._end_after and pid not in self._spared and self._run.knows(pid, start_time(pid)):
+                self._end(pid)
+
+    def _end(self, pid: int) -> None:
+        _log.warning("ending process %d, which blocks the database", pid)
+        try:
+            self._kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # it is over
+        except PermissionError:
+            self._spared.add(pid)
+            _log.warning("process %d is another user's: end it, nothing can be written before", pid)
 
     def _pids(self) -> list[int]:
         """Who holds a write lock on the shared-memory file; read from the kernel, never by opening the file."""
