@@ -199,7 +199,7 @@ async def _write_past(store: Any, session: str, past: int, condensed: bool = Fal
     from everloop.core.log import Compacted, ModelCalled, ModelSaid, UserSaid
     from everloop.core.mail import Address, Inbound, Said
     from everloop.core.message import Message, said
-    from everloop.core.ports import Commit, Lease
+    from everloop.core.rows import Commit, Lease
 
     words = said("Something was said here, and it was neither long nor short.")
     receipt = await store.receive(Inbound(Address.parse(session), f"past-{session}", Said(words, "owner", session)))

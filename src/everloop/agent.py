@@ -15,8 +15,9 @@ from msgspec import Struct, structs
 from .core.errors import EverloopError, Fenced, MailRefused, ModelMissing, StoreError, TurnFailed
 from .core.mail import Address, Inbound, Outbound, Said, reply_key
 from .core.message import Made, Part, said, text_of
-from .core.ports import Bus, Event, Files, Http, Receipt, Store, ThreadRow
+from .core.ports import Bus, Event, Files, Http, Store
 from .core.prompt import Finish, Usage
+from .core.rows import Receipt, ThreadRow
 from .core.thread import STOPPED, Finished
 from .core.tool import ToolCall
 from .files.enclosing import enclose

@@ -8,8 +8,8 @@ import pytest
 from tests.cli.person import Person, Ran
 
 from everloop.cli.usage import to_text
-from everloop.core.ports import SpentRow
 from everloop.core.prompt import Usage
+from everloop.core.rows import SpentRow
 from everloop.testing import Say, Spend
 from everloop.testing.model_server import ModelServer
 

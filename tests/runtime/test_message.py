@@ -7,7 +7,7 @@ import everloop
 from everloop.core.log import AgentTold, CallReturned
 from everloop.core.mail import Address, Inbound, Outbound, Said
 from everloop.core.message import Made, Media, said
-from everloop.core.ports import OutboxRow
+from everloop.core.rows import OutboxRow
 from everloop.core.thread import Thread
 from everloop.core.tool import Effect, tool
 from everloop.testing import Call, Say, ScriptedModel, Shown, Wait

@@ -9,7 +9,7 @@ import pytest
 import everloop
 from everloop.core import log
 from everloop.core.errors import HostFailed, KeyRefused, RateLimited, TurnFailed
-from everloop.core.ports import SpentRow
+from everloop.core.rows import SpentRow
 from everloop.core.tool import Effect, tool
 from everloop.providers.catalog import HOSTS
 from everloop.runtime.commands import describe

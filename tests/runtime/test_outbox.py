@@ -7,7 +7,7 @@ import pytest
 
 from everloop.core.log import ModelSaid
 from everloop.core.mail import Address, Outbound
-from everloop.core.ports import Commit, Lease
+from everloop.core.rows import Commit, Lease
 from everloop.runtime.outbox import ATTEMPTS, Outbox
 from everloop.store.sqlite import SqliteStore
 from everloop.testing import RecordingChannel, Trouble

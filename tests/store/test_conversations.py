@@ -23,7 +23,8 @@ from everloop.core.log import (
 )
 from everloop.core.mail import Address, Inbound, Mail, Said, Undo
 from everloop.core.message import said
-from everloop.core.ports import Commit, Lease, Store
+from everloop.core.ports import Store
+from everloop.core.rows import Commit, Lease
 from everloop.core.tool import Change, ToolCall
 from everloop.core.words import words_of
 

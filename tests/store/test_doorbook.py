@@ -3,7 +3,8 @@
 from tests.store.conftest import Home
 
 from everloop.core.mail import Address, Inbound, Stop
-from everloop.core.ports import Known, Store, TokenRow
+from everloop.core.ports import Store
+from everloop.core.rows import Known, TokenRow
 
 ALL = ("read", "chat")
 

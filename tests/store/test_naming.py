@@ -4,7 +4,8 @@ from everloop.core.conversation import Archive, Branch
 from everloop.core.log import AgentTold, CallReturned, Compacted, ModelSaid, UserSaid
 from everloop.core.mail import Address, Inbound, Outbound, Said, Undo
 from everloop.core.message import Made, Media, said
-from everloop.core.ports import Commit, Lease, Store, Timer
+from everloop.core.ports import Store
+from everloop.core.rows import Commit, Lease, Timer
 from everloop.core.tool import Change
 from everloop.store import naming
 

@@ -19,8 +19,9 @@ from everloop.core.errors import Fenced, SettingsError, StoreError, StoreUnreach
 from everloop.core.log import ModelCalled, UserSaid
 from everloop.core.mail import Address, Inbound, Mail, Outbound, Said, Stop
 from everloop.core.message import said
-from everloop.core.ports import Commit, Lease, Spent, Store
+from everloop.core.ports import Store
 from everloop.core.prompt import Usage
+from everloop.core.rows import Commit, Lease, Spent
 from everloop.store.postgres import PostgresStore
 from everloop.store.server import ANSWER_SECONDS
 from everloop.testing import ScriptedModel

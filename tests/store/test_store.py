@@ -25,19 +25,9 @@ from everloop.core.log import (
 )
 from everloop.core.mail import Address, Choose, Inbound, Mail, Outbound, Said, Stop, Word
 from everloop.core.message import Made, Media, said
-from everloop.core.ports import (
-    Commit,
-    Committed,
-    Lease,
-    OutboxRow,
-    Receipt,
-    Spent,
-    SpentRow,
-    Store,
-    ThreadRow,
-    Timer,
-)
+from everloop.core.ports import Store
 from everloop.core.prompt import Usage
+from everloop.core.rows import Commit, Committed, Lease, OutboxRow, Receipt, Spent, SpentRow, ThreadRow, Timer
 from everloop.store import schema
 
 CHAT = Address("test", "chat")

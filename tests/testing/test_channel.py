@@ -6,7 +6,8 @@ import pytest
 
 from everloop.core.errors import ChannelDown
 from everloop.core.mail import Address, Outbound
-from everloop.core.ports import Channel, OutboxRow
+from everloop.core.ports import Channel
+from everloop.core.rows import OutboxRow
 from everloop.testing import AckLost, Limited, RecordingChannel, Trouble, sends_in
 
 

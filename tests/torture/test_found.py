@@ -10,7 +10,7 @@ import apsw
 import everloop
 from everloop.agent import inbound_of
 from everloop.core.people import Role
-from everloop.core.ports import OutboxRow
+from everloop.core.rows import OutboxRow
 from everloop.core.tool import CallContext, Effect, Tool, ToolSpec
 from everloop.runtime.interrupt import Interrupt
 from everloop.runtime.outbox import Outbox

@@ -23,7 +23,7 @@ import everloop
 from everloop.agent import Agent, inbound_of
 from everloop.core.errors import MailRefused, StoreError
 from everloop.core.people import Role
-from everloop.core.ports import OutboxRow
+from everloop.core.rows import OutboxRow
 from everloop.core.tool import CallContext, Effect, Tool
 from everloop.testing import RecordingChannel, Sent, counting_tool, failpoints, outside
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from ..app import new_token, open_records, token_scopes
 from ..core.errors import EverloopError
-from ..core.ports import TokenRow
+from ..core.rows import TokenRow
 from .table import table, to_json
 from .terminal import Terminal
 

@@ -8,8 +8,8 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from ..app import open_records
-from ..core.ports import SpentRow
 from ..core.prompt import Usage
+from ..core.rows import SpentRow
 from .table import counted, dollars, share, table, to_json
 from .terminal import Terminal
 

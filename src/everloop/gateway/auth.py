@@ -23,7 +23,8 @@ from msgspec import Struct
 
 from ..core.errors import EverloopError
 from ..core.people import Role
-from ..core.ports import Doorbook, Known
+from ..core.ports import Doorbook
+from ..core.rows import Known
 from .answers import Refused, noted, refusal, refused_by, respond
 from .doorway import Doorway
 from .principal import PUBLIC, SCOPES, Principal, need_of, principal_of

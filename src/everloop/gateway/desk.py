@@ -5,8 +5,9 @@ from typing import Protocol
 
 from ..core.mail import Inbound
 from ..core.message import Made, Part
-from ..core.ports import Event, Receipt, Store
+from ..core.ports import Event, Store
 from ..core.prompt import Finish, Usage
+from ..core.rows import Receipt
 from ..core.tool import ToolCall
 
 

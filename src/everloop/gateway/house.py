@@ -9,7 +9,8 @@ from typing import Protocol
 
 from ..core.mail import Inbound
 from ..core.message import Part
-from ..core.ports import Event, Files, Receipt, Store
+from ..core.ports import Event, Files, Store
+from ..core.rows import Receipt
 from ..core.tool import Risk
 from .desk import Answer
 

@@ -12,7 +12,8 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 
 from ..core.errors import StoreError
-from ..core.ports import MANY, Event
+from ..core.ports import Event
+from ..core.rows import MANY
 from .house import House
 from .metrics import Metrics
 

@@ -6,7 +6,7 @@ Whatever belongs to someone else is refused, or is as if it were not there.
 from collections.abc import Sequence
 
 from ..core.message import Part
-from ..core.ports import MANY, ThreadRow
+from ..core.rows import MANY, ThreadRow
 from .answers import Refused
 from .frames import File
 from .house import House

@@ -19,7 +19,8 @@ from ..core.errors import EverloopError
 from ..core.log import ModelFailed, ModelSaid, UserSaid
 from ..core.mail import Address, Inbound, Said
 from ..core.message import Part, Text
-from ..core.ports import MANY, Event, Receipt
+from ..core.ports import Event
+from ..core.rows import MANY, Receipt
 from .answers import Refused, noted, refused_by
 from .auth import Auth
 from .frames import (

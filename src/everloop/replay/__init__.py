@@ -16,7 +16,7 @@ from ..core.decide import Rules
 from ..core.log import Answered, Entry, ModelChosen, decode, encode
 from ..core.mail import Inbound, Stop
 from ..core.people import Role
-from ..core.ports import Commit, Lease, ThreadState
+from ..core.rows import Commit, Lease, ThreadState
 from ..core.thread import Thread
 from ..core.tool import ToolSpec
 from ..files.folder import Folder

@@ -14,7 +14,8 @@ from ..core.errors import MailRefused
 from ..core.log import Asked
 from ..core.mail import Address, Decision, Inbound, Outbound
 from ..core.people import Role, role_of
-from ..core.ports import Store, Timer
+from ..core.ports import Store
+from ..core.rows import Timer
 from ..core.thread import Thread
 from ..core.tool import Risk, ToolCall, ToolSpec
 

@@ -13,7 +13,8 @@ from ..core.decide import Steering, admit, heard
 from ..core.log import Compacted, Entry, ModelSaid, Resumed
 from ..core.mail import Address, Inbound, Mail, Outbound, Said, reply_key
 from ..core.people import Role
-from ..core.ports import Commit, Committed, Lease, Spent, Store, ThreadState, Timer
+from ..core.ports import Store
+from ..core.rows import Commit, Committed, Lease, Spent, ThreadState, Timer
 from ..core.thread import Finished, Thread
 from .voices import Voice
 

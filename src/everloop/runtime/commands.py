@@ -7,7 +7,8 @@ from ..core.errors import MailRefused, ModelMissing
 from ..core.gauge import rough
 from ..core.mail import Choose, Inbound, Said, Squeeze, Stop
 from ..core.message import text_of
-from ..core.ports import Action, SpentRow, Store
+from ..core.ports import Store
+from ..core.rows import Action, SpentRow
 from ..core.thread import Thread
 from .approvals import Approvals
 from .looking_back import LookingBack, sentence

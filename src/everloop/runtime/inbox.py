@@ -7,7 +7,8 @@ from ..core.errors import Fenced, MailRefused
 from ..core.failpoint import reach
 from ..core.mail import Decision, Inbound, Said
 from ..core.message import text_of
-from ..core.ports import Bus, Event, Receipt, Store
+from ..core.ports import Bus, Event, Store
+from ..core.rows import Receipt
 from .commands import Command, Commands
 from .lanes import Begun, Lanes
 

@@ -10,7 +10,8 @@ from types import TracebackType
 
 from ..core.errors import EverloopError, Fenced, StoreError
 from ..core.mail import Inbound, Said
-from ..core.ports import Bus, Receipt, Store
+from ..core.ports import Bus, Store
+from ..core.rows import Receipt
 from ..core.thread import Finished, Thread
 from .book import Book
 from .driver import Driver

@@ -9,7 +9,8 @@ from typing import Literal
 from ..core.conversation import Conversation, Deed, Found, Rename
 from ..core.errors import MailRefused
 from ..core.mail import Inbound, Said
-from ..core.ports import Store, ThreadRow
+from ..core.ports import Store
+from ..core.rows import ThreadRow
 from .sessions import Sessions
 
 HELP = """/session — where you are

@@ -12,7 +12,8 @@ from msgspec import structs
 
 from ..core.errors import ChannelDown, StoreError
 from ..core.failpoint import reach
-from ..core.ports import Channel, OutboxRow, OutboxState, Store
+from ..core.ports import Channel, Store
+from ..core.rows import OutboxRow, OutboxState
 
 _log = logging.getLogger("everloop.outbox")
 

@@ -18,7 +18,8 @@ from ..core.log import AgentTold, CallReturned, Compacted, Entry, GaveUp, ModelS
 from ..core.mail import Inbound, Letter, Said, Undo
 from ..core.message import Part, enclosed, said, text_of
 from ..core.people import OWNER_ALONE, Role, role_of
-from ..core.ports import Store, ThreadRow
+from ..core.ports import Store
+from ..core.rows import ThreadRow
 from ..core.thread import Thread
 from ..core.tool import ToolSpec
 from ..core.undo import changes_of, lasting_in

@@ -9,8 +9,8 @@ from ..core import log
 from ..core.approval import Grant
 from ..core.log import Compacted, Entry
 from ..core.mail import Inbound, Letter, Outbound
-from ..core.ports import SpentRow
 from ..core.prompt import Usage
+from ..core.rows import SpentRow
 
 NOT_YOURS = "this session is not yours"
 SENDING_SECONDS = 70.0  # a send that has not come back by then may be tried again; the outbox gives up after 60

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Literal, TypeVar
 
-from ..core.ports import Known, TokenRow
+from ..core.rows import Known, TokenRow
 from .deeds import Ask
 
 Result = TypeVar("Result")

@@ -17,18 +17,7 @@ from ..core.approval import Grant
 from ..core.conversation import Deed
 from ..core.errors import Fenced, MailRefused, StoreError
 from ..core.mail import Inbound, Mail, Outbound
-from ..core.ports import (
-    Action,
-    Commit,
-    Committed,
-    Lease,
-    Opened,
-    OutboxRow,
-    OutboxState,
-    Receipt,
-    SpentRow,
-    ThreadRow,
-)
+from ..core.rows import Action, Commit, Committed, Lease, Opened, OutboxRow, OutboxState, Receipt, SpentRow, ThreadRow
 from . import procedure, schema, transactions
 from .bodies import (
     NOT_YOURS,

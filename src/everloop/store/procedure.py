@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from ..core.mail import Decision, Inbound
-from ..core.ports import Commit, Lease, OutboxState
+from ..core.rows import Commit, Lease, OutboxState
 from . import schema
 from .bodies import bodies_of, body_of, fold_in, kind_of
 from .wire import text_at, texts

@@ -16,7 +16,7 @@ from ..core import log
 from ..core.conversation import Conversation, Deed, Found, Recalled, Snapshot, Written
 from ..core.log import Entry
 from ..core.mail import Delivery
-from ..core.ports import MANY
+from ..core.rows import MANY
 from ..core.words import best_of, is_question, rarity, uncommon, words_of
 from .deeds import IS_MESSAGE, LINE, Ask, do
 from .doorbook import Doorkeeping

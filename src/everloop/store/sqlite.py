@@ -19,18 +19,7 @@ from ..core.conversation import Branch, Deed, Resume
 from ..core.errors import StoreCorrupt, StoreError
 from ..core.log import Entry
 from ..core.mail import Inbound, Mail, Outbound
-from ..core.ports import (
-    Action,
-    Commit,
-    Committed,
-    Lease,
-    Opened,
-    OutboxRow,
-    OutboxState,
-    Receipt,
-    SpentRow,
-    ThreadRow,
-)
+from ..core.rows import Action, Commit, Committed, Lease, Opened, OutboxRow, OutboxState, Receipt, SpentRow, ThreadRow
 from . import schema
 from .blocker import Blocker
 from .bodies import (

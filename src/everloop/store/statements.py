@@ -6,7 +6,7 @@ import msgspec
 
 from ..core.errors import MailRefused
 from ..core.mail import Decision, Inbound, Letter, Outbound
-from ..core.ports import Receipt
+from ..core.rows import Receipt
 from . import schema
 from .bodies import NOT_YOURS, body_of, kind_of
 from .writer import Execute

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from ..core.errors import Fenced
 from ..core.mail import Inbound
-from ..core.ports import Commit, Committed, Lease
+from ..core.rows import Commit, Committed, Lease
 from .bodies import bodies_of, body_of, fold_in, kind_of, numbered
 from .holders import Holders
 from .statements import NOW, queue

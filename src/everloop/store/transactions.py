@@ -12,7 +12,7 @@ import msgspec
 from ..core.conversation import Branch, Deed, Resume
 from ..core.errors import MailRefused
 from ..core.mail import Inbound, Letter, Outbound
-from ..core.ports import Action, Receipt
+from ..core.rows import Action, Receipt
 from . import schema
 from .bodies import NOT_YOURS, body_of, kind_of, read_inbound
 from .deeds import Ask, do

@@ -13,7 +13,8 @@ from msgspec import Struct, structs
 
 from ..core.errors import EverloopError, StoreError
 from ..core.log import UserSaid
-from ..core.ports import MANY, Http, Store
+from ..core.ports import Http, Store
+from ..core.rows import MANY
 from ..core.spans import Turn, deliver, keys_of, turns_of
 from ..core.thread import Finished
 from .contents import contents_of

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from ..core.errors import ChannelDown
-from ..core.ports import OutboxRow
+from ..core.rows import OutboxRow
 from . import outside
 from .script import Tally
 

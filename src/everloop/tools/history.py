@@ -11,7 +11,7 @@ from everloop.core.errors import ToolError
 from everloop.core.log import AgentTold, CallReturned, Entry, GaveUp, ModelSaid, UserSaid
 from everloop.core.message import text_of
 from everloop.core.people import Role
-from everloop.core.ports import ThreadRow
+from everloop.core.rows import ThreadRow
 from everloop.core.tool import CallContext, Effect, Tool, tool
 
 from .untrusted import fence

@@ -14,7 +14,8 @@ from everloop.core.mail import Address, Inbound, Word
 from everloop.core.media import LARGEST_IMAGE, mime_of
 from everloop.core.message import Media
 from everloop.core.people import Role
-from everloop.core.ports import Files, Receipt, ThreadRow
+from everloop.core.ports import Files
+from everloop.core.rows import Receipt, ThreadRow
 from everloop.core.tool import CallContext, Effect, Risk, Situation, Tool, tool
 
 from .workspace import Workspace

@@ -9,7 +9,7 @@ import msgspec
 
 from ...core.errors import MailRefused
 from ...core.people import Role
-from ...core.ports import SpentRow
+from ...core.rows import SpentRow
 from ..answers import Refused
 from ..house import Question
 from ..principal import Principal

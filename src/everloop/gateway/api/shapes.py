@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from ...core.conversation import Conversation, Found
-from ...core.ports import TokenRow
+from ...core.rows import TokenRow
 from ...core.spans import Turn
 from ...core.tool import Risk
 

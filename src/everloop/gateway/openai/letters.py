@@ -11,8 +11,9 @@ from ...core.conversation import Archive
 from ...core.log import UserSaid
 from ...core.mail import Address, Inbound, Said
 from ...core.message import Message, Part, Text, text_of
-from ...core.ports import Receipt, Store
+from ...core.ports import Store
 from ...core.prompt import Brought
+from ...core.rows import Receipt
 from ..blobs import Blob, enclosed
 from ..desk import Answer, Desk
 from ..identity import who

@@ -1,0 +1,144 @@
+"""What the store takes and gives: commits, leases, letters, and rows as they are read."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from .log import Entry
+from .mail import Inbound, Mail, Outbound
+from .prompt import Usage
+
+ThreadState = Literal["resting", "running", "waiting"]  # waiting: for a person's answer
+OutboxState = Literal["sent", "pending", "unsure", "failed"]  # unsure: pending, but it may have arrived already
+Action = Literal["none", "new", "stop", "tell"]
+MANY = 2**62  # more than there are
+
+
+class Receipt(Struct, frozen=True, gc=False):
+    """A letter has been taken in (or had been before: `fresh` is False). A command has its reply at once."""
+
+    id: int
+    thread: str
+    fresh: bool
+    reply: str | None = None
+    begun: bool = False  # its turn is already running: nobody needs to be woken
+
+
+class Lease(Struct, gc=False):
+    """The right to append to a thread. Epoch 0 means that it is still to be taken, by the first commit."""
+
+    thread: str
+    epoch: int = 0
+    head: int = 0
+
+
+class Commit(Struct, gc=False):
+    """What a driver writes in one transaction.
+
+    `entries` are appended in any case; `starts` only if no stop lies in the inbox, so that nothing starts after a
+    stop has committed. `absorbed` are the letters that these entries take in. `ended` gives, for each letter whose
+    turn is over, the seq of the entry that ended it. With `release` the lease is given back if no letter newer
+    than `seen` has come.
+
+    `letter` comes in with this very commit: it is posted and taken at once, as the first entry (a UserSaid, which
+    gets the letter's number). That is refused as Fenced when the session has another thread by now, other mail
+    waits, or the event is known.
+    """
+
+    entries: Sequence[Entry] = ()
+    starts: Sequence[Entry] = ()
+    absorbed: Sequence[int] = ()
+    ended: Sequence[tuple[int, int]] = ()
+    outbox: Sequence[Outbound] = ()
+    usage: "Sequence[Spent]" = ()
+    timers: "Sequence[Timer]" = ()
+    release: bool = False
+    state: "ThreadState" = "running"
+    seen: int = 0
+    letter: Inbound | None = None
+
+
+class Spent(Struct, frozen=True, gc=False):
+    """What the model call of the entry at `seq` used."""
+
+    seq: int
+    model: str
+    usage: Usage
+    cost: float | None = None
+
+
+class SpentRow(Struct, frozen=True, gc=False):
+    """What was used of one model on one day; `day` counts from 1970, in the time zone that was asked for."""
+
+    day: int
+    model: str
+    calls: int
+    usage: Usage
+    cost: float  # of those calls whose price is known
+    unpriced: int  # calls whose price is not
+
+
+class Timer(Struct, frozen=True):
+    """At `due` (seconds from now) the letter is put into the thread's inbox. The key makes it fire once."""
+
+    key: str
+    due: float
+    inbound: Inbound
+
+
+class Committed(Struct, gc=False):
+    head: int
+    epoch: int
+    started: bool
+    released: bool
+    newest: int  # the highest id of the letters that still lie in the inbox
+    mail: int = 0  # the number of the letter that came in with it
+
+
+class ThreadRow(Struct, frozen=True, gc=False):
+    id: str
+    session: str
+    owner: str
+    head: int
+    folded: int  # the seq of the last Compacted entry; reading starts there
+    state: ThreadState
+    holder: str  # who has the lease, or had it and did not give it back
+
+
+class Opened(Struct, frozen=True, gc=False):
+    """A thread as a driver needs it: the entries after the asked position (or the last compaction), the mail."""
+
+    row: ThreadRow
+    entries: list[Entry]
+    first: int  # the seq of the first entry in `entries`
+    mail: list[Mail]
+
+
+class OutboxRow(Struct, frozen=True, gc=False):
+    id: int
+    thread: str
+    outbound: Outbound
+    attempts: int  # sends that have begun, this one included
+    unsure: bool  # an earlier send may have arrived
+    age: float  # seconds since it was queued
+
+
+class TokenRow(Struct, frozen=True):
+    """A token as a list shows it: what it is called, what it may do, until when (Unix time; 0 is for ever)."""
+
+    id: str
+    owner: str
+    name: str
+    scopes: tuple[str, ...]
+    at: float = 0.0
+    until: float = 0.0
+
+
+class Known(Struct, frozen=True):
+    """Whose credential it is, as the store knows them now: their role, and what the credential is good for."""
+
+    id: str
+    owner: str
+    role: str
+    scopes: tuple[str, ...]
