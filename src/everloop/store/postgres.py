@@ -13,20 +13,16 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from ..core import log
-from ..core.approval import Grant
 from ..core.conversation import Deed
 from ..core.errors import Fenced, MailRefused, StoreError
 from ..core.mail import Inbound, Mail, Outbound
-from ..core.rows import Action, Commit, Committed, Lease, Opened, OutboxRow, OutboxState, Receipt, SpentRow, ThreadRow
+from ..core.rows import Action, Commit, Committed, Lease, Opened, OutboxRow, OutboxState, Receipt, ThreadRow
 from . import procedure, schema, transactions
 from .bodies import (
     NOT_YOURS,
     SENDING_SECONDS,
-    body_of,
-    read_grant,
     read_letter,
     read_outbound,
-    spent_row,
 )
 from .deeds import Ask
 from .group import Group, again_after_a_deadlock
@@ -217,49 +213,6 @@ class PostgresStore(Shelf):
             session,
         )
         return [ThreadRow(*row) for row in rows]
-
-    async def keep_grant(self, grant: Grant) -> None:
-        await self._rows(
-            f"INSERT INTO grants(id, owner, at, until, runs, body) VALUES($1, $2, {NOW}, $3, $4, $5)",
-            *(grant.id, grant.user, grant.until, grant.runs, body_of(grant)),
-        )
-
-    async def grants(self, user: str = "") -> list[Grant]:
-        rows = await self._rows(
-            f"SELECT body, runs FROM grants WHERE runs > 0 AND until > {NOW} AND $1 IN ('', owner) ORDER BY at, id",
-            user,
-        )
-        return [read_grant(body, runs) for body, runs in rows]
-
-    async def use_grant(self, id: str) -> bool:
-        used = f"UPDATE grants SET runs = runs - 1 WHERE id = $1 AND runs > 0 AND until > {NOW} RETURNING 1"
-        return bool(await self._rows(used, id))
-
-    async def forget_grant(self, id: str) -> bool:
-        return bool(await self._rows("DELETE FROM grants WHERE id = $1 RETURNING 1", id))
-
-    async def keep_secret(self, owner: str, name: str, box: bytes) -> None:
-        await self._rows(
-            f"INSERT INTO vault(owner, name, at, box) VALUES($1, $2, {NOW}, $3) "
-            "ON CONFLICT (owner, name) DO UPDATE SET at = excluded.at, box = excluded.box",
-            *(owner, name, box),
-        )
-
-    async def secret(self, owner: str, name: str) -> bytes | None:
-        rows = await self._rows("SELECT box FROM vault WHERE owner = $1 AND name = $2", owner, name)
-        return bytes(rows[0][0]) if rows else None
-
-    async def secrets(self, owner: str) -> list[str]:
-        rows = await self._rows('SELECT name FROM vault WHERE owner = $1 ORDER BY name COLLATE "C"', owner)
-        return [name for (name,) in rows]
-
-    async def forget_secret(self, owner: str, name: str) -> bool:
-        return bool(await self._rows("DELETE FROM vault WHERE owner = $1 AND name = $2 RETURNING 1", owner, name))
-
-    async def spent(self, since: float = 0, thread: str = "", offset: float = 0) -> list[SpentRow]:
-        words = {"offset": "$1::float8", "since": "$2::float8", "thread": "$3::text"}
-        rows = await self._rows(schema.SPENT.format(int="BIGINT", **words), float(offset), float(since), thread)
-        return [spent_row(row) for row in rows]
 
     async def changed(self) -> bool:
         # What is running and what has ended on the server: it differs as soon as anyone's write has committed.

@@ -140,10 +140,11 @@ MIGRATIONS: Migrations = [
 ]
 
 
-# Two conditions are parameters: since when, and in which thread ("" is any). The first is the time zone's offset.
-SPENT = """SELECT CAST(floor((at + {offset}) / 86400) AS {int}) AS day, model, count(*), sum(input), sum(output),
-    sum(cache_read), sum(cache_write), sum(reasoning), coalesce(sum(cost), 0.0), count(*) - count(cost)
-    FROM usage WHERE at >= {since} AND ({thread} = '' OR thread = {thread})
+# The time zone's offset, since when, and in which thread ("" is any).
+SPENT = """SELECT CAST(floor((at + CAST($1 AS {real})) / 86400) AS {int}) AS day, model, count(*),
+    sum(input), sum(output), sum(cache_read), sum(cache_write), sum(reasoning), coalesce(sum(cost), 0.0),
+    count(*) - count(cost)
+    FROM usage WHERE at >= $2 AND CAST($3 AS TEXT) IN ('', thread)
     GROUP BY 1, model ORDER BY 1, model"""
 
 

@@ -19,8 +19,8 @@ from ..core.mail import Delivery
 from ..core.rows import MANY
 from ..core.words import best_of, is_question, rarity, uncommon, words_of
 from .deeds import IS_MESSAGE, LINE, Ask, do
-from .doorbook import Doorkeeping
 from .naming import files_named
+from .purse import Purse
 from .words import snippet, spoken_in, title_in
 
 Result = TypeVar("Result")
@@ -83,7 +83,7 @@ class Line(Struct, frozen=True):
     words: str
 
 
-class Shelf(Doorkeeping):
+class Shelf(Purse):
     """What a store does with conversations; a database gives it a way to ask, and its way to match words."""
 
     MATCHES: ClassVar[str]  # FROM said s … WHERE …, of the query $1

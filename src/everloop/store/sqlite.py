@@ -14,23 +14,20 @@ import apsw
 import msgspec
 
 from ..core import log
-from ..core.approval import Grant
 from ..core.conversation import Branch, Deed, Resume
 from ..core.errors import StoreCorrupt, StoreError
 from ..core.log import Entry
 from ..core.mail import Inbound, Mail, Outbound
-from ..core.rows import Action, Commit, Committed, Lease, Opened, OutboxRow, OutboxState, Receipt, SpentRow, ThreadRow
+from ..core.rows import Action, Commit, Committed, Lease, Opened, OutboxRow, OutboxState, Receipt, ThreadRow
 from . import schema
 from .blocker import Blocker
 from .bodies import (
     SENDING_SECONDS,
     body_of,
     kind_of,
-    read_grant,
     read_inbound,
     read_letter,
     read_outbound,
-    spent_row,
 )
 from .database import connect
 from .deeds import Ask, do, run_at_once
@@ -281,62 +278,6 @@ class SqliteStore(Shelf):
             (session,),
         )
         return [ThreadRow(*row) for row in rows]
-
-    async def keep_grant(self, grant: Grant) -> None:
-        values = (grant.id, grant.user, grant.until, grant.runs, body_of(grant))
-
-        def transaction(execute: Execute) -> None:
-            execute(f"INSERT INTO grants(id, owner, at, until, runs, body) VALUES(?, ?, {NOW}, ?, ?, ?)", values)
-
-        await self._writer.write(transaction)
-
-    async def grants(self, user: str = "") -> list[Grant]:
-        rows = self._rows(
-            f"SELECT body, runs FROM grants WHERE runs > 0 AND until > {NOW} AND ?1 IN ('', owner) ORDER BY at, id",
-            (user,),
-        )
-        return [read_grant(body, runs) for body, runs in rows]
-
-    async def use_grant(self, id: str) -> bool:
-        def transaction(execute: Execute) -> bool:
-            used = f"UPDATE grants SET runs = runs - 1 WHERE id = ? AND runs > 0 AND until > {NOW} RETURNING 1"
-            return bool(execute(used, (id,)).fetchall())
-
-        return await self._writer.write(transaction)
-
-    async def forget_grant(self, id: str) -> bool:
-        def transaction(execute: Execute) -> bool:
-            return bool(execute("DELETE FROM grants WHERE id = ? RETURNING 1", (id,)).fetchall())
-
-        return await self._writer.write(transaction)
-
-    async def keep_secret(self, owner: str, name: str, box: bytes) -> None:
-        def transaction(execute: Execute) -> None:
-            execute(
-                f"INSERT INTO vault(owner, name, at, box) VALUES(?, ?, {NOW}, ?) "
-                "ON CONFLICT(owner, name) DO UPDATE SET at = excluded.at, box = excluded.box",
-                (owner, name, box),
-            )
-
-        await self._writer.write(transaction)
-
-    async def secret(self, owner: str, name: str) -> bytes | None:
-        rows = self._rows("SELECT box FROM vault WHERE owner = ? AND name = ?", (owner, name))
-        return bytes(rows[0][0]) if rows else None
-
-    async def secrets(self, owner: str) -> list[str]:
-        return [name for (name,) in self._rows("SELECT name FROM vault WHERE owner = ? ORDER BY name", (owner,))]
-
-    async def forget_secret(self, owner: str, name: str) -> bool:
-        def transaction(execute: Execute) -> bool:
-            gone = execute("DELETE FROM vault WHERE owner = ? AND name = ? RETURNING 1", (owner, name)).fetchall()
-            return bool(gone)
-
-        return await self._writer.write(transaction)
-
-    async def spent(self, since: float = 0, thread: str = "", offset: float = 0) -> list[SpentRow]:
-        statement = schema.SPENT.format(int="INTEGER", offset="?1", since="?2", thread="?3")
-        return [spent_row(row) for row in self._rows(statement, (offset, since, thread))]
 
     async def changed(self) -> bool:
         version = self._rows("PRAGMA data_version")[0][0]
