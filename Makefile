@@ -11,7 +11,7 @@ run: .venv/.run ## set up and open the chat
 	@.venv/bin/python -m everloop
 
 test: check ## set up and test everything, with lint and types
-	@.venv/bin/python -m pytest -n 2 --dist loadfile
+	@EVERLOOP_THOROUGH=1 .venv/bin/python -m pytest -n 2 --dist loadfile
 
 check: .venv/.test ## lint, types, doors
 	@.venv/bin/ruff check .

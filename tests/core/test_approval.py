@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from makers import CALLED, DIGEST, ROLES, RULES, SPECS, asked, calling, spoke
+from makers import CALLED, DIGEST, ROLES, RULES, SPECS, asked, calling, examples, spoke
 from msgspec import structs
 
 from everloop.core.approval import Grant, Policy, PolicyRule, approval_id, digest_of, risk_of, shown
@@ -75,6 +75,7 @@ class TestBinding:
         refused = CallReturned(3, 0, "ask is not for ann to use.", "denied")
         assert decide(allowed(calling("ask")), rules) == Settle((refused,))
 
+    @examples(100)
     @given(arguments, arguments)
     def test_other_arguments_have_another_digest(self, one: dict[str, object], other: dict[str, object]):
         calls = [ToolCall("", "ask", json.dumps(args)) for args in (one, other)]
@@ -88,11 +89,13 @@ class TestBinding:
 
 
 class TestShowing:
+    @examples(100)
     @given(arguments, arguments)
     def test_calls_that_differ_look_different(self, one: dict[str, object], other: dict[str, object]):
         looks = [shown(ToolCall("", "t", json.dumps(args))) for args in (one, other)]
         assert (looks[0] == looks[1]) == (json.dumps(one) == json.dumps(other))
 
+    @examples(100)
     @given(arguments)
     def test_nothing_in_it_is_invisible(self, args: dict[str, object]):
         text = shown(ToolCall("", "t", json.dumps(args)))

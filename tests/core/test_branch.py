@@ -2,9 +2,9 @@
 
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from makers import ROLES, RULES, call
+from makers import ROLES, RULES, call, examples
 from test_properties import SEED, STEERING, World, live_until_rest
 
 from everloop.core.branch import branch_off, last_turn
@@ -65,7 +65,7 @@ def pairs(log: list[Entry]) -> None:
     assert open_ids == []
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(SEED, STEERING)
 def test_a_branch_is_closed_wherever_it_is_cut_and_holds_what_was_said_before(seed, steering):
     log = lived(seed, steering)
@@ -79,7 +79,7 @@ def test_a_branch_is_closed_wherever_it_is_cut_and_holds_what_was_said_before(se
         pairs(branch)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(SEED, STEERING)
 def test_turns_are_taken_back_one_by_one_until_none_is_left(seed, steering):
     log = lived(seed, steering)
@@ -210,6 +210,7 @@ def test_what_started_and_left_no_change_lasts_unless_its_tool_tells_every_chang
     assert lasting_in(5, log, tools) == ("mail {}", "write {}", "gone {}", "mail {}")
 
 
+@examples(100)
 @given(st.integers(21, 60))
 def test_a_long_list_of_what_lasts_is_cut(count):
     log: list[Entry] = [

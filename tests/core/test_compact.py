@@ -1,9 +1,9 @@
 """What a compaction covers, keeps and tells, for any conversation and any window."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from makers import CALLED, RULES, spoke
+from makers import CALLED, RULES, examples, spoke
 from msgspec.structs import replace
 from test_prompts_stay_valid import check_prompt
 
@@ -330,7 +330,7 @@ def test_who_asks_for_a_summary_is_left_about_a_third_however_small_the_window_i
     assert len(planned.kept) + len(planned.covered) == 36
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(STEP, max_size=40), st.integers(300, 4000), st.integers(0, 200), st.integers(1, 3), st.booleans())
 def test_after_any_compaction_the_prompt_is_valid_fits_and_has_the_facts(steps, limit, overhead, times, asked):
     thread = lived(steps)
@@ -370,7 +370,7 @@ def _check_facts(told: list[str], thread: Thread, room: int) -> None:
         assert kept == weighty[len(weighty) - len(kept) :] or set(lost).isdisjoint(weighty)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(STEP, max_size=40), st.integers(300, 3000))
 def test_a_thread_that_is_too_long_is_compacted_at_most_once_before_the_next_answer(steps, limit):
     rules = replace(RULES, limit=limit, compacts=True)
@@ -410,7 +410,7 @@ SHORT = st.text(st.sampled_from("ab 1/.\n文"), min_size=1, max_size=120)
 BUSY = st.tuples(st.lists(SHORT, max_size=12), SHORT, st.lists(SHORT, max_size=3))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(BUSY, min_size=1, max_size=8), st.integers(6000, 8192), st.integers(0, 3000), st.floats(0, 3))
 def test_a_conversation_of_short_messages_is_never_too_long(steps, limit, overhead, counts):
     """However small the window, much of it taken already, and one turn steered by hundreds of them: it goes on."""

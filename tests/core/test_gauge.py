@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from makers import CALLED, call, spoke
+from makers import CALLED, call, examples, spoke
 
 from everloop.core.compact import HEAD
 from everloop.core.gauge import IMAGE, Gauge, rough
@@ -49,6 +49,7 @@ FACTORS = st.floats(0.4, 3.0)
 SIZES = st.lists(st.integers(300, 5000), min_size=8, max_size=20)
 
 
+@examples(100)
 @given(factor=FACTORS, sizes=SIZES)
 def test_estimates_come_to_be_what_the_host_counts(factor, sizes):
     gauge = Gauge()
@@ -59,6 +60,7 @@ def test_estimates_come_to_be_what_the_host_counts(factor, sizes):
     assert gauge.estimate(message(3000)) == pytest.approx(3000 * factor, rel=0.01, abs=2)
 
 
+@examples(100)
 @given(first=FACTORS, then=FACTORS, sizes=SIZES)
 def test_what_a_conversation_turns_to_is_learned_anew(first, then, sizes):
     """From a program to Chinese, say."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from makers import ROLES, RULES
+from hypothesis import given
+from makers import ROLES, RULES, examples
 from test_properties import SEED, STEERING, World, live_until_rest, spoken
 
 from everloop.core.branch import branch_off, last_turn
@@ -188,7 +188,7 @@ class Life:
         self.speak()
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(SEED, STEERING)
 def test_every_prompt_is_valid_for_every_dialect_whatever_has_happened(seed, steering):
     chance = Random(seed)

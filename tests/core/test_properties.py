@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterator
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from makers import ROLES, RULES, SPECS, call
+from makers import ROLES, RULES, SPECS, call, examples
 
 from everloop.core.approval import digest_of
 from everloop.core.decide import (
@@ -247,7 +247,7 @@ SEED = st.integers(0, 2**64)
 STEERING = st.sampled_from(["steer", "queue", "interrupt"])
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(SEED, STEERING, st.integers(1, 4))
 def test_whatever_happens_the_log_is_valid_and_every_turn_ends(seed, steering, max_steps):
     chance = Random(seed)
@@ -262,7 +262,7 @@ def test_whatever_happens_the_log_is_valid_and_every_turn_ends(seed, steering, m
     assert len(heard) == len(set(heard))
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(SEED, STEERING)
 def test_going_on_from_any_prefix_gives_a_valid_log(seed, steering):
     chance = Random(seed)
@@ -279,7 +279,7 @@ def test_going_on_from_any_prefix_gives_a_valid_log(seed, steering):
         assert not later.thread.owes_reply
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(SEED)
 def test_the_fold_does_not_depend_on_how_the_log_was_read(seed):
     chance = Random(seed)

@@ -1,7 +1,8 @@
 """Which lines of what is a summary now are told again, for any conversation and any question."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from makers import examples
 
 from everloop.core.compact import FENCE
 from everloop.core.conversation import Recalled, Written
@@ -95,6 +96,7 @@ def test_two_rare_words_count_for_more_than_many_common_ones():
 PLACES = st.lists(st.frozensets(st.sampled_from("abcdef"), min_size=1), max_size=40)
 
 
+@examples(100)
 @given(PLACES, st.integers(1, 50))
 def test_what_is_chosen_is_chosen_once_and_every_word_is_held_if_there_is_room(held, most):
     weights = dict.fromkeys("abcdef", 1.0)
@@ -113,7 +115,7 @@ ENTRY = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(ENTRY, max_size=8), st.integers(300, 30_000))
 def test_whatever_is_told_again_stands_there_so_fits_and_is_nobody_elses(entries, limit):
     weights = dict.fromkeys(words_of("copper lantern 4711"), 20.0)

@@ -2,6 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from makers import examples
 
 from everloop.core.sections import BETWEEN, BOOTSTRAP, ORDER, Section, cut, joined, shrunk
 
@@ -40,6 +41,7 @@ def test_where_there_is_hardly_any_room_the_longest_go_and_a_short_note_stays():
     assert shrunk((AGENTS, USER), -5) == ()
 
 
+@examples(100)
 @given(
     texts=st.lists(st.text(min_size=1, max_size=400), max_size=len(BOOTSTRAP)),
     room=st.integers(-10, 2000),

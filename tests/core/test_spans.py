@@ -2,8 +2,8 @@
 
 from random import Random
 
-from hypothesis import given, settings
-from makers import ROLES, RULES, answered, asked, spoke
+from hypothesis import given
+from makers import ROLES, RULES, answered, asked, examples, spoke
 from test_properties import SEED, STEERING, World, live_until_rest, spoken
 
 from everloop.core.conversation import Written
@@ -242,7 +242,7 @@ def ended(log: list[Entry]) -> list[tuple[int, int, str]]:
     return [(turn.turn, turn.seq, ENDINGS.get(turn.reason, "failed")) for turn in found]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(SEED, STEERING)
 def test_whatever_happens_the_turns_are_those_of_the_thread_and_every_span_has_an_end(seed, steering):
     chance = Random(seed)
