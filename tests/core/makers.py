@@ -12,7 +12,7 @@ from everloop.core.people import Role
 from everloop.core.thread import Thread
 from everloop.core.tool import Effect, ToolCall, ToolSpec
 
-FEW = 10  # examples of a property, when somebody works on core and wants to know at once
+FEW = 6  # examples of a property, when somebody works on core and wants to know at once
 
 
 def examples(count: int) -> settings:
