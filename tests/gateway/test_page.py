@@ -66,7 +66,7 @@ async def test_a_file_goes_in_and_comes_out(browser: Any, tmp_path: Path):
         await page.wait_for_selector(".attached .chip:not(.busy):has-text('notes.txt')")
         await stage.say("what is this")
         await stage.answer("You said: what is this")
-        await page.wait_for_selector(".said.user img.picture")
+        await page.wait_for_function("document.querySelector('.said.user img.picture')?.naturalWidth")  # it has come
         shown = await page.evaluate("document.querySelector('img.picture').naturalWidth")
         said = await page.inner_text(".said.user .bubble")
         chips = await stage.texts(".said.user .chip")
