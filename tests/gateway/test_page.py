@@ -66,7 +66,7 @@ async def test_a_file_goes_in_and_comes_out(browser: Any, tmp_path: Path):
         await page.wait_for_selector(".attached .chip:not(.busy):has-text('notes.txt')")
         await stage.say("what is this")
         await stage.answer("You said: what is this")
-        await page.wait_for_function("document.querySelector('.said.user img.picture')?.naturalWidth")  # it has come
+        await stage.until("document.querySelector('.said.user img.picture')?.naturalWidth")  # it has come
         shown = await page.evaluate("document.querySelector('img.picture').naturalWidth")
         said = await page.inner_text(".said.user .bubble")
         chips = await stage.texts(".said.user .chip")
@@ -139,7 +139,7 @@ async def test_what_a_model_writes_is_only_ever_shown(browser: Any, tmp_path: Pa
         await stage.log_in()
         await stage.say("something nasty")
         await stage.answer("bold")
-        await stage.page.wait_for_function("document.title.includes('nasty')")
+        await stage.until("document.title.includes('nasty')")
         made = await stage.page.evaluate(
             """() => [document.title, document.querySelectorAll('.prose img, .prose script, .prose pre b').length,
                       [...document.querySelectorAll('.prose a')].map((link) => link.href),
@@ -217,6 +217,7 @@ async def test_conversations_are_found_renamed_edited_and_asked_again(browser: A
         await page.click("dialog >> text=Rename >> nth=-1")
         await page.wait_for_selector(".item .name:has-text('papers')")
         await page.click("text=New conversation")
+        await page.wait_for_selector(".starter")
         await page.keyboard.press("Control+k")
         await page.keyboard.type("receipt")
         await page.click(".hit:has-text('papers')")

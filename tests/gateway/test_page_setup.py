@@ -64,7 +64,7 @@ async def test_of_two_pages_the_second_is_told_that_something_has_changed(browse
         (tmp_path / "config.toml").write_text("workspace = 'by hand'\n")
         await fill(stage, "workspace", "by page")
         await page.wait_for_selector(".toast.bad:has-text('has been changed meanwhile')")
-        await page.wait_for_function("document.querySelector('[data-key=workspace] input').value === 'by hand'")
+        await stage.until("document.querySelector('[data-key=workspace] input').value === 'by hand'")
     assert (tmp_path / "config.toml").read_text() == "workspace = 'by hand'\n"
 
 

@@ -101,6 +101,12 @@ class Stage:
         """Wait until the last answer is this, and whole."""
         await self.page.wait_for_selector(f".said.final.last:has-text('{text}')")
 
+    async def until(self, expression: str) -> None:
+        """Wait until it is true in the page. Playwright's own way is stopped by the page's rules for scripts."""
+        async with asyncio.timeout(60):
+            while not await self.page.evaluate(expression):
+                await self.page.wait_for_timeout(20)
+
     async def texts(self, selector: str) -> list[str]:
         return [each.strip() for each in await self.page.locator(selector).all_inner_texts()]
 

@@ -115,7 +115,7 @@ export class Chat {
       h("p", {}, "It reads and writes in your workspace, runs commands in a sandbox, and asks before anything leaves it."),
       h("div.starters", {}, STARTERS.map(([name, text]) =>
         h("button.starter", { type: "button", onclick: () => this.write(text) }, h("b", {}, name), h("span", {}, text)))));
-    if (matchMedia("(hover: hover)").matches) setTimeout(() => this.field.focus());
+    if (matchMedia("(hover: hover)").matches) setTimeout(() => document.activeElement?.matches("input, textarea") || this.field.focus()); // who is writing elsewhere goes on
   }
 
   async open() {
