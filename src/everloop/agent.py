@@ -20,6 +20,7 @@ from .core.prompt import Finish, Usage
 from .core.rows import Receipt, ThreadRow
 from .core.thread import STOPPED, Finished
 from .core.tool import ToolCall
+from .core.unknown import with_unknown
 from .files.enclosing import enclose
 from .files.pictures import attach, take
 from .runtime.approvals import Approval, Approvals
@@ -52,6 +53,12 @@ class Answer(Struct, frozen=True):
     finish: Finish = "stop"  # `length`: the answer was cut off at max_tokens
     calls: tuple[ToolCall, ...] = ()  # of tools that the client brought and runs itself
     files: tuple[Made, ...] = ()  # that its tools have made or shown
+    unknown: tuple[str, ...] = ()  # a sentence for each call of which nobody knows whether it took effect
+
+    @property
+    def told(self) -> str:
+        """The content, and what nobody knows, for whoever has room for one text alone."""
+        return with_unknown(self.content, self.unknown)
 
 
 class Agent:
@@ -313,11 +320,12 @@ class Agent:
 
 def _answer_of(finished: Finished, thread: str, session: str) -> Answer:
     if finished.reason:
-        raise TurnFailed(finished.text or STOPPED, finished.reason, finished.error)
+        told = with_unknown(finished.text or STOPPED, finished.unknown)
+        raise TurnFailed(told, finished.reason, finished.error, finished.unknown)
     return Answer(
         *(finished.text or "", session, f"{thread}:{finished.turn}", finished.model),
         *(finished.steps, finished.tools_used, finished.usage, finished.cost),
-        *(finished.finish, finished.calls, finished.files),
+        *(finished.finish, finished.calls, finished.files, finished.unknown),
     )
 
 

@@ -63,6 +63,7 @@ class TestOneAnswer:
             "model": "custom/scripted",
             "steps": 2,
             "tools_used": ["list_dir"],
+            "unknown": [],
             "usage": {"input": 16, "output": 5, "cache_read": 4, "cache_write": 0, "cost": None},
         }
 

@@ -39,6 +39,7 @@ async def test_whoever_watches_the_conversation_sees_it_at_once_with_its_files(o
         "id": None,
         "content": "Lunch is at one.",
         "files": [file],
+        "unknown": [],
     }
     assert (file["name"], file["file"]) == ("menu.txt", ref("soup"))
     assert (await fetched(door, file["url"], token))[:2] == (200, b"soup")

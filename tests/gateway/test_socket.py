@@ -42,6 +42,7 @@ async def test_a_message_is_acknowledged_streamed_and_answered(openings):
         "id": "m1",
         "content": "hello",
         "files": [],
+        "unknown": [],
     }
 
 

@@ -145,7 +145,7 @@ async def _answer_once(here: Here, text: str, files: list[str], as_json: bool) -
                 if event.name == "answer":
                     answer: Answer = event.data["answer"]
                     terminal.answer(to_json(answer) if as_json else answer.content)
-                    _note_length(answer, terminal)
+                    _note_limits(answer, terminal)
                 elif event.name == "stream_chunk" and event.data["notice"]:
                     terminal.note(f"({event.data['notice']})")
                 elif event.name == "stream_chunk" and event.data["progress"]:
@@ -213,12 +213,15 @@ async def _exchange(here: Here, line: str) -> None:
                 _ask(here, questions, event)
             elif event.name == "answer":
                 terminal.finish(event.data["answer"].content)
-                _note_length(event.data["answer"], terminal)
+                _note_limits(event.data["answer"], terminal)
             else:
                 terminal.follow(event)
 
 
-def _note_length(answer: Answer, terminal: Terminal) -> None:
+def _note_limits(answer: Answer, terminal: Terminal) -> None:
+    """What the answer itself may not tell."""
+    for sentence in answer.unknown:
+        terminal.ask(sentence)
     if answer.finish == "length":
         terminal.note("(the answer ends here because it has reached max_tokens)")
 
@@ -244,5 +247,5 @@ def to_json(answer: Answer) -> str:
     usage = {**msgspec.to_builtins(answer.usage), "cost": answer.cost}
     for name in ("input", "output", "cache_read", "cache_write"):
         usage.setdefault(name, 0)
-    names = ("content", "session", "turn", "model", "steps", "tools_used")
+    names = ("content", "session", "turn", "model", "steps", "tools_used", "unknown")
     return msgspec.json.encode({**{name: getattr(answer, name) for name in names}, "usage": usage}).decode()

@@ -78,7 +78,11 @@ def _as_seen(value: Any) -> str:
 
 
 def _as_json(value: Any) -> str:
-    text = msgspec.json.encode(value).decode()
+    return one_line(msgspec.json.encode(value).decode())
+
+
+def one_line(text: str) -> str:
+    """The text with all that a person cannot see as escapes, line ends among it."""
     return text if text.isprintable() else "".join(map(_escaped, text))
 
 

@@ -205,7 +205,10 @@ class LinkFailed(ToolError):
 
 
 class TurnFailed(EverloopError):
-    def __init__(self, message: str, reason: str, error_id: str) -> None:
+    """`unknown` has a sentence for each call of which nobody knows whether it took effect; the message holds it too."""
+
+    def __init__(self, message: str, reason: str, error_id: str, unknown: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.reason = reason
         self.error_id = error_id
+        self.unknown = unknown

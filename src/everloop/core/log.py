@@ -172,6 +172,7 @@ class Standing(Struct, frozen=True, omit_defaults=True, gc=False):
     tools_used: tuple[str, ...] = ()
     brought: Brought | None = None
     files: tuple[Made, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 class Compacted(_Entry, frozen=True):

@@ -34,6 +34,7 @@ from .message import Made, Message, Part, said, text_of
 from .prompt import Brought, Finish, Transcript, Usage
 from .tool import ToolCall
 from .undo import describe
+from .unknown import not_known
 
 STOPPED = "operation cancelled by user"
 
@@ -56,6 +57,7 @@ class Finished(Struct, frozen=True, gc=False):
     finish: Finish = "stop"
     calls: tuple[ToolCall, ...] = ()  # that were handed to the client, who goes on with their results
     files: tuple[Made, ...] = ()  # that its tools have made or shown, each as it was last
+    unknown: tuple[str, ...] = ()  # what a person is told of calls of which nobody knows whether they took effect
 
 
 class Thread:
@@ -112,6 +114,7 @@ class Thread:
         "undoing",
         "undone",
         "unheard",
+        "unknown",
         "usage",
         "verdicts",
         "wants_room",
@@ -164,6 +167,7 @@ class Thread:
         self.model = ""
         self.tools_used: list[str] = []
         self.files: dict[str, Made] = {}  # that came of this turn, by name
+        self.unknown: list[str] = []  # what is to be told of calls of this turn whose outcome nobody knows
         self.outside = False  # whether what strangers wrote has been read in it
         self._given: list[tuple[Part, ...]] = []  # what others have said: people, and strangers
         self.made: set[int] = set()  # the calls of this turn, and what came of them
@@ -252,6 +256,7 @@ class Thread:
             *(self.choice, self.prefix, self.outside, self.unattended, self.began),
             *(self.usage, self.cost, self.model, tuple(self.tools_used), self.brought),
             files=tuple(self.files.values()),
+            unknown=tuple(self.unknown),
         )
 
     @property
@@ -290,7 +295,7 @@ class Thread:
         self.steps = self.resumes = self.empties = self.failures = 0
         self.stopped = self.wrapping = False
         self.mails, self.brought, self.handed = [], None, []
-        self.usage, self.cost, self.tools_used, self.files = Usage(), 0.0, [], {}
+        self.usage, self.cost, self.tools_used, self.files, self.unknown = Usage(), 0.0, [], {}, []
         self._take_in(entry)
         messages = self.transcript.messages
         self.began = len(messages) - 1
@@ -364,6 +369,8 @@ class Thread:
             self._given.append(said(entry.text))
         if entry.outcome == "handed":
             self.handed.append(call)
+        if entry.outcome in ("unknown", "abandoned") and entry.place in self.started:
+            self.unknown.append(not_known(call))
         self._note_progress(call, entry)
         self._note_files(entry)
         self._say(Message("tool", (*said(entry.text), *entry.media), answers=call.id))
@@ -401,7 +408,7 @@ class Thread:
         self.finished = Finished(
             *(self.turn, self.seq, text, self.address, tuple(self.mails), reason),
             *(self.model, self.steps, self.usage, self.cost, tuple(self.tools_used), error),
-            *(self.finish, tuple(self.handed), tuple(self.files.values())),
+            *(self.finish, tuple(self.handed), tuple(self.files.values()), tuple(self.unknown)),
         )
         self.owes_reply, self.calling, self.failure = False, False, None
         self.undoing, self.began, self.handed, self.files = None, -1, [], {}
@@ -417,7 +424,7 @@ class Thread:
         self.steps = self.resumes = 0
         self.stopped = False
         self.usage, self.cost, self.tools_used, self.model, self.finish = Usage(), 0.0, [], "", "stop"
-        self.files = {}
+        self.files, self.unknown = {}, []
         self._end_if_undone()
 
     def _tell(self, entry: AgentTold) -> None:
@@ -460,4 +467,5 @@ class Thread:
         self.cost = (standing.cost or 0.0) + (entry.cost or 0.0) if known else None
         self.tools_used, self.brought = list(standing.tools_used), standing.brought
         self.files = {made.media.name or made.media.file: made for made in standing.files}
+        self.unknown = list(standing.unknown)
         self._given = [message.parts for message in entry.kept if message.role == "user"]

@@ -48,8 +48,9 @@ class Draft:
 
     def complete(self, answer: Answer) -> Piece | None:
         """What is missing of the answer when it is there: usually nothing."""
-        if answer.content == self._text or not answer.content:
+        told = answer.told
+        if told == self._text or not told:
             return None
-        if self._text and answer.content.startswith(self._text):
-            return Piece(self._call, answer.content[len(self._text) :])
-        return Piece(-1, answer.content)
+        if self._text and told.startswith(self._text):
+            return Piece(self._call, told[len(self._text) :])
+        return Piece(-1, told)

@@ -95,7 +95,8 @@ async def _part(house: Desk, attachment: Attachment, author: str) -> Part:
 
 async def _told(store: Store, answer: Answer) -> dict[str, Any]:
     return {
-        "content": answer.content,
+        "content": answer.told,
+        "unknown": answer.unknown,
         "files": links_of(answer.turn.partition(":")[0], answer.files),
         "error": None,
         "tool_calls_metadata": await _calls(store, answer.turn),
@@ -171,7 +172,7 @@ def _in_our_shape(handler: Handler) -> Handler:
             raise  # nobody is there any more
         except Exception as error:  # the border to a stranger's request
             refused = explain(error)
-            told = {"content": "", "files": [], "error": _error(refused), "tool_calls_metadata": []}
+            told = {"content": "", "files": [], "unknown": [], "error": _error(refused), "tool_calls_metadata": []}
             return web.json_response(told, status=refused.status)
 
     return answer

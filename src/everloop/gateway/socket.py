@@ -230,7 +230,7 @@ class Connection:
             self._follow(receipt, inbound, asked.session, asked.id)
             return
         self._house.wake(receipt, inbound)
-        self._put(frame("response", where, id=asked.id, content=receipt.reply, files=[]))
+        self._put(frame("response", where, id=asked.id, content=receipt.reply, files=[], unknown=[]))
         await self._house.acknowledge([f"command:{receipt.id}"])
 
     async def _inbound(self, asked: Message) -> Inbound:
@@ -260,7 +260,8 @@ class Connection:
         """What the answer is, or the sentence that stands for it and the error's code."""
         try:
             answer = await self._house.outcome(receipt, inbound)
-            return {"content": answer.content, "files": links_of(receipt.thread, answer.files)}, ""
+            files = links_of(receipt.thread, answer.files)
+            return {"content": answer.content, "files": files, "unknown": answer.unknown}, ""
         except EverloopError as error:
             return {"content": str(error)}, refused_by(error).code
 

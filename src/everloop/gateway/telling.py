@@ -11,6 +11,7 @@ from typing import Any
 
 from ..core.mail import reply_key
 from ..core.ports import Event
+from ..core.unknown import with_unknown
 from .frames import Where, approval_frame, chunk, draft_frames, event_frame, frame, msg_of
 from .house import House
 from .hub import Hub
@@ -157,6 +158,7 @@ class Telling:
 
 def _end(where: Where, id: str | None, thread: str, data: dict[str, Any]) -> dict[str, Any]:
     if data["reason"]:
-        content = data["content"] or "the turn was stopped"
+        content = with_unknown(data["content"] or "the turn was stopped", data["unknown"])
         return frame("error", where, id=id, code=data["reason"], content=content)
-    return frame("response", where, id=id, content=data["content"], files=links_of(thread, data["files"]))
+    told = {"files": links_of(thread, data["files"]), "unknown": data["unknown"]}
+    return frame("response", where, id=id, content=data["content"], **told)

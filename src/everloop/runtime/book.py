@@ -16,6 +16,7 @@ from ..core.people import Role
 from ..core.ports import Store
 from ..core.rows import Commit, Committed, Lease, Spent, ThreadState, Timer
 from ..core.thread import Finished, Thread
+from ..core.unknown import with_unknown
 from .voices import Voice
 
 
@@ -176,10 +177,13 @@ class Book:
         self._finished = (*self._finished, finished)
         self._next.ended = (*self._next.ended, *((mail, finished.seq) for mail in finished.mails))
         waited_for = finished.mails == (self._letter,) and self._listener.is_waited_for()
-        if finished.text is not None and finished.address and not waited_for:
+        text = finished.text
+        if finished.unknown:  # whatever the model made of it, and also of a turn that was stopped
+            text = with_unknown(text or "", finished.unknown)
+        if text is not None and finished.address and not waited_for:
             key = reply_key(self.thread.id, finished.seq)
             address = Address.parse(finished.address)
-            told = Outbound(key, address, finished.text, failed=bool(finished.reason), mails=finished.mails)
+            told = Outbound(key, address, text, failed=bool(finished.reason), mails=finished.mails)
             self.send(structs.replace(told, files=finished.files) if finished.files else told)
 
     async def _commit(self, state: ThreadState) -> Committed:

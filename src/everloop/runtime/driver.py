@@ -122,6 +122,9 @@ class Driver:
         if self._ended is not None:
             self._ended(thread, turn)
         if self._bus.hears(thread):
+            if turn.unknown:
+                unknown = {"turn": turn.turn, "mails": turn.mails, "calls": turn.unknown}
+                self._bus.publish(Event("outcome_unknown", thread, turn.seq, data=unknown))
             data = {
                 "turn": turn.turn,
                 "content": turn.text or "",
@@ -130,6 +133,7 @@ class Driver:
                 "mails": turn.mails,
                 "address": turn.address,
                 "files": turn.files,
+                "unknown": turn.unknown,
             }
             self._bus.publish(Event("thinking_finished", thread, turn.seq, data=data))
 

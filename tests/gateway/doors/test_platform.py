@@ -61,6 +61,7 @@ async def test_a_message_is_answered_with_what_was_done_for_it(serve: Serve):
             {
                 "content": "It is there.",
                 "files": [],
+                "unknown": [],
                 "error": None,
                 "tool_calls_metadata": [{"name": "look", "arguments": "{}", "outcome": "done", "result": "seen"}],
             },
@@ -130,7 +131,10 @@ async def test_a_turn_streams_as_it_happens(serve: Serve):
             ("tool_result", {"name": "look", "outcome": "done", "result": "seen"}),
             ("content", {"delta": "It is ", "message": last}),
             ("content", {"delta": "there.", "message": last}),
-            ("done", {"content": "It is there.", "files": [], "error": None, "tool_calls_metadata": calls}),
+            (
+                "done",
+                {"content": "It is there.", "files": [], "unknown": [], "error": None, "tool_calls_metadata": calls},
+            ),
         ],
     )
 
@@ -154,6 +158,7 @@ async def test_what_cannot_be_taken_is_refused_with_a_sentence(serve: Serve, pat
             {
                 "content": "",
                 "files": [],
+                "unknown": [],
                 "error": {
                     "code": "invalid_request",
                     "message": "The request is not as it should be at platform: Expected `str`, got `int`.",

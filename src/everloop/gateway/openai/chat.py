@@ -32,9 +32,9 @@ async def complete(house: Desk, request: web.Request) -> web.StreamResponse:
 
 
 def _completion(answer: Answer, asking: Asking) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": answer.content, "refusal": None}
+    message: dict[str, Any] = {"role": "assistant", "content": answer.told, "refusal": None}
     if answer.calls:
-        message["content"] = answer.content or None
+        message["content"] = answer.told or None
         message["tool_calls"] = _plain(answer)
     choice = {"index": 0, "message": message, "finish_reason": _finish(answer), "logprobs": None}
     return {

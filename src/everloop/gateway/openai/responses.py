@@ -105,7 +105,7 @@ def _calls(answer: Answer) -> list[Body]:
 
 
 def _items(answer: Answer) -> list[Body]:
-    said = [_message(answer.content)] if answer.content or not answer.calls else []
+    said = [_message(answer.told)] if answer.told or not answer.calls else []
     return [*said, *_calls(answer)]
 
 

@@ -120,7 +120,11 @@ export class Log {
   call_started(entry) { this.cards.get(`${entry.answer}:${entry.place}`)?.start(entry.at); }
   call_returned(entry) {
     this.asking.delete(`${entry.answer}:${entry.place}`);
-    this.cards.get(`${entry.answer}:${entry.place}`)?.end(entry);
+    const card = this.cards.get(`${entry.answer}:${entry.place}`);
+    card?.end(entry);
+    if (card?.started && ["unknown", "abandoned"].includes(entry.outcome)) {
+      this.put(h("p.note.unknown", { role: "alert" }, `Not known whether this took effect: ${card.call.name} ${card.call.args}`));
+    }
     for (const change of entry.changes ?? []) this.made.delete(change.path);
     for (const media of [...(entry.made ?? []), ...(entry.media ?? [])]) this.made.set(media.name, linked(entry, media));
   }
@@ -313,7 +317,7 @@ class Card {
     this.node = h("div.call.busy", {}, this.details, this.asking);
   }
 
-  start(at) { this.began = at; }
+  start(at) { this.began = at; this.started = true; }
 
   show(text) {
     this.live ??= this.section("Output so far");
