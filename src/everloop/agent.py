@@ -95,6 +95,7 @@ class Agent:
         self.model = model
         self.notice = notice  # what a person should know about this model
         self.missing = ""  # why nobody can answer yet, if that is so
+        self.unused: tuple[str, ...] = ()  # what is set and does nothing yet, in sentences
         self.steward: Steward | None = None  # changes settings while the house is open
 
     async def ask(

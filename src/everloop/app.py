@@ -32,7 +32,7 @@ from .runtime.lanes import Lanes
 from .runtime.outbox import Outbox
 from .runtime.sessions import Sessions
 from .runtime.view import View
-from .settings import Settings, home_of, load, without_secrets, workspace_of
+from .settings import Settings, home_of, load, unused, without_secrets, workspace_of
 from .tools.bootstrap import make_workspace
 from .toolset import furnish
 from .voices import Casting, HouseVoices
@@ -154,7 +154,7 @@ async def _furnish(home: Path, settings: Settings, store: Store, given: Given, s
     inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, first.toolset.leave)
     told = (first.speaker.name, first.speaker.notice, voices, first.toolset.web, without_secrets(settings))
     agent = Agent(store, bus, inbox, lanes, files, approvals, sessions, *told)
-    agent.missing = first.missing
+    agent.missing, agent.unused = first.missing, unused(settings)
     stack.push_async_callback(agent.close)  # after the lanes: answers of the last moment are acknowledged too
     await stack.enter_async_context(lanes)
     await _open_channels(given.channels, store, bus, stack)

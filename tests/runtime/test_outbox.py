@@ -7,8 +7,8 @@ import pytest
 
 from everloop.core.log import ModelSaid
 from everloop.core.mail import Address, Outbound
-from everloop.core.rows import Commit, Lease
-from everloop.runtime.outbox import ATTEMPTS, Outbox
+from everloop.core.rows import Commit, Lease, OutboxRow
+from everloop.runtime.outbox import ATTEMPTS, LATE, Outbox
 from everloop.store.sqlite import SqliteStore
 from everloop.testing import RecordingChannel, Trouble
 from tests.runtime.conftest import letter
@@ -30,7 +30,7 @@ async def queue(store: SqliteStore, *texts: str, chat: str = "c") -> None:
 
 
 @asynccontextmanager
-async def sending(store: SqliteStore, channel: RecordingChannel):
+async def sending(store: "SqliteStore | Aged", channel: RecordingChannel):
     task = asyncio.create_task(Outbox(store, channel, patience=0.0).run())
     try:
         yield
@@ -85,3 +85,39 @@ async def test_after_many_attempts_a_message_is_a_dead_letter_and_the_next_one_g
     async with sending(store, channel):
         await channel.sent(1)
     assert [sent.text for sent in channel.sends] == ["two"]
+    assert channel.attempts == ATTEMPTS + 1
+    dead = (await store.deliveries(["c:one"]))["c:one"]
+    assert (dead.state, dead.attempts) == ("failed", ATTEMPTS)
+
+
+async def test_one_attempt_less_and_it_arrives(store):
+    channel = RecordingChannel()
+    channel.trouble(Trouble.DOWN, times=ATTEMPTS - 1)
+    await queue(store, "one", "two")
+    async with sending(store, channel):
+        await channel.sent(2)
+    assert [sent.text for sent in channel.sends] == ["one", "two"]
+
+
+class Aged:
+    """A store that has kept messages for so long."""
+
+    def __init__(self, *ages: float) -> None:
+        self._rows = [
+            OutboxRow(n, "t", Outbound(f"k{n}", Address("fake", f"c{n}"), "hi"), attempts=1, unsure=False, age=age)
+            for n, age in enumerate(ages)
+        ]
+
+    async def due(self, channel: str) -> list[OutboxRow]:
+        rows, self._rows = self._rows, []
+        return rows
+
+    async def settle(self, *_: object) -> None:
+        pass
+
+
+async def test_what_leaves_late_says_so():
+    channel = RecordingChannel()
+    async with sending(Aged(LATE - 1, LATE + 1), channel):
+        await channel.sent(2)
+    assert [(sent.chat, sent.text) for sent in channel.sends] == [("fake:c0", "hi"), ("fake:c1", "(delayed) hi")]

@@ -379,16 +379,27 @@ async def test_a_shutdown_lets_the_running_step_finish(house, gated):
     assert gated.runs == 1
 
 
-async def test_threads_run_side_by_side_up_to_the_cap(house, gated):
-    model = ScriptedModel(lambda shown: Call("hold") if shown.step == 0 else Say("done"))
-    tools = [gated.make("hold", Effect.UNSAFE)]
-    async with house(model, tools=tools, settings={"agents": {"max_concurrent_turns": 2}}) as agent:
-        asking = [asyncio.create_task(agent.ask("go", f"api:{n}")) for n in range(3)]
-        await model.called(2)
-        await gated.begun.wait()
-        assert model.calls == 2
-        gated.gate.set()
-        assert [(await each).content for each in asking] == ["done"] * 3
+@pytest.mark.parametrize("cap", [1, 2, 4])
+async def test_threads_run_side_by_side_up_to_the_cap(house, cap):
+    running, most, full = 0, 0, asyncio.Event()
+
+    @tool(Effect.UNSAFE)
+    async def hold() -> str:
+        """Wait until as many as may have come."""
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        if running == cap:
+            full.set()
+        async with asyncio.timeout(20):
+            await full.wait()
+        running -= 1
+        return "held"
+
+    model = ScriptedModel(lambda shown: Call("hold") if shown.step == 0 else Say(shown.said[-1][1]))
+    async with house(model, tools=[hold], settings={"agents": {"max_concurrent_turns": cap}}) as agent:
+        answers = await asyncio.gather(*(agent.ask("go", f"api:{n}") for n in range(5)))
+    assert ([answer.content for answer in answers], most) == (["held"] * 5, cap)
 
 
 async def test_a_turn_is_streamed_and_ends_with_its_answer(house):

@@ -69,6 +69,8 @@ async def run(arguments: argparse.Namespace) -> int:
     async with open_agent(settings=settings) as agent:
         if arguments.resume and arguments.session is None and (row := await agent.latest()):
             session = row.session
+        for sentence in agent.unused:
+            terminal.note(sentence)
         here = Here(agent, session, terminal, lines, _is_attended(arguments.approvals))
         if text is None:
             return await _chat(here, first)

@@ -87,6 +87,9 @@ async def _serve(arguments: argparse.Namespace) -> int:
         print(f"everloop gateway: {gateway.url}", file=sys.stderr)
         if gateway.link:
             print(f"Log in, once, with: {gateway.link}", file=sys.stderr)
+        for sentence in gateway.unused:
+            _log.warning(sentence)
+            print(sentence, file=sys.stderr)
         sys.stderr.flush()
         _log.info("the gateway listens at %s", gateway.url)
         await stopping.wait()

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import warnings
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.util import find_spec
@@ -50,8 +50,9 @@ class Wanted(Place, Limits, Protocol):
 class Gateway:
     """An open gateway: where it is, and the link by which its owner comes in for the first time."""
 
-    def __init__(self, url: str, link: str) -> None:
+    def __init__(self, url: str, link: str, unused: Sequence[str] = ()) -> None:
         self.url = url
+        self.unused = unused  # what is set and does nothing yet, in sentences
         self.link = link  # "" when there is a password
 
 
@@ -88,7 +89,7 @@ async def serve(
         try:
             url = f"{'https' if tls else 'http'}://{_shown(place.host)}:{port}"
             link = await auth.new_link()
-            yield Gateway(url, f"{url}{link}" if link else "")
+            yield Gateway(url, f"{url}{link}" if link else "", house.unused)
         finally:
             sockets.drain()
             await _rest(house, grace)

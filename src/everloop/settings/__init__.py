@@ -32,6 +32,7 @@ from .shape import (
     without_secrets,
 )
 from .sources import layers
+from .unused import unused
 
 
 def home_of(environ: Mapping[str, str]) -> Path:
@@ -81,6 +82,7 @@ __all__ = [
     "home_of",
     "load",
     "path_in",
+    "unused",
     "without_secrets",
     "workspace_of",
 ]

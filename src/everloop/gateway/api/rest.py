@@ -65,7 +65,8 @@ async def models(call: Call) -> Answer:
     if defaults["model"] not in presets:
         choices.insert(0, ModelChoice(defaults["model"], call.desk.model, True))
     choices += [ModelChoice(name, name) for name in defaults["fallbacks"] if name not in presets]
-    return ModelList(call.desk.model, call.desk.notice, choices, call.desk.missing)
+    notice = "\n".join(filter(None, (call.desk.notice, *call.desk.unused)))
+    return ModelList(call.desk.model, notice, choices, call.desk.missing)
 
 
 def _concerns(question: Question, who: Principal) -> bool:

@@ -1,0 +1,38 @@
+"""What is set for a later version is never ignored in silence."""
+
+from pathlib import Path
+
+import pytest
+
+from everloop.settings import Settings, load, unused
+
+SET = """
+[agents.defaults]
+memory_window = 50
+[channels.telegram]
+enabled = true
+token = "123:abc"
+[channels.discord]
+enabled = false
+[tools.mcp_servers.files]
+command = "x"
+[tools.mcp_servers.old]
+disabled = true
+"""
+TELEGRAM = "channels.telegram is set, but this version has no channels yet: nothing listens there."
+FILES = "tools.mcp_servers.files is set, but this version has no MCP yet: its tools are not there."
+MEMORY = "agents.defaults.memory_window is set, but this version has no memory yet: it changes nothing."
+
+
+def test_each_thing_that_does_nothing_yet_is_named_once_and_what_is_off_is_not(tmp_path: Path):
+    (tmp_path / "config.toml").write_text(SET)
+    assert unused(load(tmp_path, {})) == (TELEGRAM, FILES, MEMORY)
+
+
+def test_of_settings_that_all_count_nothing_is_said():
+    assert unused(Settings()) == ()
+
+
+@pytest.mark.parametrize("kept", ["telegram", 7, ["telegram"]])
+def test_what_is_no_table_is_named_as_a_whole(kept):
+    assert unused(Settings(channels=kept)) == (TELEGRAM.replace("telegram", "*"),)
