@@ -38,7 +38,11 @@ class House(Protocol):
     """An open everloop. What it raises is an EverloopError, whose text is a sentence for the person."""
 
     model: str  # provider/model that answers where nothing else was chosen
-    unused: Sequence[str]  # what is set and does nothing yet, in sentences
+
+    @property
+    def unused(self) -> Sequence[str]:
+        """What is set and does nothing yet, in sentences."""
+        ...
 
     @property
     def store(self) -> Store: ...
