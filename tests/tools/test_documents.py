@@ -15,13 +15,16 @@ import pytest
 from everloop.core.errors import ToolError
 from everloop.core.tool import CallContext, Change, Shown, Tool
 from everloop.files.folder import Folder
-from everloop.tools.documents import can_use
+from everloop.tools.documents import can_make, can_use
 from everloop.tools.files import workspace_tools
 from everloop.tools.making import html_of
 from everloop.tools.markup import Block, Span, blocks_of, spans_of
 
 CONTEXT = CallContext(key="t:1:0", thread="t", session="cli:direct", user="ann")
-needs = {kind: pytest.mark.skipif(not can_use(kind), reason="extra [documents]") for kind in ("pdf", "docx", "xlsx")}
+needs = {
+    kind: pytest.mark.skipif(not (can_use(kind) and can_make(kind)), reason="extra [documents]")
+    for kind in ("pdf", "docx", "xlsx")
+}
 
 MARKDOWN = """\
 # Trip
@@ -187,9 +190,38 @@ class TestMaking:
             "x < y\n\nso be it\n\n⁂\n\n## More\n\n| x |\n| 1 |\n\n"
         )
 
+    @needs["pdf"]
+    async def test_a_pdf_is_made_and_read(self, root: Path, tools: dict[str, Tool]):
+        args = {"path": "a.pdf", "content": MARKDOWN, "sheets": {"More": [["x"], [1]]}}
+        await tools["create_document"].run(args, CONTEXT)
+        read = await tools["read_file"].run({"path": "a.pdf"}, CONTEXT)
+        assert isinstance(read, Shown)
+        assert (root / "a.pdf").read_bytes().startswith(b"%PDF-")
+        assert " ".join(read.text.partition("Its text:\n")[2].split()) == (
+            "[page 1 of 1] Trip Go by train, not by car; see the map. • first goes on • deeper 1. one "
+            "city days Rome 3 a | b x < y so be it More x 1"
+        )
+
+    @needs["pdf"]
+    async def test_a_pdf_of_many_pages_and_odd_tables_is_made(self, root: Path, tools: dict[str, Tool]):
+        sheets = {
+            "Rows": [["n", "square"], *([n, n * n] for n in range(200))],
+            "Ragged": [["a"], [1, 2, 3], []],
+            "None": [],
+        }
+        args = {
+            "path": "a.pdf",
+            "content": f"{'word ' * 2000}\n\n{'x' * 3000}\n\n```\n{'y' * 3000}\n```",
+            "sheets": sheets,
+        }
+        await tools["create_document"].run(args, CONTEXT)
+        read = await tools["read_file"].run({"path": "a.pdf", "offset": 400}, CONTEXT)
+        assert "39601" in (read.text if isinstance(read, Shown) else read)
+
     @needs["docx"]
     @needs["xlsx"]
-    @pytest.mark.parametrize("name", ["a.docx", "a.xlsx"])
+    @needs["pdf"]
+    @pytest.mark.parametrize("name", ["a.docx", "a.xlsx", "a.pdf"])
     async def test_a_second_run_makes_the_same(self, root: Path, tools: dict[str, Tool], name: str):
         args = {"path": name, "content": "# Hi", "sheets": {"T": [["a"], [1]]}}
         await tools["create_document"].run(args, CONTEXT)
@@ -201,7 +233,14 @@ class TestMaking:
     @pytest.mark.parametrize(
         ("args", "sentence"),
         [
-            ({"path": "a.pdf", "content": "x"}, "the kind 'pdf' cannot be made, only md, txt, csv, html, docx, xlsx"),
+            (
+                {"path": "a.odt", "content": "x"},
+                "the kind 'odt' cannot be made, only md, txt, csv, html, docx, pdf, xlsx",
+            ),
+            (
+                {"path": "a.pdf", "content": "a \U000f0000"},
+                "no font of this machine has \U000f0000; install one that does",
+            ),
             ({"path": "a", "content": "x"}, "the kind 'without an ending' cannot be made"),
             ({"path": "a.md"}, "there is nothing to put into the document"),
             ({"path": "a.csv", "content": "no table"}, "a csv is made of tables"),

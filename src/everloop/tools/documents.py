@@ -19,6 +19,7 @@ LARGEST = 50_000_000
 _SECONDS = 30.0
 _LARGEST_WRITTEN = 300_000_000
 _LIBRARIES = {"pdf": "pypdf", "docx": "docx", "xlsx": "openpyxl"}
+_MAKERS = {**_LIBRARIES, "pdf": "fpdf"}
 
 
 def office_kind(data: bytes) -> str:
@@ -28,18 +29,32 @@ def office_kind(data: bytes) -> str:
 
 
 def can_use(kind: str) -> bool:
-    """Whether the library for this kind is installed."""
+    """Whether the library that reads this kind is installed."""
     return kind not in _LIBRARIES or find_spec(_LIBRARIES[kind]) is not None
 
 
-def require(name: str, kind: str) -> None:
+def can_make(kind: str) -> bool:
+    """Whether the library that makes this kind is installed."""
+    return kind not in _MAKERS or find_spec(_MAKERS[kind]) is not None
+
+
+def require_maker(name: str, kind: str) -> None:
+    """Raises ToolError."""
+    if not can_make(kind):
+        raise ToolError(_MISSING.format(name=name, kind=kind))
+
+
+_MISSING = "{name!r} needs a library for {kind}; it comes with: pip install 'everloop[documents]'"
+
+
+def _require(name: str, kind: str) -> None:
     if not can_use(kind):
-        raise ToolError(f"{name!r} needs a library for {kind}; it comes with: pip install 'everloop[documents]'")
+        raise ToolError(_MISSING.format(name=name, kind=kind))
 
 
 async def text_of_document(name: str, kind: str, data: bytes) -> str:
     """What a document says. Raises ToolError."""
-    require(name, kind)
+    _require(name, kind)
     ran = await run_apart("everloop.tools.documents_apart", _request("read", kind) + data, seconds=_SECONDS)
     if ran.problem:
         raise ToolError(f"{name!r} cannot be read as {kind}: {_last_line(ran.problem)}")
@@ -49,7 +64,7 @@ async def text_of_document(name: str, kind: str, data: bytes) -> str:
 
 async def document_of(name: str, kind: str, blocks: Sequence[Any], sheets: dict[str, Any]) -> bytes:
     """A document with these blocks and tables. Raises ToolError."""
-    require(name, kind)
+    require_maker(name, kind)
     request = _request("make", kind) + msgspec.json.encode({"blocks": blocks, "sheets": sheets})
     # openpyxl puts a sheet into a temporary file first.
     ran = await run_apart("everloop.tools.documents_apart", request, seconds=_SECONDS, writes=_LARGEST_WRITTEN)

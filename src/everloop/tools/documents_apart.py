@@ -13,6 +13,7 @@ from itertools import chain, islice, zip_longest
 from typing import Any
 
 from .markup import Span, spans_of
+from .pdf_apart import make_pdf
 
 _MOST = 4_000_000  # characters of a text
 _ROWS = 100_000
@@ -29,7 +30,7 @@ def main() -> None:
             _refuse_bombs(data)
         _tell(_READERS[kind](data))
     else:
-        sys.stdout.buffer.write(_timeless(_MAKERS[kind](**json.loads(data))))
+        sys.stdout.buffer.write(_MAKERS[kind](**json.loads(data)))
 
 
 def _refuse_bombs(data: bytes) -> None:
@@ -121,7 +122,7 @@ def _make_docx(blocks: list[dict[str, Any]], sheets: dict[str, list[list[Any]]])
                 _write(document.add_paragraph(style=_style(kind, block.get("level", 0))), block["text"])
     out = BytesIO()
     document.save(out)
-    return out.getvalue()
+    return _timeless(out.getvalue())
 
 
 def _style(kind: str, level: int) -> str | None:
@@ -167,7 +168,7 @@ def _make_xlsx(blocks: list[dict[str, Any]], sheets: dict[str, list[list[Any]]])
     book.properties.created = book.properties.modified = datetime(*_LONG_AGO)
     out = BytesIO()
     ExcelWriter(book, zipfile.ZipFile(out, "w")).save()  # book.save would write the time of today
-    return out.getvalue()
+    return _timeless(out.getvalue())
 
 
 def _timeless(data: bytes) -> bytes:
@@ -180,4 +181,4 @@ def _timeless(data: bytes) -> bytes:
 
 
 _READERS = {"pdf": _pdf, "docx": _docx, "xlsx": _xlsx}
-_MAKERS = {"docx": _make_docx, "xlsx": _make_xlsx}
+_MAKERS = {"docx": _make_docx, "pdf": make_pdf, "xlsx": _make_xlsx}

@@ -10,11 +10,11 @@ import msgspec
 
 from everloop.core.errors import ToolError
 
-from .documents import document_of, require
+from .documents import document_of, require_maker
 from .markup import Block, Span, blocks_of, spans_of
 from .write_file import encoded
 
-_KINDS = ("md", "txt", "csv", "html", "docx", "xlsx")
+_KINDS = ("md", "txt", "csv", "html", "docx", "pdf", "xlsx")
 _CELLS = 500_000
 _CHARACTERS = 1_000_000
 _BAD_IN_SHEET_NAMES = str.maketrans("[]:*?/\\", "_______")
@@ -25,7 +25,7 @@ async def document(path: str, content: str, sheets: dict[str, Any]) -> bytes:
     kind = PurePosixPath(path).suffix.removeprefix(".").lower()
     if kind not in _KINDS:
         raise ToolError(f"{path!r}: the kind {kind or 'without an ending'!r} cannot be made, only {', '.join(_KINDS)}")
-    require(path, kind)
+    require_maker(path, kind)
     return await _made(path, kind, content, _tables(sheets))
 
 
@@ -43,7 +43,7 @@ async def _made(path: str, kind: str, content: str, tables: dict[str, list[list[
             return encoded(_csv(tables))
         case "xlsx":
             return await document_of(path, kind, [], _named(tables))
-        case "docx":
+        case "docx" | "pdf":
             blocks = await asyncio.to_thread(blocks_of, content)
             return await document_of(path, kind, [msgspec.to_builtins(each) for each in blocks], tables)
         case "html":
