@@ -27,6 +27,7 @@ from everloop.core.ports import Store
 from everloop.core.rows import Commit, Lease
 from everloop.core.tool import Change, ToolCall
 from everloop.core.words import words_of
+from everloop.store.shelf import SHORT, TOGETHER
 
 CHAT = Address("test", "chat")
 HELLO = UserSaid(said("hello"), "ann", str(CHAT))
@@ -509,3 +510,20 @@ async def test_any_text_is_a_query_and_any_text_can_be_indexed(store: Store, wor
     await store.recall(lease.thread, words_of(words), 9, 9)
     if any(letter.isalnum() for letter in content):
         await store.search("owner", content, thread=lease.thread)
+
+
+async def test_many_short_conversations_and_a_long_one_are_found_the_first_time_someone_searches(
+    home: Home, store: Store
+):
+    many = 2 * TOGETHER + 1
+    short = [
+        await told(store, text(f"train {n}"), ANSWERED, address=Address("test", f"c{n}"), event=f"{n}")
+        for n in range(many)
+    ]
+    long = await told(store, *[text(f"plane {n}") for n in range(SHORT + 1)], address=Address("test", "long"))
+    assert len(await store.search("owner", "train", limit=many + 1)) == many
+    assert [each.thread for each in await store.search("owner", f"train {many - 1}")] == [short[-1].thread]
+    assert [(each.thread, each.seq) for each in await store.search("owner", f"plane {SHORT}")] == [
+        (long.thread, SHORT + 1)
+    ]
+    assert await home.rows("SELECT count(*) FROM said") == [(2 * many + SHORT + 1,)]

@@ -8,6 +8,7 @@ import asyncio
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any, ClassVar, TypeVar
 
 from msgspec import Struct, structs
@@ -32,6 +33,8 @@ WORDS = 16  # of a query
 HOLDERS = 500  # entries that are looked at for each word of a query, the newest first; if more hold it, it tells little
 FEW = 200  # entries; in a conversation that is shorter, a word that is held by three is rare all the same
 KIN = 50  # threads that are named in a query
+SHORT = 20  # entries; conversations of which so few are not indexed yet are indexed together,
+TOGETHER = 100  # so many at a time
 
 _LIST = f"""SELECT t.id, t.session, t.title, t.created,
     coalesce((SELECT {{greatest}}(e.at, t.created) FROM entries e WHERE e.thread = t.id AND e.seq = t.head), t.created)
@@ -54,6 +57,7 @@ _KIN = """WITH RECURSIVE kin(id, parent, cut, last) AS (
     UNION ALL
     SELECT t.id, t.parent, {least}(t.parent_seq, k.cut), k.cut FROM kin k JOIN threads t ON t.id = k.parent)"""
 _KIN_ROW = "t.id, t.indexed, t.head, t.owner"
+_MOVED = "UPDATE threads SET indexed = $3 WHERE id = $1 AND indexed = $2 RETURNING id"
 _OF_KIN = "EXISTS(SELECT 1 FROM kin k WHERE k.id = s.thread AND s.seq <= k.last)"
 
 
@@ -73,6 +77,14 @@ class _Kin(Struct, frozen=True):
     head: int
     owner: str
     last: int
+
+
+class _Behind(Struct, frozen=True):
+    """A thread of which the index does not have all."""
+
+    id: str
+    indexed: int
+    head: int
 
 
 class Line(Struct, frozen=True):
@@ -268,9 +280,30 @@ class Shelf(Purse):
             rows = await self._ask(f"{kin} AND t.owner = $2 AND t.indexed < t.head", thread, owner)
         else:
             rows = await self._ask(behind, owner)
-        for id, indexed, head in rows:
-            while indexed < head:
-                indexed = await self._index_some(id, owner, indexed, head)
+        missing = [_Behind(*row) for row in rows]
+        short = [each for each in missing if each.head - each.indexed <= SHORT]
+        for first in range(0, len(short), TOGETHER):
+            await self._index_together(owner, short[first : first + TOGETHER])
+        for each in missing:
+            indexed = each.indexed
+            while indexed < each.head and each.head - each.indexed > SHORT:
+                indexed = await self._index_some(each.id, owner, indexed, each.head)
+
+    async def _index_together(self, owner: str, threads: Sequence[_Behind]) -> None:
+        """Index the rest of short conversations in one transaction: of thousands, the commits would take longest."""
+        wanted = " OR ".join(
+            f"thread = ${n} AND seq > ${n + 1} AND seq <= ${n + 2}" for n in range(1, 3 * len(threads), 3)
+        )
+        values = [value for each in threads for value in (each.id, each.indexed, each.head)]
+        rows = await self._ask(f"SELECT thread, seq, body FROM entries WHERE {wanted} ORDER BY thread, seq", *values)
+        lines = await asyncio.to_thread(_lines_by_thread, rows)
+
+        async def work(ask: Ask) -> None:
+            for each in threads:
+                if await ask(_MOVED, each.id, each.indexed, each.head):
+                    await self._add_words(ask, each.id, owner, lines.get(each.id, ()))
+
+        await self._do(work)
 
     async def _index_some(self, thread: str, owner: str, indexed: int, head: int) -> int:
         """Index the next entries of a thread, unless another process has been quicker; says up to where."""
@@ -282,8 +315,7 @@ class Shelf(Purse):
         until = int(rows[-1][0]) if rows else head
 
         async def work(ask: Ask) -> None:
-            moved = "UPDATE threads SET indexed = $3 WHERE id = $1 AND indexed = $2 RETURNING id"
-            if await ask(moved, thread, indexed, until):
+            if await ask(_MOVED, thread, indexed, until):
                 await self._add_words(ask, thread, owner, lines)
 
         await self._do(work)
@@ -299,6 +331,13 @@ def _lines(rows: Sequence[Any], thread: str) -> list[Line]:
     told = ((seq, spoken_in(body)) for seq, body in rows)
     words = ((seq, said[0], words_of(said[1])) for seq, said in told if said)
     return [Line(seq, who, " ".join((*each, mark_of(thread)))) for seq, who, each in words if each]
+
+
+def _lines_by_thread(rows: Sequence[Any]) -> dict[str, list[Line]]:
+    return {
+        thread: _lines([(seq, body) for _, seq, body in theirs], thread)
+        for thread, theirs in groupby(rows, key=lambda row: row[0])
+    }
 
 
 def mark_of(thread: str) -> str:
