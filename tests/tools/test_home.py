@@ -405,7 +405,7 @@ MOUNTS = """
 import json, os, subprocess, sys
 from pathlib import Path
 from everloop.tools.home import Home
-from everloop.tools.sandbox.exposure import why_not_there
+from everloop.tools.sandbox.exposure import folders_above, why_not_there
 from everloop.tools.workspace import Workspace
 from everloop.core.errors import ToolError
 base = Path(sys.argv[1])
@@ -417,6 +417,8 @@ said = []
 for source, at, workspace in json.loads(sys.argv[2]):
     subprocess.run(["mount", "--bind", base / source, base / at], check=True)
     said.append(why_not_there(home, base / workspace).replace(str(base), "BASE"))
+    if [*folders_above(str(home), [str(base / at)])]:
+        said.append(f"BASE/{at} is above the home")
     for path in (base / at).rglob("config.toml"):
         try:
             with Workspace(base / workspace, hidden=Home(home)).opened(str(path)):
@@ -453,9 +455,9 @@ def test_a_home_that_a_mount_shows_a_second_time_is_refused_and_not_opened(tmp_p
     assert ran.stderr == ""
     assert json.loads(ran.stdout) == [
         twice.format("BASE/person/at"), denied.format("person/at"),
-        twice.format("BASE/person/at/home"), denied.format("person/at/home"),
+        twice.format("BASE/person/at/home"), "BASE/person/at is above the home", denied.format("person/at/home"),
         twice.format("BASE/person/at"),
-        twice.format("BASE/other/at/home"), denied.format("other/at/home"),
+        twice.format("BASE/other/at/home"), "BASE/other/at is above the home", denied.format("other/at/home"),
         own,
         own, denied.format("other/at"),
         "",

@@ -27,7 +27,7 @@ class Home:
     """The folder that was at `path` when this was made; if there was none, there is one now. Raises HomeError."""
 
     def __init__(self, path: Path) -> None:
-        self.path = Path(os.getcwd(), path)
+        self.path = path.absolute()
         try:
             os.makedirs(path, 0o700, exist_ok=True)
             fd = os.open(path, PASS)

@@ -14,11 +14,13 @@ from typing import NamedTuple
 
 from everloop.core.errors import ToolError
 
+from ..home import identity_of
 from .port import View
 from .view import SYSTEM, python
 
 OWN = ("files", "logs", "models", "run", "spool")  # folders in the home in which everloop works
 _LINKS = 40  # as the kernel
+_NOTHING = (-1, -1)
 
 
 class Step(NamedTuple):
@@ -42,7 +44,7 @@ def is_within(path: str, folder: str) -> bool:
 
 def way_to(path: Path) -> Iterator[Step]:
     """Every folder and link that one passes on the way to a path, by where it really lies; the last one included."""
-    at, links, todo = "/", 0, os.path.join(os.getcwd(), path).split("/")[::-1]
+    at, links, todo = "/", 0, str(path.absolute()).split("/")[::-1]
     while todo and links < _LINKS:
         name = todo.pop()
         if name == "..":
@@ -85,9 +87,23 @@ def why_exposed(hidden: Path, workspace: Path, readable: Iterable[Path] = ()) ->
             f"everloop's home {hidden}, or a part of it, is also mounted at {place}, where commands see it; "
             "unmount it there, or choose another workspace"
         )
+    if folder := next(folders_above(real, [folder for folder in seen if not is_within(real, folder)]), ""):
+        return (
+            f"everloop's home {hidden} lies in {folder}, which its path spells in another way; spell both alike in "
+            "EVERLOOP_HOME and workspace"
+        )
     if proc := next((each.point for each in mounts if each.kind == "proc" and is_within(each.point, inside)), ""):
         return f"{proc}, which shows the processes of this machine, lies in the workspace; choose another workspace"
     return ""
+
+
+def folders_above(path: str, folders: Iterable[str]) -> Iterator[str]:
+    """Those in which a path lies, by what they are: to some file systems Apps and apps are one name."""
+    above: set[tuple[int, int]] = set()
+    while path != (path := os.path.dirname(path)):
+        above.add(_identity(path))
+    above.discard(_NOTHING)
+    return (folder for folder in folders if _identity(folder) in above)
 
 
 @cache
@@ -126,10 +142,14 @@ def _copied(home: str) -> str:
 
 def _is_same(path: str, other: str) -> bool:
     """Also where a mount shows it under another name."""
+    return path == other or _identity(path) == _identity(other) != _NOTHING
+
+
+def _identity(path: str) -> tuple[int, int]:
     try:
-        return path == other or os.path.samefile(path, other)
+        return identity_of(os.stat(path))
     except OSError:
-        return False
+        return _NOTHING
 
 
 def _is_own(workspace: str, home: str) -> bool:
