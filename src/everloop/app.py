@@ -34,6 +34,7 @@ from .runtime.sessions import Sessions
 from .runtime.view import View
 from .settings import Settings, home_of, load, unused, without_secrets, workspace_of
 from .tools.bootstrap import make_workspace
+from .tools.home import Home
 from .toolset import furnish
 from .voices import Casting, HouseVoices
 from .workshop import Furniture, Given, LiveVoices, Workshop, stage_of, start
@@ -235,7 +236,7 @@ async def open_view(home: Path | None = None) -> AsyncIterator[View]:
         toolset = furnish(folder, workspace, settings, files, LocalBus(), longest, store)
         stack.push_async_callback(toolset.close)
         specs = {tool.spec.name: tool.spec for tool in toolset.tools}
-        yield View(store, HouseVoices(casting, stage_of(folder, settings, store, specs, toolset.large)))
+        yield View(store, HouseVoices(casting, stage_of(Home(folder), settings, store, specs, toolset.large)))
 
 
 @asynccontextmanager

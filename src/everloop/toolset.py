@@ -19,11 +19,13 @@ from .core.ports import Bus, Event, Files, Http, Store
 from .core.tool import CallContext, Tool
 from .settings import Exec, Search, Settings
 from .tools.exec import Shell, exec_tools
-from .tools.files import workspace_tools
+from .tools.files import file_tools
 from .tools.history import history_tools
+from .tools.home import Home
 from .tools.keeping import Keeping
 from .tools.message import message_tool
 from .tools.run_python import run_python_tool
+from .tools.sandbox.exposure import why_not_there
 from .tools.sandbox.later import LaterSandbox
 from .tools.sandbox.port import Limits, Sandbox, View
 from .tools.sandbox.view import environment
@@ -75,11 +77,14 @@ def furnish(
     max_chars: int,
     store: Store | None = None,
     commands: Sandbox | None = None,
+    own: Home | None = None,
 ) -> Toolset:
     """The built-in tools, and the plugins that the settings name; without a store none of those that need one.
 
-    `commands` is where an earlier set has left some running. Raises SettingsError."""
+    `commands` is where an earlier set has left some running, `own` the home as it was at the start. Raises
+    SettingsError, HomeError."""
     chosen = settings.tools
+    own = own or Home(home)
     check_workspace(workspace, home)
     commands = commands or _sandbox(home / "spool", chosen.exec, shared=bool(settings.store.url))
     limits = Limits(memory=chosen.exec.memory_mb << 20, processes=chosen.exec.processes)
@@ -91,13 +96,14 @@ def furnish(
         longest=chosen.exec.timeout,
         free=chosen.exec.unsafe_without_sandbox,
         told=partial(_tell, bus),
+        home=own,
     )
     if chosen.web.allow:
         _check_allowed(chosen.web.allow)
     web = Later(lambda: _open_web(settings))
-    seen = Workspace(workspace, hidden=home)
-    own = [
-        *workspace_tools(workspace, files, max_chars, home),
+    seen = Workspace(workspace, hidden=own)
+    built_in = [
+        *file_tools(seen, files, max_chars),
         *exec_tools(shell),
         run_python_tool(shell),
         web_fetch_tool(web, max_chars),
@@ -106,18 +112,18 @@ def furnish(
     ]
     searched = Later(lambda: _trusted(settings))
     if engine := _engine(searched, settings.tools.web.search, os.environ):
-        own.append(web_search_tool(engine, max_chars))
-    own = _enabled(own, chosen.disabled)
-    names = {tool.spec.name for tool in own}
+        built_in.append(web_search_tool(engine, max_chars))
+    built_in = _enabled(built_in, chosen.disabled)
+    names = {tool.spec.name for tool in built_in}
     plugged = plugged_in(chosen.plugins, names) if chosen.plugins else ()
     after = (TakingBack(seen, files), Keeping(seen, files))
-    return Toolset((*own, *plugged), frozenset(names - ESSENTIAL), commands, (web, searched), *after)
+    return Toolset((*built_in, *plugged), frozenset(names - ESSENTIAL), commands, (web, searched), *after)
 
 
 def check_workspace(workspace: Path, home: Path) -> None:
-    """Raises SettingsError."""
-    if os.path.realpath(workspace) == os.path.realpath(home):
-        raise SettingsError(f"workspace is {workspace}, where everloop keeps its own files; choose another folder")
+    """Raises SettingsError where the home could not be kept out of reach of tools."""
+    if why := why_not_there(home, workspace):
+        raise SettingsError(why)
 
 
 def _enabled(tools: list[Tool], disabled: Sequence[str]) -> list[Tool]:

@@ -29,6 +29,7 @@ from .providers.models import given as given_speaker
 from .runtime.voices import Voice, Voices
 from .settings import Preset, Settings, Tools, workspace_of
 from .tools.bootstrap import Bootstrap, make_workspace
+from .tools.home import Home
 from .tools.workspace import Workspace
 from .toolset import Toolset, check_workspace, furnish
 from .voices import Casting, GivenVoice, HouseVoices, Part, Stage, filled
@@ -81,6 +82,8 @@ class Workshop:
 
         self.vault: Vault = Boxes(store, key_of(home, os.environ))
         self._home = home
+        self._own = Home(home)
+        stack.callback(self._own.close)
         self._store = store
         self._files = files
         self._bus = bus
@@ -101,7 +104,7 @@ class Workshop:
         toolset = self._tools(settings, results)
         tools = (*toolset.tools, *self._given.tools)
         specs = {tool.spec.name: tool.spec for tool in tools}
-        stage = stage_of(self._home, settings, self._store, specs, toolset.large)
+        stage = stage_of(self._own, settings, self._store, specs, toolset.large)
         return Furniture(settings, speaker, voices_on(stage), toolset, tools, results, range, missing)
 
     async def _look_again(self, why: str) -> Speaker:
@@ -155,7 +158,7 @@ class Workshop:
             return self._last[2]
         place = (self._home, workspace_of(settings, self._home))
         commands = self._first.commands if self._first else None
-        toolset = furnish(*place, settings, self._files, self._bus, results, self._store, commands)
+        toolset = furnish(*place, settings, self._files, self._bus, results, self._store, commands, self._own)
         self._last = (settings.tools, results, toolset)
         if self._first is None:
             self._stack.push_async_callback(toolset.close)
@@ -190,10 +193,10 @@ class Workshop:
 
 
 def stage_of(
-    home: Path, settings: Settings, store: Store, tools: Mapping[str, ToolSpec], large: frozenset[str]
+    home: Home, settings: Settings, store: Store, tools: Mapping[str, ToolSpec], large: frozenset[str]
 ) -> Stage:
     """What models are told, and by which rules they work."""
-    defaults, workspace = settings.agents.defaults, workspace_of(settings, home)
+    defaults, workspace = settings.agents.defaults, workspace_of(settings, home.path)
     rules = Rules(tools, defaults.max_tool_iterations, steering=defaults.steering, policy=policy_of(settings.tools))
     own = defaults.system_prompt
     identity, brief = (

@@ -7,6 +7,7 @@ import pytest
 
 from everloop.core.sections import Section
 from everloop.tools.bootstrap import FILES, LONGEST, Bootstrap, make_workspace, without_comments
+from everloop.tools.home import Home
 from everloop.tools.workspace import Workspace
 
 LONG_AGO = 1_000_000_000
@@ -80,7 +81,7 @@ def test_the_home_that_lies_inside_is_not_read(root):
     (root / "home").mkdir()
     write(root / "home" / "config.toml", "canary")
     (root / "AGENTS.md").symlink_to("home/config.toml")
-    assert Bootstrap(Workspace(root, hidden=root / "home")).sections() == ()
+    assert Bootstrap(Workspace(root, hidden=Home(root / "home"))).sections() == ()
     assert len(Bootstrap(Workspace(root)).sections()) == 1
 
 

@@ -28,6 +28,7 @@ from everloop.files.folder import Folder
 from everloop.tools.beneath import Opener, open_in_steps, opener
 from everloop.tools.edit_file import edited
 from everloop.tools.files import file_tools, workspace_tools
+from everloop.tools.home import Home
 from everloop.tools.read_file import Part, Source, read_part
 from everloop.tools.workspace import Workspace
 
@@ -907,7 +908,7 @@ class TestHome:
         return root
 
     def tools(self, root: Path, open_beneath: Opener | None, hidden: Path | None) -> dict[str, Tool]:
-        workspace = Workspace(root, open_beneath, hidden)
+        workspace = Workspace(root, open_beneath, Home(hidden) if hidden else None)
         return {tool.spec.name: tool for tool in file_tools(workspace, Folder(root.parent / "files"), 8000)}
 
     @pytest.mark.parametrize("open_beneath", OPENERS)

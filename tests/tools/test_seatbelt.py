@@ -39,6 +39,7 @@ def test_a_profile_closes_everything_but_what_it_names(tmp_path: Path) -> None:
         ' (literal "/dev/null") (literal "/dev/zero") (literal "/dev/random") (literal "/dev/urandom"))',
         f'(allow file-read* file-write* (subpath "{quoted}") (subpath "{tmp_path}/spool/tmp"))',
         f'(deny file-read* file-write* (subpath "{quoted}/home"))',
+        f'(deny file-write-unlink (literal "{quoted}/home"))',
     ]
     (reads,) = [line for line in lines if line.startswith('(allow file-read* (subpath "/bin")')]
     assert reads.endswith(f'(subpath "{tmp_path}/python") (subpath "{tmp_path}/spool/script.py"))')

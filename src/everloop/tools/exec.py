@@ -10,6 +10,7 @@ from everloop.core.people import Role
 from everloop.core.tool import CallContext, Effect, Risk, Situation, Tool, tool
 
 from .exec_risk import judged
+from .home import Home
 from .sandbox.port import Job, Limits, OnOutput, Outcome, Sandbox, View, be_silent
 from .sandbox.view import shell
 from .workspace import Workspace
@@ -27,7 +28,7 @@ Told = Callable[[CallContext, str], None]
 class Shell(Struct, frozen=True):
     """Where and how commands run: `env` is all of their environment, `longest` the most seconds one may ask for.
 
-    `free` says that nothing may confine them."""
+    `free` says that nothing may confine them. `home` is what they do not see."""
 
     sandbox: Sandbox
     view: View
@@ -36,6 +37,7 @@ class Shell(Struct, frozen=True):
     longest: int = 600
     free: bool = False
     told: Told | None = None
+    home: Home | None = None
 
     @property
     def seconds(self) -> float:
@@ -69,8 +71,8 @@ class Shell(Struct, frozen=True):
         return structs.replace(self.limits, seconds=min(timeout, self.longest))
 
     def job(self, argv: tuple[str, ...], cwd: str, limits: Limits) -> Job:
-        """Raises ToolError when the folder is not one of the workspace."""
-        workspace = Workspace(self.view.workspace)
+        """Raises ToolError when the folder is not one of the workspace, or the home has been moved."""
+        workspace = Workspace(self.view.workspace, hidden=self.home)
         with workspace.folder(cwd):
             folder = self.view.workspace.joinpath(*workspace.parts_of(cwd))
         return Job(argv, self.view, folder, self.env, limits)

@@ -11,16 +11,17 @@ from .create_document import create_document_tool
 from .edit_file import edit_file_tool
 from .find_files import find_files_tool
 from .grep import grep_tool
+from .home import Home
 from .list_dir import list_dir_tool
 from .read_file import read_file_tool
 from .workspace import Workspace
 from .write_file import write_file_tool
 
 
-def workspace_tools(root: Path, files: Files, max_chars: int = 8000, hidden: Path | None = None) -> tuple[Tool, ...]:
+def workspace_tools(root: Path, files: Files, max_chars: int = 8000, hidden: Home | None = None) -> tuple[Tool, ...]:
     """The tools that read, find and change files inside `root`, none of which answers more than `max_chars`.
 
-    What a file held before a change is kept in `files`. `hidden` is a folder that they do not see, should it lie there.
+    What a file held before a change is kept in `files`. They do not see `hidden`, should it lie there.
     """
     return file_tools(Workspace(root, hidden=hidden), files, max_chars)
 

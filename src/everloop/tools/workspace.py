@@ -4,8 +4,8 @@ A path is first understood as text (`parts_of`), which settles what it means, an
 descriptor, which is what keeps it inside. Files are replaced by renaming, so that a reader sees the old or the new
 content and a hard link to a file outside never lets a change through.
 
-Somebody's workspace may be a folder in which everloop's own home lies. That is hidden: whoever could write the settings
-or read the keys in there could do everything.
+Somebody's workspace may be a folder in which everloop's own home lies. That is hidden: every folder that is opened is
+asked whether it lies there, and a file is opened by its name alone in a folder that was.
 """
 
 import errno
@@ -23,11 +23,12 @@ from msgspec import Struct
 
 from everloop.core.errors import ToolError
 
-from .beneath import Opener, opener
+from .beneath import Opener, open_in_steps, opener
+from .home import PASS, Home
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY  # a FIFO must not make us wait
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
-_LINKS = 8
+_LINKS = 40  # as the kernel
 _MARK = "user.everloop.before"
 
 
@@ -51,25 +52,17 @@ class Seen(Struct, frozen=True):
 class Workspace:
     """Opens, reads and replaces files inside `root`. Everything raises ToolError with a sentence for the model."""
 
-    def __init__(self, root: Path, open_beneath: Opener | None = None, hidden: Path | None = None) -> None:
-        """`hidden` is a folder that is not to be seen, should it lie inside."""
+    def __init__(self, root: Path, open_beneath: Opener | None = None, hidden: Home | None = None) -> None:
+        """`hidden` is not to be seen, should it lie inside."""
         self._given = Path(os.path.abspath(root))
         self._open_beneath = open_beneath
-        self._hidden = Path(os.path.realpath(hidden)) if hidden else None
-        if self._hidden and Path(os.path.realpath(root)) not in self._hidden.parents:
-            self._hidden = None
+        self._home = hidden
         self.name = str(self._given)
 
     @property
     def hidden(self) -> tuple[int, int] | None:
         """The device and the number of the folder that is not to be seen, for whoever walks by."""
-        if self._hidden is None:
-            return None
-        try:
-            status = os.stat(self._hidden)
-        except OSError:
-            return None
-        return status.st_dev, status.st_ino
+        return self._home.identity if self._home else None
 
     def parts_of(self, path: str) -> tuple[str, ...]:
         """What a path means, as names from the root downwards; () is the root itself."""
@@ -175,6 +168,8 @@ class Workspace:
 
     @contextmanager
     def _root(self) -> Iterator[int]:
+        if self._home:
+            self._home.check()
         try:
             fd = os.open(self._given, _FOLDER | os.O_CLOEXEC)
         except OSError as error:
@@ -185,21 +180,32 @@ class Workspace:
             os.close(fd)
 
     def _open(self, root: int, parts: tuple[str, ...], flags: int) -> int:
-        fd = (self._open_beneath or opener())(root, "/".join(parts) or ".", flags, 0)
-        if self._hidden is not None and self._is_hidden(fd, parts):
+        path = "/".join(parts) or "."
+        for _ in range(_LINKS):
+            above, _slash, name = path.rpartition("/")
+            if flags & os.O_DIRECTORY or name in ("", ".", ".."):
+                return self._seen(root, self._opener(root, path, flags, 0))
+            folder = self._seen(root, self._opener(root, above or ".", PASS, 0))
+            try:
+                return self._seen(root, os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder))
+            except OSError as error:
+                if error.errno != errno.ELOOP or self._opener is open_in_steps:
+                    raise
+                path = os.path.join(above, _target(folder, name))
+            finally:
+                os.close(folder)
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+    def _seen(self, root: int, fd: int) -> int:
+        """What was opened, unless it is a folder that is hidden."""
+        if self._home and stat.S_ISDIR(os.fstat(fd).st_mode) and self._home.holds(fd, root):
             os.close(fd)
             raise OSError(errno.EACCES, os.strerror(errno.EACCES))
         return fd
 
-    def _is_hidden(self, fd: int, parts: tuple[str, ...]) -> bool:
-        """By where it really is, which a link on the way does not tell; where that cannot be asked, no link is
-        followed."""
-        try:
-            place = Path(os.readlink(f"/proc/self/fd/{fd}"))
-        except OSError:
-            place = Path(os.path.realpath(self._given), *parts)
-        assert self._hidden is not None
-        return place == self._hidden or self._hidden in place.parents
+    @property
+    def _opener(self) -> Opener:
+        return self._open_beneath or opener()
 
     def _open_or_make_folder(self, root: int, parts: tuple[str, ...]) -> int:
         try:
@@ -257,6 +263,14 @@ _REASONS = {
 
 def _split(path: str) -> tuple[str, ...]:
     return tuple(part for part in path.split("/") if part not in ("", "."))
+
+
+def _target(folder: int, name: str) -> str:
+    """Where a link leads; out of here with an absolute path."""
+    target = os.readlink(name, dir_fd=folder)
+    if target.startswith("/"):
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+    return target
 
 
 def _joined(folder: tuple[str, ...], target: str) -> tuple[str, ...]:

@@ -5,11 +5,12 @@ capability still owns /proc/sys, and could change the kernel's settings.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from .exposure import is_within, passed_in, refuse_exposed
 from .outlet import outlet_folder
 from .port import SCRIPT, Job, View
 from .view import SYSTEM, python
@@ -35,7 +36,8 @@ class Bubblewrap:
         self._program = program
 
     def order(self, job: Job, folder: Path) -> dict[str, Any]:
-        """What the runner is to start; `folder` is the command's in the spool."""
+        """What the runner is to start; `folder` is the command's in the spool. Raises ToolError if it cannot be."""
+        refuse_exposed(job.view)
         script = ["--ro-bind", str(folder / "script.py"), _SCRIPT] if job.script is not None else []
         argv = [_SCRIPT if word == SCRIPT else word for word in job.argv]
         here = os.path.realpath(job.folder)
@@ -71,15 +73,36 @@ def _world(view: View) -> Iterator[str]:
 
 
 def _folders(view: View) -> Iterator[str]:
-    workspace = os.path.realpath(view.workspace)
-    for readable in (*view.readable, *(python()[1] if view.network else ())):
-        yield from _bound("--ro-bind", os.path.realpath(readable))
-    yield from _bound("--bind", workspace)
-    for hidden in view.hidden:
-        path = os.path.realpath(hidden)
-        if path != workspace and Path(path).is_relative_to(workspace) and os.path.exists(path):
-            folder = ("--tmpfs", path, "--remount-ro", path)
-            yield from folder if os.path.isdir(path) else ("--ro-bind", "/dev/null", path)
+    """The folders of a view, with something empty over what is hidden in them or in the system's."""
+    workspace, hidden = os.path.realpath(view.workspace), [os.path.realpath(each) for each in view.hidden]
+    readable = [os.path.realpath(each) for each in (*view.readable, *(python()[1] if view.network else ()))]
+    binds = [*(("--ro-bind", folder) for folder in readable), ("--bind", workspace)]
+    inner = [bind for bind in binds if any(is_within(bind[1], each) for each in hidden)]
+    for how, folder in binds:
+        if (how, folder) not in inner:
+            yield from _bound(how, folder)
+    # What is a mount point cannot be renamed, so nobody gets round what is hidden by renaming a folder above it.
+    for step in (step for each in view.hidden for step in passed_in(workspace, each)):
+        if step.path not in hidden and os.path.isdir(step.path):
+            yield from _bound("--bind", step.path)
+    covered = [place for each in hidden for place in _places(each, (*SYSTEM, *readable, workspace))]
+    for place in covered:
+        yield from ("--tmpfs", place) if os.path.isdir(place) else ("--ro-bind", "/dev/null", place)
+    for how, folder in inner:
+        yield from _bound(how, folder)
+    for place in covered:
+        if os.path.isdir(place):
+            yield from ("--remount-ro", place)
+
+
+def _places(hidden: str, folders: Iterable[str]) -> list[str]:
+    """Where something that is hidden would be seen, were it not."""
+    found: dict[str, None] = {}
+    for folder in folders:
+        real = os.path.realpath(folder)
+        if is_within(hidden, real) and os.path.exists(hidden) and not os.path.islink(folder):
+            found[os.path.normpath(os.path.join(folder, os.path.relpath(hidden, real)))] = None
+    return list(found)
 
 
 def _bound(how: str, path: str) -> tuple[str, str, str]:

@@ -12,6 +12,7 @@ from everloop.core.errors import ToolError
 
 from . import landlock
 from .bwrap import Bubblewrap
+from .exposure import is_within, refuse_exposed
 from .port import SCRIPT, Job, View
 from .seatbelt import PROGRAM, Seatbelt
 from .spool import ETC
@@ -36,13 +37,16 @@ class Landlock:
     name = "landlock"
 
     def order(self, job: Job, folder: Path) -> dict[str, Any]:
+        refuse_exposed(job.view)
         workspace = os.path.realpath(job.view.workspace)
-        inside = [str(path) for path in job.view.hidden if Path(os.path.realpath(path)).is_relative_to(workspace)]
-        if inside:
-            raise ToolError(
-                f"{inside[0]} lies in the workspace, and only bubblewrap can hide it there; install bubblewrap, or "
-                "choose another workspace"
-            )
+        readable = [*SYSTEM, *(f"/etc/{name}" for name in ETC), *map(str, job.view.readable)]
+        for seen in (workspace, *readable):
+            real = os.path.realpath(seen)
+            if inside := [path for path in job.view.hidden if is_within(os.path.realpath(path), real)]:
+                raise ToolError(
+                    f"{inside[0]} lies in {seen}, which commands see, and only bubblewrap can hide it there; install "
+                    "bubblewrap, or choose another workspace or home"
+                )
         if job.view.network:
             raise ToolError(
                 "tools.exec.network names hosts that commands may reach, and only bubblewrap can hold them to these; "
@@ -55,7 +59,7 @@ class Landlock:
             "argv": [script if word == SCRIPT else word for word in job.argv],
             "cwd": os.path.realpath(job.folder),
             "env": {**job.env, **own},
-            "readable": [*SYSTEM, *(f"/etc/{name}" for name in ETC), *map(str, job.view.readable), script],
+            "readable": [*readable, script],
             "writable": [workspace, temporary],
             "make": [temporary],
         }

@@ -111,6 +111,12 @@ def _limits(limits: "dict[str, Any]") -> list[tuple[int, int]]:
     ]
 
 
+def leave_no_core() -> None:
+    """What this process holds in memory goes nowhere if it crashes."""
+    most = _within(_NO_CORE, resource.getrlimit(resource.RLIMIT_CORE)[1])
+    resource.setrlimit(resource.RLIMIT_CORE, (most, most))
+
+
 def _within(limit: int, hard: int) -> int:
     """A limit, or a lower one that is there already and that only root may raise."""
     return limit if hard == resource.RLIM_INFINITY else min(limit, hard)

@@ -348,6 +348,7 @@ def _is_gone(pidfd: int) -> bool:
 def main(folder: str) -> "NoReturn":
     """Run as the runner of this spool. Returns control to whoever started it when it can be connected to."""
     os.closerange(3, 1 << 16)  # whatever a worker had open, and the pipe on which it waits for us
+    launch.leave_no_core()
     os.umask(0o077)
     os.makedirs(folder, exist_ok=True)
     folder = os.path.realpath(folder)

@@ -5,12 +5,13 @@ text, and what starts and ends commands there is tried on Linux.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from everloop.core.errors import ToolError
 
+from .exposure import is_within, passed_in, refuse_exposed
 from .port import SCRIPT, Job, View
 
 PROGRAM = "/usr/bin/sandbox-exec"
@@ -52,6 +53,7 @@ class Seatbelt:
                 "tools.exec.network names hosts that commands may reach, and on macOS they cannot be held to these; "
                 "make the list empty"
             )
+        refuse_exposed(job.view)
         temporary, script = str(folder / "tmp"), str(folder / "script.py")
         argv = [script if word == SCRIPT else word for word in job.argv]
         return {
@@ -65,26 +67,43 @@ class Seatbelt:
 
 def profile(view: View, temporary: str, script: str) -> str:
     """The rules for a command: these paths and no others, and no network."""
-    workspace = os.path.realpath(view.workspace)
-    hidden = [path for path in map(_real, view.hidden) if path != workspace and _is_within(path, workspace)]
+    workspace, readable = _real(view.workspace), [*map(_real, view.readable)]
+    seen = (*_SYSTEM, *readable, workspace)
+    hidden = [path for path in map(_real, view.hidden) if any(path != each and is_within(path, each) for each in seen)]
     return "\n".join([
         _FIXED.rstrip(),
         f"(allow mach-lookup {_filters('global-name', _SERVICES)})",
-        f"(allow file-read* {_filters('subpath', (*_SYSTEM, *map(_real, view.readable), _real(script)))})",
+        f"(allow file-read* {_filters('subpath', (*_SYSTEM, *readable, _real(script)))})",
         f"(allow file-read* file-write-data file-ioctl {_filters('literal', _DEVICES)})",
         f"(allow file-read* file-write* {_filters('subpath', (workspace, _real(temporary)))})",
-        *([f"(deny file-read* file-write* {_filters('subpath', hidden)})"] if hidden else []),
+        *_without(hidden, readable, (workspace, _real(temporary)), _real(script)),
+        *_held([step.path for path in view.hidden for step in passed_in(workspace, path)]),
         "(deny network*)",
         "",
     ])  # fmt: skip
 
 
+def _without(hidden: list[str], readable: list[str], writable: tuple[str, ...], script: str) -> Iterator[str]:
+    """Rules that hide these folders, but for what a command is to see in them."""
+    if not hidden:
+        return
+    yield f"(deny file-read* file-write* {_filters('subpath', hidden)})"
+    inner = [path for path in (*readable, script) if any(is_within(path, each) for each in hidden)]
+    if inner:
+        yield f"(allow file-read* {_filters('subpath', inner)})"
+    inner = [path for path in writable if any(is_within(path, each) for each in hidden)]
+    if inner:
+        yield f"(allow file-read* file-write* {_filters('subpath', inner)})"
+
+
+def _held(folders: list[str]) -> Iterator[str]:
+    """Rules by which these folders are neither renamed nor removed, so that nobody gets round what is hidden below."""
+    if folders:
+        yield f"(deny file-write-unlink {_filters('literal', folders)})"
+
+
 def _real(path: str | Path) -> str:
     return os.path.realpath(path)
-
-
-def _is_within(path: str, folder: str) -> bool:
-    return Path(path).is_relative_to(folder)
 
 
 def _filters(kind: str, names: Iterable[str]) -> str:
