@@ -35,7 +35,7 @@ from .runtime.view import View
 from .settings import Settings, home_of, load, unused, without_secrets, workspace_of
 from .tools.bootstrap import make_workspace
 from .tools.home import Home
-from .toolset import furnish
+from .toolset import check_workspace, furnish
 from .voices import Casting, HouseVoices
 from .workshop import Furniture, Given, LiveVoices, Workshop, stage_of, start
 
@@ -131,6 +131,7 @@ async def serve(
 async def _furnish(home: Path, settings: Settings, store: Store, given: Given, stack: AsyncExitStack) -> _House:
     defaults = settings.agents.defaults
     workspace = workspace_of(settings, home)
+    check_workspace(workspace, home)
     try:
         make_workspace(workspace)
     except OSError as error:

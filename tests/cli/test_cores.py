@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.tools.sandbox_helpers import run_once, world
 
 from everloop.testing import Say
 from everloop.testing.model_server import ModelServer
@@ -70,6 +71,20 @@ def test_what_a_program_would_be_handed_holds_no_memory(tmp_path: Path) -> None:
     if os.geteuid() != 0 and resource.getrlimit(resource.RLIMIT_CORE)[1] != resource.RLIM_INFINITY:
         pytest.skip("this user may have no core dumps at all")
     assert run(BEGIN + TELL, tmp_path).splitlines()[1:] == ["(1, 1) 00000000"]
+
+
+async def test_nor_does_the_process_that_runs_commands_leave_one() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    if hard != resource.RLIM_INFINITY:
+        pytest.skip("this user may have no core dumps at all")
+    resource.setrlimit(resource.RLIMIT_CORE, UNLIMITED)
+    try:
+        with world("none", os.geteuid()) as place:
+            look = f"grep 'core file' /proc/self/limits /proc/$(cat {place.spool}/runner-1.lock)/limits"
+            said = (await run_once(place.commands(), place.job("/bin/sh", "-c", look))).output
+    finally:
+        resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
+    assert [line.split()[-3:] for line in said.splitlines()] == [["1", "1", "bytes"]] * 2
 
 
 def test_a_program_that_imports_everloop_keeps_its_own_limits(tmp_path: Path) -> None:

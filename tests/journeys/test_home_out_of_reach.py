@@ -70,3 +70,17 @@ async def test_a_link_in_the_workspace_on_the_way_to_the_home_is_refused_at_the_
         )
         person.environment["EVERLOOP_HOME"] = f"{tmp_path}/data"
         assert (await person.run("agent", "-m", "go")).out == "hello\n"
+
+
+async def test_a_workspace_that_is_refused_is_not_made(tmp_path: Path) -> None:
+    async with ModelServer([Say("hello")]) as model:
+        person = Person(tmp_path, model)
+        person.environment["EVERLOOP_WORKSPACE"] = "spool"
+        ran = await person.run("agent", "-m", "go")
+        assert (ran.status != 0, ran.err) == (
+            True,
+            f"everloop: workspace is {person.home}/spool, where everloop keeps its own files; choose another folder\n",
+        )
+        assert not (person.home / "spool").exists()
+        person.environment["EVERLOOP_WORKSPACE"] = "elsewhere"
+        assert (await person.run("agent", "-m", "go")).out == "hello\n"

@@ -17,11 +17,13 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+import everloop
 from everloop.bus.local import LocalBus
 from everloop.core.errors import SettingsError, ToolError
 from everloop.core.tool import Change
 from everloop.files.folder import Folder
 from everloop.settings import load
+from everloop.testing import Call, Say, ScriptedModel, Shown
 from everloop.tools.bootstrap import Bootstrap
 from everloop.tools.home import Home
 from everloop.tools.sandbox.port import SCRIPT, Job, Outcome, View
@@ -139,6 +141,23 @@ class TestDeepInTheWorkspace:
             )
             outcome = await Apps(place).run(command, 1)
             assert (outcome.code, outcome.output) == (0, "mine\nours\nmine\n")
+
+    async def test_a_folder_that_its_path_only_passes_is_held_too(self) -> None:
+        """`x/..` is another folder when x has become a link; even if the home lies elsewhere."""
+        with world("bwrap", os.geteuid()) as place:
+            apps = Apps(place)
+            (apps.workspace / "x").mkdir()
+            home = apps.workspace / "x/../../home"
+            view = View(apps.workspace, hidden=(home,))
+            job = Job(
+                ("/bin/bash", "-c", "mv x y; ln -s apps/deep x; ls -d x y"), view, view.workspace, environment({})
+            )
+            said = (await run_once(place.commands(), job)).output
+            assert said.startswith("mv: cannot move 'x' to 'y': Device or resource busy\n")
+            assert (home.samefile(place.home), (apps.workspace / "x").is_symlink()) == (True, False)
+            view = View(apps.workspace, hidden=(place.home,))
+            await run_once(place.commands(), structs.replace(job, view=view), 2)
+            assert (apps.workspace / "y").is_dir()  # negative control
 
     async def test_two_commands_at_once_do_not_free_each_other(self) -> None:
         """One that runs in the background holds the folders that another would rename."""
@@ -290,6 +309,20 @@ class TestFileTools:
         assert "permission denied" in await toolset.take_back(change, "key", "ann")
         assert Bootstrap(Workspace(home.parents[2], hidden=Home(home))).sections() == ()
         assert len(Bootstrap(Workspace(home.parents[2])).sections()) == 1  # negative control
+
+    async def test_nothing_of_it_is_sent_with_a_message(self, home: Path) -> None:
+        def line(shown: Shown) -> Any:
+            path = shown.asked
+            if path and not shown.step:
+                return Call("message", {"session": "page:other", "text": "see", "files": [path]})
+            return Say(shown.messages[-1].text)
+
+        settings = {"workspace": str(home.parents[2])}
+        async with everloop.open(home, settings, provider=ScriptedModel(line)) as agent:
+            await agent.ask("a.txt", "page:other")
+            for path in ("apps/deep/everloop/config.toml", "straight"):
+                assert "permission denied" in (await agent.ask(path, "api:work")).content
+            assert (await agent.ask("a.txt", "api:work")).content == "Told in page:other."
 
     async def test_when_a_folder_above_it_was_renamed_all_refuse(self, home: Path) -> None:
         """By a person; and a decoy is in its place."""
