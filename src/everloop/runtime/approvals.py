@@ -5,6 +5,7 @@ What waits for an answer is nowhere but in the logs: whoever wants to see it rea
 
 import time
 from collections.abc import Mapping
+from typing import Literal
 
 from msgspec import Struct
 
@@ -36,6 +37,11 @@ class Approval(Struct, frozen=True):
     decision: Decision  # with everything but the verdict and who gave it
     address: str
     held: Held | None = None  # it is about no call but this change of a file, which waits as long as it takes
+
+    @property
+    def kind(self) -> Literal["call", "file"]:
+        """What is asked about: a call that is to run, or a change of a file that stands in prompts."""
+        return "file" if self.held else "call"
 
     @property
     def summary(self) -> str:
