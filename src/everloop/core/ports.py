@@ -338,7 +338,9 @@ class Store(Doorbook, Protocol):
         False if somebody was quicker with one of them, or, with `free`, while a taint lasts there."""
         ...
 
-    async def session_of(self, thread: str) -> str: ...
+    async def session_of(self, thread: str) -> str:
+        """The session of one of the owner's threads; "" for anybody else's."""
+        ...
 
     async def keep_secret(self, owner: str, name: str, box: bytes) -> None:
         """Keep a closed box under a name, in place of the one that was there."""
@@ -385,8 +387,10 @@ class PromptFiles(Protocol):
         """What somebody is to be told of, now that this thread rests."""
         ...
 
-    async def tell(self, held: Held, question: Outbound) -> bool:
-        """Keep it as asked, with the question to be sent. False if somebody was quicker, or it is held no more."""
+    async def tell(self, held: Held, question: Outbound | None) -> bool:
+        """Keep it as asked, with the question to be sent, if there is anywhere to send it to.
+
+        False if somebody was quicker, or it is held no more."""
         ...
 
     async def decide(self, held: Held, allow: bool) -> str:

@@ -149,10 +149,11 @@ class Approvals:
         """Put the questions about held changes that nobody has been told of yet, now that this thread rests."""
         told: list[Approval] = []
         for held in await self._files.due(thread) if self._files else ():
-            approval = _about(held)
-            address = Address.parse(held.session or "cli:direct")
-            asks = Outbound(f"held:{held.id}", address, approval.question, kind="question", approval=held.id)
-            if self._files and await self._files.tell(held, asks):
+            approval, asks = _about(held), None
+            if held.session:  # of the owner's: nobody else is shown what stands in these files
+                where = Address.parse(held.session)
+                asks = Outbound(f"held:{held.id}", where, approval.question, kind="question", approval=held.id)
+            if self._files and await self._files.tell(held, asks) and asks:
                 told.append(approval)
         return told
 

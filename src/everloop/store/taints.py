@@ -74,7 +74,7 @@ class Taints(Purse):
         return await self._do(work)
 
     async def session_of(self, thread: str) -> str:
-        rows = await self._ask("SELECT session FROM threads WHERE id = $1", thread)
+        rows = await self._ask("SELECT session FROM threads WHERE id = $1 AND owner = $2", thread, OWNER)
         return str(rows[0][0]) if rows else ""
 
     async def _merge(self, ask: Ask, place: str, most: int) -> None:

@@ -62,7 +62,7 @@ class WatchedFiles:
         self.unasked = len(due) < len(unasked)
         return due
 
-    async def tell(self, held: Held, question: Outbound) -> bool:
+    async def tell(self, held: Held, question: Outbound | None) -> bool:
         async with self._alone:
             row = await self._row(held)
             return row is not None and await self._store.keep_watched(self.place, [told(row)], question=question)
