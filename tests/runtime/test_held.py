@@ -118,6 +118,28 @@ class TestAfterStrangersWords:
             await agent.ask("read the page")
         assert any("OWNED" in (workspace / name).read_text() for name in FILES)
 
+    @pytest.mark.parametrize(
+        ("command", "note"),
+        [
+            ("cp AGENTS.md inbox.md; ln -sf inbox.md AGENTS.md", "(it is a link to 'inbox.md' now)"),
+            (
+                "ln AGENTS.md inbox.md",
+                "(it is one file with 2 names now: what is written to another one is in it)",
+            ),
+        ],
+    )
+    async def test_a_link_to_where_strangers_words_will_come_is_held_though_the_words_are_the_same(
+        self, house, workspace: Path, command: str, note: str
+    ):
+        model = script([Call("fetch"), sh(command)], [])
+        async with house(model) as agent:
+            await agent.ask("read the page")
+            (waiting,) = await agent.approvals()
+            with (workspace / "inbox.md").open("a") as inbox:  # as what brings mail would do, without any call
+                inbox.write(EVIL)
+            assert EVIL not in await ask_elsewhere(agent, model)
+            assert waiting.text == note
+
     async def test_a_file_that_was_removed_is_still_told(self, house, workspace: Path):
         model = script([Call("fetch"), sh("rm AGENTS.md")], [])
         async with house(model) as agent:

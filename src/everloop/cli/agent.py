@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -16,7 +17,6 @@ from ..app import open as open_agent
 from ..core.errors import MailRefused, TurnFailed
 from ..core.mail import Address
 from ..core.ports import Event
-from ..runtime.approvals import Approval
 from .lines import Lines
 from .questions import Questions
 from .terminal import Terminal, WrongUse
@@ -174,7 +174,7 @@ def _ask(here: Here, questions: Questions, event: Event) -> None:
         _tell(here, approval)
 
 
-def _tell(here: Here, approval: Approval) -> None:
+def _tell(here: Here, approval: Any) -> None:
     how = f"Answer with: everloop approvals approve {approval.id} (or: deny {approval.id})"
     here.terminal.ask(f"{approval.asks}\n{how}")
 

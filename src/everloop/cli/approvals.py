@@ -4,6 +4,7 @@ import argparse
 import secrets
 import sys
 import time
+from typing import Any
 
 import msgspec
 
@@ -11,7 +12,6 @@ from ..app import Records, open_records
 from ..core.approval import Grant
 from ..core.errors import MailRefused
 from ..core.tool import Risk
-from ..runtime.approvals import Approval
 from .table import table, to_json
 from .terminal import Terminal
 from .times import UNITS, seconds_in
@@ -152,7 +152,7 @@ def _extent(grant: Grant) -> str:
     return f"{runs}for {_left(grant.until)}{f' in {grant.folder}' if grant.folder else ''}"
 
 
-def _time_left(approval: Approval) -> str:
+def _time_left(approval: Any) -> str:
     return "no limit" if approval.held else _left(approval.until)
 
 

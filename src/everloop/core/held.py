@@ -16,13 +16,22 @@ COMPARED = 2000  # lines
 BY_COMMAND = "a command changed this file, and what stands in it is told to the model in every conversation"
 
 
+class Found(Struct, frozen=True):
+    """What a file holds; None is no file. A `link` leads elsewhere, and one with several `names` can be changed by
+    another of them: both can be changed later by whoever writes there, so they count as changes themselves."""
+
+    content: bytes | None = None
+    link: str = ""
+    names: int = 1
+
+
 class Held(Struct, frozen=True):
-    """A change that waits for a person: `content` in place of `accepted`; None is no file. It came in `thread`."""
+    """A change that waits for a person: `found` in place of `accepted`. It came in `thread`."""
 
     id: str
     name: str
-    accepted: bytes | None
-    content: bytes | None
+    accepted: Found
+    found: Found
     thread: str = ""
     session: str = ""
     outside: bool = True  # strangers' words were read there; else a command did it
@@ -37,7 +46,7 @@ class Watched(Struct, frozen=True):
     """What a person has accepted of a file, and what is held back. `version` counts its changes."""
 
     name: str
-    accepted: bytes | None
+    accepted: Found
     held: Held | None = None
     version: int = 1
 
@@ -50,7 +59,7 @@ class Source(Struct, frozen=True):
     outside: bool = True
 
 
-def judge(before: Watched | None, name: str, found: bytes | None, source: Source | None, place: str) -> Watched:
+def judge(before: Watched | None, name: str, found: Found, source: Source | None, place: str) -> Watched:
     """What becomes of a file that holds `found`; a `source` says that it was changed while a taint lasted.
 
     What is held stays so until the file is as accepted: an edit by hand may have left strangers' lines in it."""
@@ -58,19 +67,19 @@ def judge(before: Watched | None, name: str, found: bytes | None, source: Source
         return Watched(name, found)
     if found == before.accepted:
         return before if before.held is None else _after(before, held=None)
-    if before.held and found == before.held.content:
+    if before.held and found == before.held.found:
         return before
     if source is None and before.held is None:
         return _after(before, accepted=found)
     of = source or Source(before.held.thread, before.held.session, before.held.outside) if before.held else source
     assert of is not None
-    id = sha256(f"{place}:{name}:{before.version}:{digest_of(found)}".encode()).hexdigest()[:10]
+    id = sha256(f"{place}:{name}:{before.version}:{found!r}".encode()).hexdigest()[:10]
     return _after(before, held=Held(id, name, before.accepted, found, of.thread, of.session, of.outside))
 
 
 def settled(before: Watched, allow: bool) -> Watched:
     assert before.held is not None
-    accepted = before.held.content if allow else before.accepted
+    accepted = before.held.found if allow else before.accepted
     return _after(before, accepted=accepted, held=None)
 
 
@@ -88,17 +97,21 @@ def latest(taints: Sequence[Taint]) -> Taint | None:
     return max(taints, key=lambda taint: (taint.outside, taint.began), default=None)
 
 
-def digest_of(content: bytes | None) -> str:
-    return "gone" if content is None else sha256(content).hexdigest()
-
-
 def difference(held: Held) -> str:
     """The whole change, with nothing in it that a person cannot see."""
-    before, after = _lines(held.accepted), _lines(held.content)
-    notes = ["(there was no such file)"] if held.accepted is None else []
-    notes += ["(the file is gone)"] if held.content is None else []
+    before, after = _lines(held.accepted.content), _lines(held.found.content)
+    notes = _notes(held.accepted, held.found)
     lines = _compared(before, after) if len(before) + len(after) <= COMPARED else _listed(before, after)
     return "\n".join((*notes, *("".join(map(_seen, line)) for line in lines)))
+
+
+def _notes(accepted: Found, found: Found) -> list[str]:
+    notes = ["(there was no such file)"] if accepted.content is None else []
+    notes += ["(the file is gone)"] if found.content is None else []
+    notes += [f"(it is a link to {found.link!r} now)"] if found.link not in ("", accepted.link) else []
+    if found.names > max(1, accepted.names):
+        notes.append(f"(it is one file with {found.names} names now: what is written to another one is in it)")
+    return notes
 
 
 def _compared(before: list[str], after: list[str]) -> list[str]:

@@ -373,6 +373,10 @@ class PromptFiles(Protocol):
     place: str
     unasked: bool  # whether something is held that nobody was told of
 
+    def expect_more(self) -> None:
+        """A command goes on that may write them: the next look asks whether it is over."""
+        ...
+
     async def look(self, *, closely: bool = False) -> None:
         """Judge what has changed. `closely`: also where times and sizes say that nothing has."""
         ...

@@ -37,7 +37,7 @@ class Tainting:
         thread = book.thread
         for result in results:
             if result.place in thread.started:
-                await self.end_one(book, key_of(thread, result.place), result.background)
+                await self.end_one(book, key_of(thread, result.place), _command_after(result))
 
     async def end_one(self, book: Book, key: str, background: str = "") -> None:
         if not book.is_tainted(key):
@@ -45,6 +45,8 @@ class Tainting:
         at = time.time()
         await self._files.look(closely=True)
         book.untaint(Untaint(key, at, background))
+        if background:
+            self._files.expect_more()
 
     async def _begin(self, book: Book, key: str, outside: bool) -> None:
         await self._files.look()
@@ -52,6 +54,12 @@ class Tainting:
         if self._begun % MANY == 0:
             await self._files.merge()
         book.taint(Taint(key, self._files.place, time.time(), outside=outside))
+
+
+def _command_after(result: CallReturned) -> str:
+    """The command that may go on after a call: also one that was broken off, or of which nobody knows anything."""
+    broken_off = result.outcome in ("cancelled", "unknown", "abandoned")
+    return f"{result.answer}-{result.place}" if broken_off else result.background
 
 
 def key_of(thread: Thread, place: int) -> str:

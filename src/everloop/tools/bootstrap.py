@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from everloop.core.errors import ToolError
+from everloop.core.held import Found
 from everloop.core.sections import Section, cut
 
 from .workspace import Workspace
@@ -21,7 +22,7 @@ _FRESH = 1_000_000_000  # ns; a file that was changed so lately may change again
 _MOMENT = 0.005  # seconds
 
 Stamp = tuple[int, int, int, int]
-Contents = dict[str, bytes | None]
+Contents = dict[str, Found]
 
 
 class Bootstrap:
@@ -55,23 +56,28 @@ class Bootstrap:
         """What stands in each file, as far as prompts have room for it."""
         self._seen = self._stamps()  # first: what changes after that is seen the next time
         self._fresh = any(stamp and abs(time.time_ns() - stamp[0]) < _FRESH for stamp in self._seen)
-        return {name: self._read(name) if stamp else None for name, stamp in zip(FILES, self._seen, strict=True)}
+        return {
+            name: self._read(name, is_there=stamp is not None) for name, stamp in zip(FILES, self._seen, strict=True)
+        }
 
     def _stamps(self) -> tuple[Stamp | None, ...]:
         return tuple(map(_stamp, self._paths, self._seen))
 
-    def _read(self, name: str) -> bytes | None:
+    def _read(self, name: str, is_there: bool) -> Found:
         """What cannot be read, or lies outside of the workspace, says nothing."""
+        link = _link_at(os.path.join(self._workspace.name, name))
+        if not is_there:
+            return Found(None, link)
         try:
-            with self._workspace.opened(name) as (fd, _):
-                return _start_of(fd)
+            with self._workspace.opened(name) as (fd, status):
+                return Found(_start_of(fd), link, status.st_nlink)
         except ToolError:
-            return None
+            return Found(None, link)
 
 
 def sections_of(contents: Contents, before: tuple[Section, ...] = ()) -> tuple[Section, ...]:
     """What models are told of these files; the same tuple as before if it is the same."""
-    sections = tuple(_section_of(name, content) for name, content in contents.items() if content is not None)
+    sections = tuple(_section_of(name, found.content) for name, found in contents.items() if found.content)
     sections = tuple(section for section in sections if section.text)
     return before if sections == before else sections
 
@@ -79,6 +85,13 @@ def sections_of(contents: Contents, before: tuple[Section, ...] = ()) -> tuple[S
 def _section_of(name: str, content: bytes) -> Section:
     text = without_comments(content.decode("utf-8-sig", "replace")).strip()
     return cut(Section(name.lower(), f"## {name}\n\n{text}" if text else "", name), LONGEST)
+
+
+def _link_at(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:  # it is none
+        return ""
 
 
 def _start_of(fd: int) -> bytes:

@@ -6,6 +6,7 @@ while nobody but a person could write is accepted. The content that is accepted 
 
 import asyncio
 import os
+import time
 from collections.abc import Mapping
 
 from everloop.core.errors import MailRefused, ToolError
@@ -19,7 +20,6 @@ from .bootstrap import BYTES, Bootstrap, Contents, sections_of
 from .tainted import Tainted
 from .workspace import Workspace
 
-TRIES = 5  # to write what others write as well
 MOST = 1000  # taints that are kept
 TOO_LONG = "{} held more than is kept of it, so it cannot be put back; edit it yourself. It stays out of prompts."
 
@@ -46,6 +46,9 @@ class WatchedFiles:
     def sections(self) -> tuple[Section, ...]:
         """What models are told. It is as it was at the last look."""
         return self._sections
+
+    def expect_more(self) -> None:
+        self._unsettled = True
 
     async def look(self, *, closely: bool = False) -> None:
         if closely or self._unsettled or self._bootstrap.is_stale():
@@ -78,7 +81,7 @@ class WatchedFiles:
         await self._store.merge_taints(self.place, MOST)
 
     async def _look(self) -> None:
-        for _ in range(TRIES):
+        while True:  # until nobody was quicker
             over = await self._over() if self._unsettled else {}
             found = self._bootstrap.contents()
             if found == self._found and not self._unsettled:
@@ -98,7 +101,7 @@ class WatchedFiles:
         """The taints whose commands are over by now."""
         lasting = [taint for taint in await self._store.taints(self.place) if taint.command]
         ends = [(taint.key, await self._tainted.over(taint)) for taint in lasting]
-        return {key: at for key, at in ends if at is not None}
+        return {key: at or time.time() for key, at in ends if at is not None}
 
     async def _source(self, taints: list[Taint]) -> Source | None:
         if (taint := latest(taints)) is None:
@@ -125,7 +128,7 @@ class WatchedFiles:
     async def _decide(self, held: Held, allow: bool) -> str:
         row = await self._row(held)
         found = self._bootstrap.contents()[held.name]
-        if row is None or row.held is None or found != row.held.content:
+        if row is None or row.held is None or found != row.held.found:
             await self._look()
             raise MailRefused(f"{held.name} has changed since this was asked; look again at what waits for permission")
         kept = "" if allow else await self._put_back(row.held)
@@ -137,12 +140,11 @@ class WatchedFiles:
 
     async def _put_back(self, held: Held) -> str:
         """Have the file hold what was accepted; returns where what it held is kept."""
-        if held.accepted is not None and len(held.accepted) >= BYTES:
+        if len(held.accepted.content or b"") >= BYTES:
             raise MailRefused(TOO_LONG.format(held.name))
-        owner = "owner"
-        kept = await self._files.put(owner, held.content, held.name) if held.content else ""
+        kept = await self._files.put("owner", held.found.content, held.name) if held.found.content else ""
         try:
-            await asyncio.to_thread(_put, self._workspace, held.name, held.accepted, held.id)
+            await asyncio.to_thread(_put, self._workspace, held.name, held.accepted.content, held.id)
         except (OSError, ToolError) as error:
             raise MailRefused(f"{held.name} cannot be put back ({error}); it stays out of prompts") from error
         return kept
