@@ -193,11 +193,12 @@ class AnswerTooLarge(EverloopError):
 
 
 class ToolError(EverloopError):
-    """`changes` are what the call did to files before it failed."""
+    """`changes` are what the call did to files before it failed, `background` is the command that may go on."""
 
-    def __init__(self, message: str, changes: "tuple[Change, ...]" = ()) -> None:
+    def __init__(self, message: str, changes: "tuple[Change, ...]" = (), background: str = "") -> None:
         super().__init__(message)
         self.changes = changes
+        self.background = background
 
 
 class LinkFailed(ToolError):

@@ -92,7 +92,7 @@ class CallReturned(_Entry, frozen=True):
     """What the model is told of a call. `file` names the whole result when `text` is shortened.
 
     `changes` are the files it has changed, `made` what these held then, as far as that was kept; `origin` is whose
-    words it tells, when they are a stranger's."""
+    words it tells, when they are a stranger's; `background` is the command that goes on after it."""
 
     answer: int
     place: int
@@ -103,6 +103,7 @@ class CallReturned(_Entry, frozen=True):
     changes: tuple[Change, ...] = ()
     origin: str = ""
     made: tuple[Media, ...] = ()
+    background: str = ""
 
 
 class Asked(_Entry, frozen=True):

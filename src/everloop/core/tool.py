@@ -72,6 +72,7 @@ class ToolSpec(Struct, frozen=True):
     scene: str = ""
     polls: bool = False  # the same call again is no sign of going in circles
     undoable: bool = False  # all that it does is change files, and each change is told with the result
+    outside: bool = False  # it may bring strangers' words into what it does, as a command with a network
 
 
 class CallContext(Struct, frozen=True):
@@ -103,12 +104,14 @@ class Change(Struct, frozen=True, gc=False):
 
 
 class Shown(Struct, frozen=True):
-    """The result of a tool that has more to tell than text. `origin` names the stranger whose words are in it."""
+    """The result of a tool that has more to tell than text. `origin` names the stranger whose words are in it;
+    `background` names the command that goes on after the call."""
 
     text: str
     pictures: tuple[Picture, ...] = ()
     changes: tuple[Change, ...] = ()
     origin: str = ""
+    background: str = ""
 
 
 Result = str | Shown
@@ -122,7 +125,7 @@ class Tool(Struct, frozen=True):
 
     spec: ToolSpec
     run: Callable[[dict[str, Any], CallContext], Awaitable[Result]]
-    verify: Callable[[dict[str, Any], CallContext], Awaitable[str | None]] | None = None
+    verify: Callable[[dict[str, Any], CallContext], Awaitable[Result | None]] | None = None
 
 
 AsyncFunction = Callable[..., Awaitable[Result]]
@@ -145,6 +148,7 @@ def tool(
     scene: str = "",
     polls: bool = False,
     undoable: bool = False,
+    outside: bool = False,
 ) -> Callable[[AsyncFunction], Tool]: ...
 
 
@@ -160,6 +164,7 @@ def tool(
     scene: str = "",
     polls: bool = False,
     undoable: bool = False,
+    outside: bool = False,
 ) -> Tool | Callable[[AsyncFunction], Tool]:
     """Turn a typed async function into a Tool: name, docstring and signature become what the model is shown.
 
@@ -190,6 +195,7 @@ def tool(
             scene=scene,
             polls=polls,
             undoable=undoable,
+            outside=outside,
         )
 
         async def run(args: dict[str, Any], context: CallContext) -> Result:

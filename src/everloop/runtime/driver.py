@@ -45,9 +45,10 @@ from ..core.log import (
 )
 from ..core.mail import Mail
 from ..core.people import OWNER_ALONE, Role
-from ..core.ports import Bus, Event, Store
+from ..core.ports import Bus, Event, PromptFiles, Store
 from ..core.prompt import Delta, Reply
 from ..core.recall import ENTRIES, asked_for, room_for, told_again
+from ..core.rows import MANY
 from ..core.scene import Scene, scene
 from ..core.sections import changed_parts
 from ..core.thread import Finished, Thread
@@ -58,6 +59,7 @@ from .calls import Toolbox
 from .context import Gallery
 from .interrupt import Interrupt
 from .summaries import Summary, bounds, compacted, plan_for, summarise, summary_tokens
+from .tainting import Tainting, key_of
 from .voices import Voice, Voices
 
 _log = logging.getLogger("everloop.driver")
@@ -94,16 +96,20 @@ class Driver:
         steering: Steering = "steer",
         roles: Mapping[str, Role] = OWNER_ALONE,
         ended: Callable[[str, Finished], None] | None = None,
+        files: PromptFiles | None = None,
     ) -> None:
+        """`files` are those that stand in prompts, where tools can write them."""
         self._store = store
         self._bus = bus
+        self._files = files
+        self._tainting = Tainting(files) if files else None
         self._ended = ended  # is told of the turns that end here, with their thread
         self._voices = voices
         self._toolbox = toolbox
         self._gallery = gallery
         self._steering: Steering = steering
         self._roles = roles
-        self._approvals = Approvals(store, roles)
+        self._approvals = Approvals(store, roles, files)
         self._gone: dict[str, float] = {}  # models that cannot be had, and until when they are not looked for
 
     @property
@@ -147,6 +153,8 @@ class Driver:
             if thread.rests:
                 if await book.rest():
                     reach("thread.rested")
+                    if self._files and self._files.unasked:
+                        await self.ask_about_files(thread.id)
                     return
                 continue
             voice = await self._voice(book)
@@ -170,6 +178,7 @@ class Driver:
                 case Verify(place=place):
                     await self._verify(book, place, interrupt)
                 case Settle(results=results):
+                    await self._untaint(book, [each for each in results if isinstance(each, CallReturned)])
                     book.keep(*results)
                 case Ask(places=places):
                     if await self._ask(book, places):
@@ -229,6 +238,8 @@ class Driver:
         thread = book.thread
         begins = book.turn != thread.turn
         if begins:
+            if self._files:
+                await self._files.look()
             self._voices.renew()
             scene.set(Scene(thread.address, thread.id, thread.turn))
         try:
@@ -311,6 +322,8 @@ class Driver:
         thread, toolbox = book.thread, self._toolbox
         specs = [toolbox.spec(thread, place) for place in places]
         if any(spec.effect is not Effect.READ for spec in specs):
+            if self._tainting:
+                await self._tainting.begin(book, places, specs)
             if not await book.write(*(CallStarted(thread.answer, place) for place in places)):
                 return
             reach("call.started")
@@ -324,6 +337,7 @@ class Driver:
         with interrupt:
             results = await _together([toolbox.run(thread, place, self._call(book, place)) for place in places])
         reach("call.done")
+        await self._untaint(book, results)
         for result in results:
             name = thread.open_calls[result.place].name
             book.keep(result)
@@ -342,6 +356,7 @@ class Driver:
         if interrupt.fired:
             return
         if result is not None:
+            await self._untaint(book, [result])
             book.keep(result)
         else:
             await self._run_calls(book, (place,), interrupt)
@@ -370,14 +385,30 @@ class Driver:
         self._publish(book, "approval_asked", approvals=pending_in(thread, thread.address))
         return rests
 
+    async def ask_about_files(self, thread: str = "") -> None:
+        """Tell people of changes of prompt files that are held back, now that this thread rests."""
+        for approval in await self._approvals.ask_about_files(thread):
+            where = approval.decision.thread
+            if where and self._bus.hears(where):
+                head = (await self._store.open(where, MANY)).row.head
+                self._bus.publish(Event("approval_asked", where, head, data={"approvals": [approval]}))
+
+    async def _untaint(self, book: Book, results: Sequence[CallReturned]) -> None:
+        if self._tainting:
+            await self._tainting.end(book, results)
+
     async def _take_back(self, book: Book, place: int) -> None:
         """One file at a time, each kept before the next: after a crash this one is as it was, or is done already."""
-        await book.write()
         thread = book.thread
         assert thread.undoing is not None
         key = f"{thread.id}:{thread.undo}:{place}"
+        if self._tainting:
+            await self._tainting.begin_undo(book, key)
+        await book.write()
         left = await self._toolbox.take_back(thread.undoing.changes[place], key, thread.undoing.whose)
         reach("call.done")
+        if self._tainting:
+            await self._tainting.end_one(book, key)
         book.keep(TakenBack(place, left))
 
     def _give_up(self, book: Book, step: GiveUp) -> None:
@@ -389,8 +420,7 @@ class Driver:
 
     def _call(self, book: Book, place: int) -> CallContext:
         thread = book.thread
-        key = f"{thread.id}:{thread.answer}:{place}"
-        return CallContext(key, thread.id, thread.address, thread.requester, thread.outside)
+        return CallContext(key_of(thread, place), thread.id, thread.address, thread.requester, thread.outside)
 
     def _publish(self, book: Book, event: str, /, **data: object) -> None:
         """With the durable position, from which whoever loses the connection can go on without a gap."""

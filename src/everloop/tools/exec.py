@@ -7,7 +7,7 @@ from msgspec import Meta, Struct, structs
 
 from everloop.core.errors import ToolError
 from everloop.core.people import Role
-from everloop.core.tool import CallContext, Effect, Risk, Situation, Tool, tool
+from everloop.core.tool import CallContext, Effect, Risk, Shown, Situation, Tool, tool
 
 from .exec_risk import judged
 from .home import Home
@@ -55,6 +55,11 @@ class Shell(Struct, frozen=True):
         """Whether commands can reach more than was named: then nothing that they have read is sure to stay here."""
         return self.free or any(host.startswith("*") and host.count(".") < 2 for host in self.view.network)
 
+    @property
+    def networked(self) -> bool:
+        """Whether commands can read what strangers wrote."""
+        return self.free or bool(self.view.network)
+
     def described(self, run: Tool) -> Tool:
         """A tool that also tells the model which hosts its commands reach."""
         text = f"{run.spec.description}\n\n{reachable(self.view.network, self.free)}"
@@ -77,16 +82,20 @@ class Shell(Struct, frozen=True):
             folder = self.view.workspace.joinpath(*workspace.parts_of(cwd))
         return Job(argv, self.view, folder, self.env, limits)
 
-    async def run(self, context: CallContext, job: Job) -> str:
+    async def run(self, context: CallContext, job: Job) -> Shown:
         """What the model is told of a command that was run for it."""
-        outcome = await self.sandbox.run(context, job, self._listener(context))
-        return said(outcome, job.limits, self.sandbox.name(context, job.background))
+        name = self.sandbox.name(context, job.background)
+        try:
+            outcome = await self.sandbox.run(context, job, self._listener(context))
+        except ToolError as error:
+            raise ToolError(str(error), background=name if job.background else "") from error
+        return _shown(outcome, job.limits, name)
 
-    async def find(self, context: CallContext, timeout: int = 60, background: bool = False) -> str | None:
+    async def find(self, context: CallContext, timeout: int = 60, background: bool = False) -> Shown | None:
         """What `run` would have said to a worker that has died meanwhile; None if the command was never begun."""
         outcome = await self.sandbox.find(context, background, self._listener(context))
         name = self.sandbox.name(context, background)
-        return None if outcome is None else said(outcome, self.limited(timeout), name)
+        return None if outcome is None else _shown(outcome, self.limited(timeout), name)
 
     def _listener(self, context: CallContext) -> OnOutput:
         told = self.told
@@ -106,6 +115,7 @@ def exec_tool(house: Shell) -> Tool:
         permission=Role.USER,
         risk=house.risk_of_command,
         scene=house.scene,
+        outside=house.networked,
     )
     async def run(
         command: Annotated[str, "The command, as for bash -c"],
@@ -114,7 +124,7 @@ def exec_tool(house: Shell) -> Tool:
         cwd: Annotated[str, "The folder of the workspace to run it in"] = ".",
         background: Annotated[bool, "Do not wait for it; see exec_output, exec_input, exec_stop"] = False,
         why: Annotated[str, "What it is for, if a person may be asked"] = "",
-    ) -> str:
+    ) -> Shown:
         """Run a shell command in the workspace, in a sandbox.
 
         It sees the workspace and the system's programs, and nothing else of this machine. When it ends, whatever it
@@ -128,7 +138,7 @@ def exec_tool(house: Shell) -> Tool:
         argv = (shell(), "-c", command.encode("utf-8", "replace").decode())
         return await house.run(context, structs.replace(house.job(argv, cwd, limits), background=background))
 
-    async def verify(args: dict[str, Any], context: CallContext) -> str | None:
+    async def verify(args: dict[str, Any], context: CallContext) -> Shown | None:
         return await house.find(context, args.get("timeout") or 60, bool(args.get("background")))
 
     return house.described(structs.replace(run, verify=verify))
@@ -152,16 +162,19 @@ def exec_output_tool(house: Shell) -> Tool:
 
 
 def exec_input_tool(house: Shell) -> Tool:
-    @tool(Effect.UNSAFE, permission=Role.USER, risk=house.risk_of_input, scene=house.scene)
+    @tool(Effect.UNSAFE, permission=Role.USER, risk=house.risk_of_input, scene=house.scene, outside=house.networked)
     async def exec_input(
         id: Annotated[str, "The id that exec has told"],
         text: Annotated[str, "What to write; end a line with a newline"],
         context: CallContext,
-    ) -> str:
+    ) -> Shown:
         """Write into the standard input of a command in the background."""
         data = text.encode("utf-8", "replace")
-        await house.sandbox.input(context.thread, _checked(id), data.decode())
-        return f"Wrote {len(data)} bytes."
+        try:
+            await house.sandbox.input(context.thread, _checked(id), data.decode())
+        except ToolError as error:  # a part of it may have been read
+            raise ToolError(str(error), background=id) from error
+        return Shown(f"Wrote {len(data)} bytes.", background=id)
 
     return exec_input
 
@@ -192,6 +205,10 @@ def _checked(name: str) -> str:
     if not name.startswith("b") or not name.replace("-", "").isalnum() or not name.isascii():
         raise ToolError(f"{name[:60]!r} is not an id of a command in the background")
     return name
+
+
+def _shown(outcome: Outcome, limits: Limits, name: str) -> Shown:
+    return Shown(said(outcome, limits, name), background=name if outcome.status == "running" else "")
 
 
 def said(outcome: Outcome, limits: Limits, name: str) -> str:
