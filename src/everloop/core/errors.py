@@ -193,11 +193,12 @@ class AnswerTooLarge(EverloopError):
 
 
 class ToolError(EverloopError):
-    """`changes` are what the call did to files before it failed."""
+    """`changes` are what the call did to files before it failed, `origin` names the stranger whose words it quotes."""
 
-    def __init__(self, message: str, changes: "tuple[Change, ...]" = ()) -> None:
+    def __init__(self, message: str, changes: "tuple[Change, ...]" = (), origin: str = "") -> None:
         super().__init__(message)
         self.changes = changes
+        self.origin = origin
 
 
 class LinkFailed(ToolError):

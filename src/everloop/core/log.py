@@ -16,11 +16,13 @@ import msgspec
 from msgspec import Struct
 
 from .errors import StoreCorrupt, StoreNewer
+from .exits import Exits
 from .message import Made, Media, Message, Opaque, Part
 from .prompt import Brought, Finish, Usage
 from .tool import Change, Risk, ToolCall
 
 VERSION = 1
+IMPORTED = "imported"  # the model that is said to have answered in a conversation that came from a file
 
 
 def _kind(name: str) -> str:
@@ -92,7 +94,7 @@ class CallReturned(_Entry, frozen=True):
     """What the model is told of a call. `file` names the whole result when `text` is shortened.
 
     `changes` are the files it has changed, `made` what these held then, as far as that was kept; `origin` is whose
-    words it tells, when they are a stranger's."""
+    words it tells, when they are a stranger's, `public` that anyone can read them."""
 
     answer: int
     place: int
@@ -103,6 +105,7 @@ class CallReturned(_Entry, frozen=True):
     changes: tuple[Change, ...] = ()
     origin: str = ""
     made: tuple[Media, ...] = ()
+    public: bool = False
 
 
 class Asked(_Entry, frozen=True):
@@ -172,6 +175,7 @@ class Standing(Struct, frozen=True, omit_defaults=True, gc=False):
     tools_used: tuple[str, ...] = ()
     brought: Brought | None = None
     files: tuple[Made, ...] = ()
+    exits: Exits = Exits()  # what has left in this turn of what only strangers gave
 
 
 class Compacted(_Entry, frozen=True):

@@ -79,7 +79,7 @@ class Toolbox:
                 told = _checked(await _attempt(tool, args, context))
                 outcome = "done"
         except ToolError as error:
-            told = Shown(f"Error: {error}", changes=error.changes)
+            told = Shown(f"Error: {error}", changes=error.changes, origin=error.origin)
         except TimeoutError as error:
             why = f"did not finish within {tool.spec.seconds:g} s" if limit.expired() else f"timed out: {error}"
             told = Shown(f"Error: {tool.spec.name} {why}")
@@ -90,12 +90,16 @@ class Toolbox:
         except Exception as error:  # a stranger's code runs here
             _log.warning("%s failed", tool.spec.name, exc_info=True)
             told = Shown(f"Error: {type(error).__name__}: {error}")
-        returned = await self._returned(thread.answer, place, told.text, context.user, outcome)
+        return await self._kept(thread.answer, place, told, context.user, outcome)
+
+    async def _kept(self, answer: int, place: int, told: Shown, user: str, outcome: Outcome = "done") -> CallReturned:
+        returned = await self._returned(answer, place, told.text, user, outcome)
         if told.pictures or told.changes or told.origin:
-            media = [await self._keep(picture, context.user) for picture in told.pictures]
-            made = [kept for change in told.changes if (kept := await self._keep_made(change, context.user))]
-            more = {"media": tuple(media), "changes": told.changes, "origin": told.origin, "made": tuple(made)}
-            returned = structs.replace(returned, **more)
+            media = [await self._keep(picture, user) for picture in told.pictures]
+            made = [kept for change in told.changes if (kept := await self._keep_made(change, user))]
+            more = {"media": tuple(media), "changes": told.changes, "made": tuple(made)}
+            public = told.public and bool(told.origin)
+            returned = structs.replace(returned, **more, origin=told.origin, public=public)
         return returned
 
     async def _keep(self, picture: Picture, user: str) -> Media:
@@ -110,12 +114,13 @@ class Toolbox:
             raise ToolError(f"{tool.spec.name} cannot be verified")
         try:
             async with asyncio.timeout(tool.spec.seconds):
-                text = await tool.verify(args, context)
+                found = await tool.verify(args, context)
+                told = None if found is None else _checked(found)
         except ToolError:
             raise
         except Exception as error:  # a stranger's code runs here
             raise ToolError(f"{tool.spec.name} cannot be verified: {type(error).__name__}: {error}") from error
-        return None if text is None else await self._returned(thread.answer, place, text, context.user)
+        return None if told is None else await self._kept(thread.answer, place, told, context.user)
 
     def _find(self, thread: Thread, place: int) -> tuple[Tool, dict[str, Any]]:
         call = thread.open_calls[place]

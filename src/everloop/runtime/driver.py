@@ -386,7 +386,7 @@ class Driver:
     def _call(self, book: Book, place: int) -> CallContext:
         thread = book.thread
         key = f"{thread.id}:{thread.answer}:{place}"
-        return CallContext(key, thread.id, thread.address, thread.requester, thread.outside)
+        return CallContext(key, thread.id, thread.address, thread.requester, thread.outside, thread.results)
 
     def _publish(self, book: Book, event: str, /, **data: object) -> None:
         """With the durable position, from which whoever loses the connection can go on without a gap."""

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct, structs
 
 from everloop.core.errors import ToolError
 from everloop.core.people import Role
-from everloop.core.tool import CallContext, Effect, Risk, Situation, Tool, tool
+from everloop.core.tool import CallContext, Effect, Result, Risk, Shown, Situation, Tool, tool
 
 from .exec_risk import judged
 from .sandbox.port import Job, Limits, OnOutput, Outcome, Sandbox, View, be_silent
@@ -75,16 +75,24 @@ class Shell(Struct, frozen=True):
             folder = self.view.workspace.joinpath(*workspace.parts_of(cwd))
         return Job(argv, self.view, folder, self.env, limits)
 
-    async def run(self, context: CallContext, job: Job) -> str:
+    @property
+    def origin(self) -> str:
+        """Whose words a command may print: with a network, anyone's."""
+        return "a command with a network" if self.free or self.view.network else ""
+
+    async def run(self, context: CallContext, job: Job) -> Result:
         """What the model is told of a command that was run for it."""
         outcome = await self.sandbox.run(context, job, self._listener(context))
-        return said(outcome, job.limits, self.sandbox.name(context, job.background))
+        return self.told_of(said(outcome, job.limits, self.sandbox.name(context, job.background)))
 
-    async def find(self, context: CallContext, timeout: int = 60, background: bool = False) -> str | None:
+    async def find(self, context: CallContext, timeout: int = 60, background: bool = False) -> Result | None:
         """What `run` would have said to a worker that has died meanwhile; None if the command was never begun."""
         outcome = await self.sandbox.find(context, background, self._listener(context))
         name = self.sandbox.name(context, background)
-        return None if outcome is None else said(outcome, self.limited(timeout), name)
+        return None if outcome is None else self.told_of(said(outcome, self.limited(timeout), name))
+
+    def told_of(self, text: str) -> Result:
+        return Shown(text, origin=self.origin) if self.origin else text
 
     def _listener(self, context: CallContext) -> OnOutput:
         told = self.told
@@ -112,7 +120,7 @@ def exec_tool(house: Shell) -> Tool:
         cwd: Annotated[str, "The folder of the workspace to run it in"] = ".",
         background: Annotated[bool, "Do not wait for it; see exec_output, exec_input, exec_stop"] = False,
         why: Annotated[str, "What it is for, if a person may be asked"] = "",
-    ) -> str:
+    ) -> Result:
         """Run a shell command in the workspace, in a sandbox.
 
         It sees the workspace and the system's programs, and nothing else of this machine. When it ends, whatever it
@@ -126,7 +134,7 @@ def exec_tool(house: Shell) -> Tool:
         argv = (shell(), "-c", command.encode("utf-8", "replace").decode())
         return await house.run(context, structs.replace(house.job(argv, cwd, limits), background=background))
 
-    async def verify(args: dict[str, Any], context: CallContext) -> str | None:
+    async def verify(args: dict[str, Any], context: CallContext) -> Result | None:
         return await house.find(context, args.get("timeout") or 60, bool(args.get("background")))
 
     return house.described(structs.replace(run, verify=verify))
@@ -139,12 +147,12 @@ def exec_output_tool(house: Shell) -> Tool:
         context: CallContext,
         offset: Annotated[int, "The byte to begin with", Meta(ge=0)] = 0,
         wait: Annotated[int, "Seconds to wait if there is nothing new", Meta(ge=0)] = 0,
-    ) -> str:
+    ) -> Result:
         """Read what a command in the background has said, and whether it still runs."""
         seconds = min(wait, house.longest)
         outcome, after = await house.sandbox.output(context.thread, _checked(id), offset, _PART, seconds)
         state = "it runs" if outcome.status == "running" else _how_it_ended(outcome, house.limits)
-        return f"[{state}; read on with offset={after}]\n{outcome.output}"
+        return house.told_of(f"[{state}; read on with offset={after}]\n{outcome.output}")
 
     return exec_output
 

@@ -6,7 +6,7 @@ from msgspec import Meta, structs
 
 from everloop.core.errors import ToolError
 from everloop.core.people import Role
-from everloop.core.tool import CallContext, Effect, Tool, tool
+from everloop.core.tool import CallContext, Effect, Result, Tool, tool
 
 from .exec import Shell
 from .sandbox.port import SCRIPT
@@ -21,7 +21,7 @@ def run_python_tool(house: Shell) -> Tool:
         code: Annotated[str, "The whole program"],
         context: CallContext,
         timeout: Annotated[int, "Seconds after which it is ended", Meta(ge=1)] = 60,
-    ) -> str:
+    ) -> Result:
         """Run a Python program in the workspace, in the same sandbox as exec.
 
         What it prints is the result. It has the standard library and the system's packages.
@@ -34,7 +34,7 @@ def run_python_tool(house: Shell) -> Tool:
         script = code.encode("utf-8", "replace").decode()
         return await house.run(context, structs.replace(job, view=view, script=script))
 
-    async def verify(args: dict[str, Any], context: CallContext) -> str | None:
+    async def verify(args: dict[str, Any], context: CallContext) -> Result | None:
         return await house.find(context, args.get("timeout") or 60)
 
     return house.described(structs.replace(run_python, verify=verify))
