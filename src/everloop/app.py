@@ -34,6 +34,7 @@ from .runtime.sessions import Sessions
 from .runtime.view import View
 from .settings import Settings, home_of, load, without_secrets, workspace_of
 from .tools.bootstrap import make_workspace
+from .tools.tainted import place_of
 from .toolset import furnish
 from .voices import Casting, HouseVoices
 from .workshop import Furniture, Given, LiveVoices, Workshop, stage_of, start
@@ -141,7 +142,16 @@ async def _furnish(home: Path, settings: Settings, store: Store, given: Given, s
     toolbox = Toolbox(first.tools, files, first.results, first.toolset.take_back, first.toolset.keep)
     voices = LiveVoices(first.voices)
     ended = _tell_a_collector(settings, store, given.http, stack) if _wants_spans(settings) else None
-    driver = Driver(store, bus, voices, toolbox, Gallery(files, fit), defaults.steering, ended=ended)
+    driver = Driver(
+        store,
+        bus,
+        voices,
+        toolbox,
+        Gallery(files, fit),
+        defaults.steering,
+        ended=ended,
+        place=place_of(workspace),
+    )
     lanes = Lanes(
         *(store, bus, driver),
         cap=settings.agents.max_concurrent_turns,

@@ -22,11 +22,13 @@ from .tools.exec import Shell, exec_tools
 from .tools.files import workspace_tools
 from .tools.history import history_tools
 from .tools.keeping import Keeping
+from .tools.marks import MARKS, Marks
 from .tools.message import message_tool
 from .tools.run_python import run_python_tool
 from .tools.sandbox.later import LaterSandbox
 from .tools.sandbox.port import Limits, Sandbox, View
 from .tools.sandbox.view import environment
+from .tools.tainted import Tainted, place_of
 from .tools.taking_back import TakingBack
 from .tools.web_fetch import web_fetch_tool
 from .tools.web_search import Engine, choose_engine, web_search_tool
@@ -82,6 +84,7 @@ def furnish(
     chosen = settings.tools
     check_workspace(workspace, home)
     commands = commands or _sandbox(home / "spool", chosen.exec, shared=bool(settings.store.url))
+    marks = Marks(Tainted(store, place_of(workspace), commands.ended)) if store else MARKS
     limits = Limits(memory=chosen.exec.memory_mb << 20, processes=chosen.exec.processes)
     shell = Shell(
         commands,
@@ -91,13 +94,14 @@ def furnish(
         longest=chosen.exec.timeout,
         free=chosen.exec.unsafe_without_sandbox,
         told=partial(_tell, bus),
+        marks=marks,
     )
     if chosen.web.allow:
         _check_allowed(chosen.web.allow)
     web = Later(lambda: _open_web(settings))
     seen = Workspace(workspace, hidden=home)
     own = [
-        *workspace_tools(workspace, files, max_chars, home),
+        *workspace_tools(workspace, files, max_chars, home, marks),
         *exec_tools(shell),
         run_python_tool(shell),
         web_fetch_tool(web, max_chars),

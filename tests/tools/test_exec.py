@@ -6,6 +6,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from everloop.core.errors import ToolError
-from everloop.core.tool import CallContext, Effect, Tool, ToolCall, problems_of
+from everloop.core.tool import CallContext, Effect, Shown, Tool, ToolCall, problems_of
 from everloop.tools.exec import Shell, exec_tools
 from everloop.tools.run_python import run_python_tool
 from everloop.tools.sandbox import seccomp, spool
@@ -70,8 +71,7 @@ class House:
     async def run(self, tool: str, at: CallContext | None = None, **args: Any) -> str:
         self._number += 1
         result = await self.tools[tool].run(args, at or context(self._number))
-        assert isinstance(result, str)
-        return result
+        return result if isinstance(result, str) else result.text
 
     async def exec(self, command: str, at: CallContext | None = None, **args: Any) -> str:
         return untimed(await self.run("exec", at, command=command, **args))
@@ -79,7 +79,8 @@ class House:
     async def verify(self, at: CallContext, **args: Any) -> str | None:
         verify = self.tools["exec"].verify
         assert verify is not None
-        return await verify(args, at)
+        found = await verify(args, at)
+        return found.text if isinstance(found, Shown) else found
 
     def runner(self) -> int:
         return int((self.spool / f"{NAME}.lock").read_text())
@@ -602,3 +603,26 @@ def test_of_a_long_output_the_first_and_the_last_part_stay(
         assert first == 0
         assert len(head) >= kept // 4 * 2
         assert last + len(tail) == len(whole)
+
+
+class TestTheEndOfACommandInTheBackground:
+    """Of use to who wants to know whether a command could still have written a file."""
+
+    async def test_a_command_that_runs_has_no_end_and_one_that_was_stopped_has(self, house: House):
+        at = context(7)
+        before = time.time()
+        await house.exec("sleep 100", at, background=True)
+        assert await house.shell.sandbox.ended("t", "b7-0") is None
+        await house.run("exec_stop", at, id="b7-0")
+        ended = await house.shell.sandbox.ended("t", "b7-0")
+        assert ended is not None
+        assert before - 1 < ended <= time.time() + 1
+
+    async def test_a_command_that_never_began_was_over_before_everything(self, house: House):
+        assert await house.shell.sandbox.ended("t", "b9-9") == 0.0
+
+    async def test_a_call_names_the_command_that_goes_on_after_it(self, house: House):
+        begun = await house.tools["exec"].run({"command": "cat", "background": True}, context(5))
+        fed = await house.tools["exec_input"].run({"id": "b5-0", "text": "a"}, context(6))
+        over = await house.tools["exec"].run({"command": "true"}, context(7))
+        assert [each.background for each in (begun, fed, over) if isinstance(each, Shown)] == ["b5-0", "b5-0", ""]

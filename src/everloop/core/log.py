@@ -94,7 +94,8 @@ class CallReturned(_Entry, frozen=True):
     """What the model is told of a call. `file` names the whole result when `text` is shortened.
 
     `changes` are the files it has changed, `made` what these held then, as far as that was kept; `origin` is whose
-    words it tells, when they are a stranger's, `public` that anyone can read them."""
+    words it tells, when they are a stranger's, and `public` that anyone can read them; `background` is the command that
+    goes on after it."""
 
     answer: int
     place: int
@@ -105,6 +106,7 @@ class CallReturned(_Entry, frozen=True):
     changes: tuple[Change, ...] = ()
     origin: str = ""
     made: tuple[Media, ...] = ()
+    background: str = ""
     public: bool = False
 
 

@@ -23,6 +23,7 @@ from .rows import (
     OutboxState,
     Receipt,
     SpentRow,
+    Taint,
     ThreadRow,
     TokenRow,
 )
@@ -304,6 +305,20 @@ class Store(Doorbook, Protocol):
 
     async def forget_grant(self, id: str) -> bool:
         """Whether there was one to forget."""
+        ...
+
+    async def taints(self, place: str, at: float | None = None, slack: float = 0.02) -> list[Taint]:
+        """Those that go on; or those of strangers in which the moment `at` lies, such as the ctime of a file, give or
+        take `slack` seconds: the clock of a file system is a coarse one. One that goes on with a command in the
+        background may be over by now, as the sandbox knows."""
+        ...
+
+    async def end_taint(self, key: str, at: float) -> None:
+        """That of a command in the background, which is over."""
+        ...
+
+    async def merge_taints(self, place: str, most: int) -> None:
+        """Keep at most so many that are over; those that are close become one."""
         ...
 
     async def keep_secret(self, owner: str, name: str, box: bytes) -> None:

@@ -39,7 +39,7 @@ class Commit(Struct, gc=False):
     `entries` are appended in any case; `starts` only if no stop lies in the inbox, so that nothing starts after a
     stop has committed. `absorbed` are the letters that these entries take in. `ended` gives, for each letter whose
     turn is over, the seq of the entry that ended it. With `release` the lease is given back if no letter newer
-    than `seen` has come.
+    than `seen` has come. `taints` begin with the starts (or with the entries, when nothing starts), `untaints` end.
 
     `letter` comes in with this very commit: it is posted and taken at once, as the first entry (a UserSaid, which
     gets the letter's number). That is refused as Fenced when the session has another thread by now, other mail
@@ -53,6 +53,8 @@ class Commit(Struct, gc=False):
     outbox: Sequence[Outbound] = ()
     usage: "Sequence[Spent]" = ()
     timers: "Sequence[Timer]" = ()
+    taints: "Sequence[Taint]" = ()
+    untaints: "Sequence[Untaint]" = ()
     release: bool = False
     state: "ThreadState" = "running"
     seen: int = 0
@@ -85,6 +87,36 @@ class Timer(Struct, frozen=True):
     key: str
     due: float
     inbound: Inbound
+
+
+class Taint(Struct, frozen=True, gc=False):
+    """From `began` to `ended` (None: it goes on) a call was able to write in the folder `place`.
+
+    `key` is the call's. `outside` says that strangers' words may have told it what to write; where it is False, a
+    command did so by ways that nobody sees. `command` goes on in the background after the call. Times are those of the
+    machine that the folder lies on: they are compared with the times of its files.
+    """
+
+    key: str
+    place: str
+    began: float
+    ended: float | None = None
+    outside: bool = True
+    command: str = ""
+
+    @property
+    def happened(self) -> bool:
+        """Whether the call is over: it turned out to have worked with strangers' words."""
+        return self.ended is not None or bool(self.command)
+
+
+class Untaint(Struct, frozen=True, gc=False):
+    """A call is over: its taint ends at `at`, or goes on with a `command` in the background. Where no stranger had a
+    say, nothing is left of it."""
+
+    key: str
+    at: float
+    command: str = ""
 
 
 class Committed(Struct, gc=False):

@@ -89,6 +89,7 @@ class ToolSpec(Struct, frozen=True):
     scene: str = ""
     polls: bool = False  # the same call again is no sign of going in circles
     undoable: bool = False  # all that it does is change files, and each change is told with the result
+    outside: bool = False  # it may bring strangers' words into what it does, as a command with a network
 
 
 class CallContext(Struct, frozen=True):
@@ -122,12 +123,14 @@ class Change(Struct, frozen=True, gc=False):
 
 class Shown(Struct, frozen=True):
     """The result of a tool that has more to tell than text. `origin` names the stranger whose words are in it, and
-    `public` says that anyone can read them, as on a page of the web: they may be searched for."""
+    `public` says that anyone can read them, as on a page of the web: they may be searched for. `background` names the
+    command that goes on after the call."""
 
     text: str
     pictures: tuple[Picture, ...] = ()
     changes: tuple[Change, ...] = ()
     origin: str = ""
+    background: str = ""
     public: bool = False
 
 
@@ -165,6 +168,7 @@ def tool(
     scene: str = "",
     polls: bool = False,
     undoable: bool = False,
+    outside: bool = False,
 ) -> Callable[[AsyncFunction], Tool]: ...
 
 
@@ -180,6 +184,7 @@ def tool(
     scene: str = "",
     polls: bool = False,
     undoable: bool = False,
+    outside: bool = False,
 ) -> Tool | Callable[[AsyncFunction], Tool]:
     """Turn a typed async function into a Tool: name, docstring and signature become what the model is shown.
 
@@ -210,6 +215,7 @@ def tool(
             scene=scene,
             polls=polls,
             undoable=undoable,
+            outside=outside,
         )
 
         async def run(args: dict[str, Any], context: CallContext) -> Result:

@@ -14,7 +14,7 @@ from ..core.log import Compacted, Entry, ModelSaid, Resumed
 from ..core.mail import Address, Inbound, Mail, Outbound, Said, reply_key
 from ..core.people import Role
 from ..core.ports import Store
-from ..core.rows import Commit, Committed, Lease, Spent, ThreadState, Timer
+from ..core.rows import Commit, Committed, Lease, Spent, Taint, ThreadState, Timer, Untaint
 from ..core.thread import Finished, Thread
 from .voices import Voice
 
@@ -45,6 +45,7 @@ class Book:
         "_next",
         "_seen",
         "_store",
+        "_tainted",
         "_tried",
         "in_the_middle",
         "lease",
@@ -63,6 +64,7 @@ class Book:
         self._more = False  # mail may have come that is not in `_mail`
         self._next = Commit()
         self._finished: tuple[Finished, ...] = ()
+        self._tainted: set[str] = set()  # the calls whose taints have begun here
         self.in_the_middle = False  # of a turn, when it was opened
         self._tried = False  # to take the lease
         self._letter = 0  # the one that came in with the first commit
@@ -141,6 +143,17 @@ class Book:
         """Queue something for delivery, and timers, with the next commit."""
         self._next.outbox = (*self._next.outbox, outbound)
         self._next.timers = (*self._next.timers, *timers)
+
+    def taint(self, *taints: Taint) -> None:
+        """Say with the next commit, and if nothing keeps its starts from starting, that these begin."""
+        self._next.taints = (*self._next.taints, *taints)
+        self._tainted |= {taint.key for taint in taints}
+
+    def untaint(self, over: Untaint) -> None:
+        """Say with the next commit that one is over; it may have begun before a restart."""
+        if over.key in self._tainted or self.in_the_middle:
+            self._tainted.discard(over.key)
+            self._next.untaints = (*self._next.untaints, over)
 
     async def write(self, *starts: Entry) -> bool:
         """Commit what is held, then `starts` unless a stop has come. Says whether the starts may be performed."""

@@ -79,7 +79,7 @@ class Toolbox:
                 told = _checked(await _attempt(tool, args, context))
                 outcome = "done"
         except ToolError as error:
-            told = Shown(f"Error: {error}", changes=error.changes, origin=error.origin)
+            told = Shown(f"Error: {error}", changes=error.changes, origin=error.origin, background=error.background)
         except TimeoutError as error:
             why = f"did not finish within {tool.spec.seconds:g} s" if limit.expired() else f"timed out: {error}"
             told = Shown(f"Error: {tool.spec.name} {why}")
@@ -90,17 +90,23 @@ class Toolbox:
         except Exception as error:  # a stranger's code runs here
             _log.warning("%s failed", tool.spec.name, exc_info=True)
             told = Shown(f"Error: {type(error).__name__}: {error}")
-        return await self._kept(thread.answer, place, told, context.user, outcome)
+        returned = await self._returned(thread.answer, place, told.text, context.user, outcome)
+        return await self._with_more(returned, told, context.user)
 
-    async def _kept(self, answer: int, place: int, told: Shown, user: str, outcome: Outcome = "done") -> CallReturned:
-        returned = await self._returned(answer, place, told.text, user, outcome)
-        if told.pictures or told.changes or told.origin:
-            media = [await self._keep(picture, user) for picture in told.pictures]
-            made = [kept for change in told.changes if (kept := await self._keep_made(change, user))]
-            more = {"media": tuple(media), "changes": told.changes, "made": tuple(made)}
-            public = told.public and bool(told.origin)
-            returned = structs.replace(returned, **more, origin=told.origin, public=public)
-        return returned
+    async def _with_more(self, returned: CallReturned, told: Shown, user: str) -> CallReturned:
+        if not (told.pictures or told.changes or told.origin or told.background):
+            return returned
+        media = tuple([await self._keep(picture, user) for picture in told.pictures])
+        made = tuple([kept for change in told.changes if (kept := await self._keep_made(change, user))])
+        return structs.replace(
+            *(returned,),
+            media=media,
+            changes=told.changes,
+            origin=told.origin,
+            made=made,
+            background=told.background,
+            public=told.public and bool(told.origin),
+        )
 
     async def _keep(self, picture: Picture, user: str) -> Media:
         file = await self._files.put(user, picture.data, picture.name)
@@ -120,7 +126,10 @@ class Toolbox:
             raise
         except Exception as error:  # a stranger's code runs here
             raise ToolError(f"{tool.spec.name} cannot be verified: {type(error).__name__}: {error}") from error
-        return None if told is None else await self._kept(thread.answer, place, told, context.user)
+        if told is None:
+            return None
+        returned = await self._returned(thread.answer, place, told.text, context.user)
+        return await self._with_more(returned, told, context.user)
 
     def _find(self, thread: Thread, place: int) -> tuple[Tool, dict[str, Any]]:
         call = thread.open_calls[place]

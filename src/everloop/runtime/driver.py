@@ -48,10 +48,12 @@ from ..core.people import OWNER_ALONE, Role
 from ..core.ports import Bus, Event, Store
 from ..core.prompt import Delta, Reply
 from ..core.recall import ENTRIES, asked_for, room_for, told_again
+from ..core.rows import Taint, Untaint
 from ..core.scene import Scene, scene
 from ..core.sections import changed_parts
+from ..core.taint import taint_of
 from ..core.thread import Finished, Thread
-from ..core.tool import CallContext, Effect
+from ..core.tool import CallContext, Effect, ToolSpec
 from .approvals import Approvals, asking, pending_in, question
 from .book import Book
 from .calls import Toolbox
@@ -94,9 +96,12 @@ class Driver:
         steering: Steering = "steer",
         roles: Mapping[str, Role] = OWNER_ALONE,
         ended: Callable[[str, Finished], None] | None = None,
+        place: str = "",
     ) -> None:
+        """`place` is the folder in which tools write."""
         self._store = store
         self._bus = bus
+        self._place = place
         self._ended = ended  # is told of the turns that end here, with their thread
         self._voices = voices
         self._toolbox = toolbox
@@ -166,6 +171,7 @@ class Driver:
                 case Verify(place=place):
                     await self._verify(book, place, interrupt)
                 case Settle(results=results):
+                    self._untaint(book, [each for each in results if isinstance(each, CallReturned)])
                     book.keep(*results)
                 case Ask(places=places):
                     if await self._ask(book, places):
@@ -307,6 +313,7 @@ class Driver:
         thread, toolbox = book.thread, self._toolbox
         specs = [toolbox.spec(thread, place) for place in places]
         if any(spec.effect is not Effect.READ for spec in specs):
+            self._taint(book, places, specs)
             if not await book.write(*(CallStarted(thread.answer, place) for place in places)):
                 return
             reach("call.started")
@@ -317,9 +324,11 @@ class Driver:
             call = thread.open_calls[place]
             self._publish(book, "tool_call", name=call.name, args=call.args, place=place)
         results: list[CallReturned] = []
+        began = time.time()
         with interrupt:
             results = await _together([toolbox.run(thread, place, self._call(book, place)) for place in places])
         reach("call.done")
+        self._untaint(book, results, began)
         for result in results:
             name = thread.open_calls[result.place].name
             book.keep(result)
@@ -338,6 +347,7 @@ class Driver:
         if interrupt.fired:
             return
         if result is not None:
+            self._untaint(book, [result])
             book.keep(result)
         else:
             await self._run_calls(book, (place,), interrupt)
@@ -368,13 +378,40 @@ class Driver:
 
     async def _take_back(self, book: Book, place: int) -> None:
         """One file at a time, each kept before the next: after a crash this one is as it was, or is done already."""
-        await book.write()
         thread = book.thread
         assert thread.undoing is not None
         key = f"{thread.id}:{thread.undo}:{place}"
+        if thread.outside and self._place:
+            book.taint(Taint(key, self._place, time.time()))
+        await book.write()
         left = await self._toolbox.take_back(thread.undoing.changes[place], key, thread.undoing.whose)
         reach("call.done")
+        book.untaint(Untaint(key, time.time()))
         book.keep(TakenBack(place, left))
+
+    def _taint(self, book: Book, places: Sequence[int], specs: Sequence[ToolSpec]) -> None:
+        """What may come of these calls is known as theirs before they begin."""
+        thread = book.thread
+        for place, spec in zip(places, specs, strict=True):
+            outside = taint_of(spec, thread.outside)
+            if outside is not None and self._place:
+                book.taint(Taint(_key(thread, place), self._place, time.time(), outside=outside))
+
+    def _untaint(self, book: Book, results: Sequence[CallReturned], began: float = 0.0) -> None:
+        """What is over ends with the commit that says so; what had been started before a restart, too. A call that has
+        worked with strangers' words where none had been read before taints its folder afterwards."""
+        if not self._place:
+            return
+        thread, now = book.thread, time.time()
+        for result in results:
+            if result.place not in thread.started:
+                continue
+            key = _key(thread, result.place)
+            if result.origin and not thread.outside:
+                ended = None if result.background else now
+                book.taint(Taint(key, self._place, began or now, ended, command=result.background))
+            else:
+                book.untaint(Untaint(key, now, result.background))
 
     def _give_up(self, book: Book, step: GiveUp) -> None:
         error = f"{book.thread.id[:6]}-{book.thread.seq}"
@@ -385,7 +422,7 @@ class Driver:
 
     def _call(self, book: Book, place: int) -> CallContext:
         thread = book.thread
-        key = f"{thread.id}:{thread.answer}:{place}"
+        key = _key(thread, place)
         return CallContext(key, thread.id, thread.address, thread.requester, thread.outside, thread.results)
 
     def _publish(self, book: Book, event: str, /, **data: object) -> None:
@@ -421,6 +458,10 @@ class _Draft:
         self._shown += 1
         data = {"text": delta.text, "reasoning": delta.reasoning, "progress": delta.progress, "notice": delta.notice}
         self._bus.publish(Event("stream_chunk", self._thread, self._called, self._shown, data))
+
+
+def _key(thread: Thread, place: int) -> str:
+    return f"{thread.id}:{thread.answer}:{place}"
 
 
 def _said(reply: Reply) -> ModelSaid:

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from ..core.mail import Decision, Inbound
-from ..core.rows import Commit, Lease, OutboxState
+from ..core.rows import Commit, Lease, OutboxState, Untaint
 from . import schema
 from .bodies import bodies_of, body_of, fold_in, kind_of
 from .wire import text_at, texts
@@ -95,7 +95,7 @@ BEGIN
             n BIGINT, key TEXT, channel TEXT, event TEXT, owner TEXT, letter TEXT, body TEXT,
             thread TEXT, head BIGINT, epoch BIGINT, entries TEXT[], starts TEXT[], fold BIGINT,
             absorbed BIGINT[], ended_mail BIGINT[], ended_seq BIGINT[], outbox JSON, usage JSON, timers JSON,
-            release BOOLEAN, state TEXT, seen BIGINT)
+            taints JSON, untaints JSON, release BOOLEAN, state TEXT, seen BIGINT)
     ), mail AS (
         SELECT i.n, max(x.id) AS newest, bool_or(x.kind = 'stop') AS stopped
         FROM i JOIN inbox x ON x.thread = i.thread AND x.ended = 0 AND x.taken = 0 AND x.id <> ALL (i.absorbed)
@@ -167,6 +167,21 @@ BEGIN
         SELECT c.key, f.thread, f.whose, moment + c.due, c.body
         FROM final f, json_to_recordset(f.timers) AS c(key TEXT, due DOUBLE PRECISION, body TEXT)
         ON CONFLICT DO NOTHING
+    ), taints_ AS (
+        INSERT INTO taints AS x (key, owner, place, began, ended, outside, command)
+        SELECT c.key, f.whose, c.place, c.began, c.ended, c.outside, c.command
+        FROM final f, json_to_recordset(f.taints) AS c(key TEXT, place TEXT, began DOUBLE PRECISION,
+            ended DOUBLE PRECISION, outside BIGINT, command TEXT)
+        WHERE f.goes OR cardinality(f.starts) = 0 OR c.ended IS NOT NULL OR c.command <> ''
+        ON CONFLICT (key) DO UPDATE SET ended = excluded.ended, command = excluded.command,
+            outside = greatest(x.outside, excluded.outside)
+    ), untaints_ AS (
+        UPDATE taints x SET ended = CASE WHEN u.command = '' THEN u.at END, command = u.command
+        FROM final f, json_to_recordset(f.untaints) AS u(key TEXT, at DOUBLE PRECISION, command TEXT)
+        WHERE x.key = u.key AND x.ended IS NULL AND (x.outside = 1 OR u.command <> '')
+    ), forgotten_ AS (
+        DELETE FROM taints x USING final f, json_to_recordset(f.untaints) AS u(key TEXT, command TEXT)
+        WHERE x.key = u.key AND x.outside = 0 AND u.command = ''
     )
     SELECT i.n, f.n IS NOT NULL, coalesce(f.newest, 0), NULL::TEXT, NULL::TEXT, t.head, t.epoch,
         coalesce(f.goes, false), coalesce(f.rests, false), coalesce(f.came, 0)
@@ -252,6 +267,15 @@ class _Wound(Struct):
     body: str
 
 
+class _Tainted(Struct):
+    key: str
+    place: str
+    began: float
+    ended: float | None
+    outside: int
+    command: str
+
+
 class _Commit(Struct, omit_defaults=True):
     thread: str
     head: int
@@ -268,6 +292,8 @@ class _Commit(Struct, omit_defaults=True):
     outbox: list[_Queued] | None = None
     usage: list[_Used] | None = None
     timers: list[_Wound] | None = None
+    taints: list[_Tainted] | None = None
+    untaints: Sequence[Untaint] | None = None
     key: str | None = None  # and the following: a letter that comes in with it
     channel: str | None = None
     event: str | None = None
@@ -312,6 +338,10 @@ def commit(lease: Lease, commit: Commit) -> Item:
         ]
     if commit.timers:
         item.timers = [_Wound(timer.key, timer.due, body_of(timer.inbound)) for timer in commit.timers]
+    if commit.taints:
+        item.taints = [_Tainted(t.key, t.place, t.began, t.ended, int(t.outside), t.command) for t in commit.taints]
+    if commit.untaints:
+        item.untaints = commit.untaints
     if commit.letter:
         item.key, item.channel, item.event, item.owner, item.letter, item.body = _post(commit.letter)
     return Item(_encode(item), commits=True, thread=lease.thread)

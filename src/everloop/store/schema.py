@@ -137,6 +137,12 @@ MIGRATIONS: Migrations = [
         "DELETE FROM said",
         "UPDATE threads SET indexed = 0",
     ],
+    [
+        # While which calls could write in a workspace; without an index, for there are few.
+        """CREATE TABLE taints(
+            key TEXT PRIMARY KEY, owner TEXT NOT NULL, place TEXT NOT NULL, began {real} NOT NULL, ended {real},
+            outside {int} NOT NULL, command TEXT NOT NULL DEFAULT ''){clustered}""",
+    ],
 ]
 
 

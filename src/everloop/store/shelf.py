@@ -20,7 +20,7 @@ from ..core.rows import MANY
 from ..core.words import best_of, is_question, rarity, uncommon, words_of
 from .deeds import IS_MESSAGE, LINE, Ask, do
 from .naming import files_named
-from .purse import Purse
+from .taints import Taints
 from .words import snippet, spoken_in, title_in
 
 Result = TypeVar("Result")
@@ -83,7 +83,7 @@ class Line(Struct, frozen=True):
     words: str
 
 
-class Shelf(Purse):
+class Shelf(Taints):
     """What a store does with conversations; a database gives it a way to ask, and its way to match words."""
 
     MATCHES: ClassVar[str]  # FROM said s … WHERE …, of the query $1

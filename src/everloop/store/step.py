@@ -32,6 +32,12 @@ _SPEND = (
     "INSERT INTO usage(thread, seq, owner, at, model, input, output, cache_read, cache_write, cost, reasoning) "
     "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+_TAINT = (
+    "INSERT INTO taints(key, owner, place, began, ended, outside, command) VALUES(?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT(key) DO UPDATE SET ended = excluded.ended, command = excluded.command, "
+    "outside = max(outside, excluded.outside)"
+)
+_UNTAINT = "UPDATE taints SET ended = ?, command = ? WHERE key = ? AND ended IS NULL"
 
 
 def write_step(holders: Holders, ttl: float, lease: Lease, commit: Commit, execute: Execute) -> Committed:
@@ -68,6 +74,8 @@ def write_step(holders: Holders, ttl: float, lease: Lease, commit: Commit, execu
         execute(_insert_of(len(bodies)), values)
     _settle_mail(execute, commit)
     _keep_beside(execute, commit, thread, owner, now)
+    if commit.untaints or commit.taints:
+        _note_taints(execute, commit, owner, started)
     return Committed(new_head, epoch, started, released, newest, came)
 
 
@@ -89,6 +97,16 @@ def _settle_mail(execute: Execute, commit: Commit) -> None:
         execute("UPDATE inbox SET taken = 1, ended = iif(kind IN ('said', 'undo'), 0, -1) WHERE id = ?", (id,))
     for id, ended in commit.ended:
         execute("UPDATE inbox SET ended = ? WHERE id = ?", (ended, id))
+
+
+def _note_taints(execute: Execute, commit: Commit, owner: str, started: bool) -> None:
+    for over in commit.untaints:
+        execute(_UNTAINT, (None if over.command else over.at, over.command, over.key))
+        execute("DELETE FROM taints WHERE key = ? AND outside = 0 AND ended IS NOT NULL", (over.key,))
+    for taint in commit.taints:
+        if started or not commit.starts or taint.happened:
+            times = (taint.began, taint.ended)
+            execute(_TAINT, (taint.key, owner, taint.place, *times, int(taint.outside), taint.command))
 
 
 def _keep_beside(execute: Execute, commit: Commit, thread: str, owner: str, now: float) -> None:

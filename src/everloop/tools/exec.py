@@ -7,9 +7,10 @@ from msgspec import Meta, Struct, structs
 
 from everloop.core.errors import ToolError
 from everloop.core.people import Role
-from everloop.core.tool import CallContext, Effect, Result, Risk, Shown, Situation, Tool, tool
+from everloop.core.tool import CallContext, Effect, Risk, Shown, Situation, Tool, tool
 
 from .exec_risk import judged
+from .marks import Marks
 from .sandbox.port import Job, Limits, OnOutput, Outcome, Sandbox, View, be_silent
 from .sandbox.view import shell
 from .workspace import Workspace
@@ -27,7 +28,7 @@ Told = Callable[[CallContext, str], None]
 class Shell(Struct, frozen=True):
     """Where and how commands run: `env` is all of their environment, `longest` the most seconds one may ask for.
 
-    `free` says that nothing may confine them."""
+    `free` says that nothing may confine them. `marks` knows which files hold strangers' words."""
 
     sandbox: Sandbox
     view: View
@@ -36,6 +37,7 @@ class Shell(Struct, frozen=True):
     longest: int = 600
     free: bool = False
     told: Told | None = None
+    marks: Marks | None = None
 
     @property
     def seconds(self) -> float:
@@ -52,6 +54,11 @@ class Shell(Struct, frozen=True):
     def leaves(self) -> bool:
         """Whether commands can reach more than was named: then nothing that they have read is sure to stay here."""
         return self.free or any(host.startswith("*") and host.count(".") < 2 for host in self.view.network)
+
+    @property
+    def networked(self) -> bool:
+        """Whether commands can read what strangers wrote."""
+        return self.free or bool(self.view.network)
 
     def described(self, run: Tool) -> Tool:
         """A tool that also tells the model which hosts its commands reach."""
@@ -75,24 +82,27 @@ class Shell(Struct, frozen=True):
             folder = self.view.workspace.joinpath(*workspace.parts_of(cwd))
         return Job(argv, self.view, folder, self.env, limits)
 
-    @property
-    def origin(self) -> str:
-        """Whose words a command may print: with a network, anyone's."""
-        return "a command with a network" if self.free or self.view.network else ""
-
-    async def run(self, context: CallContext, job: Job) -> Result:
+    async def run(self, context: CallContext, job: Job) -> Shown:
         """What the model is told of a command that was run for it."""
-        outcome = await self.sandbox.run(context, job, self._listener(context))
-        return self.told_of(said(outcome, job.limits, self.sandbox.name(context, job.background)))
+        name = self.sandbox.name(context, job.background)
+        try:
+            outcome = await self.sandbox.run(context, job, self._listener(context))
+        except ToolError as error:
+            raise ToolError(str(error), background=name if job.background else "") from error
+        return await self.told_of(_shown(outcome, job.limits, name))
 
-    async def find(self, context: CallContext, timeout: int = 60, background: bool = False) -> Result | None:
+    async def find(self, context: CallContext, timeout: int = 60, background: bool = False) -> Shown | None:
         """What `run` would have said to a worker that has died meanwhile; None if the command was never begun."""
         outcome = await self.sandbox.find(context, background, self._listener(context))
         name = self.sandbox.name(context, background)
-        return None if outcome is None else self.told_of(said(outcome, self.limited(timeout), name))
+        return None if outcome is None else await self.told_of(_shown(outcome, self.limited(timeout), name))
 
-    def told_of(self, text: str) -> Result:
-        return Shown(text, origin=self.origin) if self.origin else text
+    async def told_of(self, shown: Shown) -> Shown:
+        """Whose words a command may have printed: with a network anyone's, and those that lie in the workspace."""
+        if self.networked:
+            return structs.replace(shown, origin="a command with a network")
+        strange = self.marks and await self.marks.found_beneath(self.view.workspace)
+        return structs.replace(shown, origin=f"a command beside {strange}") if strange else shown
 
     def _listener(self, context: CallContext) -> OnOutput:
         told = self.told
@@ -112,6 +122,7 @@ def exec_tool(house: Shell) -> Tool:
         permission=Role.USER,
         risk=house.risk_of_command,
         scene=house.scene,
+        outside=house.networked,
     )
     async def run(
         command: Annotated[str, "The command, as for bash -c"],
@@ -120,7 +131,7 @@ def exec_tool(house: Shell) -> Tool:
         cwd: Annotated[str, "The folder of the workspace to run it in"] = ".",
         background: Annotated[bool, "Do not wait for it; see exec_output, exec_input, exec_stop"] = False,
         why: Annotated[str, "What it is for, if a person may be asked"] = "",
-    ) -> Result:
+    ) -> Shown:
         """Run a shell command in the workspace, in a sandbox.
 
         It sees the workspace and the system's programs, and nothing else of this machine. When it ends, whatever it
@@ -134,7 +145,7 @@ def exec_tool(house: Shell) -> Tool:
         argv = (shell(), "-c", command.encode("utf-8", "replace").decode())
         return await house.run(context, structs.replace(house.job(argv, cwd, limits), background=background))
 
-    async def verify(args: dict[str, Any], context: CallContext) -> Result | None:
+    async def verify(args: dict[str, Any], context: CallContext) -> Shown | None:
         return await house.find(context, args.get("timeout") or 60, bool(args.get("background")))
 
     return house.described(structs.replace(run, verify=verify))
@@ -147,27 +158,30 @@ def exec_output_tool(house: Shell) -> Tool:
         context: CallContext,
         offset: Annotated[int, "The byte to begin with", Meta(ge=0)] = 0,
         wait: Annotated[int, "Seconds to wait if there is nothing new", Meta(ge=0)] = 0,
-    ) -> Result:
+    ) -> Shown:
         """Read what a command in the background has said, and whether it still runs."""
         seconds = min(wait, house.longest)
         outcome, after = await house.sandbox.output(context.thread, _checked(id), offset, _PART, seconds)
         state = "it runs" if outcome.status == "running" else _how_it_ended(outcome, house.limits)
-        return house.told_of(f"[{state}; read on with offset={after}]\n{outcome.output}")
+        return await house.told_of(Shown(f"[{state}; read on with offset={after}]\n{outcome.output}"))
 
     return exec_output
 
 
 def exec_input_tool(house: Shell) -> Tool:
-    @tool(Effect.UNSAFE, permission=Role.USER, risk=house.risk_of_input, scene=house.scene)
+    @tool(Effect.UNSAFE, permission=Role.USER, risk=house.risk_of_input, scene=house.scene, outside=house.networked)
     async def exec_input(
         id: Annotated[str, "The id that exec has told"],
         text: Annotated[str, "What to write; end a line with a newline"],
         context: CallContext,
-    ) -> str:
+    ) -> Shown:
         """Write into the standard input of a command in the background."""
         data = text.encode("utf-8", "replace")
-        await house.sandbox.input(context.thread, _checked(id), data.decode())
-        return f"Wrote {len(data)} bytes."
+        try:
+            await house.sandbox.input(context.thread, _checked(id), data.decode())
+        except ToolError as error:  # a part of it may have been read
+            raise ToolError(str(error), background=id) from error
+        return Shown(f"Wrote {len(data)} bytes.", background=id)
 
     return exec_input
 
@@ -198,6 +212,10 @@ def _checked(name: str) -> str:
     if not name.startswith("b") or not name.replace("-", "").isalnum() or not name.isascii():
         raise ToolError(f"{name[:60]!r} is not an id of a command in the background")
     return name
+
+
+def _shown(outcome: Outcome, limits: Limits, name: str) -> Shown:
+    return Shown(said(outcome, limits, name), background=name if outcome.status == "running" else "")
 
 
 def said(outcome: Outcome, limits: Limits, name: str) -> str:

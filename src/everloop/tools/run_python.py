@@ -6,7 +6,7 @@ from msgspec import Meta, structs
 
 from everloop.core.errors import ToolError
 from everloop.core.people import Role
-from everloop.core.tool import CallContext, Effect, Result, Tool, tool
+from everloop.core.tool import CallContext, Effect, Shown, Tool, tool
 
 from .exec import Shell
 from .sandbox.port import SCRIPT
@@ -16,12 +16,19 @@ _LONGEST = 1_000_000
 
 
 def run_python_tool(house: Shell) -> Tool:
-    @tool(Effect.VERIFIABLE, seconds=house.seconds, permission=Role.USER, risk=house.risk_of_input, scene=house.scene)
+    @tool(
+        Effect.VERIFIABLE,
+        seconds=house.seconds,
+        permission=Role.USER,
+        risk=house.risk_of_input,
+        scene=house.scene,
+        outside=house.networked,
+    )
     async def run_python(
         code: Annotated[str, "The whole program"],
         context: CallContext,
         timeout: Annotated[int, "Seconds after which it is ended", Meta(ge=1)] = 60,
-    ) -> Result:
+    ) -> Shown:
         """Run a Python program in the workspace, in the same sandbox as exec.
 
         What it prints is the result. It has the standard library and the system's packages.
@@ -34,7 +41,7 @@ def run_python_tool(house: Shell) -> Tool:
         script = code.encode("utf-8", "replace").decode()
         return await house.run(context, structs.replace(job, view=view, script=script))
 
-    async def verify(args: dict[str, Any], context: CallContext) -> Result | None:
+    async def verify(args: dict[str, Any], context: CallContext) -> Shown | None:
         return await house.find(context, args.get("timeout") or 60)
 
     return house.described(structs.replace(run_python, verify=verify))

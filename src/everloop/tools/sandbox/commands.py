@@ -2,6 +2,7 @@
 
 import asyncio
 import codecs
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from hashlib import sha256
@@ -17,7 +18,7 @@ from .choose import Way, choose_way
 from .door import Door, Line, RunnerAway, Talk
 from .outlet import Outlet, outlet_folder
 from .port import Job, OnOutput, Outcome, be_silent
-from .spool import read_all, read_output
+from .spool import ended_at, read_all, read_output
 
 _STEP = 1 << 16
 _TO_END = 10.0  # seconds in which a command that was told to end should be gone
@@ -108,6 +109,16 @@ class Commands:
     async def input(self, thread: str, name: str, text: str) -> None:
         async with self._door.talk({"do": "input", **self._where(thread, name), "text": text}) as talk:
             await talk.hear()
+
+    async def ended(self, thread: str, name: str) -> float | None:
+        where = self._where(thread, name)
+        if (at := ended_at(str(self._folder(where)))) is not None:
+            return at
+        try:
+            async with self._door.talk({"do": "find", "quiet": True, **where}) as talk:
+                return None if "began" in await talk.hear() else time.time()
+        except ToolError:  # nobody runs it
+            return time.time()
 
     async def stop(self, thread: str, name: str = "") -> int:
         where = self._where(thread, name)

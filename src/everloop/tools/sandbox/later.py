@@ -37,6 +37,9 @@ class LaterSandbox:
     async def input(self, thread: str, name: str, text: str) -> None:
         await self._sandbox().input(thread, name, text)
 
+    async def ended(self, thread: str, name: str) -> float | None:
+        return await self._sandbox().ended(thread, name) if self._spool.exists() else 0.0
+
     async def stop(self, thread: str, name: str = "") -> int:
         return await self._sandbox().stop(thread, name) if self._spool.exists() else 0
 

@@ -96,6 +96,10 @@ class Sandbox(Protocol):
 
     async def input(self, thread: str, name: str, text: str) -> None: ...
 
+    async def ended(self, thread: str, name: str) -> float | None:
+        """When a command was over (Unix time, 0 if it never began); None while it runs. This does not keep it alive."""
+        ...
+
     async def stop(self, thread: str, name: str = "") -> int:
         """End one command of a thread, or all; says how many were running."""
         ...

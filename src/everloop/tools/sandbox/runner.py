@@ -272,8 +272,9 @@ class Runner:
         key = f"{order['thread']}/{order['name']}"
         folder = os.path.join(self._spool, key)
         if command := self._commands.get(key):
-            command.touched = time.monotonic()
-            command.listeners.append(connection)
+            if not order.get("quiet"):
+                command.touched = time.monotonic()
+                command.listeners.append(connection)
             connection.tell({"began": True, "size": command.tape.size})
         elif not os.path.lexists(folder):
             connection.tell({"never": True})

@@ -9,6 +9,7 @@ runner knows was cut off. What is a file instead of a folder was swept: too old 
 import json
 import os
 import shutil
+import stat
 import time
 from collections.abc import Iterator
 
@@ -120,6 +121,17 @@ def read_end(folder: str) -> "dict[str, Any] | None":
             return end
     except FileNotFoundError:
         return None
+
+
+def ended_at(folder: str) -> float | None:
+    """When a command surely was over, 0 if it was never begun; None if it may still run, or was cut off."""
+    for path in (os.path.join(folder, _END), folder):
+        try:
+            status = os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        return None if stat.S_ISDIR(status.st_mode) else status.st_mtime
+    return 0.0
 
 
 def make_folder(spool: str, thread: str, name: str) -> str:
