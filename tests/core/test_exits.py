@@ -159,7 +159,13 @@ class TestAddresses:
 class TestWords:
     @pytest.mark.parametrize(
         ("said", "word"),
-        [("Prices of bikes", "price"), ("running", "run"), ("Fahrräder", "fahrräder"), ("library", "libraries")],
+        [
+            ("Prices of bikes", "price"),
+            ("running", "run"),
+            ("Fahrräder", "fahrräder"),
+            ("library", "libraries"),
+            ("offers", "offer"),
+        ],
     )
     def test_a_word_is_known_when_it_is_inflected_otherwise(self, said: str, word: str):
         assert people(said).has_word(word)
@@ -187,15 +193,14 @@ class TestWhatIsWeighed:
     def weighed(self, query: str) -> Weighed:
         sources = Sources()
         sources.add("Which e-bike should I buy for my commute in Graz?")
-        sources.add("The Riese Nevo has a Bosch motor. 1. 2. 3. Costs 4200 or 3900 or 17.", strange=True, public=True)
-        sources.add("[bill.txt, kept as file:0]\nIBAN AT61", strange=True)
+        sources.add("The Riese Nevo has a Bosch motor. 1. 2. 3. Costs 4200 or 3900 or 17.", public=True)
         return sources.weigh(query)
 
     def test_what_a_person_said_is_free(self):
         assert self.weighed("e-bike commute Graz") == Weighed()
 
     def test_words_of_searching_and_years_are_free(self):
-        assert self.weighed("best commute bike review 2026") == Weighed()
+        assert self.weighed("best commute bike review 2026") == Weighed(light=("best", "review", "2026"))
 
     def test_what_a_page_said_is_known_as_that(self):
         assert self.weighed("Riese Nevo Bosch e-bike") == Weighed(strange=("riese", "nevo", "bosch"))
@@ -308,6 +313,18 @@ class TestExits:
         )
         assert RULES.tools["web_search"].risk({"query": "bike Cube"}, thread.before(3)).why == why
 
+    def test_so_are_a_few_with_words_of_no_weight(self):
+        thread = calling(reading("find me a bike", "x"), *[search("best bike")] * 12, search("a bike"))
+        assert decide(thread, RULES) == RunCalls(tuple(range(9)))
+
+    def test_what_a_person_was_shown_and_allowed_they_have_said(self):
+        for by, step in (("owner", RunCalls((0, 1))), ("grant:7", Ask((0,)))):
+            thread = calling(reading("find me a bike", "x"), search("bike hunter2"))
+            thread.extend((Asked(thread.answer, 0), Answered(thread.answer, 0, "allowed", by)))
+            thread.add(CallReturned(thread.answer, 0, "x"))
+            calling(thread, search("hunter2 bike"), search("bike"))
+            assert decide(thread, RULES) == step
+
     def test_a_search_with_what_nobody_said_is_asked_about_and_the_words_are_named(self):
         thread = calling(reading("find me a bike", "Nevo"), search("bike hunter2 pin"))
         assert decide(thread, RULES) == Ask((0,))
@@ -333,16 +350,21 @@ class TestExits:
 
 class TestWhoSaidIt:
     def test_a_file_that_comes_with_a_message_is_nobodys_word(self):
-        attached = Text("[a.txt, kept as file:0123456789ab]\nhunter2 https://a.example/1", "a.txt")
+        attached = Text("[a.txt, kept as file:0123456789ab]\nhunter2 https://a.example/1", "a.txt", public=True)
         thread = Thread.of(UserSaid((*said("sum it up"), attached), "owner"))
         assert thread.outside
         assert thread.sources.giver_of("https://a.example/1") == "stranger"
-        assert thread.sources.weigh("hunter2") == Weighed(unsaid=("hunter2",))
+        assert thread.sources.weigh("hunter2") == Weighed(strange=("hunter2",))
 
     def test_an_older_log_knows_it_by_how_it_begins(self):
         attached = Text("[a.txt, kept as file:0123456789ab]\nhttps://a.example/1")
         thread = Thread.of(UserSaid((*said("sum it up"), attached), "owner"))
-        assert (thread.outside, thread.sources.giver_of("https://a.example/1")) == (True, "stranger")
+        assert (thread.outside, thread.sources.giver_of("https://a.example/1")) == (True, "")
+
+    def test_what_the_model_can_have_put_there_itself_gives_nothing(self):
+        thread = reading("go", "hunter2 https://a.example/?hunter2", public=False)
+        assert (thread.outside, thread.sources.giver_of("https://a.example/?hunter2")) == (True, "")
+        assert thread.sources.weigh("hunter2") == Weighed(unsaid=("hunter2",))
 
     def test_a_picture_counts_as_well(self):
         thread = Thread.of(UserSaid((*said("what is it?"), Media("file:0", "image/png", "a.png")), "owner"))
@@ -357,11 +379,13 @@ class TestWhoSaidIt:
     def test_results_of_a_clients_tools_are_strangers_words(self):
         results = UserSaid(said("https://a.example/1"), "owner", brought=Brought(outside=True))
         thread = Thread.of(results)
-        assert (thread.outside, thread.sources.giver_of("https://a.example/1")) == (True, "stranger")
+        assert (thread.outside, thread.sources.giver_of("https://a.example/1")) == (True, "")
 
     def test_what_is_kept_over_a_summary_stays_whose_it_was(self):
         kept = (
-            Message("user", (Text("mine https://a.example/1"), Text("[b.txt] https://b.example/1", "b.txt"))),
+            Message(
+                "user", (Text("mine https://a.example/1"), Text("[b.txt] https://b.example/1", "b.txt", public=True))
+            ),
             Message("tool", said("https://c.example/1", "https://c.example", public=True)),
             Message("tool", said("https://d.example/1")),
             Message("assistant", said("https://e.example/1")),

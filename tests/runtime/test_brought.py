@@ -100,7 +100,7 @@ async def test_nothing_at_all_is_still_refused(house):
 
 async def test_a_file_without_a_name_on_the_disk_is_a_part(house):
     async with house(ScriptedModel([])) as agent:
-        told = Text("[notes.txt, kept as file:dba36bffa5ca]\nwords", "notes.txt")
+        told = Text("[notes.txt, kept as file:dba36bffa5ca]\nwords", "notes.txt", True)
         assert await agent.enclose("notes.txt", b"words", "owner") == told
         with pytest.raises(MailRefused, match=r"x\.bin is neither text nor an image"):
             await agent.enclose("x.bin", b"\x00\xff", "owner")

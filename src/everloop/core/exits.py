@@ -12,34 +12,52 @@ from msgspec import Struct
 from .given import Given, plain, site_of, words_in
 
 PER_SITE, FETCHES, SEARCHES = 3, 12, 3  # in one turn, of what only strangers gave
+LIGHT = 9  # searches in one turn with words of no weight that nobody said
 _WORDS = 24  # of a query that nobody said so; people and models search for few
 _FILLERS = 4  # words of no weight that nobody said, in one query
 _STRANGE = 8  # words that only strangers gave, in one query
 _NUMBERS = 2  # numbers among these
 
-# Words that say nothing of what they are searched with: of a sentence, and of searching.
-_LIGHT = (
-    "a about after all an and any are as at be been before best between book buy by can cheap cheapest cheaper compare "
-    "compared comparison cost could current de der des did die difference do docs documentation does during en error "
-    "est et example examples explained faq fix for free from get good guide had has have help how if in information "
-    "into is it its la las latest le les list los mean meaning mit more most much my near new news not of official on "
-    "online open or out over per price prices pricing que recent recommended release review reviews should site so "
-    "size solution specs than that the their there these this to today top tutorial und under update updates use using "
-    "used für versus vs was what when where which while who why will with without work works would year you your "
-    "com org net www http https filetype intitle inurl 的 是 什么 怎么 如何 最新 价格"
+# Words of no weight: those of any sentence, and those by which people narrow a search.
+_OF_SENTENCES = (
+    "a about after all an and any are as at be been before between by can could de der des did die do does during "
+    "en est et for from für had has have how if in into is it its la las le les los many may mit more most much "
+    "my near not of on or other out over per que should so some than that the their them there these this to und "
+    "under use used using very was what when where which while who why will with without would you your "
+    "的 是 什么 怎么 如何"
+)
+_OF_SEARCHES = (
+    "advantages age alternative alternatives amazon api area author available average beginner best book bug buy "
+    "center centre change changelog changes cheap cheaper cheapest com compare compared comparison compatibility "
+    "compatible configuration configure cons cost crash current date deal deals definition delivery difference "
+    "directions disadvantages discount distance docs documentation download duration easiest easy error example "
+    "examples explained failed faq filetype fix flight forecast forum free get github good guide height help "
+    "history hotel hours http https information ingredients install installation intitle introduction inurl issue "
+    "latest length license list lyrics manual map maximum mean meaning method minimum model name net new news "
+    "nearby number official old online open opening order org origin overview part pdf photo pictures places plan "
+    "population price prices pricing problem pros rate rating recent recipe recommended reddit reference release "
+    "rent report requirements restaurant results review reviews route sale schedule score setup shipping shop "
+    "simple site size solution source specs standard start statistics steps stock store street summary support "
+    "symptoms table temperature template test things time timetable tips today tomorrow top total town train "
+    "translation travel treatment tutorial typical update updates upgrade usual value version versus video vs "
+    "warning weather website week weekend weight wikipedia wiki work works www year youtube monday tuesday "
+    "wednesday thursday friday saturday sunday january february march april june july august september october "
+    "november december 最新 价格"
 )
 _COUNTED = "zero two three four five six seven eight nine ten null eins zwei drei vier acht neun"
-_FILLER = frozenset(_LIGHT.split())
+_FILLER = frozenset(f"{_OF_SENTENCES} {_OF_SEARCHES}".split())
 _COUNTING = frozenset(_COUNTED.split())
 
 Giver = Literal["person", "stranger", ""]
 
 
 class Exits(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What has left in this turn, unasked, of what only strangers gave: pages by their sites, and searches."""
+    """What has left in this turn, unasked, of what only strangers gave: pages by their sites, and searches. `light` are
+    those searches with other words that nobody said, of no weight by themselves."""
 
     sites: dict[str, int] = {}
     searches: int = 0
+    light: int = 0
 
     @property
     def fetches(self) -> int:
@@ -49,9 +67,10 @@ class Exits(Struct, frozen=True, gc=False, omit_defaults=True):
         """With this one, if it is one that only strangers gave."""
         if way.url and sources.giver_of(way.url) == "stranger":
             site = site_of(way.url)
-            return Exits({**self.sites, site: self.sites.get(site, 0) + 1}, self.searches)
-        if way.query and sources.weigh(way.query).strange:
-            return Exits(self.sites, self.searches + 1)
+            return Exits({**self.sites, site: self.sites.get(site, 0) + 1}, self.searches, self.light)
+        weighed = sources.weigh(way.query) if way.query else Weighed()
+        if weighed.strange or weighed.light:
+            return Exits(self.sites, self.searches + bool(weighed.strange), self.light + (not weighed.strange))
         return self
 
 
@@ -63,32 +82,34 @@ class Way(Struct, frozen=True, gc=False):
 
 
 class Weighed(Struct, frozen=True, gc=False):
-    """A query: the words that nobody said who may be quoted, and those that only strangers said. `odd` says why the
-    query as a whole is one to ask about."""
+    """A query: the words that nobody said who may be quoted, those that only strangers said, and those that nobody said
+    and are of no weight. `odd` says why the query as a whole is one to ask about."""
 
     unsaid: tuple[str, ...] = ()
     strange: tuple[str, ...] = ()
+    light: tuple[str, ...] = ()
     odd: str = ""
 
 
 class Sources:
-    """Who has said what in a conversation. `public` is what anyone can read, such as pages; of other strangers' texts,
-    which may be somebody's own papers, only the addresses count as given."""
+    """What may be quoted in a conversation: what people have said, and what strangers have made public, which are pages
+    and what a person has sent along. Other strangers' texts give nothing: into what lies in a workspace, or is printed
+    by a command, the model itself may have put anything."""
 
-    __slots__ = ("_weighed", "people", "public", "strangers")
+    __slots__ = ("_weighed", "people", "public")
 
     def __init__(self) -> None:
-        self.people, self.strangers, self.public = Given(loosely=True), Given(), Given()
+        self.people, self.public = Given(loosely=True), Given()
         self._weighed: dict[str, Weighed] = {}
 
-    def add(self, text: str, *, strange: bool = False, public: bool = False) -> None:
+    def add(self, text: str, *, public: bool = False) -> None:
         self._weighed = {}
-        (self.public if public else self.strangers if strange else self.people).add(text)
+        (self.public if public else self.people).add(text)
 
     def giver_of(self, url: str) -> Giver:
         if self.people.has_address(url):
             return "person"
-        return "stranger" if self.strangers.has_address(url) or self.public.has_address(url) else ""
+        return "stranger" if self.public.has_address(url) else ""
 
     def weigh(self, query: str) -> Weighed:
         if query not in self._weighed:
@@ -111,7 +132,7 @@ class Sources:
             odd = f"it has many words that only strangers gave: {', '.join(strange)}"
         elif not words and plain(query):
             odd = "it has no words"
-        return Weighed(unsaid, strange, odd)
+        return Weighed(unsaid, strange, tuple(fillers), odd)
 
 
 def _is_year(word: str) -> bool:

@@ -23,7 +23,7 @@ _SHORT = 3  # letters of a second-level name that sites are registered below, su
 
 _ALONE = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"  # scripts without spaces between words
 _WORD = re.compile(rf"[{_ALONE}]+|[^\W_{_ALONE}]+")
-_ENDINGS = ("ings", "ing", "ed", "es", "en", "er", "s", "n")
+_ENDINGS = ("ing", "ed", "en", "er", "n")
 _STEM = 3  # letters that are left of a word at least
 
 
@@ -144,13 +144,16 @@ def stem_of(word: str) -> str:
     """What inflected forms have in common, roughly; "" of what is not inflected so."""
     if not word.isalpha() or len(word) < _STEM:
         return ""
-    stem = word.removesuffix("ies") + "y" if word.endswith("ies") else word
-    for ending in _ENDINGS:
-        if stem == word and word.endswith(ending) and len(word) - len(ending) >= _STEM:
-            stem = word.removesuffix(ending)
-    stem = stem.removesuffix("e") if len(stem) > _STEM else stem
+    stem = word if word.endswith("ss") else _without(word, "s")
+    while shorter := next((each for ending in _ENDINGS if (each := _without(stem, ending)) != stem), ""):
+        stem = shorter
+    stem = f"{stem[:-1]}i" if stem.endswith("y") else _without(stem, "e")
     doubled = len(stem) > _STEM and stem[-1] == stem[-2]
     return f"~{stem[:-1] if doubled else stem}"
+
+
+def _without(word: str, ending: str) -> str:
+    return word.removesuffix(ending) if len(word) - len(ending) >= _STEM else word
 
 
 def _is_covered(word: str, pairs: set[str]) -> bool:

@@ -9,7 +9,8 @@ from .tool import ToolCall
 
 
 class Text(Struct, frozen=True, gc=False, omit_defaults=True, tag="text"):
-    """`origin` names the stranger whose words it holds; `public` are those that anyone can read, such as a page's."""
+    """`origin` names the stranger whose words it holds; `public` are those that may be searched for: a
+    page's, and those of a file that came with a message."""
 
     text: str
     origin: str = ""

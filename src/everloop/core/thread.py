@@ -217,6 +217,7 @@ class Thread:
                 self.asked[entry.place] = entry
             case Answered():
                 self.verdicts[entry.place] = entry.verdict
+                self._note_consent(entry)
             case ModelChosen():
                 self.choice = entry.model
             case Stopped():
@@ -338,8 +339,8 @@ class Thread:
         for part in message.parts if message.role != "assistant" else ():
             strange = is_strange(part)
             self.outside = self.outside or strange
-            if isinstance(part, Text) and (strange or message.role == "user"):
-                self.sources.add(part.text, strange=strange, public=part.public)
+            if isinstance(part, Text) and (part.public or (message.role == "user" and not strange)):
+                self.sources.add(part.text, public=part.public)
 
     def _take_in_unheard(self) -> None:
         unheard, self.unheard = self.unheard, []
@@ -402,6 +403,12 @@ class Thread:
             self._end(self.saying or None)
         elif self.owes_reply:
             self._take_in_unheard()
+
+    def _note_consent(self, entry: Answered) -> None:
+        """What a person was shown and has allowed they may as well have said."""
+        way = way_out(self.open_calls[entry.place]) if entry.place in self.open_calls else None
+        if self.outside and way and entry.verdict == "allowed" and not entry.by.startswith("grant:"):
+            self.sources.add(way.url or way.query)
 
     def _note_exit(self, call: ToolCall, entry: CallReturned) -> None:
         """What a person was asked about, and what was not run, is not among what has left unasked."""

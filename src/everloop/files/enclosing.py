@@ -23,6 +23,6 @@ async def enclose(files: Files, attached: Attachment, owner: str) -> Part:
         return Text(f"{head}: {attached.kind}, {len(attached.data):,} bytes; read_file reads it]", attached.name)
     text = attached.data.decode()
     if len(text) <= INLINE:
-        return Text(f"{head}]\n{text}", attached.name)
+        return Text(f"{head}]\n{text}", attached.name, public=True)
     part = f"the first {INLINE:,} of {len(text):,} characters; read_file reads on"
-    return Text(f"{head}: {part}]\n{text[:INLINE]}", attached.name)
+    return Text(f"{head}: {part}]\n{text[:INLINE]}", attached.name, public=True)

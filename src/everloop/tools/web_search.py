@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from everloop.core.errors import HostTimeout, HostUnreachable, LinkFailed, ProviderError, StreamCut, ToolError
-from everloop.core.exits import SEARCHES
+from everloop.core.exits import LIGHT, SEARCHES
 from everloop.core.people import Role
 from everloop.core.ports import Http
 from everloop.core.tool import CallContext, Effect, Result, Risk, Shown, Situation, Tool, tool
@@ -92,6 +92,11 @@ def _risk(args: dict[str, Any], situation: Situation) -> Risk:
         why = (
             f"only strangers said {_quoted(weighed.strange)} here, and after {SEARCHES} such searches in this turn the "
             f"choice of words may tell others what the model knows"
+        )
+    elif weighed.light and situation.left().light >= LIGHT:
+        why = (
+            f"no person said {_quoted(weighed.light)} here, and after {LIGHT} such searches in this turn the choice of "
+            f"words may tell others what the model knows"
         )
     else:
         return Risk()
