@@ -187,9 +187,14 @@ class Agent:
         return await self._approvals.waiting(session)
 
     async def decide(self, approval: str, allow: bool, by: str = "owner") -> Approval:
-        """Allow or deny a call by the name of its question. Raises MailRefused when it waits no longer."""
+        """Allow or deny a call, or a change of a file, by the name of its question.
+
+        Raises MailRefused when it waits no longer, or the file is not any more what was shown."""
         found = await self._approvals.find(approval)
-        await self.tell(self._approvals.answer(found, allow, by))
+        if found.held:
+            await self._approvals.decide_on_file(found, allow, by)
+        else:
+            await self.tell(self._approvals.answer(found, allow, by))
         return found
 
     async def finish(self, session: str) -> bool:
@@ -203,7 +208,7 @@ class Agent:
             return False
         future = self._lanes.outcome(row.id, mails[-1])
         self._bus.wake(row.id)
-        while not future.done() and not await self._approvals.waiting(session):
+        while not future.done() and not await self._approvals.waiting_calls(session):
             await asyncio.wait({future}, timeout=PATIENCE)
         return True
 

@@ -34,10 +34,10 @@ from .runtime.sessions import Sessions
 from .runtime.view import View
 from .settings import Settings, home_of, load, without_secrets, workspace_of
 from .tools.bootstrap import make_workspace
-from .tools.tainted import place_of
-from .toolset import furnish
+from .tools.tainted import Ended
+from .toolset import furnish, sandbox_of
 from .voices import Casting, HouseVoices
-from .workshop import Furniture, Given, LiveVoices, Workshop, stage_of, start
+from .workshop import Furniture, Given, LiveVoices, Workshop, stage_of, start, watched_files
 
 if TYPE_CHECKING:
     from .gateway.server import Gateway
@@ -142,23 +142,15 @@ async def _furnish(home: Path, settings: Settings, store: Store, given: Given, s
     toolbox = Toolbox(first.tools, files, first.results, first.toolset.take_back, first.toolset.keep)
     voices = LiveVoices(first.voices)
     ended = _tell_a_collector(settings, store, given.http, stack) if _wants_spans(settings) else None
-    driver = Driver(
-        store,
-        bus,
-        voices,
-        toolbox,
-        Gallery(files, fit),
-        defaults.steering,
-        ended=ended,
-        place=place_of(workspace),
-    )
+    parts = (store, bus, voices, toolbox, Gallery(files, fit))
+    driver = Driver(*parts, defaults.steering, ended=ended, files=workshop.prompt_files)
     lanes = Lanes(
         *(store, bus, driver),
         cap=settings.agents.max_concurrent_turns,
         lease_seconds=settings.store.lease_seconds,
         grace=settings.agents.shutdown_seconds,
     )
-    approvals = Approvals(store, OWNER_ALONE)
+    approvals = Approvals(store, OWNER_ALONE, workshop.prompt_files)
     sessions = Sessions(store, OWNER_ALONE, toolbox.specs)
     commands = Commands(store, voices, approvals, sessions)
     inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, first.toolset.leave)
@@ -225,10 +217,25 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
     settings = load(folder, os.environ, {})
     store = await _open_store(folder, settings)
     try:
-        vault, approvals = Boxes(store, key_of(folder, os.environ)), Approvals(store, OWNER_ALONE)
+        vault = Boxes(store, key_of(folder, os.environ))
+        watched = watched_files(folder, settings, store, Folder(folder / "files"), _asking_a_sandbox(folder, settings))
+        approvals = Approvals(store, OWNER_ALONE, watched)
         yield Records(settings, store, vault, approvals, Sessions(store), Stock(folder / "files"))
     finally:
         await store.close()
+
+
+def _asking_a_sandbox(home: Path, settings: Settings) -> Ended:
+    """For who has none of its own: few ever need one."""
+
+    async def ended(thread: str, name: str) -> float | None:
+        sandbox = sandbox_of(home, settings)
+        try:
+            return await sandbox.ended(thread, name)
+        finally:
+            await sandbox.close()
+
+    return ended
 
 
 @asynccontextmanager
@@ -245,7 +252,10 @@ async def open_view(home: Path | None = None) -> AsyncIterator[View]:
         toolset = furnish(folder, workspace, settings, files, LocalBus(), longest, store)
         stack.push_async_callback(toolset.close)
         specs = {tool.spec.name: tool.spec for tool in toolset.tools}
-        yield View(store, HouseVoices(casting, stage_of(folder, settings, store, specs, toolset.large)))
+        watched = watched_files(folder, settings, store, files, toolset.commands.ended)
+        await watched.look()
+        stage = stage_of(folder, settings, specs, toolset.large, watched)
+        yield View(store, HouseVoices(casting, stage), watched.names)
 
 
 @asynccontextmanager

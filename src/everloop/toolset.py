@@ -17,7 +17,7 @@ from msgspec import Struct
 from .core.errors import SettingsError
 from .core.ports import Bus, Event, Files, Http, Store
 from .core.tool import CallContext, Tool
-from .settings import Exec, Search, Settings
+from .settings import Search, Settings
 from .tools.exec import Shell, exec_tools
 from .tools.files import workspace_tools
 from .tools.history import history_tools
@@ -83,7 +83,7 @@ def furnish(
     `commands` is where an earlier set has left some running. Raises SettingsError."""
     chosen = settings.tools
     check_workspace(workspace, home)
-    commands = commands or _sandbox(home / "spool", chosen.exec, shared=bool(settings.store.url))
+    commands = commands or sandbox_of(home, settings)
     marks = Marks(Tainted(store, place_of(workspace), commands.ended)) if store else MARKS
     limits = Limits(memory=chosen.exec.memory_mb << 20, processes=chosen.exec.processes)
     shell = Shell(
@@ -132,9 +132,9 @@ def _enabled(tools: list[Tool], disabled: Sequence[str]) -> list[Tool]:
     return [tool for tool in tools if not any(fnmatchcase(tool.spec.name, pattern) for pattern in disabled)]
 
 
-def _sandbox(spool: Path, chosen: Exec, shared: bool) -> Sandbox:
+def sandbox_of(home: Path, settings: Settings) -> Sandbox:
     """Raises SettingsError now, not at the first command, if the hosts that commands may reach are none."""
-    serve = None
+    spool, chosen, shared, serve = home / "spool", settings.tools.exec, bool(settings.store.url), None
     if chosen.network:
         from .net.proxy import Proxy
 

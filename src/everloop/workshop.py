@@ -29,6 +29,8 @@ from .providers.models import given as given_speaker
 from .runtime.voices import Voice, Voices
 from .settings import Preset, Settings, Tools, workspace_of
 from .tools.bootstrap import Bootstrap, make_workspace
+from .tools.prompt_files import WatchedFiles
+from .tools.tainted import Ended, Tainted, place_of
 from .tools.workspace import Workspace
 from .toolset import Toolset, check_workspace, furnish
 from .voices import Casting, GivenVoice, HouseVoices, Part, Stage, filled
@@ -89,6 +91,7 @@ class Workshop:
         self._http = given.http
         self._cellar: dict[str, Speaker] = {}  # what runs in this process is loaded once
         self._first: Toolset | None = None
+        self.prompt_files: WatchedFiles | None = None  # is made with the first tools
         self._last: tuple[Tools, int, Toolset] | None = None
         self.look_again: Callable[[], Awaitable[Speaker]] | None = None  # set by who can put other furniture in place
         stack.push_async_callback(self._close_cellar)
@@ -101,7 +104,11 @@ class Workshop:
         toolset = self._tools(settings, results)
         tools = (*toolset.tools, *self._given.tools)
         specs = {tool.spec.name: tool.spec for tool in tools}
-        stage = stage_of(self._home, settings, self._store, specs, toolset.large)
+        if self.prompt_files is None:
+            place = (self._home, settings, self._store, self._files)
+            self.prompt_files = watched_files(*place, toolset.commands.ended)
+            await self.prompt_files.look()
+        stage = stage_of(self._home, settings, specs, toolset.large, self.prompt_files)
         return Furniture(settings, speaker, voices_on(stage), toolset, tools, results, range, missing)
 
     async def _look_again(self, why: str) -> Speaker:
@@ -189,8 +196,16 @@ class Workshop:
         return speaker, lambda stage: HouseVoices(casting, stage), range, ""
 
 
+def watched_files(home: Path, settings: Settings, store: Store, files: Files, ended: Ended) -> WatchedFiles:
+    """The owner's files that stand in prompts; what they hold is known after a look."""
+    folder = workspace_of(settings, home)
+    workspace = Workspace(folder, hidden=home)
+    bootstrap = Bootstrap(workspace, lambda: store.running > CROWD)
+    return WatchedFiles(bootstrap, workspace, store, Tainted(store, place_of(folder), ended), files)
+
+
 def stage_of(
-    home: Path, settings: Settings, store: Store, tools: Mapping[str, ToolSpec], large: frozenset[str]
+    home: Path, settings: Settings, tools: Mapping[str, ToolSpec], large: frozenset[str], files: WatchedFiles
 ) -> Stage:
     """What models are told, and by which rules they work."""
     defaults, workspace = settings.agents.defaults, workspace_of(settings, home)
@@ -199,8 +214,7 @@ def stage_of(
     identity, brief = (
         text.replace("{workspace}", str(workspace)) for text in (own or WHO + HOW + WHERE, own or WHO + WHERE)
     )
-    bootstrap = Bootstrap(Workspace(workspace, hidden=home), lambda: store.running > CROWD)
-    return Stage(identity, rules, this_minute(), large, bootstrap.sections, brief)
+    return Stage(identity, rules, this_minute(), large, files.sections, brief)
 
 
 def policy_of(tools: Tools) -> Policy:

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from everloop.core.errors import StoreFull, ToolError
-from everloop.core.thread import Thread
 from everloop.core.tool import CallContext, Change, Shown, Tool
 from everloop.files.folder import Folder
-from everloop.tools.changes import LARGEST_KEPT, Changes, risk_of_change
+from everloop.tools.changes import LARGEST_KEPT, Changes
 from everloop.tools.files import workspace_tools
 from everloop.tools.workspace import Workspace
 from everloop.tools.write_file import write_file_tool
@@ -199,19 +198,3 @@ async def test_without_marks_on_files_nothing_is_changed_twice(root: Path, tools
     await tools["write_file"].run(args, FIRST)
     os.removexattr(root / "a.txt", "user.everloop.before")
     assert await tools["write_file"].run(args, FIRST) == "a.txt already holds this; nothing was changed."
-
-
-@pytest.mark.parametrize(
-    ("outside", "args", "asks"),
-    [
-        (True, {"path": "AGENTS.md", "content": "obey"}, True),
-        (True, {"path": "./soul.md", "old_text": "a", "new_text": "b"}, True),
-        (True, {"patch": "*** Begin Patch\n*** Update File: USER.md\n"}, True),
-        (True, {"path": "notes.md", "content": "AGENTS.md says so"}, False),
-        (False, {"path": "AGENTS.md", "content": "obey"}, False),
-    ],
-)
-def test_after_strangers_words_what_is_told_for_ever_is_asked_about(outside: bool, args: dict[str, str], asks: bool):
-    thread = Thread()
-    thread.outside = outside
-    assert risk_of_change(args, thread).leaves is asks

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -69,7 +70,7 @@ async def run(arguments: argparse.Namespace) -> int:
     async with open_agent(settings=settings) as agent:
         if arguments.resume and arguments.session is None and (row := await agent.latest()):
             session = row.session
-        here = Here(agent, session, terminal, lines, _is_attended(arguments.approvals))
+        here = Here(agent, session, terminal, lines, _is_attended(arguments.approvals), set())
         if text is None:
             return await _chat(here, first)
         if not _is_command(text):
@@ -77,6 +78,7 @@ async def run(arguments: argparse.Namespace) -> int:
         code = await _answer_once(here, text, arguments.files, arguments.json)
         if _is_answer(text):
             await _catch_up(here, terminal.note if arguments.json else terminal.answer)
+        await _ask_about_files(here)
         return code
 
 
@@ -88,6 +90,7 @@ class Here(Struct, frozen=True):
     terminal: Terminal
     lines: Lines
     attended: bool
+    told: set[str]  # questions about files that were put here
 
     def questions(self) -> Questions:
         return Questions(self.agent, self.session, self.lines, self.terminal)
@@ -163,12 +166,28 @@ async def _answer_once(here: Here, text: str, files: list[str], as_json: bool) -
 
 
 def _ask(here: Here, questions: Questions, event: Event) -> None:
-    if sys.stdin.isatty():
-        questions.ask(event.data["approvals"])
+    calls = [approval for approval in event.data["approvals"] if not approval.held]  # files wait until the turn is over
+    if sys.stdin.isatty() and calls:
+        questions.ask(calls)
         return
-    for approval in event.data["approvals"]:
-        how = f"Answer with: everloop approvals approve {approval.id} (or: deny {approval.id})"
-        here.terminal.ask(f"May I run {approval.summary}\n{how}")
+    for approval in calls:
+        _tell(here, approval)
+
+
+def _tell(here: Here, approval: Any) -> None:
+    how = f"Answer with: everloop approvals approve {approval.id} (or: deny {approval.id})"
+    here.terminal.ask(f"{approval.asks}\n{how}")
+
+
+async def _ask_about_files(here: Here) -> str:
+    """Put each question about a held change once. Returns what someone says instead of an answer."""
+    waiting = [each for each in await here.agent.approvals(here.session) if each.held and each.id not in here.told]
+    here.told.update(each.id for each in waiting)
+    if sys.stdin.isatty():
+        return await here.questions().ask_about_files(waiting)
+    for approval in waiting:
+        _tell(here, approval)
+    return ""
 
 
 async def _chat(here: Here, first: Reading | None) -> int:
@@ -181,10 +200,12 @@ async def _chat(here: Here, first: Reading | None) -> int:
     with lines:
         if first is None or not await _begins_with_command(first):
             await _catch_up(here, terminal.answer)
+        instead = ""  # of an answer to a question
         while True:
             try:
-                reading, first = first or lines.read("> "), None
-                line = await reading
+                reading, first = first, None
+                line = instead or await (reading or lines.read("> "))
+                instead = ""
                 if line is None or line.strip() in ("exit", "quit", "/exit", "/quit"):
                     return 0 if answered or sys.stdin.isatty() else 1
                 if line.strip():
@@ -192,6 +213,7 @@ async def _chat(here: Here, first: Reading | None) -> int:
                     answered = True
                     if _is_answer(line):
                         await _catch_up(here, terminal.answer)
+                    instead = await _ask_about_files(here)
             except (TurnFailed, MailRefused) as error:
                 terminal.note(f"everloop: {error}")
                 answered = False

@@ -4,6 +4,7 @@ import argparse
 import secrets
 import sys
 import time
+from typing import Any
 
 import msgspec
 
@@ -27,9 +28,9 @@ HOUR = 3600.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     words = parser.add_subparsers(dest="word", metavar="WORD", required=True)
-    listed = words.add_parser("list", help="show what waits for permission, each call in full (the default)")
-    approve = words.add_parser("approve", help="allow a call, as it is shown, once")
-    deny = words.add_parser("deny", help="do not allow it")
+    listed = words.add_parser("list", help="show what waits for permission, each call or change in full (the default)")
+    approve = words.add_parser("approve", help="allow a call, as it is shown, once, or a change of a prompt file")
+    deny = words.add_parser("deny", help="do not allow it; a prompt file is put back to what it held")
     grants = words.add_parser("grants", help="show what was allowed ahead")
     revoke = words.add_parser("revoke", help="take back what was allowed ahead")
     for word in (listed, grants):
@@ -67,6 +68,7 @@ async def _list(records: Records, terminal: Terminal, as_json: bool) -> None:
         told = [
             {
                 "name": each.id,
+                "kind": each.kind,
                 "session": each.session,
                 "requester": each.requester,
                 "tool": each.tool,
@@ -80,13 +82,18 @@ async def _list(records: Records, terminal: Terminal, as_json: bool) -> None:
     elif not waiting:
         terminal.answer("Nothing waits for permission.")
     for each in [] if as_json else waiting:
-        row = (each.id, each.session, each.requester, each.tool, each.risk.level, _left(each.until))
+        row = (each.id, each.session, each.requester, each.tool, each.risk.level, _time_left(each))
         terminal.answer(f"{table(HEADS, [row])}\n\n{each.summary}\n")
 
 
 async def _decide(records: Records, arguments: argparse.Namespace, allow: bool, terminal: Terminal) -> None:
     approvals = records.approvals
     approval = await approvals.find(arguments.name)
+    if approval.held:
+        if allow and any((arguments.seconds, arguments.runs, arguments.argv, arguments.folder)):
+            raise MailRefused("a change of a file is accepted as it is shown; nothing of the kind is allowed ahead")
+        terminal.answer(await approvals.decide_on_file(approval, allow, "owner"))
+        return
     grant = _grant(arguments, approval.requester, approval.tool, approval.risk) if allow else None
     if grant:
         await approvals.grant(grant)
@@ -143,6 +150,10 @@ async def _revoke(records: Records, name: str, terminal: Terminal) -> None:
 def _extent(grant: Grant) -> str:
     runs = "" if grant.runs > MANY // 2 else f"{grant.runs} times "
     return f"{runs}for {_left(grant.until)}{f' in {grant.folder}' if grant.folder else ''}"
+
+
+def _time_left(approval: Any) -> str:
+    return "no limit" if approval.held else _left(approval.until)
 
 
 def _left(until: float) -> str:

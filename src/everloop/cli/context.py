@@ -62,6 +62,8 @@ def _sentences(contents: Contents) -> list[str]:
         lines.append("The prefix has not changed in this conversation.")
     if contents.coming:
         lines.append(f"It will change with the next turn: {', '.join(contents.coming)}.")
+    if contents.held:
+        lines.append(f"Held back until you have seen the change: {', '.join(contents.held)} (everloop approvals list).")
     return lines
 
 
@@ -75,6 +77,7 @@ def describe(contents: Contents) -> dict[str, Any]:
         "full": round(contents.used / contents.limit, 4),
         "parts": [{"name": piece.name, "of": piece.of, "tokens": piece.tokens} for piece in contents.pieces],
         "prefix": {"changed": contents.changed, "at": contents.changed_at, "coming": contents.coming},
+        "held": contents.held,
     }
 
 

@@ -37,9 +37,24 @@ class Questions:
             self._asking.cancel()
             await asyncio.gather(self._asking, return_exceptions=True)
 
+    async def ask_about_files(self, approvals: Sequence[Any]) -> str:
+        """Ask about changes of prompt files, now that the turn is over. Returns what someone says instead."""
+        for approval in approvals:
+            self._terminal.ask(approval.asks)
+            line = await self._lines.read("Let it stay? [y/N] ")
+            answer = (line or "").strip()
+            if line is None or answer.lower() not in YES + NO:
+                return answer  # it goes on waiting
+            try:
+                await self._agent.decide(approval.id, answer.lower() in YES)
+                self._terminal.note(f"{approval.tool} {'stays as it is' if answer.lower() in YES else 'is put back'}.")
+            except MailRefused as error:
+                self._terminal.note(f"everloop: {error}")
+        return ""
+
     async def _ask(self, approvals: Sequence[Any]) -> None:
         for approval in approvals:
-            self._terminal.ask(f"May I run {approval.summary}")
+            self._terminal.ask(approval.asks)
             try:
                 answer = await self._lines.read("Allow it? [y/N] ")
                 word = (answer or "").strip().lower()

@@ -26,7 +26,8 @@ class Piece(Struct, frozen=True):
 class Contents(Struct, frozen=True):
     """`used` is what the next prompt takes of the `limit`, `counted` by the host itself or else by us; what the window
     holds beyond the limit is kept for the answer. `changed` are the parts of the prefix that were new at the call
-    `changed_at`, `coming` those that will be at the next."""
+    `changed_at`, `coming` those that will be at the next. `held` are files that say something else by now, which waits
+    for a person."""
 
     session: str
     thread: str
@@ -39,6 +40,7 @@ class Contents(Struct, frozen=True):
     changed: tuple[str, ...] = ()
     changed_at: int = 0
     coming: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
 
 
 def pieces_of(

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from .approval import Grant
 from .conversation import Conversation, Deed, Found, Recalled, Snapshot, Written
+from .held import Held, Watched
 from .log import Entry
 from .mail import Delivery, Inbound, Mail, Outbound
 from .prompt import Delta, Prompt, Reply, Usage
@@ -321,6 +322,26 @@ class Store(Doorbook, Protocol):
         """Keep at most so many that are over; those that are close become one."""
         ...
 
+    async def watched(self, place: str) -> list[Watched]:
+        """The files of a folder that stand in prompts."""
+        ...
+
+    async def keep_watched(
+        self,
+        place: str,
+        rows: Sequence[Watched],
+        *,
+        free: bool = False,
+        question: Outbound | None = None,
+    ) -> bool:
+        """Keep what has become of such files, each in place of the version before, and send a question about the first.
+        False if somebody was quicker with one of them, or, with `free`, while a taint lasts there."""
+        ...
+
+    async def session_of(self, thread: str) -> str:
+        """The session of one of the owner's threads; "" for anybody else's."""
+        ...
+
     async def keep_secret(self, owner: str, name: str, box: bytes) -> None:
         """Keep a closed box under a name, in place of the one that was there."""
         ...
@@ -344,6 +365,42 @@ class Store(Doorbook, Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class PromptFiles(Protocol):
+    """The files that stand in prompts, with what is accepted and what is held. Raises StoreError."""
+
+    place: str
+    unasked: bool  # whether something is held that nobody was told of
+
+    def expect_more(self) -> None:
+        """A command goes on that may write them: the next look asks whether it is over."""
+        ...
+
+    async def look(self, *, closely: bool = False) -> None:
+        """Judge what has changed. `closely`: also where times and sizes say that nothing has."""
+        ...
+
+    async def merge(self) -> None:
+        """Keep the taints from growing without end."""
+        ...
+
+    async def held(self) -> list[Held]: ...
+
+    async def due(self, thread: str) -> list[Held]:
+        """What somebody is to be told of, now that this thread rests."""
+        ...
+
+    async def tell(self, held: Held, question: Outbound | None) -> bool:
+        """Keep it as asked, with the question to be sent, if there is anywhere to send it to.
+
+        False if somebody was quicker, or it is held no more."""
+        ...
+
+    async def decide(self, held: Held, allow: bool) -> str:
+        """Accept it, or put back what was accepted; says what was done. Raises MailRefused when it is not any more
+        what was shown."""
+        ...
 
 
 class Vault(Protocol):

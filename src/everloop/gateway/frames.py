@@ -126,7 +126,7 @@ def draft_frames(where: Where, id: str | None, draft: Draft) -> list[dict[str, A
 
 
 def approval_frame(where: Where, asked: Question) -> dict[str, Any]:
-    told = {"tool": asked.tool, "text": asked.text, "risk": asked.risk, "until": asked.until}
+    told = {"kind": asked.kind, "tool": asked.tool, "text": asked.text, "risk": asked.risk, "until": asked.until}
     return frame("approval", where, approval=asked.id, requester=asked.requester, **told)
 
 

@@ -5,7 +5,7 @@ The gateway does not know how turns are driven: it puts letters in, listens to w
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Literal, Protocol
 
 from ..core.mail import Inbound
 from ..core.message import Part
@@ -16,10 +16,12 @@ from .desk import Answer
 
 
 class Question(Protocol):
-    """A call that waits for a person's permission. `text` is the whole call as it would run."""
+    """A call that waits for a person's permission, or a change of a file (`kind`). `text` is the whole of it."""
 
     @property
     def id(self) -> str: ...
+    @property
+    def kind(self) -> Literal["call", "file"]: ...
     @property
     def session(self) -> str: ...
     @property

@@ -5,16 +5,18 @@ What waits for an answer is nowhere but in the logs: whoever wants to see it rea
 
 import time
 from collections.abc import Mapping
+from typing import Literal
 
 from msgspec import Struct
 
 from ..core.approval import Grant, approval_id, digest_of, risk_of, shown
 from ..core.decide import APPROVER
 from ..core.errors import MailRefused
+from ..core.held import Held, difference
 from ..core.log import Asked
 from ..core.mail import Address, Decision, Inbound, Outbound
 from ..core.people import Role, role_of
-from ..core.ports import Store
+from ..core.ports import PromptFiles, Store
 from ..core.rows import Timer
 from ..core.thread import Thread
 from ..core.tool import Risk, ToolCall, ToolSpec
@@ -34,16 +36,28 @@ class Approval(Struct, frozen=True):
     until: float  # Unix time
     decision: Decision  # with everything but the verdict and who gave it
     address: str
+    held: Held | None = None  # it is about no call but this change of a file, which waits as long as it takes
+
+    @property
+    def kind(self) -> Literal["call", "file"]:
+        """What is asked about: a call that is to run, or a change of a file that stands in prompts."""
+        return "file" if self.held else "call"
 
     @property
     def summary(self) -> str:
-        """The whole call, and what is known of its risk."""
+        """The whole call or change, and what is known of its risk."""
         return "\n".join((self.text, *_described(self.risk)))
+
+    @property
+    def asks(self) -> str:
+        if self.held:
+            return f"{self.tool} was changed, and the change is held back. May it stay?\n{self.summary}"
+        return f"May I run {self.summary}"
 
     @property
     def question(self) -> str:
         how = f"Answer with /approve {self.id} or /approve {self.id} no."
-        return f"May I run {self.summary}\n{how}"
+        return f"{self.asks}\n{how}"
 
 
 def asking(thread: Thread, place: int, spec: ToolSpec) -> Asked:
@@ -84,15 +98,32 @@ def _approval(thread: Thread, asked: Asked, session: str) -> Approval:
     )
 
 
+def _about(held: Held) -> Approval:
+    """A change of a prompt file, as a question. Nobody is asked to run anything, so its decision is no letter."""
+    decision = Decision(held.thread, 0, 0, "denied", digest=held.id)
+    risk = Risk("high", mutates=True, why=held.why)
+    return Approval(
+        *(held.id, held.session, "owner", held.name, difference(held), risk, 0.0),
+        *(decision, held.session, held),
+    )
+
+
 class Approvals:
     """What waits for an answer, and what was allowed ahead."""
 
-    def __init__(self, store: Store, roles: Mapping[str, Role]) -> None:
+    def __init__(self, store: Store, roles: Mapping[str, Role], files: PromptFiles | None = None) -> None:
         self._store = store
         self._roles = roles
+        self._files = files
 
     async def waiting(self, session: str = "") -> list[Approval]:
-        """The open questions of one session, or of all."""
+        """The open questions of one session, or of all; those about files last."""
+        held = await self._files.held() if self._files else []
+        about = [_about(each) for each in held if session in ("", each.session)]
+        return [*await self.waiting_calls(session), *about]
+
+    async def waiting_calls(self, session: str = "") -> list[Approval]:
+        """Those that turns wait for."""
         found: list[Approval] = []
         for row in await self._store.asking(session):
             opened = await self._store.open(row.id)
@@ -114,10 +145,33 @@ class Approvals:
             raise MailRefused(f"{many} the name {id!r}; it may have been answered already")
         return found[0]
 
-    def answer(self, approval: Approval, allow: bool, by: str, event: str = "") -> Inbound:
-        """The letter that answers it. Raises MailRefused for whom it is not to answer."""
+    async def ask_about_files(self, thread: str) -> list[Approval]:
+        """Put the questions about held changes that nobody has been told of yet, now that this thread rests."""
+        told: list[Approval] = []
+        for held in await self._files.due(thread) if self._files else ():
+            approval, asks = _about(held), None
+            if held.session:  # of the owner's: nobody else is shown what stands in these files
+                where = Address.parse(held.session)
+                asks = Outbound(f"held:{held.id}", where, approval.question, kind="question", approval=held.id)
+            if self._files and await self._files.tell(held, asks) and asks:
+                told.append(approval)
+        return told
+
+    async def decide_on_file(self, approval: Approval, allow: bool, by: str) -> str:
+        """What was done about a held change. Raises MailRefused for whom it is not to decide, and when it is not any
+        more what was shown."""
+        assert approval.held is not None
+        assert self._files is not None
+        self._check_may_decide(by)
+        return await self._files.decide(approval.held, allow)
+
+    def _check_may_decide(self, by: str) -> None:
         if role_of(by, self._roles) < APPROVER:
             raise MailRefused(f"this is not for {by or 'guests'} to decide")
+
+    def answer(self, approval: Approval, allow: bool, by: str, event: str = "") -> Inbound:
+        """The letter that answers it. Raises MailRefused for whom it is not to answer."""
+        self._check_may_decide(by)
         asked = approval.decision
         verdict = Decision(asked.thread, asked.answer, asked.place, "allowed" if allow else "denied", by, asked.digest)
         return Inbound(Address.parse(approval.address), event or f"decision:{approval.id}", verdict)

@@ -147,13 +147,17 @@ class Book:
     def taint(self, *taints: Taint) -> None:
         """Say with the next commit, and if nothing keeps its starts from starting, that these begin."""
         self._next.taints = (*self._next.taints, *taints)
-        self._tainted |= {taint.key for taint in taints}
+        self._tainted |= {taint.key for taint in taints if not taint.happened}
+        self._tainted -= {taint.key for taint in taints if taint.happened}
 
     def untaint(self, over: Untaint) -> None:
-        """Say with the next commit that one is over; it may have begun before a restart."""
-        if over.key in self._tainted or self.in_the_middle:
-            self._tainted.discard(over.key)
-            self._next.untaints = (*self._next.untaints, over)
+        """Say with the next commit that one is over."""
+        self._tainted.discard(over.key)
+        self._next.untaints = (*self._next.untaints, over)
+
+    def is_tainted(self, key: str) -> bool:
+        """Whether the taint of a call may have begun, here or before a restart."""
+        return key in self._tainted or self.in_the_middle
 
     async def write(self, *starts: Entry) -> bool:
         """Commit what is held, then `starts` unless a stop has come. Says whether the starts may be performed."""

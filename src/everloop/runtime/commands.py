@@ -136,6 +136,9 @@ class Commands:
             return Effect(inbound, "none", "Say /approve NAME, or /approve NAME no.")
         try:
             approval = await self._approvals.find(name, session)
+            if approval.held:
+                said = await self._approvals.decide_on_file(approval, rest != ["no"], author)
+                return Effect(inbound, "none", said)
             answer = self._approvals.answer(approval, rest != ["no"], author, inbound.event)
         except MailRefused as error:
             return Effect(inbound, "none", sentence(error))

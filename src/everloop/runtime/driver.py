@@ -45,21 +45,20 @@ from ..core.log import (
 )
 from ..core.mail import Mail
 from ..core.people import OWNER_ALONE, Role
-from ..core.ports import Bus, Event, Store
+from ..core.ports import Bus, Event, PromptFiles, Store
 from ..core.prompt import Delta, Reply
 from ..core.recall import ENTRIES, asked_for, room_for, told_again
-from ..core.rows import Taint, Untaint
 from ..core.scene import Scene, scene
 from ..core.sections import changed_parts
-from ..core.taint import taint_of
 from ..core.thread import Finished, Thread
-from ..core.tool import CallContext, Effect, ToolSpec
+from ..core.tool import CallContext, Effect
 from .approvals import Approvals, asking, pending_in, question
 from .book import Book
 from .calls import Toolbox
 from .context import Gallery
 from .interrupt import Interrupt
 from .summaries import Summary, bounds, compacted, plan_for, summarise, summary_tokens
+from .tainting import Tainting, key_of
 from .voices import Voice, Voices
 
 _log = logging.getLogger("everloop.driver")
@@ -96,19 +95,20 @@ class Driver:
         steering: Steering = "steer",
         roles: Mapping[str, Role] = OWNER_ALONE,
         ended: Callable[[str, Finished], None] | None = None,
-        place: str = "",
+        files: PromptFiles | None = None,
     ) -> None:
-        """`place` is the folder in which tools write."""
+        """`files` are those that stand in prompts, where tools can write them."""
         self._store = store
         self._bus = bus
-        self._place = place
+        self._files = files
+        self._tainting = Tainting(files) if files else None
         self._ended = ended  # is told of the turns that end here, with their thread
         self._voices = voices
         self._toolbox = toolbox
         self._gallery = gallery
         self._steering: Steering = steering
         self._roles = roles
-        self._approvals = Approvals(store, roles)
+        self._approvals = Approvals(store, roles, files)
         self._gone: dict[str, float] = {}  # models that cannot be had, and until when they are not looked for
 
     @property
@@ -148,6 +148,8 @@ class Driver:
             if thread.rests:
                 if await book.rest():
                     reach("thread.rested")
+                    if self._files and self._files.unasked:
+                        await self.ask_about_files(thread.id)
                     return
                 continue
             voice = await self._voice(book)
@@ -171,7 +173,7 @@ class Driver:
                 case Verify(place=place):
                     await self._verify(book, place, interrupt)
                 case Settle(results=results):
-                    self._untaint(book, [each for each in results if isinstance(each, CallReturned)])
+                    await self._untaint(book, [each for each in results if isinstance(each, CallReturned)])
                     book.keep(*results)
                 case Ask(places=places):
                     if await self._ask(book, places):
@@ -231,6 +233,8 @@ class Driver:
         thread = book.thread
         begins = book.turn != thread.turn
         if begins:
+            if self._files:
+                await self._files.look()
             self._voices.renew()
             scene.set(Scene(thread.address, thread.id, thread.turn))
         try:
@@ -313,7 +317,8 @@ class Driver:
         thread, toolbox = book.thread, self._toolbox
         specs = [toolbox.spec(thread, place) for place in places]
         if any(spec.effect is not Effect.READ for spec in specs):
-            self._taint(book, places, specs)
+            if self._tainting:
+                await self._tainting.begin(book, places, specs)
             if not await book.write(*(CallStarted(thread.answer, place) for place in places)):
                 return
             reach("call.started")
@@ -328,7 +333,7 @@ class Driver:
         with interrupt:
             results = await _together([toolbox.run(thread, place, self._call(book, place)) for place in places])
         reach("call.done")
-        self._untaint(book, results, began)
+        await self._untaint(book, results, began)
         for result in results:
             name = thread.open_calls[result.place].name
             book.keep(result)
@@ -347,7 +352,7 @@ class Driver:
         if interrupt.fired:
             return
         if result is not None:
-            self._untaint(book, [result])
+            await self._untaint(book, [result])
             book.keep(result)
         else:
             await self._run_calls(book, (place,), interrupt)
@@ -376,42 +381,30 @@ class Driver:
         self._publish(book, "approval_asked", approvals=pending_in(thread, thread.address))
         return rests
 
+    async def ask_about_files(self, thread: str = "") -> None:
+        """Tell people of changes of prompt files that are held back, now that this thread rests."""
+        for approval in await self._approvals.ask_about_files(thread):
+            where = approval.decision.thread
+            if where and self._bus.hears(where):
+                self._bus.publish(Event("approval_asked", where, data={"approvals": [approval]}))
+
+    async def _untaint(self, book: Book, results: Sequence[CallReturned], began: float = 0.0) -> None:
+        if self._tainting:
+            await self._tainting.end(book, results, began)
+
     async def _take_back(self, book: Book, place: int) -> None:
         """One file at a time, each kept before the next: after a crash this one is as it was, or is done already."""
         thread = book.thread
         assert thread.undoing is not None
         key = f"{thread.id}:{thread.undo}:{place}"
-        if thread.outside and self._place:
-            book.taint(Taint(key, self._place, time.time()))
+        if self._tainting:
+            await self._tainting.begin_undo(book, key)
         await book.write()
         left = await self._toolbox.take_back(thread.undoing.changes[place], key, thread.undoing.whose)
         reach("call.done")
-        book.untaint(Untaint(key, time.time()))
+        if self._tainting:
+            await self._tainting.end_one(book, key)
         book.keep(TakenBack(place, left))
-
-    def _taint(self, book: Book, places: Sequence[int], specs: Sequence[ToolSpec]) -> None:
-        """What may come of these calls is known as theirs before they begin."""
-        thread = book.thread
-        for place, spec in zip(places, specs, strict=True):
-            outside = taint_of(spec, thread.outside)
-            if outside is not None and self._place:
-                book.taint(Taint(_key(thread, place), self._place, time.time(), outside=outside))
-
-    def _untaint(self, book: Book, results: Sequence[CallReturned], began: float = 0.0) -> None:
-        """What is over ends with the commit that says so; what had been started before a restart, too. A call that has
-        worked with strangers' words where none had been read before taints its folder afterwards."""
-        if not self._place:
-            return
-        thread, now = book.thread, time.time()
-        for result in results:
-            if result.place not in thread.started:
-                continue
-            key = _key(thread, result.place)
-            if result.origin and not thread.outside:
-                ended = None if result.background else now
-                book.taint(Taint(key, self._place, began or now, ended, command=result.background))
-            else:
-                book.untaint(Untaint(key, now, result.background))
 
     def _give_up(self, book: Book, step: GiveUp) -> None:
         error = f"{book.thread.id[:6]}-{book.thread.seq}"
@@ -422,7 +415,7 @@ class Driver:
 
     def _call(self, book: Book, place: int) -> CallContext:
         thread = book.thread
-        key = _key(thread, place)
+        key = key_of(thread, place)
         return CallContext(key, thread.id, thread.address, thread.requester, thread.outside, thread.results)
 
     def _publish(self, book: Book, event: str, /, **data: object) -> None:
@@ -458,10 +451,6 @@ class _Draft:
         self._shown += 1
         data = {"text": delta.text, "reasoning": delta.reasoning, "progress": delta.progress, "notice": delta.notice}
         self._bus.publish(Event("stream_chunk", self._thread, self._called, self._shown, data))
-
-
-def _key(thread: Thread, place: int) -> str:
-    return f"{thread.id}:{thread.answer}:{place}"
 
 
 def _said(reply: Reply) -> ModelSaid:

@@ -18,6 +18,7 @@ class View(Struct, frozen=True):
 
     store: Store
     voices: Voices
+    held: tuple[str, ...] = ()  # files whose changes are held back
 
     async def contents(self, session: str) -> Contents:
         """What the next prompt of this session holds. Raises ModelMissing."""
@@ -38,6 +39,7 @@ class View(Struct, frozen=True):
             changed=tuple(changed_parts(before, after)),
             changed_at=at,
             coming=tuple(changed_parts(thread.prefix, rules.prefix)),
+            held=self.held,
         )
 
     async def _recall(self, thread: Thread, rules: Rules) -> str:

@@ -7,6 +7,7 @@ import msgspec
 
 from ..core import log
 from ..core.approval import Grant
+from ..core.held import Watched
 from ..core.log import Compacted, Entry
 from ..core.mail import Inbound, Letter, Outbound
 from ..core.prompt import Usage
@@ -19,10 +20,11 @@ read_letter: Callable[[str], Letter] = msgspec.json.Decoder(Letter).decode
 read_inbound: Callable[[str], Inbound] = msgspec.json.Decoder(Inbound).decode
 read_outbound: Callable[[str], Outbound] = msgspec.json.Decoder(Outbound).decode
 _read_grant: Callable[[str], Grant] = msgspec.json.Decoder(Grant).decode
+read_watched: Callable[[str], Watched] = msgspec.json.Decoder(Watched).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def body_of(value: Letter | Inbound | Outbound | Grant) -> str:
+def body_of(value: Letter | Inbound | Outbound | Grant | Watched) -> str:
     return _encode(value).decode()
 
 

@@ -142,6 +142,10 @@ MIGRATIONS: Migrations = [
         """CREATE TABLE taints(
             key TEXT PRIMARY KEY, owner TEXT NOT NULL, place TEXT NOT NULL, began {real} NOT NULL, ended {real},
             outside {int} NOT NULL, command TEXT NOT NULL DEFAULT ''){clustered}""",
+        # What a person has accepted of the files that stand in prompts, and what is held back.
+        """CREATE TABLE watched(
+            place TEXT NOT NULL, name TEXT NOT NULL, owner TEXT NOT NULL, version {int} NOT NULL, body TEXT NOT NULL,
+            PRIMARY KEY(place, name)){clustered}""",
     ],
 ]
 

@@ -3,16 +3,34 @@
 Taints begin and end with the commits of their calls: see step.py and procedure.py.
 """
 
+from collections.abc import Sequence
+
+from ..core.held import Watched
+from ..core.mail import Outbound
 from ..core.rows import Taint
 from ..core.taint import merged
+from .bodies import body_of, read_watched
 from .deeds import Ask
 from .purse import Purse
 
+OWNER = "owner"  # whose workspace it is, as long as there is one
 _ROW = "key, place, began, ended, outside, command"
+_WATCH = (
+    "INSERT INTO watched(place, name, owner, version, body) VALUES($1, $2, $3, 1, $4) "
+    "ON CONFLICT DO NOTHING RETURNING name"
+)
+_WATCH_ON = (
+    "UPDATE watched SET version = $3, body = $4 WHERE place = $1 AND name = $2 AND version = $3 - 1 RETURNING name"
+)
+_QUESTION = (
+    "INSERT INTO outbox(key, thread, owner, channel, chat, body, at) "
+    "SELECT CAST($1 AS TEXT), id, owner, CAST($3 AS TEXT), CAST($4 AS TEXT), CAST($5 AS TEXT), {now} "
+    "FROM threads WHERE id = $2 ON CONFLICT DO NOTHING"
+)
 
 
 class Taints(Purse):
-    """What a store knows of taints."""
+    """What a store knows of taints, and of the files that are watched because of them."""
 
     async def taints(self, place: str, at: float | None = None, slack: float = 0.02) -> list[Taint]:
         if at is None:
@@ -32,6 +50,33 @@ class Taints(Purse):
         if (await self._ask(counted, place))[0][0] > most:
             await self._do(lambda ask: self._merge(ask, place, most // 2))
 
+    async def watched(self, place: str) -> list[Watched]:
+        rows = await self._ask("SELECT body FROM watched WHERE place = $1 ORDER BY name", place)
+        return [read_watched(body) for (body,) in rows]
+
+    async def keep_watched(
+        self,
+        place: str,
+        rows: Sequence[Watched],
+        *,
+        free: bool = False,
+        question: Outbound | None = None,
+    ) -> bool:
+        async def work(ask: Ask) -> bool:
+            if free and await ask("SELECT 1 FROM taints WHERE place = $1 AND ended IS NULL LIMIT 1", place):
+                return False
+            kept = [bool(await _keep(ask, place, row)) for row in rows]
+            if all(kept) and question and (held := rows[0].held):
+                address = question.address
+                await ask(_QUESTION, question.key, held.thread, address.channel, str(address), body_of(question))
+            return all(kept)
+
+        return await self._do(work)
+
+    async def session_of(self, thread: str) -> str:
+        rows = await self._ask("SELECT session FROM threads WHERE id = $1 AND owner = $2", thread, OWNER)
+        return str(rows[0][0]) if rows else ""
+
     async def _merge(self, ask: Ask, place: str, most: int) -> None:
         before = await self._taints(ask, "ended IS NOT NULL", place)
         after = {taint.key: taint for taint in merged(before, most)}
@@ -44,3 +89,9 @@ class Taints(Purse):
     async def _taints(self, ask: Ask, when: str, *values: object) -> list[Taint]:
         rows = await ask(f"SELECT {_ROW} FROM taints WHERE place = $1 AND {when} ORDER BY began, key", *values)
         return [Taint(key, place, began, ended, bool(outside), cmd) for key, place, began, ended, outside, cmd in rows]
+
+
+async def _keep(ask: Ask, place: str, row: Watched) -> Sequence[object]:
+    if row.version == 1:
+        return await ask(_WATCH, place, row.name, OWNER, body_of(row))
+    return await ask(_WATCH_ON, place, row.name, row.version, body_of(row))

@@ -5,12 +5,12 @@ from typing import Annotated
 from everloop.core.people import Role
 from everloop.core.tool import CallContext, Effect, Result, Tool, tool
 
-from .changes import Changes, risk_of_change
+from .changes import Changes
 from .workspace import Workspace
 
 
 def apply_patch_tool(workspace: Workspace, changes: Changes) -> Tool:
-    @tool(Effect.IDEMPOTENT, permission=Role.USER, risk=risk_of_change, scene=changes.scene, undoable=True)
+    @tool(Effect.IDEMPOTENT, permission=Role.USER, scene=changes.scene, undoable=True)
     async def apply_patch(
         patch: Annotated[str, "A unified diff, or: *** Begin Patch, *** Update File: path, @@, lines that begin with a "
                               "space, - or +, *** Add File: path, *** Delete File: path, *** End Patch"],

@@ -10,17 +10,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 from everloop.core.errors import ToolError
+from everloop.core.held import Found
 from everloop.core.sections import Section, cut
 
 from .workspace import Workspace
 
 LONGEST = 20_000  # characters of one file
-_BYTES = 4 * LONGEST
+BYTES = 4 * LONGEST
 _FRESH = 1_000_000_000  # ns; a file that was changed so lately may change again without a later time to show for it
 
 _MOMENT = 0.005  # seconds
 
 Stamp = tuple[int, int, int, int]
+Contents = dict[str, Found]
 
 
 class Bootstrap:
@@ -38,34 +40,63 @@ class Bootstrap:
         self._looked = 0.0
 
     def sections(self) -> tuple[Section, ...]:
-        now = time.monotonic()
-        if now - self._looked < _MOMENT and self._crowded():
-            return self._sections
-        self._looked = now
-        seen = tuple(map(_stamp, self._paths, self._seen))
-        if self._fresh or seen != self._seen:
-            self._fresh = any(stamp and abs(time.time_ns() - stamp[0]) < _FRESH for stamp in seen)
-            self._seen = seen
-            sections = tuple(self._read(name) for name, stamp in zip(FILES, seen, strict=True) if stamp)
-            sections = tuple(section for section in sections if section.text)
-            if sections != self._sections:
-                self._sections = sections
+        if self.is_stale():
+            self._sections = sections_of(self.contents(), self._sections)
         return self._sections
 
-    def _read(self, name: str) -> Section:
+    def is_stale(self) -> bool:
+        """Whether a file may hold something else than when it was read."""
+        now = time.monotonic()
+        if now - self._looked < _MOMENT and self._crowded():
+            return False
+        self._looked = now
+        return self._fresh or self._stamps() != self._seen
+
+    def contents(self) -> Contents:
+        """What stands in each file, as far as prompts have room for it."""
+        self._seen = self._stamps()  # first: what changes after that is seen the next time
+        self._fresh = any(stamp and abs(time.time_ns() - stamp[0]) < _FRESH for stamp in self._seen)
+        return {
+            name: self._read(name, is_there=stamp is not None) for name, stamp in zip(FILES, self._seen, strict=True)
+        }
+
+    def _stamps(self) -> tuple[Stamp | None, ...]:
+        return tuple(map(_stamp, self._paths, self._seen))
+
+    def _read(self, name: str, is_there: bool) -> Found:
         """What cannot be read, or lies outside of the workspace, says nothing."""
+        link = _link_at(os.path.join(self._workspace.name, name))
+        if not is_there:
+            return Found(None, link)
         try:
-            with self._workspace.opened(name) as (fd, _):
-                content = _start_of(fd)
+            with self._workspace.opened(name) as (fd, status):
+                return Found(_start_of(fd), link, status.st_nlink)
         except ToolError:
-            return Section(name.lower(), "", name)
-        text = without_comments(content.decode("utf-8-sig", "replace")).strip()
-        return cut(Section(name.lower(), f"## {name}\n\n{text}" if text else "", name), LONGEST)
+            return Found(None, link)
+
+
+def sections_of(contents: Contents, before: tuple[Section, ...] = ()) -> tuple[Section, ...]:
+    """What models are told of these files; the same tuple as before if it is the same."""
+    sections = tuple(_section_of(name, found.content) for name, found in contents.items() if found.content)
+    sections = tuple(section for section in sections if section.text)
+    return before if sections == before else sections
+
+
+def _section_of(name: str, content: bytes) -> Section:
+    text = without_comments(content.decode("utf-8-sig", "replace")).strip()
+    return cut(Section(name.lower(), f"## {name}\n\n{text}" if text else "", name), LONGEST)
+
+
+def _link_at(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:  # it is none
+        return ""
 
 
 def _start_of(fd: int) -> bytes:
     with open(fd, "rb", closefd=False) as file:
-        return file.read(_BYTES)
+        return file.read(BYTES)
 
 
 def _stamp(path: str, before: Stamp | None) -> Stamp | None:

@@ -8,12 +8,10 @@ mark on the file itself, which came there with the content.
 import asyncio
 import re
 from hashlib import sha256
-from typing import Any
 
 from everloop.core.errors import StoreFull, ToolError
 from everloop.core.ports import Files
-from everloop.core.sections import BOOTSTRAP
-from everloop.core.tool import CallContext, Change, Risk, Situation
+from everloop.core.tool import CallContext, Change
 
 from .kinds import HEAD
 from .marks import MARKS, Marks
@@ -21,16 +19,6 @@ from .workspace import Seen, Workspace
 
 LARGEST_KEPT = 5 * 1024 * 1024
 SHORT_SHA = 12
-
-
-def risk_of_change(args: dict[str, Any], situation: Situation) -> Risk:
-    """The files that stand in every prompt outlive a conversation: what a stranger's page has the model write there
-    would be an order for ever. So after strangers' words were read, a person is asked."""
-    told = f"{args.get('path', '')} {args.get('patch', '')}".lower()
-    if situation.outside and any(name in told for name in BOOTSTRAP):
-        why = "strangers' words were read here, and what stands in this file is told to the model in every conversation"
-        return Risk("high", leaves=True, mutates=True, why=why)
-    return Risk(mutates=True)
 
 
 class Changes:

@@ -5,12 +5,12 @@ from typing import Annotated, Any
 from everloop.core.people import Role
 from everloop.core.tool import CallContext, Effect, Result, Tool, tool
 
-from .changes import Changes, risk_of_change
+from .changes import Changes
 from .write_file import write
 
 
 def create_document_tool(changes: Changes) -> Tool:
-    @tool(Effect.IDEMPOTENT, permission=Role.USER, risk=risk_of_change, scene=changes.scene, undoable=True)
+    @tool(Effect.IDEMPOTENT, permission=Role.USER, scene=changes.scene, undoable=True)
     async def create_document(
         path: Annotated[str, "Path in the workspace; its ending says the kind: .md .txt .csv .html .docx .xlsx"],
         context: CallContext,

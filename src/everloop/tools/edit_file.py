@@ -14,7 +14,7 @@ from everloop.core.errors import ToolError
 from everloop.core.people import Role
 from everloop.core.tool import CallContext, Effect, Result, Shown, Tool, tool
 
-from .changes import Changes, check_sha, risk_of_change
+from .changes import Changes, check_sha
 from .effort import Effort
 from .workspace import Seen
 from .write_file import ExpectedSha, encoded
@@ -24,7 +24,7 @@ _MOST = 1000  # places that are looked at
 
 
 def edit_file_tool(changes: Changes) -> Tool:
-    @tool(Effect.IDEMPOTENT, permission=Role.USER, risk=risk_of_change, scene=changes.scene, undoable=True)
+    @tool(Effect.IDEMPOTENT, permission=Role.USER, scene=changes.scene, undoable=True)
     async def edit_file(
         path: Annotated[str, "Path in the workspace"],
         old_text: Annotated[str, "The text to replace, exactly as it stands in the file, and only once"],

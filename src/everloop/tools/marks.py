@@ -40,7 +40,7 @@ class Marks(NamedTuple):
         if self.tainted is None:
             return []
         found = await self.tainted.all()
-        return [(taint.began - SLACK, math.inf if end is None else end + SLACK) for taint, end in found]
+        return [(taint.began - SLACK, end + SLACK if end else math.inf) for taint, end in found]
 
     async def found_beneath(self, folder: Path) -> str:
         """A file that holds what strangers had a say in; "" if there is none. What is too much to look through holds

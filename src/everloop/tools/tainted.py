@@ -30,7 +30,7 @@ class Tainted:
             if not taint.command:
                 return True
             over = await self.over(taint)
-            if over is None or over >= at - SLACK:
+            if not over or over >= at - SLACK:
                 return True
         return False
 
@@ -40,8 +40,11 @@ class Tainted:
         return [(taint, await self.over(taint) if taint.command else taint.ended) for taint in taints]
 
     async def over(self, taint: Taint) -> float | None:
-        """When a command in the background was over, in which this taint goes on."""
-        return await self._ended(taint.key.partition(":")[0], taint.command)
+        """When the command was over with which this taint goes on; None while it runs, 0 if nobody knows one."""
+        thread = taint.key.partition(":")[0]
+        names = (taint.command,) if taint.command.startswith("b") else (taint.command, f"b{taint.command}")
+        ends = [await self._ended(thread, name) for name in names]
+        return None if None in ends else max(end or 0.0 for end in ends)
 
 
 ALWAYS = 1e12  # seconds: all the times there are

@@ -6,7 +6,7 @@ from everloop.core.errors import ToolError
 from everloop.core.people import Role
 from everloop.core.tool import CallContext, Effect, Result, Shown, Tool, tool
 
-from .changes import LARGEST_KEPT, Changes, check_sha, risk_of_change
+from .changes import LARGEST_KEPT, Changes, check_sha
 
 ExpectedSha = Annotated[
     str | None, "Change the file only if its sha256 begins so; empty: only if there is none. Usually left out"
@@ -14,7 +14,7 @@ ExpectedSha = Annotated[
 
 
 def write_file_tool(changes: Changes) -> Tool:
-    @tool(Effect.IDEMPOTENT, permission=Role.USER, risk=risk_of_change, scene=changes.scene, undoable=True)
+    @tool(Effect.IDEMPOTENT, permission=Role.USER, scene=changes.scene, undoable=True)
     async def write_file(
         path: Annotated[str, "Path in the workspace"],
         content: Annotated[str, "The whole new content of the file"],

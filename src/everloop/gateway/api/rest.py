@@ -46,6 +46,8 @@ async def decide(call: Call) -> Answer:
     try:
         found = await call.desk.decide(call.path.id, call.body.allow, call.principal.user)
     except MailRefused as error:
+        if waiting[0].kind == "file" and call.principal.role >= Role.ADMIN:
+            raise Refused(409, "changed", str(error)) from error
         raise Refused(403, "forbidden", str(error)) from error
     return Decided(found.id, call.body.allow)
 
@@ -73,7 +75,7 @@ def _concerns(question: Question, who: Principal) -> bool:
 
 
 def _shown(each: Question) -> ApprovalShown:
-    return ApprovalShown(each.id, each.session, each.requester, each.tool, each.text, each.risk, each.until)
+    return ApprovalShown(each.id, each.session, each.requester, each.tool, each.text, each.risk, each.until, each.kind)
 
 
 def _usage_row(row: SpentRow) -> UsageRow:

@@ -167,6 +167,7 @@ class ApprovalShown(Struct, frozen=True):
     text: str
     risk: Risk
     until: float
+    kind: Literal["call", "file"] = "call"
 
 
 class ApprovalList(Struct, frozen=True):

@@ -3,6 +3,7 @@
 
 import { get, patch, post, upload } from "./api.js";
 import { ask, h, icon, iconButton, toast } from "./dom.js";
+import { HeldChanges } from "./held.js";
 import { Log } from "./log.js";
 import { newId } from "./socket.js";
 
@@ -45,8 +46,9 @@ export class Chat {
     this.banner = h("div.banner", { hidden: true, role: "status" });
     this.earlier = h("button.earlier", { type: "button", hidden: true, onclick: () => this.loadEarlier() }, "Show earlier messages");
     this.empty = h("div.empty", { hidden: true });
+    this.held = new HeldChanges(() => this.house.changed());
     this.scroller = h("div.scroller", { onscroll: () => this.followed(), ongrown: () => this.follow(), tabindex: "-1" },
-      h("div.column", {}, this.earlier, this.empty, this.log.node));
+      h("div.column", {}, this.earlier, this.empty, this.log.node, this.held.node));
     this.growing = new ResizeObserver(() => this.follow()); // pictures, and what is opened, come later than their entry
     this.growing.observe(this.scroller.firstChild);
     this.toEnd = iconButton("down", "Go to the end", () => this.follow(true), { hidden: true, class: "ghost to-end" });
@@ -132,6 +134,7 @@ export class Chat {
       if (this.jump) await this.sync();
       this.resume();
       if (!this.current) this.tellOld();
+      await this.held.load(this.session);
     } catch (error) {
       if (error.status === 404 && begun.has(this.thread)) this.await(); else this.fail(error);
     }
@@ -273,7 +276,9 @@ export class Chat {
       case "response": return this.answered(frame);
       case "error": return this.refused(frame);
       case "event": return this.heard(frame);
-      case "approval": return this.sync();
+      case "approval":
+        if (frame.kind === "file") { this.held.load(this.session); this.house.changed(); }
+        return this.sync();
     }
   }
 

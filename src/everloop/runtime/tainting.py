@@ -1,0 +1,81 @@
+"""Calls that may write are known before they begin; what they have written is judged before they are over."""
+
+import time
+from collections.abc import Sequence
+
+from ..core.log import CallReturned
+from ..core.ports import PromptFiles
+from ..core.rows import Taint, Untaint
+from ..core.taint import taint_of
+from ..core.thread import Thread
+from ..core.tool import ToolSpec
+from .book import Book
+
+MANY = 500  # taints, after which those that are over are counted
+
+
+class Tainting:
+    """Begins and ends the taints of a workspace with the commits of calls. A look before one begins: what has changed
+    until then was a person's doing. A look when it is over, before that is committed: what has changed is not."""
+
+    def __init__(self, files: PromptFiles) -> None:
+        self._files = files
+        self._begun = 0
+
+    async def begin(self, book: Book, places: Sequence[int], specs: Sequence[ToolSpec]) -> None:
+        thread = book.thread
+        outside = {place: taint_of(spec, thread.outside) for place, spec in zip(places, specs, strict=True)}
+        for place, theirs in outside.items():
+            if theirs is not None:
+                await self._begin(book, key_of(thread, place), theirs)
+
+    async def begin_undo(self, book: Book, key: str) -> None:
+        if book.thread.outside:
+            await self._begin(book, key, True)
+
+    async def end(self, book: Book, results: Sequence[CallReturned], began: float = 0.0) -> None:
+        """`began` is when they began, if that was here."""
+        thread = book.thread
+        for result in results:
+            if result.place not in thread.started:
+                continue
+            key = key_of(thread, result.place)
+            if result.origin and not thread.outside:
+                await self._find_out(book, key, began, _command_after(result))
+            else:
+                await self.end_one(book, key, _command_after(result))
+
+    async def _find_out(self, book: Book, key: str, began: float, background: str) -> None:
+        """A call has worked with strangers' words where none had been read before: it has tainted its folder."""
+        at = time.time()
+        await self._files.look(closely=True)
+        book.taint(Taint(key, self._files.place, began or at, None if background else at, command=background))
+        if background:
+            self._files.expect_more()
+
+    async def end_one(self, book: Book, key: str, background: str = "") -> None:
+        if not book.is_tainted(key):
+            return
+        at = time.time()
+        await self._files.look(closely=True)
+        book.untaint(Untaint(key, at, background))
+        if background:
+            self._files.expect_more()
+
+    async def _begin(self, book: Book, key: str, outside: bool) -> None:
+        await self._files.look()
+        self._begun += 1
+        if self._begun % MANY == 0:
+            await self._files.merge()
+        book.taint(Taint(key, self._files.place, time.time(), outside=outside))
+
+
+def _command_after(result: CallReturned) -> str:
+    """The command that may go on after a call: also one that was broken off, or of which nobody knows anything."""
+    broken_off = result.outcome in ("cancelled", "unknown", "abandoned")
+    return f"{result.answer}-{result.place}" if broken_off else result.background
+
+
+def key_of(thread: Thread, place: int) -> str:
+    """Of a call, the same over all attempts."""
+    return f"{thread.id}:{thread.answer}:{place}"
