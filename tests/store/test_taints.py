@@ -109,3 +109,22 @@ async def test_taints_do_not_grow_without_end_and_cover_no_less_than_before(stor
 async def test_an_untaint_of_what_never_began_is_nothing(store: Store, lease: Lease, home: Home):
     await store.commit(lease, Commit(untaints=[Untaint("t:9:9", 1.0)]))
     assert await home.rows("SELECT * FROM taints") == []
+
+
+async def test_a_call_that_turns_out_to_have_worked_with_strangers_words_has_tainted_its_folder(
+    store: Store, lease: Lease
+):
+    """Also when what comes next in the same commit is kept from starting."""
+    unseen = Taint(FIRST.key, HERE, 100.0, outside=False)
+    await append(store, lease, starts=[START], taints=[unseen])
+    await store.receive(stop("s1"))
+    found_out = Taint(FIRST.key, HERE, 100.5, 101.0)
+    committed = await append(store, lease, CallReturned(2, 0, "ok"), starts=[START], taints=[found_out, SECOND])
+    assert (committed.started, await store.taints(HERE)) == (False, [])
+    assert await store.taints(HERE, 100.2) == [Taint(FIRST.key, HERE, 100.0, 101.0)]
+
+
+async def test_one_that_goes_on_in_the_background_is_known_as_that(store: Store, lease: Lease):
+    found_out = Taint(FIRST.key, HERE, 100.0, command="b2-0")
+    await append(store, lease, taints=[found_out])
+    assert await store.taints(HERE, 500.0) == [found_out]
