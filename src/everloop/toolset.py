@@ -23,12 +23,14 @@ from .tools.files import file_tools
 from .tools.history import history_tools
 from .tools.home import Home
 from .tools.keeping import Keeping
+from .tools.marks import MARKS, Marks
 from .tools.message import message_tool
 from .tools.run_python import run_python_tool
 from .tools.sandbox.exposure import why_not_there
 from .tools.sandbox.later import LaterSandbox
 from .tools.sandbox.port import Limits, Sandbox, View
 from .tools.sandbox.view import environment
+from .tools.tainted import Tainted, place_of
 from .tools.taking_back import TakingBack
 from .tools.web_fetch import web_fetch_tool
 from .tools.web_search import Engine, choose_engine, web_search_tool
@@ -87,6 +89,7 @@ def furnish(
     own = own or Home(home)
     check_workspace(workspace, home)
     commands = commands or sandbox_of(home, settings)
+    marks = Marks(Tainted(store, place_of(workspace), commands.ended)) if store else MARKS
     limits = Limits(memory=chosen.exec.memory_mb << 20, processes=chosen.exec.processes)
     shell = Shell(
         commands,
@@ -97,13 +100,14 @@ def furnish(
         free=chosen.exec.unsafe_without_sandbox,
         told=partial(_tell, bus),
         home=own,
+        marks=marks,
     )
     if chosen.web.allow:
         _check_allowed(chosen.web.allow)
     web = Later(lambda: _open_web(settings))
     seen = Workspace(workspace, hidden=own)
     built_in = [
-        *file_tools(seen, files, max_chars),
+        *file_tools(seen, files, max_chars, marks),
         *exec_tools(shell),
         run_python_tool(shell),
         web_fetch_tool(web, max_chars),

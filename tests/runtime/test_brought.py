@@ -79,7 +79,8 @@ async def test_a_conversation_that_was_held_elsewhere_is_shown_to_the_model_as_i
         answer = await agent.answer(letter("", before=before))
         (first, *_) = await entries(agent)
     assert answer.content == "It rains."
-    assert model.prompts[0].messages == before
+    result = Message("tool", said("rain", "a client's tools"), answers="c1")
+    assert model.prompts[0].messages == (*before[:2], result)
     assert first == UserSaid((), "owner", "api:default", 1, before=before)
 
 
@@ -99,7 +100,7 @@ async def test_nothing_at_all_is_still_refused(house):
 
 async def test_a_file_without_a_name_on_the_disk_is_a_part(house):
     async with house(ScriptedModel([])) as agent:
-        told = Text("[notes.txt, kept as file:dba36bffa5ca]\nwords")
+        told = Text("[notes.txt, kept as file:dba36bffa5ca]\nwords", "notes.txt", True)
         assert await agent.enclose("notes.txt", b"words", "owner") == told
         with pytest.raises(MailRefused, match=r"x\.bin is neither text nor an image"):
             await agent.enclose("x.bin", b"\x00\xff", "owner")

@@ -83,7 +83,8 @@ def test_what_is_exported_and_imported_is_the_same_conversation(log):
     assert [comparable(message) for message in again.transcript.messages] == [
         comparable(message) for message in once.transcript.messages
     ]
-    assert again.outside == once.outside
+    # Whoever made the file may have been a stranger.
+    assert again.outside == (once.outside or any(isinstance(each.entry, ModelSaid) for each in back))
     assert not again.owes_reply
     assert branch_off(back, "", "owner") == [each.entry for each in back]  # nothing in it is open
     assert [plain(line) for line in exported(back)] == [plain(line) for line in lines]

@@ -175,7 +175,7 @@ class TestMaking:
         data = (root / "a.xlsx").read_bytes()
         change = Change("a.xlsx", "new", sha256(data).hexdigest()[:12])
         assert said == Shown(f"Wrote {len(data)} bytes to a.xlsx.", changes=(change,))
-        assert await tools["read_file"].run({"path": "a.xlsx"}, CONTEXT) == (
+        assert (await tools["read_file"].run({"path": "a.xlsx"}, CONTEXT)).text == (
             "[sheet Costs]\nwhat | cost\nbread | 2.5\nsum | =SUM(B2:B2)\n"
             "[sheet a_b_ca_b_ca_b_ca_b_ca_b_ca_b]\n[sheet COSTS_2]\n1\n"
         )
@@ -184,7 +184,7 @@ class TestMaking:
     async def test_a_letter_is_made_and_read(self, root: Path, tools: dict[str, Tool]):
         args = {"path": "a.docx", "content": MARKDOWN, "sheets": {"More": [["x"], [1]]}}
         await tools["create_document"].run(args, CONTEXT)
-        assert await tools["read_file"].run({"path": "a.docx"}, CONTEXT) == (
+        assert (await tools["read_file"].run({"path": "a.docx"}, CONTEXT)).text == (
             "# Trip\n\nGo by train, not by car; see the map (https://example.org/map).\n\n"
             "- first goes on\n\n- deeper\n\n- one\n\n| city | days |\n| Rome | 3 |\n| a | b |  |\n\n"
             "x < y\n\nso be it\n\n⁂\n\n## More\n\n| x |\n| 1 |\n\n"
@@ -308,7 +308,7 @@ class TestReading:
             "[page 1 of 2]\nHello there\n[page 2 of 2]\nSecond page\n"
         )
         assert [picture.data for picture in shown.pictures] == [data]
-        rest = await tools["read_file"].run({"path": "a.pdf", "offset": 3}, CONTEXT)
+        rest = (await tools["read_file"].run({"path": "a.pdf", "offset": 3}, CONTEXT)).text
         assert rest == "[page 2 of 2]\nSecond page\n[the end]"
 
     @needs["pdf"]
@@ -323,10 +323,10 @@ class TestReading:
     async def test_an_answer_never_exceeds_its_limit_and_goes_on(self, root: Path, tools: dict[str, Tool]):
         rows = [[f"row {n}", "x" * 50] for n in range(1000)]
         await tools["create_document"].run({"path": "a.xlsx", "sheets": {"T": rows}}, CONTEXT)
-        said = await tools["read_file"].run({"path": "a.xlsx"}, CONTEXT)
+        said = (await tools["read_file"].run({"path": "a.xlsx"}, CONTEXT)).text
         assert len(said) <= 8000
         offset = int(said.rpartition("offset=")[2].rstrip("]"))
-        more = await tools["read_file"].run({"path": "a.xlsx", "offset": offset, "limit": 1}, CONTEXT)
+        more = (await tools["read_file"].run({"path": "a.xlsx", "offset": offset, "limit": 1}, CONTEXT)).text
         assert more.startswith(f"row {offset - 2} | xxx")
 
     @needs["docx"]
@@ -351,7 +351,7 @@ class TestReading:
         for head, use in ((entity, "&c;"), (bomb, "&m;")):
             (root / "b.docx").write_bytes(_with_head((root / "a.docx").read_bytes(), head, use))
             try:
-                said = await tools["read_file"].run({"path": "b.docx"}, CONTEXT)
+                said = (await tools["read_file"].run({"path": "b.docx"}, CONTEXT)).text
             except ToolError as error:
                 said = str(error)
             assert "canary-81c2" not in said

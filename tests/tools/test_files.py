@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from everloop.core.errors import ToolError
 from everloop.core.tool import CallContext, Change, Effect, Shown, Tool, ToolCall, problems_of
@@ -162,8 +163,13 @@ class TestReading:
         ref = await files.put("ann", "".join(f"{n}\n" for n in range(1, 100_001)).encode(), "exec")
         read = tools_in(root)["read_file"]
         expected = "99999\n100000\n[the end]"
-        assert await read.run({"path": ref, "offset": 99_999}, CONTEXT) == expected
-        assert await read.run({"path": ref[:20] + "…", "offset": 99_999}, CONTEXT) == expected
+        own = structs.replace(CONTEXT, results=frozenset({ref}))
+        assert await read.run({"path": ref, "offset": 99_999}, own) == expected
+        assert await read.run({"path": ref[:20] + "…", "offset": 99_999}, own) == expected
+
+    async def test_what_is_no_result_of_the_conversation_itself_may_be_a_strangers(self, root: Path) -> None:
+        ref = await Folder(root.parent / "files").put("ann", b"Dear Sir", "letter.txt")
+        assert await tools_in(root)["read_file"].run({"path": ref}, CONTEXT) == Shown("Dear Sir", origin=ref[:17])
 
     async def test_a_reference_of_someone_else_is_not_there(self, root: Path) -> None:
         ref = await Folder(root.parent / "files").put("bob", CANARY.encode(), "")

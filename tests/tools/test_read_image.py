@@ -50,7 +50,7 @@ async def test_a_small_image_is_shown_with_its_kind_and_size(root: Path, read: T
     (root / "sub").mkdir()
     (root / "sub" / "photo.png").write_bytes(data)
     assert await read.run({"path": "sub/photo.png"}, CONTEXT) == Shown(
-        f"photo.png: image/png, {len(data)} bytes", (Picture(data, "image/png", "photo.png"),)
+        f"photo.png: image/png, {len(data)} bytes", (Picture(data, "image/png", "photo.png"),), origin="sub/photo.png"
     )
 
 
@@ -58,7 +58,7 @@ async def test_a_large_one_is_shown_as_a_whole(root: Path, read: Tool):
     data = png(1000, 900)
     (root / "photo.png").write_bytes(data)
     assert await read.run({"path": "photo.png", "offset": 5, "limit": 1}, CONTEXT) == Shown(
-        f"photo.png: image/png, {len(data):,} bytes", (Picture(data, "image/png", "photo.png"),)
+        f"photo.png: image/png, {len(data):,} bytes", (Picture(data, "image/png", "photo.png"),), origin="photo.png"
     )
 
 
@@ -69,14 +69,14 @@ async def test_its_content_counts_and_not_its_name(root: Path, read: Tool):
     assert isinstance(shown, Shown)
     assert shown.text.startswith("notes.txt: application/pdf, 15 bytes")
     assert shown.pictures == (Picture(PDF, "application/pdf", "notes.txt"),)
-    assert await read.run({"path": "photo.png"}, CONTEXT) == "not yet painted\n"
+    assert await read.run({"path": "photo.png"}, CONTEXT) == Shown("not yet painted\n", origin="photo.png")
 
 
 async def test_a_stored_image_is_shown_by_its_reference_to_its_owner_alone(files: Folder, read: Tool):
     data = png()
     ref = await files.put("ann", data, "photo.png")
     assert await read.run({"path": ref}, CONTEXT) == Shown(
-        f"{ref}: image/png, {len(data)} bytes", (Picture(data, "image/png", ref),)
+        f"{ref}: image/png, {len(data)} bytes", (Picture(data, "image/png", ref),), origin=ref[:17]
     )
     other = await files.put("bob", png(4, 4), "secret.png")
     assert await refusal(read, other) == f"there is no stored result {other}"

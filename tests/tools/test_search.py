@@ -213,7 +213,8 @@ class TestSearching:
         (root / "docs/a").write_text("aa\n")
         (root / "docs/b").write_text("a" * 5000 + "!\n")
         said = await grep(root, seconds=1).run({"pattern": "^(a+)+$", "path": "docs", "include": "?"}, CONTEXT)
-        assert said.startswith("docs/a:1:aa\n[incomplete: it was ended after 1 s")
+        assert said.text.startswith("docs/a:1:aa\n[incomplete: it was ended after 1 s")
+        assert said.origin == "what was searched"  # whose the last lines are was not told any more
 
     async def test_a_search_ends_with_its_call(self, root: Path):
         (root / "b.txt").write_text("a" * 5000 + "!\n")

@@ -313,8 +313,11 @@ class TestAddressesThatTell:
         assert risk is not None
         thread = Thread()
         thread.outside = True
-        why = "the model made this address up after reading strangers' pages; it may tell that host what it knows"
-        assert risk({"url": self.MADE_UP}, thread) == Risk("medium", leaves=True, why=why)
+        why = (
+            "nobody gave the model this address: it made it up after it had read what strangers wrote, and fetching it "
+            "may tell collect.example what the model knows"
+        )
+        assert risk({"url": self.MADE_UP}, thread.before(0)) == Risk("medium", leaves=True, why=why)
 
 
 async def entries(agent: everloop.Agent) -> list[Entry]:

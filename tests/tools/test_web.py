@@ -119,7 +119,7 @@ def marked(text: str, source: str) -> str:
 
 def shown(text: str, source: str, note: str = "") -> Shown:
     """What a stranger says, marked as theirs for the model and for the log."""
-    return Shown(marked(text, source) + note, origin=source)
+    return Shown(marked(text, source) + note, origin=source, public=True)
 
 
 class TestFetching:
@@ -158,7 +158,7 @@ class TestFetching:
         url = await serve(png(), "text/plain") + "photo.png?x"
         text = marked(f"image/png, {len(png())} bytes", url)
         picture = Picture(png(), "image/png", "photo.png")
-        assert await run(fetch, url=url) == Shown(text, (picture,), origin=url)
+        assert await run(fetch, url=url) == Shown(text, (picture,), origin=url, public=True)
 
     async def test_a_pdf_is_its_words_or_is_shown(self, serve, fetch):
         data = pdf("Hello from a document")
@@ -173,7 +173,8 @@ class TestFetching:
         data = b"%PDF-1.7\n%%EOF\n"
         url = await serve(data, "application/pdf") + "a.pdf"
         text = marked(f"application/pdf, {len(data)} bytes", url)
-        assert await run(fetch, url=url) == Shown(text, (Picture(data, "application/pdf", "a.pdf"),), origin=url)
+        picture = Picture(data, "application/pdf", "a.pdf")
+        assert await run(fetch, url=url) == Shown(text, (picture,), origin=url, public=True)
 
     async def test_a_long_text_is_read_in_parts(self, serve, fetch):
         text = "".join(f"line {n} of a long text\n" for n in range(2000)).strip()
@@ -188,7 +189,7 @@ class TestFetching:
         while True:
             answer = await run(fetch, url=url, offset=offset)
             part = answer.text
-            assert answer == Shown(part, origin=url)
+            assert answer == Shown(part, origin=url, public=True)
             assert len(part) <= 8000
             head, _, rest = part.partition("\n")
             inside, _, note = rest.rpartition("\n</untrusted>\n")

@@ -227,7 +227,7 @@ def _refusal(thread: Thread, place: int, rules: Rules) -> CallReturned | None:
 
 def _stance(thread: Thread, place: int, rules: Rules) -> Stance:
     call = thread.open_calls[place]
-    return rules.policy.stance(call, rules.tools[call.name], thread)
+    return rules.policy.stance(call, rules.tools[call.name], thread.before(place))
 
 
 def _problem(call: ToolCall, spec: ToolSpec | None, rules: Rules) -> str:

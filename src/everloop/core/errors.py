@@ -193,12 +193,16 @@ class AnswerTooLarge(EverloopError):
 
 
 class ToolError(EverloopError):
-    """`changes` are what the call did to files before it failed, `background` is the command that may go on."""
+    """`changes` are what the call did to files before it failed, `background` is the command that may go on, `origin`
+    names the stranger whose words are quoted."""
 
-    def __init__(self, message: str, changes: "tuple[Change, ...]" = (), background: str = "") -> None:
+    def __init__(
+        self, message: str, changes: "tuple[Change, ...]" = (), background: str = "", origin: str = ""
+    ) -> None:
         super().__init__(message)
         self.changes = changes
         self.background = background
+        self.origin = origin
 
 
 class LinkFailed(ToolError):

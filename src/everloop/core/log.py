@@ -16,11 +16,13 @@ import msgspec
 from msgspec import Struct
 
 from .errors import StoreCorrupt, StoreNewer
+from .exits import Exits
 from .message import Made, Media, Message, Opaque, Part
 from .prompt import Brought, Finish, Usage
 from .tool import Change, Risk, ToolCall
 
 VERSION = 1
+IMPORTED = "imported"  # the model that is said to have answered in a conversation that came from a file
 
 
 def _kind(name: str) -> str:
@@ -92,7 +94,8 @@ class CallReturned(_Entry, frozen=True):
     """What the model is told of a call. `file` names the whole result when `text` is shortened.
 
     `changes` are the files it has changed, `made` what these held then, as far as that was kept; `origin` is whose
-    words it tells, when they are a stranger's; `background` is the command that goes on after it."""
+    words it tells, when they are a stranger's, and `public` that anyone can read them; `background` is the command that
+    goes on after it."""
 
     answer: int
     place: int
@@ -104,6 +107,7 @@ class CallReturned(_Entry, frozen=True):
     origin: str = ""
     made: tuple[Media, ...] = ()
     background: str = ""
+    public: bool = False
 
 
 class Asked(_Entry, frozen=True):
@@ -174,6 +178,7 @@ class Standing(Struct, frozen=True, omit_defaults=True, gc=False):
     brought: Brought | None = None
     files: tuple[Made, ...] = ()
     unknown: tuple[str, ...] = ()
+    exits: Exits = Exits()  # what has left in this turn of what only strangers gave
 
 
 class Compacted(_Entry, frozen=True):

@@ -8,8 +8,13 @@ from msgspec import Raw, Struct
 from .tool import ToolCall
 
 
-class Text(Struct, frozen=True, gc=False, tag="text"):
+class Text(Struct, frozen=True, gc=False, omit_defaults=True, tag="text"):
+    """`origin` names the stranger whose words it holds; `public` are those that may be searched for: a
+    page's, and those of a file that came with a message."""
+
     text: str
+    origin: str = ""
+    public: bool = False
 
 
 class Media(Struct, frozen=True, gc=False, tag="media"):
@@ -72,5 +77,11 @@ def enclosed(part: Part, owner: str = "") -> Media | None:
     return Media(found[2], "", found[1], owner) if found else None
 
 
-def said(text: str) -> tuple[Part, ...]:
-    return (Text(text),)
+def said(text: str, origin: str = "", public: bool = False) -> tuple[Part, ...]:
+    return (Text(text, origin, public),)
+
+
+def is_strange(part: Part) -> bool:
+    """Whether a part of a message is not what somebody said, but what a stranger may have made: a file that came with
+    it. Older logs know it by how its text begins."""
+    return isinstance(part, Media) or bool(part.origin) or enclosed(part) is not None

@@ -104,6 +104,11 @@ class Taint(Struct, frozen=True, gc=False):
     outside: bool = True
     command: str = ""
 
+    @property
+    def happened(self) -> bool:
+        """Whether the call is over: it turned out to have worked with strangers' words."""
+        return self.ended is not None or bool(self.command)
+
 
 class Untaint(Struct, frozen=True, gc=False):
     """A call is over: its taint ends at `at`, or goes on with a `command` in the background. Where no stranger had a

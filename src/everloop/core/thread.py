@@ -3,11 +3,13 @@
 from collections.abc import Iterable
 from typing import assert_never
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from .compact import rendered, said_in_turn
+from .exits import Exits, Sources, Way
 from .gauge import Gauge
 from .log import (
+    IMPORTED,
     AgentTold,
     Answered,
     Asked,
@@ -30,13 +32,16 @@ from .log import (
     UserSaid,
     Verdict,
 )
-from .message import Made, Message, Part, said, text_of
+from .message import Made, Media, Message, Part, Text, is_strange, said
+from .moment import Moment, way_out
 from .prompt import Brought, Finish, Transcript, Usage
 from .tool import ToolCall
 from .undo import describe
 from .unknown import not_known
 
 STOPPED = "operation cancelled by user"
+CLIENT = "a client's tools"
+_NOT_RUN = ("denied", "repeated", "handed")
 
 
 class Finished(Struct, frozen=True, gc=False):
@@ -65,7 +70,7 @@ class Thread:
 
     __slots__ = (
         "_brought",
-        "_given",
+        "_ways",
         "address",
         "answer",
         "asked",
@@ -78,6 +83,7 @@ class Thread:
         "covered",
         "empties",
         "estimated",
+        "exits",
         "facts",
         "failure",
         "failures",
@@ -98,9 +104,11 @@ class Thread:
         "owes_reply",
         "prefix",
         "requester",
+        "results",
         "resumes",
         "saying",
         "seq",
+        "sources",
         "started",
         "steps",
         "stopped",
@@ -169,7 +177,10 @@ class Thread:
         self.files: dict[str, Made] = {}  # that came of this turn, by name
         self.unknown: list[str] = []  # what is to be told of calls of this turn whose outcome nobody knows
         self.outside = False  # whether what strangers wrote has been read in it
-        self._given: list[tuple[Part, ...]] = []  # what others have said: people, and strangers
+        self.sources = Sources()  # what others have said: people, and strangers
+        self.exits = Exits()  # what has left in this turn of what only strangers gave
+        self._ways: tuple[int, dict[int, Way]] = 0, {}  # of the calls of which answer
+        self.results: set[str] = set()  # whole results of tools that hold no stranger's words
         self.made: set[int] = set()  # the calls of this turn, and what came of them
         self.futile = 0  # steps in a row that have brought nothing new
         self._brought = False
@@ -210,6 +221,7 @@ class Thread:
                 self.asked[entry.place] = entry
             case Answered():
                 self.verdicts[entry.place] = entry.verdict
+                self._note_consent(entry)
             case ModelChosen():
                 self.choice = entry.model
             case Stopped():
@@ -257,6 +269,7 @@ class Thread:
             *(self.usage, self.cost, self.model, tuple(self.tools_used), self.brought),
             files=tuple(self.files.values()),
             unknown=tuple(self.unknown),
+            exits=self.exits,
         )
 
     @property
@@ -274,9 +287,21 @@ class Thread:
         return [messages[at].text for at in said_in_turn(messages, self.began)]
 
     def mentions(self, text: str) -> bool:
-        """Whether someone else has said this, word for word. What the model says, or has a tool repeat, does not count:
-        with that it could give itself whatever it wants."""
-        return any(text in text_of(parts) for parts in self._given)
+        """Whether someone else has given this address. What the model says, or has a tool repeat, does not count: with
+        that it could give itself whatever it wants."""
+        return bool(self.sources.giver_of(text))
+
+    def before(self, place: int) -> Moment:
+        """As the call at this place finds it."""
+        return Moment(self, place)
+
+    @property
+    def ways(self) -> dict[int, Way]:
+        """How the open calls lead out, by their places; worked out once for each answer."""
+        if self._ways[0] != self.answer:
+            found = {place: way for place, call in self.open_calls.items() if (way := way_out(call))}
+            self._ways = self.answer, found
+        return self._ways[1]
 
     def was_made(self, call: ToolCall) -> bool:
         """Whether this very call has been made in this turn."""
@@ -295,7 +320,8 @@ class Thread:
         self.steps = self.resumes = self.empties = self.failures = 0
         self.stopped = self.wrapping = False
         self.mails, self.brought, self.handed = [], None, []
-        self.usage, self.cost, self.tools_used, self.files, self.unknown = Usage(), 0.0, [], {}, []
+        self.usage, self.cost, self.tools_used, self.files = Usage(), 0.0, [], {}
+        self.unknown, self.exits = [], Exits()
         self._take_in(entry)
         messages = self.transcript.messages
         self.began = len(messages) - 1
@@ -311,19 +337,16 @@ class Thread:
         if entry.mail:
             self.mails.append(entry.mail)
         self.brought = entry.brought or self.brought
-        self.outside = self.outside or (entry.brought is not None and entry.brought.outside)
-        for message in entry.before:
-            self._recall(message)
-        if entry.parts:
-            self._given.append(entry.parts)
-            self._say(Message("user", entry.parts))
+        for message in spoken(entry):
+            self._note_givers(message)
+            self._say(message)
 
-    def _recall(self, message: Message) -> None:
-        """Take in what was said elsewhere. What a client's tools have said are a stranger's words."""
-        self.outside = self.outside or message.role == "tool"
-        if message.role != "assistant":
-            self._given.append(message.parts)
-        self._say(message)
+    def _note_givers(self, message: Message) -> None:
+        for part in message.parts if message.role != "assistant" else ():
+            strange = is_strange(part)
+            self.outside = self.outside or strange
+            if isinstance(part, Text) and (part.public or (message.role == "user" and not strange)):
+                self.sources.add(part.text, public=part.public)
 
     def _take_in_unheard(self) -> None:
         unheard, self.unheard = self.unheard, []
@@ -340,6 +363,7 @@ class Thread:
         self.calling = self.just_compacted = False
         self.steps += 1
         self.resumes = self.failures = 0
+        self.outside = self.outside or entry.model == IMPORTED  # whoever made that file may have been a stranger
         self.usage, self.model, self.finish = self.usage + entry.usage, entry.model, entry.finish
         self.cost = None if self.cost is None or entry.cost is None else self.cost + entry.cost
         if entry.usage.input:
@@ -364,16 +388,19 @@ class Thread:
         call = self.open_calls.pop(entry.place)
         if entry.outcome != "abandoned":
             self.resumes = 0
-        if entry.origin:
-            self.outside = True
-            self._given.append(said(entry.text))
+        self._note_exit(call, entry)
+        if entry.file and not entry.origin:
+            self.results.add(entry.file)
         if entry.outcome == "handed":
             self.handed.append(call)
         if entry.outcome in ("unknown", "abandoned") and entry.place in self.started:
             self.unknown.append(not_known(call))
         self._note_progress(call, entry)
         self._note_files(entry)
-        self._say(Message("tool", (*said(entry.text), *entry.media), answers=call.id))
+        message = Message("tool", (*said(entry.text, entry.origin, entry.public), *entry.media), answers=call.id)
+        if entry.origin:
+            self._note_givers(message)
+        self._say(message)
         if self.open_calls:
             return
         self.started, self.asked, self.verdicts = set(), {}, {}
@@ -384,6 +411,18 @@ class Thread:
             self._end(self.saying or None)
         elif self.owes_reply:
             self._take_in_unheard()
+
+    def _note_consent(self, entry: Answered) -> None:
+        """What a person was shown and has allowed they may as well have said."""
+        way = way_out(self.open_calls[entry.place]) if entry.place in self.open_calls else None
+        if self.outside and way and entry.verdict == "allowed" and not entry.by.startswith("grant:"):
+            self.sources.add(way.url or way.query)
+
+    def _note_exit(self, call: ToolCall, entry: CallReturned) -> None:
+        """What a person was asked about, and what was not run, is not among what has left unasked."""
+        ran = entry.place not in self.asked and entry.outcome not in _NOT_RUN
+        if self.outside and ran and (way := way_out(call)):
+            self.exits = self.exits.after(way, self.sources)
 
     def _note_progress(self, call: ToolCall, entry: CallReturned) -> None:
         """A step gets on if one of its calls brings what none has brought in this turn."""
@@ -468,4 +507,24 @@ class Thread:
         self.tools_used, self.brought = list(standing.tools_used), standing.brought
         self.files = {made.media.name or made.media.file: made for made in standing.files}
         self.unknown = list(standing.unknown)
-        self._given = [message.parts for message in entry.kept if message.role == "user"]
+        self.exits = standing.exits
+        self.sources, self.results = Sources(), set()
+        for message in entry.kept:
+            if message.role == "user" or any(isinstance(part, Text) and part.origin for part in message.parts):
+                self._note_givers(message)
+
+
+def spoken(entry: UserSaid) -> list[Message]:
+    """What someone has said as messages. What a client's tools have said are a stranger's words."""
+    messages = [
+        structs.replace(message, parts=_strangers(message.parts, CLIENT)) if message.role == "tool" else message
+        for message in entry.before
+    ]
+    if entry.parts:
+        strange = entry.brought is not None and entry.brought.outside
+        messages.append(Message("user", _strangers(entry.parts, CLIENT) if strange else entry.parts))
+    return messages
+
+
+def _strangers(parts: tuple[Part, ...], origin: str) -> tuple[Part, ...]:
+    return tuple(part if isinstance(part, Media) else structs.replace(part, origin=origin) for part in parts)

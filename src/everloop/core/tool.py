@@ -4,12 +4,14 @@ import inspect
 import types
 import typing
 from collections.abc import Awaitable, Callable
+from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Protocol, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
 
+from .exits import Exits, Giver, Weighed
 from .people import Role
 
 
@@ -49,10 +51,25 @@ class Risk(Struct, frozen=True, gc=False, omit_defaults=True):
 class Situation(Protocol):
     """What a tool may know of the conversation when it says how risky a call is."""
 
-    outside: bool  # whether what strangers wrote has been read in it
+    @property
+    def outside(self) -> bool:
+        """Whether what strangers wrote has been read in it."""
+        ...
 
     def mentions(self, text: str) -> bool:
-        """Whether a person, or a stranger whose words were read, has said this, word for word."""
+        """Whether a person, or a stranger whose words were read, has given this address, as a whole."""
+        ...
+
+    def giver_of(self, url: str) -> Giver:
+        """Who has given this address: a person, else a stranger, else nobody."""
+        ...
+
+    def weigh(self, query: str) -> Weighed:
+        """Which of these words no person has said."""
+        ...
+
+    def left(self) -> Exits:
+        """What has left in this turn already, unasked, of what only strangers gave."""
         ...
 
 
@@ -77,13 +94,14 @@ class ToolSpec(Struct, frozen=True):
 
 class CallContext(Struct, frozen=True):
     """What a running call may know. `key` is stable over attempts: `thread:answer:place`. `outside` says whether what
-    strangers wrote has been read in the conversation."""
+    strangers wrote has been read in the conversation, `results` are references to results of its own tools."""
 
     key: str
     thread: str
     session: str
     user: str
     outside: bool = False
+    results: AbstractSet[str] = frozenset()
 
 
 class Picture(Struct, frozen=True):
@@ -104,14 +122,16 @@ class Change(Struct, frozen=True, gc=False):
 
 
 class Shown(Struct, frozen=True):
-    """The result of a tool that has more to tell than text. `origin` names the stranger whose words are in it;
-    `background` names the command that goes on after the call."""
+    """The result of a tool that has more to tell than text. `origin` names the stranger whose words are in it, and
+    `public` says that anyone can read them, as on a page of the web: they may be searched for. `background` names the
+    command that goes on after the call."""
 
     text: str
     pictures: tuple[Picture, ...] = ()
     changes: tuple[Change, ...] = ()
     origin: str = ""
     background: str = ""
+    public: bool = False
 
 
 Result = str | Shown

@@ -13,14 +13,16 @@ SHORT = len("file:") + 12  # of a reference: enough for whoever has it to find t
 
 
 async def enclose(files: Files, attached: Attachment, owner: str) -> Part:
-    """Keep a file, and make the part of the message that stands for it. Raises StoreFull."""
+    """Keep a file, and make the part of the message that stands for it: whoever made the file, the person has not said
+    it. Raises StoreFull."""
     file = await files.put(owner, attached.data, attached.name)
     if attached.mime:
         return Media(file, attached.mime, attached.name, owner)
     head = f"[{attached.name}, kept as {file[:SHORT]}"
     if attached.kind:
-        return Text(f"{head}: {attached.kind}, {len(attached.data):,} bytes; read_file reads it]")
+        return Text(f"{head}: {attached.kind}, {len(attached.data):,} bytes; read_file reads it]", attached.name)
     text = attached.data.decode()
     if len(text) <= INLINE:
-        return Text(f"{head}]\n{text}")
-    return Text(f"{head}: the first {INLINE:,} of {len(text):,} characters; read_file reads on]\n{text[:INLINE]}")
+        return Text(f"{head}]\n{text}", attached.name, public=True)
+    part = f"the first {INLINE:,} of {len(text):,} characters; read_file reads on"
+    return Text(f"{head}: {part}]\n{text[:INLINE]}", attached.name, public=True)

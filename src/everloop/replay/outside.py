@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from ..core.approval import Grant, Policy, Stance
 from ..core.errors import ProviderError, ToolError
 from ..core.log import Answered, CallReturned, CallStarted, Entry, ModelCalled, ModelFailed, ModelSaid
+from ..core.moment import Moment
 from ..core.prompt import Brought, Delta, Prompt, Reply, Transcript
 from ..core.recall import RECALLED
 from ..core.thread import Thread
@@ -130,9 +131,8 @@ class PlayedPolicy(Policy, frozen=True, kw_only=True):
     tape: Tape
 
     def stance(self, call: ToolCall, spec: ToolSpec, situation: Situation) -> Stance:
-        assert isinstance(situation, Thread)
-        place = next(place for place, each in situation.open_calls.items() if each is call)
-        return self.tape.record.stance(situation.answer, place)
+        assert isinstance(situation, Moment)
+        return self.tape.record.stance(situation.thread.answer, situation.place)
 
 
 class PlayedStore(SqliteStore):

@@ -63,7 +63,7 @@ class Approval(Struct, frozen=True):
 def asking(thread: Thread, place: int, spec: ToolSpec) -> Asked:
     """The entry that says what a person is asked."""
     call = thread.open_calls[place]
-    risk = risk_of(call, spec, thread)
+    risk = risk_of(call, spec, thread.before(place))
     return Asked(thread.answer, place, digest_of(call, spec), time.time() + EXPIRES, risk)
 
 

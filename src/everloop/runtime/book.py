@@ -148,7 +148,8 @@ class Book:
     def taint(self, *taints: Taint) -> None:
         """Say with the next commit, and if nothing keeps its starts from starting, that these begin."""
         self._next.taints = (*self._next.taints, *taints)
-        self._tainted |= {taint.key for taint in taints}
+        self._tainted |= {taint.key for taint in taints if not taint.happened}
+        self._tainted -= {taint.key for taint in taints if taint.happened}
 
     def untaint(self, over: Untaint) -> None:
         """Say with the next commit that one is over."""

@@ -79,7 +79,7 @@ class Toolbox:
                 told = _checked(await _attempt(tool, args, context))
                 outcome = "done"
         except ToolError as error:
-            told = Shown(f"Error: {error}", changes=error.changes, background=error.background)
+            told = Shown(f"Error: {error}", changes=error.changes, origin=error.origin, background=error.background)
         except TimeoutError as error:
             why = f"did not finish within {tool.spec.seconds:g} s" if limit.expired() else f"timed out: {error}"
             told = Shown(f"Error: {tool.spec.name} {why}")
@@ -105,6 +105,7 @@ class Toolbox:
             origin=told.origin,
             made=made,
             background=told.background,
+            public=told.public and bool(told.origin),
         )
 
     async def _keep(self, picture: Picture, user: str) -> Media:

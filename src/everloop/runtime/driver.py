@@ -334,10 +334,11 @@ class Driver:
             call = thread.open_calls[place]
             self._publish(book, "tool_call", name=call.name, args=call.args, place=place)
         results: list[CallReturned] = []
+        began = time.time()
         with interrupt:
             results = await _together([toolbox.run(thread, place, self._call(book, place)) for place in places])
         reach("call.done")
-        await self._untaint(book, results)
+        await self._untaint(book, results, began)
         for result in results:
             name = thread.open_calls[result.place].name
             book.keep(result)
@@ -393,9 +394,9 @@ class Driver:
                 head = (await self._store.open(where, MANY)).row.head
                 self._bus.publish(Event("approval_asked", where, head, data={"approvals": [approval]}))
 
-    async def _untaint(self, book: Book, results: Sequence[CallReturned]) -> None:
+    async def _untaint(self, book: Book, results: Sequence[CallReturned], began: float = 0.0) -> None:
         if self._tainting:
-            await self._tainting.end(book, results)
+            await self._tainting.end(book, results, began)
 
     async def _take_back(self, book: Book, place: int) -> None:
         """One file at a time, each kept before the next: after a crash this one is as it was, or is done already."""
@@ -420,7 +421,8 @@ class Driver:
 
     def _call(self, book: Book, place: int) -> CallContext:
         thread = book.thread
-        return CallContext(key_of(thread, place), thread.id, thread.address, thread.requester, thread.outside)
+        key = key_of(thread, place)
+        return CallContext(key, thread.id, thread.address, thread.requester, thread.outside, thread.results)
 
     def _publish(self, book: Book, event: str, /, **data: object) -> None:
         """With the durable position, from which whoever loses the connection can go on without a gap."""

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from ..core.conversation import Conversation, Written
 from ..core.errors import MailRefused
-from ..core.log import CallReturned, Compacted, Entry, ModelCalled, ModelSaid, UserSaid
+from ..core.log import IMPORTED, CallReturned, Compacted, Entry, ModelCalled, ModelSaid, UserSaid
 from ..core.mail import Address
 from ..core.message import Media, Message, Opaque, Part, Text, said
 from ..core.thread import Thread
@@ -25,7 +25,6 @@ from ..core.tool import ToolCall
 
 LONGEST = 32 * 1024 * 1024  # bytes of a line
 DIRECT = "cli:direct"
-IMPORTED = "imported"
 
 Shape = TypeVar("Shape")
 
@@ -70,7 +69,7 @@ class Exporting:
         self._seen = len(messages)
 
     def _object(self, message: Message, written: Written) -> dict[str, Any]:
-        told: dict[str, Any] = {"role": message.role, "content": _content(message.parts)}
+        told: dict[str, Any] = {"role": message.role, "content": _content(message.parts, message.role == "tool")}
         if message.calls:
             told["tool_calls"] = [
                 {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.args}}
@@ -81,6 +80,7 @@ class Exporting:
             told |= {"tool_call_id": message.answers, "name": self._names.get(message.answers, "")}
             if isinstance(written.entry, CallReturned) and written.entry.origin:
                 told["origin"] = written.entry.origin
+                told |= {"public": True} if written.entry.public else {}
         if message.role == "user":
             told["author"] = self._thread.requester
         if message.role == "assistant" and not message.calls and self._thread.tools_used:
@@ -92,8 +92,10 @@ class Exporting:
         return {**told, "timestamp": stamp(written.at)}
 
 
-def _content(parts: tuple[Part, ...]) -> Any:
-    return parts[0].text if len(parts) == 1 and isinstance(parts[0], Text) else list(parts)
+def _content(parts: tuple[Part, ...], plain: bool = False) -> Any:
+    """The plain text, unless it has to be said whose it is; of a result that stands beside it."""
+    text = parts[0] if len(parts) == 1 else None
+    return text.text if isinstance(text, Text) and (plain or not text.origin) else list(parts)
 
 
 def _line(value: dict[str, Any]) -> str:
@@ -139,6 +141,7 @@ class _Message(Struct):
     tool_call_id: str | None = None
     author: str | None = None
     origin: str | None = None
+    public: bool | None = None
     reasoning_content: str | None = None
     opaque: list[Opaque] | None = None
 
@@ -224,7 +227,8 @@ class _Bringing:
         media = tuple(part for part in rest if isinstance(part, Media))
         if not isinstance(text, Text) or len(media) < len(rest):
             raise _wrong(number, "the content of a result is a text, or a text and then images")
-        self._add(CallReturned(self._answer, place, text.text, media=media, origin=message.origin or ""))
+        origin, public = message.origin or text.origin, bool(message.public)
+        self._add(CallReturned(self._answer, place, text.text, media=media, origin=origin, public=public))
 
     def _add(self, entry: Entry) -> None:
         self.written.append(Written(len(self.written) + 1, self._at, entry))

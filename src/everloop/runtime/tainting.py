@@ -33,11 +33,25 @@ class Tainting:
         if book.thread.outside:
             await self._begin(book, key, True)
 
-    async def end(self, book: Book, results: Sequence[CallReturned]) -> None:
+    async def end(self, book: Book, results: Sequence[CallReturned], began: float = 0.0) -> None:
+        """`began` is when they began, if that was here."""
         thread = book.thread
         for result in results:
-            if result.place in thread.started:
-                await self.end_one(book, key_of(thread, result.place), _command_after(result))
+            if result.place not in thread.started:
+                continue
+            key = key_of(thread, result.place)
+            if result.origin and not thread.outside:
+                await self._find_out(book, key, began, _command_after(result))
+            else:
+                await self.end_one(book, key, _command_after(result))
+
+    async def _find_out(self, book: Book, key: str, began: float, background: str) -> None:
+        """A call has worked with strangers' words where none had been read before: it has tainted its folder."""
+        at = time.time()
+        await self._files.look(closely=True)
+        book.taint(Taint(key, self._files.place, began or at, None if background else at, command=background))
+        if background:
+            self._files.expect_more()
 
     async def end_one(self, book: Book, key: str, background: str = "") -> None:
         if not book.is_tainted(key):

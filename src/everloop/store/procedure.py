@@ -168,11 +168,13 @@ BEGIN
         FROM final f, json_to_recordset(f.timers) AS c(key TEXT, due DOUBLE PRECISION, body TEXT)
         ON CONFLICT DO NOTHING
     ), taints_ AS (
-        INSERT INTO taints AS x (key, owner, place, began, outside)
-        SELECT c.key, f.whose, c.place, c.began, c.outside
-        FROM final f, json_to_recordset(f.taints) AS c(key TEXT, place TEXT, began DOUBLE PRECISION, outside BIGINT)
-        WHERE f.goes OR cardinality(f.starts) = 0
-        ON CONFLICT (key) DO UPDATE SET ended = NULL, command = '', outside = greatest(x.outside, excluded.outside)
+        INSERT INTO taints AS x (key, owner, place, began, ended, outside, command)
+        SELECT c.key, f.whose, c.place, c.began, c.ended, c.outside, c.command
+        FROM final f, json_to_recordset(f.taints) AS c(key TEXT, place TEXT, began DOUBLE PRECISION,
+            ended DOUBLE PRECISION, outside BIGINT, command TEXT)
+        WHERE f.goes OR cardinality(f.starts) = 0 OR c.ended IS NOT NULL OR c.command <> ''
+        ON CONFLICT (key) DO UPDATE SET ended = excluded.ended, command = excluded.command,
+            outside = greatest(x.outside, excluded.outside)
     ), untaints_ AS (
         UPDATE taints x SET ended = CASE WHEN u.command = '' THEN u.at END, command = u.command
         FROM final f, json_to_recordset(f.untaints) AS u(key TEXT, at DOUBLE PRECISION, command TEXT)
@@ -269,7 +271,9 @@ class _Tainted(Struct):
     key: str
     place: str
     began: float
+    ended: float | None
     outside: int
+    command: str
 
 
 class _Commit(Struct, omit_defaults=True):
@@ -335,7 +339,7 @@ def commit(lease: Lease, commit: Commit) -> Item:
     if commit.timers:
         item.timers = [_Wound(timer.key, timer.due, body_of(timer.inbound)) for timer in commit.timers]
     if commit.taints:
-        item.taints = [_Tainted(t.key, t.place, t.began, int(t.outside)) for t in commit.taints]
+        item.taints = [_Tainted(t.key, t.place, t.began, t.ended, int(t.outside), t.command) for t in commit.taints]
     if commit.untaints:
         item.untaints = commit.untaints
     if commit.letter:

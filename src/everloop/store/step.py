@@ -33,8 +33,9 @@ _SPEND = (
     "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _TAINT = (
-    "INSERT INTO taints(key, owner, place, began, outside) VALUES(?, ?, ?, ?, ?) "
-    "ON CONFLICT(key) DO UPDATE SET ended = NULL, command = '', outside = max(outside, excluded.outside)"
+    "INSERT INTO taints(key, owner, place, began, ended, outside, command) VALUES(?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT(key) DO UPDATE SET ended = excluded.ended, command = excluded.command, "
+    "outside = max(outside, excluded.outside)"
 )
 _UNTAINT = "UPDATE taints SET ended = ?, command = ? WHERE key = ? AND ended IS NULL"
 
@@ -102,8 +103,10 @@ def _note_taints(execute: Execute, commit: Commit, owner: str, started: bool) ->
     for over in commit.untaints:
         execute(_UNTAINT, (None if over.command else over.at, over.command, over.key))
         execute("DELETE FROM taints WHERE key = ? AND outside = 0 AND ended IS NOT NULL", (over.key,))
-    for taint in commit.taints if started or not commit.starts else ():
-        execute(_TAINT, (taint.key, owner, taint.place, taint.began, int(taint.outside)))
+    for taint in commit.taints:
+        if started or not commit.starts or taint.happened:
+            times = (taint.began, taint.ended)
+            execute(_TAINT, (taint.key, owner, taint.place, *times, int(taint.outside), taint.command))
 
 
 def _keep_beside(execute: Execute, commit: Commit, thread: str, owner: str, now: float) -> None:

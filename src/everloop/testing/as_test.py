@@ -119,7 +119,7 @@ def _taken_apart(value: Any) -> tuple[str, list[tuple[str, Any]] | None, str]:
     match value:
         case Opaque():
             return "opaque(", [("", value.dialect), ("", bytes(value.block).decode())], ")"
-        case Text():
+        case Text(origin=""):
             return "Text(", [("", value.text)], ")"
         case Struct():
             return f"{type(value).__name__}(", [(f"{name}=", part) for name, part in _fields(value)], ")"

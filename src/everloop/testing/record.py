@@ -32,7 +32,7 @@ from ..core.log import (
     Stopped,
     UserSaid,
 )
-from ..core.message import Opaque
+from ..core.message import Opaque, Part, Text
 from ..core.people import Role
 from ..core.prompt import Transcript
 from ..core.thread import Thread
@@ -119,8 +119,14 @@ def opaque(dialect: str, block: str) -> Opaque:
 
 def fingerprint(transcript: Transcript) -> str:
     """Of the messages that a model is shown, with their number, which is what one wants to know first."""
-    digest = sha256(msgspec.json.encode(transcript.messages)).hexdigest()[:12]
+    shown = [structs.replace(message, parts=tuple(map(_as_shown, message.parts))) for message in transcript.messages]
+    digest = sha256(msgspec.json.encode(shown)).hexdigest()[:12]
     return f"{len(transcript.messages)}:{digest}"
+
+
+def _as_shown(part: Part) -> Part:
+    """Whose it is no model is told by anything but the text."""
+    return Text(part.text) if isinstance(part, Text) else part
 
 
 def turns_in(entries: Iterable[Entry]) -> list[int]:

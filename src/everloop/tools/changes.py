@@ -13,6 +13,8 @@ from everloop.core.errors import StoreFull, ToolError
 from everloop.core.ports import Files
 from everloop.core.tool import CallContext, Change
 
+from .kinds import HEAD
+from .marks import MARKS, Marks
 from .workspace import Seen, Workspace
 
 LARGEST_KEPT = 5 * 1024 * 1024
@@ -22,10 +24,21 @@ SHORT_SHA = 12
 class Changes:
     """Changes the files of a workspace, and keeps what they held. Everything raises ToolError."""
 
-    def __init__(self, workspace: Workspace, files: Files) -> None:
+    def __init__(self, workspace: Workspace, files: Files, marks: Marks = MARKS) -> None:
         self._workspace = workspace
         self._files = files
+        self._marks = marks
         self.scene = workspace.name
+
+    async def is_tainted(self, seen: Seen) -> bool:
+        """Whether strangers had a say in what was seen: then they have one in what is made of it."""
+        return seen.status is not None and await self._marks.is_tainted(seen.status)
+
+    async def quoting(self, error: ToolError, path: str, seen: Seen) -> ToolError:
+        """An error that may quote the file, with whose words these are."""
+        if seen.status is not None:
+            error.origin = await self._marks.origin_of(path, seen.status, (seen.content or b"")[:HEAD])
+        return error
 
     async def look(self, path: str, most: int = LARGEST_KEPT) -> Seen:
         return await asyncio.to_thread(self._workspace.look, path, most)

@@ -37,18 +37,21 @@ def edit_file_tool(changes: Changes) -> Tool:
         text = text_of(path, seen)
         old, new = as_lines_end(text, old_text, new_text)
         earlier = changes.made(path, seen, context)
+        origin = path if await changes.is_tainted(seen) else ""
         try:
             after = await asyncio.to_thread(edited, text, old, new)
-        except ToolError:
+        except ToolError as error:
             if earlier is None:
-                raise
+                raise await changes.quoting(error, path, seen) from error
             after = text
         if after == text:
             done = f"Edited {path}."
-            return Shown(done, changes=(earlier,)) if earlier else f"{path} already reads so; nothing was changed."
+            if earlier is None:
+                return f"{path} already reads so; nothing was changed."
+            return Shown(done, changes=(earlier,), origin=origin)
         check_sha(path, seen, expected_sha)
         change = await changes.write(path, encoded(after), seen, context)
-        return Shown(f"Edited {path} at line {_line(text, text.index(old))}.", changes=(change,))
+        return Shown(f"Edited {path} at line {_line(text, text.index(old))}.", changes=(change,), origin=origin)
 
     return edit_file
 

@@ -11,6 +11,7 @@ from everloop.core.tool import CallContext, Effect, Risk, Shown, Situation, Tool
 
 from .exec_risk import judged
 from .home import Home
+from .marks import Marks
 from .sandbox.port import Job, Limits, OnOutput, Outcome, Sandbox, View, be_silent
 from .sandbox.view import shell
 from .workspace import Workspace
@@ -28,7 +29,8 @@ Told = Callable[[CallContext, str], None]
 class Shell(Struct, frozen=True):
     """Where and how commands run: `env` is all of their environment, `longest` the most seconds one may ask for.
 
-    `free` says that nothing may confine them. `home` is what they do not see."""
+    `free` says that nothing may confine them. `home` is what they do not see, `marks` knows which files hold strangers'
+    words."""
 
     sandbox: Sandbox
     view: View
@@ -38,6 +40,7 @@ class Shell(Struct, frozen=True):
     free: bool = False
     told: Told | None = None
     home: Home | None = None
+    marks: Marks | None = None
 
     @property
     def seconds(self) -> float:
@@ -89,13 +92,20 @@ class Shell(Struct, frozen=True):
             outcome = await self.sandbox.run(context, job, self._listener(context))
         except ToolError as error:
             raise ToolError(str(error), background=name if job.background else "") from error
-        return _shown(outcome, job.limits, name)
+        return await self.told_of(_shown(outcome, job.limits, name))
 
     async def find(self, context: CallContext, timeout: int = 60, background: bool = False) -> Shown | None:
         """What `run` would have said to a worker that has died meanwhile; None if the command was never begun."""
         outcome = await self.sandbox.find(context, background, self._listener(context))
         name = self.sandbox.name(context, background)
-        return None if outcome is None else _shown(outcome, self.limited(timeout), name)
+        return None if outcome is None else await self.told_of(_shown(outcome, self.limited(timeout), name))
+
+    async def told_of(self, shown: Shown) -> Shown:
+        """Whose words a command may have printed: with a network anyone's, and those that lie in the workspace."""
+        if self.networked:
+            return structs.replace(shown, origin="a command with a network")
+        strange = self.marks and await self.marks.found_beneath(self.view.workspace)
+        return structs.replace(shown, origin=f"a command beside {strange}") if strange else shown
 
     def _listener(self, context: CallContext) -> OnOutput:
         told = self.told
@@ -151,12 +161,12 @@ def exec_output_tool(house: Shell) -> Tool:
         context: CallContext,
         offset: Annotated[int, "The byte to begin with", Meta(ge=0)] = 0,
         wait: Annotated[int, "Seconds to wait if there is nothing new", Meta(ge=0)] = 0,
-    ) -> str:
+    ) -> Shown:
         """Read what a command in the background has said, and whether it still runs."""
         seconds = min(wait, house.longest)
         outcome, after = await house.sandbox.output(context.thread, _checked(id), offset, _PART, seconds)
         state = "it runs" if outcome.status == "running" else _how_it_ended(outcome, house.limits)
-        return f"[{state}; read on with offset={after}]\n{outcome.output}"
+        return await house.told_of(Shown(f"[{state}; read on with offset={after}]\n{outcome.output}"))
 
     return exec_output
 

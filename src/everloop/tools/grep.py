@@ -13,19 +13,22 @@ from msgspec import Meta
 
 from everloop.core.errors import ToolError
 from everloop.core.people import Role
-from everloop.core.tool import Effect, Tool, tool
+from everloop.core.tool import Effect, Result, Shown, Tool, tool
 
 from .apart import run_apart
 from .find_files import glob_of
+from .marks import MARKS, Marks
+from .walk import STRANGE
 from .workspace import Workspace
 
 if TYPE_CHECKING:
     from .searching import Wanted
 
 _SECONDS = 20.0
+_EVER = 1e12  # seconds; JSON has no infinity
 
 
-def grep_tool(workspace: Workspace, max_chars: int, seconds: float = _SECONDS) -> Tool:
+def grep_tool(workspace: Workspace, max_chars: int, seconds: float = _SECONDS, marks: Marks = MARKS) -> Tool:
     @tool(Effect.READ, seconds=seconds + 10, permission=Role.USER)
     async def grep(
         pattern: Annotated[str, "A regular expression (Python's), looked for in each line"],
@@ -34,7 +37,7 @@ def grep_tool(workspace: Workspace, max_chars: int, seconds: float = _SECONDS) -
         ignore_case: bool = False,
         context: Annotated[int, Meta(ge=0, le=20, description="How many lines around each to show")] = 0,
         files_only: Annotated[bool, "Name only the files in which it occurs"] = False,
-    ) -> str:
+    ) -> Result:
         """Search the text of files. Each line found is told as path:number:line."""
         if not pattern or len(pattern) > 5000:
             raise ToolError("the pattern is empty" if not pattern else "the pattern is longer than 5,000 characters")
@@ -56,12 +59,22 @@ def grep_tool(workspace: Workspace, max_chars: int, seconds: float = _SECONDS) -
                 room=max_chars - 500,
                 seconds=seconds * 0.9,
                 hidden=workspace.hidden,
+                times=[(began, min(ended, _EVER)) for began, ended in await marks.times()],
             )
-            return await _search(wanted, seconds)
+            return _told(await _search(wanted, seconds))
         finally:
             os.close(fd)
 
     return grep
+
+
+def _told(found: str) -> Result:
+    """What was found, and in whose files, if these are a stranger's: a line that no file can hold names one."""
+    lines = found.split("\n")
+    strange = [line.removeprefix(STRANGE) for line in lines if line.startswith(STRANGE)]
+    if not strange:
+        return found
+    return Shown("\n".join(line for line in lines if not line.startswith(STRANGE)), origin=strange[0])
 
 
 def _open(workspace: Workspace, path: str) -> tuple[int, bool]:
@@ -82,5 +95,6 @@ async def _search(wanted: "Wanted", seconds: float) -> str:
     found = ran.out.decode("utf-8", "replace").rstrip("\n")
     if not ran.late:
         return found
+    found = f"{found}\n{STRANGE}what was searched" if found else found  # whose the last lines are was not told
     late = f"[incomplete: it was ended after {seconds:g} s; narrow the path, or write a simpler pattern]"
     return f"{found}\n{late}" if found else late

@@ -44,12 +44,16 @@ async def apply(
     _check_names(workspace, files, expected)
     plan: list[Planned] = []
     for file in files:
-        plan += await _plan(changes, file, context, expected)
+        try:
+            plan += await _plan(changes, file, context, expected)
+        except ToolError as error:
+            raise await changes.quoting(error, file.path, await changes.look(file.path, LARGEST)) from error
         if sum(each.size for each in plan) > _MOST_BYTES:
             raise ToolError(
                 f"the files of the patch have more than {_MOST_BYTES >> 20} MiB together; patch fewer at once"
             )
-    return await _carry_out(changes, plan, context)
+    tainted = [each.path for each in plan if await changes.is_tainted(each.seen)]
+    return await _carry_out(changes, plan, context, tainted[0] if tainted else "")
 
 
 def _check_names(workspace: Workspace, files: list[FilePatch], expected: dict[str, Any]) -> None:
@@ -136,7 +140,7 @@ def _explained(path: str, text: str, file: FilePatch) -> str:
         raise ToolError(f"{path!r}: {error}\nNothing was changed in any file.") from error
 
 
-async def _carry_out(changes: Changes, plan: list[Planned], context: CallContext) -> Result:
+async def _carry_out(changes: Changes, plan: list[Planned], context: CallContext, origin: str) -> Result:
     done: list[Change] = []
     sentences: list[str] = []
     for number, each in enumerate(plan):
@@ -145,12 +149,11 @@ async def _carry_out(changes: Changes, plan: list[Planned], context: CallContext
         except ToolError as error:
             rest = ", ".join(left.path for left in plan[number + 1 :]) or "none"
             happened = "; ".join(sentences) or "nothing"
-            raise ToolError(
-                f"{error}. The patch was applied in part. Done: {happened}. Not tried: {rest}.", tuple(done)
-            ) from error
+            told = f"{error}. The patch was applied in part. Done: {happened}. Not tried: {rest}."
+            raise ToolError(told, tuple(done), origin=origin) from error
         done += [change] if change else []
         sentences.append(sentence)
-    return Shown(f"Patch applied: {'; '.join(sentences)}.", changes=tuple(done))
+    return Shown(f"Patch applied: {'; '.join(sentences)}.", changes=tuple(done), origin=origin)
 
 
 async def _carry_out_one(changes: Changes, each: Planned, context: CallContext) -> tuple[Change | None, str]:

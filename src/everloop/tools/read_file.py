@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from everloop.core.errors import ToolError
 from everloop.core.media import HEAD, kind_of, limit_of
@@ -20,6 +20,8 @@ from everloop.core.ports import Files
 from everloop.core.tool import CallContext, Effect, Picture, Result, Shown, Tool, tool
 
 from .documents import LARGEST, can_use, office_kind, text_of_document
+from .kinds import HEAD as SNIFFED
+from .marks import MARKS, Marks
 from .workspace import Workspace
 
 _INLINE = 128 * 1024  # bytes that are read and decoded faster than a thread is woken
@@ -28,6 +30,7 @@ _FARTHEST = 256 * 1024 * 1024
 _COUNTED = 8 * 1024 * 1024
 _LONGEST_LINE = 10_000_000  # characters; up to four times as many bytes are read to find one of them
 _FOOTER = 160
+_REFERENCE = 17  # letters that name a kept file
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -57,7 +60,7 @@ class Part(Struct, frozen=True):
     chars: int
 
 
-def read_file_tool(workspace: Workspace, files: Files, max_chars: int) -> Tool:
+def read_file_tool(workspace: Workspace, files: Files, max_chars: int, marks: Marks = MARKS) -> Tool:
     @tool(Effect.READ, local=True, permission=Role.USER)
     async def read_file(
         path: Annotated[str, "Path in the workspace, or a file:… reference"],
@@ -70,10 +73,31 @@ def read_file_tool(workspace: Workspace, files: Files, max_chars: int) -> Tool:
     ) -> Result:
         """Read text, pdf, docx or xlsx, or look at an image. A long text is read in parts: each says how to go on."""
         part = Part(offset, limit, column, max(max_chars - _FOOTER, _FOOTER))
-        found = await _found(workspace, files, path, context.user, part)
-        return await _told(found, part) if isinstance(found, Document) else found
+        origin = await _origin(workspace, marks, path, context)
+        try:
+            found = await _found(workspace, files, path, context.user, part)
+            told = await _told(found, part) if isinstance(found, Document) else found
+        except ToolError as error:
+            error.origin = origin
+            raise
+        return told if not origin else structs.replace(_as_shown(told), origin=origin)
 
     return read_file
+
+
+def _as_shown(told: Result) -> Shown:
+    return told if isinstance(told, Shown) else Shown(told)
+
+
+async def _origin(workspace: Workspace, marks: Marks, path: str, context: CallContext) -> str:
+    """Whose words it holds. What is kept and is no result of this conversation's own tools came with a message, or from
+    elsewhere."""
+    if path.startswith("file:"):
+        known = any(ref.startswith(path.strip().rstrip(".…")) for ref in context.results)
+        return "" if known else path[:_REFERENCE]
+    with workspace.opened(path) as (fd, status):
+        head = os.pread(fd, SNIFFED, 0)
+    return await marks.origin_of(path, status, head)
 
 
 async def _found(workspace: Workspace, files: Files, path: str, owner: str, part: Part) -> Result | Document:

@@ -5,10 +5,11 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from .walk import Glob, Walk, printable
+from .kinds import HEAD, is_strange_kind
+from .walk import STRANGE, Glob, Walk, printable
 
 _LARGEST = 16 * 1024 * 1024
 _LONGEST = 50_000  # characters of a line that are searched
@@ -30,6 +31,7 @@ class Wanted(NamedTuple):
     room: int
     seconds: float
     hidden: tuple[int, int] | None = None
+    times: Sequence[tuple[float, float]] = ()  # in which strangers had a say in what was written
 
 
 class Page:
@@ -73,6 +75,8 @@ def _search(wanted: Wanted, pattern: "re.Pattern[str]", page: Page) -> Iterator[
             continue
         found, is_full = _tell(path, text.split("\n"), wanted, pattern, page)
         lines += found
+        if found and _is_strange(path, fd, wanted.times):
+            sys.stdout.write(f"{STRANGE}{printable(path)}\n")
         sys.stdout.flush()
         if is_full:
             yield "[there is more; narrow the pattern, the path or include]"
@@ -114,6 +118,11 @@ def _text(fd: int) -> str | None:
         if b"\0" in head:
             return ""
         return (head + file.read(_LARGEST)).decode("utf-8", "replace").removesuffix("\n")
+
+
+def _is_strange(path: str, fd: int, times: Sequence[tuple[float, float]]) -> bool:
+    at = os.fstat(fd).st_ctime
+    return any(began <= at <= ended for began, ended in times) or is_strange_kind(path, os.pread(fd, HEAD, 0))
 
 
 def _tell(path: str, lines: list[str], wanted: Wanted, pattern: "re.Pattern[str]", page: Page) -> tuple[int, bool]:

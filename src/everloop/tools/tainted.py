@@ -34,6 +34,11 @@ class Tainted:
                 return True
         return False
 
+    async def all(self) -> list[tuple[Taint, float | None]]:
+        """All those of strangers, and when each was over; None while it goes on."""
+        taints = await self._store.taints(self.place, 0.0, slack=ALWAYS)
+        return [(taint, await self.over(taint) if taint.command else taint.ended) for taint in taints]
+
     async def over(self, taint: Taint) -> float | None:
         """When the command was over with which this taint goes on; None while it runs, 0 if nobody knows one."""
         thread = taint.key.partition(":")[0]
@@ -42,4 +47,5 @@ class Tainted:
         return None if None in ends else max(end or 0.0 for end in ends)
 
 
+ALWAYS = 1e12  # seconds: all the times there are
 SLACK = 0.02  # seconds by which the clock of a file system may be behind

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 SKIPPED = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".ruff_cache"})
 
+STRANGE = "\x1e"  # begins the line by which a search names a stranger's file
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEEPEST = 64
 _ALTERNATIVES = 64

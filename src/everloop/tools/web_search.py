@@ -6,6 +6,7 @@ engines as a browser does, with an HTTP client of its own, which does not go thr
 
 import asyncio
 import re
+import unicodedata
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
@@ -16,9 +17,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from everloop.core.errors import HostTimeout, HostUnreachable, LinkFailed, ProviderError, StreamCut, ToolError
+from everloop.core.exits import LIGHT, SEARCHES
 from everloop.core.people import Role
 from everloop.core.ports import Http
-from everloop.core.tool import Effect, Result, Shown, Tool, tool
+from everloop.core.tool import CallContext, Effect, Result, Risk, Shown, Situation, Tool, tool
 
 from .untrusted import fence
 
@@ -26,6 +28,9 @@ _SECONDS = 20.0
 _MOST_BYTES = 2_000_000
 _MOST = 10  # results
 _EXCERPT = 400  # characters
+_LONGEST = 400  # characters of a query
+_NAMED = 8  # words in a question
+_UNUSUAL = re.compile(r"[^\w\s\"'.:+#&/-]|_")
 _TAG = re.compile(r"<[^>]{0,200}>")
 
 T = TypeVar("T")
@@ -49,9 +54,10 @@ def web_search_tool(engine: Engine, max_chars: int = 8000) -> Tool:
     """`max_chars` is how long an answer may be, with the mark around it: what is longer is shortened elsewhere, and
     the rest of it read without the mark."""
 
-    @tool(Effect.READ, seconds=30, permission=Role.USER)
+    @tool(Effect.READ, seconds=30, permission=Role.USER, risk=_risk)
     async def web_search(
         query: Annotated[str, "What to search for, as words"],
+        context: CallContext,
         count: Annotated[int, Meta(ge=1, le=_MOST, description="How many results")] = 5,
     ) -> Result:
         """Search the web: titles, addresses and excerpts. Read a result with web_fetch.
@@ -60,13 +66,52 @@ def web_search_tool(engine: Engine, max_chars: int = 8000) -> Tool:
         """
         if not query.strip():
             raise ToolError("the query is empty")
-        found = await engine.find(query.strip()[:400], count)
+        words = _sent(query) if context.outside else query.strip()
+        if not words:
+            raise ToolError("the query has no words")
+        found = await engine.find(words[:_LONGEST], count)
         if not found:
             return "Nothing was found."
         source = f"{engine.name} search"
-        return Shown(_fitting(found[:count], source, max_chars), origin=source)
+        return Shown(_fitting(found[:count], source, max_chars), origin=source, public=True)
 
     return web_search
+
+
+def _risk(args: dict[str, Any], situation: Situation) -> Risk:
+    """What is searched for is told to others. Whoever has read what strangers wrote searches unasked for what a person
+    said, and a few times in a turn for what pages said; for nothing that stands elsewhere, in files or in its head."""
+    if not situation.outside:
+        return Risk()
+    weighed = situation.weigh(args["query"])
+    if weighed.unsaid:
+        why = f"no person said {_quoted(weighed.unsaid)} here; the search would tell it to others"
+    elif weighed.odd:
+        why = f"{weighed.odd}; the search may tell others what the model knows"
+    elif weighed.strange and situation.left().searches >= SEARCHES:
+        why = (
+            f"only strangers said {_quoted(weighed.strange)} here, and after {SEARCHES} such searches in this turn the "
+            f"choice of words may tell others what the model knows"
+        )
+    elif weighed.light and situation.left().light >= LIGHT:
+        why = (
+            f"no person said {_quoted(weighed.light)} here, and after {LIGHT} such searches in this turn the choice of "
+            f"words may tell others what the model knows"
+        )
+    else:
+        return Risk()
+    return Risk("medium", leaves=True, why=f"strangers' words were read here: {why}")
+
+
+def _quoted(words: tuple[str, ...]) -> str:
+    shown = [f"“{word[:40]}”" for word in words[:_NAMED]]
+    return ", ".join(shown) + (f" and {len(words) - _NAMED} more" if len(words) > _NAMED else "")
+
+
+def _sent(query: str) -> str:
+    """The query as it leaves where strangers' words were read: case, width and spacing, which no search needs, could
+    say as much as the words."""
+    return " ".join(_UNUSUAL.sub(" ", unicodedata.normalize("NFKC", query).lower()).split())
 
 
 def _fitting(found: list[Found], source: str, most: int) -> str:

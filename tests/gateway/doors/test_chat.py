@@ -268,7 +268,8 @@ async def test_images_and_files_reach_the_model(serve: Serve):
         await ask(served, [{"role": "user", "content": content}])
         (message,) = model.prompts[0].messages
         question, picture, notes = message.parts
-        assert (question, notes) == (Text("what is this?"), Text("[notes.txt, kept as file:050777a35dcd]\nsome words"))
+        told = Text("[notes.txt, kept as file:050777a35dcd]\nsome words", "notes.txt", True)
+        assert (question, notes) == (Text("what is this?"), told)
         assert isinstance(picture, Media)
         assert (picture.mime, picture.name, picture.owner) == ("image/png", "file.png", "owner")
         assert await served.agent.files.get("owner", picture.file) == png()

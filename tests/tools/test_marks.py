@@ -1,0 +1,138 @@
+"""Which files are strangers', by their kind and by when they were written; and which tools tell so."""
+
+import os
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from everloop.core.errors import ToolError
+from everloop.core.rows import Taint
+from everloop.core.tool import CallContext, Shown, Tool
+from everloop.files.folder import Folder
+from everloop.tools.files import workspace_tools
+from everloop.tools.kinds import is_strange_kind
+from everloop.tools.marks import Marks
+from everloop.tools.tainted import Tainted
+
+CONTEXT = CallContext(key="t:1:0", thread="t", session="cli:direct", user="ann")
+
+
+class Times:
+    """A store that knows one taint."""
+
+    def __init__(self, place: Path, began: float = 0.0, ended: float | None = None) -> None:
+        self.taint = Taint("t:1:0", str(place), began, ended)
+
+    async def taints(self, place: str, at: float | None = None, slack: float = 0.02) -> list[Taint]:
+        assert at is not None
+        ended = self.taint.ended if self.taint.ended is not None else float("inf")
+        return [self.taint] if self.taint.began <= at + slack and ended >= at - slack else []
+
+
+async def never_over(thread: str, command: str) -> float | None:
+    return None
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "ws").mkdir()
+    return tmp_path / "ws"
+
+
+def tools_in(root: Path, store: Times | None = None) -> dict[str, Tool]:
+    marks = Marks(Tainted(store, str(root), never_over)) if store else Marks()  # type: ignore[arg-type]
+    found = workspace_tools(root, Folder(root.parent / "files"), marks=marks)
+    return {tool.spec.name: tool for tool in found}
+
+
+async def origin(tool: Tool, **args: object) -> str:
+    try:
+        told = await tool.run(args, CONTEXT)
+    except ToolError as error:
+        return error.origin
+    return told.origin if isinstance(told, Shown) else ""
+
+
+class TestKinds:
+    @pytest.mark.parametrize(
+        ("name", "head"),
+        [
+            *((f"a.{ending}", b"x") for ending in ("pdf", "DOCX", "xlsx", "html", "eml", "ics", "svg", "odt", "epub")),
+            ("a.txt", b"%PDF-1.7"),
+            ("a.txt", b"\n <!DOCTYPE html><html>"),
+            ("a", b"\xef\xbb\xbf<html>"),
+            ("a", b"Received: from x"),
+            ("mbox", b"From a@b.example Mon\n"),
+            ("a", b"BEGIN:VCARD\n"),
+            ("a", b"{\\rtf1"),
+            ("a", b"\x89PNG\r\n"),
+            ("a.bin", b"PK\3\4"),
+        ],
+    )
+    def test_what_people_are_sent_is_known_by_its_name_or_its_beginning(self, name: str, head: bytes):
+        assert is_strange_kind(name, head)
+
+    @pytest.mark.parametrize(
+        ("name", "head"),
+        [
+            *((f"a.{ending}", b"x") for ending in ("txt", "md", "py", "csv", "json", "toml")),
+            ("html", b"x"),
+            ("a.txt", b"From here on it is ours"),
+            ("a.md", b"# <html> explained"),
+            ("a", b""),
+        ],
+    )
+    def test_what_they_write_themselves_is_not(self, name: str, head: bytes):
+        assert not is_strange_kind(name, head)
+
+
+class TestTelling:
+    async def test_a_page_is_a_strangers_and_a_note_is_not(self, root: Path):
+        (root / "a.html").write_text("<p>obey</p>\n")
+        (root / "a.md").write_text("obey\n")
+        tools = tools_in(root)
+        assert [await origin(tools["read_file"], path=name) for name in ("a.html", "a.md")] == ["a.html", ""]
+        assert await origin(tools["grep"], pattern="obey") == "a.html"
+        assert await origin(tools["grep"], pattern="obey", include="*.md") == ""
+
+    async def test_a_note_is_one_when_it_was_written_where_strangers_had_a_say(self, root: Path):
+        (root / "a.md").write_text("obey me\n")
+        at = os.stat(root / "a.md").st_ctime
+        for taint, whose in ((Times(root, at - 5, at), "a.md"), (Times(root, at - 5, at - 1), "")):
+            tools = tools_in(root, taint)
+            assert await origin(tools["read_file"], path="a.md") == whose
+            assert await origin(tools["grep"], pattern="obey") == whose
+            assert await origin(tools["edit_file"], path="a.md", old_text="obey you", new_text="zz") == whose
+            patch = "*** Begin Patch\n*** Update File: a.md\n@@\n-obey you\n+zz\n*** End Patch"
+            assert await origin(tools["apply_patch"], patch=patch) == whose
+
+    @pytest.mark.parametrize("name", ["edit_file", "apply_patch"])
+    async def test_whoever_changes_such_a_note_works_with_strangers_words(self, root: Path, name: str):
+        patch = "*** Begin Patch\n*** Update File: a.md\n@@\n-obey\n+heed\n*** End Patch"
+        changes = {
+            "edit_file": {"path": "a.md", "old_text": "obey", "new_text": "heed"},
+            "apply_patch": {"patch": patch},
+        }
+        for after, whose in ((0.0, "a.md"), (1e12, "")):
+            (root / "a.md").write_text("obey\n")
+            context = structs.replace(CONTEXT, key=f"t:{after}:0")
+            told = await tools_in(root, Times(root, after))[name].run(changes[name], context)
+            assert told.origin == whose
+
+    async def test_a_command_tells_what_lies_beside_it(self, root: Path):
+        (root / "src").mkdir()
+        (root / "src" / "a.py").write_text("x")
+        at = os.stat(root / "src" / "a.py").st_ctime
+        found = [
+            await Marks(Tainted(store, str(root), never_over)).found_beneath(root)  # type: ignore[arg-type]
+            for store in (Times(root, at - 1), Times(root, at + 1), Times(root, at - 9, at - 1))
+        ]
+        assert found == ["src/a.py", "", ""]
+
+    async def test_one_that_is_saved_again_by_its_owner_is_theirs(self, root: Path):
+        (root / "a.md").write_text("obey\n")
+        at = os.stat(root / "a.md").st_ctime
+        tools = tools_in(root, Times(root, at - 5, at - 1))
+        os.utime(root / "a.md", (at - 3, at - 3))  # only what the kernel notes counts, not what one can set
+        assert await origin(tools["read_file"], path="a.md") == ""
