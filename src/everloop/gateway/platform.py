@@ -22,6 +22,7 @@ from .desk import Answer, Desk
 from .drafts import Draft, Piece
 from .identity import who
 from .links import links_of
+from .principal import lacking, principal_of
 from .refusals import Refused, explain
 from .sse import Sse, with_beats
 
@@ -75,8 +76,11 @@ async def _letter(house: Desk, request: web.Request) -> Inbound:
     row = await house.store.session(str(address))
     if row is not None and row.owner != bot:
         raise Refused("This place belongs to someone else's bot.", "session_not_found", status=404)
+    letter = Said(tuple(parts), author, str(address), unattended=True)
+    if scope := lacking(principal_of(request), letter):
+        raise Refused(f"This needs a token of the scope {scope}.", "forbidden", status=403)
     event = f"{bot}/{address}/{message.id}" if message.id else secrets.token_hex(12)
-    return Inbound(address, event, Said(tuple(parts), author, str(address), unattended=True), bot)
+    return Inbound(address, event, letter, bot)
 
 
 def _address(message: Message) -> Address:

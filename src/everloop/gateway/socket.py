@@ -43,7 +43,7 @@ from .hub import Hub
 from .links import links_of
 from .lookup import PAGE, Lookup
 from .metrics import Metrics
-from .principal import Principal, principal_of, scope_of
+from .principal import Principal, lacking, principal_of
 from .reading import Portion, Reading, history_frame, portions
 from .sending import Sending
 from .telling import OPEN, Letters, Telling
@@ -203,14 +203,15 @@ class Connection:
             self._sending.put(each)
 
     async def _say(self, asked: Message) -> None:
-        if scope := scope_of(asked.content):
-            self._principal.need(scope)
         row = await self._look.row(asked.session)
         if self._all.draining:
             raise Refused(503, "draining", "the gateway stops; send it again when it is back")
         if len(self._letters) >= OPEN:
             raise Refused(429, "busy", f"{OPEN} messages wait for their answers; wait for one of them")
         inbound = await self._inbound(asked)
+        assert isinstance(inbound.letter, Said)
+        if scope := lacking(self._principal, inbound.letter):
+            self._principal.need(scope)
         self._telling.hold(asked.session)  # what happens in between is told after it was acknowledged
         try:
             if asked.session not in self._watched:

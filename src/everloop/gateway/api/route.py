@@ -46,15 +46,20 @@ class Route(Struct, frozen=True):
     least: Role = Role.USER
     status: int = 200
     needs: str = ""  # "": `read` for looking, `chat` for anything else
+    tells: bool = False  # it brings something of another conversation along, so it needs `read` as well
     further: Mapping[int, str] = {}  # refusals that others do not have
 
     @property
     def scope(self) -> str:
         return self.needs or ("read" if self.method == "GET" else "chat")
 
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        return (self.scope, "read") if self.tells else (self.scope,)
+
 
 def permits(principal: Principal, route: Route) -> bool:
-    return principal.role >= route.least and route.scope in principal.scopes
+    return principal.role >= route.least and principal.scopes.issuperset(route.scopes)
 
 
 def served(route: Route, desk: Desk) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
@@ -79,7 +84,8 @@ async def _checked(route: Route, desk: Desk, request: web.Request) -> Call:
     if principal is None:
         raise Refused(401, "unauthorized", "Log in first, or send a token: Authorization: Bearer …")
     if not permits(principal, route):
-        raise Refused(403, "forbidden", f"This needs the role {route.least.name.lower()} and the scope {route.scope}.")
+        scopes = " and ".join(route.scopes)
+        raise Refused(403, "forbidden", f"This needs the role {route.least.name.lower()} and the scope {scopes}.")
     body = await _body(route, request)
     try:
         at = msgspec.convert(dict(request.match_info), route.at)
