@@ -118,6 +118,8 @@ async def _conversation(call: Call) -> Conversation:
 
 
 async def _go(call: Call, found: Conversation, session: str, deed: Deed) -> Answer:
+    if session.endswith("\n"):  # which the $ of a pattern lets through
+        raise Refused(400, "bad_request", "A session key holds no line break.")
     row = await call.desk.store.session(session)
     if row is not None and row.owner != _user(call):
         raise Refused(409, "refused", "That session belongs to someone else.")

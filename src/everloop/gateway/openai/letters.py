@@ -8,6 +8,7 @@ from aiohttp import web
 from msgspec import structs
 
 from ...core.conversation import Archive
+from ...core.keys import escaped, exact
 from ...core.log import UserSaid
 from ...core.mail import Address, Inbound, Said
 from ...core.message import Message, Part, Text
@@ -45,7 +46,7 @@ async def write(house: Desk, request: web.Request, asking: Asking, body: bytes) 
     letter = await (_next if session else _whole)(house, asking.turns, user, str(address), brought)
     if scope := lacking(principal_of(request), letter):
         raise Refused(f"This needs a token of the scope {scope}.", "forbidden", status=403)
-    inbound = Inbound(address, f"key:{user}:{key}" if key else f"api:{secrets.token_hex(12)}", letter, user)
+    inbound = Inbound(address, f"key:{escaped(user)}:{key}" if key else f"api:{secrets.token_hex(12)}", letter, user)
     if key:
         await _claim(house, inbound, brought.digest)
     return inbound
@@ -93,7 +94,7 @@ async def _with_model(house: Desk, brought: Brought) -> Brought:
 
 def _address(session: str) -> Address:
     try:
-        return Address.parse(session)
+        return exact(session)
     except ValueError as error:
         raise Refused(f"{error}.", "invalid_session", param=SESSION) from error
 
