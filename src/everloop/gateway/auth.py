@@ -183,6 +183,7 @@ def guard(auth: Auth, public: frozenset[str] = frozenset()) -> Middleware:
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             auth.doorway.check(request)
+            _check_encoding(request)
             if not _is_public(request, public):
                 request["principal"] = await _admit(auth, request)
             return await handler(request)
@@ -228,6 +229,13 @@ def _told(error: web.HTTPException, request: web.Request) -> web.StreamResponse:
     if allow := error.headers.get("Allow"):
         response.headers["Allow"] = allow
     return response
+
+
+def _check_encoding(request: web.Request) -> None:
+    """Raises Refused for a body that would have to be unpacked: a little may become much, or be broken."""
+    codings = {each.strip().lower() for each in ",".join(request.headers.getall("Content-Encoding", [])).split(",")}
+    if codings - {"", "identity"}:
+        raise Refused(415, "unsupported_encoding", "send the request as it is, without Content-Encoding")
 
 
 def _check_opened(request: web.Request) -> None:
