@@ -37,6 +37,7 @@ CROWD = 20  # turns at once, from which on those that begin together look at the
 WHO = "You are everloop, a helpful assistant with tools. Be accurate and brief. "
 HOW = "Use the tools when they help; say plainly what you did and what you could not do. "
 WHERE = "Your workspace is the folder {workspace}; file paths are relative to it."
+GUEST = "You speak with a guest, who is not the person you work for."
 CHOOSE = "You can choose a model and keep a key in the page, under Settings."
 
 
@@ -191,8 +192,9 @@ def stage_of(
     identity, brief = (
         text.replace("{workspace}", str(workspace)) for text in (own or WHO + HOW + WHERE, own or WHO + WHERE)
     )
+    guest = own.replace("{workspace}", "workspace").replace(str(workspace), "workspace") if own else WHO + HOW + GUEST
     bootstrap = Bootstrap(Workspace(workspace, hidden=home), lambda: store.running > CROWD)
-    return Stage(identity, rules, this_minute(), large, bootstrap.sections, brief)
+    return Stage(identity, rules, this_minute(), large, bootstrap.sections, brief, guest)
 
 
 def policy_of(tools: Tools) -> Policy:

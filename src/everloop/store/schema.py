@@ -137,6 +137,11 @@ MIGRATIONS: Migrations = [
         "DELETE FROM said",
         "UPDATE threads SET indexed = 0",
     ],
+    [
+        # Model calls of guests by day, counted before they are made: `=<guest>` for each, `all` for all together.
+        """CREATE TABLE guest_calls(
+            day {int} NOT NULL, who TEXT NOT NULL, calls {int} NOT NULL, PRIMARY KEY(day, who)){clustered}""",
+    ],
 ]
 
 
