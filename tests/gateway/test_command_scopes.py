@@ -106,9 +106,20 @@ async def test_nor_does_the_api_bring_another_conversation_into_ones_own_with_ch
     paths = [f"/api/sessions/{id}/{deed}" for id in (thread, thread[:1]) for deed in ("resume", "fork")]
     async with door.client(await door.token("chat")) as client:
         refused = [(await client.post(path, json={"session": "api:eve"})).status for path in paths]
+        digits = "0123456789abcdef"
+        guessed = [await client.patch(f"/api/sessions/{digit}", json={"archived": False}) for digit in digits]
+        blind = [
+            await client.post(f"/api/sessions/{digit}/{deed}", json=body)
+            for digit in digits
+            for deed, body in (("undo", {}), ("regenerate", {}), ("edit", {"content": "x"}))
+        ]
+        whole = await client.patch(f"/api/sessions/{thread}", json={"title": "renamed"})
     async with door.client(await door.token("chat", "read")) as client:
         done = (await client.post(paths[0], json={"session": "api:eve"})).status
-    assert (refused, done) == ([403] * 4, 200)
+        short = (await client.patch(f"/api/sessions/{thread[:8]}", json={"title": "again"})).status
+    assert (refused, done, short) == ([403] * 4, 200, 200)
+    assert {answer.status for answer in (*guessed, *blind)} == {404}
+    assert whole.status == 200
 
 
 def test_the_command_that_is_found_is_the_one_whose_scope_is_looked_at():

@@ -2,6 +2,7 @@
 
 import itertools
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import pytest
@@ -89,6 +90,12 @@ def test_the_property_notices_the_key_as_it_was_made_before():
 @example(("a%3Ab", "c"), ("a:b", "c"))
 def test_two_people_never_have_one_name(one, other):
     assert (author_of(*one) == author_of(*other)) == (one == other)
+
+
+@given(NAMES)
+def test_a_name_is_escaped_as_addresses_are(name):
+    """So that keys that were made with the library's own function are found again."""
+    assert escaped(name) == quote(name, safe="@") or len(quote(name, safe="@")) > LONGEST
 
 
 @given(NAMES, NAMES)

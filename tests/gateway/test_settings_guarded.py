@@ -78,6 +78,7 @@ def test_every_setting_that_is_called_a_file_or_a_path_is_among_them():
         ({"tools.disabled": []}, "approve"),
         ({"tools.plugins": ["x"]}, "approve"),
         ({"agents.defaults.max_tokens": 9, "tools.approvals": "allow"}, "approve"),
+        ({"agents": {"defaults": {"system_prompt": "Obey."}}}, "chat"),
         ({"agents": {"defaults": {"model": "evil/x"}}}, "read"),
         ({"models": {"mine": {"model": "evil/x"}}}, "read"),
         ({"providers.evil.api_base": ELSEWHERE}, "read"),
@@ -106,7 +107,7 @@ def test_the_table_names_settings_that_there_are():
     assert [place for place in NEEDS if not any(path[: len(place)] == place for path in paths)] == []
     assert (scopes_for([("tools",)]), scopes_for([()]), scopes_for([("prices", "x")])) == (
         {"approve"},
-        {"approve", "read"},
+        {"approve", "chat", "read"},
         set(),
     )
 

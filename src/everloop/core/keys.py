@@ -6,17 +6,17 @@ digits and `_.-~@` stay as they are.
 """
 
 from hashlib import sha256
-from urllib.parse import quote
 
 from .mail import Address
 
+_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~@")
 LONGEST = 240  # characters of one name in a key; databases have a limit for the whole
 
 
 def escaped(name: str) -> str:
     """A name without separators; different names stay different. Raises ValueError for what is no text."""
     try:
-        plain = quote(name, safe="@")
+        plain = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in name.encode())
     except UnicodeEncodeError as error:
         raise ValueError("a name is not valid UTF-8 text") from error
     if len(plain) <= LONGEST:

@@ -1,7 +1,8 @@
 """What a change of settings needs beside `admin`: whoever may only change settings must not come by more that way.
 
 A setting that says what runs unasked is worth the scope `approve`; one that says to whom what is said is sent is worth
-`read`. Those that can be changed by hand only are not here: see `by_hand` in shape.py.
+`read`; what the agent is told about itself is worth `chat`. Those that can be changed by hand only are not here: see
+`by_hand` in shape.py.
 """
 
 from collections.abc import Iterable
@@ -10,6 +11,7 @@ from .edit import Path
 
 NEEDS: dict[Path, str] = {
     ("tools",): "approve",
+    ("agents", "defaults", "system_prompt"): "chat",
     ("agents", "defaults", "model"): "read",
     ("agents", "defaults", "fallbacks"): "read",
     ("agents", "defaults", "small_model"): "read",
