@@ -59,7 +59,7 @@ class Route(Struct, frozen=True):
 
 
 def permits(principal: Principal, route: Route) -> bool:
-    return principal.role >= route.least and principal.scopes.issuperset(route.scopes)
+    return principal.role >= route.least and route.scope in principal.scopes
 
 
 def served(route: Route, desk: Desk) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
@@ -84,13 +84,14 @@ async def _checked(route: Route, desk: Desk, request: web.Request) -> Call:
     if principal is None:
         raise Refused(401, "unauthorized", "Log in first, or send a token: Authorization: Bearer …")
     if not permits(principal, route):
-        scopes = " and ".join(route.scopes)
-        raise Refused(403, "forbidden", f"This needs the role {route.least.name.lower()} and the scope {scopes}.")
+        raise Refused(403, "forbidden", f"This needs the role {route.least.name.lower()} and the scope {route.scope}.")
     body = await _body(route, request)
     try:
         at = msgspec.convert(dict(request.match_info), route.at)
     except msgspec.ValidationError as error:
         raise Refused(404, "not_found", "There is nothing of that name.") from error
+    if route.tells:
+        principal.need("read")
     return Call(desk, principal, at, _query(route, request.query), body, request)
 
 
