@@ -19,6 +19,7 @@ from ..core.errors import EverloopError
 from ..core.log import ModelFailed, ModelSaid, UserSaid
 from ..core.mail import Address, Inbound, Said
 from ..core.message import Part, Text
+from ..core.people import Role
 from ..core.ports import Event
 from ..core.rows import MANY, Receipt
 from .answers import Refused, noted, refused_by
@@ -296,7 +297,8 @@ class Connection:
 
     async def _status(self, asked: Status) -> None:
         row = await self._look.row(asked.session) if asked.session else None
-        told = {"version": self._rooms.version, "model": self._house.model, "user": self._principal.user}
+        model = self._house.model if self._principal.role >= Role.USER else ""  # as in /api/me
+        told = {"version": self._rooms.version, "model": model, "user": self._principal.user}
         now = {"uptime": self._rooms.metrics.uptime, "connections": len(self._all), "draining": self._all.draining}
         where = Where(asked.session, row.id, row.head) if row else NOWHERE
         running = self._house.store.running
