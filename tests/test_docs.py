@@ -17,6 +17,7 @@ import everloop
 from everloop.bus.local import LocalBus
 from everloop.cli import build_parser
 from everloop.core import log
+from everloop.core.commands import COMMANDS
 from everloop.core.people import Role
 from everloop.core.thread import Thread
 from everloop.core.tool import Effect, Risk, Tool, ToolSpec, tool
@@ -24,7 +25,6 @@ from everloop.files.folder import Folder
 from everloop.gateway import frames
 from everloop.gateway.principal import SCOPES
 from everloop.providers.catalog import HOSTS
-from everloop.runtime.commands import COMMANDS
 from everloop.settings import Account, PolicyRule, Preset, Price, Settings, Stance, Tools, load
 from everloop.toolset import furnish
 

@@ -30,7 +30,8 @@ ABOVE = {
     "trial": {"core", "settings", "voices", *ROOMS},
     "library": {"core", "settings", *ROOMS},
     "workshop": {"core", "settings", "voices", "toolset", "library", *ROOMS},
-    "steward": {"core", "settings", "workshop", "trial", *ROOMS},
+    "destinations": {"core", "settings", *ROOMS},
+    "steward": {"core", "settings", "workshop", "trial", "destinations", *ROOMS},
     "app": {"core", "settings", "agent", "voices", "toolset", "library", "workshop", "steward", *ROOMS},
     "cli": {
         "core",

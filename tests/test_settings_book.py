@@ -80,8 +80,8 @@ def test_null_takes_a_setting_out(tmp_path: Path):
 
 def test_a_home_without_a_file_gets_one_for_its_owner_only(tmp_path: Path):
     of = Book(tmp_path / "new", {})
-    of.write(of.draft({"workspace": "ws"}))
-    assert (tmp_path / "new" / "config.toml").read_text() == 'workspace = "ws"\n'
+    of.write(of.draft({"gateway.port": 1}))
+    assert (tmp_path / "new" / "config.toml").read_text() == "[gateway]\nport = 1\n"
     assert (tmp_path / "new" / "config.toml").stat().st_mode & 0o777 == 0o600
 
 
@@ -114,6 +114,8 @@ def test_a_file_in_json_stays_one_and_a_link_stays_a_link(tmp_path: Path):
         ({"agents.defaults.top_p": 0.1}, "agents.defaults.top_p is set by the environment variable "
          "EVERLOOP_AGENTS__DEFAULTS__TOP_P; change it there"),
         ({"gateway": {"port": 1}}, "gateway.port was given when the program was started; start it without that first"),
+        ({"workspace": "x"}, "workspace names a file or a folder of this machine, and is only changed by hand: edit "
+         "config.toml in the home"),
         ({"a b": 1}, "'a b' is not the name of a setting"),
         ({"models": {"fast": {"modell": 1}}}, "there is no setting models.fast.modell; did you mean model?"),
     ],
@@ -129,13 +131,13 @@ def test_what_cannot_be_is_refused_by_its_name_and_nothing_is_written(tmp_path: 
 def test_of_two_who_change_the_same_file_the_second_is_told(tmp_path: Path):
     of = book(tmp_path)
     seen = of.read().version
-    first, second = of.draft({"workspace": "a"}, seen), of.draft({"workspace": "b"}, seen)
+    first, second = of.draft({"gateway.port": 1}, seen), of.draft({"gateway.port": 2}, seen)
     of.write(first)
     with pytest.raises(SettingsMoved):
         of.write(second)
     with pytest.raises(SettingsMoved):
-        of.draft({"workspace": "c"}, seen)
-    assert load(tmp_path, {}).workspace == "a"
+        of.draft({"gateway.port": 3}, seen)
+    assert load(tmp_path, {}).gateway.port == 1
 
 
 def test_all_of_it_is_what_the_settings_are(tmp_path: Path):

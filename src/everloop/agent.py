@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, structs
 
 from .core.errors import EverloopError, Fenced, MailRefused, ModelMissing, StoreError, TurnFailed
-from .core.mail import Address, Inbound, Outbound, Said, reply_key
+from .core.keys import exact
+from .core.mail import Inbound, Outbound, Said, reply_key
 from .core.message import Made, Part, said, text_of
 from .core.ports import Bus, Event, Files, Http, Store
 from .core.prompt import Finish, Usage
@@ -374,4 +375,4 @@ _events = itertools.count()
 
 def inbound_of(text: str, session: str, event: str = "", author: str = "owner", attended: bool = True) -> Inbound:
     letter = Said(said(text), author, session, unattended=not attended)
-    return Inbound(Address.parse(session), event or f"{_BEGINNING}-{next(_events):08x}", letter)
+    return Inbound(exact(session), event or f"{_BEGINNING}-{next(_events):08x}", letter)

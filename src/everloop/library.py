@@ -51,7 +51,7 @@ async def library_of(
         http = network_of(settings, stack)
     vault = Boxes(store, key_of(home, os.environ))
     names = await vault.names()
-    kept = {name[4:]: await _taken_out(vault, name) for name in names if name.startswith("key:")}
+    kept = await _kept_in(vault, names)
     keys = Keys(settings.providers.accounts, os.environ, kept, home)
     prices = Prices({pattern: Price(*astuple(price)) for pattern, price in settings.prices.items()})
     known = [name for name in logins_.NAMES if logins_.kept_as(name) in names]
@@ -68,6 +68,16 @@ async def library_of(
     if stack is not None:
         stack.push_async_callback(models.close)
     return Library(settings, store, vault, http, keys, models)
+
+
+async def keys_of(home: Path, settings: Settings, vault: Vault) -> Keys:
+    """Where the keys of these settings are found."""
+    return Keys(settings.providers.accounts, os.environ, await _kept_in(vault, await vault.names()), home)
+
+
+async def _kept_in(vault: Vault, names: Iterable[str]) -> dict[str, str | VaultLocked]:
+    """The keys of providers that are in the vault, by their names."""
+    return {name[4:]: await _taken_out(vault, name) for name in names if name.startswith("key:")}
 
 
 def _unlocking(login: logins_.Login) -> Headers:

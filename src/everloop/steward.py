@@ -5,6 +5,7 @@ file is written, puts it in the place of the first. Turns that run end with what
 """
 
 import asyncio
+import os
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -13,14 +14,16 @@ from msgspec.structs import replace
 
 from .core.errors import EverloopError, ModelMissing
 from .core.ports import Vault
+from .destinations import check_destinations
 from .providers.catalog import HOSTS
-from .providers.keys import checked_key, keyed_host, notes_on
+from .providers.keys import Keys, checked_key, keyed_host, notes_on
 from .providers.models import Speaker
 from .runtime.calls import Toolbox
 from .settings import Preset, Settings, without_secrets
-from .settings.book import Book
+from .settings.book import Book, changes_of
 from .settings.edit import Path, path_of
 from .settings.rows import Row, value_at
+from .settings.scopes import scopes_for
 from .trial import Embedding, Trials, Tried, trials_of, trials_with
 from .workshop import Furniture, LiveVoices
 
@@ -64,9 +67,7 @@ class Maker(Protocol):
         """Raises SettingsError for what would keep the house from opening the next time."""
         ...
 
-    async def try_store(self, url: str) -> None:
-        """Raises SettingsError when this database could not be opened the next time."""
-        ...
+    async def keys(self, settings: Settings) -> Keys: ...
 
     async def make(self, settings: Settings) -> Furniture:
         """Raises SettingsError, ModelMissing."""
@@ -98,6 +99,10 @@ class Steward:
         waiting = waiting_in(edition.rows, edition.settings, self._now.settings)
         return Looked(edition.version, edition.file.name, edition.rows, waiting)
 
+    def scopes_for(self, asked: Mapping[str, Any]) -> set[str]:
+        """What a change needs beside `admin`. Raises SettingsError for what is no setting."""
+        return scopes_for(change.path for change in changes_of(asked))
+
     async def change(self, asked: Mapping[str, Any], version: str = "") -> Looked:
         """Change settings: in the file and, as far as it can be done, in the open house.
 
@@ -107,8 +112,8 @@ class Steward:
             draft = await asyncio.to_thread(self._book.draft, asked, version)
             wanted = draft.edition.settings
             await asyncio.to_thread(self._workshop.check, wanted)
-            if ("store", "url") in draft.paths and wanted.store.url:
-                await self._workshop.try_store(wanted.store.url)
+            before = (await asyncio.to_thread(self._book.read)).settings
+            check_destinations(before, wanted, await self._workshop.keys(wanted), os.environ)
             made = await self._workshop.make(taken_over(self._now.settings, wanted))
             await asyncio.to_thread(self._book.write, draft)
             self._take(made)

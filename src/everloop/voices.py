@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from .core.decide import Rules
 from .core.errors import ModelMissing
 from .core.gauge import tokens_of
+from .core.people import Role
 from .core.ports import Embedder
 from .core.sections import Section, joined, shrunk
 from .core.tool import ToolSpec
@@ -35,6 +36,13 @@ class Stage(Struct, frozen=True):
     large: frozenset[str] = frozenset()  # tools that a small model is not shown
     files: Callable[[], tuple[Section, ...]] = tuple  # what the owner's say now: the same tuple while it is the same
     brief: str = ""  # the identity as the embedded model is told it; "": the same
+    guest: str = ""  # the identity in turns of guests; "": the same
+
+    def for_guests(self) -> "Stage":
+        """What is said to guests: nothing of the owner's files, and the tools that they may use."""
+        tools = {name: spec for name, spec in self.rules.tools.items() if spec.permission <= Role.GUEST}
+        identity = self.guest or self.identity
+        return replace(self, identity=identity, brief="", rules=replace(self.rules, tools=tools), files=tuple)
 
 
 class Casting:
@@ -142,7 +150,8 @@ class Part(Struct, frozen=True):
         window = asked.context_window or speaker.window
         measure = None if asked.context_window else speaker.measure
         asks_from = 0 if speaker.local else SHORT
-        return Voice(speaker.name, key, speaker.provider, window, self.fit(files), measure, asks_from)
+        fits = (self.fit(files), measure, asks_from, replace(self, stage=self.stage.for_guests()).fit(()))
+        return Voice(speaker.name, key, speaker.provider, window, *fits)
 
     def fit(self, files: tuple[Section, ...]) -> Callable[[int], tuple[Context, Rules]]:
         return lambda window: _fitted(window, self.speaker, self.asked, self.stage, files)

@@ -18,11 +18,11 @@ from msgspec.structs import replace
 
 from .core.approval import Policy, PolicyRule
 from .core.decide import Rules
-from .core.errors import ModelMissing, SettingsError, StoreError
+from .core.errors import ModelMissing, SettingsError
 from .core.ports import Bus, Channel, Files, Http, Provider, Store, Vault
 from .core.prompt import Delta, Prompt, Reply
 from .core.tool import Tool, ToolSpec
-from .library import library_of, network_of
+from .library import keys_of, library_of, network_of
 from .providers.keys import Keys
 from .providers.models import UNKNOWN_WINDOW, Models, Speaker
 from .providers.models import given as given_speaker
@@ -40,6 +40,7 @@ CROWD = 20  # turns at once, from which on those that begin together look at the
 WHO = "You are everloop, a helpful assistant with tools. Be accurate and brief. "
 HOW = "Use the tools when they help; say plainly what you did and what you could not do. "
 WHERE = "Your workspace is the folder {workspace}; file paths are relative to it."
+GUEST = "You speak with a guest, who is not the person you work for."
 CHOOSE = "You can choose a model and keep a key in the page, under Settings."
 
 
@@ -148,16 +149,8 @@ class Workshop:
             why = getattr(error, "strerror", error)
             raise SettingsError(f"gateway.host: nobody can listen there ({why})") from error
 
-    async def try_store(self, url: str) -> None:
-        """Raises SettingsError when this database could not be opened the next time."""
-        try:
-            from .store.server import Server
-        except ImportError:
-            raise SettingsError("store.url: PostgreSQL needs the extra [postgres], which is not installed") from None
-        try:
-            await Server(url).try_out()
-        except StoreError as error:
-            raise SettingsError(f"store.url: {error}") from error
+    async def keys(self, settings: Settings) -> Keys:
+        return await keys_of(self._home, settings, self.vault)
 
     def _tools(self, settings: Settings, results: int) -> Toolset:
         """Commands that run in the background are those of the first set, and stay."""
@@ -217,7 +210,8 @@ def stage_of(
     identity, brief = (
         text.replace("{workspace}", str(workspace)) for text in (own or WHO + HOW + WHERE, own or WHO + WHERE)
     )
-    return Stage(identity, rules, this_minute(), large, files.sections, brief)
+    guest = own.replace("{workspace}", "workspace").replace(str(workspace), "workspace") if own else WHO + HOW + GUEST
+    return Stage(identity, rules, this_minute(), large, files.sections, brief, guest)
 
 
 def policy_of(tools: Tools) -> Policy:

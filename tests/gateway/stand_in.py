@@ -12,6 +12,7 @@ from everloop.gateway.principal import SCOPES, Principal
 PEOPLE = {
     "owner": Principal("owner", Role.OWNER, frozenset(SCOPES), "token"),
     "reader": Principal("owner", Role.OWNER, frozenset({"read"}), "token"),
+    "guest": Principal("bob", Role.GUEST, frozenset(SCOPES), "token"),
     "user": Principal("ada", Role.USER, frozenset(SCOPES), "token"),
 }
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -345,3 +345,9 @@ def _references(value: Any) -> set[str]:
         own = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
         return own.union(*map(_references, value.values()))
     return set().union(*map(_references, value)) if isinstance(value, list) else set()
+
+
+async def test_a_guest_is_not_told_which_model_answers(tmp_path: Path):
+    async with opened(tmp_path) as (_, client):
+        told = [(await get(client, "/api/me", {"Authorization": f"Bearer {who}"}))[1] for who in ("guest", "user")]
+    assert [(each["role"], bool(each["model"])) for each in told] == [("guest", False), ("user", True)]

@@ -15,10 +15,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from everloop.app import open_records, serve
+from everloop.app import new_token, open_records, serve
 from everloop.core.errors import SettingsError
 from everloop.gateway.answers import Refused
-from everloop.gateway.principal import NEEDS, PUBLIC, need_of
+from everloop.gateway.principal import NEEDS, PUBLIC, SCOPES, need_of
 from everloop.gateway.secrets import fits_password, hash_of, hash_password
 from everloop.gateway.server import page_routes
 from everloop.gateway.throttle import SECONDS, TRIES, Throttle
@@ -56,6 +56,28 @@ class TestTheLink:
         async with door.client() as client:
             assert (await client.head(path, allow_redirects=False)).status == 401
             assert (await client.get(path, allow_redirects=False)).status == 303
+
+    async def test_what_another_page_fetches_is_refused_and_uses_nothing_up(self, openings):
+        door = await openings(ScriptedModel([]))
+        path = door.link.removeprefix(door.url)
+        async with open_records(door.home) as records:
+            await records.store.keep_login("owner", "password", await asyncio.to_thread(hash_password, PASSWORD))
+        kinds = ("image", "iframe", "script", "empty", "")
+        sites = [
+            {"Sec-Fetch-Site": site, **({"Sec-Fetch-Dest": dest} if dest else {})}
+            for site in ("cross-site", "same-site")
+            for dest in kinds
+        ]
+        async with door.client() as client:
+            images = [(await client.get(f"/login?code=x{n}", headers=each)).status for n, each in enumerate(sites)]
+            right = [(await client.get(path, headers=each, allow_redirects=False)).status for each in sites]
+            wrong = [(await client.get(f"/login?code={n}", allow_redirects=False)).status for n in range(3 * TRIES)]
+            by_password = await client.post("/auth/login", json={"password": PASSWORD})
+            clicked = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "document", "Sec-Fetch-Mode": "navigate"}
+            opened = await client.get(path, headers=clicked, allow_redirects=False)
+        assert (images, right) == ([403] * 10, [403] * 10)
+        assert wrong == [401] * 3 * TRIES
+        assert (by_password.status, opened.status) == (200, 303)
 
     async def test_only_hashes_are_in_the_database(self, openings):
         door = await openings(ScriptedModel([]))
@@ -202,6 +224,49 @@ async def test_every_route_keeps_to_the_same_matrix_of_names_pages_and_credentia
                     wrong.append((method, path, *cell, found))
     assert wrong == []
     assert tried == len(routes) * 3 * 6 * 3
+
+
+class TestTokensHoldWhatTheyName:
+    async def test_the_first_password_is_not_set_by_a_token_that_lacks_a_scope(self, openings):
+        door = await openings(ScriptedModel([]))
+        partial = [set(SCOPES) - {lacking} for lacking in SCOPES] + [{"admin"}]
+        found = []
+        for scopes in partial:
+            async with door.client(await door.token(*scopes)) as client:
+                found.append((await client.post("/auth/password", json={"password": PASSWORD})).status)
+        async with door.client() as client:
+            login = (await client.post("/auth/login", json={"password": PASSWORD})).status
+        async with door.client(await door.token()) as client:
+            whole = (await client.post("/auth/password", json={"password": PASSWORD})).status
+        assert (found, login, whole) == ([403] * 5, 401, 200)
+
+    async def test_with_the_password_that_there_is_admin_is_enough(self, openings):
+        door = await openings(ScriptedModel([]))
+        async with open_records(door.home) as records:
+            await records.store.keep_login("owner", "password", await asyncio.to_thread(hash_password, PASSWORD))
+        async with door.client(await door.token("admin")) as client:
+            asked = {"password": PASSWORD + "2", "current": PASSWORD}
+            found = [
+                (await client.post("/auth/password", json=each)).status for each in ({**asked, "current": ""}, asked)
+            ]
+        assert found == [403, 200]
+
+    async def test_a_token_makes_none_that_holds_more_or_longer_than_itself(self, openings):
+        door = await openings(ScriptedModel([]))
+        async with open_records(door.home) as records:
+            short = await new_token(records.store, "owner", "short", ("admin", "read"), 10 * 86_400)
+        wanted = [
+            ({"scopes": ["admin"]}, 403),
+            ({"scopes": ["admin"], "days": 11}, 403),
+            ({"scopes": ["chat"], "days": 1}, 403),
+            ({"scopes": ["admin", "read"], "days": 9}, 201),
+        ]
+        async with door.client(short) as client:
+            found = [
+                (await client.post("/api/tokens", json={"name": f"n{n}", **asked})).status
+                for n, (asked, _) in enumerate(wanted)
+            ]
+        assert found == [status for _, status in wanted]
 
 
 class TestPasswords:

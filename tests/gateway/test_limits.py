@@ -1,6 +1,9 @@
 """Hostile clients: each of them is held within its bounds, and meanwhile a good one is served."""
 
 import asyncio
+import gzip
+import itertools
+import logging
 from collections import Counter
 from contextlib import suppress
 
@@ -118,34 +121,68 @@ class _Asking:
             return False
 
 
-async def test_an_address_has_a_number_of_connections_and_another_when_one_is_closed(openings):
+async def test_an_address_has_a_number_of_connections_and_the_oldest_stranger_makes_room(openings):
     door = await openings(ScriptedModel([]), {"connections_per_address": 12})
     async with door.client(await door.token()) as good:
         assert (await good.get("/api/me")).status == 200  # and its connection is kept
         places = [await Stranger.at(door) for _ in range(11)]
         one_more = await Stranger.at(door)
-        assert (await one_more.status(), await one_more.is_closed()) == (503, True)
+        assert (await places[0].status(), await places[0].is_closed()) == (503, True)
         assert (await good.get("/api/me")).status == 200
-        places[0].leave()
-        async with asyncio.timeout(PATIENCE):
-            while "everloop_connections 12\n" in await (await good.get("/metrics")).text():
-                pass
-        again = await Stranger.at(door)
-        again.send(f"GET /health HTTP/1.1\r\nHost: {door.host}\r\n\r\n")
-        assert await again.status() == 200
-        for place in (*places[1:], again):
+        assert "everloop_connections 12\n" in await (await good.get("/metrics")).text()
+        one_more.send(f"GET /health HTTP/1.1\r\nHost: {door.host}\r\n\r\n")
+        assert await one_more.status() == 200
+        for place in (*places[1:], one_more):
             place.leave()
 
 
-async def test_behind_a_proxy_the_number_of_all_counts_and_not_that_of_its_address(openings):
-    door = await openings(ScriptedModel([]), {"connections_per_address": 10, "connections": 20, "behind_proxy": True})
-    places = [await Stranger.at(door) for _ in range(20)]
-    places[-1].send(f"GET /health HTTP/1.1\r\nHost: {door.host}\r\n\r\n")
-    assert await places[-1].status() == 200
+def half_open(door) -> str:
+    return f"GET /health HTTP/1.1\r\nHost: {door.host}\r\nX: "
+
+
+def idle(door) -> str:
+    return f"GET /health HTTP/1.1\r\nHost: {door.host}\r\n\r\n"
+
+
+def slow_login(door) -> str:
+    return (
+        f"POST /auth/login HTTP/1.1\r\nHost: {door.host}\r\nContent-Type: application/json\r\n"
+        "Content-Length: 60000\r\n\r\n{"
+    )
+
+
+@pytest.mark.parametrize("kind", [half_open, idle, slow_login, lambda door: ""])
+@pytest.mark.parametrize("limits", [{"connections_per_address": 100}, {"connections": 100, "behind_proxy": True}])
+async def test_strangers_who_hold_all_places_keep_nobody_out_who_has_a_token(openings, kind, limits):
+    door = await openings(ScriptedModel([Say("hello")]), limits)
+    token = await door.token()
+    async with door.socket(token) as wire:
+        strangers = []
+        for _ in range(300):
+            stranger = await Stranger.at(door)
+            stranger.send(kind(door))
+            strangers.append(stranger)
+        if kind is idle:
+            assert await strangers[-1].status() == 200
+        served = [await is_served(door, token) for _ in range(5)]
+        assert (await wire.ask("hi"))[-1]["content"] == "hello"  # who is known keeps their place
+        for stranger in strangers:
+            stranger.leave()
+    assert served == [True] * 5
+
+
+async def test_where_all_places_are_taken_by_those_who_are_known_a_further_one_is_told(openings):
+    """The control: room is made of strangers only."""
+    door = await openings(ScriptedModel([]), {"connections": 10})
+    token = await door.token()
+    known = [await Stranger.at(door) for _ in range(10)]
+    for each in known:
+        each.send(f"GET /api/me HTTP/1.1\r\nHost: {door.host}\r\nAuthorization: Bearer {token}\r\n\r\n")
+        assert await each.status() == 200
     one_more = await Stranger.at(door)
-    assert await one_more.status() == 503
-    for place in places:
-        place.leave()
+    assert (await one_more.status(), await one_more.is_closed()) == (503, True)
+    for each in known:
+        each.leave()
 
 
 async def test_a_user_has_a_number_of_websockets(openings):
@@ -315,3 +352,27 @@ def test_ten_thousand_guesses_in_a_minute_from_a_thousand_addresses_are_a_hundre
             one.begin("127.0.0.1")
             tries += 1
     assert tries == TRIES
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd", "nonsense", "identity, gzip", "GZIP", "x-gzip"])
+async def test_a_packed_body_is_a_415_at_every_route_with_and_without_a_token(openings, routes_of, caplog, encoding):
+    door = await openings(ScriptedModel([]))
+    token = await door.token()
+    bodies = (b"\x1f\x8bgarbage", gzip.compress(b"0" * 5_000_000), b"{}")
+    found = Counter()
+    with caplog.at_level(logging.INFO, "everloop"):
+        for (method, path), given in itertools.product([*await routes_of(), ("POST", "/nothing")], ("", token)):
+            if method not in ("POST", "PUT", "PATCH", "DELETE"):
+                continue
+            async with door.client(given) as client:
+                sent = {"Content-Encoding": encoding, "Content-Type": "application/json"}
+                body = bodies[found.total() % 3]
+                async with client.request(method, path, data=body, headers=sent) as answer:
+                    found[answer.status, (await answer.json())["error"]["code"]] += 1
+        async with door.client(token) as client:
+            plain = {"Content-Encoding": "identity", "Content-Type": "application/json"}
+            control = await client.post("/auth/session", headers=plain)
+    assert set(found) == {(415, "unsupported_encoding")}
+    assert found.total() > 40
+    assert control.status == 200
+    assert [record for record in caplog.records if record.exc_info or record.levelno >= logging.WARNING] == []

@@ -60,12 +60,18 @@ async def test_of_two_pages_the_second_is_told_that_something_has_changed(browse
         page = stage.page
         await stage.log_in()
         await open_settings(stage, "All settings")
-        await page.fill("[aria-label='Filter settings']", "workspace")
-        (tmp_path / "config.toml").write_text("workspace = 'by hand'\n")
-        await fill(stage, "workspace", "by page")
+        await page.fill("[aria-label='Filter settings']", "small_model")
+        (tmp_path / "config.toml").write_text("[agents.defaults]\nsmall_model = 'by hand'\n")
+        await fill(stage, "agents.defaults.small_model", "by page")
         await page.wait_for_selector(".toast.bad:has-text('has been changed meanwhile')")
-        await stage.until("document.querySelector('[data-key=workspace] input').value === 'by hand'")
-    assert (tmp_path / "config.toml").read_text() == "workspace = 'by hand'\n"
+        await stage.until("document.querySelector('[data-key$=small_model] input').value === 'by hand'")
+        await page.fill("[aria-label='Filter settings']", "workspace")
+        shown = await page.inner_text("[data-key=workspace] .origin")
+        assert (await page.is_disabled("[data-key=workspace] input"), shown) == (
+            True,
+            "changed in the settings file only",
+        )
+    assert (tmp_path / "config.toml").read_text() == "[agents.defaults]\nsmall_model = 'by hand'\n"
 
 
 async def test_without_a_model_one_is_set_up_in_the_page_and_answers_without_a_restart(browser: Any, tmp_path: Path):

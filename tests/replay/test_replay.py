@@ -33,6 +33,7 @@ from everloop.core.message import Media, Message, said
 from everloop.core.prompt import Brought, Offered
 from everloop.core.tool import Effect, ToolCall, ToolSpec
 from everloop.replay import Record, Replayed, cut, replay, turns_in
+from everloop.runtime.driver import EXCUSES
 from everloop.testing.entry_difference import plain
 from tests.replay.chaos import SPECS, Chaos
 
@@ -87,6 +88,8 @@ ASKED = [
     *(HELLO, CALLED, ModelSaid("", (ACT,)), Asked(3, 0), Answered(3, 0, "denied", "owner")),
     *(CallReturned(3, 0, DENIED, "denied"), CALLED, DONE),
 ]
+GUEST = UserSaid(said("hello"), "discord:7", "cli:direct", 1)
+REFUSED = GaveUp("guests", f"{EXCUSES['guests']} (error abc-3)", "abc-3")
 FAILED = [HELLO, CALLED, ModelFailed("key", "no key"), GaveUp("key", "no key (error abc-3)", "abc-3")]
 
 
@@ -126,6 +129,9 @@ FAILED = [HELLO, CALLED, ModelFailed("key", "no key"), GaveUp("key", "no key (er
             id="cut off between two reads, as a branch may be",
         ),
         pytest.param([HELLO], id="nothing has happened yet"),
+        pytest.param([GUEST, CALLED, DONE], id="a guest was answered"),
+        pytest.param([GUEST, REFUSED], id="a guest had no calls left"),
+        pytest.param([GUEST, CALLED, ModelFailed("cut", "cut"), REFUSED], id="a guest had none left for a second try"),
     ],
 )  # fmt: skip
 async def test_a_turn_of_this_shape_is_the_same(log: list[Entry]):

@@ -131,6 +131,18 @@ async def test_a_guest_reaches_their_own_conversations_and_no_others(house):
     )
 
 
+async def test_a_guest_is_sent_no_file_of_the_workspace(house):
+    async with house(telling(session="page:hers", files=["USER.md"])) as agent:
+        await agent.answer(someones("ann", "page:hers"))
+        await agent.answer(someones("ann", "api:ann", "tell"))
+        outcome, text = await result(agent, "api:ann")
+        assert await told_in(agent, "page:hers") == []
+    assert (outcome, text) == (
+        "failed",
+        "Error: files of the workspace are not for guests to send; say it without them",
+    )
+
+
 async def test_a_guest_in_a_conversation_of_the_owners_is_still_a_guest(house):
     async with house(telling()) as agent:
         await agent.ask("hi", "page:home")

@@ -15,7 +15,7 @@ from msgspec import Struct
 from ..agent import Agent, Answer
 from ..app import open as open_agent
 from ..core.errors import MailRefused, TurnFailed
-from ..core.mail import Address
+from ..core.keys import exact
 from ..core.ports import Event
 from .lines import Lines
 from .questions import Questions
@@ -123,7 +123,7 @@ def _message(given: str | None) -> str | None:
 
 def _checked(session: str) -> str:
     try:
-        return str(Address.parse(session))
+        return str(exact(session))
     except ValueError as error:
         raise MailRefused(str(error)) from error
 

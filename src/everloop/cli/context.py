@@ -7,7 +7,7 @@ from typing import Any
 from ..app import open_view
 from ..core.contents import Contents, Piece
 from ..core.errors import MailRefused
-from ..core.mail import Address
+from ..core.keys import exact
 from .table import counted, plain, share, table, to_json
 from .terminal import Terminal
 
@@ -91,6 +91,6 @@ def _piece(contents: Contents, name: str) -> Piece:
 
 def _key(session: str) -> str:
     try:
-        return str(Address.parse(session))
+        return str(exact(session))
     except ValueError as error:
         raise MailRefused(str(error)) from error

@@ -12,7 +12,7 @@ import msgspec
 from ..app import Records, open_records
 from ..core.conversation import Archive, Branch, Conversation, Deed, Found, Rename
 from ..core.errors import HomeError, MailRefused
-from ..core.mail import Address
+from ..core.keys import exact
 from .table import how_many, plain, table, to_json
 from .terminal import Terminal
 from .times import clock
@@ -202,6 +202,6 @@ def _described(found: Conversation) -> dict[str, Any]:
 
 def _key(session: str | None) -> str:
     try:
-        return str(Address.parse(session)) if session else ""
+        return str(exact(session)) if session else ""
     except ValueError as error:
         raise MailRefused(str(error)) from error

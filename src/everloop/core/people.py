@@ -20,3 +20,12 @@ OWNER_ALONE: Mapping[str, Role] = MappingProxyType({"owner": Role.OWNER})
 def role_of(person: str, roles: Mapping[str, Role]) -> Role:
     """Whom nobody has introduced is a guest."""
     return roles.get(person, Role.GUEST)
+
+
+# Model calls of a day (by UTC), until there are budgets: of one guest, and of all guests together.
+CALLS_OF_A_GUEST = 50
+CALLS_OF_ALL_GUESTS = 500
+
+
+def is_guest(person: str, roles: Mapping[str, Role]) -> bool:
+    return role_of(person, roles) < Role.USER

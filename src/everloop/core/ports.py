@@ -360,6 +360,11 @@ class Store(Doorbook, Protocol):
         """What was used, by day and model, of all threads or one. `offset` is the time zone's, in seconds."""
         ...
 
+    async def count_call(self, guest: str, day: int, each: int, all: int) -> bool:
+        """Count one more model call of a guest on a day (since 1970), if there were fewer than `each` of theirs and
+        fewer than `all` of all guests. Whether it was counted."""
+        ...
+
     async def changed(self) -> bool:
         """Whether another process may have written since the last call."""
         ...

@@ -174,3 +174,4 @@ class Known(Struct, frozen=True):
     owner: str
     role: str
     scopes: tuple[str, ...]
+    until: float = 0.0  # Unix time; 0 is for ever

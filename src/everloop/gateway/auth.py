@@ -14,6 +14,7 @@ The contract for handlers (what other files of this room may count on):
 """
 
 import asyncio
+import hmac
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
@@ -89,15 +90,15 @@ class Auth:
 
     async def follow_link(self, request: web.Request) -> web.Response:
         """The first exchange, after which no address holds a credential any more."""
+        _check_opened(request)
         code = request.query.get("code", "")
         if not code:
             return _see("/")
-        caller = self.doorway.caller(request)
-        self._throttle.begin(caller)
-        user = await self._book.use_link(hash_of(code)) if request.method == "GET" else ""
+        kept = await self._book.login(OWNER, "link") or ""  # nobody guesses 256 bits, so tries are not counted
+        known = request.method == "GET" and hmac.compare_digest(kept, hash_of(code))
+        user = await self._book.use_link(hash_of(code)) if known else ""
         if not user:
             raise Refused(401, "link", "this link has been used, or is too old; start the gateway again for a new one")
-        self._throttle.succeed(caller)
         return await self._welcome(request, user, _see("/"))
 
     async def log_in(self, request: web.Request) -> web.Response:
@@ -129,7 +130,8 @@ class Auth:
         return response
 
     async def set_password(self, request: web.Request) -> web.Response:
-        """Whoever knows the old one, or has come by the link where there is none, may set another."""
+        """Whoever knows the old one, or has come by the link where there is none, may set another. Whoever logs in with
+        it has every scope, so a token that lacks one does not set the first."""
         principal = principal_of(request)
         asked = await _read(request, _NewPassword)
         if not SHORTEST <= len(asked.password) <= LONGEST:
@@ -141,6 +143,9 @@ class Auth:
             if not await asyncio.to_thread(fits_password, asked.current[:LONGEST], kept):
                 raise Refused(403, "login", "that is not the current password")
             self._throttle.succeed(caller)
+        elif principal.kind != "cookie":
+            for scope in SCOPES:
+                principal.need(scope)
         hashed = await asyncio.to_thread(hash_password, asked.password)
         await self._book.keep_login(principal.user, "password", hashed)
         await self._book.end_visits(principal.user, but=principal.credential)
@@ -178,6 +183,7 @@ def guard(auth: Auth, public: frozenset[str] = frozenset()) -> Middleware:
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             auth.doorway.check(request)
+            _check_encoding(request)
             if not _is_public(request, public):
                 request["principal"] = await _admit(auth, request)
             return await handler(request)
@@ -225,6 +231,20 @@ def _told(error: web.HTTPException, request: web.Request) -> web.StreamResponse:
     return response
 
 
+def _check_encoding(request: web.Request) -> None:
+    """Raises Refused for a body that would have to be unpacked: a little may become much, or be broken."""
+    codings = {each.strip().lower() for each in ",".join(request.headers.getall("Content-Encoding", [])).split(",")}
+    if codings - {"", "identity"}:
+        raise Refused(415, "unsupported_encoding", "send the request as it is, without Content-Encoding")
+
+
+def _check_opened(request: web.Request) -> None:
+    """Raises Refused when some page has fetched the link as its image, frame or script, and no person has opened it."""
+    site, dest = (request.headers.get(f"Sec-Fetch-{name}", "") for name in ("Site", "Dest"))
+    if site in ("cross-site", "same-site") and dest != "document":
+        raise Refused(403, "link", "another page has asked for this; open the link itself")
+
+
 def _see(path: str) -> web.Response:
     return web.Response(status=303, headers={"Location": path})
 
@@ -234,7 +254,7 @@ def _principal(known: Known | None, kind: str) -> Principal | None:
         return None
     scopes = frozenset(SCOPES if kind == "cookie" else known.scopes)
     role = Role[known.role.upper()] if known.role.upper() in Role.__members__ else Role.GUEST
-    return Principal(known.owner, role, scopes, "cookie" if kind == "cookie" else "token", known.id)
+    return Principal(known.owner, role, scopes, "cookie" if kind == "cookie" else "token", known.id, known.until)
 
 
 class _Login(Struct):

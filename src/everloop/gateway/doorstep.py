@@ -3,6 +3,10 @@
 Whoever opens many connections, or takes for ever to finish a request, holds a place that somebody else could have. So
 there is a number of places in all and for each address, and time for a request to arrive: some seconds, and more as
 its bytes come. What is answered, or has become a WebSocket, has all the time it wants.
+
+Behind a proxy, and for all programs of this machine, everybody has one address. So that one of them does not keep out
+the others, a connection that has shown no credentials yet and lets us wait gives its place to the next that comes, the
+oldest first. Whoever has shown a token or a login keeps theirs.
 """
 
 import asyncio
@@ -43,13 +47,14 @@ class Limits(Protocol):
 class Caller(web.RequestHandler):
     """One connection. `since` is when what is waited for began: its first request, or the body of the present one."""
 
-    __slots__ = ("_doorstep", "_request", "address", "received", "since")
+    __slots__ = ("_doorstep", "_request", "address", "known", "received", "since")
 
     def __init__(self, doorstep: "Doorstep", server: web.Server, **given: Any) -> None:
         super().__init__(server, **given)
         self._doorstep = doorstep
         self._request: web.BaseRequest | None = None
         self.address = ""
+        self.known = False  # it has shown credentials that hold
         self.since: float | None = None
         self.received = 0
 
@@ -74,6 +79,11 @@ class Caller(web.RequestHandler):
     def end(self) -> None:
         self._request, self.since = None, None
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether we wait for it, and not it for us."""
+        return self._request is None or not self._request.content.is_eof()
+
     def is_late(self, now: float, seconds: float) -> bool:
         if self.since is None or (self._request is not None and self._request.content.is_eof()):
             return False
@@ -97,7 +107,7 @@ class Doorstep:
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits
-        self._callers: set[Caller] = set()
+        self._callers: dict[Caller, None] = {}  # in the order in which they came
         self._by_address: Counter[str] = Counter()
         self.clock = clock
 
@@ -107,22 +117,33 @@ class Doorstep:
     def connect(self, server: web.Server) -> Callable[[], Caller]:
         loop = asyncio.get_running_loop()
         kept: dict[str, Any] = {"access_log": None, "lingering_time": LINGER, "keepalive_timeout": KEPT}
+        kept["auto_decompress"] = False  # what is packed is refused, and not unpacked before that
         return lambda: Caller(self, server, loop=loop, **kept)
 
     def enter(self, caller: Caller) -> bool:
-        """Whether there is room. Behind a proxy all come from its address, and it has to count them."""
-        if len(self._callers) >= self._limits.connections:
+        """Whether there is room, or was made. Behind a proxy all come from its address, and it has to count them."""
+        if len(self._callers) >= self._limits.connections and not self._make_room():
             return False
         taken = self._by_address[caller.address]
-        if taken >= self._limits.connections_per_address and not self._limits.behind_proxy:
+        bounded = taken >= self._limits.connections_per_address and not self._limits.behind_proxy
+        if bounded and not self._make_room(caller.address):
             return False
-        self._callers.add(caller)
+        self._callers[caller] = None
         self._by_address[caller.address] += 1
         return True
 
+    def _make_room(self, address: str | None = None) -> bool:
+        """Send the oldest stranger away who lets us wait: of one address, or of all."""
+        for caller in self._callers:
+            if not caller.known and caller.is_idle and address in (None, caller.address):
+                self.leave(caller)
+                caller.turn_away(503, "Service Unavailable")
+                return True
+        return False
+
     def leave(self, caller: Caller) -> None:
         if caller in self._callers:
-            self._callers.discard(caller)
+            del self._callers[caller]
             self._by_address[caller.address] -= 1
             if not self._by_address[caller.address]:
                 del self._by_address[caller.address]
@@ -149,6 +170,14 @@ class Doorstep:
                 caller.end()
 
         return middleware
+
+
+@web.middleware
+async def note_known(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Tells a connection that it has shown credentials that hold; it stands behind the guard."""
+    if "principal" in request and isinstance(request.protocol, Caller):
+        request.protocol.known = True
+    return await handler(request)
 
 
 def _address(peer: Any) -> str:

@@ -7,11 +7,11 @@ the message speaks there as `<platform>:<user>`: someone whom nobody has introdu
 import secrets
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
-from urllib.parse import quote
 
 from aiohttp import web
 from msgspec import Meta, Struct
 
+from ..core.keys import author_of, escaped, place_of
 from ..core.log import CallReturned, ModelSaid
 from ..core.mail import Address, Inbound, Said
 from ..core.message import Part, Text
@@ -22,6 +22,7 @@ from .desk import Answer, Desk
 from .drafts import Draft, Piece
 from .identity import who
 from .links import links_of
+from .principal import lacking, principal_of
 from .refusals import Refused, explain
 from .sse import Sse, with_beats
 
@@ -65,7 +66,7 @@ def routes(house: Desk) -> list[web.RouteDef]:
 async def _letter(house: Desk, request: web.Request) -> Inbound:
     bot = who(request)
     message = shaped(read_json(await read_body(request)), Message)
-    author = f"{message.platform}:{message.platform_user_id}"
+    author = author_of(message.platform, message.platform_user_id)
     address = _address(message)
     parts: list[Part] = [Text(message.content)] if message.content.strip() else []
     for attachment in message.attachments:
@@ -75,16 +76,21 @@ async def _letter(house: Desk, request: web.Request) -> Inbound:
     row = await house.store.session(str(address))
     if row is not None and row.owner != bot:
         raise Refused("This place belongs to someone else's bot.", "session_not_found", status=404)
-    event = f"{bot}/{address}/{message.id}" if message.id else secrets.token_hex(12)
-    return Inbound(address, event, Said(tuple(parts), author, str(address), unattended=True), bot)
+    letter = Said(tuple(parts), author, str(address), unattended=True)
+    if scope := lacking(principal_of(request), letter):
+        raise Refused(f"This needs a token of the scope {scope}.", "forbidden", status=403)
+    event = f"{escaped(bot)}/{address}/{escaped(message.id)}" if message.id else secrets.token_hex(12)
+    return Inbound(address, event, letter, bot)
 
 
 def _address(message: Message) -> Address:
     """Where a message was written. Without a channel it is a conversation of the two alone."""
-    place = message.platform_channel_id or f"@{message.platform_user_id}"
-    names = (message.platform, message.platform_server_id or "", place)
-    chat = "/".join(quote(name, safe="@") for name in names)
-    return Address(CHANNEL, chat, quote(message.platform_thread_id or "", safe="@"))
+    return place_of(
+        *(CHANNEL, message.platform, message.platform_server_id or ""),
+        user=message.platform_user_id,
+        room=message.platform_channel_id or "",
+        thread=message.platform_thread_id or "",
+    )
 
 
 async def _part(house: Desk, attachment: Attachment, author: str) -> Part:

@@ -9,6 +9,9 @@ from typing import Literal
 from aiohttp import web
 from msgspec import Struct
 
+from ..core.commands import scope_of
+from ..core.mail import Said
+from ..core.message import text_of
 from ..core.people import Role
 from .answers import Refused
 
@@ -29,6 +32,7 @@ class Principal(Struct, frozen=True):
     scopes: frozenset[str]
     kind: Literal["cookie", "token"]
     credential: str = ""  # the id of the token or of the login, never the secret
+    until: float = 0.0  # when the token runs out; 0 is never
 
     def may(self, scope: str) -> bool:
         return scope in self.scopes and self.role >= _ROLES[scope]
@@ -74,10 +78,10 @@ def need_of(method: str, path: str) -> str | None:
     return found[method not in ("GET", "HEAD")] if found else None
 
 
-def scope_of(text: str) -> str:
-    """What a message needs beside `chat`: a command, what doing the same in another way needs."""
-    words = text.split(maxsplit=2)
-    return "approve" if len(words) > 1 and words[0].lower() == "/approve" else ""
+def lacking(principal: Principal, letter: Said) -> str:
+    """The scope that a message needs and its sender's credentials have not; "" when they have all."""
+    scope = scope_of(text_of(letter.parts)) if not letter.before else ""  # as the inbox looks for commands
+    return "" if not scope or principal.may(scope) else scope
 
 
 def principal_of(request: web.Request) -> Principal:

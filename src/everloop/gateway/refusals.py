@@ -15,6 +15,7 @@ _TURNS = {
     "vision": (400, "images_not_supported"),
     "request": (400, "model_refused_request"),
     "stopped": (409, "turn_stopped"),
+    "guests": (403, "guest_limit"),
     "closed": (503, "closing"),
 }
 BEHIND_US = 502

@@ -15,7 +15,7 @@ from aiohttp import web
 from ..core.errors import HomeError
 from .answers import Refused, respond
 from .auth import Auth, Handler, Middleware, guard
-from .doorstep import LINGER, Doorstep, Limits
+from .doorstep import LINGER, Doorstep, Limits, note_known
 from .doorway import Place, check_place, context_of, doorway_of
 from .house import House
 from .hub import Hub
@@ -105,7 +105,7 @@ def application(house: House, auth: Auth, metrics: Metrics, sockets: Sockets, do
     page = page_routes()
     public = frozenset(route.path for route in page)
     app = web.Application(
-        middlewares=[doorstep.watch(), _counting(metrics), guard(auth, public), _draining(sockets)],
+        middlewares=[doorstep.watch(), _counting(metrics), guard(auth, public), note_known, _draining(sockets)],
         client_max_size=LARGEST,
     )
     app.add_routes([*_own(house, metrics, sockets, doorstep), *auth.routes(), *_further(house), *page])

@@ -19,6 +19,7 @@ from ..core.errors import EverloopError
 from ..core.log import ModelFailed, ModelSaid, UserSaid
 from ..core.mail import Address, Inbound, Said
 from ..core.message import Part, Text
+from ..core.people import Role
 from ..core.ports import Event
 from ..core.rows import MANY, Receipt
 from .answers import Refused, noted, refused_by
@@ -43,7 +44,7 @@ from .hub import Hub
 from .links import links_of
 from .lookup import PAGE, Lookup
 from .metrics import Metrics
-from .principal import Principal, principal_of, scope_of
+from .principal import Principal, lacking, principal_of
 from .reading import Portion, Reading, history_frame, portions
 from .sending import Sending
 from .telling import OPEN, Letters, Telling
@@ -203,14 +204,15 @@ class Connection:
             self._sending.put(each)
 
     async def _say(self, asked: Message) -> None:
-        if scope := scope_of(asked.content):
-            self._principal.need(scope)
         row = await self._look.row(asked.session)
         if self._all.draining:
             raise Refused(503, "draining", "the gateway stops; send it again when it is back")
         if len(self._letters) >= OPEN:
             raise Refused(429, "busy", f"{OPEN} messages wait for their answers; wait for one of them")
         inbound = await self._inbound(asked)
+        assert isinstance(inbound.letter, Said)
+        if scope := lacking(self._principal, inbound.letter):
+            self._principal.need(scope)
         self._telling.hold(asked.session)  # what happens in between is told after it was acknowledged
         try:
             if asked.session not in self._watched:
@@ -296,7 +298,8 @@ class Connection:
 
     async def _status(self, asked: Status) -> None:
         row = await self._look.row(asked.session) if asked.session else None
-        told = {"version": self._rooms.version, "model": self._house.model, "user": self._principal.user}
+        model = self._house.model if self._principal.role >= Role.USER else ""  # as in /api/me
+        told = {"version": self._rooms.version, "model": model, "user": self._principal.user}
         now = {"uptime": self._rooms.metrics.uptime, "connections": len(self._all), "draining": self._all.draining}
         where = Where(asked.session, row.id, row.head) if row else NOWHERE
         running = self._house.store.running

@@ -3,7 +3,7 @@
 import re
 from base64 import b64encode
 from collections.abc import Collection, Iterator, Mapping
-from urllib.parse import quote, unquote
+from urllib.parse import parse_qsl, quote, unquote
 
 from ..core.errors import ProviderError
 
@@ -17,7 +17,7 @@ _LOGIN = re.compile(r"//([^/:@?#]*):([^/@?#]*)@")
 
 def hide_secrets(error: ProviderError, url: str, headers: Mapping[str, str]) -> None:
     """Take the secrets of a request out of the error's text, also one of which an excerpt has cut off the end."""
-    words = [word for word in (*_words_in(headers), *_password_in(url)) if len(word) >= _SHORTEST]
+    words = [word for word in (*_words_in(headers), *_password_in(url), *_query_in(url)) if len(word) >= _SHORTEST]
     if words:
         error.args = (_without({form for word in words for form in _forms_of(word)}, str(error)),)
 
@@ -26,6 +26,13 @@ def _words_in(headers: Mapping[str, str]) -> Iterator[str]:
     for name, value in headers.items():
         if name.lower() not in _HARMLESS:
             yield from value.split()
+
+
+def _query_in(url: str) -> Iterator[str]:
+    """The values of its query: some hosts want their key there."""
+    _, _, query = url.partition("#")[0].partition("?")
+    for _, value in parse_qsl(query):
+        yield value
 
 
 def _password_in(url: str) -> tuple[str, ...]:

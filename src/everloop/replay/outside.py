@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from ..core.approval import Grant, Policy, Stance
 from ..core.errors import ProviderError, ToolError
-from ..core.log import Answered, CallReturned, CallStarted, Entry, ModelCalled, ModelFailed, ModelSaid
+from ..core.log import Answered, CallReturned, CallStarted, Entry, GaveUp, ModelCalled, ModelFailed, ModelSaid
 from ..core.moment import Moment
 from ..core.prompt import Brought, Delta, Prompt, Reply, Transcript
 from ..core.recall import RECALLED
@@ -149,6 +149,9 @@ class PlayedStore(SqliteStore):
 
     async def use_grant(self, id: str) -> bool:
         return True
+
+    async def count_call(self, guest: str, day: int, each: int, all: int) -> bool:
+        return not (isinstance(self.tape.coming, GaveUp) and self.tape.coming.reason == "guests")
 
 
 class EmptyGallery(Gallery):

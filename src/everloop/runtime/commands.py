@@ -1,12 +1,17 @@
 """Slash commands that are understood in every channel, whatever the model is doing."""
 
+from collections.abc import Mapping
+
 from msgspec import Struct, structs
 
+from ..core.commands import Command, described
+from ..core.commands import find as find_command
 from ..core.conversation import Deed
 from ..core.errors import MailRefused, ModelMissing
 from ..core.gauge import rough
 from ..core.mail import Choose, Inbound, Said, Squeeze, Stop
 from ..core.message import text_of
+from ..core.people import OWNER_ALONE, Role, role_of
 from ..core.ports import Store
 from ..core.rows import Action, SpentRow
 from ..core.thread import Thread
@@ -14,29 +19,6 @@ from .approvals import Approvals
 from .looking_back import LookingBack, sentence
 from .sessions import BUSY, Sessions
 from .voices import Voices
-
-
-class Command(Struct, frozen=True):
-    name: str
-    help: str
-    takes: str = ""  # what may follow it
-
-
-COMMANDS = {
-    command.name: command
-    for command in (
-        Command("/new", "Start a new conversation"),
-        Command("/stop", "Stop the current task"),
-        Command("/model", "Show the model that answers here, or choose another", "[NAME]"),
-        Command("/compact", "Let a summary stand for what was said before"),
-        Command("/approve", "Show what waits for permission; allow it, or with `no` deny it", "[NAME [no]]"),
-        Command("/undo", "Take the last turn back: what was said, and what it did to files"),
-        Command("/session", "Show where you are; /session help tells what else there is", "[WORD …]"),
-        Command("/usage", "Show what this conversation has used and cost"),
-        Command("/help", "Show available commands"),
-    )
-}
-
 
 LEAST, LEAST_TOKENS = 4, 450  # messages that are worth a summary, and how long they have to be
 LEAST_AGAIN = 1800  # the same, where there is a summary already
@@ -52,8 +34,16 @@ class Effect(Struct, frozen=True):
 
 
 class Commands:
-    def __init__(self, store: Store, voices: Voices, approvals: Approvals, sessions: Sessions) -> None:
+    def __init__(
+        self,
+        store: Store,
+        voices: Voices,
+        approvals: Approvals,
+        sessions: Sessions,
+        roles: Mapping[str, Role] = OWNER_ALONE,
+    ) -> None:
         self._store = store
+        self._roles = roles
         self._voices = voices
         self._approvals = approvals
         self._sessions = sessions
@@ -61,14 +51,16 @@ class Commands:
 
     def find(self, text: str) -> Command | None:
         """The command that someone typed, if it is one."""
-        if not text.lstrip().startswith("/"):
-            return None
-        name, _, rest = text.strip().partition(" ")
-        command = COMMANDS.get(name.lower())
-        return command if command and (command.takes or not rest.strip()) else None
+        found = find_command(text)
+        return found[0] if found else None
 
     async def work_out(self, command: Command, inbound: Inbound, letter: Said) -> Effect:
         """What it comes to; nothing has happened yet."""
+        rest = text_of(letter.parts).strip().partition(" ")[2].strip()
+        role = role_of(letter.author, self._roles)
+        if role < (least := command.right_to(rest).least):
+            typed = f"{command.name} {rest.partition(' ')[0].lower()}" if command.right.least <= role else command.name
+            return Effect(inbound, "none", f"{typed} is not for {role.name.lower()}s: it needs {_a(least)}.")
         match command.name:
             case "/new":
                 return Effect(inbound, "new", "New session started.")
@@ -76,8 +68,7 @@ class Commands:
                 stopping = structs.replace(inbound, letter=Stop(letter.author))
                 return Effect(stopping, "stop", "⏹ Stopped 1 task(s).", "No active task to stop.")
             case "/model":
-                wanted = text_of(letter.parts).strip().partition(" ")[2].strip()
-                return await (self._choose(wanted, inbound, letter) if wanted else self._show_model(inbound))
+                return await (self._choose(rest, inbound, letter) if rest else self._show_model(inbound))
             case "/compact":
                 return await self._compact(inbound, letter.author)
             case "/approve":
@@ -85,15 +76,13 @@ class Commands:
             case "/undo":
                 return await self._undo(inbound, letter)
             case "/session":
-                words = text_of(letter.parts).strip().partition(" ")[2]
-                deed, reply = await self._looking_back.work_out(words, inbound, letter)
+                deed, reply = await self._looking_back.work_out(rest, inbound, letter, role)
                 return Effect(inbound, deed, reply, BUSY)
             case "/usage":
                 row = await self._store.session(str(inbound.address))
                 rows = await self._store.spent(thread=row.id) if row else []
                 return Effect(inbound, "none", describe(rows))
-        lines = [f"{' '.join(filter(None, (each.name, each.takes)))} — {each.help}" for each in COMMANDS.values()]
-        return Effect(inbound, "none", "\n".join(["everloop commands:", *lines]))
+        return Effect(inbound, "none", "\n".join(["everloop commands:", *described(role)]))
 
     async def _compact(self, inbound: Inbound, author: str) -> Effect:
         thread = await self._thread(inbound)
@@ -175,6 +164,10 @@ class Commands:
         except ModelMissing:
             return f"{self._voices.default} (in place of {chosen}, which cannot be had)"
         return voice.name if chosen in ("", voice.name) else f"{chosen} ({voice.name})"
+
+
+def _a(role: Role) -> str:
+    return f"{'a' if role is Role.USER else 'an'} {role.name.lower()}"
 
 
 def describe(rows: list[SpentRow]) -> str:

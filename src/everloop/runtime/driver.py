@@ -44,7 +44,7 @@ from ..core.log import (
     TakenBack,
 )
 from ..core.mail import Mail
-from ..core.people import OWNER_ALONE, Role
+from ..core.people import CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS, OWNER_ALONE, Role, is_guest
 from ..core.ports import Bus, Event, PromptFiles, Store
 from ..core.prompt import Delta, Reply
 from ..core.recall import ENTRIES, asked_for, room_for, told_again
@@ -74,7 +74,10 @@ EXCUSES = {
     "futile": "I have done the same things over and over without getting any further, so I stopped. What I found is in "
     "this conversation; tell me what to try instead.",
     "context": "This conversation is too long for the model. Start a new one with /new; this one stays readable.",
+    "guests": "I may not answer guests any more today. Please come back tomorrow.",
 }
+FOR_GUESTS = "I could not answer. Whoever runs this can look up why."  # a host's own words may name models and keys
+DAY = 86_400
 NEARLY_FULL = "this conversation fills most of what the model can read; earlier parts will soon become a summary"
 TOO_LONG = (
     "This conversation is too long: it needs about {tokens:,} tokens, and {model} reads at most {limit:,} as far as is "
@@ -167,6 +170,11 @@ class Driver:
             if leaving() and not isinstance(step, Rest):
                 await book.give_back()
                 return
+            if isinstance(step, _ASKING) and thread.owes_reply and is_guest(thread.requester, self._roles):
+                if book.is_unposted:
+                    await book.write()  # as above: it may end here
+                    continue
+                step = step if await self._may_ask(thread.requester) else GiveUp("guests")
             match step:
                 case Rest():  # until someone answers what was asked
                     if await book.rest():
@@ -246,9 +254,15 @@ class Driver:
             voice = self._voices.find(thread.voice)
         except ModelMissing:
             voice = await self._look_for(thread.voice)
+        if is_guest(thread.requester, self._roles):
+            voice = voice.for_guests
         if book.voice is None or begins or book.voice.key != voice.key:
             book.turn, book.voice = thread.turn, voice
         return book.voice
+
+    async def _may_ask(self, guest: str) -> bool:
+        """Whether a guest may have a model asked once more today; counted before it is asked, whatever comes of it."""
+        return await self._store.count_call(guest, int(time.time() // DAY), CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS)
 
     async def _look_for(self, name: str) -> Voice:
         """A voice that was there when it was chosen. When it is gone, better another than none."""
@@ -416,6 +430,8 @@ class Driver:
         error = f"{book.thread.id[:6]}-{book.thread.seq}"
         text = step.failure.text if step.failure else EXCUSES[step.reason]
         _log.warning("turn given up (%s, error %s): %s", step.reason, error, text, extra={"error_id": error})
+        if step.failure and is_guest(book.thread.requester, self._roles):
+            text = EXCUSES.get(step.reason, FOR_GUESTS)
         self._publish(book, "warning", reason=step.reason, text=text, error=error)
         book.keep(GaveUp(step.reason, f"{text} (error {error})", error))
 

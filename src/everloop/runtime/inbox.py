@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
+from ..core.commands import Command
 from ..core.conversation import Branch, Resume
 from ..core.errors import Fenced, MailRefused
 from ..core.failpoint import reach
@@ -9,7 +10,7 @@ from ..core.mail import Decision, Inbound, Said
 from ..core.message import text_of
 from ..core.ports import Bus, Event, Store
 from ..core.rows import Receipt
-from .commands import Command, Commands
+from .commands import Commands
 from .lanes import Begun, Lanes
 
 Leave = Callable[[str], Awaitable[None]]

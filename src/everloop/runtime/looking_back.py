@@ -6,22 +6,15 @@ Whoever is not the owner sees the conversations of this very session, and no oth
 from datetime import datetime
 from typing import Literal
 
+from ..core.commands import COMMANDS, split, words_described
 from ..core.conversation import Conversation, Deed, Found, Rename
 from ..core.errors import MailRefused
 from ..core.mail import Inbound, Said
+from ..core.people import Role
 from ..core.ports import Store
 from ..core.rows import ThreadRow
 from .sessions import Sessions
 
-HELP = """/session — where you are
-/session list — your conversations, the latest first
-/session search WORDS — where something was said
-/session resume ID — go on with another conversation
-/session rename TITLE — give this one a name
-/session fork [SEQ] — go on in a copy of this one, from its end or after an entry
-/session snapshot NAME, /session restore NAME — give this place a name; go on in a copy from there
-/session edit TEXT — take your last message back and say this instead
-/session regenerate — ask for the last answer again"""
 LISTED = 15
 FOUND = 8
 NOTHING = "nothing has been said here yet"
@@ -39,14 +32,16 @@ class LookingBack:
         self._store = store
         self._sessions = sessions
 
-    async def work_out(self, words: str, inbound: Inbound, letter: Said) -> tuple[Deed | Literal["none"], str]:
+    async def work_out(
+        self, words: str, inbound: Inbound, letter: Said, role: Role = Role.OWNER
+    ) -> tuple[Deed | Literal["none"], str]:
         """What the words after /session come to: something to do, or nothing, and what is said about it."""
-        word, _, rest = words.strip().partition(" ")
+        word, rest = split(words)
         try:
-            deed, reply = await self._understand(word.lower(), rest.strip(), inbound, letter)
+            deed, reply = await self._understand(word, rest, inbound, letter)
         except MailRefused as error:
             deed, reply = None, sentence(error)
-        return deed or "none", reply
+        return deed or "none", reply or ("" if deed else help_for(role))
 
     async def _understand(self, word: str, rest: str, inbound: Inbound, letter: Said) -> Outcome:
         match word, bool(rest):
@@ -74,7 +69,7 @@ class LookingBack:
             case "regenerate", False:
                 row = await self._row(inbound)
                 return await self._sessions.say_instead(row, letter.author, unattended=letter.unattended), ""
-        return None, HELP
+        return None, ""  # what there is
 
     async def _where(self, inbound: Inbound) -> str:
         here = await self._sessions.current(str(inbound.address), inbound.owner)
@@ -131,6 +126,10 @@ class LookingBack:
         if row is None:
             raise MailRefused(NOTHING)
         return row
+
+
+def help_for(role: Role) -> str:
+    return "\n".join(words_described(COMMANDS["/session"], "where you are", role))
 
 
 def _row(each: Conversation) -> str:

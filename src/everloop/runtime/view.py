@@ -6,6 +6,7 @@ from ..core.contents import Contents, pieces_of
 from ..core.decide import Rules, used
 from ..core.errors import ModelMissing
 from ..core.log import ModelCalled
+from ..core.people import OWNER_ALONE, is_guest
 from ..core.ports import Store
 from ..core.recall import ENTRIES, asked_for, room_for, told_again
 from ..core.sections import changed_parts
@@ -65,6 +66,8 @@ class View(Struct, frozen=True):
             voice = await self.voices.look(thread.choice)
         except ModelMissing:
             voice = await self.voices.look("")
+        if thread.requester and is_guest(thread.requester, OWNER_ALONE):
+            voice = voice.for_guests
         if voice.wonders(used(thread, voice.rules) - voice.rules.overhead):
             await voice.learn()
         return voice

@@ -28,7 +28,7 @@ class Voice:
 
     `fit` tells how a model with a window of so many tokens is spoken to, and by which rules. `measure` asks the host
     for the window (None if it does not say), and is called when a conversation has become longer than `asks_from`
-    tokens, or than what the window is believed to hold.
+    tokens, or than what the window is believed to hold. `guest_fit` is `fit` for turns that a guest has asked for.
     """
 
     def __init__(
@@ -40,6 +40,7 @@ class Voice:
         fit: Callable[[int], tuple[Context, Rules]],
         measure: Measure | None = None,
         asks_from: int = SHORT,
+        guest_fit: Callable[[int], tuple[Context, Rules]] | None = None,
     ) -> None:
         self.name = name
         self.key = key
@@ -50,6 +51,8 @@ class Voice:
         self._fit = fit
         self._measure = measure
         self._asks_from = asks_from
+        self._guest_fit = guest_fit
+        self._for_guests: Voice | None = None
         self._again = 0.0  # when a host that could not be asked may be asked again
         self._asking = asyncio.Lock()
         self._answers = 0  # that the host has given, or owed
@@ -61,6 +64,16 @@ class Voice:
         voice._fit, voice._asking = fit, asyncio.Lock()
         voice.context, voice.rules = fit(self.window)
         return voice
+
+    @property
+    def for_guests(self) -> "Voice":
+        """The same model as guests meet it: told nothing of the owner's, with the tools that are for guests."""
+        if self._guest_fit is None:
+            return self
+        if self._for_guests is None:
+            self._for_guests = self.told(self._guest_fit)
+            self._for_guests._guest_fit = None
+        return self._for_guests
 
     def wonders(self, tokens: int, refused: bool = False, cramped: bool = False) -> bool:
         """Whether the host is to be asked for its window before it is sent a conversation of so many tokens, or after

@@ -128,6 +128,8 @@ def changes_of(asked: Mapping[str, Any]) -> Iterator[Change]:
 
 def _changes(path: Path, shape: Any, value: Any) -> Iterator[Change]:
     kind = shape if is_section(shape) else kind_of_sections(shape)
+    if why := notes_of(shape).get("by_hand"):
+        raise SettingsError(f"{key_of(path)} {why}, and is only changed by hand: edit config.toml in the home")
     if kind is None:
         yield Change(path, _checked_text(path, value))
     elif value is None and not _is_fixed(path):

@@ -36,6 +36,7 @@ class Row(Struct, frozen=True):
     source: Source = "default"
     place: str = ""
     secret: bool = False
+    by_hand: bool = False  # changed in the file itself and nowhere else
     optional: bool = False  # null is a value, too
     options: tuple[Any, ...] = ()
     least: float | None = None
@@ -109,12 +110,13 @@ def _row(leaf: Leaf, settings: Settings, origin: Origin) -> Row:
         key=".".join(leaf.path) if NAME in leaf.path else key_of(leaf.path),
         kind=_kind(base),
         about=ABOUT.get(".".join(_general(leaf.path)), ""),
-        value=None if secret else shown_value(now),
+        value=None if secret else shown_value(now, leaf.hint),
         default=None if secret else shown_value(leaf.default),
         is_set=bool(now) if secret else origin.source != "default",
         source=origin.source,
         place=origin.place,
         secret=secret,
+        by_hand="by_hand" in notes_of(leaf.hint),
         optional=wants is not leaf.hint,
         options=get_args(base) if get_origin(base) is Literal else (),
         least=next((_number(meta.ge) for meta in limits if meta.ge is not None), None),

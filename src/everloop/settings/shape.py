@@ -8,6 +8,14 @@ from msgspec import Meta, Struct
 
 Secret = Annotated[str, Meta(extra={"secret": True})]
 Kept = Annotated[Any, Meta(extra={"kept": True})]  # for a later version: taken as it is, neither checked nor expanded
+Url = Annotated[str, Meta(extra={"url": True})]  # shown without what may be a key in it
+# Changed in the file by hand and nowhere else. Whoever sets these through an API could have this process read any file
+# of the machine, or hand what it keeps to someone else.
+_FILE = "names a file or a folder of this machine"
+_SENT = "says where all that is kept or sent goes"
+FilePath = Annotated[str, Meta(extra={"by_hand": _FILE})]
+SentThrough = Annotated[str, Meta(extra={"secret": True, "by_hand": _SENT})]
+Variables = Annotated[tuple[str, ...], Meta(extra={"by_hand": "lets commands see the environment of this process"})]
 Count = Annotated[int, Meta(ge=1)]
 
 
@@ -53,8 +61,8 @@ class Account(_Section, frozen=True):
     """What is needed to speak to one provider."""
 
     api_key: Secret = ""
-    api_key_file: str = ""
-    api_base: str = ""
+    api_key_file: FilePath = ""
+    api_base: Url = ""
     model: str = ""
     headers: Annotated[dict[str, str], Meta(extra={"secret": True})] = {}
     dialect: Dialect | None = None  # None: as its row in the catalogue says
@@ -87,7 +95,7 @@ class Price(_Section, frozen=True):
 class Embedded(_Section, frozen=True):
     """The model that runs inside the process."""
 
-    path: str = ""
+    path: FilePath = ""
     threads: Annotated[int, Meta(ge=0)] = 0  # 0: as many as the machine has cores
 
 
@@ -114,7 +122,7 @@ class Search(_Section, frozen=True):
 
     engine: Literal["", "searxng", "brave", "tavily", "ddgs"] = ""
     api_key: Secret = ""  # of Brave, or of the engine that is named
-    url: str = ""  # of a SearxNG server
+    url: Url = ""  # of a SearxNG server
 
 
 class Web(_Section, frozen=True):
@@ -126,7 +134,7 @@ class Exec(_Section, frozen=True):
     timeout: Annotated[int, Meta(ge=1, le=86400)] = 600  # the most seconds that a command may ask for
     memory_mb: Annotated[int, Meta(ge=16)] = 2048
     processes: Annotated[int, Meta(ge=1)] = 256
-    env: tuple[str, ...] = ()  # names of variables that commands may see
+    env: Variables = ()  # names of variables that commands may see
     network: tuple[str, ...] = ()  # hosts that commands may reach, as pypi.org, *.example.com, git.example.com:22, *
     unsafe_without_sandbox: bool = False
 
@@ -143,14 +151,14 @@ class Tools(_Section, frozen=True):
 
 
 class StoreSection(_Section, frozen=True):
-    url: Secret = ""  # "": SQLite in the home; or postgresql://…
+    url: SentThrough = ""  # "": SQLite in the home; or postgresql://…
     lease_seconds: Annotated[float, Meta(ge=1, le=3600)] = 30.0
 
 
 class Net(_Section, frozen=True):
-    ca_file: str = ""
-    proxy: Secret = ""
-    record: str = ""  # a file or folder into which the calls to models are written, for tests to play
+    ca_file: FilePath = ""
+    proxy: SentThrough = ""
+    record: FilePath = ""  # a file or folder into which the calls to models are written, for tests to play
 
 
 class GatewaySection(_Section, frozen=True):
@@ -160,8 +168,8 @@ class GatewaySection(_Section, frozen=True):
     port: Annotated[int, Meta(ge=0, le=65535)] = 18790  # 0: any that is free
     allowed_hosts: tuple[str, ...] = ()  # further names under which it is reached, as agent.example.com or host:port
     allowed_origins: tuple[str, ...] = ()  # further pages that may call it, as https://app.example.com
-    tls_cert: str = ""  # files in PEM
-    tls_key: str = ""
+    tls_cert: FilePath = ""  # files in PEM
+    tls_key: FilePath = ""
     behind_proxy: bool = False  # a proxy in front of it speaks TLS
     connections: Annotated[int, Meta(ge=10, le=100_000)] = 2000  # open at once
     connections_per_address: Annotated[int, Meta(ge=10, le=100_000)] = 1000
@@ -173,7 +181,7 @@ class GatewaySection(_Section, frozen=True):
 class Telemetry(_Section, frozen=True):
     """Spans for a collector of OpenTelemetry's."""
 
-    otlp_endpoint: str = ""  # http://localhost:4318; "": as OTEL_EXPORTER_OTLP_ENDPOINT says, else none are sent
+    otlp_endpoint: Url = ""  # http://localhost:4318; "": as OTEL_EXPORTER_OTLP_ENDPOINT says, else none are sent
     otlp_headers: Annotated[dict[str, str], Meta(extra={"secret": True})] = {}
     content: bool = False  # with what was said: prompts, answers, arguments and results
 
@@ -186,7 +194,7 @@ class Settings(_Section, frozen=True):
     tools: Tools = Tools()
     store: StoreSection = StoreSection()
     net: Net = Net()
-    workspace: str = ""  # "": the folder `workspace` in the home
+    workspace: FilePath = ""  # "": the folder `workspace` in the home
     channels: Kept = None
     gateway: GatewaySection = GatewaySection()
     telemetry: Telemetry = Telemetry()
@@ -197,9 +205,9 @@ def without_secrets(section: Struct) -> dict[str, Any]:
     return {field.name: _open(getattr(section, field.name), field.type) for field in msgspec.structs.fields(section)}
 
 
-def shown_value(value: Any) -> Any:
-    """A value as plain data, without the password in an address."""
-    return _open(value, None)
+def shown_value(value: Any, hint: Any = None) -> Any:
+    """A value as plain data, without what may be a key in an address."""
+    return _open(value, hint)
 
 
 def _open(value: Any, hint: Any) -> Any:
@@ -212,7 +220,24 @@ def _open(value: Any, hint: Any) -> Any:
         return {key: _open(each, None) for key, each in value.items()}
     if isinstance(value, tuple):
         return [_open(each, None) for each in value]
-    return re.sub(r"//[^/@\s]+@", "//…@", value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return masked(value) if extra.get("url") else _ADDRESS.sub(lambda found: masked(found[0]), value)
+
+
+_ADDRESS = re.compile(r"(?:\b[a-zA-Z][\w+.-]*:)?//\S+")  # in any text
+
+
+def masked(address: str) -> str:
+    """An address without what may be a key in it: user and password, the values of its query, the fragment. Passwords
+    are also written with a / in them, so whatever stands before an @ is taken for one."""
+    address, hashed, _ = address.partition("#")
+    address, asked, query = address.partition("?")
+    before, at, host = address.rpartition("@")
+    scheme = re.match(r"(?:[a-zA-Z][\w+.-]*:)?//", before)
+    pairs = (f"{name}=…" if given else "…" for name, given, _ in (each.partition("=") for each in query.split("&")))
+    start = f"{scheme[0] if scheme else ''}…@{host}" if at else host
+    return start + (f"?{'&'.join(pairs)}" if asked else "") + ("#…" if hashed else "")
 
 
 def notes_of(hint: Any) -> dict[str, Any]:
@@ -225,7 +250,7 @@ def _shown(value: Any, hint: Any) -> str:
     if value and (extra.get("secret") or extra.get("kept")):
         return "…"
     if isinstance(value, str):
-        return repr(re.sub(r"//[^/@\s]+@", "//…@", value))
+        return repr(_open(value, hint))
     return repr(value)
 
 

@@ -52,11 +52,11 @@ class Doorkeeping(ABC):
 
     async def known_token(self, hash: str) -> Known | None:
         rows = await self._ask(
-            "SELECT t.id, t.owner, u.role, t.scopes FROM tokens t JOIN users u ON u.id = t.owner "
+            "SELECT t.id, t.owner, u.role, t.scopes, t.until FROM tokens t JOIN users u ON u.id = t.owner "
             f"WHERE t.hash = $1 AND {_HOLDS}",
             hash,
         )
-        return Known(rows[0][0], rows[0][1], rows[0][2], tuple(rows[0][3].split())) if rows else None
+        return next((Known(id, of, role, tuple(scopes.split()), until) for id, of, role, scopes, until in rows), None)
 
     async def keep_login(self, owner: str, kind: Literal["password", "link"], hash: str, seconds: float = 0) -> None:
         await self._change(

@@ -4,6 +4,7 @@ from ..core.approval import Grant
 from ..core.rows import SpentRow
 from . import schema
 from .bodies import body_of, read_grant, spent_row
+from .deeds import Ask
 from .doorbook import Doorkeeping
 
 
@@ -48,3 +49,17 @@ class Purse(Doorkeeping):
 
     async def spent(self, since: float = 0, thread: str = "", offset: float = 0) -> list[SpentRow]:
         return [spent_row(row) for row in await self._ask(schema.SPENT, float(offset), float(since), thread)]
+
+    async def count_call(self, guest: str, day: int, each: int, all: int) -> bool:
+        one_more = (
+            "INSERT INTO guest_calls(day, who, calls) VALUES($1, $2, 1) "
+            "ON CONFLICT(day, who) DO UPDATE SET calls = guest_calls.calls + 1 WHERE guest_calls.calls < $3 "
+            "RETURNING calls"
+        )
+
+        async def work(ask: Ask) -> bool:
+            await ask("DELETE FROM guest_calls WHERE day < $1", day - 1)
+            counted = await ask(one_more, day, f"={guest}", each)
+            return bool(counted) and bool(await ask(one_more, day, "all", all))
+
+        return await self._do(work)

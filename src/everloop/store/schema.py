@@ -146,6 +146,9 @@ MIGRATIONS: Migrations = [
         """CREATE TABLE watched(
             place TEXT NOT NULL, name TEXT NOT NULL, owner TEXT NOT NULL, version {int} NOT NULL, body TEXT NOT NULL,
             PRIMARY KEY(place, name)){clustered}""",
+        # Model calls of guests by day, counted before they are made: `=<guest>` for each, `all` for all together.
+        """CREATE TABLE guest_calls(
+            day {int} NOT NULL, who TEXT NOT NULL, calls {int} NOT NULL, PRIMARY KEY(day, who)){clustered}""",
     ],
 ]
 

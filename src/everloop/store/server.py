@@ -56,16 +56,6 @@ class Server:
             except ValueError:  # its text may quote a piece of the password
                 raise _unreadable() from None
 
-    async def try_out(self, migrations: Migrations = schema.MIGRATIONS) -> None:
-        """Whether it could be opened: it lets us in, and holds nothing newer. Nothing is written. Raises StoreError."""
-        connection = await self.connect()
-        try:
-            with self.plainly():
-                if not await connection.fetchval("SELECT to_regclass('everloop_schema') IS NULL"):
-                    self._check(await connection.fetchval("SELECT version FROM everloop_schema"), len(migrations))
-        finally:
-            connection.terminate()
-
     async def migrate(self, connection: Connection, migrations: Migrations) -> None:
         """Bring the schema up to date, one process after the other. Raises StoreNewer."""
         target = len(migrations)

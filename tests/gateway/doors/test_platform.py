@@ -97,7 +97,8 @@ async def test_whoever_writes_is_a_guest_there_whatever_the_bot_may_do(serve: Se
     async with serve(model, tools=[peek]) as served:
         _, told = await post(served)
     (call,) = told["tool_calls_metadata"]
-    assert (call["outcome"], call["result"]) == ("denied", "peek is not for discord:7 to use.")
+    sentence = "Error: there is no tool 'peek'. The tools are: message."
+    assert (call["outcome"], call["result"]) == ("failed", sentence)
 
 
 async def test_the_same_id_is_one_turn_and_one_answer(serve: Serve):
@@ -145,7 +146,7 @@ async def test_a_turn_that_fails_is_told_with_its_status_or_inside_the_stream(se
         status, told = await post(served)
         _, events = await post(served, "/message/stream", platform_channel_id="c2")
     assert (status, told["content"], told["error"]["code"]) == (502, "", "turn_failed_server")
-    assert told["error"]["message"].startswith("It is down (error ")
+    assert told["error"]["message"].startswith("I could not answer. Whoever runs this can look up why. (error ")
     assert [name for name, _ in events] == ["content", "error"]
     assert events[-1][1]["error"]["code"] == "turn_failed_server"
 

@@ -42,11 +42,13 @@ TABLE = (
         *("POST", "/api/sessions/{id}/fork", "Let a session go on in a copy", sessions.fork, shapes.Moved),
         at=shapes.OfSession,
         body=shapes.Forking,
+        tells=True,
     ),
     Route(
         *("POST", "/api/sessions/{id}/resume", "Let its session go on with it", sessions.resume, shapes.Moved),
         at=shapes.OfSession,
         body=shapes.Moving,
+        tells=True,
     ),
     Route(
         *("POST", "/api/sessions/{id}/undo", "Take the last turn back, with what it did to files", sessions.undo),

@@ -24,6 +24,10 @@ class Steward(Protocol):
         """`version`, `file`, `rows`, and what is `waiting` for the next start. Raises SettingsError."""
         ...
 
+    def scopes_for(self, asked: Mapping[str, Any]) -> set[str]:
+        """What a change needs beside `admin`. Raises SettingsError."""
+        ...
+
     async def change(self, asked: Mapping[str, Any], version: str = "") -> Any:
         """As `look`, afterwards. Raises SettingsError, SettingsMoved, HomeError; then nothing has changed."""
         ...

@@ -35,10 +35,11 @@ def document(table: Sequence[Route], version: str) -> dict[str, Any]:
 
 
 def _operation(route: Route) -> dict[str, Any]:
+    scopes = " and ".join(route.scopes)
     told: dict[str, Any] = {
         "operationId": route.handle.__name__,
         "summary": route.summary,
-        "description": f"Needs the role {route.least.name.lower()} and, of a token, the scope {route.scope}.",
+        "description": f"Needs the role {route.least.name.lower()} and, of a token, the scope {scopes}.",
         "parameters": [*_parameters(route.at, "path"), *_parameters(route.query, "query")],
         "responses": {
             str(route.status): {"description": "done", "content": _content(route.answers)},

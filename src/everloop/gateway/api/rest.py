@@ -31,7 +31,9 @@ DAY = 86_400
 async def me(call: Call) -> Answer:
     who, role = call.principal, call.principal.role.name.lower()
     told = {"user": who.user, "role": role, "scopes": sorted(who.scopes)}
-    return msgspec.convert({**told, "model": call.desk.model, "notice": call.desk.notice}, Me)
+    known = who.role >= Role.USER  # which models there are is not a guest's to know
+    model, notice = (call.desk.model, call.desk.notice) if known else ("", "")
+    return msgspec.convert({**told, "model": model, "notice": notice}, Me)
 
 
 async def approvals(call: Call) -> Answer:

@@ -46,11 +46,16 @@ class Route(Struct, frozen=True):
     least: Role = Role.USER
     status: int = 200
     needs: str = ""  # "": `read` for looking, `chat` for anything else
+    tells: bool = False  # it brings something of another conversation along, so it needs `read` as well
     further: Mapping[int, str] = {}  # refusals that others do not have
 
     @property
     def scope(self) -> str:
         return self.needs or ("read" if self.method == "GET" else "chat")
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        return (self.scope, "read") if self.tells else (self.scope,)
 
 
 def permits(principal: Principal, route: Route) -> bool:
@@ -85,6 +90,8 @@ async def _checked(route: Route, desk: Desk, request: web.Request) -> Call:
         at = msgspec.convert(dict(request.match_info), route.at)
     except msgspec.ValidationError as error:
         raise Refused(404, "not_found", "There is nothing of that name.") from error
+    if route.tells:
+        principal.need("read")
     return Call(desk, principal, at, _query(route, request.query), body, request)
 
 

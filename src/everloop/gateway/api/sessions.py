@@ -111,13 +111,20 @@ def _window(head: int, after: int | None, before: int | None, limit: int) -> tup
 
 
 async def _conversation(call: Call) -> Conversation:
+    """The one whose id begins so. Whoever may not read must know all of it: a beginning could be guessed."""
+    missing = Refused(404, "not_found", "There is no conversation of that name.")
     try:
-        return await call.desk.sessions.find(call.path.id, _user(call))
+        found = await call.desk.sessions.find(call.path.id, _user(call))
     except MailRefused as error:
-        raise Refused(404, "not_found", "There is no conversation of that name.") from error
+        raise missing from error
+    if found.id != call.path.id and not call.principal.may("read"):
+        raise missing
+    return found
 
 
 async def _go(call: Call, found: Conversation, session: str, deed: Deed) -> Answer:
+    if session.endswith("\n"):  # which the $ of a pattern lets through
+        raise Refused(400, "bad_request", "A session key holds no line break.")
     row = await call.desk.store.session(session)
     if row is not None and row.owner != _user(call):
         raise Refused(409, "refused", "That session belongs to someone else.")

@@ -34,6 +34,8 @@ async def change_settings(call: Call) -> Answer:
     """The version that was seen comes as `If-Match`; without one, whatever is there is changed."""
     version = call.request.headers.get("If-Match", "").removeprefix("W/").strip('"')
     try:
+        for scope in sorted(_steward(call).scopes_for(call.body)):
+            call.principal.need(scope)
         return _settings(call, await _steward(call).change(call.body, "" if version == "*" else version))
     except SettingsMoved as error:
         raise Refused(412, "settings_moved", _ended(error)) from error

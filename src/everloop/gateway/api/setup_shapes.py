@@ -24,7 +24,7 @@ class Trying(Ask, frozen=True):
 class SettingRow(Struct, frozen=True):
     """One setting. Of a secret only `is_set` tells anything. A key with `<name>` in it stands for those that can be
     added. `source` says where the value comes from, `place` which line or variable that is: what the environment or the
-    start of the program says cannot be changed here."""
+    start of the program says cannot be changed here, and what is `by_hand` in the file itself only."""
 
     key: str
     kind: Literal["text", "whole", "number", "switch", "choice", "list", "rows", "table"]
@@ -35,6 +35,7 @@ class SettingRow(Struct, frozen=True):
     source: Literal["default", "file", "environment", "start"]
     place: str
     secret: bool
+    by_hand: bool
     optional: bool
     options: list[Any]
     least: float | None

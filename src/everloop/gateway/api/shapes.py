@@ -11,7 +11,8 @@ from ...core.spans import Turn
 from ...core.tool import Risk
 
 Id = Annotated[str, Meta(pattern="^[0-9a-f]{1,32}$")]
-Key = Annotated[str, Meta(pattern=r"^[^\x00-\x20\x7f:]{1,60}:[^\x00-\x20\x7f]{1,120}$")]
+# One that ends with a : is not written as it is kept.
+Key = Annotated[str, Meta(pattern=r"^[^\x00-\x20\x7f:]{1,60}:[^\x00-\x20\x7f]{0,119}[^\x00-\x20\x7f:]$")]
 Seq = Annotated[int, Meta(ge=0, le=2**53)]
 Limit = Annotated[int, Meta(ge=1, le=500)]
 Title = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\S")]  # more than spaces

@@ -8,16 +8,17 @@ from aiohttp import web
 from msgspec import structs
 
 from ...core.conversation import Archive
+from ...core.keys import escaped, exact
 from ...core.log import UserSaid
 from ...core.mail import Address, Inbound, Said
-from ...core.message import Message, Part, Text, text_of
+from ...core.message import Message, Part, Text
 from ...core.ports import Store
 from ...core.prompt import Brought
 from ...core.rows import Receipt
 from ..blobs import Blob, enclosed
 from ..desk import Answer, Desk
 from ..identity import who
-from ..principal import principal_of, scope_of
+from ..principal import lacking, principal_of
 from ..refusals import Refused
 from .asking import DEFAULT, Asking, Piece, Turn, check, check_calls, results_of, tidy
 
@@ -43,9 +44,9 @@ async def write(house: Desk, request: web.Request, asking: Asking, body: bytes) 
         brought = structs.replace(brought, id=token)
     address = _address(session or f"{CHANNEL}:{token}")
     letter = await (_next if session else _whole)(house, asking.turns, user, str(address), brought)
-    if (scope := scope_of(text_of(letter.parts))) and not principal_of(request).may(scope):
+    if scope := lacking(principal_of(request), letter):
         raise Refused(f"This needs a token of the scope {scope}.", "forbidden", status=403)
-    inbound = Inbound(address, f"key:{user}:{key}" if key else f"api:{secrets.token_hex(12)}", letter, user)
+    inbound = Inbound(address, f"key:{escaped(user)}:{key}" if key else f"api:{secrets.token_hex(12)}", letter, user)
     if key:
         await _claim(house, inbound, brought.digest)
     return inbound
@@ -93,7 +94,7 @@ async def _with_model(house: Desk, brought: Brought) -> Brought:
 
 def _address(session: str) -> Address:
     try:
-        return Address.parse(session)
+        return exact(session)
     except ValueError as error:
         raise Refused(f"{error}.", "invalid_session", param=SESSION) from error
 

@@ -4,10 +4,12 @@ import { h } from "./dom.js";
 
 const SOURCES = { file: (row) => row.place, environment: (row) => `set by ${row.place}; change it there`, start: () => "given when the gateway was started", default: () => "" };
 
+const origin = (row) => [SOURCES[row.source](row), row.by_hand && "changed in the settings file only"].filter(Boolean).join("; ");
+
 /** Keys are kept in the vault, not here; one that stands in the file can be taken out of it. */
 export const isKey = (row) => row.key.startsWith("providers.") && row.key.endsWith(".api_key");
 
-export const isOpen = (row) => row.source !== "environment" && row.source !== "start" && !(row.kind === "switch" && row.options.length);
+export const isOpen = (row) => row.source !== "environment" && row.source !== "start" && !row.by_hand && !(row.kind === "switch" && row.options.length);
 
 /** A name as it stands in a key: in quotes, if it is more than a word. */
 export const quoted = (name) => (/^[\w-]+$/.test(name) ? name : JSON.stringify(name));
@@ -39,7 +41,7 @@ export function settingField(row, save, { label = row.key, plain = false, resets
   for (const each of [control.node, ...control.node.querySelectorAll("input, select, textarea")]) each.disabled = !open || isKey(row);
   return h("form.setting", { onsubmit: submit, "data-key": row.key, novalidate: true },
     h("div.what-for", {}, plain ? h("span.label", {}, label) : h("code", {}, broken(label)), row.about && h("small", {}, row.about)),
-    h("div.control", {}, control.node, h("div.row", {}, apply, back, open && reset, h("small.origin", {}, SOURCES[row.source](row))), wrong));
+    h("div.control", {}, control.node, h("div.row", {}, apply, back, open && reset, h("small.origin", {}, origin(row))), wrong));
 }
 
 /** A key, which may go on in the next line after a dot or an underscore, and nowhere else. */

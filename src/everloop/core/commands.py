@@ -1,0 +1,124 @@
+"""Slash commands: what there is to type, whom each is for, and what it needs of a token.
+
+One table for all doors. A command that tells something needs the scope that the same needs in the API, and one that
+costs or tells what is not a guest's is not for guests. This file only says so; runtime does what they mean.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from .people import Role
+
+
+class Right(Struct, frozen=True):
+    """Whom something is for, and which scope it needs of a token beside `chat`."""
+
+    least: Role = Role.GUEST
+    scope: str = ""
+
+
+class Word(Struct, frozen=True):
+    """What may follow a command: `takes` is what follows the word itself."""
+
+    help: str
+    takes: str = ""
+    right: Right = Right()
+
+
+class Command(Struct, frozen=True):
+    name: str
+    help: str
+    takes: str = ""  # what may follow it
+    right: Right = Right()
+    given: Right | None = None  # the right to say more than its name; None: the same
+    words: Mapping[str, Word] = {}
+
+    def right_to(self, rest: str) -> Right:
+        """What it needs with this after its name."""
+        word, _ = split(rest)
+        if word in self.words:
+            return self.words[word].right
+        return self.given if word and self.given else self.right
+
+
+_TELLS = Right(scope="read")
+
+COMMANDS = {
+    command.name: command
+    for command in (
+        Command("/new", "Start a new conversation"),
+        Command("/stop", "Stop the current task"),
+        Command(
+            *("/model", "Show the model that answers here, or choose another", "[NAME]"),
+            right=Right(Role.USER, "read"),
+            given=Right(Role.USER),
+        ),
+        Command("/compact", "Let a summary stand for what was said before", right=Right(Role.USER)),
+        Command(
+            *("/approve", "Show what waits for permission; allow it, or with `no` deny it", "[NAME [no]]"),
+            right=Right(Role.ADMIN, "read"),
+            given=Right(Role.ADMIN, "approve"),
+        ),
+        Command("/undo", "Take the last turn back: what was said, and what it did to files"),
+        Command(
+            *("/session", "Show where you are; /session help tells what else there is", "[WORD …]"),
+            right=_TELLS,
+            given=Right(),  # help
+            words={
+                "list": Word("your conversations, the latest first", right=_TELLS),
+                "search": Word("where something was said", "WORDS", _TELLS),
+                "resume": Word("go on with another conversation", "ID", _TELLS),
+                "rename": Word("give this one a name", "TITLE"),
+                "fork": Word(
+                    "go on in a copy of this one, from its end or after an entry", "[SEQ]", Right(Role.USER, "read")
+                ),
+                "snapshot": Word("give this place a name", "NAME", Right(Role.USER)),
+                "restore": Word("go on in a copy from a place that has one", "NAME", Right(Role.USER, "read")),
+                "edit": Word("take your last message back and say this instead", "TEXT"),
+                "regenerate": Word("ask for the last answer again"),
+            },
+        ),
+        Command("/usage", "Show what this conversation has used and cost", right=Right(Role.USER, "read")),
+        Command("/help", "Show available commands"),
+    )
+}
+
+
+def find(text: str) -> tuple[Command, str] | None:
+    """The command that someone typed, and what follows its name; None if it is none."""
+    if not text.lstrip().startswith("/"):
+        return None
+    name, _, rest = text.strip().partition(" ")
+    command = COMMANDS.get(name.lower())
+    return (command, rest.strip()) if command and (command.takes or not rest.strip()) else None
+
+
+def split(rest: str) -> tuple[str, str]:
+    """The first word of what follows a command, in small letters, and the rest."""
+    word, _, more = rest.strip().partition(" ")
+    return word.lower(), more.strip()
+
+
+def scope_of(text: str) -> str:
+    """What a message needs beside `chat`: a command, what doing the same in another way needs."""
+    found = find(text)
+    return found[0].right_to(found[1]).scope if found else ""
+
+
+def described(role: Role) -> list[str]:
+    """The commands that someone of this role may use, a line for each."""
+    return [_line(each.name, each.takes, each.help) for each in COMMANDS.values() if each.right.least <= role]
+
+
+def words_described(command: Command, first: str, role: Role) -> list[str]:
+    """What may follow a command, as `described`."""
+    words = [(word, each) for word, each in command.words.items() if each.right.least <= role]
+    return [
+        f"{command.name} — {first}",
+        *(_line(f"{command.name} {word}", each.takes, each.help) for word, each in words),
+    ]
+
+
+def _line(name: str, takes: str, help: str) -> str:
+    return f"{' '.join(filter(None, (name, takes)))} — {help}"

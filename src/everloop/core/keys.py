@@ -1,0 +1,46 @@
+"""Session keys made of what a platform or a client says: two different places never have the same key.
+
+A key is text with separators in it, and what strangers call themselves may hold any of them. So each name is escaped
+by itself, the separators stay plain, and a name that is too long for a key is told by its hash. Names of letters,
+digits and `_.-~@` stay as they are.
+"""
+
+from hashlib import sha256
+
+from .mail import Address
+
+_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~@")
+LONGEST = 240  # characters of one name in a key; databases have a limit for the whole
+
+
+def escaped(name: str) -> str:
+    """A name without separators; different names stay different. Raises ValueError for what is no text."""
+    try:
+        plain = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in name.encode())
+    except UnicodeEncodeError as error:
+        raise ValueError("a name is not valid UTF-8 text") from error
+    if len(plain) <= LONGEST:
+        return plain
+    return f"{plain[:100]}!{sha256(name.encode()).hexdigest()}"  # no escaped name has a ! in it
+
+
+def place_of(channel: str, *names: str, user: str, room: str, thread: str = "") -> Address:
+    """Where something was said: in a room, or without one between a user and us alone, `@user`. `names` tell of which
+    platform and server. An empty name is none."""
+    at = f"@{escaped(user)}"
+    if room:
+        at = f"%40{escaped(room[1:])}" if room.startswith("@") else escaped(room)
+    return Address(channel, "/".join((*map(escaped, names), at)), escaped(thread))
+
+
+def author_of(platform: str, user: str) -> str:
+    """Who someone is: `<platform>:<account>`, where only the account may hold a `:`."""
+    return f"{platform.replace('%', '%25').replace(':', '%3A')}:{user}"
+
+
+def exact(key: str) -> Address:
+    """The address that is written so and in no other way. Raises ValueError."""
+    address = Address.parse(key)
+    if str(address) != key:
+        raise ValueError(f"a session key looks like channel:chat or channel:chat:thread, not {key!r}")
+    return address
