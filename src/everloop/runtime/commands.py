@@ -1,10 +1,13 @@
 """Slash commands that are understood in every channel, whatever the model is doing."""
 
+import time
+
 from msgspec import Struct, structs
 
 from ..core.conversation import Deed
 from ..core.errors import MailRefused, ModelMissing
 from ..core.gauge import rough
+from ..core.grant import described, extent
 from ..core.mail import Choose, Inbound, Said, Squeeze, Stop
 from ..core.message import text_of
 from ..core.ports import Store
@@ -22,6 +25,10 @@ class Command(Struct, frozen=True):
     takes: str = ""  # what may follow it
 
 
+APPROVE = (
+    "Show what waits for permission; allow it, or with `no` deny it. Further words allow the like too: `for 1h`, "
+    "`runs 5`, `here` (this conversation), `host [HOST]`, `folder [PATH]`, `any` (of the tool), `argv PATTERN` (last)"
+)
 COMMANDS = {
     command.name: command
     for command in (
@@ -29,7 +36,7 @@ COMMANDS = {
         Command("/stop", "Stop the current task"),
         Command("/model", "Show the model that answers here, or choose another", "[NAME]"),
         Command("/compact", "Let a summary stand for what was said before"),
-        Command("/approve", "Show what waits for permission; allow it, or with `no` deny it", "[NAME [no]]"),
+        Command("/approve", APPROVE, "[NAME [no | for TIME | here | host | argv PATTERN | …]]"),
         Command("/undo", "Take the last turn back: what was said, and what it did to files"),
         Command("/session", "Show where you are; /session help tells what else there is", "[WORD …]"),
         Command("/usage", "Show what this conversation has used and cost"),
@@ -132,15 +139,16 @@ class Commands:
                 inbound, "none", "\n\n".join(each.question for each in waiting) or "Nothing waits for permission here."
             )
         name, *rest = words
-        if rest not in ([], ["yes"], ["no"]):
-            return Effect(inbound, "none", "Say /approve NAME, or /approve NAME no.")
+        allow = rest != ["no"]
         try:
             approval = await self._approvals.find(name, session)
-            answer = self._approvals.answer(approval, rest != ["no"], author, inbound.event)
+            chosen = approval.chosen(rest[rest[:1] == ["yes"] :]) if allow else None
+            answer, grant = await self._approvals.decide(approval, allow, author, chosen, inbound.event)
         except MailRefused as error:
             return Effect(inbound, "none", sentence(error))
-        verdict = "not allowed" if rest == ["no"] else "allowed"
-        return Effect(structs.replace(inbound, letter=answer.letter), "tell", f"{approval.tool} is {verdict}.")
+        ahead = f" So is, {extent(grant, time.time())}: {described(grant, grant.thread)}." if grant else ""
+        reply = f"{approval.tool} is {'allowed' if allow else 'not allowed'}.{ahead}"
+        return Effect(structs.replace(inbound, letter=answer.letter), "tell", reply)
 
     async def _choose(self, wanted: str, inbound: Inbound, letter: Said) -> Effect:
         try:

@@ -137,6 +137,10 @@ MIGRATIONS: Migrations = [
         "DELETE FROM said",
         "UPDATE threads SET indexed = 0",
     ],
+    [
+        # A grant without a pattern was for anything of its tool, which nobody had said. They are asked again.
+        "DELETE FROM grants",
+    ],
 ]
 
 

@@ -22,6 +22,7 @@ from everloop.core.people import Role
 from everloop.core.ports import HttpAnswer
 from everloop.core.tool import Effect, Picture, Result, Risk, Shown, Situation, Tool, tool
 
+from .hosts import host_of
 from .untrusted import fence, harmless, short
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def _risk(args: dict[str, Any], situation: Situation) -> Risk:
     if not situation.outside or situation.mentions(args["url"]):
         return Risk()
     why = "the model made this address up after reading strangers' pages; it may tell that host what it knows"
-    return Risk("medium", leaves=True, why=why)
+    return Risk("medium", leaves=True, why=why, host=host_of(args["url"]))
 
 
 async def _fetch(web: Web, url: str) -> _Fetched:

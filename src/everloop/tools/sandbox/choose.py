@@ -54,6 +54,7 @@ class Landlock:
             "way": "landlock",
             "argv": [script if word == SCRIPT else word for word in job.argv],
             "cwd": os.path.realpath(job.folder),
+            "inode": job.inode,
             "env": {**job.env, **own},
             "readable": [*SYSTEM, *(f"/etc/{name}" for name in ETC), *map(str, job.view.readable), script],
             "writable": [workspace, temporary],
@@ -69,7 +70,7 @@ class Unconfined:
     def order(self, job: Job, folder: Path) -> dict[str, Any]:
         script = str(folder / "script.py")
         argv = [script if word == SCRIPT else word for word in job.argv]
-        return {"way": "none", "argv": argv, "cwd": os.path.realpath(job.folder)}
+        return {"way": "none", "argv": argv, "cwd": os.path.realpath(job.folder), "inode": job.inode}
 
 
 async def choose_way(program: str | None = None, unsafe: bool = False, platform: str = sys.platform) -> Way:
