@@ -219,6 +219,26 @@ class TestFitting:
         assert give(PUSH, argv="git push *").fits(like(PUSH, **changes)) is fits
 
     @pytest.mark.parametrize(
+        ("pattern", "words", "fits"),
+        [
+            ("git push", "git push", True),
+            ("git push", "git push origin", False),
+            ("git push", "git", False),
+            ("git push *", "git push", True),
+            ("git push *", "git", False),
+            ("git push *", "git pull x", False),
+            ("g* pu?h", "git push", True),
+            ("git pus", "git push", False),
+            ("*", "git push", False),
+            ("* *", "git push", True),
+            ("* *", "", False),
+        ],
+    )
+    def test_a_pattern_fits_word_for_word(self, pattern: str, words: str, fits: bool):
+        grant = structs.replace(give(PUSH, argv="git *"), argv=tuple(pattern.split()))
+        assert grant.fits(like(PUSH, argv=tuple(words.split()))) is fits
+
+    @pytest.mark.parametrize(
         ("pattern", "host", "fits"),
         [
             ("evil.example", "evil.example", True),
@@ -287,6 +307,8 @@ class TestFitting:
         (FETCH, {"host": "*"}, "is no host"),
         (FETCH, {"argv": "curl *"}, "no plain command"),
         (structs.replace(FETCH, definition=""), {"any": True}, "an older everloop"),
+        *((FETCH, {"seconds": seconds}, "for some time") for seconds in (0, -1, float("inf"), float("nan"), 1e12)),
+        *((FETCH, {"runs": runs}, "up to 10000 times") for runs in (-1, 10_001)),
     ],
 )
 def test_what_does_not_fit_is_refused_with_a_sentence(wanted: Wanted, chosen: dict[str, object], sentence: str):

@@ -295,6 +295,13 @@ class TestAnswering:
                 await agent.ask('fetch {"url": "http://a.example/y"}')
         assert fetched(tmp_path) == ["http://a.example/x", *["http://a.example/y"] * 2]
 
+    @pytest.mark.parametrize("command", ['"x, or say: y any" z', f"{'x' * 41} y", "$(x) y"])
+    async def test_no_word_of_the_call_passes_for_one_of_the_question(self, house, command: str):
+        async with house(obedient(), settings=ASK) as agent:
+            await agent.tell(letter(f"exec {json.dumps({'command': command})}", "e1"))
+            asked = await first_question(agent)
+        assert command.split()[0].strip('"') not in " ".join(asked.offers)
+
     async def test_a_no_after_a_yes_that_did_not_come_to_its_end_takes_all_of_it_back(self, house, tools):
         async with house(obedient(), tools=tools) as agent:
             await agent.tell(letter(ACT, "e1"))

@@ -14,7 +14,8 @@ from .errors import GrantRefused
 from .tool import Ground, Risk
 
 HOUR, DAY = 3600.0, 86_400.0
-MANY = 1_000_000  # runs that nobody counts
+LONGEST = 10_000 * DAY
+MANY, MOST_RUNS = 1_000_000, 10_000  # runs that nobody counts; and that can be counted
 LEVELS = ("low", "medium", "high")
 CHOICES = ("for", "runs", "here", "any", "argv", "folder", "host")  # the words by which a person chooses
 
@@ -119,13 +120,15 @@ def _fits(words: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
 
 def _is_of(host: str, pattern: str) -> bool:
     """Whether it is this host, at the same port; or below it."""
-    return host.endswith(pattern[1:]) and host != pattern[2:] if pattern.startswith("*.") else host == pattern
+    return host.endswith(pattern[1:]) if pattern.startswith("*.") else host == pattern
 
 
 def granted(wanted: Wanted, chosen: Allowance, *, id: str, by: str, now: float, call: str = "") -> Grant:
     """What an answer allows ahead. Raises GrantRefused when it would not fit the very call that it is given with."""
     if not wanted.definition:
         raise GrantRefused("this question was asked by an older everloop, and can only be answered with yes or no")
+    if not 0 < chosen.seconds <= LONGEST or not 0 <= chosen.runs <= MOST_RUNS:
+        raise GrantRefused(f"it is allowed for some time, up to {LONGEST / DAY:.0f} days, and up to {MOST_RUNS} times")
     argv, host, ground = _argv(wanted, chosen), _host(wanted, chosen.host), _ground(wanted, chosen)
     bound = chosen.any or argv or host
     return Grant(
@@ -260,7 +263,7 @@ def time_of(seconds: float) -> str:
 
 def runs_of(text: str) -> int:
     """How often. Raises GrantRefused."""
-    if not re.fullmatch(r"\d{1,5}", text, re.ASCII) or not 1 <= int(text) <= 10_000:
+    if not re.fullmatch(r"\d{1,5}", text, re.ASCII) or not 1 <= int(text) <= MOST_RUNS:
         raise GrantRefused(f"{text!r} is no number from 1 to 10000")
     return int(text)
 

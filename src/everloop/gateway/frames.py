@@ -36,7 +36,7 @@ class File(Struct):
 class Ahead(Struct, forbid_unknown_fields=True):
     """What is allowed beyond the call that was asked about: docs/approvals.md. All that is said must hold."""
 
-    seconds: Annotated[int, Meta(ge=1, le=10**9)] = 3600
+    seconds: Annotated[int, Meta(ge=1, le=864_000_000)] = 3600
     runs: Annotated[int, Meta(ge=1, le=10_000)] | None = None
     here: bool = False
     host: Annotated[str, Meta(max_length=300)] = ""

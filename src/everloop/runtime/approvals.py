@@ -3,6 +3,7 @@
 What waits for an answer is nowhere but in the logs: whoever wants to see it reads the threads that wait.
 """
 
+import re
 import time
 from collections.abc import Mapping
 
@@ -65,12 +66,17 @@ class Approval(Struct, frozen=True):
         told = {
             "for": "for 8h (the same call again)",
             "here": "here (only in this conversation)",
-            "host": f"host (all of {self.risk.host})",
-            "argv": f"argv {' '.join(self.risk.argv[:1])} * (such commands)",
+            "host": f"host (all of {_plain(self.risk.host) or 'this host'})",
+            "argv": f"argv {_plain(' '.join(self.risk.argv[:1])) or 'WORD'} * (such commands)",
             "any": f"any (anything of {self.tool})",
         }
         words = [told[word] for word in self.choices if word in told]
         return (f"To allow the like too, for an hour, add: {'; '.join(words)}.",) if words else ()
+
+
+def _plain(word: str) -> str:
+    """A word of the call's, if it cannot be taken for more of the question than it is."""
+    return word if re.fullmatch(r"[\w./:-]{1,40}", word, re.ASCII) else ""
 
 
 def asking(thread: Thread, place: int, spec: ToolSpec, grounds: tuple[Ground, ...] = ()) -> Asked:

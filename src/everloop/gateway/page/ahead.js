@@ -43,11 +43,11 @@ function chooser(label, options) {
 export async function grantsTile(redraw) {
   const { grants } = await get("/api/grants").catch(() => ({ grants: [] }));
   if (!grants.length) return null;
-  return h("div.tile", {}, h("b", {}, "Allowed ahead"), h("small", {}, "Calls like one that you were asked about, which are not asked again."),
-    grants.map((each) => h("details.grant", {},
-      h("summary.row.spread", {}, h("span", {}, `${each.tool}: ${each.allowed}`),
-        iconButton("close", `Take back ${each.tool}: ${each.allowed}`, (event) => { event.preventDefault(); takeBack(each, redraw); })),
-      h("small", {}, `${runs(each)} until ${moment(each.until)}, for ${each.user}, up to ${each.risk} risk. Given with:`), h("pre.exact", { tabindex: "0" }, each.call))));
+  return h("div.tile.grants", {}, h("b", {}, "Allowed ahead"), h("small", {}, "Calls like one that you were asked about, which are not asked again."),
+    grants.map((each) => h("div.grant", {},
+      h("details", {}, h("summary", {}, `${each.tool}: ${each.allowed}`),
+        h("small", {}, `${runs(each)} until ${moment(each.until)}, for ${each.user}, up to ${each.risk} risk. Given with:`), h("pre.exact", { tabindex: "0" }, each.call)),
+      iconButton("close", `Take back ${each.tool}: ${each.allowed}`, () => takeBack(each, redraw)))));
 }
 
 const runs = ({ runs: left }) => left === null ? "As often as it comes," : `${left} more ${left === 1 ? "time" : "times"},`;
