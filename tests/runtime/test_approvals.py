@@ -118,7 +118,7 @@ async def settled(agent: everloop.Agent):
     return await agent.approvals()
 
 
-@pytest.mark.parametrize("text", ["/approve {name}", "/approve {name} yes", "/APPROVE {name}"])
+@pytest.mark.parametrize("text", ["/approve {name}", "/approve {name} yes", "/APPROVE {name} Yes"])
 async def test_it_can_be_answered_in_the_conversation(house, act: Act, tmp_path: Path, text: str):
     channel = RecordingChannel("api")
     async with house(ScriptedModel([CALL, Say("done")]), tools=[act()], channels=[channel]) as agent:
@@ -138,7 +138,7 @@ async def test_no_is_an_answer_too(house, act: Act, tmp_path: Path):
         asked = await first_question(agent)
         perhaps = (await agent.ask(f"/approve {asked.id} perhaps")).content
         assert perhaps.startswith("'perhaps' is not understood; say yes alone, or with `for 1h`, ")
-        assert (await agent.ask(f"/approve {asked.id} no")).content == "act is not allowed."
+        assert (await agent.ask(f"/approve {asked.id} No")).content == "act is not allowed."
         assert (await asking).content == "then not"
     assert (model.prompts[1].said[-1], runs(tmp_path)) == (("tool", REFUSALS["denied"]), [])
 

@@ -302,6 +302,17 @@ class TestAnswering:
             asked = await first_question(agent)
         assert command.split()[0].strip('"') not in " ".join(asked.offers)
 
+    async def test_the_same_message_twice_allows_no_more_than_once(self, house, tools, tmp_path: Path):
+        async with house(obedient(), tools=tools) as agent:
+            asking = asyncio.create_task(agent.ask(ACT, attended=True))
+            asked = await first_question(agent)
+            for _ in range(2):
+                await agent.tell(letter(f"/approve {asked.id} runs 1", "e7"))
+            await asking
+            for _ in range(2):
+                await agent.ask(ACT)
+        assert len(runs(tmp_path)) == 2
+
     async def test_a_no_after_a_yes_that_did_not_come_to_its_end_takes_all_of_it_back(self, house, tools):
         async with house(obedient(), tools=tools) as agent:
             await agent.tell(letter(ACT, "e1"))

@@ -75,7 +75,7 @@ class Commands:
         return command if command and (command.takes or not rest.strip()) else None
 
     async def work_out(self, command: Command, inbound: Inbound, letter: Said) -> Effect:
-        """What it comes to; nothing has happened yet."""
+        """What it comes to; nothing has happened yet, but that what a person allows ahead is kept."""
         match command.name:
             case "/new":
                 return Effect(inbound, "new", "New session started.")
@@ -139,10 +139,11 @@ class Commands:
                 inbound, "none", "\n\n".join(each.question for each in waiting) or "Nothing waits for permission here."
             )
         name, *rest = words
-        allow = rest != ["no"]
+        allow = [word.lower() for word in rest] != ["no"]
+        more = rest[1:] if rest and rest[0].lower() == "yes" else rest
         try:
             approval = await self._approvals.find(name, session)
-            chosen = approval.chosen(rest[rest[:1] == ["yes"] :]) if allow else None
+            chosen = approval.chosen(more) if allow else None
             answer, grant = await self._approvals.decide(approval, allow, author, chosen, inbound.event)
         except MailRefused as error:
             return Effect(inbound, "none", sentence(error))
