@@ -314,7 +314,7 @@ class TestAddressesThatTell:
         thread = Thread()
         thread.outside = True
         why = "the model made this address up after reading strangers' pages; it may tell that host what it knows"
-        assert risk({"url": self.MADE_UP}, thread) == Risk("medium", leaves=True, why=why)
+        assert risk({"url": self.MADE_UP}, thread) == Risk("medium", leaves=True, why=why, host="collect.example")
 
 
 async def entries(agent: everloop.Agent) -> list[Entry]:
