@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .core.errors import StoreError as StoreError
     from .core.errors import ToolError as ToolError
     from .core.errors import TurnFailed as TurnFailed
+    from .core.grant import Allowance as Allowance
     from .core.people import Role as Role
     from .core.ports import Channel as Channel
     from .core.ports import Event as Event
@@ -42,6 +43,7 @@ _ROOMS = {
         "core.errors",
     ),
     **dict.fromkeys(("Channel", "Event", "Provider"), "core.ports"),
+    "Allowance": "core.grant",
     "Role": "core.people",
     "Usage": "core.prompt",
     **dict.fromkeys(("CallContext", "Effect", "Picture", "Risk", "Shown", "Tool", "tool"), "core.tool"),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, structs
 
 from .core.errors import EverloopError, Fenced, MailRefused, ModelMissing, StoreError, TurnFailed
+from .core.grant import Allowance, Grant
 from .core.keys import exact
 from .core.mail import Inbound, Outbound, Said, reply_key
 from .core.message import Made, Part, said, text_of
@@ -24,7 +25,8 @@ from .core.tool import ToolCall
 from .core.unknown import with_unknown
 from .files.enclosing import enclose
 from .files.pictures import attach, take
-from .runtime.approvals import Approval, Approvals
+from .runtime.approvals import Approval as Approval
+from .runtime.approvals import Approvals
 from .runtime.inbox import Inbox
 from .runtime.lanes import Lanes
 from .runtime.sessions import Sessions
@@ -195,16 +197,29 @@ class Agent:
         """What waits for a person's permission, in one session or in all."""
         return await self._approvals.waiting(session)
 
-    async def decide(self, approval: str, allow: bool, by: str = "owner") -> Approval:
-        """Allow or deny a call, or a change of a file, by the name of its question.
+    async def decide(
+        self, approval: str, allow: bool, by: str = "owner", allowance: Allowance | None = None
+    ) -> Approval:
+        """Allow or deny a call, or a change of a file, by the name of its question; with an `allowance`, also the like
+        of the call, ahead.
 
-        Raises MailRefused when it waits no longer, or the file is not any more what was shown."""
+        Raises MailRefused when it waits no longer, is not theirs to decide, is not any more what was shown, or the
+        allowance would not fit it; then nothing was decided."""
         found = await self._approvals.find(approval)
         if found.held:
-            await self._approvals.decide_on_file(found, allow, by)
-        else:
-            await self.tell(self._approvals.answer(found, allow, by))
+            await self._approvals.decide_on_file(found, allow, by, allowance)
+            return found
+        letter, _ = await self._approvals.decide(found, allow, by, allowance)
+        await self.tell(letter)
         return found
+
+    async def grants(self) -> list[Grant]:
+        """What is allowed ahead, with the runs that are left. Each has the name of the question it was given with."""
+        return await self._approvals.grants()
+
+    async def revoke(self, grant: str, by: str = "owner") -> Grant:
+        """Take back what was allowed ahead. Raises MailRefused."""
+        return await self._approvals.revoke(grant, by)
 
     async def finish(self, session: str) -> bool:
         """Let a turn of this session that was cut off go on to its end, or until it waits for a person's answer.

@@ -68,6 +68,7 @@ async def test_another_terminal_allows_it_and_the_turn_goes_on(person, model):
     ran = await ended(process)
     assert (ran.status, ran.out) == (0, "done\n")
     assert f"May I run {LOOKS}" in ran.err
+    assert ran.err.count("to see it") == 1
     assert said_in(model.prompts[-1])[-1][1].startswith("[exit code 0]\nsu from")
     model.play([Say("gladly")])
     assert await person.run("agent", "-m", "thanks") == Ran(0, "gladly\n", "")  # and is not asked once more
@@ -100,7 +101,10 @@ async def test_an_answer_after_a_death_is_carried_out_once(person, model):
 async def test_the_like_can_be_allowed_ahead(person, model):
     process, name = await wait_for_question(person, model)
     allowed = await person.run("approvals", "approve", name, "--runs", "2", "--for", "8h", "--argv", "su *")
-    assert "The like is allowed 2 times for 8h" in allowed.err
+    assert allowed.err.splitlines()[:2] == [
+        "So is, for 8h, 2 more times: su * (not in the background, up to 60 s), in the workspace and below",
+        f"Take it back with: everloop approvals revoke {name}",
+    ]
     await ended(process)
     (grant,) = msgspec.json.decode((await person.run("approvals", "grants", "--json")).out)["grants"]
     assert {key: grant[key] for key in ("user", "by", "tool", "argv", "risk", "runs")} == {
@@ -117,6 +121,34 @@ async def test_the_like_can_be_allowed_ahead(person, model):
         assert said_in(model.prompts[-1])[-1][1].startswith("[exit code 0]")
         rows = (await person.run("approvals", "grants")).out.splitlines()
         assert rows[1].split()[-2] == left if left else rows == ["Nothing is allowed ahead."]
+
+
+async def test_what_does_not_fit_what_waits_is_refused_and_nothing_is_decided(person, model):
+    process, name = await wait_for_question(person, model)
+    for choice in (["--argv", "git push *"], ["--folder", "site"], ["--host", "a.example"], ["--argv", " "]):
+        refused = await person.run("approvals", "approve", name, *choice)
+        assert (refused.status, refused.out, is_one_plain_sentence(refused.err)) == (1, "", True)
+    (still,) = msgspec.json.decode((await person.run("approvals", "list", "--json")).out)["approvals"]
+    assert (still["name"], still["choices"]) == (name, ["for", "runs", "here", "any", "argv", "folder"])
+    assert (await person.run("approvals", "grants")).out == "Nothing is allowed ahead.\n"
+    await person.run("approvals", "deny", name)
+    await ended(process)
+
+
+async def test_with_a_time_alone_it_is_the_same_call_and_is_shown_as_that(person, model):
+    process, name = await wait_for_question(person, model)
+    allowed = await person.run("approvals", "approve", name, "--for", "8h", "--here")
+    assert allowed.err.splitlines()[0] == "So is, for 8h: the same call, only in this conversation"
+    await ended(process)
+    shown = (await person.run("approvals", "grants")).out
+    assert f"The call that {name} allows again:\n{LOOKS.partition('(risk')[0]}" in shown
+    assert "the same call, only in conversation " in shown.splitlines()[1]
+    ran = []
+    for call in (RISKY, Call("exec", {"command": "su --help"})):
+        model.play([call, Say("done")])
+        await person.run("agent", "-m", "and now?")
+        ran.append(said_in(model.prompts[-1])[-1][1].startswith("[exit code 0]"))
+    assert ran == [True, False]
 
 
 async def test_what_was_allowed_ahead_can_be_taken_back(person, model):
@@ -211,6 +243,26 @@ async def test_at_a_terminal_one_is_asked(person, model, terminal, typed: str, r
     terminal.type(typed)
     await terminal.sees("as you wish")
     assert said_in(model.prompts[-1])[-1][1].startswith(result)
+
+
+async def test_at_a_terminal_the_like_can_be_allowed_too(person, model, terminal):
+    model.play([RISKY, Say("first"), Call("exec", {"command": "su --help"}), Say("second")])
+    terminal.type("who?")
+    await terminal.sees("May I run exec")
+    await terminal.sees("argv su * (such commands)")
+    for typed, says in (
+        ("y argv git *", "does not fit the command that waits (su --version)"),
+        ("y alwys", "'alwys' is not understood"),
+    ):
+        await terminal.sees("Allow it? [y/N] ")
+        terminal.type(typed)
+        await terminal.sees(says)
+    await terminal.sees("Allow it? [y/N] ")
+    terminal.type("y here argv su *")
+    await terminal.sees("first")
+    terminal.type("and now?")
+    await terminal.sees("second")
+    assert said_in(model.prompts[-1])[-1][1].startswith("[exit code 0]")
 
 
 async def test_whoever_says_something_else_goes_on_without_it(person, model, terminal):

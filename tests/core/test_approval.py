@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from makers import CALLED, DIGEST, ROLES, RULES, SPECS, asked, calling, examples, spoke
 from msgspec import structs
 
-from everloop.core.approval import Grant, Policy, PolicyRule, approval_id, digest_of, risk_of, shown
+from everloop.core.approval import Policy, PolicyRule, approval_id, digest_of, risk_of, shown
 from everloop.core.decide import (
     CHANGED,
     FORBIDDEN,
@@ -198,37 +198,6 @@ class TestPolicy:
     def test_without_more_said_an_effect_is_the_risk(self):
         risks = {name: risk_of(ToolCall("", name, "{}"), SPECS[name], Thread()) for name in ("look", "put", "send")}
         assert risks == {"look": Risk(), "put": Risk("low", mutates=True), "send": Risk("medium", mutates=True)}
-
-
-class TestGrants:
-    RISK = Risk("medium", argv=("git", "push", "origin"), folder="site/blog")
-
-    @pytest.mark.parametrize(
-        ("grant", "fits"),
-        [
-            ({}, True),
-            ({"tool": "run_python"}, False),
-            ({"argv": ("git", "push", "origin")}, True),
-            ({"argv": ("git", "push")}, False),
-            ({"argv": ("git", "*")}, True),
-            ({"argv": ("git", "push", "origin", "*")}, True),
-            ({"argv": ("git", "pull", "*")}, False),
-            ({"argv": ("*",)}, False),
-            ({"argv": ("g*", "push", "ori*")}, True),
-            ({"folder": "site"}, True),
-            ({"folder": "site/blog"}, True),
-            ({"folder": "sit"}, False),
-            ({"folder": "site/blog/x"}, False),
-            ({"risk": "medium"}, True),
-            ({"risk": "low"}, False),
-        ],
-    )
-    def test_it_fits_what_it_says(self, grant: dict[str, object], fits: bool):
-        assert Grant(**{"id": "g", "user": "ann", "by": "ann", "tool": "exec", **grant}).fits("exec", self.RISK) is fits
-
-    def test_a_pattern_never_fits_what_is_no_plain_command(self):
-        grant = Grant("g", "ann", "ann", "exec", ("*", "*"))
-        assert not grant.fits("exec", Risk("medium", argv=()))
 
 
 class TestGoingInCircles:

@@ -167,6 +167,54 @@ async def test_an_answer_is_asked_for_again(tmp_path: Path):
     assert back["thread"] == id
 
 
+async def test_the_like_is_allowed_ahead_shown_and_taken_back(tmp_path: Path):
+    async with opened(tmp_path) as (agent, client):
+        events = agent.stream("send it", "page:one")
+        async for event in events:
+            if event.name == "approval_asked":
+                break
+        (asked,) = event.data["approvals"]
+        path = f"/api/approvals/{asked.id}"
+        refused = [
+            await post(client, path, {"allow": allow, "ahead": ahead})
+            for allow, ahead in ((True, {"host": "a.example"}), (True, {"argv": "x *"}), (False, {}),
+                                 (True, {"ever": 1}), (True, {"seconds": 0}), (True, {"runs": 0}))
+        ]  # fmt: skip
+        _, nothing = await get(client, "/api/grants")
+        assert [each.id for each in await agent.approvals()] == [asked.id]
+        _, listed = await get(client, "/api/approvals")
+        _, decided = await post(client, path, {"allow": True, "ahead": {"seconds": 600, "runs": 3, "here": True}})
+        assert [event.data["answer"].content async for event in events if event.name == "answer"]
+        _, known = await get(client, "/api/grants")
+        row = await agent.store.session("page:one")
+        _, others = await get(client, "/api/grants", USER)
+        statuses = [
+            (await client.delete(f"/api/grants/{id}", headers=who)).status
+            for id, who in ((asked.id, READER), (asked.id, USER), ("ffff", OWNER), (asked.id, OWNER), (asked.id, OWNER))
+        ]
+        _, gone = await get(client, "/api/grants")
+    assert [status for status, _ in refused] == [409, 409, 409, 400, 400, 400]
+    assert refused[0][1]["error"]["message"] == (
+        "This call of send names no host that could be allowed; nothing was decided."
+    )
+    assert (nothing, listed["approvals"][0]["choices"]) == ({"grants": []}, ["for", "runs", "here", "any"])
+    assert decided == {"id": asked.id, "allow": True, "grant": asked.id}
+    (grant,) = known["grants"]
+    assert row is not None
+    told = {key: grant[key] for key in ("id", "user", "by", "tool", "allowed", "runs", "thread", "call")}
+    assert told == {
+        "id": asked.id,
+        "user": "owner",
+        "by": "owner",
+        "tool": "send",
+        "allowed": f"the same call, only in conversation {row.id}",
+        "runs": 3,
+        "thread": row.id,
+        "call": asked.text,
+    }
+    assert (others, statuses, gone) == ({"grants": []}, [403, 403, 404, 200, 404], {"grants": []})
+
+
 async def test_a_question_is_shown_with_its_call_and_answered(tmp_path: Path):
     async with opened(tmp_path) as (agent, client):
         events = agent.stream("send it", "page:one")
@@ -188,7 +236,7 @@ async def test_a_question_is_shown_with_its_call_and_answered(tmp_path: Path):
     assert (question["tool"], question["text"]) == ("send", waiting[0].text)
     assert [each["approval"] for each in entries["entries"] if each["kind"] == "asked"] == [waiting[0].id]
     assert (shown["state"], refused, strange, status, late) == ("waiting", 403, 404, 200, 404)
-    assert (decided, answer.content) == ({"id": waiting[0].id, "allow": True}, "you said: send it")
+    assert (decided, answer.content) == ({"id": waiting[0].id, "allow": True, "grant": None}, "you said: send it")
     (turn,) = told["turns"]
     steps = [(span["kind"], span["operation"], span["outcome"]) for span in turn["spans"] if span["kind"] != "delivery"]
     assert steps == [

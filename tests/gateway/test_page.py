@@ -168,6 +168,29 @@ async def test_a_question_is_answered_with_one_click(browser: Any, tmp_path: Pat
     assert (statuses, len(denied), denied[0].split(" · ")[0]) == (1, 1, "not run")
 
 
+async def test_the_like_is_allowed_ahead_and_taken_back(browser: Any, tmp_path: Path):
+    async with staged(browser, tmp_path) as stage:
+        page = stage.page
+        await stage.log_in()
+        await stage.say("send it")
+        await page.click(".asking:visible >> text=Allow the like too")
+        offered = await page.locator(".ahead select >> nth=0").locator("option").all_inner_texts()
+        await page.check(".ahead input[type=checkbox]")
+        await page.click("text=Allow, and the like")
+        await stage.answer("You said: send it")
+        await stage.say("send it again")
+        await stage.answer("You said: send it again")
+        asked = await page.locator(".asking:visible").count()
+        await page.click("text=Settings")
+        await page.click("text=Access")
+        listed = await page.inner_text(".grant summary")
+        await page.click(".grant button")
+        await page.click("dialog >> text=Take back >> nth=-1")
+        await page.wait_for_selector(".grant", state="detached")
+    assert (offered, asked) == (["the same call again", "anything of send"], 0)
+    assert listed.startswith("send: the same call, only in conversation ")
+
+
 async def test_a_break_in_mid_stream_leaves_no_gap(browser: Any, tmp_path: Path):
     async with staged(browser, tmp_path) as stage:
         await stage.log_in()

@@ -21,6 +21,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 import everloop
+from everloop.app import open_records
+from everloop.core.grant import Grant
 from everloop.gateway.api.openapi import document
 from everloop.gateway.api.route import Route, served
 from everloop.gateway.api.shapes import Me, SessionList
@@ -109,10 +111,13 @@ async def house(openings, gated_send) -> Any:
         door.described = await (await client.get("/openapi.json")).json()
         listed = await (await client.get("/api/sessions")).json()
         kept = await (await client.post("/api/files", data=b"some words")).json()
+    async with open_records(door.home) as records:
+        await records.store.keep_grant(Grant("ab12", "owner", "owner", "send", any=True, until=4e9))
     door.known = {
         "^/api/sessions/ id": [each["id"] for each in listed["sessions"]],
         "^/api/approvals/ id": [asked["approval"]],
         "^/api/files/ ref": [kept["file"]],
+        "^/api/grants/ id": ["ab12"],
         "^/api/keys/ name": ["openai"],
     }
     return door

@@ -186,6 +186,23 @@ async def test_what_needs_permission_is_asked_and_goes_on_when_allowed(openings,
         assert (await wire.next())["code"] == "no_approval"
 
 
+async def test_the_like_can_be_allowed_ahead(openings, gated_send):
+    door = await openings(model(Call("send", {}), Say("sent"), Call("send", {}), Say("sent again")), tools=[gated_send])
+    async with door.socket() as wire:
+        await wire.send("message", id="m1", content="send it")
+        asked = (await wire.until("approval"))[-1]
+        assert asked["choices"] == ["for", "runs", "here", "any"]
+        for ahead, code in (({"host": "a.example"}, "refused"), ({"for": "1h"}, "malformed")):
+            await wire.send("approve", approval=asked["approval"], allow=True, ahead=ahead)
+            assert (await wire.until("error"))[-1]["code"] == code
+        await wire.send("approve", approval=asked["approval"], allow=True, ahead={"here": True}, id="a1")
+        await wire.until("ack", id="a1")
+        await wire.until("response")
+        await wire.send("message", id="m2", content="and again")
+        frames = await wire.until("response")
+    assert (frames[-1]["content"], [each for each in frames if each["type"] == "approval"]) == ("sent again", [])
+
+
 async def test_history_is_read_backwards_in_pages(openings):
     door = await openings(model(Say("one"), Say("two")))
     async with door.socket() as wire:

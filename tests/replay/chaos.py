@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from everloop.bus.local import LocalBus
-from everloop.core.approval import Grant, Policy, PolicyRule
+from everloop.core.approval import Policy, PolicyRule, definition_of
 from everloop.core.decide import Rules
 from everloop.core.errors import (
     ContextOverflow,
@@ -22,6 +22,7 @@ from everloop.core.errors import (
     StreamCut,
     ToolError,
 )
+from everloop.core.grant import Grant
 from everloop.core.log import Entry
 from everloop.core.mail import Address, Choose, Decision, Inbound, Letter, Said, Stop
 from everloop.core.message import said
@@ -182,7 +183,8 @@ class Chaos:
         if chance.random() < 0.05:
             name = chance.choice(["guard", "leave"])
             self.posted += 1
-            grant = Grant(f"g{self.posted}", "owner", "owner", name, runs=1, until=time.time() + 1e6)
+            bound = {"definition": definition_of(self.toolbox.specs[name]), "any": True}
+            grant = Grant(f"g{self.posted}", "owner", "owner", name, **bound, runs=1, until=time.time() + 1e6)
             await self.store.keep_grant(grant)
 
     async def reply(self, prompt: Prompt, show: Callable[[Delta], None]) -> Reply:

@@ -1,17 +1,14 @@
 """A person is asked, may take their time, and what they allowed runs once, exactly as it was shown."""
 
 import asyncio
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import everloop
-from everloop.core.approval import Grant
 from everloop.core.decide import CHANGED, REFUSALS
 from everloop.core.errors import MailRefused, TurnFailed
-from everloop.core.log import Answered
 from everloop.core.mail import Decision
 from everloop.core.tool import Effect
 from everloop.testing import Call, RecordingChannel, Say, ScriptedModel, counting_tool, runs_in
@@ -121,7 +118,7 @@ async def settled(agent: everloop.Agent):
     return await agent.approvals()
 
 
-@pytest.mark.parametrize("text", ["/approve {name}", "/approve {name} yes", "/APPROVE {name}"])
+@pytest.mark.parametrize("text", ["/approve {name}", "/approve {name} yes", "/APPROVE {name} Yes"])
 async def test_it_can_be_answered_in_the_conversation(house, act: Act, tmp_path: Path, text: str):
     channel = RecordingChannel("api")
     async with house(ScriptedModel([CALL, Say("done")]), tools=[act()], channels=[channel]) as agent:
@@ -139,8 +136,9 @@ async def test_no_is_an_answer_too(house, act: Act, tmp_path: Path):
     async with house(model, tools=[act()]) as agent:
         asking = asyncio.create_task(agent.ask("act", attended=True))
         asked = await first_question(agent)
-        assert (await agent.ask(f"/approve {asked.id} perhaps")).content == "Say /approve NAME, or /approve NAME no."
-        assert (await agent.ask(f"/approve {asked.id} no")).content == "act is not allowed."
+        perhaps = (await agent.ask(f"/approve {asked.id} perhaps")).content
+        assert perhaps.startswith("'perhaps' is not understood; say yes alone, or with `for 1h`, ")
+        assert (await agent.ask(f"/approve {asked.id} No")).content == "act is not allowed."
         assert (await asking).content == "then not"
     assert (model.prompts[1].said[-1], runs(tmp_path)) == (("tool", REFUSALS["denied"]), [])
 
@@ -193,38 +191,6 @@ async def test_a_tool_that_has_changed_between_two_lives_does_not_run(house, act
     async with house(model, tools=[act("Does something else now.")]) as agent:
         await agent.finish("api:default")
     assert (model.prompts[0].said[-1], runs(tmp_path)) == (("tool", CHANGED), [])
-
-
-def grant(**more) -> Grant:
-    return Grant(
-        **{"id": "g1", "user": "owner", "by": "owner", "tool": "act", "runs": 2, "until": time.time() + 600, **more}
-    )
-
-
-async def test_what_was_allowed_ahead_is_not_asked_as_often_as_that_was_said(house, act: Act, tmp_path: Path):
-    model = ScriptedModel(lambda shown: Say("done") if shown.step else CALL)
-    async with house(model, tools=[act()]) as agent:
-        await agent.store.keep_grant(grant())
-        for number in range(3):
-            await agent.ask(f"act {number}")
-        row = await agent.store.session("api:default")
-        answers = [each for each in await agent.store.read(row.id) if isinstance(each, Answered)]
-    assert [(each.verdict, each.by) for each in answers] == [*[("allowed", "grant:g1")] * 2, ("unattended", "")]
-    assert len(runs(tmp_path)) == 2
-
-
-OTHERWISE = (
-    *({"by": "guest"}, {"user": "bob"}, {"tool": "exec"}, {"until": 1.0}),
-    *({"runs": 0}, {"argv": ("a",)}, {"risk": "low"}),
-)
-
-
-@pytest.mark.parametrize("more", OTHERWISE)
-async def test_what_was_not_allowed_ahead_is_asked(house, act: Act, tmp_path: Path, more: dict[str, object]):
-    async with house(ScriptedModel([CALL, Say("then not")]), tools=[act()]) as agent:
-        await agent.store.keep_grant(grant(**more))
-        await agent.ask("act")
-    assert runs(tmp_path) == []
 
 
 @pytest.mark.parametrize(("stance", "count"), [("allow", 1), ("deny", 0)])

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from everloop.core.approval import Grant
 from everloop.core.errors import Fenced, MailRefused, StoreError, StoreNewer
+from everloop.core.grant import Grant
 from everloop.core.log import (
     AgentTold,
     CallStarted,
@@ -1238,7 +1238,8 @@ class Worker:
 
 
 def grant(id: str, user: str = "ann", runs: int = 2, until: float = 4e9) -> Grant:
-    return Grant(id, user, "owner", "exec", ("git", "push", "*"), "site", "medium", runs, until)
+    what = {"definition": "d", "argv": ("git", "push", "*"), "folder": "site", "ground": "1:2:3", "risk": "medium"}
+    return Grant(id, user, "owner", "exec", **what, runs=runs, until=until)
 
 
 async def test_what_was_allowed_ahead_is_kept_with_the_runs_that_are_left(store: Store):
@@ -1249,6 +1250,22 @@ async def test_what_was_allowed_ahead_is_kept_with_the_runs_that_are_left(store:
     assert await store.grants() == [grant("g1", runs=1), grant("g2", "bob")]
     assert [await store.forget_grant("g2"), await store.forget_grant("g2")] == [True, False]
     assert await store.grants("bob") == []
+
+
+async def test_a_grant_that_is_kept_again_is_as_it_was(store: Store):
+    await store.keep_grant(grant("g1", runs=3))
+    assert await store.use_grant("g1")
+    await store.keep_grant(grant("g1", runs=3))
+    assert await store.grants() == [grant("g1", runs=2)]
+
+
+async def test_grants_of_an_older_everloop_hold_no_more(home: Home):
+    """They were for anything of a tool, where nobody had said so."""
+    await home.connect(migrations=schema.MIGRATIONS[:6])
+    body = '{"id":"g","user":"ann","by":"owner","tool":"web_fetch","risk":"medium","runs":9,"until":4e9}'
+    await home.write(f"INSERT INTO grants(id, owner, at, until, runs, body) VALUES('g', 'ann', 1, 4e9, 9, '{body}')")
+    store = await home.connect()
+    assert (await store.grants(), await home.rows("SELECT count(*) FROM grants")) == ([], [(0,)])
 
 
 async def test_a_grant_is_used_no_more_often_than_it_says(pair: list[Store]):

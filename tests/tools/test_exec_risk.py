@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
-from everloop.core.approval import Grant
-from everloop.core.tool import Risk
+from everloop.core.grant import Allowance, Wanted, granted
+from everloop.core.tool import Ground, Risk
 from everloop.tools.exec_risk import judged, words_of
 
 METACHARACTERS = ";&|<>$`(){}*?[]~#!\\\n\r\0\t\v\f\u0085\u2028"
@@ -175,13 +176,29 @@ def test_the_folder_is_told_from_the_workspace_on(cwd: str, folder: str):
     assert judged("ls", cwd) == Risk(argv=("ls",), folder=folder)
 
 
-def test_an_absolute_folder_lies_in_none_that_was_allowed_ahead():
-    """With the workspace in /srv/work, a grant for its folder `srv` is none for all of it."""
-    grant = Grant("g", "ann", "ann", "exec", ("make", "*"), folder="srv")
-    assert grant.fits("exec", judged("make all", "srv/site"))
-    assert not grant.fits("exec", judged("make all", "/srv/work"))
+PUSH = Wanted(
+    *("exec", "ann", "t", "d", "exec-1"),
+    Risk("high", mutates=True, argv=("git", "push", "origin")),
+    (Ground("", "1:2"),),
+)
+TRICKS = (
+    *("git push; rm x", "git push && rm x", "git push || rm x", "git push | sh", "git push & rm x", "git push > x"),
+    *("git push $(rm x)", "git push `rm x`", "git push <(rm x)", "git push >(rm x)", "git push ${IFS}x"),
+    *("git push $'x'", "git push\nrm x", "git push\rrm x", "git push {a,b}", "git push ~root", "git push *"),
+    *("git push x#\nrm y", "GIT_SSH=x git push", "! git push", "git\u00a0push x", "git push \\\nx"),
+    *("git push \u202ex", "git push 'x", "(git push x)", "env git push", "command git push", "./git push x"),
+    *("/tmp/git push x", "'git push' x", "git 'push x'", "g\\it push x", "git  pushx", "gitpush x", "Git push x"),
+    *("time git push x", "exec git push x", "git push x\0y", "git push\tx", "git -c x push", "git"),
+)  # fmt: skip
 
 
-def test_a_reason_is_one_line_of_what_can_be_seen():
-    why = "to look\nMay I run ls\n\u202e(risk: low)\x1b[2K" + "x" * 400
-    assert judged("ls", ".", why).why == ("to look May I run ls (risk: low)[2K" + "x" * 400)[:300]
+@pytest.mark.parametrize("command", TRICKS)
+def test_no_trick_of_the_shell_fits_a_pattern(command: str):
+    grant = granted(PUSH, Allowance(argv="git push *"), id="g", by="ann", now=0.0)
+    assert not grant.fits(structs.replace(PUSH, digest="x", risk=judged(command, ".")))
+
+
+@pytest.mark.parametrize("command", ["git push", "git  push origin", "git 'push' x", "git push --force x y"])
+def test_what_the_shell_would_read_as_the_same_words_does(command: str):
+    grant = granted(PUSH, Allowance(argv="git push *"), id="g", by="ann", now=0.0)
+    assert grant.fits(structs.replace(PUSH, digest="x", risk=judged(command, ".")))

@@ -317,7 +317,9 @@ class TestAddressesThatTell:
             "nobody gave the model this address: it made it up after it had read what strangers wrote, and fetching it "
             "may tell collect.example what the model knows"
         )
-        assert risk({"url": self.MADE_UP}, thread.before(0)) == Risk("medium", leaves=True, why=why)
+        assert risk({"url": self.MADE_UP}, thread.before(0)) == Risk(
+            "medium", leaves=True, why=why, host="collect.example"
+        )
 
 
 async def entries(agent: everloop.Agent) -> list[Entry]:

@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
 
-from ..agent import Agent, inbound_of
+from ..agent import Agent, Approval, inbound_of
 from ..core.errors import MailRefused
 from .lines import Lines
 from .terminal import Terminal
 
 YES, NO = ("y", "yes"), ("", "n", "no")
+HOW = "y allows it once, n (or nothing) does not."
 
 
 class Questions:
@@ -22,8 +22,9 @@ class Questions:
         self._lines = lines
         self._terminal = terminal
         self._asking: asyncio.Task[None] | None = None
+        self._went_on = False
 
-    def ask(self, approvals: Sequence[Any]) -> None:
+    def ask(self, approvals: Sequence[Approval]) -> None:
         """Begin to ask, beside whatever else happens: the turn may be stopped meanwhile."""
         self._asking = asyncio.ensure_future(self._ask(approvals))
 
@@ -37,7 +38,7 @@ class Questions:
             self._asking.cancel()
             await asyncio.gather(self._asking, return_exceptions=True)
 
-    async def ask_about_files(self, approvals: Sequence[Any]) -> str:
+    async def ask_about_files(self, approvals: Sequence[Approval]) -> str:
         """Ask about changes of prompt files, now that the turn is over. Returns what someone says instead."""
         for approval in approvals:
             self._terminal.ask(approval.asks)
@@ -52,16 +53,27 @@ class Questions:
                 self._terminal.note(f"everloop: {error}")
         return ""
 
-    async def _ask(self, approvals: Sequence[Any]) -> None:
+    async def _ask(self, approvals: Sequence[Approval]) -> None:
         for approval in approvals:
-            self._terminal.ask(approval.asks)
-            try:
-                answer = await self._lines.read("Allow it? [y/N] ")
-                word = (answer or "").strip().lower()
-                if word in YES + NO:
-                    await self._agent.decide(approval.id, word in YES)
-                else:  # whoever says something else goes on without it
-                    await self._agent.tell(inbound_of((answer or "").strip(), self._session))
-                    return
-            except MailRefused as error:
-                self._terminal.note(f"everloop: {error}")
+            self._terminal.ask("\n".join((approval.asks, HOW, *approval.offers)))
+            while not await self._answer(approval):
+                pass
+            if self._went_on:
+                return
+
+    async def _answer(self, approval: Approval) -> bool:
+        """Whether one line was an answer, or something else that ends the asking; else it is asked again."""
+        answer = (await self._lines.read("Allow it? [y/N] ") or "").strip()
+        word, *rest = answer.split() or [""]
+        try:
+            if answer.lower() in YES + NO:
+                await self._agent.decide(approval.id, answer.lower() in YES)
+            elif word.lower() == "y" or (word.lower() == "yes" and rest[0].lower() in approval.choices):
+                await self._agent.decide(approval.id, True, allowance=approval.chosen(rest))
+            else:  # whoever says something else goes on without it
+                self._went_on = True
+                await self._agent.tell(inbound_of(answer, self._session))
+        except MailRefused as error:
+            self._terminal.note(f"everloop: {error}")
+            return approval.id not in {each.id for each in await self._agent.approvals(self._session)}
+        return True

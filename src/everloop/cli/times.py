@@ -1,17 +1,18 @@
 """Times as people type and read them."""
 
 import argparse
-import re
 from datetime import datetime
 
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+from ..core.errors import GrantRefused
+from ..core.grant import seconds_of
 
 
 def seconds_in(text: str) -> float:
     """For argparse: 30m, 8h, 7d."""
-    if not (match := re.fullmatch(r"(\d{1,4})([smhd])", text)) or not int(match[1]):
-        raise argparse.ArgumentTypeError("it must be a time such as 30m, 8h or 7d")
-    return float(int(match[1]) * UNITS[match[2]])
+    try:
+        return seconds_of(text)
+    except GrantRefused as error:
+        raise argparse.ArgumentTypeError("it must be a time such as 30m, 8h or 7d") from error
 
 
 def clock(at: float) -> str:

@@ -59,6 +59,12 @@ def digest_of(call: ToolCall, spec: ToolSpec) -> str:
     return sha256(msgspec.json.encode(bound, order="deterministic")).hexdigest()
 
 
+def definition_of(spec: ToolSpec) -> str:
+    """The same for a tool only as long as a call of it does the same."""
+    bound = (spec.name, spec.description, spec.schema, spec.effect, spec.permission, spec.scene)
+    return sha256(msgspec.json.encode(bound, order="deterministic")).hexdigest()[:16]
+
+
 def approval_id(thread: str, answer: int, place: int, digest: str) -> str:
     """What a person names it by. It stands for this call in this place and nothing else."""
     return sha256(f"{thread}:{answer}:{place}:{digest}".encode()).hexdigest()[:10]
@@ -91,43 +97,3 @@ def _escaped(letter: str) -> str:
         return letter
     units = letter.encode("utf-16-be")
     return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
-
-
-LEVELS = ("low", "medium", "high")
-
-
-class Grant(Struct, frozen=True):
-    """What a person has allowed ahead: calls of one tool, for a time, for so many runs.
-
-    `argv` is a pattern, word for word, in which a last `*` stands for any further words. It fits a command only if that
-    is one plain command: what holds a pipe, a variable or a second command is never what a pattern was meant for.
-    `folder` is where it may run, with all below it. `user` is whose calls it is for.
-    """
-
-    id: str
-    user: str
-    by: str
-    tool: str
-    argv: tuple[str, ...] = ()
-    folder: str = ""
-    risk: str = "high"  # up to this
-    runs: int = 1
-    until: float = 0.0  # Unix time
-
-    def fits(self, tool: str, risk: Risk) -> bool:
-        return (
-            tool == self.tool
-            and LEVELS.index(risk.level) <= LEVELS.index(self.risk)
-            and (not self.argv or _fits(risk.argv, self.argv))
-            and _lies_in(risk.folder, self.folder)
-        )
-
-
-def _fits(words: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
-    if pattern[-1] == "*":
-        words, pattern = words[: len(pattern) - 1], pattern[:-1]
-    return bool(words) and len(words) == len(pattern) and all(map(fnmatchcase, words, pattern))
-
-
-def _lies_in(folder: str, above: str) -> bool:
-    return not above or folder == above or folder.startswith(f"{above}/")

@@ -43,6 +43,10 @@ class Command(Struct, frozen=True):
 
 
 _TELLS = Right(scope="read")
+_APPROVE = (
+    "Show what waits for permission; allow it, or with `no` deny it. Further words allow the like too: `for 1h`, "
+    "`runs 5`, `here` (this conversation), `host [HOST]`, `folder [PATH]`, `any` (of the tool), `argv PATTERN` (last)"
+)
 
 COMMANDS = {
     command.name: command
@@ -56,7 +60,7 @@ COMMANDS = {
         ),
         Command("/compact", "Let a summary stand for what was said before", right=Right(Role.USER)),
         Command(
-            *("/approve", "Show what waits for permission; allow it, or with `no` deny it", "[NAME [no]]"),
+            *("/approve", _APPROVE, "[NAME [no | for TIME | here | host | argv PATTERN | …]]"),
             right=Right(Role.ADMIN, "read"),
             given=Right(Role.ADMIN, "approve"),
         ),
@@ -106,13 +110,13 @@ def scope_of(text: str) -> str:
     return found[0].right_to(found[1]).scope if found else ""
 
 
-def described(role: Role) -> list[str]:
+def listed(role: Role) -> list[str]:
     """The commands that someone of this role may use, a line for each."""
     return [_line(each.name, each.takes, each.help) for each in COMMANDS.values() if each.right.least <= role]
 
 
 def words_described(command: Command, first: str, role: Role) -> list[str]:
-    """What may follow a command, as `described`."""
+    """What may follow a command, as `listed`."""
     words = [(word, each) for word, each in command.words.items() if each.right.least <= role]
     return [
         f"{command.name} — {first}",

@@ -91,6 +91,10 @@ class MailRefused(EverloopError):
     pass
 
 
+class GrantRefused(MailRefused):
+    """What was to be allowed ahead does not fit the call that it was to be allowed with; nothing was decided."""
+
+
 class NoRoom(MailRefused):
     pass
 

@@ -19,7 +19,7 @@ from .errors import StoreCorrupt, StoreNewer
 from .exits import Exits
 from .message import Made, Media, Message, Opaque, Part
 from .prompt import Brought, Finish, Usage
-from .tool import Change, Risk, ToolCall
+from .tool import Change, Ground, Risk, ToolCall
 
 VERSION = 1
 IMPORTED = "imported"  # the model that is said to have answered in a conversation that came from a file
@@ -111,13 +111,17 @@ class CallReturned(_Entry, frozen=True):
 
 
 class Asked(_Entry, frozen=True):
-    """A person has been asked whether a call may run: this call, as the digest binds it, until a time (Unix)."""
+    """A person has been asked whether a call may run: this call, as the digest binds it, until a time (Unix).
+
+    `definition` is the digest of its tool, and `grounds` the folder that it runs in, after all that lie above it."""
 
     answer: int
     place: int
     digest: str = ""
     until: float = 0.0
     risk: Risk = Risk()
+    definition: str = ""
+    grounds: tuple[Ground, ...] = ()
 
 
 Verdict = Literal["allowed", "denied", "expired", "withdrawn", "unattended"]

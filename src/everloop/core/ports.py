@@ -6,8 +6,8 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
-from .approval import Grant
 from .conversation import Conversation, Deed, Found, Recalled, Snapshot, Written
+from .grant import Grant
 from .held import Held, Watched
 from .log import Entry
 from .mail import Delivery, Inbound, Mail, Outbound
@@ -294,7 +294,9 @@ class Store(Doorbook, Protocol):
         """Threads that wait for a person's answer, of one session or of all; the oldest first."""
         ...
 
-    async def keep_grant(self, grant: Grant) -> None: ...
+    async def keep_grant(self, grant: Grant) -> None:
+        """Keep it, unless one of this name is there already."""
+        ...
 
     async def grants(self, user: str = "") -> list[Grant]:
         """Those that still hold, with the runs that are left; of one user or of all."""

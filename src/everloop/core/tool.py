@@ -46,6 +46,16 @@ class Risk(Struct, frozen=True, gc=False, omit_defaults=True):
     why: str = ""
     argv: tuple[str, ...] = ()  # the words of a plain command, by which it can be allowed ahead
     folder: str = ""  # where it runs, in the workspace
+    host: str = ""  # to whom it speaks, with a port that is not the usual one
+    background: bool = False  # nobody waits for its end
+    seconds: int = 0  # its time limit
+
+
+class Ground(Struct, frozen=True, gc=False):
+    """A folder of the workspace: what it is called, without links, and what it is, whatever it is called."""
+
+    name: str
+    identity: str
 
 
 class Situation(Protocol):
@@ -94,7 +104,8 @@ class ToolSpec(Struct, frozen=True):
 
 class CallContext(Struct, frozen=True):
     """What a running call may know. `key` is stable over attempts: `thread:answer:place`. `outside` says whether what
-    strangers wrote has been read in the conversation, `results` are references to results of its own tools."""
+    strangers wrote has been read in the conversation, `results` are references to results of its own tools, `ground` is
+    the identity of the folder that it was allowed in."""
 
     key: str
     thread: str
@@ -102,6 +113,7 @@ class CallContext(Struct, frozen=True):
     user: str
     outside: bool = False
     results: AbstractSet[str] = frozenset()
+    ground: str = ""
 
 
 class Picture(Struct, frozen=True):
@@ -140,12 +152,15 @@ Result = str | Shown
 class Tool(Struct, frozen=True):
     """A tool that can be run. `verify` looks whether an earlier attempt took effect: its result, None if surely not.
 
-    `verify` raises ToolError when it cannot tell.
+    `verify` raises ToolError when it cannot tell. `ground` is where a call would run: the folder, after all that lie
+    above it in the workspace. It is asked before a person is, so that they can allow the like in this folder; and the
+    tool is told with the call which one it was. Raises ToolError.
     """
 
     spec: ToolSpec
     run: Callable[[dict[str, Any], CallContext], Awaitable[Result]]
     verify: Callable[[dict[str, Any], CallContext], Awaitable[Result | None]] | None = None
+    ground: Callable[[dict[str, Any]], tuple[Ground, ...]] | None = None
 
 
 AsyncFunction = Callable[..., Awaitable[Result]]

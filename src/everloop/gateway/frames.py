@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..core.conversation import Written
+from ..core.grant import Allowance
 from ..core.log import ModelSaid
 from ..core.ports import Event
 from .house import Question
@@ -35,6 +36,30 @@ class File(Struct):
     data: bytes = b""
 
 
+class Ahead(Struct, forbid_unknown_fields=True):
+    """What is allowed beyond the call that was asked about: docs/approvals.md. All that is said must hold."""
+
+    seconds: Annotated[int, Meta(ge=1, le=864_000_000)] = 3600
+    runs: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+    here: bool = False
+    host: Annotated[str, Meta(max_length=300)] = ""
+    argv: Annotated[str, Meta(max_length=10_000)] = ""
+    folder: Annotated[str, Meta(max_length=4_000)] = ""
+    any: bool = False
+
+    @property
+    def allowance(self) -> Allowance:
+        return Allowance(
+            seconds=self.seconds,
+            runs=self.runs or 0,
+            here=self.here,
+            host=self.host.strip(),
+            argv=self.argv.strip(),
+            folder=self.folder.strip(),
+            any=self.any,
+        )
+
+
 class Message(Struct, tag="message"):
     id: Name
     session: Key = "api:default"
@@ -57,6 +82,7 @@ class Approve(Struct, tag="approve"):
     approval: Name
     allow: bool
     id: Name | None = None
+    ahead: Ahead | None = None
 
 
 class Status(Struct, tag="status"):
@@ -130,6 +156,7 @@ def draft_frames(where: Where, id: str | None, draft: Draft) -> list[dict[str, A
 
 def approval_frame(where: Where, asked: Question) -> dict[str, Any]:
     told = {"kind": asked.kind, "tool": asked.tool, "text": asked.text, "risk": asked.risk, "until": asked.until}
+    told["choices"] = asked.choices
     return frame("approval", where, approval=asked.id, requester=asked.requester, **told)
 
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
+from ..core.grant import Allowance, Grant
 from ..core.mail import Inbound
 from ..core.message import Part
 from ..core.ports import Event, Files, Store
@@ -34,6 +35,10 @@ class Question(Protocol):
     def risk(self) -> Risk: ...
     @property
     def until(self) -> float: ...
+    @property
+    def choices(self) -> Sequence[str]:
+        """The words by which the like of it can be allowed ahead."""
+        ...
 
 
 class House(Protocol):
@@ -78,8 +83,19 @@ class House(Protocol):
         """What waits for a person's permission, in one session or in all."""
         ...
 
-    async def decide(self, approval: str, allow: bool, by: str = "owner") -> Question:
-        """Allow or deny a call. Raises MailRefused when it waits no longer, or is not theirs to decide."""
+    async def decide(
+        self, approval: str, allow: bool, by: str = "owner", allowance: Allowance | None = None
+    ) -> Question:
+        """Allow or deny a call; with an allowance, allow the like of it ahead. Raises MailRefused when it waits no
+        longer, is not theirs to decide, or the allowance would not fit it."""
+        ...
+
+    async def grants(self) -> Sequence[Grant]:
+        """What is allowed ahead."""
+        ...
+
+    async def revoke(self, grant: str, by: str = "owner") -> Grant:
+        """Take back what was allowed ahead. Raises MailRefused."""
         ...
 
     async def acknowledge(self, keys: Sequence[str]) -> None:

@@ -288,7 +288,8 @@ class Connection:
         if not waiting:
             raise Refused(404, "no_approval", "nothing of this name waits for permission; it may have been answered")
         await self._look.row(waiting[0].session)
-        decided = await self._house.decide(asked.approval, asked.allow, self._principal.user)
+        allowance = asked.ahead.allowance if asked.ahead else None
+        decided = await self._house.decide(asked.approval, asked.allow, self._principal.user, allowance)
         row = await self._look.row(decided.session)
         where = Where(decided.session, row.id, row.head) if row else NOWHERE
         self._put(frame("ack", where, id=asked.id, approval=asked.approval))

@@ -3,14 +3,15 @@
 import re
 from collections.abc import Callable, Mapping
 
-from ..core.approval import Grant, Policy, Stance
+from ..core.approval import Policy, Stance
 from ..core.errors import ProviderError, ToolError
+from ..core.grant import Grant, Wanted
 from ..core.log import Answered, CallReturned, CallStarted, Entry, GaveUp, ModelCalled, ModelFailed, ModelSaid
 from ..core.moment import Moment
 from ..core.prompt import Brought, Delta, Prompt, Reply, Transcript
 from ..core.recall import RECALLED
 from ..core.thread import Thread
-from ..core.tool import CallContext, Situation, ToolCall, ToolSpec
+from ..core.tool import CallContext, Ground, Situation, ToolCall, ToolSpec
 from ..files.folder import Folder
 from ..runtime.calls import Toolbox
 from ..runtime.context import Context, Gallery, Profile
@@ -70,6 +71,9 @@ class PlayedToolbox(Toolbox):
     async def run(self, thread: Thread, place: int, context: CallContext) -> CallReturned:
         result = self._tape.result(thread.answer, place)
         return result or await self._tape.break_off(f"{thread.open_calls[place].name} is run")
+
+    def ground(self, thread: Thread, place: int) -> tuple[Ground, ...]:
+        return ()
 
     async def verify(self, thread: Thread, place: int, context: CallContext) -> CallReturned | None:
         match self._tape.coming:
@@ -135,6 +139,13 @@ class PlayedPolicy(Policy, frozen=True, kw_only=True):
         return self.tape.record.stance(situation.thread.answer, situation.place)
 
 
+class PlayedGrant(Grant, frozen=True):
+    """The one that was used then."""
+
+    def fits(self, wanted: Wanted) -> bool:
+        return True
+
+
 class PlayedStore(SqliteStore):
     """What was allowed ahead then is allowed now."""
 
@@ -144,7 +155,7 @@ class PlayedStore(SqliteStore):
         coming = self.tape.coming
         if isinstance(coming, Answered) and coming.by.startswith("grant:"):
             tool = self.tape.calls[coming.place].name
-            return [Grant(coming.by.removeprefix("grant:"), user, "owner", tool)]
+            return [PlayedGrant(coming.by.removeprefix("grant:"), user, "owner", tool)]
         return []
 
     async def use_grant(self, id: str) -> bool:

@@ -3,15 +3,17 @@
 What waits for an answer is nowhere but in the logs: whoever wants to see it reads the threads that wait.
 """
 
+import re
 import time
 from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
 
-from ..core.approval import Grant, approval_id, digest_of, risk_of, shown
+from ..core.approval import approval_id, definition_of, digest_of, risk_of, shown
 from ..core.decide import APPROVER
-from ..core.errors import MailRefused
+from ..core.errors import GrantRefused, MailRefused
+from ..core.grant import DAY, Allowance, Grant, Wanted, granted, read_words
 from ..core.held import Held, difference
 from ..core.log import Asked
 from ..core.mail import Address, Decision, Inbound, Outbound
@@ -19,13 +21,15 @@ from ..core.people import Role, role_of
 from ..core.ports import PromptFiles, Store
 from ..core.rows import Timer
 from ..core.thread import Thread
-from ..core.tool import Risk, ToolCall, ToolSpec
+from ..core.tool import Ground, Risk, ToolCall, ToolSpec
 
 EXPIRES = 24 * 3600.0
+_NOTHING_ALIKE = "this can only be answered with yes or no; nothing was decided"
 
 
 class Approval(Struct, frozen=True):
-    """A question that waits for an answer. `text` is the whole call as it would run."""
+    """A question that waits for an answer. `text` is the whole call as it would run, `choices` are the words by which
+    the like of it can be allowed ahead."""
 
     id: str
     session: str
@@ -36,12 +40,23 @@ class Approval(Struct, frozen=True):
     until: float  # Unix time
     decision: Decision  # with everything but the verdict and who gave it
     address: str
+    wanted: Wanted | None = None  # the call as it is compared with what was allowed ahead; None: it is about no call
     held: Held | None = None  # it is about no call but this change of a file, which waits as long as it takes
 
     @property
     def kind(self) -> Literal["call", "file"]:
         """What is asked about: a call that is to run, or a change of a file that stands in prompts."""
         return "file" if self.held else "call"
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return self.wanted.choices if self.wanted else ()
+
+    def chosen(self, words: list[str]) -> Allowance | None:
+        """What the words after a yes allow ahead; None without any. Raises GrantRefused."""
+        if words and self.wanted is None:
+            raise GrantRefused(_NOTHING_ALIKE)
+        return read_words(words, self.wanted) if self.wanted else None
 
     @property
     def summary(self) -> str:
@@ -57,14 +72,39 @@ class Approval(Struct, frozen=True):
     @property
     def question(self) -> str:
         how = f"Answer with /approve {self.id} or /approve {self.id} no."
-        return f"{self.asks}\n{how}"
+        return "\n".join((self.asks, how, *self.offers))
+
+    @property
+    def offers(self) -> tuple[str, ...]:
+        """The words that can follow a yes, with what they mean, on a line."""
+        told = {
+            "for": "for 8h (the same call again)",
+            "here": "here (only in this conversation)",
+            "host": f"host (all of {_plain(self.risk.host) or 'this host'})",
+            "argv": f"argv {_plain(' '.join(self.risk.argv[:1])) or 'WORD'} * (such commands)",
+            "any": f"any (anything of {self.tool})",
+        }
+        words = [told[word] for word in self.choices if word in told]
+        return (f"To allow the like too, for an hour, add: {'; '.join(words)}.",) if words else ()
 
 
-def asking(thread: Thread, place: int, spec: ToolSpec) -> Asked:
+def _plain(word: str) -> str:
+    """A word of the call's, if it cannot be taken for more of the question than it is."""
+    return word if re.fullmatch(r"[\w./:-]{1,40}", word, re.ASCII) else ""
+
+
+def asking(thread: Thread, place: int, spec: ToolSpec, grounds: tuple[Ground, ...] = ()) -> Asked:
     """The entry that says what a person is asked."""
     call = thread.open_calls[place]
-    risk = risk_of(call, spec, thread.before(place))
-    return Asked(thread.answer, place, digest_of(call, spec), time.time() + EXPIRES, risk)
+    until, risk = time.time() + EXPIRES, risk_of(call, spec, thread.before(place))
+    return Asked(thread.answer, place, digest_of(call, spec), until, risk, definition_of(spec), grounds)
+
+
+def wanted(thread: Thread, asked: Asked) -> Wanted:
+    """A call that was asked about, as it is compared with what was allowed ahead."""
+    tool = thread.open_calls[asked.place].name
+    bound = (asked.digest, asked.definition, asked.risk, asked.grounds)
+    return Wanted(tool, thread.requester, thread.id, *bound)
 
 
 def question(thread: Thread, asked: Asked) -> tuple[Outbound, Timer]:
@@ -94,7 +134,7 @@ def _approval(thread: Thread, asked: Asked, session: str) -> Approval:
     decision = Decision(thread.id, asked.answer, asked.place, "denied", digest=asked.digest)
     return Approval(
         *(name, session, thread.requester, call.name, shown(call), asked.risk, asked.until),
-        *(decision, thread.address),
+        *(decision, thread.address, wanted(thread, asked)),
     )
 
 
@@ -104,7 +144,8 @@ def _about(held: Held) -> Approval:
     risk = Risk("high", mutates=True, why=held.why)
     return Approval(
         *(held.id, held.session, "owner", held.name, difference(held), risk, 0.0),
-        *(decision, held.session, held),
+        *(decision, held.session),
+        held=held,
     )
 
 
@@ -157,12 +198,14 @@ class Approvals:
                 told.append(approval)
         return told
 
-    async def decide_on_file(self, approval: Approval, allow: bool, by: str) -> str:
+    async def decide_on_file(self, approval: Approval, allow: bool, by: str, chosen: Allowance | None = None) -> str:
         """What was done about a held change. Raises MailRefused for whom it is not to decide, and when it is not any
-        more what was shown."""
+        more what was shown; nothing of the kind can be `chosen` ahead."""
         assert approval.held is not None
         assert self._files is not None
         self._check_may_decide(by)
+        if chosen:
+            raise GrantRefused(_NOTHING_ALIKE)
         return await self._files.decide(approval.held, allow)
 
     def _check_may_decide(self, by: str) -> None:
@@ -176,16 +219,52 @@ class Approvals:
         verdict = Decision(asked.thread, asked.answer, asked.place, "allowed" if allow else "denied", by, asked.digest)
         return Inbound(Address.parse(approval.address), event or f"decision:{approval.id}", verdict)
 
-    async def granted(self, requester: str, tool: str, risk: Risk) -> str:
+    async def decide(
+        self, approval: Approval, allow: bool, by: str, chosen: Allowance | None = None, event: str = ""
+    ) -> tuple[Inbound, Grant | None]:
+        """The letter that answers it, and what is allowed ahead with that, which is kept. Raises MailRefused; then
+        nothing was decided."""
+        letter = self.answer(approval, allow, by, event)
+        if chosen and not allow:
+            raise GrantRefused("a no allows nothing ahead; nothing was decided")
+        if not allow:
+            await self._store.forget_grant(approval.id)  # of a yes that did not come to its end
+            return letter, None
+        grant = self._grant(approval, chosen, by) if chosen else None
+        if grant:
+            await self._store.keep_grant(grant)
+        return letter, grant
+
+    def _grant(self, approval: Approval, chosen: Allowance, by: str) -> Grant:
+        if approval.wanted is None:
+            raise GrantRefused(_NOTHING_ALIKE)
+        grant = granted(approval.wanted, chosen, id=approval.id, by=by, now=time.time(), call=approval.text)
+        if role_of(by, self._roles) < (Role.OWNER if chosen.seconds > DAY else _needed(grant)):
+            raise MailRefused("only the owner allows anything of a tool, or for longer than a day; nothing was decided")
+        return grant
+
+    async def granted(self, call: Wanted) -> str:
         """The name of a grant under which a call may run, one run of which is used up by this; "" if there is none."""
-        for grant in await self._store.grants(requester):
-            allowed = role_of(grant.by, self._roles) >= APPROVER
-            if allowed and grant.fits(tool, risk) and await self._store.use_grant(grant.id):
+        for grant in await self._store.grants(call.user):
+            allowed = role_of(grant.by, self._roles) >= _needed(grant)
+            if allowed and grant.fits(call) and await self._store.use_grant(grant.id):
                 return grant.id
         return ""
 
-    async def grant(self, grant: Grant) -> None:
-        """Allow ahead. Raises MailRefused for whom it is not to allow."""
-        if role_of(grant.by, self._roles) < APPROVER:
-            raise MailRefused(f"this is not for {grant.by or 'guests'} to allow")
-        await self._store.keep_grant(grant)
+    async def grants(self) -> list[Grant]:
+        """All that is allowed ahead, with the runs that are left."""
+        return await self._store.grants()
+
+    async def revoke(self, id: str, by: str) -> Grant:
+        """Take back what was allowed ahead, by its name or how that begins. Raises MailRefused."""
+        if role_of(by, self._roles) < APPROVER:
+            raise MailRefused(f"this is not for {by or 'guests'} to take back")
+        found = [grant for grant in await self._store.grants() if id and grant.id.startswith(id)]
+        if len(found) != 1 or not await self._store.forget_grant(found[0].id):
+            raise MailRefused(f"there is no grant {id!r}, or more than one; see: everloop approvals grants")
+        return found[0]
+
+
+def _needed(grant: Grant) -> Role:
+    """The least role of whoever gives it."""
+    return Role.OWNER if grant.any else APPROVER

@@ -13,7 +13,7 @@ from ..core.media import kind_of
 from ..core.message import Media
 from ..core.ports import Files
 from ..core.thread import Thread
-from ..core.tool import CallContext, Change, Effect, Picture, Result, Shown, Tool, ToolSpec, parse_args
+from ..core.tool import CallContext, Change, Effect, Ground, Picture, Result, Shown, Tool, ToolSpec, parse_args
 
 _log = logging.getLogger("everloop.calls")
 
@@ -68,6 +68,17 @@ class Toolbox:
 
     def spec(self, thread: Thread, place: int) -> ToolSpec:
         return self.specs[thread.open_calls[place].name]
+
+    def ground(self, thread: Thread, place: int) -> tuple[Ground, ...]:
+        """The folder that a call would run in, after all above it; () when there is none, or it cannot be told."""
+        tool, args = self._find(thread, place)
+        try:
+            return tool.ground(args) if tool.ground else ()
+        except ToolError:  # the model is told when it runs
+            return ()
+        except Exception:  # a stranger's code runs here
+            _log.warning("%s cannot tell where it runs", tool.spec.name, exc_info=True)
+            return ()
 
     async def run(self, thread: Thread, place: int, context: CallContext) -> CallReturned:
         """Run a call that has been checked. A tool's failure is the model's to read, not ours to raise."""

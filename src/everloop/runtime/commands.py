@@ -1,14 +1,16 @@
 """Slash commands that are understood in every channel, whatever the model is doing."""
 
+import time
 from collections.abc import Mapping
 
 from msgspec import Struct, structs
 
-from ..core.commands import Command, described
+from ..core.commands import Command, listed
 from ..core.commands import find as find_command
 from ..core.conversation import Deed
 from ..core.errors import MailRefused, ModelMissing
 from ..core.gauge import rough
+from ..core.grant import described, extent
 from ..core.mail import Choose, Inbound, Said, Squeeze, Stop
 from ..core.message import text_of
 from ..core.people import OWNER_ALONE, Role, role_of
@@ -55,7 +57,7 @@ class Commands:
         return found[0] if found else None
 
     async def work_out(self, command: Command, inbound: Inbound, letter: Said) -> Effect:
-        """What it comes to; nothing has happened yet."""
+        """What it comes to; nothing has happened yet, but that what a person allows ahead is kept."""
         rest = text_of(letter.parts).strip().partition(" ")[2].strip()
         role = role_of(letter.author, self._roles)
         if role < (least := command.right_to(rest).least):
@@ -82,7 +84,7 @@ class Commands:
                 row = await self._store.session(str(inbound.address))
                 rows = await self._store.spent(thread=row.id) if row else []
                 return Effect(inbound, "none", describe(rows))
-        return Effect(inbound, "none", "\n".join(["everloop commands:", *described(role)]))
+        return Effect(inbound, "none", "\n".join(["everloop commands:", *listed(role)]))
 
     async def _compact(self, inbound: Inbound, author: str) -> Effect:
         thread = await self._thread(inbound)
@@ -121,18 +123,19 @@ class Commands:
                 inbound, "none", "\n\n".join(each.question for each in waiting) or "Nothing waits for permission here."
             )
         name, *rest = words
-        if rest not in ([], ["yes"], ["no"]):
-            return Effect(inbound, "none", "Say /approve NAME, or /approve NAME no.")
+        allow = [word.lower() for word in rest] != ["no"]
+        more = rest[1:] if rest and rest[0].lower() == "yes" else rest
         try:
             approval = await self._approvals.find(name, session)
+            chosen = approval.chosen(more) if allow else None
             if approval.held:
-                said = await self._approvals.decide_on_file(approval, rest != ["no"], author)
-                return Effect(inbound, "none", said)
-            answer = self._approvals.answer(approval, rest != ["no"], author, inbound.event)
+                return Effect(inbound, "none", await self._approvals.decide_on_file(approval, allow, author, chosen))
+            answer, grant = await self._approvals.decide(approval, allow, author, chosen, inbound.event)
         except MailRefused as error:
             return Effect(inbound, "none", sentence(error))
-        verdict = "not allowed" if rest == ["no"] else "allowed"
-        return Effect(structs.replace(inbound, letter=answer.letter), "tell", f"{approval.tool} is {verdict}.")
+        ahead = f" So is, {extent(grant, time.time())}: {described(grant, grant.thread)}." if grant else ""
+        reply = f"{approval.tool} is {'allowed' if allow else 'not allowed'}.{ahead}"
+        return Effect(structs.replace(inbound, letter=answer.letter), "tell", reply)
 
     async def _choose(self, wanted: str, inbound: Inbound, letter: Said) -> Effect:
         try:

@@ -53,7 +53,7 @@ from ..core.scene import Scene, scene
 from ..core.sections import changed_parts
 from ..core.thread import Finished, Thread
 from ..core.tool import CallContext, Effect
-from .approvals import Approvals, asking, pending_in, question
+from .approvals import Approvals, asking, pending_in, question, wanted
 from .book import Book
 from .calls import Toolbox
 from .context import Gallery
@@ -383,9 +383,10 @@ class Driver:
         thread = book.thread
         unanswered = False
         for place in places:
-            asked = asking(thread, place, self._toolbox.spec(thread, place))
+            toolbox = self._toolbox
+            asked = asking(thread, place, toolbox.spec(thread, place), toolbox.ground(thread, place))
             book.keep(asked)
-            grant = await self._approvals.granted(thread.requester, thread.open_calls[place].name, asked.risk)
+            grant = await self._approvals.granted(wanted(thread, asked))
             if grant:
                 book.keep(Answered(asked.answer, place, "allowed", f"grant:{grant}"))
             elif thread.unattended:
@@ -437,8 +438,10 @@ class Driver:
 
     def _call(self, book: Book, place: int) -> CallContext:
         thread = book.thread
-        key = key_of(thread, place)
-        return CallContext(key, thread.id, thread.address, thread.requester, thread.outside, thread.results)
+        asked = thread.asked.get(place)
+        ground = asked.grounds[-1].identity if asked and asked.grounds else ""
+        who = (thread.id, thread.address, thread.requester)
+        return CallContext(key_of(thread, place), *who, thread.outside, thread.results, ground)
 
     def _publish(self, book: Book, event: str, /, **data: object) -> None:
         """With the durable position, from which whoever loses the connection can go on without a gap."""

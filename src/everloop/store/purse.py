@@ -1,6 +1,6 @@
 """What may be done ahead, what is secret and what was spent, written once for both databases."""
 
-from ..core.approval import Grant
+from ..core.grant import Grant
 from ..core.rows import SpentRow
 from . import schema
 from .bodies import body_of, read_grant, spent_row
@@ -13,7 +13,8 @@ class Purse(Doorkeeping):
 
     async def keep_grant(self, grant: Grant) -> None:
         await self._change(
-            "INSERT INTO grants(id, owner, at, until, runs, body) VALUES($1, $2, {now}, $3, $4, $5)",
+            "INSERT INTO grants(id, owner, at, until, runs, body) VALUES($1, $2, {now}, $3, $4, $5) "
+            "ON CONFLICT(id) DO NOTHING",
             *(grant.id, grant.user, grant.until, grant.runs, body_of(grant)),
         )
 

@@ -7,8 +7,13 @@ from msgspec import Struct
 
 from ..core.log import Entry, GaveUp, encode
 
-# What is another in each run and means nothing: the numbers of letters, the names of processes, times and digests.
-PASSING = {"user_said": ("mail",), "resumed": ("after",), "asked": ("until", "digest")}
+# What is another in each run and means nothing: the numbers of letters, the names of processes, times, digests and
+# which folder it was.
+PASSING = {
+    "user_said": ("mail",),
+    "resumed": ("after",),
+    "asked": ("until", "digest", "definition", "grounds"),
+}
 _BEFORE, _LENGTH = 30, 160  # characters of a long value that are shown, from before the first that differs
 
 

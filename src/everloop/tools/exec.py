@@ -7,9 +7,10 @@ from msgspec import Meta, Struct, structs
 
 from everloop.core.errors import ToolError
 from everloop.core.people import Role
-from everloop.core.tool import CallContext, Effect, Risk, Shown, Situation, Tool, tool
+from everloop.core.tool import CallContext, Effect, Ground, Risk, Shown, Situation, Tool, tool
 
 from .exec_risk import judged
+from .ground import MOVED, grounds_of, identity_of
 from .home import Home
 from .marks import Marks
 from .sandbox.port import Job, Limits, OnOutput, Outcome, Sandbox, View, be_silent
@@ -18,6 +19,7 @@ from .workspace import Workspace
 
 _LONGEST_COMMAND = 120_000  # bytes; the kernel takes 128 KiB in one argument
 _IDLE = 3600.0
+_SECONDS = 60  # that a command has, if nothing else is said
 _SLACK = 30.0  # seconds for starting and ending, beside the command's own
 _PART = 16_000
 _HOSTS_SHOWN = 12
@@ -69,8 +71,13 @@ class Shell(Struct, frozen=True):
         return structs.replace(run, spec=structs.replace(run.spec, description=text))
 
     def risk_of_command(self, args: dict[str, Any], situation: Situation) -> Risk:
-        risk = judged(args["command"], args.get("cwd") or ".", args.get("why") or "")
-        return structs.replace(risk, leaves=True) if self.leaves else risk
+        risk = judged(args["command"], args.get("cwd") or ".")
+        background = bool(args.get("background"))
+        seconds = 0 if background else int(self.limited(args.get("timeout") or _SECONDS).seconds)
+        return structs.replace(risk, leaves=self.leaves, background=background, seconds=seconds)
+
+    def grounds_of_command(self, args: dict[str, Any]) -> tuple[Ground, ...]:
+        return grounds_of(Workspace(self.view.workspace, hidden=self.home), args.get("cwd") or ".")
 
     def risk_of_input(self, args: dict[str, Any], situation: Situation) -> Risk:
         return Risk("medium", mutates=True, leaves=self.leaves)
@@ -78,12 +85,15 @@ class Shell(Struct, frozen=True):
     def limited(self, timeout: int) -> Limits:
         return structs.replace(self.limits, seconds=min(timeout, self.longest))
 
-    def job(self, argv: tuple[str, ...], cwd: str, limits: Limits) -> Job:
-        """Raises ToolError when the folder is not one of the workspace, or the home has been moved."""
+    def job(self, argv: tuple[str, ...], cwd: str, limits: Limits, ground: str = "") -> Job:
+        """Raises ToolError when the folder is not one of the workspace, or not the one that it was allowed in, or the
+        home has been moved."""
         workspace = Workspace(self.view.workspace, hidden=self.home)
-        with workspace.folder(cwd):
+        with workspace.folder(cwd) as found:
             folder = self.view.workspace.joinpath(*workspace.parts_of(cwd))
-        return Job(argv, self.view, folder, self.env, limits)
+            if ground and identity_of(found) != ground:
+                raise ToolError(MOVED.format(cwd))
+        return Job(argv, self.view, folder, self.env, limits, ground=ground)
 
     async def run(self, context: CallContext, job: Job) -> Shown:
         """What the model is told of a command that was run for it."""
@@ -130,7 +140,7 @@ def exec_tool(house: Shell) -> Tool:
     async def run(
         command: Annotated[str, "The command, as for bash -c"],
         context: CallContext,
-        timeout: Annotated[int, "Seconds after which it is ended", Meta(ge=1)] = 60,
+        timeout: Annotated[int, "Seconds after which it is ended", Meta(ge=1)] = _SECONDS,
         cwd: Annotated[str, "The folder of the workspace to run it in"] = ".",
         background: Annotated[bool, "Do not wait for it; see exec_output, exec_input, exec_stop"] = False,
         why: Annotated[str, "What it is for, if a person may be asked"] = "",
@@ -146,12 +156,13 @@ def exec_tool(house: Shell) -> Tool:
         if background:
             limits = structs.replace(limits, seconds=0, idle=_IDLE)
         argv = (shell(), "-c", command.encode("utf-8", "replace").decode())
-        return await house.run(context, structs.replace(house.job(argv, cwd, limits), background=background))
+        job = house.job(argv, cwd, limits, context.ground)
+        return await house.run(context, structs.replace(job, background=background))
 
     async def verify(args: dict[str, Any], context: CallContext) -> Shown | None:
-        return await house.find(context, args.get("timeout") or 60, bool(args.get("background")))
+        return await house.find(context, args.get("timeout") or _SECONDS, bool(args.get("background")))
 
-    return house.described(structs.replace(run, verify=verify))
+    return house.described(structs.replace(run, verify=verify, ground=house.grounds_of_command))
 
 
 def exec_output_tool(house: Shell) -> Tool:

@@ -41,16 +41,16 @@ def words_of(command: str) -> tuple[str, ...]:
     return () if not words or "=" in words[0] else words
 
 
-def judged(command: str, folder: str, why: str = "") -> Risk:
+def judged(command: str, folder: str) -> Risk:
     """The risk of a command. What cannot be read is taken to change something."""
-    words, place, why = words_of(command), _folder(folder), _sentence(why)
+    words, place = words_of(command), _folder(folder)
     if _only_looks(words):
-        return Risk(why=why, argv=words, folder=place)
+        return Risk(argv=words, folder=place)
     names = _names(command)
     privileged = bool(names & _PRIVILEGED)
     ruinous = bool(names & _RUINOUS) or ("git" in names and bool(names & _GIT_RUINOUS))
     level: Level = "high" if privileged or ruinous else "medium"
-    return Risk(level, mutates=True, privileged=privileged, why=why, argv=words, folder=place)
+    return Risk(level, mutates=True, privileged=privileged, argv=words, folder=place)
 
 
 def _names(command: str) -> set[str]:
@@ -64,11 +64,6 @@ def _only_looks(words: tuple[str, ...]) -> bool:
         return False
     unless = _LOOKS_UNLESS.get(words[0])
     return not (unless and any(map(unless.match, words[1:])))
-
-
-def _sentence(why: str) -> str:
-    """The model's reason as one line, so that it cannot pass for more of the question than it is."""
-    return "".join(letter for letter in " ".join(why.split()) if letter.isprintable())[:300]
 
 
 def _folder(cwd: str) -> str:

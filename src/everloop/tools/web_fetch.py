@@ -24,6 +24,7 @@ from everloop.core.people import Role
 from everloop.core.ports import HttpAnswer
 from everloop.core.tool import CallContext, Effect, Picture, Result, Risk, Shown, Situation, Tool, tool
 
+from .hosts import plain_host_of
 from .untrusted import fence, harmless, short
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _risk(args: dict[str, Any], situation: Situation) -> Risk:
         f"nobody gave the model this address: it made it up after it had read what strangers wrote, and fetching it "
         f"may tell {_host(url)} what the model knows"
     )
-    return Risk("medium", leaves=True, why=why)
+    return Risk("medium", leaves=True, why=why, host=plain_host_of(url))
 
 
 def _risk_of_choice(url: str, left: Exits) -> Risk:
@@ -125,7 +126,7 @@ def _risk_of_choice(url: str, left: Exits) -> Risk:
         f"{told} that only strangers gave were fetched in this turn already; the choice among many may tell "
         f"{_host(url)} what the model knows"
     )
-    return Risk("medium", leaves=True, why=why)
+    return Risk("medium", leaves=True, why=why, host=plain_host_of(url))
 
 
 def _host(url: str) -> str:

@@ -67,9 +67,15 @@ TABLE = (
     ),
     Route("GET", "/api/approvals", "What waits for permission", rest.approvals, shapes.ApprovalList),
     Route(
-        *("POST", "/api/approvals/{id}", "Allow it, or deny it", rest.decide, shapes.Decided),
+        *("POST", "/api/approvals/{id}", "Allow it, or the like of it too, or deny it", rest.decide, shapes.Decided),
         at=shapes.OfApproval,
         body=shapes.Deciding,
+        needs="approve",
+    ),
+    Route("GET", "/api/grants", "What is allowed ahead", rest.grants, shapes.GrantList),
+    Route(
+        *("DELETE", "/api/grants/{id}", "Take back what was allowed ahead", rest.revoke_grant, shapes.Revoked),
+        at=shapes.OfGrant,
         needs="approve",
     ),
     Route(

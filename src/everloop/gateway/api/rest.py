@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from ...core.errors import MailRefused
+from ...core.errors import GrantRefused, MailRefused
+from ...core.grant import MANY, Grant, described
 from ...core.people import Role
 from ...core.rows import SpentRow
 from ..answers import Refused
@@ -18,9 +19,12 @@ from .shapes import (
     ApprovalList,
     ApprovalShown,
     Decided,
+    GrantList,
+    GrantShown,
     Me,
     ModelChoice,
     ModelList,
+    Revoked,
     UsageRow,
     UsageRows,
 )
@@ -38,20 +42,39 @@ async def me(call: Call) -> Answer:
 
 async def approvals(call: Call) -> Answer:
     waiting = await call.desk.approvals()
-    return ApprovalList([_shown(each) for each in waiting if _concerns(each, call.principal)])
+    return ApprovalList([_shown(each) for each in waiting if _concerns(each.requester, call.principal)])
 
 
 async def decide(call: Call) -> Answer:
     waiting = [each for each in await call.desk.approvals() if each.id == call.path.id]
-    if not waiting or not _concerns(waiting[0], call.principal):
+    if not waiting or not _concerns(waiting[0].requester, call.principal):
         raise Refused(404, "not_found", "Nothing of that name waits for permission; it may have been answered already.")
+    allow, ahead = call.body.allow, call.body.ahead
+    allowance = ahead.allowance if ahead else None
     try:
-        found = await call.desk.decide(call.path.id, call.body.allow, call.principal.user)
+        found = await call.desk.decide(call.path.id, allow, call.principal.user, allowance)
+    except GrantRefused:
+        raise
     except MailRefused as error:
         if waiting[0].kind == "file" and call.principal.role >= Role.ADMIN:
             raise Refused(409, "changed", str(error)) from error
         raise Refused(403, "forbidden", str(error)) from error
-    return Decided(found.id, call.body.allow)
+    return Decided(found.id, allow, found.id if allowance else None)
+
+
+async def grants(call: Call) -> Answer:
+    known = await call.desk.grants()
+    return GrantList([_told(each) for each in known if _concerns(each.user, call.principal)])
+
+
+async def revoke_grant(call: Call) -> Answer:
+    if call.path.id not in {each.id for each in await call.desk.grants()}:
+        raise Refused(404, "not_found", "There is no grant of that name; its time or its runs may be over.")
+    try:
+        await call.desk.revoke(call.path.id, call.principal.user)
+    except MailRefused as error:
+        raise Refused(403, "forbidden", str(error)) from error
+    return Revoked(call.path.id)
 
 
 async def usage(call: Call) -> Answer:
@@ -73,12 +96,28 @@ async def models(call: Call) -> Answer:
     return ModelList(call.desk.model, notice, choices, call.desk.missing)
 
 
-def _concerns(question: Question, who: Principal) -> bool:
-    return who.role >= Role.ADMIN or question.requester == who.user
+def _concerns(user: str, who: Principal) -> bool:
+    return who.role >= Role.ADMIN or user == who.user
 
 
 def _shown(each: Question) -> ApprovalShown:
-    return ApprovalShown(each.id, each.session, each.requester, each.tool, each.text, each.risk, each.until, each.kind)
+    what = (each.tool, each.text, each.risk, each.until, each.kind, tuple(each.choices))
+    return ApprovalShown(each.id, each.session, each.requester, *what)
+
+
+def _told(grant: Grant) -> GrantShown:
+    return GrantShown(
+        id=grant.id,
+        user=grant.user,
+        by=grant.by,
+        tool=grant.tool,
+        allowed=described(grant),
+        risk=grant.risk,
+        runs=grant.runs if grant.runs <= MANY // 2 else None,
+        until=grant.until,
+        thread=grant.thread,
+        call=grant.call,
+    )
 
 
 def _usage_row(row: SpentRow) -> UsageRow:

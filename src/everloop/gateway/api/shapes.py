@@ -9,6 +9,7 @@ from ...core.conversation import Conversation, Found
 from ...core.rows import TokenRow
 from ...core.spans import Turn
 from ...core.tool import Risk
+from ..frames import Ahead
 
 Id = Annotated[str, Meta(pattern="^[0-9a-f]{1,32}$")]
 # One that ends with a : is not written as it is kept.
@@ -102,7 +103,15 @@ class Editing(Ask, frozen=True):
 
 
 class Deciding(Ask, frozen=True):
+    """`ahead` allows further calls that are like this one; all that it says must hold. Without `host`, `argv` and `any`
+    it is the very same call."""
+
     allow: bool
+    ahead: Ahead | None = None
+
+
+class OfGrant(Ask, frozen=True):
+    id: Annotated[str, Meta(pattern="^[0-9a-f]{4,32}$")]
 
 
 class OfToken(Ask, frozen=True):
@@ -161,6 +170,8 @@ class Moved(Struct, frozen=True):
 
 
 class ApprovalShown(Struct, frozen=True):
+    """`choices` are the words by which the like of it can be allowed ahead: see `ahead`."""
+
     id: str
     session: str
     requester: str
@@ -169,6 +180,7 @@ class ApprovalShown(Struct, frozen=True):
     risk: Risk
     until: float
     kind: Literal["call", "file"] = "call"
+    choices: tuple[str, ...] = ()
 
 
 class ApprovalList(Struct, frozen=True):
@@ -176,8 +188,31 @@ class ApprovalList(Struct, frozen=True):
 
 
 class Decided(Struct, frozen=True):
+    """`grant` is the name of what was allowed ahead."""
+
     id: str
     allow: bool
+    grant: str | None = None
+
+
+class GrantShown(Struct, frozen=True):
+    """What is allowed ahead: `allowed` says all of it, `call` is the call that it was given with. Without `runs`, as
+    often as it comes."""
+
+    id: str
+    user: str
+    by: str
+    tool: str
+    allowed: str
+    risk: str
+    runs: int | None
+    until: float
+    thread: str
+    call: str
+
+
+class GrantList(Struct, frozen=True):
+    grants: list[GrantShown]
 
 
 class UsageRow(Struct, frozen=True):

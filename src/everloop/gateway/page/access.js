@@ -1,5 +1,6 @@
 // Who may come in: the password, and tokens for programs.
 
+import { grantsTile } from "./ahead.js";
 import { begin, get, post, remove } from "./api.js";
 import { ask, copy, h, iconButton, toast } from "./dom.js";
 import { moment } from "./words.js";
@@ -16,7 +17,8 @@ export class AccessTab {
 
   async drawOwn() {
     const { tokens } = await get("/api/tokens").catch(() => ({ tokens: null }));
-    this.own.replaceChildren(this.password(), ...(tokens ? [this.tokens(tokens)] : []));
+    const grants = await grantsTile(() => this.drawOwn());
+    this.own.replaceChildren(...[this.password(), tokens && this.tokens(tokens), grants].filter(Boolean));
   }
 
   password() {

@@ -1,6 +1,7 @@
 // A conversation as it is shown: a fold over its log. Each entry is added once and in order; drafts of running answers
 // stand below and go when the log has the answer itself.
 
+import { likeness } from "./ahead.js";
 import { get, post } from "./api.js";
 import { copy, h, icon, iconButton, toast } from "./dom.js";
 import { codeBlock, markdown } from "./markdown.js";
@@ -360,14 +361,16 @@ class Card {
       h("div.row", { role: "group", "aria-label": "Your answer" }, buttons));
     try { // the exact call, with whatever cannot be seen made visible
       const waiting = (await get("/api/approvals")).approvals.find((each) => each.id === entry.approval);
-      if (waiting) this.text.textContent = waiting.text;
+      if (!waiting) return;
+      this.text.textContent = waiting.text;
+      this.asking.append(...[likeness(waiting, (ahead) => this.decide(entry.approval, true, ahead))].filter(Boolean));
     } catch { /* the arguments above are the same call */ }
   }
 
-  async decide(approval, allow) {
+  async decide(approval, allow, ahead = null) {
     for (const button of this.asking.querySelectorAll("button")) button.disabled = true;
     try {
-      await post(`/api/approvals/${approval}`, { allow });
+      await post(`/api/approvals/${approval}`, { allow, ahead });
       this.status.replaceChildren(allow ? "allowed" : "denied");
     } catch (error) {
       toast(error.message, "bad");

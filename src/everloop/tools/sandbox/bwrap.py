@@ -13,7 +13,7 @@ from typing import Any
 from .exposure import is_within, passed_in, refuse_exposed
 from .outlet import outlet_folder
 from .port import SCRIPT, Job, View
-from .view import SYSTEM, python
+from .view import SYSTEM, python, shell
 
 _TEMPORARY, _SHARED = 512 << 20, 64 << 20
 _HOME = "/tmp/home"
@@ -25,6 +25,12 @@ _PROXIES = {
     **{name: _PROXY for scheme in ("http", "https", "all") for name in (f"{scheme}_proxy", f"{scheme}_proxy".upper())},
     **dict.fromkeys(("no_proxy", "NO_PROXY"), "localhost,127.0.0.1,::1"),
 }
+
+# Between our look at a folder and bubblewrap's another may have taken its name; where a process is stays what it is.
+_ON_ITS_GROUND = (
+    'test "$(stat -c %d:%i .)" = "$0" || '
+    '{ echo "not run: the folder is not the one that was allowed" >&2; exit 126; }; exec "$@"'
+)
 
 
 class Bubblewrap:
@@ -40,6 +46,8 @@ class Bubblewrap:
         refuse_exposed(job.view)
         script = ["--ro-bind", str(folder / "script.py"), _SCRIPT] if job.script is not None else []
         argv = [_SCRIPT if word == SCRIPT else word for word in job.argv]
+        if job.inode:
+            argv = [shell(), "-c", _ON_ITS_GROUND, job.inode, *argv]
         here = os.path.realpath(job.folder)
         # Bubblewrap takes its time over each thing that is put there, so the runner has made one folder for /etc.
         etc = ["--ro-bind-try", str(folder.parents[1] / "etc"), "/etc"]

@@ -58,6 +58,7 @@ class Landlock:
             "way": "landlock",
             "argv": [script if word == SCRIPT else word for word in job.argv],
             "cwd": os.path.realpath(job.folder),
+            "inode": job.inode,
             "env": {**job.env, **own},
             "readable": [*readable, script],
             "writable": [workspace, temporary],
@@ -73,7 +74,7 @@ class Unconfined:
     def order(self, job: Job, folder: Path) -> dict[str, Any]:
         script = str(folder / "script.py")
         argv = [script if word == SCRIPT else word for word in job.argv]
-        return {"way": "none", "argv": argv, "cwd": os.path.realpath(job.folder)}
+        return {"way": "none", "argv": argv, "cwd": os.path.realpath(job.folder), "inode": job.inode}
 
 
 async def choose_way(program: str | None = None, unsafe: bool = False, platform: str = sys.platform) -> Way:

@@ -277,11 +277,20 @@ def become(order: "dict[str, Any]") -> "NoReturn":
             landlock.confine(order["readable"], order["writable"])
         os.umask(_UMASK)
         os.chdir(order["cwd"])
+        _stand_on(order.get("inode", ""))
         os.execve(order["argv"][0], order["argv"], order["env"])
     except OSError as error:
         os.write(2, f"{order['argv'][0]} could not be started: {error}\n".encode())
     finally:
         os._exit(127)
+
+
+def _stand_on(inode: str) -> None:
+    """See that this process is in the folder that it was allowed in, if one was named."""
+    here = os.stat(".")
+    if inode and inode != f"{here.st_dev}:{here.st_ino}":
+        os.write(2, b"not run: the folder is not the one that was allowed\n")
+        os._exit(126)
 
 
 def _wait_or_end(child: int) -> int:

@@ -35,7 +35,8 @@ class View(Struct, frozen=True):
 
 
 class Job(Struct, frozen=True):
-    """A command to run. `script` is the text of a file whose path is put where `argv` holds SCRIPT."""
+    """A command to run. `script` is the text of a file whose path is put where `argv` holds SCRIPT. `ground` is the
+    identity (`device:inode`, and more) of the folder that it must be in when it begins, whatever is called so then."""
 
     argv: tuple[str, ...]
     view: View
@@ -44,6 +45,12 @@ class Job(Struct, frozen=True):
     limits: Limits = Limits()
     script: str | None = None
     background: bool = False  # its input stays open, and nobody waits for it
+    ground: str = ""
+
+    @property
+    def inode(self) -> str:
+        """`device:inode` of the folder that it must be in; empty if any will do."""
+        return ":".join(self.ground.split(":")[:2])
 
 
 SCRIPT = "{script}"

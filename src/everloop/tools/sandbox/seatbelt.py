@@ -60,6 +60,7 @@ class Seatbelt:
             "way": "seatbelt",
             "argv": [self._program, "-p", profile(job.view, temporary, script), *argv],
             "cwd": os.path.realpath(job.folder),
+            "inode": job.inode,
             "env": {**job.env, "HOME": temporary, "TMPDIR": temporary},
             "make": [temporary],
         }
