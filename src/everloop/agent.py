@@ -5,8 +5,8 @@ import itertools
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import AbstractContextManager, aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,9 @@ class Answer(Struct, frozen=True):
     files: tuple[Made, ...] = ()  # that its tools have made or shown
 
 
+Again = Callable[[], Awaitable[Inbound | None]]
+
+
 class Agent:
     """Use `async with everloop.open(…) as agent`."""
 
@@ -83,6 +86,7 @@ class Agent:
         self._lanes = lanes
         self._approvals = approvals
         self._shown: list[str] = []
+        self._given: list[int] = []
         self._timer: asyncio.TimerHandle | None = None
         self._acknowledging: set[asyncio.Task[None]] = set()
         self.model = model
@@ -120,6 +124,28 @@ class Agent:
                 pass
         return await self.outcome(await self._inbox.take(inbound, express=False), inbound)
 
+    @asynccontextmanager
+    async def answering(self, inbound: Inbound, again: Again | None = None) -> AsyncIterator[Answer]:
+        """As `answer`, for someone who may have gone when it comes: it counts as given when the block ends well.
+
+        `again` is asked when this letter has come before: for another letter in its place, or to go on with that one.
+        """
+        answer, key, mail = await self._asked(inbound, again)
+        yield answer
+        self.note_shown(key, mail)
+
+    async def _asked(self, inbound: Inbound, again: Again | None) -> tuple[Answer, str, int]:
+        """The answer to a letter, its key in the outbox, and the letter's number."""
+        if begun := self._inbox.begin(inbound, asked=False):
+            try:
+                finished = await begun.finished
+            except Fenced:  # it has to go through the inbox
+                pass
+            else:
+                return *self._result(finished, begun.thread, str(inbound.address)), begun.mail
+        receipt, inbound = await self._take(inbound, again)
+        return *await self._answer(receipt, inbound, str(inbound.address)), receipt.id
+
     async def stream(
         self,
         text: str,
@@ -143,10 +169,13 @@ class Agent:
                 if seen.name != "taken":
                     yield seen
 
-    async def watch(self, inbound: Inbound) -> AsyncGenerator[Event]:
-        """As `stream`, for a letter that is already written. The first event says that it is `taken`: committed."""
+    async def watch(self, inbound: Inbound, again: Again | None = None) -> AsyncGenerator[Event]:
+        """As `stream`, for a letter that is already written. The first event says that it is `taken`: committed.
+
+        `again` is asked as `answering` does.
+        """
+        receipt, inbound = await self._take(inbound, again)  # nothing may be missed before we listen
         session = str(inbound.address)
-        receipt = await self._inbox.take(inbound, express=False)  # nothing may be missed before we listen
         with self._bus.subscribe(receipt.thread) as events:
             yield Event("taken", receipt.thread, data={"mail": receipt.id})
             ending = asyncio.ensure_future(self._answer(receipt, inbound, session))
@@ -157,7 +186,18 @@ class Agent:
                 ending.cancel()
         answer, key = ending.result()
         yield Event("answer", receipt.thread, data={"answer": answer})
-        self.note_shown(key)  # whoever came back for more has shown it
+        self.note_shown(key, receipt.id)  # whoever came back for more has shown it
+
+    async def _take(self, inbound: Inbound, again: Again | None) -> tuple[Receipt, Inbound]:
+        receipt = await self._inbox.take(inbound, express=False)
+        while again is not None and not receipt.fresh:
+            await self._settle()  # what was given a moment ago is known as given
+            other = await again()
+            if other is None:
+                break
+            inbound = other
+            receipt = await self._inbox.take(inbound, express=False)
+        return receipt, inbound
 
     async def post(self, inbound: Inbound) -> Receipt:
         """Commit a letter and wake nobody yet: whoever wants to say first that it is there calls `wake` afterwards."""
@@ -277,11 +317,13 @@ class Agent:
         if receipt.reply is not None:
             self._inbox.wake(receipt, inbound)
             return Answer(receipt.reply, session, ""), f"command:{receipt.id}"
-        finished = await self._finished(receipt, inbound)
-        key = reply_key(receipt.thread, finished.seq)
+        return self._result(await self._finished(receipt, inbound), receipt.thread, session)
+
+    def _result(self, finished: Finished, thread: str, session: str) -> tuple[Answer, str]:
+        key = reply_key(thread, finished.seq)
         if finished.reason:
             self.note_shown(key)
-        return _answer_of(finished, receipt.thread, session), key
+        return _answer_of(finished, thread, session), key
 
     async def _finished(self, receipt: Receipt, inbound: Inbound) -> Finished:
         if not receipt.fresh and (seq := await self.store.ended(receipt.id)):
@@ -290,23 +332,26 @@ class Agent:
         self._inbox.wake(receipt, inbound)
         return await future
 
-    def note_shown(self, key: str) -> None:
-        """Whoever waited has the answer; saying so to the store is in no hurry."""
+    def note_shown(self, key: str, mail: int = 0) -> None:
+        """Whoever waited has the answer; saying so to the store is in no hurry. `mail` is the letter of theirs."""
         self._shown.append(key)
+        if mail:
+            self._given.append(mail)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(LAZY, self._flush)
 
     def _flush(self) -> None:
         self._timer = None
         shown, self._shown = self._shown, []
+        given, self._given = self._given, []
         if shown:
-            task = asyncio.ensure_future(self._acknowledge(shown))
+            task = asyncio.ensure_future(self._acknowledge(shown, given))
             self._acknowledging.add(task)
             task.add_done_callback(self._acknowledging.discard)
 
-    async def _acknowledge(self, shown: list[str]) -> None:
+    async def _acknowledge(self, shown: list[str], given: list[int]) -> None:
         try:
-            await self.store.acknowledge(shown)
+            await self.store.acknowledge(shown, given)
         except StoreError as error:  # they will be shown once more, which is better than not at all
             _log.warning("%d answers could not be marked as shown: %s", len(shown), error)
 

@@ -32,7 +32,8 @@ class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
     """Someone spoke. `unattended` says that nobody is there to be asked anything back.
 
     A client that keeps its conversation itself says with `before` what has been said in it; when that ends with the
-    results of calls, it has no `parts`. `brought` is what it brings along."""
+    results of calls, it has no `parts`. `brought` is what it brings along. `literal` says that a slash at its beginning
+    is no command: what somebody's users write is passed on."""
 
     parts: tuple[Part, ...]
     author: str
@@ -40,6 +41,7 @@ class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
     unattended: bool = False
     before: tuple[Message, ...] = ()
     brought: Brought | None = None
+    literal: bool = False
 
 
 class Stop(Struct, frozen=True, gc=False, tag="stop", omit_defaults=True):

@@ -14,6 +14,7 @@ from .prompt import Delta, Prompt, Reply, Usage
 from .rows import (
     MANY,
     Action,
+    Came,
     Commit,
     Committed,
     Known,
@@ -252,6 +253,10 @@ class Store(Doorbook, Protocol):
         """Whether a letter of this event has come."""
         ...
 
+    async def newest(self, channel: str, first: str, last: str) -> Came | None:
+        """Of the letters of a channel whose events lie between these two, both of one length, the one with the last."""
+        ...
+
     async def arrivals(self, mails: Sequence[int]) -> dict[int, float]:
         """When these letters came in."""
         ...
@@ -280,8 +285,9 @@ class Store(Doorbook, Protocol):
         """What waits for someone at this address (a session key) and has not been sent, in order."""
         ...
 
-    async def acknowledge(self, keys: Sequence[str]) -> None:
-        """Say that whoever waited for these answers has them: they need not be sent any more."""
+    async def acknowledge(self, keys: Sequence[str], given: Sequence[int] = ()) -> None:
+        """Say that these answers have been shown: they need not be sent any more. `given` are letters whose own senders
+        have what came of them."""
         ...
 
     async def fire(self) -> list[str]:

@@ -4,7 +4,6 @@ import io
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from aiohttp import web
@@ -12,7 +11,9 @@ from aiohttp.test_utils import TestServer
 from PIL import Image
 
 import everloop
+from everloop.core.people import Role
 from everloop.gateway import openai, platform
+from everloop.gateway.principal import SCOPES, Principal
 from everloop.testing import ScriptedModel
 
 TOKEN = "a-token-for-tests"
@@ -35,7 +36,8 @@ async def know(request: web.Request, handler):
     """Stands in for the gateway's own: the token names its user."""
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     if scheme == "Bearer" and token.startswith(TOKEN):
-        request["principal"] = SimpleNamespace(user=token.removeprefix(TOKEN).removeprefix(":") or "owner")
+        user = token.removeprefix(TOKEN).removeprefix(":") or "owner"
+        request["principal"] = Principal(user, Role.OWNER, frozenset(SCOPES), "token", token)
     return await handler(request)
 
 
