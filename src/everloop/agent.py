@@ -15,6 +15,7 @@ from msgspec import Struct, structs
 from .core.errors import EverloopError, Fenced, MailRefused, ModelMissing, StoreError, TurnFailed
 from .core.mail import Address, Inbound, Outbound, Said, reply_key
 from .core.message import Made, Part, said, text_of
+from .core.people import OWNER, OWNERS_CHANNELS
 from .core.ports import Bus, Event, Files, Http, Store
 from .core.prompt import Finish, Usage
 from .core.rows import Receipt, ThreadRow
@@ -27,6 +28,7 @@ from .runtime.inbox import Inbox
 from .runtime.lanes import Lanes
 from .runtime.sessions import Sessions
 from .runtime.voices import Voices
+from .user import User
 
 PATIENCE = 1.0  # seconds between looks whether a turn waits for a person
 FETCH_SECONDS = 30.0
@@ -101,19 +103,31 @@ class Agent:
         *,
         files: Sequence[str | Path] = (),
         event: str = "",
-        author: str = "owner",
+        author: str = "",
         attended: bool = False,
+        commands: bool = True,
     ) -> Answer:
         """Say something and wait for the answer. The same `event` twice is one message with one answer.
 
         `files` are shown with it: images, PDFs, texts. What needs a person's permission is not run, unless somebody is
-        there (`attended`) who answers through `decide` or another channel. Raises TurnFailed when the turn ends without
-        an answer, MailRefused when the message or a file cannot be taken.
+        there (`attended`) who answers through `decide` or another channel. In the owner's own sessions (`api:…`,
+        `cli:…`, `page:…`) the owner speaks, unless `author` names somebody else; in all others it has to be said who
+        does, and the session belongs to them: `agent.user(name)` says it once. A slash command is carried out, and its
+        answer has no `turn`; without `commands` it is text like any other.
+
+        Raises TurnFailed when the turn ends without an answer, MailRefused when the message or a file cannot be taken.
         """
-        inbound = inbound_of(text, session, event, author, attended)
+        inbound = inbound_of(text, session, event, author, attended, commands)
         if files:
             inbound = await self._enclose(inbound, files)
         return await self.answer(inbound)
+
+    def user(self, name: str, *, commands: bool = True) -> User:
+        """One of the people whom a program speaks for, by a name such as `web:anna`. Raises MailRefused.
+
+        Without `commands` a slash is a letter like any other in what they say.
+        """
+        return User(self, name, commands)
 
     async def answer(self, inbound: Inbound) -> Answer:
         """As `ask`, for a letter that is already written."""
@@ -122,7 +136,7 @@ class Agent:
                 return _answer_of(await begun.finished, begun.thread, str(inbound.address))
             except Fenced:  # it has to go through the inbox
                 pass
-        return await self.outcome(await self._inbox.take(inbound, express=False), inbound)
+        return await self.outcome(*await self._take(inbound))
 
     @asynccontextmanager
     async def answering(self, inbound: Inbound, again: Again | None = None) -> AsyncIterator[Answer]:
@@ -153,15 +167,16 @@ class Agent:
         *,
         files: Sequence[str | Path] = (),
         event: str = "",
-        author: str = "owner",
-        attended: bool = True,
+        author: str = "",
+        attended: bool = False,
+        commands: bool = True,
     ) -> AsyncIterator[Event]:
-        """Say something and watch: the events of the thread until the turn is over.
+        """Say something as with `ask`, and watch: the events of the thread until the turn is over.
 
-        The last event is named `answer` and holds what `ask` would return. `approval_asked` lists what `decide` is to
-        decide; without anyone to do so (`attended`) it is not run. Raises what `ask` raises.
+        The last event is named `answer` and holds what `ask` would return. `approval_asked`, which comes only where
+        somebody is there (`attended`), lists what `decide` is to decide. Raises what `ask` raises.
         """
-        inbound = inbound_of(text, session, event, author, attended)
+        inbound = inbound_of(text, session, event, author, attended, commands)
         if files:
             inbound = await self._enclose(inbound, files)
         async with aclosing(self.watch(inbound)) as events:
@@ -188,8 +203,13 @@ class Agent:
         yield Event("answer", receipt.thread, data={"answer": answer})
         self.note_shown(key, receipt.id)  # whoever came back for more has shown it
 
-    async def _take(self, inbound: Inbound, again: Again | None) -> tuple[Receipt, Inbound]:
-        receipt = await self._inbox.take(inbound, express=False)
+    async def _take(self, inbound: Inbound, again: Again | None = None) -> tuple[Receipt, Inbound]:
+        try:
+            receipt = await self._inbox.take(inbound, express=False)
+        except MailRefused:
+            if (other := _as_before(inbound)) is None:
+                raise
+            receipt, inbound = await self._inbox.take(other, express=False), other
         while again is not None and not receipt.fresh:
             await self._settle()  # what was given a moment ago is known as given
             other = await again()
@@ -403,6 +423,27 @@ _BEGINNING = f"{time.time_ns():x}-{secrets.token_hex(8)}"
 _events = itertools.count()
 
 
-def inbound_of(text: str, session: str, event: str = "", author: str = "owner", attended: bool = True) -> Inbound:
-    letter = Said(said(text), author, session, unattended=not attended)
-    return Inbound(Address.parse(session), event or f"{_BEGINNING}-{next(_events):08x}", letter)
+def inbound_of(
+    text: str, session: str, event: str = "", author: str = "", attended: bool = True, commands: bool = True
+) -> Inbound:
+    """Raises BadSession, and MailRefused where nobody says who speaks."""
+    address = Address.parse(session)
+    owned = address.channel in OWNERS_CHANNELS
+    if not author and not owned:
+        raise MailRefused(
+            f"nobody says who speaks in {session[:200]}: use agent.user({session[:200]!r}), or author=… "
+            "(author='owner' if it is you)"
+        )
+    author = author or OWNER
+    letter = Said(said(text), author, session, unattended=not attended, literal=not commands)
+    owner = OWNER if owned else author
+    return Inbound(address, event or f"{_BEGINNING}-{next(_events):08x}", letter, owner)
+
+
+def _as_before(inbound: Inbound) -> Inbound | None:
+    """The letter as it would have been when all sessions of a program belonged to the owner: for one that has been
+    going on since then, and is called by its author's name."""
+    letter, session = inbound.letter, str(inbound.address)
+    if not isinstance(letter, Said) or inbound.owner == OWNER or not f"{session}:".startswith(f"{letter.author}:"):
+        return None
+    return structs.replace(inbound, owner=OWNER)

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from .core.approval import Policy, PolicyRule
 from .core.decide import Rules
 from .core.errors import ModelMissing, SettingsError, StoreError
+from .core.people import OWNER_ALONE, Role
 from .core.ports import Bus, Channel, Files, Http, Provider, Store, Vault
 from .core.prompt import Delta, Prompt, Reply
 from .core.tool import Tool, ToolSpec
@@ -69,6 +70,7 @@ class Given(Struct, frozen=True):
     http: Http | None = None
     tools: tuple[Tool, ...] = ()
     channels: tuple[Channel, ...] = ()
+    roles: Mapping[str, Role] = OWNER_ALONE  # of those who speak through the program
     waits: bool = False  # open also when no model can be had: one may be chosen later
 
 
@@ -101,7 +103,7 @@ class Workshop:
         toolset = self._tools(settings, results)
         tools = (*toolset.tools, *self._given.tools)
         specs = {tool.spec.name: tool.spec for tool in tools}
-        stage = stage_of(self._home, settings, self._store, specs, toolset.large)
+        stage = stage_of(self._home, settings, self._store, specs, toolset.large, self._given.roles)
         return Furniture(settings, speaker, voices_on(stage), toolset, tools, results, range, missing)
 
     async def _look_again(self, why: str) -> Speaker:
@@ -190,11 +192,22 @@ class Workshop:
 
 
 def stage_of(
-    home: Path, settings: Settings, store: Store, tools: Mapping[str, ToolSpec], large: frozenset[str]
+    home: Path,
+    settings: Settings,
+    store: Store,
+    tools: Mapping[str, ToolSpec],
+    large: frozenset[str],
+    roles: Mapping[str, Role] = OWNER_ALONE,
 ) -> Stage:
     """What models are told, and by which rules they work."""
     defaults, workspace = settings.agents.defaults, workspace_of(settings, home)
-    rules = Rules(tools, defaults.max_tool_iterations, steering=defaults.steering, policy=policy_of(settings.tools))
+    rules = Rules(
+        tools,
+        defaults.max_tool_iterations,
+        steering=defaults.steering,
+        policy=policy_of(settings.tools),
+        roles=roles,
+    )
     own = defaults.system_prompt
     identity, brief = (
         text.replace("{workspace}", str(workspace)) for text in (own or WHO + HOW + WHERE, own or WHO + WHERE)

@@ -169,7 +169,7 @@ async def test_an_answer_is_asked_for_again(tmp_path: Path):
 
 async def test_a_question_is_shown_with_its_call_and_answered(tmp_path: Path):
     async with opened(tmp_path) as (agent, client):
-        events = agent.stream("send it", "page:one")
+        events = agent.stream("send it", "page:one", attended=True)
         async for event in events:
             if event.name == "approval_asked":
                 break

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..agent import Agent, inbound_of
 from ..core.errors import MailRefused
+from ..core.people import OWNER
 from .lines import Lines
 from .terminal import Terminal
 
@@ -46,7 +47,7 @@ class Questions:
                 if word in YES + NO:
                     await self._agent.decide(approval.id, word in YES)
                 else:  # whoever says something else goes on without it
-                    await self._agent.tell(inbound_of((answer or "").strip(), self._session))
+                    await self._agent.tell(inbound_of((answer or "").strip(), self._session, author=OWNER))
                     return
             except MailRefused as error:
                 self._terminal.note(f"everloop: {error}")

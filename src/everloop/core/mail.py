@@ -4,6 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from .errors import BadSession
 from .message import Made, Media, Message, Part
 from .prompt import Brought
 from .tool import Change
@@ -20,7 +21,7 @@ class Address(Struct, frozen=True, gc=False):
     def parse(cls, key: str) -> "Address":
         channel, _, rest = key.partition(":")
         if not channel or not rest:
-            raise ValueError(f"a session key looks like channel:chat, not {key!r}")
+            raise BadSession(f"a session key looks like channel:chat, not {key[:200]!r}")
         chat, _, thread = rest.partition(":")
         return cls(channel, chat, thread)
 

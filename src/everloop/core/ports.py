@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Literal, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, json
 
 from .approval import Grant
 from .conversation import Conversation, Deed, Found, Recalled, Snapshot, Written
@@ -353,6 +353,9 @@ class Vault(Protocol):
         ...
 
 
+_EVENTS = json.Encoder(enc_hook=str)
+
+
 class Event(Struct, frozen=True, gc=False):
     """Something to show. `seq` is the durable position in the log; `n` numbers the deltas of one process."""
 
@@ -361,6 +364,10 @@ class Event(Struct, frozen=True, gc=False):
     seq: int = 0
     n: int = 0
     data: dict[str, Any] = {}
+
+    def json(self) -> str:
+        """All of it as one line of JSON, for a program that passes events on."""
+        return _EVENTS.encode(self).decode()
 
 
 class Bus(Protocol):
