@@ -27,7 +27,7 @@ from everloop.core.tool import Effect, Tool, tool
 from everloop.gateway.failures import effects_in, is_retried
 from everloop.gateway.refusals import explain
 from everloop.gateway.repeats import WINDOW, event_of
-from everloop.testing import ByConversation, Call, Fail, Say, ScriptedModel
+from everloop.testing import ByConversation, Call, Fail, Say, ScriptedModel, Wait
 from tests.gateway.doors.conftest import TOKEN, Serve, Served
 
 # What their sources say, and what was seen of them: docs/openai.md has the versions.
@@ -321,3 +321,26 @@ def test_what_a_request_is_called_does_not_hang_on_the_order_of_its_fields():
 def test_what_ran_in_a_turn_of_which_the_beginning_is_out_of_sight_is_not_known():
     assert effects_in([], 10, mail=3) is None
     assert effects_in([], 0, mail=3) == ()
+
+
+async def test_whoever_waits_when_the_gateway_closes_is_told_what_has_run_and_later_of_what_came_of_it(serve: Serve):
+    ledger = Ledger()
+    gate = asyncio.Event()
+    body = {**HI, "user": "at closing time"}
+    async with serve(pays_and((Wait(gate), Say("all paid"))), tools=[ledger.tool], settings=_HASTY) as served:
+        asking = asyncio.ensure_future(post(served, "/v1/chat/completions", body))
+        await ledger.began.wait()
+        await served.agent.put_down()
+        status, _, told = await asking
+    assert (status, told["error"]["code"], told["error"]["ran"]) == (424, "closing", ["pay"])
+    async with serve(pays_and(Say("all paid")), tools=[ledger.tool]) as served:
+        status, _, told = await post(served, "/v1/chat/completions", body)
+    assert (status, told["choices"][0]["message"]["content"], ledger.paid) == (200, "all paid", 1)
+
+
+async def test_a_request_with_a_key_is_told_in_the_same_way(serve: Serve):
+    ledger = Ledger()
+    async with serve(pays_and(Fail(RateLimited("slow down"))), tools=[ledger.tool]) as served:
+        said = [await post(served, "/v1/responses", BODIES["/v1/responses"], **{"Idempotency-Key": "k"}) for _ in "ab"]
+    assert [(status, told["error"]["ran"]) for status, _, told in said] == [(424, ["pay"])] * 2
+    assert ledger.paid == 1
