@@ -38,6 +38,7 @@ ABOVE = {
         "settings",
         "process",
         "agent",
+        "user",
         "app",
         "library",
         "voices",

@@ -1,10 +1,6 @@
 """An open everloop, as a programmer and the command line use it: speak, listen, see what was not yet shown."""
 
 import asyncio
-import itertools
-import logging
-import secrets
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, aclosing, asynccontextmanager
 from pathlib import Path
@@ -12,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
-from .core.errors import EverloopError, Fenced, MailRefused, ModelMissing, StoreError, TurnFailed
-from .core.mail import Address, Inbound, Outbound, Said, reply_key
-from .core.message import Made, Part, said, text_of
-from .core.people import OWNER, OWNERS_CHANNELS
+from .core.errors import EverloopError, Fenced, MailRefused, ModelMissing, TurnFailed
+from .core.mail import Inbound, Outbound, Said, reply_key
+from .core.message import Made, Part, text_of
 from .core.ports import Bus, Event, Files, Http, Store
 from .core.prompt import Finish, Usage
 from .core.rows import Receipt, ThreadRow
@@ -23,18 +18,16 @@ from .core.thread import STOPPED, Finished
 from .core.tool import ToolCall
 from .files.enclosing import enclose
 from .files.pictures import attach, take
+from .runtime.acknowledgements import Acknowledgements
 from .runtime.approvals import Approval, Approvals
 from .runtime.inbox import Inbox
 from .runtime.lanes import Lanes
 from .runtime.sessions import Sessions
 from .runtime.voices import Voices
-from .user import User
+from .user import User, as_before, spoken
 
 PATIENCE = 1.0  # seconds between looks whether a turn waits for a person
 FETCH_SECONDS = 30.0
-LAZY = 0.05  # seconds for which acknowledgements are gathered
-
-_log = logging.getLogger("everloop.agent")
 
 if TYPE_CHECKING:
     from .steward import Steward
@@ -87,10 +80,7 @@ class Agent:
         self._inbox = inbox
         self._lanes = lanes
         self._approvals = approvals
-        self._shown: list[str] = []
-        self._given: list[int] = []
-        self._timer: asyncio.TimerHandle | None = None
-        self._acknowledging: set[asyncio.Task[None]] = set()
+        self._shown = Acknowledgements(store)
         self.model = model
         self.notice = notice  # what a person should know about this model
         self.missing = ""  # why nobody can answer yet, if that is so
@@ -117,7 +107,7 @@ class Agent:
 
         Raises TurnFailed when the turn ends without an answer, MailRefused when the message or a file cannot be taken.
         """
-        inbound = inbound_of(text, session, event, author, attended, commands)
+        inbound = spoken(text, session, event, author, attended, commands)
         if files:
             inbound = await self._enclose(inbound, files)
         return await self.answer(inbound)
@@ -176,7 +166,7 @@ class Agent:
         The last event is named `answer` and holds what `ask` would return. `approval_asked`, which comes only where
         somebody is there (`attended`), lists what `decide` is to decide. Raises what `ask` raises.
         """
-        inbound = inbound_of(text, session, event, author, attended, commands)
+        inbound = spoken(text, session, event, author, attended, commands)
         if files:
             inbound = await self._enclose(inbound, files)
         async with aclosing(self.watch(inbound)) as events:
@@ -207,11 +197,11 @@ class Agent:
         try:
             receipt = await self._inbox.take(inbound, express=False)
         except MailRefused:
-            if (other := _as_before(inbound)) is None:
+            if (other := as_before(inbound)) is None:
                 raise
             receipt, inbound = await self._inbox.take(other, express=False), other
         while again is not None and not receipt.fresh:
-            await self._settle()  # what was given a moment ago is known as given
+            await self._shown.settle()  # what was given a moment ago is known as given
             other = await again()
             if other is None:
                 break
@@ -298,7 +288,7 @@ class Agent:
 
     async def unshown(self, session: str) -> list[Outbound]:
         """Answers at this address that nobody has seen yet."""
-        await self._settle()  # what was shown a moment ago is not among them
+        await self._shown.settle()  # what was shown a moment ago is not among them
         return await self.store.unshown(session)
 
     async def acknowledge(self, keys: Sequence[str]) -> None:
@@ -310,15 +300,7 @@ class Agent:
         await self._lanes.stop(0)
 
     async def close(self) -> None:
-        await self._settle()
-
-    async def _settle(self) -> None:
-        """Tell the store at once what has been shown."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._flush()
-        if self._acknowledging:
-            await asyncio.gather(*self._acknowledging)
+        await self._shown.settle()
 
     async def enclose(self, name: str, data: bytes, owner: str) -> Part:
         """Keep a file that comes with a message, and make the part that names it. Raises MailRefused."""
@@ -354,26 +336,7 @@ class Agent:
 
     def note_shown(self, key: str, mail: int = 0) -> None:
         """Whoever waited has the answer; saying so to the store is in no hurry. `mail` is the letter of theirs."""
-        self._shown.append(key)
-        if mail:
-            self._given.append(mail)
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(LAZY, self._flush)
-
-    def _flush(self) -> None:
-        self._timer = None
-        shown, self._shown = self._shown, []
-        given, self._given = self._given, []
-        if shown:
-            task = asyncio.ensure_future(self._acknowledge(shown, given))
-            self._acknowledging.add(task)
-            task.add_done_callback(self._acknowledging.discard)
-
-    async def _acknowledge(self, shown: list[str], given: list[int]) -> None:
-        try:
-            await self.store.acknowledge(shown, given)
-        except StoreError as error:  # they will be shown once more, which is better than not at all
-            _log.warning("%d answers could not be marked as shown: %s", len(shown), error)
+        self._shown.note(key, mail)
 
 
 def _answer_of(finished: Finished, thread: str, session: str) -> Answer:
@@ -415,35 +378,3 @@ async def _until(ending: Ending, events: AsyncIterator[Event]) -> AsyncIterator[
 def _is_end(event: Event, ending: Ending) -> bool:
     failed = ending.cancelled() or ending.exception() is not None
     return not failed and ending.result()[0].turn == f"{event.thread}:{event.data['turn']}"
-
-
-# Events that nobody has named: unlike those of any other process, and in order, so that the index of the inbox grows at
-# its end and not all over.
-_BEGINNING = f"{time.time_ns():x}-{secrets.token_hex(8)}"
-_events = itertools.count()
-
-
-def inbound_of(
-    text: str, session: str, event: str = "", author: str = "", attended: bool = True, commands: bool = True
-) -> Inbound:
-    """Raises BadSession, and MailRefused where nobody says who speaks."""
-    address = Address.parse(session)
-    owned = address.channel in OWNERS_CHANNELS
-    if not author and not owned:
-        raise MailRefused(
-            f"nobody says who speaks in {session[:200]}: use agent.user({session[:200]!r}), or author=… "
-            "(author='owner' if it is you)"
-        )
-    author = author or OWNER
-    letter = Said(said(text), author, session, unattended=not attended, literal=not commands)
-    owner = OWNER if owned else author
-    return Inbound(address, event or f"{_BEGINNING}-{next(_events):08x}", letter, owner)
-
-
-def _as_before(inbound: Inbound) -> Inbound | None:
-    """The letter as it would have been when all sessions of a program belonged to the owner: for one that has been
-    going on since then, and is called by its author's name."""
-    letter, session = inbound.letter, str(inbound.address)
-    if not isinstance(letter, Said) or inbound.owner == OWNER or not f"{session}:".startswith(f"{letter.author}:"):
-        return None
-    return structs.replace(inbound, owner=OWNER)

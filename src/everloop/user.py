@@ -1,12 +1,18 @@
-"""One of the people whom a program speaks for: what is asked through it is asked by them, and by nobody else."""
+"""Who speaks when a program does: the owner in the owner's own sessions, elsewhere whoever is named."""
 
+import itertools
+import secrets
+import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from .core.errors import BadSession, MailRefused
-from .core.mail import Address, Outbound
-from .core.people import OWNERS_CHANNELS
+from .core.mail import Address, Inbound, Outbound, Said
+from .core.message import said
+from .core.people import OWNER, OWNERS_CHANNELS
 from .core.ports import Event
 from .runtime.approvals import Approval
 
@@ -104,3 +110,39 @@ def checked(name: str) -> str:
     if platform in OWNERS_CHANNELS:
         raise MailRefused(f"{platform}:… are the owner's own sessions; name users otherwise, such as web:{account}")
     return name
+
+
+# Events that nobody has named: unlike those of any other process, and in order, so that the index of the inbox grows at
+# its end and not all over.
+_BEGINNING = f"{time.time_ns():x}-{secrets.token_hex(8)}"
+_events = itertools.count()
+
+
+def inbound_of(text: str, session: str, event: str = "", author: str = OWNER, attended: bool = True) -> Inbound:
+    """A letter to a session of the owner's, as someone's."""
+    letter = Said(said(text), author, session, unattended=not attended)
+    return Inbound(Address.parse(session), event or f"{_BEGINNING}-{next(_events):08x}", letter)
+
+
+def spoken(text: str, session: str, event: str, author: str, attended: bool, commands: bool) -> Inbound:
+    """What a program says for someone. Raises BadSession, and MailRefused where it does not say for whom."""
+    owned = Address.parse(session).channel in OWNERS_CHANNELS
+    if not author and not owned:
+        raise MailRefused(
+            f"nobody says who speaks in {session[:200]}: use agent.user({session[:200]!r}), or author=… "
+            "(author='owner' if it is you)"
+        )
+    inbound = inbound_of(text, session, event, author or OWNER, attended)
+    if commands and (owned or author == OWNER):
+        return inbound
+    letter = structs.replace(inbound.letter, literal=not commands)
+    return structs.replace(inbound, letter=letter, owner=OWNER if owned else author)
+
+
+def as_before(inbound: Inbound) -> Inbound | None:
+    """The letter as it would have been when all sessions of a program belonged to the owner: for one that has been
+    going on since then, and is called by its author's name."""
+    letter, session = inbound.letter, str(inbound.address)
+    if not isinstance(letter, Said) or inbound.owner == OWNER or not f"{session}:".startswith(f"{letter.author}:"):
+        return None
+    return structs.replace(inbound, owner=OWNER)

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
-from ..agent import Agent, inbound_of
+from ..agent import Agent
 from ..core.errors import MailRefused
 from ..core.people import OWNER
+from ..user import inbound_of
 from .lines import Lines
 from .terminal import Terminal
 
