@@ -23,7 +23,8 @@ ROOMS = {
 ABOVE = {
     "settings": {"core"},
     "process": set(),
-    "agent": {"core", "settings", "steward", *ROOMS},
+    "agent": {"core", "settings", "steward", "user", *ROOMS},
+    "user": {"core", "agent", *ROOMS},
     "voices": {"core", "settings", *ROOMS},
     "toolset": {"core", "settings", *ROOMS},
     "replay": {"core", "settings", "toolset", *ROOMS},
@@ -38,6 +39,7 @@ ABOVE = {
         "settings",
         "process",
         "agent",
+        "user",
         "app",
         "library",
         "voices",
@@ -51,6 +53,7 @@ ABOVE = {
         "agent",
         "app",
         "process",
+        "user",
     },  # on first use, as another test sees
 }
 HTTP_CLIENTS = {"aiohttp", "http.client", "httpcore", "httpx", "httpx2", "requests", "urllib.request", "urllib3"}

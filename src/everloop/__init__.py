@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .core.tool import Tool as Tool
     from .core.tool import tool as tool
     from .process import run as run
+    from .user import User as User
 
 __version__ = "0.1.0"
 
@@ -45,6 +46,7 @@ _ROOMS = {
     **dict.fromkeys(("Channel", "Event", "Provider"), "core.ports"),
     "Allowance": "core.grant",
     "Role": "core.people",
+    "User": "user",
     "Usage": "core.prompt",
     **dict.fromkeys(("CallContext", "Effect", "Picture", "Risk", "Shown", "Tool", "tool"), "core.tool"),
 }

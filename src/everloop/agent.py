@@ -1,22 +1,17 @@
 """An open everloop, as a programmer and the command line use it: speak, listen, see what was not yet shown."""
 
 import asyncio
-import itertools
-import logging
-import secrets
-import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import AbstractContextManager, aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
-from .core.errors import EverloopError, Fenced, MailRefused, ModelMissing, StoreError, TurnFailed
+from .core.errors import EverloopError, Fenced, MailRefused, ModelMissing, TurnFailed
 from .core.grant import Allowance, Grant
-from .core.keys import exact
 from .core.mail import Inbound, Outbound, Said, reply_key
-from .core.message import Made, Part, said, text_of
+from .core.message import Made, Part, text_of
 from .core.ports import Bus, Event, Files, Http, Store
 from .core.prompt import Finish, Usage
 from .core.rows import Receipt, ThreadRow
@@ -25,18 +20,17 @@ from .core.tool import ToolCall
 from .core.unknown import with_unknown
 from .files.enclosing import enclose
 from .files.pictures import attach, take
+from .runtime.acknowledgements import Acknowledgements
 from .runtime.approvals import Approval as Approval
 from .runtime.approvals import Approvals
 from .runtime.inbox import Inbox
 from .runtime.lanes import Lanes
 from .runtime.sessions import Sessions
 from .runtime.voices import Voices
+from .user import User, as_before, spoken
 
 PATIENCE = 1.0  # seconds between looks whether a turn waits for a person
 FETCH_SECONDS = 30.0
-LAZY = 0.05  # seconds for which acknowledgements are gathered
-
-_log = logging.getLogger("everloop.agent")
 
 if TYPE_CHECKING:
     from .steward import Steward
@@ -62,6 +56,9 @@ class Answer(Struct, frozen=True):
     def told(self) -> str:
         """The content, and what nobody knows, for whoever has room for one text alone."""
         return with_unknown(self.content, self.unknown)
+
+
+Again = Callable[[], Awaitable[Inbound | None]]
 
 
 class Agent:
@@ -92,9 +89,7 @@ class Agent:
         self._inbox = inbox
         self._lanes = lanes
         self._approvals = approvals
-        self._shown: list[str] = []
-        self._timer: asyncio.TimerHandle | None = None
-        self._acknowledging: set[asyncio.Task[None]] = set()
+        self._shown = Acknowledgements(store)
         self.model = model
         self.notice = notice  # what a person should know about this model
         self.missing = ""  # why nobody can answer yet, if that is so
@@ -108,19 +103,31 @@ class Agent:
         *,
         files: Sequence[str | Path] = (),
         event: str = "",
-        author: str = "owner",
+        author: str = "",
         attended: bool = False,
+        commands: bool = True,
     ) -> Answer:
         """Say something and wait for the answer. The same `event` twice is one message with one answer.
 
         `files` are shown with it: images, PDFs, texts. What needs a person's permission is not run, unless somebody is
-        there (`attended`) who answers through `decide` or another channel. Raises TurnFailed when the turn ends without
-        an answer, MailRefused when the message or a file cannot be taken.
+        there (`attended`) who answers through `decide` or another channel. In the owner's own sessions (`api:…`,
+        `cli:…`, `page:…`) the owner speaks, unless `author` names somebody else; in all others it has to be said who
+        does, and the session belongs to them: `agent.user(name)` says it once. A slash command is carried out, and its
+        answer has no `turn`; without `commands` it is text like any other.
+
+        Raises TurnFailed when the turn ends without an answer, MailRefused when the message or a file cannot be taken.
         """
-        inbound = inbound_of(text, session, event, author, attended)
+        inbound = spoken(text, session, event, author, attended, commands)
         if files:
             inbound = await self._enclose(inbound, files)
         return await self.answer(inbound)
+
+    def user(self, name: str, *, commands: bool = True) -> User:
+        """One of the people whom a program speaks for, by a name such as `web:anna`. Raises MailRefused.
+
+        Without `commands` a slash is a letter like any other in what they say.
+        """
+        return User(self, name, commands)
 
     async def answer(self, inbound: Inbound) -> Answer:
         """As `ask`, for a letter that is already written."""
@@ -129,7 +136,29 @@ class Agent:
                 return _answer_of(await begun.finished, begun.thread, str(inbound.address))
             except Fenced:  # it has to go through the inbox
                 pass
-        return await self.outcome(await self._inbox.take(inbound, express=False), inbound)
+        return await self.outcome(*await self._take(inbound))
+
+    @asynccontextmanager
+    async def answering(self, inbound: Inbound, again: Again | None = None) -> AsyncIterator[Answer]:
+        """As `answer`, for someone who may have gone when it comes: it counts as given when the block ends well.
+
+        `again` is asked when this letter has come before: for another letter in its place, or to go on with that one.
+        """
+        answer, key, mail = await self._asked(inbound, again)
+        yield answer
+        self.note_shown(key, mail)
+
+    async def _asked(self, inbound: Inbound, again: Again | None) -> tuple[Answer, str, int]:
+        """The answer to a letter, its key in the outbox, and the letter's number."""
+        if begun := self._inbox.begin(inbound, asked=False):
+            try:
+                finished = await begun.finished
+            except Fenced:  # it has to go through the inbox
+                pass
+            else:
+                return *self._result(finished, begun.thread, str(inbound.address)), begun.mail
+        receipt, inbound = await self._take(inbound, again)
+        return *await self._answer(receipt, inbound, str(inbound.address)), receipt.id
 
     async def stream(
         self,
@@ -138,15 +167,16 @@ class Agent:
         *,
         files: Sequence[str | Path] = (),
         event: str = "",
-        author: str = "owner",
-        attended: bool = True,
+        author: str = "",
+        attended: bool = False,
+        commands: bool = True,
     ) -> AsyncIterator[Event]:
-        """Say something and watch: the events of the thread until the turn is over.
+        """Say something as with `ask`, and watch: the events of the thread until the turn is over.
 
-        The last event is named `answer` and holds what `ask` would return. `approval_asked` lists what `decide` is to
-        decide; without anyone to do so (`attended`) it is not run. Raises what `ask` raises.
+        The last event is named `answer` and holds what `ask` would return. `approval_asked`, which comes only where
+        somebody is there (`attended`), lists what `decide` is to decide. Raises what `ask` raises.
         """
-        inbound = inbound_of(text, session, event, author, attended)
+        inbound = spoken(text, session, event, author, attended, commands)
         if files:
             inbound = await self._enclose(inbound, files)
         async with aclosing(self.watch(inbound)) as events:
@@ -154,10 +184,13 @@ class Agent:
                 if seen.name != "taken":
                     yield seen
 
-    async def watch(self, inbound: Inbound) -> AsyncGenerator[Event]:
-        """As `stream`, for a letter that is already written. The first event says that it is `taken`: committed."""
+    async def watch(self, inbound: Inbound, again: Again | None = None) -> AsyncGenerator[Event]:
+        """As `stream`, for a letter that is already written. The first event says that it is `taken`: committed.
+
+        `again` is asked as `answering` does.
+        """
+        receipt, inbound = await self._take(inbound, again)  # nothing may be missed before we listen
         session = str(inbound.address)
-        receipt = await self._inbox.take(inbound, express=False)  # nothing may be missed before we listen
         with self._bus.subscribe(receipt.thread) as events:
             yield Event("taken", receipt.thread, data={"mail": receipt.id})
             ending = asyncio.ensure_future(self._answer(receipt, inbound, session))
@@ -168,7 +201,23 @@ class Agent:
                 ending.cancel()
         answer, key = ending.result()
         yield Event("answer", receipt.thread, data={"answer": answer})
-        self.note_shown(key)  # whoever came back for more has shown it
+        self.note_shown(key, receipt.id)  # whoever came back for more has shown it
+
+    async def _take(self, inbound: Inbound, again: Again | None = None) -> tuple[Receipt, Inbound]:
+        try:
+            receipt = await self._inbox.take(inbound, express=False)
+        except MailRefused:
+            if (other := as_before(inbound)) is None:
+                raise
+            receipt, inbound = await self._inbox.take(other, express=False), other
+        while again is not None and not receipt.fresh:
+            await self._shown.settle()  # what was given a moment ago is known as given
+            other = await again()
+            if other is None:
+                break
+            inbound = other
+            receipt = await self._inbox.take(inbound, express=False)
+        return receipt, inbound
 
     async def post(self, inbound: Inbound) -> Receipt:
         """Commit a letter and wake nobody yet: whoever wants to say first that it is there calls `wake` afterwards."""
@@ -267,7 +316,7 @@ class Agent:
 
     async def unshown(self, session: str) -> list[Outbound]:
         """Answers at this address that nobody has seen yet."""
-        await self._settle()  # what was shown a moment ago is not among them
+        await self._shown.settle()  # what was shown a moment ago is not among them
         return await self.store.unshown(session)
 
     async def acknowledge(self, keys: Sequence[str]) -> None:
@@ -279,15 +328,7 @@ class Agent:
         await self._lanes.stop(0)
 
     async def close(self) -> None:
-        await self._settle()
-
-    async def _settle(self) -> None:
-        """Tell the store at once what has been shown."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._flush()
-        if self._acknowledging:
-            await asyncio.gather(*self._acknowledging)
+        await self._shown.settle()
 
     async def enclose(self, name: str, data: bytes, owner: str) -> Part:
         """Keep a file that comes with a message, and make the part that names it. Raises MailRefused."""
@@ -306,11 +347,13 @@ class Agent:
         if receipt.reply is not None:
             self._inbox.wake(receipt, inbound)
             return Answer(receipt.reply, session, ""), f"command:{receipt.id}"
-        finished = await self._finished(receipt, inbound)
-        key = reply_key(receipt.thread, finished.seq)
+        return self._result(await self._finished(receipt, inbound), receipt.thread, session)
+
+    def _result(self, finished: Finished, thread: str, session: str) -> tuple[Answer, str]:
+        key = reply_key(thread, finished.seq)
         if finished.reason:
             self.note_shown(key)
-        return _answer_of(finished, receipt.thread, session), key
+        return _answer_of(finished, thread, session), key
 
     async def _finished(self, receipt: Receipt, inbound: Inbound) -> Finished:
         if not receipt.fresh and (seq := await self.store.ended(receipt.id)):
@@ -319,25 +362,9 @@ class Agent:
         self._inbox.wake(receipt, inbound)
         return await future
 
-    def note_shown(self, key: str) -> None:
-        """Whoever waited has the answer; saying so to the store is in no hurry."""
-        self._shown.append(key)
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(LAZY, self._flush)
-
-    def _flush(self) -> None:
-        self._timer = None
-        shown, self._shown = self._shown, []
-        if shown:
-            task = asyncio.ensure_future(self._acknowledge(shown))
-            self._acknowledging.add(task)
-            task.add_done_callback(self._acknowledging.discard)
-
-    async def _acknowledge(self, shown: list[str]) -> None:
-        try:
-            await self.store.acknowledge(shown)
-        except StoreError as error:  # they will be shown once more, which is better than not at all
-            _log.warning("%d answers could not be marked as shown: %s", len(shown), error)
+    def note_shown(self, key: str, mail: int = 0) -> None:
+        """Whoever waited has the answer; saying so to the store is in no hurry. `mail` is the letter of theirs."""
+        self._shown.note(key, mail)
 
 
 def _answer_of(finished: Finished, thread: str, session: str) -> Answer:
@@ -380,14 +407,3 @@ async def _until(ending: Ending, events: AsyncIterator[Event]) -> AsyncIterator[
 def _is_end(event: Event, ending: Ending) -> bool:
     failed = ending.cancelled() or ending.exception() is not None
     return not failed and ending.result()[0].turn == f"{event.thread}:{event.data['turn']}"
-
-
-# Events that nobody has named: unlike those of any other process, and in order, so that the index of the inbox grows at
-# its end and not all over.
-_BEGINNING = f"{time.time_ns():x}-{secrets.token_hex(8)}"
-_events = itertools.count()
-
-
-def inbound_of(text: str, session: str, event: str = "", author: str = "owner", attended: bool = True) -> Inbound:
-    letter = Said(said(text), author, session, unattended=not attended)
-    return Inbound(exact(session), event or f"{_BEGINNING}-{next(_events):08x}", letter)

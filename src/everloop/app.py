@@ -8,13 +8,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from . import __version__
 from .agent import Agent
 from .bus.local import LocalBus
 from .core.errors import EverloopError, HomeError
-from .core.people import OWNER_ALONE
+from .core.people import OWNER_ALONE, Role, with_owner
 from .core.ports import Channel, Doorbook, Event, Http, Provider, Store, Vault
 from .core.thread import Finished
 from .core.tool import Tool
@@ -53,14 +53,16 @@ async def open(
     tools: Iterable[Tool] = (),
     channels: Iterable[Channel] = (),
     http: Http | None = None,
+    roles: Mapping[str, Role] = {},
 ) -> AsyncIterator[Agent]:
     """Open everloop for as long as the block lasts: `async with everloop.open(home=…, settings={…}) as agent`.
 
     Turns that were cut off go on at once. `provider` takes the place of the configured model, `tools` are added to
     the built-in ones. `http` takes the place of the network, as `everloop.testing.Cassette` does; it is not closed.
-    Raises SettingsError, HomeError, StoreError, ModelMissing.
+    `roles` says what the users of the program may do (`agent.user`); who is not in it is a guest. It is looked at each
+    time, so that a program may add to it. Raises SettingsError, HomeError, StoreError, ModelMissing.
     """
-    async with _opened(home, settings, Given(provider, http, (*tools,), (*channels,))) as house:
+    async with _opened(home, settings, Given(provider, http, (*tools,), (*channels,), roles)) as house:
         yield house.agent
 
 
@@ -86,6 +88,7 @@ async def _opened(
         logger.addHandler(logging.NullHandler())  # whoever embeds us decides what is shown
     folder = Path(home) if home is not None else home_of(os.environ)
     loaded = load(folder, os.environ, settings)
+    given = structs.replace(given, roles=with_owner(given.roles))
     async with AsyncExitStack() as stack:
         store = await _open_store(folder, loaded)
         stack.push_async_callback(store.close)
@@ -145,15 +148,15 @@ async def _furnish(home: Path, settings: Settings, store: Store, given: Given, s
     voices = LiveVoices(first.voices)
     ended = _tell_a_collector(settings, store, given.http, stack) if _wants_spans(settings) else None
     parts = (store, bus, voices, toolbox, Gallery(files, fit))
-    driver = Driver(*parts, defaults.steering, ended=ended, files=workshop.prompt_files)
+    driver = Driver(*parts, defaults.steering, given.roles, ended=ended, files=workshop.prompt_files)
     lanes = Lanes(
         *(store, bus, driver),
         cap=settings.agents.max_concurrent_turns,
         lease_seconds=settings.store.lease_seconds,
         grace=settings.agents.shutdown_seconds,
     )
-    approvals = Approvals(store, OWNER_ALONE, workshop.prompt_files)
-    sessions = Sessions(store, OWNER_ALONE, toolbox.specs)
+    approvals = Approvals(store, given.roles, workshop.prompt_files)
+    sessions = Sessions(store, given.roles, toolbox.specs)
     commands = Commands(store, voices, approvals, sessions)
     inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, first.toolset.leave)
     told = (first.speaker.name, first.speaker.notice, voices, first.toolset.web, without_secrets(settings))

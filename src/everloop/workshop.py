@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from .core.approval import Policy, PolicyRule
 from .core.decide import Rules
 from .core.errors import ModelMissing, SettingsError
+from .core.people import OWNER_ALONE, Role
 from .core.ports import Bus, Channel, Files, Http, Provider, Store, Vault
 from .core.prompt import Delta, Prompt, Reply
 from .core.tool import Tool, ToolSpec
@@ -73,6 +74,7 @@ class Given(Struct, frozen=True):
     http: Http | None = None
     tools: tuple[Tool, ...] = ()
     channels: tuple[Channel, ...] = ()
+    roles: Mapping[str, Role] = OWNER_ALONE  # of those who speak through the program
     waits: bool = False  # open also when no model can be had: one may be chosen later
 
 
@@ -112,7 +114,7 @@ class Workshop:
             place = (self._own, settings, self._store, self._files)
             self.prompt_files = watched_files(*place, toolset.commands.ended)
             await self.prompt_files.look()
-        stage = stage_of(self._home, settings, specs, toolset.large, self.prompt_files)
+        stage = stage_of(self._home, settings, specs, toolset.large, self.prompt_files, self._given.roles)
         return Furniture(settings, speaker, voices_on(stage), toolset, tools, results, range, missing)
 
     async def _look_again(self, why: str) -> Speaker:
@@ -201,11 +203,22 @@ def watched_files(home: Home, settings: Settings, store: Store, files: Files, en
 
 
 def stage_of(
-    home: Path, settings: Settings, tools: Mapping[str, ToolSpec], large: frozenset[str], files: WatchedFiles
+    home: Path,
+    settings: Settings,
+    tools: Mapping[str, ToolSpec],
+    large: frozenset[str],
+    files: WatchedFiles,
+    roles: Mapping[str, Role] = OWNER_ALONE,
 ) -> Stage:
     """What models are told, and by which rules they work."""
     defaults, workspace = settings.agents.defaults, workspace_of(settings, home)
-    rules = Rules(tools, defaults.max_tool_iterations, steering=defaults.steering, policy=policy_of(settings.tools))
+    rules = Rules(
+        tools,
+        defaults.max_tool_iterations,
+        steering=defaults.steering,
+        policy=policy_of(settings.tools),
+        roles=roles,
+    )
     own = defaults.system_prompt
     identity, brief = (
         text.replace("{workspace}", str(workspace)) for text in (own or WHO + HOW + WHERE, own or WHO + WHERE)

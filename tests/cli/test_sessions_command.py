@@ -7,7 +7,8 @@ import msgspec
 import pytest
 from tests.cli.person import Person, Ran, asked_in, is_one_plain_sentence
 
-from everloop.testing import Call, Say
+import everloop
+from everloop.testing import Call, Say, ScriptedModel
 from everloop.testing.model_server import ModelServer
 
 
@@ -179,3 +180,15 @@ async def test_undo_at_the_command_line_waits_for_the_files(person, model):
         "Taken back: “write”\nFiles that were new and are gone: a.md\n"
     )
     assert not file.exists()
+
+
+async def test_what_users_of_a_program_have_said_is_found_under_their_names_and_nowhere_else(person, model):
+    async with everloop.open(person.home, provider=ScriptedModel([Say("hello")])) as agent:
+        await agent.user("web:anna").ask("my pin is 4711")
+    assert await listed(person) == []
+    (found,) = await listed(person, "--user", "web:anna")
+    assert found["session"] == "web:anna"
+    assert (await person.run("sessions", "search", "4711")).out == "Nobody has said that.\n"
+    assert "4711" in (await person.run("sessions", "search", "4711", "--user", "web:anna")).out
+    assert "4711" in (await person.run("sessions", "show", found["id"], "--user", "web:anna")).out
+    assert (await person.run("sessions", "show", found["id"])).status == 1

@@ -2,6 +2,7 @@
 
 import openai
 import pytest
+from aiohttp import ClientSession
 
 from everloop.testing import Say, ScriptedModel
 
@@ -24,7 +25,7 @@ async def test_a_token_that_may_chat_is_answered_in_both_dialects(openings):
 async def test_a_token_that_may_only_look_sees_the_models_and_is_not_answered(openings):
     door = await openings(ScriptedModel([]))
     looking = client(door, await door.token("read"))
-    assert [model.id async for model in await looking.models.list()] == ["everloop"]
+    assert [model.id async for model in await looking.models.list()] == ["everloop", "everloop/bare"]
     with pytest.raises(openai.PermissionDeniedError) as told:
         await looking.chat.completions.create(model="everloop", messages=HI)
     assert told.value.code == "forbidden"
@@ -58,3 +59,18 @@ async def test_what_a_client_says_in_a_session_is_seen_on_the_socket(openings):
         (frame,) = await wire.until("history_result")
     kinds = [entry.get("kind") or entry["entry"]["kind"] for entry in frame["entries"]]
     assert kinds == ["user_said", "model_called", "model_said"]
+
+
+async def test_a_token_that_does_not_hold_is_told_from_none_at_all(openings):
+    url = (await openings(ScriptedModel([]))).url
+    told = []
+    for headers in ({}, {"Authorization": "Bearer nope"}):
+        async with ClientSession(headers=headers) as session, session.get(f"{url}/v1/models") as answer:
+            told.append((answer.status, (await answer.json())["error"]))
+    assert [(status, error["type"], error["code"]) for status, error in told] == [
+        (401, "authentication_error", "invalid_api_key")
+    ] * 2
+    assert told[0][1]["message"].startswith("send a token")
+    assert told[1][1]["message"].startswith("this token does not hold")
+    with pytest.raises(openai.AuthenticationError):
+        await openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="nope").models.list()

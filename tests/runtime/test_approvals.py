@@ -53,7 +53,7 @@ async def test_where_nobody_is_there_it_is_not_run(house, act: Act, tmp_path: Pa
 async def test_what_is_asked_is_told_whole_and_runs_as_it_was_shown(house, act: Act, tmp_path: Path):
     model = ScriptedModel([CALL, Say("done")])
     async with house(model, tools=[act()]) as agent:
-        async for event in agent.stream("act"):
+        async for event in agent.stream("act", attended=True):
             if event.name == "approval_asked":
                 (asked,) = event.data["approvals"]
                 assert await agent.approvals() == [asked]

@@ -153,11 +153,11 @@ async def test_a_guest_in_a_conversation_of_the_owners_is_still_a_guest(house):
 
 async def test_where_others_may_read_it_a_person_is_asked_first(house):
     async with house(telling(session="test:room")) as agent:
-        await agent.ask("hi", "test:room")
+        await agent.ask("hi", "test:room", author="owner")
         await agent.ask("tell", "api:work")
         denied = await result(agent)
         assert await told_in(agent, "test:room") == []
-        events = agent.stream("tell", "api:work")
+        events = agent.stream("tell", "api:work", attended=True)
         async for event in events:
             if event.name == "approval_asked":
                 (asked,) = event.data["approvals"]
@@ -187,7 +187,7 @@ async def test_a_channel_delivers_it_with_its_files(house, tmp_path):
     (tmp_path / "home" / "workspace" / "menu.txt").write_text("soup")
     model = telling(session="test:room", files=["menu.txt"])
     async with house(model, channels=[channel], settings={"tools": {"approvals": "allow"}}) as agent:
-        await agent.ask("hi", "test:room")
+        await agent.ask("hi", "test:room", author="owner")
         _, event = await hear(agent, "test:room", agent.ask("tell", "api:work"))
         (entry,) = await told_in(agent, "test:room")
         content = await agent.files.get("owner", entry.files[0].file)

@@ -170,7 +170,7 @@ async def test_undo_while_something_waits_for_permission_is_refused(house):
         seen = asyncio.Event()
 
         async def watch():
-            async for event in agent.stream("go"):
+            async for event in agent.stream("go", attended=True):
                 if event.name == "approval_asked":
                     seen.set()
 

@@ -1355,3 +1355,35 @@ async def test_calls_of_guests_are_counted_by_day_and_bounded_also_when_many_com
     assert await store.count_call("all", 101, 5, 12)  # whatever someone is called
     assert await store.count_call("", 102, 5, 12)
     assert {day for (day,) in await home.rows("SELECT day FROM guest_calls")} == {101, 102}
+
+
+async def test_of_letters_with_numbered_events_the_last_is_found_and_whether_it_was_answered(
+    store: Store,
+):
+    names = [f"once:a:{number:08x}" for number in (0, 9, 10)]
+    receipts = [await store.receive(letter(name)) for name in ("once:9:00000000", *names, "once:b:00000000")]
+    newest = await store.newest("test", "once:a:00000000", "once:a:ffffffff")
+    assert newest is not None
+    assert (newest.event, newest.mail, newest.thread, newest.ended, newest.given) == (
+        *(names[-1], receipts[3].id, receipts[3].thread),
+        *(0, False),
+    )
+    await store.acknowledge([], given=[newest.mail])
+    assert await store.newest("test", names[-1], names[-1]) == structs.replace(newest, given=True)
+    assert await store.newest("test", "once:c:00000000", "once:c:ffffffff") is None
+    assert await store.newest("other", "once:a:00000000", "once:a:ffffffff") is None
+
+
+async def test_threads_of_clients_who_keep_the_conversation_themselves_are_archived_from_the_start(store: Store):
+    addresses = [Address("openai", "one"), Address("api", "two"), Address("openaix", "three")]
+    for address in addresses:
+        spoken = Said(said("hi"), "owner", str(address))
+        receipt = await store.receive(Inbound(address, f"e{address}", spoken))
+        lease = Lease(receipt.thread)
+        await store.commit(lease, Commit((UserSaid(said("hi"), "owner"),), release=True, state="resting"))
+    other = await store.command(Inbound(Address("openai", "four"), "n", Said(said("/new"), "owner")), "new", "")
+    await store.commit(Lease(other.thread), Commit((UserSaid(said("hi"), "owner"),), release=True, state="resting"))
+    listed = await store.conversations("owner")
+    kept = await store.conversations("owner", archived=True)
+    assert {each.session for each in listed} == {"api:two", "openaix:three"}
+    assert {each.session for each in kept} == {*map(str, addresses), "openai:four"}

@@ -20,12 +20,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 import everloop
-from everloop.agent import Agent, inbound_of
+from everloop.agent import Agent
 from everloop.core.errors import MailRefused, StoreError
 from everloop.core.people import Role
 from everloop.core.rows import OutboxRow
 from everloop.core.tool import CallContext, Effect, Tool
 from everloop.testing import RecordingChannel, Sent, counting_tool, failpoints, outside
+from everloop.user import inbound_of
 
 from .disk import FailingDisk
 from .feed import Ack, Event, acks_in, events_in

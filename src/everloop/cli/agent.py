@@ -16,6 +16,7 @@ from ..agent import Agent, Answer
 from ..app import open as open_agent
 from ..core.errors import MailRefused, TurnFailed
 from ..core.keys import exact
+from ..core.people import OWNER
 from ..core.ports import Event
 from .lines import Lines
 from .questions import Questions
@@ -146,7 +147,7 @@ async def _answer_once(here: Here, text: str, files: list[str], as_json: bool) -
     agent, session, terminal = here.agent, here.session, here.terminal
     try:
         async with _stopping(agent, session), here.questions() as questions:
-            async for event in agent.stream(text, session, files=files, attended=here.attended):
+            async for event in agent.stream(text, session, files=files, author=OWNER, attended=here.attended):
                 if event.name == "answer":
                     answer: Answer = event.data["answer"]
                     terminal.answer(to_json(answer) if as_json else answer.content)
@@ -232,7 +233,7 @@ async def _begins_with_command(first: Reading) -> bool:
 async def _exchange(here: Here, line: str) -> None:
     terminal = here.terminal
     async with _stopping(here.agent, here.session), here.questions() as questions:
-        async for event in here.agent.stream(line, here.session, attended=here.attended):
+        async for event in here.agent.stream(line, here.session, author=OWNER, attended=here.attended):
             if event.name == "approval_asked":
                 _ask(here, questions, event)
             elif event.name == "answer":
@@ -257,7 +258,7 @@ async def _stopping(agent: Agent, session: str) -> AsyncIterator[None]:
     asked: list[asyncio.Future[Answer]] = []
 
     def stop() -> None:
-        asked.append(asyncio.ensure_future(agent.ask("/stop", session)))
+        asked.append(asyncio.ensure_future(agent.ask("/stop", session, author=OWNER)))
 
     loop.add_signal_handler(signal.SIGINT, stop)
     try:

@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import Sequence
 from types import TracebackType
 
-from ..agent import Agent, Approval, inbound_of
+from ..agent import Agent, Approval
 from ..core.errors import MailRefused
+from ..core.people import OWNER
+from ..user import inbound_of
 from .lines import Lines
 from .terminal import Terminal
 
@@ -72,7 +74,7 @@ class Questions:
                 await self._agent.decide(approval.id, True, allowance=approval.chosen(rest))
             else:  # whoever says something else goes on without it
                 self._went_on = True
-                await self._agent.tell(inbound_of(answer, self._session))
+                await self._agent.tell(inbound_of(answer, self._session, author=OWNER))
         except MailRefused as error:
             self._terminal.note(f"everloop: {error}")
             return approval.id not in {each.id for each in await self._agent.approvals(self._session)}

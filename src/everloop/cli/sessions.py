@@ -51,6 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         word.add_argument("name", metavar="NAME", help="the snapshot's name")
     for word in (resumed, imported, forked, restored):
         word.add_argument("-s", "--session", metavar="KEY", help="in this session (default: that of the conversation)")
+    for word in (listed, searched, shown, exported):
+        word.add_argument("--user", metavar="NAME", default=OWNER, help="of a user of your program, such as web:anna")
     for word in (listed, searched, shown, marks):
         word.add_argument("--json", action="store_true", help="print one JSON object instead")
     for word in (listed, searched):
@@ -62,10 +64,10 @@ async def run(arguments: argparse.Namespace) -> int:
     async with open_records() as records:
         match arguments.word:
             case "list":
-                found = await records.store.conversations(OWNER, archived=arguments.all, limit=arguments.limit)
+                found = await records.store.conversations(arguments.user, archived=arguments.all, limit=arguments.limit)
                 terminal.answer(_list(found, arguments.json))
             case "search":
-                hits = await records.store.search(OWNER, " ".join(arguments.words), limit=arguments.limit)
+                hits = await records.store.search(arguments.user, " ".join(arguments.words), limit=arguments.limit)
                 terminal.answer(_hits(hits, arguments.json))
             case "snapshots":
                 await _snapshots(records, terminal, arguments.json)
@@ -76,7 +78,8 @@ async def run(arguments: argparse.Namespace) -> int:
                 parent = await records.sessions.find(branch.parent, OWNER)
                 await _go(records, terminal, parent, _key(arguments.session) or parent.session, branch)
             case word:
-                await _with(records, terminal, word, await records.sessions.find(arguments.id, OWNER), arguments)
+                one = await records.sessions.find(arguments.id, getattr(arguments, "user", OWNER))
+                await _with(records, terminal, word, one, arguments)
     return 0
 
 

@@ -6,7 +6,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal, assert_never
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from .approval import Policy, Stance, digest_of
 from .log import (
@@ -135,6 +135,8 @@ REPEATABLE = frozenset({Effect.READ, Effect.IDEMPOTENT, Effect.KEYED})
 def decide(thread: Thread, rules: Rules) -> Step:
     if thread.rests:
         return Rest()
+    if thread.is_bare:
+        rules = structs.replace(rules, tools={}, overhead=0)
     if thread.open_calls:
         return _decide_on_calls(thread, rules)
     if thread.wants_room and not thread.undoing:

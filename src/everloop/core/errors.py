@@ -11,8 +11,9 @@ EverloopError
 │   ├── StoreUnreachable     the database server does not answer
 │   └── Fenced               the lease on a thread has gone to someone else
 ├── VaultLocked              the key to the vault is missing, wrong, or can be read by others
-├── MailRefused              a message that is not taken in: too long, empty, not text
-│   └── NoRoom               a file that is not kept: its sender has as many as they may
+├── MailRefused              a message that is not taken in: too long, empty, not text, or nobody's
+│   ├── NoRoom               a file that is not kept: its sender has as many as they may
+│   └── BadSession           a session key that is none; a ValueError, too
 ├── ReplayRefused            a recorded turn that cannot be run again: there is none of that name, or it is damaged
 ├── ProviderError            a model call failed
 │   ├── KeyRefused           401, 403: the key is missing or wrong
@@ -96,6 +97,10 @@ class GrantRefused(MailRefused):
 
 
 class NoRoom(MailRefused):
+    pass
+
+
+class BadSession(MailRefused, ValueError):
     pass
 
 

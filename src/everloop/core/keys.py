@@ -7,6 +7,7 @@ digits and `_.-~@` stay as they are.
 
 from hashlib import sha256
 
+from .errors import BadSession
 from .mail import Address
 
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~@")
@@ -42,5 +43,5 @@ def exact(key: str) -> Address:
     """The address that is written so and in no other way. Raises ValueError."""
     address = Address.parse(key)
     if str(address) != key:
-        raise ValueError(f"a session key looks like channel:chat or channel:chat:thread, not {key!r}")
+        raise BadSession(f"a session key looks like channel:chat or channel:chat:thread, not {key!r}")
     return address

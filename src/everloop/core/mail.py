@@ -4,6 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from .errors import BadSession
 from .message import Made, Media, Message, Part
 from .prompt import Brought
 from .tool import Change
@@ -20,7 +21,7 @@ class Address(Struct, frozen=True, gc=False):
     def parse(cls, key: str) -> "Address":
         channel, _, rest = key.partition(":")
         if not channel or not rest:
-            raise ValueError(f"a session key looks like channel:chat, not {key!r}")
+            raise BadSession(f"a session key looks like channel:chat, not {key[:200]!r}")
         chat, _, thread = rest.partition(":")
         return cls(channel, chat, thread)
 
@@ -32,7 +33,8 @@ class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
     """Someone spoke. `unattended` says that nobody is there to be asked anything back.
 
     A client that keeps its conversation itself says with `before` what has been said in it; when that ends with the
-    results of calls, it has no `parts`. `brought` is what it brings along."""
+    results of calls, it has no `parts`. `brought` is what it brings along. `literal` says that a slash at its beginning
+    is no command: what somebody's users write is passed on."""
 
     parts: tuple[Part, ...]
     author: str
@@ -40,6 +42,7 @@ class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
     unattended: bool = False
     before: tuple[Message, ...] = ()
     brought: Brought | None = None
+    literal: bool = False
 
 
 class Stop(Struct, frozen=True, gc=False, tag="stop", omit_defaults=True):

@@ -1,8 +1,10 @@
 """Who someone is to the agent."""
 
-from collections.abc import Mapping
+from collections import ChainMap
+from collections.abc import Mapping, MutableMapping
 from enum import IntEnum
 from types import MappingProxyType
+from typing import cast
 
 
 class Role(IntEnum):
@@ -14,7 +16,14 @@ class Role(IntEnum):
     OWNER = 3
 
 
-OWNER_ALONE: Mapping[str, Role] = MappingProxyType({"owner": Role.OWNER})
+OWNER = "owner"
+OWNERS_CHANNELS = frozenset({"api", "cli", "page", "openai"})  # where the owner speaks unless somebody else is named
+OWNER_ALONE: Mapping[str, Role] = MappingProxyType({OWNER: Role.OWNER})
+
+
+def with_owner(roles: Mapping[str, Role]) -> Mapping[str, Role]:
+    """These and the owner; who is introduced later is in it as well."""
+    return ChainMap({OWNER: Role.OWNER}, cast(MutableMapping[str, Role], roles))
 
 
 def role_of(person: str, roles: Mapping[str, Role]) -> Role:

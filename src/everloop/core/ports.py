@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Literal, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, json
 
 from .conversation import Conversation, Deed, Found, Recalled, Snapshot, Written
 from .grant import Grant
@@ -15,6 +15,7 @@ from .prompt import Delta, Prompt, Reply, Usage
 from .rows import (
     MANY,
     Action,
+    Came,
     Commit,
     Committed,
     Known,
@@ -254,6 +255,10 @@ class Store(Doorbook, Protocol):
         """Whether a letter of this event has come."""
         ...
 
+    async def newest(self, channel: str, first: str, last: str) -> Came | None:
+        """Of the letters of a channel whose events lie between these two, both of one length, the one with the last."""
+        ...
+
     async def arrivals(self, mails: Sequence[int]) -> dict[int, float]:
         """When these letters came in."""
         ...
@@ -282,8 +287,9 @@ class Store(Doorbook, Protocol):
         """What waits for someone at this address (a session key) and has not been sent, in order."""
         ...
 
-    async def acknowledge(self, keys: Sequence[str]) -> None:
-        """Say that whoever waited for these answers has them: they need not be sent any more."""
+    async def acknowledge(self, keys: Sequence[str], given: Sequence[int] = ()) -> None:
+        """Say that these answers have been shown: they need not be sent any more. `given` are letters whose own senders
+        have what came of them."""
         ...
 
     async def fire(self) -> list[str]:
@@ -426,6 +432,9 @@ class Vault(Protocol):
         ...
 
 
+_EVENTS = json.Encoder(enc_hook=str)
+
+
 class Event(Struct, frozen=True, gc=False):
     """Something to show. `seq` is the durable position in the log; `n` numbers the deltas of one process."""
 
@@ -434,6 +443,10 @@ class Event(Struct, frozen=True, gc=False):
     seq: int = 0
     n: int = 0
     data: dict[str, Any] = {}
+
+    def json(self) -> str:
+        """All of it as one line of JSON, for a program that passes events on."""
+        return _EVENTS.encode(self).decode()
 
 
 class Bus(Protocol):

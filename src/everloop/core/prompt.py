@@ -80,7 +80,8 @@ class Brought(Struct, frozen=True, gc=False, omit_defaults=True):
     """What a client brings along with what it says; it holds for that turn. Whatever is not given is as it would be.
 
     `digest` is that of the whole request, so that the same key with another request can be told from a repetition, and
-    `id` what the client calls the turn by when it goes on from there."""
+    `id` what the client calls the turn by when it goes on from there. With `bare` the model is shown nothing of ours:
+    neither tools nor who it is to be, but what the client brings."""
 
     model: str = ""
     instructions: str = ""
@@ -92,6 +93,7 @@ class Brought(Struct, frozen=True, gc=False, omit_defaults=True):
     outside: bool = False  # what is said are a stranger's words, such as the results of its tools
     digest: str = ""
     id: str = ""
+    bare: bool = False
 
     def offers(self, name: str) -> bool:
         return any(tool.name == name for tool in self.tools)

@@ -25,6 +25,18 @@ class Receipt(Struct, frozen=True, gc=False):
     begun: bool = False  # its turn is already running: nobody needs to be woken
 
 
+class Came(Struct, frozen=True, gc=False):
+    """A letter that has come before: its event, when it came, the seq at which its turn ended (0: not yet; -1: it was
+    a command), and whether whoever sent it has been `given` what came of it."""
+
+    event: str
+    mail: int
+    thread: str
+    at: float
+    ended: int
+    given: bool
+
+
 class Lease(Struct, gc=False):
     """The right to append to a thread. Epoch 0 means that it is still to be taken, by the first commit."""
 

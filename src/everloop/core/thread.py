@@ -277,6 +277,11 @@ class Thread:
         """The name of the model that is to answer; "" is the one of the settings."""
         return (self.brought and self.brought.model) or self.choice
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether the model that answers is shown nothing of ours, and so has nothing of ours to call."""
+        return self.brought is not None and self.brought.bare
+
     def offers(self, name: str) -> bool:
         """Whether the client has brought a tool of this name, and runs it itself."""
         return self.brought is not None and self.brought.offers(name)

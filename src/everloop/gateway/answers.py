@@ -25,6 +25,20 @@ class Refused(Exception):
         self.seconds = seconds  # after which it may be tried again
 
 
+_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    424: "turn_failed_error",
+    429: "rate_limit_error",
+}
+
+
+def type_of(status: int) -> str:
+    """What OpenAI's clients call a failure of this status."""
+    return _TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
+
+
 def respond(body: Any, status: int = 200) -> web.Response:
     return web.Response(body=ENCODE(body), status=status, content_type="application/json")
 
@@ -32,7 +46,9 @@ def respond(body: Any, status: int = 200) -> web.Response:
 def refusal(refused: Refused, path: str = "") -> web.Response:
     error: dict[str, Any] = {"code": refused.code, "message": refused.message}
     if path.startswith("/v1/"):  # what the clients of that API look for
-        error |= {"type": "invalid_request_error" if refused.status < 500 else "server_error", "param": None}
+        error |= {"type": type_of(refused.status), "param": None}
+        if refused.status == 401:
+            error["code"] = "invalid_api_key"
     response = respond({"error": error}, refused.status)
     if refused.seconds:
         response.headers["Retry-After"] = str(refused.seconds)

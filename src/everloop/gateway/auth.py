@@ -35,6 +35,11 @@ from .throttle import Throttle
 VISIT = 30 * 86_400.0  # seconds for which a browser stays logged in
 LINK = 86_400.0
 OWNER = "owner"
+NONE = "send a token as Authorization: Bearer …, or log in"
+WRONG = (
+    "this token does not hold: it is wrong, was revoked, or its time is over. Make another with `everloop tokens "
+    "create NAME`, and send it as Authorization: Bearer …"
+)
 SMALL = 64_000  # bytes of a request from someone of whom nothing is known yet: two passwords, however they are written
 
 
@@ -204,7 +209,7 @@ def guard(auth: Auth, public: frozenset[str] = frozenset()) -> Middleware:
 async def _admit(auth: Auth, request: web.Request) -> Principal:
     principal = await auth.authenticate(request)
     if principal is None:
-        raise Refused(401, "unauthorized", "send a token as Authorization: Bearer …, or log in")
+        raise Refused(401, "unauthorized", WRONG if "Authorization" in request.headers else NONE)
     resource = request.match_info.route.resource
     need = need_of(request.method, resource.canonical if resource else request.path)
     if need is None:

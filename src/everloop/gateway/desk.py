@@ -1,6 +1,7 @@
 """What the doors that take letters over HTTP need of the house. `everloop.Agent` is one."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from ..core.mail import Inbound
@@ -9,6 +10,8 @@ from ..core.ports import Event, Store
 from ..core.prompt import Finish, Usage
 from ..core.rows import Receipt
 from ..core.tool import ToolCall
+
+Again = Callable[[], Awaitable[Inbound | None]]
 
 
 class Answer(Protocol):
@@ -42,14 +45,15 @@ class Desk(Protocol):
     @property
     def store(self) -> Store: ...
 
-    async def answer(self, inbound: Inbound) -> Answer:
-        """Raises TurnFailed, MailRefused, StoreError."""
+    def answering(self, inbound: Inbound, again: Again | None = None) -> AbstractAsyncContextManager[Answer]:
+        """The answer; it counts as given when the block ends well. `again` is asked when this letter has come before:
+        for another letter in its place, or None to go on with that one. Raises TurnFailed, MailRefused, StoreError.
+        """
         ...
 
-    def watch(self, inbound: Inbound) -> AsyncGenerator[Event]:
+    def watch(self, inbound: Inbound, again: Again | None = None) -> AsyncGenerator[Event]:
         """The events of a turn: the first is named `taken`, with the number of the letter as `mail`; the last `answer`.
-
-        Raises what `answer` raises.
+        Whoever asks for more after that has given it. Raises what `answering` raises.
         """
         ...
 

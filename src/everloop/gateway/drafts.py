@@ -46,6 +46,10 @@ class Draft:
         self._text += text
         return Piece(event.seq, text, reasoning)
 
+    def works(self, event: Event) -> bool:
+        """Whether one of everloop's own tools begins to run for that letter."""
+        return event.name == "tool_call" and self.ours
+
     def complete(self, answer: Answer) -> Piece | None:
         """What is missing of the answer when it is there: usually nothing."""
         told = answer.told

@@ -4,7 +4,6 @@ A platform's place becomes a session of its own, `platform:<platform>/<server>/<
 the message speaks there as `<platform>:<user>`: someone whom nobody has introduced is a guest, whatever the bot may do.
 """
 
-import secrets
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
@@ -20,10 +19,13 @@ from .blobs import blob_of, check_size, enclosed
 from .bodies import read_body, read_json, shaped
 from .desk import Answer, Desk
 from .drafts import Draft, Piece
+from .failures import explain_turn
+from .giving import give
 from .identity import who
 from .links import links_of
 from .principal import lacking, principal_of
 from .refusals import Refused, explain
+from .repeats import Attempt, Repeats, event_of
 from .sse import Sse, with_beats
 
 CHANNEL = "platform"
@@ -53,19 +55,26 @@ class Message(Struct):
 def routes(house: Desk) -> list[web.RouteDef]:
     """Every request has been authenticated: `request["principal"]` is the bot's."""
 
-    async def message(request: web.Request) -> web.StreamResponse:
-        answer = await house.answer(await _letter(house, request))
+    repeats = Repeats()
+
+    async def tell(answer: Answer) -> web.Response:
         return web.json_response(await _told(house.store, answer))
 
+    async def message(request: web.Request) -> web.StreamResponse:
+        with repeats.attempt(house.store, request, await _letter(house, request)).waits() as attempt:
+            return await give(house, request, attempt, tell)
+
     async def stream(request: web.Request) -> web.StreamResponse:
-        return await _stream(house, request, await _letter(house, request))
+        with repeats.attempt(house.store, request, await _letter(house, request)).waits() as attempt:
+            return await _stream(house, request, attempt)
 
     return [web.post("/message", _in_our_shape(message)), web.post("/message/stream", _in_our_shape(stream))]
 
 
 async def _letter(house: Desk, request: web.Request) -> Inbound:
     bot = who(request)
-    message = shaped(read_json(await read_body(request)), Message)
+    plain = read_json(await read_body(request))
+    message = shaped(plain, Message)
     author = author_of(message.platform, message.platform_user_id)
     address = _address(message)
     parts: list[Part] = [Text(message.content)] if message.content.strip() else []
@@ -77,9 +86,11 @@ async def _letter(house: Desk, request: web.Request) -> Inbound:
     if row is not None and row.owner != bot:
         raise Refused("This place belongs to someone else's bot.", "session_not_found", status=404)
     letter = Said(tuple(parts), author, str(address), unattended=True)
-    if scope := lacking(principal_of(request), letter):
+    principal = principal_of(request)
+    if scope := lacking(principal, letter):
         raise Refused(f"This needs a token of the scope {scope}.", "forbidden", status=403)
-    event = f"{escaped(bot)}/{address}/{escaped(message.id)}" if message.id else secrets.token_hex(12)
+    named = f"{escaped(bot)}/{address}/{escaped(message.id)}" if message.id else ""
+    event = named or event_of(bot, principal.credential, CHANNEL, plain)
     return Inbound(address, event, letter, bot)
 
 
@@ -125,11 +136,11 @@ async def _calls(store: Store, turn: str) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-async def _stream(house: Desk, request: web.Request, inbound: Inbound) -> web.StreamResponse:
+async def _stream(house: Desk, request: web.Request, attempt: Attempt) -> web.StreamResponse:
     sse = Sse(request, {})
     draft = Draft()
     try:
-        async for event in with_beats(house.watch(inbound), sse):
+        async for event in with_beats(house.watch(attempt.inbound, attempt.again), sse):
             if event.name == "answer":
                 answer = event.data["answer"]
                 if missing := draft.complete(answer):
@@ -140,9 +151,10 @@ async def _stream(house: Desk, request: web.Request, inbound: Inbound) -> web.St
     except ConnectionError:
         pass  # the bot has gone; the turn goes on without it
     except Exception as error:  # the answer has begun with a 200, so what fails is told inside
+        refused = await explain_turn(house.store, attempt.inbound, error)
         if not sse.begun:
-            raise
-        await sse.send({"error": _error(explain(error))}, "error")
+            raise refused from error
+        await sse.send({"error": _error(refused)}, "error")
     return sse.response
 
 
@@ -164,7 +176,7 @@ async def _send_piece(sse: Sse, piece: Piece) -> None:
 
 
 def _error(refused: Refused) -> dict[str, Any]:
-    return {"code": refused.code, "message": str(refused)}
+    return {"code": refused.code, "message": str(refused), **refused.told}
 
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

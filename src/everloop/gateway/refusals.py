@@ -2,6 +2,7 @@
 
 import logging
 import secrets
+from collections.abc import Mapping
 
 from ..core.errors import EverloopError, MailRefused, ModelMissing, NoRoom, ProviderError, TurnFailed
 
@@ -14,7 +15,7 @@ _TURNS = {
     "context": (400, "context_length_exceeded"),
     "vision": (400, "images_not_supported"),
     "request": (400, "model_refused_request"),
-    "stopped": (409, "turn_stopped"),
+    "stopped": (424, "turn_stopped"),  # a 409 would be asked again by some clients, and a person has said stop
     "guests": (403, "guest_limit"),
     "closed": (503, "closing"),
 }
@@ -22,12 +23,20 @@ BEHIND_US = 502
 
 
 class Refused(Exception):
-    """Its text is a sentence for whoever sent the request; `param` names the field that is meant."""
+    """Its text is a sentence for whoever sent the request; `param` names the field that is meant, and `told` is what a
+    program is to know beside."""
 
     def __init__(
-        self, text: str, code: str = "invalid_request", *, status: int = 400, param: str | None = None
+        self,
+        text: str,
+        code: str = "invalid_request",
+        *,
+        status: int = 400,
+        param: str | None = None,
+        told: Mapping[str, object] = {},
     ) -> None:
         super().__init__(text)
+        self.told = told
         self.code = code
         self.status = status
         self.param = param

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import msgspec
 from aiohttp import web
 
-SILENCE = 10.0  # seconds
+SILENCE = 10.0  # seconds before an answer begins without anything to say
+BEAT = 3.0  # seconds between two signs of life, once it has begun
 _HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 Item = TypeVar("Item")
@@ -37,12 +38,14 @@ class Sse:
         await self.response.write(text.encode())
 
 
-async def with_beats(items: AsyncGenerator[Item], sse: Sse, silence: float = SILENCE) -> AsyncGenerator[Item]:
+async def with_beats(
+    items: AsyncGenerator[Item], sse: Sse, silence: float = SILENCE, beat: float = BEAT
+) -> AsyncGenerator[Item]:
     """The items as they come, and a sign of life whenever none has come for a while."""
     coming = asyncio.ensure_future(anext(items))
     try:
         while True:
-            await asyncio.wait({coming}, timeout=silence)
+            await asyncio.wait({coming}, timeout=beat if sse.begun else silence)
             if not coming.done():
                 await sse.beat()
                 continue

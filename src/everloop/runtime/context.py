@@ -56,6 +56,8 @@ class Context:
     def tail(self, thread: Thread, wrap: bool, recalled: str = "") -> str:
         """What is true now and not later; kept with the model call, never shown to another. `recalled` is what was
         said long ago and is meant now."""
+        if thread.is_bare:
+            return ""
         lines = [WRAP_UP] if wrap else []
         if thread.futile >= STUCK and not wrap:
             lines.append(IN_CIRCLES.format(steps=thread.futile))
@@ -98,7 +100,7 @@ def _told(profile: Profile, brought: Brought) -> Profile:
     wishes = (Section(CLIENT, brought.instructions),) if brought.instructions else ()
     return structs.replace(
         profile,
-        sections=(*profile.sections, *wishes),
+        sections=wishes if brought.bare else (*profile.sections, *wishes),
         max_tokens=min(brought.max_tokens or profile.max_tokens, profile.max_tokens),
         temperature=profile.temperature if brought.temperature is None else brought.temperature,
         top_p=profile.top_p if brought.top_p is None else brought.top_p,
@@ -108,6 +110,8 @@ def _told(profile: Profile, brought: Brought) -> Profile:
 
 def _offered(tools: tuple[ToolSpec, ...], brought: Brought) -> tuple[ToolSpec, ...]:
     """Ours, then the client's; where both have the same name it is the client's."""
+    if brought.bare:
+        return tuple(tool.spec for tool in brought.tools)
     return (*(tool for tool in tools if not brought.offers(tool.name)), *(tool.spec for tool in brought.tools))
 
 

@@ -68,11 +68,14 @@ class Inbox:
         except Fenced:
             return None
 
-    def begin(self, inbound: Inbound) -> Begun | None:
-        """Take a letter straight into its resting thread, if that can be; then the whole turn is one thing to await."""
+    def begin(self, inbound: Inbound, *, asked: bool = True) -> Begun | None:
+        """Take a letter straight into its resting thread, if that can be; then the whole turn is one thing to await.
+
+        With `asked`, whoever awaits it has the answer with that; else it also waits in the outbox until it was shown.
+        """
         if not isinstance(inbound.letter, Said) or self._command(inbound.letter):
             return None
-        return self._lanes.begin(inbound, asked=True)
+        return self._lanes.begin(inbound, asked=asked)
 
     def wake(self, receipt: Receipt, inbound: Inbound) -> None:
         """Say that there is mail; losing this hint costs a moment, no more."""
@@ -91,7 +94,7 @@ class Inbox:
         self._check(text)
         for message in letter.before:
             self._check(message.text)
-        return self._commands.find(text) if not letter.before else None
+        return self._commands.find(text) if not (letter.before or letter.literal) else None
 
     def _check(self, text: str) -> None:
         if len(text) > self._max_chars:

@@ -60,13 +60,14 @@ class Begun(Lane):
     """One that begins with a letter, past the inbox: `asked`, someone waits for its turn to be `finished`, else for it
     to be `taken`. Both futures raise Fenced when it has to go through the inbox."""
 
-    __slots__ = ("finished", "inbound", "is_taken", "taken")
+    __slots__ = ("finished", "inbound", "is_taken", "mail", "taken")
 
     def __init__(self, thread: str, driver: Driver, waiters: Waiters, inbound: Inbound, asked: bool) -> None:
         super().__init__(thread, driver, waiters)
         loop = asyncio.get_running_loop()
         self.inbound = inbound
         self.is_taken = False
+        self.mail = 0  # the number of the letter, once it is taken
         self.taken: asyncio.Future[Receipt] | None = None if asked else loop.create_future()
         self.finished: asyncio.Future[Finished] = loop.create_future()
 
@@ -74,7 +75,7 @@ class Begun(Lane):
         return self.taken is None and not self.finished.done()
 
     def take(self, mail: int) -> None:
-        self.is_taken = True
+        self.is_taken, self.mail = True, mail
         self._waiters.add(self.thread, mail, self.finished)
         if self.taken is not None and not self.taken.done():
             self.taken.set_result(Receipt(mail, self.thread, fresh=True, begun=True))

@@ -194,12 +194,14 @@ class PostgresStore(Shelf):
         )
         return [read_outbound(body) for (body,) in rows]
 
-    async def acknowledge(self, keys: Sequence[str]) -> None:
+    async def acknowledge(self, keys: Sequence[str], given: Sequence[int] = ()) -> None:
         await self._rows(
             f"WITH shown AS (SELECT id FROM outbox WHERE key = ANY($1) AND {_OPEN} ORDER BY id FOR UPDATE) "
             f"UPDATE outbox SET state = 'sent', due = {NOW} FROM shown WHERE outbox.id = shown.id",
             list(keys),
         )
+        if given:
+            await self._rows("UPDATE inbox SET taken = 2 WHERE id = ANY($1)", list(given))
 
     async def fire(self) -> list[str]:
         if not await self._rows(f"{transactions.RIPE} LIMIT 1"):

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
+from ..core.conversation import ASIDE
 from ..core.mail import Decision, Inbound
 from ..core.rows import Commit, Lease, OutboxState, Untaint
 from . import schema
@@ -45,8 +46,9 @@ BEGIN
                 WHERE known IS NULL OR u.key <> ALL (known) ORDER BY u.key
                 ON CONFLICT (key) DO UPDATE SET owner = s.owner RETURNING s.key, s.owner, s.thread
             ), made AS (
-                INSERT INTO threads(id, owner, session, created)
-                SELECT thread, owner, key, {_NOW} FROM touched WHERE thread = ANY(fresh)
+                INSERT INTO threads(id, owner, session, created, archived)
+                SELECT thread, owner, key, {_NOW}, CAST(starts_with(key, '{ASIDE}') AS INT)
+                FROM touched WHERE thread = ANY(fresh)
             )
             SELECT held || array_agg(thread) INTO held FROM touched;
         END IF;

@@ -17,7 +17,7 @@ from ..core import log
 from ..core.conversation import Conversation, Deed, Found, Recalled, Snapshot, Written
 from ..core.log import Entry
 from ..core.mail import Delivery
-from ..core.rows import MANY
+from ..core.rows import MANY, Came
 from ..core.words import best_of, is_question, rarity, uncommon, words_of
 from .deeds import IS_MESSAGE, LINE, Ask, do
 from .naming import files_named
@@ -153,6 +153,17 @@ class Shelf(Taints):
 
     async def came(self, channel: str, event: str) -> bool:
         return bool(await self._ask("SELECT 1 FROM inbox WHERE channel = $1 AND event = $2", channel, event))
+
+    async def newest(self, channel: str, first: str, last: str) -> Came | None:
+        rows = await self._ask(
+            "SELECT event, id, thread, at, ended, taken FROM inbox WHERE channel = $1 AND event BETWEEN $2 AND $3 "
+            "ORDER BY event DESC LIMIT 1",
+            *(channel, first, last),
+        )
+        if not rows:
+            return None
+        event, mail, thread, at, ended, taken = rows[0]
+        return Came(event, mail, thread, at, ended, taken == 2)
 
     async def arrivals(self, mails: Sequence[int]) -> dict[int, float]:
         rows = await self._each("SELECT id, at FROM inbox WHERE id IN", mails)

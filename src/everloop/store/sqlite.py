@@ -249,13 +249,15 @@ class SqliteStore(Shelf):
         )
         return [read_outbound(body) for (body,) in rows]
 
-    async def acknowledge(self, keys: Sequence[str]) -> None:
+    async def acknowledge(self, keys: Sequence[str], given: Sequence[int] = ()) -> None:
         def transaction(execute: Execute) -> None:
             for key in keys:
                 execute(
                     f"UPDATE outbox SET state = 'sent', due = {NOW} WHERE key = ? AND state IN ('pending', 'sending')",
                     (key,),
                 )
+            for mail in given:
+                execute("UPDATE inbox SET taken = 2 WHERE id = ?", (mail,))
 
         await self._writer.write(transaction)
 

@@ -4,6 +4,7 @@ import secrets
 
 import msgspec
 
+from ..core.conversation import ASIDE
 from ..core.errors import MailRefused
 from ..core.mail import Decision, Inbound, Letter, Outbound
 from ..core.rows import Receipt
@@ -32,7 +33,10 @@ def thread_of(execute: Execute, inbound: Inbound) -> str:
 
 def new_thread(execute: Execute, inbound: Inbound) -> str:
     thread, key = secrets.token_hex(8), str(inbound.address)
-    execute(f"INSERT INTO threads(id, owner, session, created) VALUES(?, ?, ?, {NOW})", (thread, inbound.owner, key))
+    execute(
+        f"INSERT INTO threads(id, owner, session, created, archived) VALUES(?, ?, ?, {NOW}, ?)",
+        (thread, inbound.owner, key, int(key.startswith(ASIDE))),
+    )
     execute(
         "INSERT INTO sessions VALUES(?, ?, ?) ON CONFLICT(key) DO UPDATE SET thread = excluded.thread",
         (key, inbound.owner, thread),

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ..core.conversation import Branch, Deed, Resume
+from ..core.conversation import ASIDE, Branch, Deed, Resume
 from ..core.errors import MailRefused
 from ..core.mail import Inbound, Letter, Outbound
 from ..core.rows import Action, Receipt
@@ -108,8 +108,8 @@ async def _new_thread(connection: Connection, inbound: Inbound) -> str:
 
 async def _make_thread(connection: Connection, thread: str, inbound: Inbound) -> None:
     await connection.execute(
-        f"INSERT INTO threads(id, owner, session, created) VALUES($1, $2, $3, {NOW})",
-        *(thread, inbound.owner, str(inbound.address)),
+        f"INSERT INTO threads(id, owner, session, created, archived) VALUES($1, $2, $3, {NOW}, $4)",
+        *(thread, inbound.owner, str(inbound.address), int(str(inbound.address).startswith(ASIDE))),
     )
 
 

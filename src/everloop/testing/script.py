@@ -16,6 +16,8 @@ A script by conversation is indexed by the number of assistant messages since th
 else, so that a process that was killed and started again is given the line that it is owed.
 """
 
+from __future__ import annotations  # so that help() shows the names of types, and not what they stand for
+
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, assert_never

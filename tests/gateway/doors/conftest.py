@@ -38,7 +38,7 @@ async def know(request: web.Request, handler):
     if scheme == "Bearer" and token.startswith(TOKEN):
         user, _, scopes = token.removeprefix(TOKEN).removeprefix(":").partition("|")
         held = frozenset(scopes.split("+") if scopes else SCOPES)
-        request["principal"] = Principal(user or "owner", Role.OWNER, held, "token")
+        request["principal"] = Principal(user or "owner", Role.OWNER, held, "token", token)
     return await handler(request)
 
 

@@ -7,6 +7,7 @@ from aiohttp import web
 
 from ..desk import Desk
 from ..refusals import Refused
+from ..repeats import Repeats
 from .answering import in_their_shape
 from .chat import complete
 from .models import list_models, show_model
@@ -17,13 +18,14 @@ Door = Callable[[Desk, web.Request], Awaitable[web.StreamResponse]]
 
 def routes(house: Desk) -> list[web.RouteDef]:
     """Every request has been authenticated: `request["principal"]` is who sends it."""
+    repeats = Repeats()
 
     def door(handle: Door) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         return in_their_shape(partial(handle, house))
 
     return [
-        web.post("/v1/chat/completions", door(complete)),
-        web.post("/v1/responses", door(respond)),
+        web.post("/v1/chat/completions", in_their_shape(partial(complete, house, repeats))),
+        web.post("/v1/responses", in_their_shape(partial(respond, house, repeats))),
         web.get("/v1/models", door(list_models)),
         web.get("/v1/models/{name:.+}", door(show_model)),
         web.get("/v1/{rest:.*}", door(_refuse)),

@@ -8,11 +8,14 @@ from aiohttp import web
 
 from ...core.prompt import Usage
 from ...core.tool import ToolCall
+from ..answers import type_of
+from ..desk import Answer, Desk
+from ..giving import give
 from ..refusals import Refused, explain
+from ..repeats import Attempt
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 # OpenAI's clients try again by themselves after 409, 429 and 5xx; that would be another turn.
 NO_RETRY = {"x-should-retry": "false"}
 
@@ -32,9 +35,20 @@ def in_their_shape(handler: Handler) -> Handler:
     return answer
 
 
+async def answered(
+    house: Desk, request: web.Request, attempt: Attempt, shape: Callable[[Answer], object]
+) -> web.StreamResponse:
+    """The answer to a request, sent."""
+
+    async def make(answer: Answer) -> web.Response:
+        return web.json_response(shape(answer), headers=NO_RETRY)
+
+    return await give(house, request, attempt, make)
+
+
 def error_of(refused: Refused) -> dict[str, Any]:
-    kind = _TYPES.get(refused.status, "server_error" if refused.status >= 500 else "invalid_request_error")
-    return {"message": str(refused), "type": kind, "param": refused.param, "code": refused.code}
+    kind = type_of(refused.status)
+    return {"message": str(refused), "type": kind, "param": refused.param, "code": refused.code, **refused.told}
 
 
 def named(calls: tuple[ToolCall, ...]) -> list[ToolCall]:

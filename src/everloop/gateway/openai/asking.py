@@ -22,7 +22,10 @@ MOST_TOKENS = 100_000_000  # that can be asked for; what a model gives is less
 MOST_TOOLS = 128
 MOST_TOOL_BYTES = 500_000
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+MOST_STOPS = 16
 DEFAULT = "everloop"
+BARE = "everloop/bare"  # the model of the settings, without everloop's tools and words
+BARELY = "bare/"  # the same of a preset, or of any provider/model
 
 _MUST_CALL = "You must call one of the tools {names} before you answer."
 _JSON = "Answer with one JSON object and nothing else."
@@ -46,6 +49,28 @@ class Asking(Struct, frozen=True):
     usage: bool = False  # a stream tells at its end what was used
     previous: str = ""  # the session that it goes on in, when it names a response to go on from
     named: bool = False  # whether one can go on from its answer by naming it
+    json: bool = False  # the answer is to be JSON
+    stops: tuple[str, ...] = ()  # words before which it is to end
+
+
+def model_of(name: str) -> tuple[str, bool]:
+    """What a client's name for a model means here ("" is that of the settings), and whether it is to be bare."""
+    if name == BARE:
+        return "", True
+    if name.startswith(BARELY):
+        return model_of(name.removeprefix(BARELY))[0], True
+    return ("" if name == DEFAULT else name), False
+
+
+def stops_of(stop: str | Sequence[str] | None) -> tuple[str, ...]:
+    stops = (stop,) if isinstance(stop, str) else tuple(stop or ())
+    if len(stops) > MOST_STOPS:
+        raise Refused(f"There are more than {MOST_STOPS} stop words.", param="stop")
+    return tuple(filter(None, stops))
+
+
+def wants_json(format: dict[str, Any] | None) -> bool:
+    return format is not None and format.get("type") in ("json_object", "json_schema")
 
 
 def check(turns: Sequence[Turn]) -> None:

@@ -1,40 +1,43 @@
 """/v1/chat/completions: https://platform.openai.com/docs/api-reference/chat"""
 
 import secrets
+from collections.abc import Sequence
 from typing import Any
 
 from aiohttp import web
 
-from ...core.mail import Inbound
+from ...core.unknown import with_unknown
 from ..bodies import read_body, read_json
 from ..desk import Answer, Desk
 from ..drafts import Draft, Piece
-from ..refusals import explain
+from ..failures import explain_turn
+from ..repeats import Attempt, Repeats
 from ..sse import Sse, with_beats
 from . import chat_shapes
-from .answering import NO_RETRY, chat_usage, error_of, named, now
+from .answering import NO_RETRY, answered, chat_usage, error_of, named, now
 from .asking import Asking
-from .letters import put_away, write
+from .letters import write
+from .trimming import Trimming, trimmed
 
 FINISH = {"stop": "stop", "length": "length", "calls": "tool_calls", "refused": "content_filter"}
 BETWEEN = "\n\n"  # what is said in two model calls of one turn
 
 
-async def complete(house: Desk, request: web.Request) -> web.StreamResponse:
-    body = await read_body(request)
-    asking = chat_shapes.read(read_json(body))
-    inbound = await write(house, request, asking, body)
-    if asking.stream:
-        return await _stream(house, request, inbound, asking)
-    answer = await house.answer(inbound)
-    await put_away(house, inbound, answer)
-    return web.json_response(_completion(answer, asking), headers=NO_RETRY)
+async def complete(house: Desk, repeats: Repeats, request: web.Request) -> web.StreamResponse:
+    plain = read_json(await read_body(request))
+    asking = chat_shapes.read(plain)
+    inbound = await write(house, request, asking, plain)
+    with repeats.attempt(house.store, request, inbound).waits() as attempt:
+        if asking.stream:
+            return await _stream(house, request, attempt, asking)
+        return await answered(house, request, attempt, lambda answer: _completion(answer, asking))
 
 
 def _completion(answer: Answer, asking: Asking) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": answer.told, "refusal": None}
+    content = with_unknown(trimmed(answer.content, asking.json, asking.stops), answer.unknown)
+    message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
     if answer.calls:
-        message["content"] = answer.told or None
+        message["content"] = content or None
         message["tool_calls"] = _plain(answer)
     choice = {"index": 0, "message": message, "finish_reason": _finish(answer), "logprobs": None}
     return {
@@ -62,26 +65,31 @@ def _id() -> str:
     return f"chatcmpl-{secrets.token_hex(12)}"
 
 
-async def _stream(house: Desk, request: web.Request, inbound: Inbound, asking: Asking) -> web.StreamResponse:
+async def _stream(house: Desk, request: web.Request, attempt: Attempt, asking: Asking) -> web.StreamResponse:
     sse = Sse(request, NO_RETRY)
-    chunks = _Chunks(asking.brought.model)
+    chunks, trimming = _Chunks(asking.brought.model), Trimming(asking.json, asking.stops)
     draft = Draft()
     try:
-        async for event in with_beats(house.watch(inbound), sse):
+        async for event in with_beats(house.watch(attempt.inbound, attempt.again), sse):
             if event.name == "answer":
                 answer = event.data["answer"]
-                for chunk in chunks.end(answer, draft.complete(answer), asking.usage):
+                missing = draft.complete(answer)
+                pieces = [*(trimming.pieces(missing) if missing else ()), *trimming.rest()]
+                for chunk in chunks.end(answer, pieces, asking.usage):
                     await sse.send(chunk)
-                await put_away(house, inbound, answer)
             elif piece := draft.follow(event):
-                await sse.send(chunks.more(piece))
+                for shown in trimming.pieces(piece):
+                    await sse.send(chunks.more(shown))
+            elif draft.works(event) and not sse.begun:
+                await sse.send(chunks.begin())
         await sse.send("[DONE]")
     except ConnectionError:
         pass  # whoever asked has gone; the turn goes on without them
     except Exception as error:  # the answer has begun with a 200, so what fails is told inside
+        refused = await explain_turn(house.store, attempt.inbound, error)
         if not sse.begun:
-            raise
-        await sse.send({"error": error_of(explain(error))})
+            raise refused from error
+        await sse.send({"error": error_of(refused)})
     return sse.response
 
 
@@ -107,9 +115,13 @@ class _Chunks:
             delta["reasoning_content"] = piece.reasoning
         return self._chunk(delta)
 
-    def end(self, answer: Answer, missing: Piece | None, usage: bool) -> list[dict[str, Any]]:
-        self._model = answer.model or self._model
-        chunks = [self.more(missing)] if missing else []
+    def begin(self) -> dict[str, Any]:
+        """A sign of life, before anything is said: everloop's own tools run."""
+        self._begun = True
+        return self._chunk({"role": "assistant", "content": ""})
+
+    def end(self, answer: Answer, missing: Sequence[Piece], usage: bool) -> list[dict[str, Any]]:
+        chunks = [self.more(piece) for piece in missing]
         delta: dict[str, Any] = {} if self._begun else {"role": "assistant", "content": ""}
         if answer.calls:
             delta["tool_calls"] = [{"index": index, **call} for index, call in enumerate(_plain(answer))]

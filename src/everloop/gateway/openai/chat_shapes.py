@@ -19,7 +19,9 @@ from .asking import (
     chosen_tools,
     effort_of,
     offered,
+    stops_of,
     told_of_format,
+    wants_json,
 )
 
 
@@ -140,6 +142,8 @@ def read(plain: object) -> Asking:
         ),
         stream=bool(request.stream),
         usage=bool(request.stream_options and request.stream_options.include_usage),
+        json=wants_json(request.response_format),
+        stops=stops_of(request.stop),
     )
 
 
@@ -150,7 +154,6 @@ def _refuse_what_we_have_not(request: Request) -> None:
     """Better said than passed over: whoever asks for these counts on them."""
     asked = {
         "n": request.n not in (None, 1),
-        "stop": bool(request.stop),
         "logprobs": bool(request.logprobs),
         "audio": request.audio is not None,
         "functions": bool(request.functions),

@@ -1,13 +1,12 @@
 """From what a client asks to a letter: which session it is for, what it holds, and whether it has come before."""
 
-import secrets
 from hashlib import sha256
 
 import msgspec
 from aiohttp import web
 from msgspec import structs
 
-from ...core.conversation import Archive
+from ...core.conversation import ASIDE
 from ...core.keys import escaped, exact
 from ...core.log import UserSaid
 from ...core.mail import Address, Inbound, Said
@@ -16,21 +15,24 @@ from ...core.ports import Store
 from ...core.prompt import Brought
 from ...core.rows import Receipt
 from ..blobs import Blob, enclosed
-from ..desk import Answer, Desk
+from ..desk import Desk
 from ..identity import who
 from ..principal import lacking, principal_of
 from ..refusals import Refused
-from .asking import DEFAULT, Asking, Piece, Turn, check, check_calls, results_of, tidy
+from ..repeats import event_of, token_of
+from .asking import Asking, Piece, Turn, check, check_calls, model_of, results_of, tidy
 
-CHANNEL = "openai"  # of conversations that their clients keep
+CHANNEL = ASIDE.rstrip(":")  # of conversations that their clients keep
 SESSION = "X-Everloop-Session"
 KEY = "Idempotency-Key"
 LONGEST_KEY = 255
 LONGEST_SESSION = 500
 
 
-async def write(house: Desk, request: web.Request, asking: Asking, body: bytes) -> Inbound:
-    """The letter for a request; with an Idempotency-Key it is already committed. Raises Refused, ModelMissing."""
+async def write(house: Desk, request: web.Request, asking: Asking, plain: object) -> Inbound:
+    """The letter for a request, which says `plain`; with an Idempotency-Key it is already committed.
+
+    Raises Refused, ModelMissing."""
     user, key = who(request), _key(request)
     session = asking.previous or request.headers.get(SESSION, "")
     if session:
@@ -38,34 +40,29 @@ async def write(house: Desk, request: web.Request, asking: Asking, body: bytes) 
     check(asking.turns)
     brought = await _with_model(house, asking.brought)
     if key:
-        brought = structs.replace(brought, digest=_digest(request.path, session, body))
-    token = _fresh(user, key)
+        brought = structs.replace(brought, digest=_digest(request.path, session, plain))
+    event = f"key:{escaped(user)}:{key}" if key else event_of(*_sender(request), request.path, session, plain)
+    token = _named(user, key) if key else token_of(event)
     if asking.named:
         brought = structs.replace(brought, id=token)
     address = _address(session or f"{CHANNEL}:{token}")
     letter = await (_next if session else _whole)(house, asking.turns, user, str(address), brought)
-    if scope := lacking(principal_of(request), letter):
+    if not letter.literal and (scope := lacking(principal_of(request), letter)):
         raise Refused(f"This needs a token of the scope {scope}.", "forbidden", status=403)
-    inbound = Inbound(address, f"key:{escaped(user)}:{key}" if key else f"api:{secrets.token_hex(12)}", letter, user)
+    inbound = Inbound(address, event, letter, user)
     if key:
         await _claim(house, inbound, brought.digest)
     return inbound
 
 
-async def put_away(house: Desk, inbound: Inbound, answer: Answer) -> None:
-    """A conversation that its client keeps need not stand in the list of sessions; it can still be found."""
-    if inbound.address.channel == CHANNEL and answer.turn:
-        await house.store.perform(inbound.owner, str(inbound.address), Archive(answer.turn.partition(":")[0]))
-
-
 async def _whole(house: Desk, turns: tuple[Turn, ...], user: str, address: str, brought: Brought) -> Said:
-    """All that was said, as the beginning of a new thread."""
+    """All that was said, as the beginning of a new thread. It may be any program's users who speak: no commands."""
     check_calls(turns)
     messages = [await _message(house, turn, user) for turn in tidy(turns)]
     parts: tuple[Part, ...] = ()
     if messages[-1].role == "user":
         parts = messages.pop().parts
-    return Said(parts, user, address, unattended=True, before=tuple(messages), brought=brought)
+    return Said(parts, user, address, unattended=True, before=tuple(messages), brought=brought, literal=True)
 
 
 async def _next(house: Desk, turns: tuple[Turn, ...], user: str, address: str, brought: Brought) -> Said:
@@ -88,8 +85,8 @@ async def _part(house: Desk, piece: Piece, user: str) -> Part:
 
 
 async def _with_model(house: Desk, brought: Brought) -> Brought:
-    name = "" if brought.model in ("", DEFAULT) else await house.find_model(brought.model)
-    return structs.replace(brought, model=name)
+    name, bare = model_of(brought.model)
+    return structs.replace(brought, model=await house.find_model(name), bare=bare)
 
 
 def _address(session: str) -> Address:
@@ -114,12 +111,16 @@ def _key(request: web.Request) -> str:
     return key
 
 
-def _fresh(user: str, key: str) -> str:
-    return sha256(msgspec.json.encode((user, key))).hexdigest()[:24] if key else secrets.token_hex(12)
+def _sender(request: web.Request) -> tuple[str, str]:
+    principal = principal_of(request)
+    return principal.user, principal.credential
 
 
-def _digest(path: str, session: str, body: bytes) -> str:
-    plain = msgspec.json.decode(body)
+def _named(user: str, key: str) -> str:
+    return sha256(msgspec.json.encode((user, key))).hexdigest()[:24]
+
+
+def _digest(path: str, session: str, plain: object) -> str:
     return sha256(msgspec.json.encode((path, session, plain), order="sorted")).hexdigest()[:32]
 
 

@@ -1,4 +1,5 @@
-"""/v1/models: `everloop` is the model of the settings, beside it stand the presets; any provider/model can be asked."""
+"""/v1/models: `everloop` is the model of the settings, beside it stand the presets, and each of them bare; any
+provider/model can be asked."""
 
 from typing import Any
 
@@ -6,20 +7,20 @@ from aiohttp import web
 
 from ..desk import Desk
 from ..identity import who
-from .asking import DEFAULT
+from .asking import BARE, BARELY, DEFAULT, model_of
 
 
 async def list_models(house: Desk, request: web.Request) -> web.StreamResponse:
     who(request)
-    names = [DEFAULT, *(name for name in house.models() if name != DEFAULT)]
+    presets = [name for name in house.models() if name != DEFAULT]
+    names = [DEFAULT, *presets, BARE, *(f"{BARELY}{name}" for name in presets)]
     return web.json_response({"object": "list", "data": [_model(name) for name in names]})
 
 
 async def show_model(house: Desk, request: web.Request) -> web.StreamResponse:
     who(request)
     name = request.match_info["name"]
-    if name != DEFAULT:
-        await house.find_model(name)
+    await house.find_model(model_of(name)[0])
     return web.json_response(_model(name))
 
 

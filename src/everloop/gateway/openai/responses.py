@@ -7,7 +7,7 @@ thread that made it.
 import base64
 import binascii
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -17,34 +17,37 @@ from msgspec import structs
 from ...core.log import UserSaid
 from ...core.mail import Inbound, Said
 from ...core.ports import Store
+from ...core.unknown import with_unknown
 from ..bodies import read_body, read_json
 from ..desk import Answer, Desk
 from ..drafts import Draft, Piece
+from ..failures import explain_turn
 from ..identity import who
-from ..refusals import Refused, explain
+from ..refusals import Refused
+from ..repeats import Attempt, Repeats
 from ..sse import Sse, with_beats
 from . import responses_shapes
-from .answering import NO_RETRY, named, now, responses_usage
+from .answering import NO_RETRY, answered, named, now, responses_usage
 from .asking import Asking
-from .letters import put_away, write
+from .letters import write
+from .trimming import Trimming, trimmed
 
 _GONE = "There is no response of this id."
 _NOT_LAST = "That response is not the last of its conversation any more; only the last can be gone on from."
 Body = dict[str, Any]
 
 
-async def respond(house: Desk, request: web.Request) -> web.StreamResponse:
-    body = await read_body(request)
-    asking, previous = responses_shapes.read(read_json(body))
+async def respond(house: Desk, repeats: Repeats, request: web.Request) -> web.StreamResponse:
+    plain = read_json(await read_body(request))
+    asking, previous = responses_shapes.read(plain)
     if previous:
         asking = structs.replace(asking, previous=await _session_of(house.store, previous, who(request)))
-    inbound = await write(house, request, asking, body)
-    made = _Response(asking, _name(inbound), previous)
-    if asking.stream:
-        return await _stream(house, request, inbound, made)
-    answer = await house.answer(inbound)
-    await put_away(house, inbound, answer)
-    return web.json_response(made.completed(answer, _items(answer)), headers=NO_RETRY)
+    inbound = await write(house, request, asking, plain)
+    with repeats.attempt(house.store, request, inbound).waits() as attempt:
+        made = _Response(asking, responses_shapes.echo(plain), attempt)
+        if asking.stream:
+            return await _stream(house, request, attempt, made)
+        return await answered(house, request, attempt, made.whole)
 
 
 def _name(inbound: Inbound) -> str:
@@ -104,67 +107,52 @@ def _calls(answer: Answer) -> list[Body]:
     ]
 
 
-def _items(answer: Answer) -> list[Body]:
-    said = [_message(answer.told)] if answer.told or not answer.calls else []
-    return [*said, *_calls(answer)]
-
-
 class _Response:
-    """One response, from its beginning to its end."""
+    """One response, from its beginning to its end. What the request has said of itself is in it as it was said."""
 
-    def __init__(self, asking: Asking, id: str, previous: str) -> None:
-        self._brought = asking.brought
-        self._previous = previous
+    def __init__(self, asking: Asking, echo: Body, attempt: Attempt) -> None:
+        self.asking = asking
+        self._echo = echo
+        self._attempt = attempt
         self._created = now()
-        self._id = id
 
     def begun(self) -> Body:
-        return self._shape("in_progress", self._brought.model, [])
+        return self._shape("in_progress", [])
+
+    def whole(self, answer: Answer) -> Body:
+        text = with_unknown(trimmed(answer.content, self.asking.json, ()), answer.unknown)
+        said = [_message(text)] if text or not answer.calls else []
+        return {**self.completed(answer, [*said, *_calls(answer)]), "model": answer.model or self.asking.brought.model}
 
     def completed(self, answer: Answer, output: list[Body]) -> Body:
         why = {"length": "max_output_tokens", "refused": "content_filter"}.get(answer.finish)
-        status = "incomplete" if why else "completed"
         return {
-            **self._shape(status, answer.model or self._brought.model, output),
+            **self._shape("incomplete" if why else "completed", output),
             "incomplete_details": {"reason": why} if why else None,
             "usage": responses_usage(answer.usage),
         }
 
     def failed(self, refused: Refused) -> Body:
-        shape = self._shape("failed", self._brought.model, [])
-        return {**shape, "error": {"code": "server_error", "message": str(refused)}}
+        return {**self._shape("failed", []), "error": {"code": "server_error", "message": str(refused), **refused.told}}
 
-    def _shape(self, status: str, model: str, output: list[Body]) -> Body:
-        brought = self._brought
+    def _shape(self, status: str, output: list[Body]) -> Body:
         return {
-            "id": self._id,
+            "id": _name(self._attempt.inbound),
             "object": "response",
             "created_at": self._created,
             "status": status,
-            "model": model,
+            "model": self.asking.brought.model,
             "output": output,
             "error": None,
             "incomplete_details": None,
-            "instructions": brought.instructions or None,
-            "max_output_tokens": brought.max_tokens or None,
-            "metadata": {},
-            "parallel_tool_calls": True,
-            "previous_response_id": self._previous or None,
-            "temperature": brought.temperature,
-            "top_p": brought.top_p,
-            "tool_choice": "auto",
-            "tools": [_tool(tool.name, tool.description, tool.schema) for tool in brought.tools],
             "usage": None,
+            **self._echo,
         }
 
 
-def _tool(name: str, description: str, schema: dict[str, Any]) -> Body:
-    return {"type": "function", "name": name, "description": description, "parameters": schema, "strict": False}
-
-
-async def _stream(house: Desk, request: web.Request, inbound: Inbound, made: _Response) -> web.StreamResponse:
+async def _stream(house: Desk, request: web.Request, attempt: Attempt, made: _Response) -> web.StreamResponse:
     sse = Sse(request, NO_RETRY)
-    told = _Told(made)
+    told, trimming = _Told(made), Trimming(made.asking.json, ())
     draft = Draft()
 
     async def send(events: Iterator[Body]) -> None:
@@ -172,19 +160,24 @@ async def _stream(house: Desk, request: web.Request, inbound: Inbound, made: _Re
             await sse.send(event, event["type"])
 
     try:
-        async for event in with_beats(house.watch(inbound), sse):
+        async for event in with_beats(house.watch(attempt.inbound, attempt.again), sse):
             if event.name == "answer":
                 answer = event.data["answer"]
-                await put_away(house, inbound, answer)
-                await send(told.end(answer, draft.complete(answer)))
-            elif (piece := draft.follow(event)) and piece.text:
-                await send(told.more(piece))
+                missing = draft.complete(answer)
+                await send(told.end(answer, [*(trimming.pieces(missing) if missing else ()), *trimming.rest()]))
+            elif piece := draft.follow(event):
+                for shown in trimming.pieces(piece):
+                    if shown.text:
+                        await send(told.more(shown))
+            elif draft.works(event):
+                await send(told.begin())
     except ConnectionError:
         pass  # whoever asked has gone; the turn goes on without them
     except Exception as error:  # the answer has begun with a 200, so what fails is told inside
+        refused = await explain_turn(house.store, attempt.inbound, error)
         if not sse.begun:
-            raise
-        await send(told.fail(explain(error)))
+            raise refused from error
+        await send(told.fail(refused))
     return sse.response
 
 
@@ -200,7 +193,7 @@ class _Told:
         self._text = ""
 
     def more(self, piece: Piece) -> Iterator[Body]:
-        yield from self._begin()
+        yield from self.begin()
         if not self._message or piece.call != self._call:
             yield from self._finish_message()
             self._call, self._message, self._text = piece.call, f"msg_{secrets.token_hex(12)}", ""
@@ -209,10 +202,10 @@ class _Told:
         self._text += piece.text
         yield self._event("output_text.delta", **self._here, delta=piece.text, logprobs=[])
 
-    def end(self, answer: Answer, missing: Piece | None) -> Iterator[Body]:
-        yield from self._begin()
-        if missing:
-            yield from self.more(missing)
+    def end(self, answer: Answer, missing: Sequence[Piece]) -> Iterator[Body]:
+        yield from self.begin()
+        for piece in missing:
+            yield from self.more(piece)
         yield from self._finish_message()
         for item in _calls(answer):
             begun = {**item, "arguments": "", "status": "in_progress"}
@@ -226,7 +219,7 @@ class _Told:
         yield self._event(response["status"], response=response)
 
     def fail(self, refused: Refused) -> Iterator[Body]:
-        yield from self._begin()
+        yield from self.begin()
         yield self._event("failed", response=self._made.failed(refused))
 
     @property
@@ -237,7 +230,7 @@ class _Told:
     def _here(self) -> Body:
         return {**self._place, "item_id": self._message, "content_index": 0}
 
-    def _begin(self) -> Iterator[Body]:
+    def begin(self) -> Iterator[Body]:
         if not self._number:
             yield self._event("created", response=self._made.begun())
             yield self._event("in_progress", response=self._made.begun())

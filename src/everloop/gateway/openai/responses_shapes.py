@@ -20,6 +20,7 @@ from .asking import (
     effort_of,
     offered,
     told_of_format,
+    wants_json,
 )
 
 
@@ -98,9 +99,39 @@ class Request(Struct):
     max_output_tokens: Annotated[int, Meta(ge=1, le=MOST_TOKENS)] | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    metadata: dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+    truncation: str | None = None
+    user: str | None = None
+    store: bool | None = None
     background: bool | None = None
     conversation: Any = None
     prompt: Any = None
+
+
+# What a response says of its request where that has said nothing.
+_SILENT: dict[str, Any] = {
+    "instructions": None,
+    "max_output_tokens": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "previous_response_id": None,
+    "reasoning": {"effort": None, "summary": None},
+    "temperature": None,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_p": None,
+    "truncation": "disabled",
+}
+_FURTHER = ("max_tool_calls", "prompt_cache_key", "safety_identifier", "service_tier", "store", "top_logprobs", "user")
+
+
+def echo(plain: object) -> dict[str, Any]:
+    """What a request that has been read says of itself, to the letter."""
+    assert isinstance(plain, dict)
+    given = {name: plain[name] for name in (*_SILENT, *_FURTHER) if plain.get(name) is not None}
+    return {**_SILENT, **given}
 
 
 def read(plain: object) -> tuple[Asking, str]:
@@ -129,7 +160,9 @@ def read(plain: object) -> tuple[Asking, str]:
         effort_of(request.reasoning.effort if request.reasoning else None),
     )
     turns = _turns([item for item in items if item not in system])
-    return Asking(turns, brought, stream=bool(request.stream), named=True), request.previous_response_id or ""
+    json = wants_json(request.text.format if request.text else None)
+    asking = Asking(turns, brought, stream=bool(request.stream), named=True, json=json)
+    return asking, request.previous_response_id or ""
 
 
 def _with_types(plain: object) -> object:
