@@ -1,14 +1,11 @@
 """`everloop approvals`, and the questions of a chat, as people meet them. The commands run in a real sandbox."""
 
 import asyncio
-import os
-import pty
-import sys
 from collections.abc import AsyncIterator
-from contextlib import suppress
 
 import msgspec
 import pytest
+from tests.cli.at_terminal import AtTerminal
 from tests.cli.person import Person, Ran, ended, is_one_plain_sentence, said_in
 
 from everloop.testing import Call, Say
@@ -147,55 +144,9 @@ async def test_what_cannot_be_done_is_said_plainly(person, arguments, says):
     assert "Traceback" not in ran.err
 
 
-class Terminal:
-    """everloop at a real terminal."""
-
-    def __init__(self, person: Person) -> None:
-        self._outer, self._inner = pty.openpty()
-        self._person = person
-        self.seen = ""
-
-    async def __aenter__(self) -> "Terminal":
-        self.process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "everloop"),
-            stdin=self._inner,
-            stdout=self._inner,
-            stderr=self._inner,
-            env={**self._person.environment, "TERM": "dumb"},
-        )
-        os.close(self._inner)
-        os.set_blocking(self._outer, False)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if self.process.returncode is None:
-            self.process.kill()
-        await self.process.wait()
-        os.close(self._outer)
-
-    def type(self, line: str) -> None:
-        os.write(self._outer, f"{line}\n".encode())
-
-    async def sees(self, text: str) -> None:
-        """Wait until this has been shown, since the last time."""
-        ready = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        loop.add_reader(self._outer, ready.set)
-        try:
-            async with asyncio.timeout(PATIENCE):
-                while text not in self.seen:
-                    await ready.wait()
-                    ready.clear()
-                    with suppress(BlockingIOError):
-                        self.seen += os.read(self._outer, 65536).decode(errors="replace")
-        finally:
-            loop.remove_reader(self._outer)
-        self.seen = self.seen[self.seen.index(text) + len(text) :]
-
-
 @pytest.fixture
-async def terminal(person: Person) -> AsyncIterator[Terminal]:
-    async with Terminal(person) as terminal:
+async def terminal(person: Person) -> AsyncIterator[AtTerminal]:
+    async with AtTerminal(person) as terminal:
         await terminal.sees("> ")
         yield terminal
 
@@ -241,7 +192,7 @@ async def test_a_question_that_was_left_open_is_shown_and_can_be_answered(person
     process, name = await wait_for_question(person, model)
     process.kill()
     await process.wait()
-    async with Terminal(person) as terminal:
+    async with AtTerminal(person) as terminal:
         await terminal.sees(f"Answer with /approve {name}")
         await terminal.sees("> ")
         terminal.type(f"/approve {name}")

@@ -111,6 +111,19 @@ async def test_a_conversation_is_renamed_and_archived(tmp_path: Path):
     assert (listed["sessions"], [each["title"] for each in everything["sessions"]]) == ([], ["tax return"])
 
 
+@pytest.mark.parametrize("title", ["\x1b]0;EVIL\a", "\x9b2J", "a\u202eb", "a\U000e0041"])
+async def test_a_title_cannot_hold_what_steers_a_terminal(tmp_path: Path, title: str):
+    async with opened(tmp_path) as (agent, client):
+        await agent.ask("hello", "page:one")
+        id = await only_session(client)
+        refused = await client.patch(f"/api/sessions/{id}", json={"title": title}, headers=OWNER)
+        told = (await refused.json())["error"]
+        _, listed = await get(client, "/api/sessions")
+    assert (refused.status, told["code"]) == (400, "bad_request")
+    assert told["message"].startswith("A title cannot hold control characters or others that are not seen (\\u")
+    assert [each["title"] for each in listed["sessions"]] == ["hello"]
+
+
 async def test_a_fork_goes_on_elsewhere_and_leaves_the_first_one(tmp_path: Path):
     async with opened(tmp_path) as (agent, client):
         await agent.ask("hello", "page:one")

@@ -13,7 +13,7 @@ from .. import __version__, process
 from ..core.errors import EverloopError
 from ..settings import home_of
 from .logbook import keep_logs
-from .terminal import OutputLost, WrongUse
+from .terminal import OutputLost, Terminal, WrongUse
 
 
 class Command(NamedTuple):
@@ -132,5 +132,5 @@ def _let_go_of_stdout() -> None:
 
 
 def _complain(sentence: str, code: int = 1) -> int:
-    print(f"everloop: {sentence}", file=sys.stderr)
+    Terminal(sys.stdout, sys.stderr).tell(f"everloop: {sentence}")
     return code

@@ -14,10 +14,10 @@ from msgspec import Struct
 from ..agent import Agent, Answer
 from ..app import open as open_agent
 from ..core.errors import MailRefused, TurnFailed
-from ..core.mail import Address
 from ..core.ports import Event
 from .lines import Lines
 from .questions import Questions
+from .session_key import session_key
 from .terminal import Terminal, WrongUse
 
 HELP = "talk with the agent: one answer with -m, else a chat"
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace) -> int:
     terminal = Terminal(sys.stdout, sys.stderr, kept=True)
-    session = _checked(DIRECT if arguments.session is None else arguments.session)
+    session = session_key(DIRECT if arguments.session is None else arguments.session)
     if arguments.json and arguments.message is None:
         raise WrongUse("--json needs -m: it prints one answer as one object")
     if arguments.files and arguments.message is None:
@@ -114,13 +114,6 @@ def _message(given: str | None) -> str | None:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
         raise MailRefused(f"standard input is not valid UTF-8 text (byte {error.start})") from error
-
-
-def _checked(session: str) -> str:
-    try:
-        return str(Address.parse(session))
-    except ValueError as error:
-        raise MailRefused(str(error)) from error
 
 
 async def _catch_up(here: Here, show: Callable[[str], None]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.errors import MailRefused
+from .terminal import show_prompt
 
 
 class Lines:
@@ -34,7 +35,7 @@ class Lines:
         if self._reading is None:
             self._reading = self._begin(prompt)
         elif self._tty:
-            print(prompt, end="", flush=True)  # a question stands there that nobody answers any more
+            show_prompt(prompt)  # a question stands there that nobody answers any more
         reading = self._reading
         try:
             return await asyncio.shield(reading)

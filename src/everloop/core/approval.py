@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from .tool import Effect, Risk, Situation, ToolCall, ToolSpec, parse_args
+from .visible import escaped
 
 Stance = Literal["allow", "ask", "deny"]
 
@@ -79,14 +80,7 @@ def _as_seen(value: Any) -> str:
 
 def _as_json(value: Any) -> str:
     text = msgspec.json.encode(value).decode()
-    return text if text.isprintable() else "".join(map(_escaped, text))
-
-
-def _escaped(letter: str) -> str:
-    if letter.isprintable():
-        return letter
-    units = letter.encode("utf-16-be")
-    return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
+    return "".join(letter if letter.isprintable() else escaped(letter) for letter in text)
 
 
 LEVELS = ("low", "medium", "high")

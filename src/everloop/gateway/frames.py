@@ -12,12 +12,13 @@ from msgspec import Meta, Struct
 from ..core.conversation import Written
 from ..core.log import ModelSaid
 from ..core.ports import Event
+from ..core.visible import UNSEEN
 from .house import Question
 from .hub import Draft
 from .links import told_with_links
 
-Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
-Key = Annotated[str, Meta(min_length=3, max_length=200, pattern=r"^[^:\s\x00-\x1f\x7f]+:[^\x00-\x1f\x7f]+$")]
+Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=rf"^[^\x00-\x1f{UNSEEN}]+$")]
+Key = Annotated[str, Meta(min_length=3, max_length=200, pattern=rf"^[^:\s\x00-\x1f{UNSEEN}]+:[^\x00-\x1f{UNSEEN}]+$")]
 Seq = Annotated[int, Meta(ge=0, le=2**62)]
 
 FILES = 20  # of one message

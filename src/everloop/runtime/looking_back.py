@@ -11,6 +11,7 @@ from ..core.errors import MailRefused
 from ..core.mail import Inbound, Said
 from ..core.ports import Store
 from ..core.rows import ThreadRow
+from ..core.visible import checked_name
 from .sessions import Sessions
 
 HELP = """/session — where you are
@@ -59,7 +60,7 @@ class LookingBack:
             case "resume", True:
                 return await self._resume(rest, inbound, letter)
             case "rename", True:
-                title = " ".join(rest.split())[:200]
+                title = checked_name(rest, "a title")
                 return Rename((await self._here(inbound)).id, title), f"This conversation is called “{title}” now."
             case "fork", _:
                 return await self._fork(rest, inbound, letter)

@@ -9,9 +9,10 @@ from ...core.conversation import Conversation, Found
 from ...core.rows import TokenRow
 from ...core.spans import Turn
 from ...core.tool import Risk
+from ...core.visible import UNSEEN
 
 Id = Annotated[str, Meta(pattern="^[0-9a-f]{1,32}$")]
-Key = Annotated[str, Meta(pattern=r"^[^\x00-\x20\x7f:]{1,60}:[^\x00-\x20\x7f]{1,120}$")]
+Key = Annotated[str, Meta(pattern=rf"^[^\x00-\x20:{UNSEEN}]{{1,60}}:[^\x00-\x20{UNSEEN}]{{1,120}}$")]
 Seq = Annotated[int, Meta(ge=0, le=2**53)]
 Limit = Annotated[int, Meta(ge=1, le=500)]
 Title = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\S")]  # more than spaces
@@ -111,7 +112,7 @@ class OfToken(Ask, frozen=True):
 class Creating(Ask, frozen=True):
     """Without `days` it holds for ever."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
+    name: Annotated[str, Meta(min_length=1, max_length=100, pattern=rf"^[^\x00-\x1f{UNSEEN}]+$")]
     scopes: Annotated[list[Literal["read", "chat", "approve", "admin"]], Meta(min_length=1, max_length=4)]
     days: Annotated[int, Meta(ge=1, le=36_500)] | None = None
 
