@@ -30,6 +30,7 @@ from .runtime.voices import Voices
 
 PATIENCE = 1.0  # seconds between looks whether a turn waits for a person
 FETCH_SECONDS = 30.0
+WAITS = "a question waits in {} and has to be answered first (see: everloop approvals)"
 LAZY = 0.05  # seconds for which acknowledgements are gathered
 
 _log = logging.getLogger("everloop.agent")
@@ -129,13 +130,15 @@ class Agent:
         event: str = "",
         author: str = "owner",
         attended: bool = True,
+        preapproved: bool = False,
     ) -> AsyncIterator[Event]:
         """Say something and watch: the events of the thread until the turn is over.
 
         The last event is named `answer` and holds what `ask` would return. `approval_asked` lists what `decide` is to
-        decide; without anyone to do so (`attended`) it is not run. Raises what `ask` raises.
+        decide; without anyone to do so (`attended`) it is not run. What an admin or the owner allows ahead for this one
+        message (`preapproved`) is not asked. Raises what `ask` raises.
         """
-        inbound = inbound_of(text, session, event, author, attended)
+        inbound = inbound_of(text, session, event, author, attended, preapproved)
         if files:
             inbound = await self._enclose(inbound, files)
         async with aclosing(self.watch(inbound)) as events:
@@ -288,7 +291,19 @@ class Agent:
             return await self._lanes.recall(receipt.thread, seq)
         future = self._lanes.outcome(receipt.thread, receipt.id)
         self._inbox.wake(receipt, inbound)
+        if isinstance(inbound.letter, Said) and inbound.letter.unattended:
+            await self._wait_for_no_question(future, receipt.thread, str(inbound.address))
         return await future
+
+    async def _wait_for_no_question(self, future: asyncio.Future[Finished], thread: str, session: str) -> None:
+        """Who is not there to be asked does not wait for what someone else is asked. Raises TurnFailed."""
+        while not future.done():
+            await asyncio.wait({future}, timeout=PATIENCE)
+            if future.done() or self._lanes.is_driving(thread):
+                continue
+            if any(each.decision.thread == thread for each in await self._approvals.waiting(session)):
+                future.cancel()
+                raise TurnFailed(f"{WAITS.format(session)}; the message is kept and answered then", "waiting", "")
 
     def note_shown(self, key: str) -> None:
         """Whoever waited has the answer; saying so to the store is in no hurry."""
@@ -358,6 +373,13 @@ _BEGINNING = f"{time.time_ns():x}-{secrets.token_hex(8)}"
 _events = itertools.count()
 
 
-def inbound_of(text: str, session: str, event: str = "", author: str = "owner", attended: bool = True) -> Inbound:
-    letter = Said(said(text), author, session, unattended=not attended)
+def inbound_of(
+    text: str,
+    session: str,
+    event: str = "",
+    author: str = "owner",
+    attended: bool = True,
+    preapproved: bool = False,
+) -> Inbound:
+    letter = Said(said(text), author, session, unattended=not attended, preapproved=preapproved)
     return Inbound(Address.parse(session), event or f"{_BEGINNING}-{next(_events):08x}", letter)

@@ -198,3 +198,38 @@ async def test_a_question_that_was_left_open_is_shown_and_can_be_answered(person
         terminal.type(f"/approve {name}")
         await terminal.sees("exec is allowed.")
         await terminal.sees("done")
+
+
+# Several processes, one session
+
+WAITS = "everloop: a question waits in cli:direct and has to be answered first (see: everloop approvals)"
+
+
+@pytest.mark.parametrize("approvals", [[], ["--approvals", "deny"], ["--approvals", "allow"], ["--approvals", "ask"]])
+async def test_a_script_does_not_wait_for_what_another_is_asked_nor_withdraw_it(person, model, approvals):
+    process, name = await wait_for_question(person, model)
+    refused = await person.run("agent", *approvals, "-m", "and I?")
+    assert refused == Ran(75, "", f"{WAITS}; nothing was sent. Another session is one with -s\n")
+    await person.run("approvals", "approve", name)
+    assert (await ended(process)).out == "done\n"
+    assert said_in(model.prompts[-1])[-1][1].startswith("[exit code 0]\nsu from")
+    assert "and I?" not in str(said_in(model.prompts[-1]))
+
+
+async def test_in_another_session_it_has_its_answer(person, model):
+    process, name = await wait_for_question(person, model)
+    model.play([Say("here"), Say("done")])
+    assert await person.run("agent", "-s", "cli:other", "-m", "and I?") == Ran(0, "here\n", "")
+    await person.run("approvals", "deny", name)
+    assert (await ended(process)).out == "done\n"
+
+
+async def test_a_process_that_allows_all_allows_nothing_to_another_whose_message_it_answers(person, model):
+    """What was cut off is finished by the next process, whatever that allows for itself."""
+    process, name = await wait_for_question(person, model)
+    process.kill()
+    await process.wait()
+    model.play([Say("mine"), Say("theirs")])
+    assert (await person.run("agent", "--approvals", "allow", "-s", "cli:other", "-m", "hi")).out == "mine\n"
+    (waiting,) = msgspec.json.decode((await person.run("approvals", "list", "--json")).out)["approvals"]
+    assert waiting["name"] == name

@@ -44,6 +44,7 @@ class UserSaid(_Entry, frozen=True):
     unattended: bool = False  # nobody is there to be asked
     before: tuple[Message, ...] = ()
     brought: Brought | None = None
+    preapproved: bool = False  # what would be asked was allowed ahead, for this turn
 
 
 class ModelCalled(_Entry, frozen=True):
@@ -172,6 +173,7 @@ class Standing(Struct, frozen=True, omit_defaults=True, gc=False):
     tools_used: tuple[str, ...] = ()
     brought: Brought | None = None
     files: tuple[Made, ...] = ()
+    preapproved: bool = False
 
 
 class Compacted(_Entry, frozen=True):

@@ -94,6 +94,7 @@ class Thread:
         "open_calls",
         "outside",
         "owes_reply",
+        "preapproved",
         "prefix",
         "requester",
         "resumes",
@@ -126,6 +127,7 @@ class Thread:
         self.owes_reply = False
         self.requester = ""
         self.unattended = False
+        self.preapproved = False
         self.address = ""
         self.mails: list[int] = []
         self.steps = 0
@@ -252,6 +254,7 @@ class Thread:
             *(self.choice, self.prefix, self.outside, self.unattended, self.began),
             *(self.usage, self.cost, self.model, tuple(self.tools_used), self.brought),
             files=tuple(self.files.values()),
+            preapproved=self.preapproved,
         )
 
     @property
@@ -286,7 +289,8 @@ class Thread:
             self._take_in(entry)
 
     def _begin(self, seq: int, entry: UserSaid) -> None:
-        self.turn, self.owes_reply, self.requester, self.unattended = seq, True, entry.author, entry.unattended
+        self.turn, self.owes_reply, self.requester = seq, True, entry.author
+        self.unattended, self.preapproved = entry.unattended, entry.preapproved
         self.steps = self.resumes = self.empties = self.failures = 0
         self.stopped = self.wrapping = False
         self.mails, self.brought, self.handed = [], None, []
@@ -455,6 +459,7 @@ class Thread:
         self.requester, self.address, self.mails = standing.requester, standing.address, list(standing.mails)
         self.choice, self.prefix = standing.choice, standing.prefix
         self.outside, self.unattended, self.began = standing.outside, standing.unattended, standing.began
+        self.preapproved = standing.preapproved
         self.usage, self.model = standing.usage + entry.usage, standing.model
         known = standing.cost is not None and (entry.cost is not None or not entry.model)
         self.cost = (standing.cost or 0.0) + (entry.cost or 0.0) if known else None

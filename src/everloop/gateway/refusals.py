@@ -15,6 +15,7 @@ _TURNS = {
     "vision": (400, "images_not_supported"),
     "request": (400, "model_refused_request"),
     "stopped": (409, "turn_stopped"),
+    "waiting": (423, "session_waits"),
     "closed": (503, "closing"),
 }
 BEHIND_US = 502

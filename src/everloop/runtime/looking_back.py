@@ -71,10 +71,10 @@ class LookingBack:
                 return await self._restore(rest, inbound, letter)
             case "edit", True:
                 row = await self._row(inbound)
-                return await self._sessions.say_instead(row, letter.author, rest, letter.unattended), ""
+                return await self._sessions.say_instead(row, letter, rest), ""
             case "regenerate", False:
                 row = await self._row(inbound)
-                return await self._sessions.say_instead(row, letter.author, unattended=letter.unattended), ""
+                return await self._sessions.say_instead(row, letter), ""
         return None, HELP
 
     async def _where(self, inbound: Inbound) -> str:

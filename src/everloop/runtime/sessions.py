@@ -108,13 +108,16 @@ class Sessions:
         )
         return await self._without(row, turn, by, letter)
 
-    async def say_instead(self, row: ThreadRow, by: str, text: str = "", unattended: bool = False) -> Branch:
-        """A branch before the last turn, in which something else is said, or the same again. Raises MailRefused."""
+    async def say_instead(self, row: ThreadRow, letter: Said, text: str = "") -> Branch:
+        """A branch before the last turn, in which something else is said, or the same again, by whoever sent the letter
+        that wants it and with what it says about permissions. Raises MailRefused."""
+        by = letter.author
         turn = await self._last_turn(row, by)
         parts: tuple[Part, ...] = tuple(part for entry in turn.said for part in entry.parts)
         if text:
             parts = (*said(text), *(part for part in parts if enclosed(part)))
-        return await self._without(row, turn, by, Said(parts, by, row.session, unattended))
+        again = Said(parts, by, row.session, letter.unattended, preapproved=letter.preapproved)
+        return await self._without(row, turn, by, again)
 
     async def _last_turn(self, row: ThreadRow, by: str) -> LastTurn:
         if row.state != "resting":
