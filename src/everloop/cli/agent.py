@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from ..agent import WAITS, Agent, Answer
 from ..app import open as open_agent
+from ..core.command import command_in, rest_of
 from ..core.errors import MailRefused, TurnFailed
 from ..core.ports import Event
 from .lines import Lines
@@ -73,7 +74,7 @@ async def run(arguments: argparse.Namespace) -> int:
         here = Here(agent, session, terminal, lines, attended, preapproved)
         if text is None:
             return await _chat(here, first)
-        if not _is_command(text):
+        if not command_in(text):  # which acts at once: what runs, or was cut off, may be what it is about
             await _finish(here)
             if await agent.approvals(session):
                 return _refuse(here)
@@ -108,12 +109,7 @@ def _is_attended(wanted: str | None) -> bool:
 
 def _is_answer(line: str) -> bool:
     """After this the turn that has waited for it goes on, and someone wants to see it."""
-    return line.strip().lower().startswith("/approve ")
-
-
-def _is_command(line: str) -> bool:
-    """A command acts at once: what runs, or was cut off, may be what it is about."""
-    return line.lstrip().startswith("/")
+    return command_in(line) == "/approve" and bool(rest_of(line))
 
 
 def _message(given: str | None) -> str | None:
@@ -221,7 +217,7 @@ async def _begins_with_command(first: Reading) -> bool:
         line = await first
     except MailRefused:  # this is told in its turn
         return False
-    return line is not None and _is_command(line)
+    return line is not None and bool(command_in(line))
 
 
 async def _exchange(here: Here, line: str) -> None:

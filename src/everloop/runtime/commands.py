@@ -1,7 +1,10 @@
 """Slash commands that are understood in every channel, whatever the model is doing."""
 
+from difflib import get_close_matches
+
 from msgspec import Struct, structs
 
+from ..core.command import command_in, rest_of
 from ..core.conversation import Deed
 from ..core.errors import MailRefused, ModelMissing
 from ..core.gauge import rough
@@ -60,15 +63,15 @@ class Commands:
         self._looking_back = LookingBack(store, sessions)
 
     def find(self, text: str) -> Command | None:
-        """The command that someone typed, if it is one."""
-        if not text.lstrip().startswith("/"):
-            return None
-        name, _, rest = text.strip().partition(" ")
-        command = COMMANDS.get(name.lower())
-        return command if command and (command.takes or not rest.strip()) else None
+        """The command that someone typed, if what they typed looks like one; there need not be one of that name."""
+        name = command_in(text)
+        return (COMMANDS.get(name) or Command(name, "")) if name else None
 
     async def work_out(self, command: Command, inbound: Inbound, letter: Said) -> Effect:
         """What it comes to; nothing has happened yet."""
+        rest = rest_of(text_of(letter.parts))
+        if command.name not in COMMANDS or (rest and not command.takes):
+            return Effect(inbound, "none", misunderstood(command.name))
         match command.name:
             case "/new":
                 return Effect(inbound, "new", "New session started.")
@@ -76,17 +79,15 @@ class Commands:
                 stopping = structs.replace(inbound, letter=Stop(letter.author))
                 return Effect(stopping, "stop", "⏹ Stopped 1 task(s).", "No active task to stop.")
             case "/model":
-                wanted = text_of(letter.parts).strip().partition(" ")[2].strip()
-                return await (self._choose(wanted, inbound, letter) if wanted else self._show_model(inbound))
+                return await (self._choose(rest, inbound, letter) if rest else self._show_model(inbound))
             case "/compact":
                 return await self._compact(inbound, letter.author)
             case "/approve":
-                return await self._approve(text_of(letter.parts).split()[1:], inbound, letter.author)
+                return await self._approve(rest.split(), inbound, letter.author)
             case "/undo":
                 return await self._undo(inbound, letter)
             case "/session":
-                words = text_of(letter.parts).strip().partition(" ")[2]
-                deed, reply = await self._looking_back.work_out(words, inbound, letter)
+                deed, reply = await self._looking_back.work_out(rest, inbound, letter)
                 return Effect(inbound, deed, reply, BUSY)
             case "/usage":
                 row = await self._store.session(str(inbound.address))
@@ -172,6 +173,15 @@ class Commands:
         except ModelMissing:
             return f"{self._voices.default} (in place of {chosen}, which cannot be had)"
         return voice.name if chosen in ("", voice.name) else f"{chosen} ({voice.name})"
+
+
+def misunderstood(name: str) -> str:
+    """What is said to whoever types a command that there is not, or more than one takes: no model is asked."""
+    if name in COMMANDS:
+        return f"{name} stands alone. To say this to the model, begin with /{name}."
+    near = get_close_matches(name, COMMANDS, 1)
+    perhaps = f"Did you mean {near[0]}? " if near else ""
+    return f"There is no {name}. {perhaps}/help shows what there is. To say this to the model, begin with /{name}."
 
 
 def describe(rows: list[SpentRow]) -> str:
