@@ -16,11 +16,19 @@ PATIENCE = 60.0
 class AtTerminal:
     """`everloop ARGUMENTS` with stdin, stdout and stderr at one pseudo terminal."""
 
-    def __init__(self, person: Person, *arguments: str, term: str = "dumb", program: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        person: Person,
+        *arguments: str,
+        term: str = "dumb",
+        program: tuple[str, ...] = (),
+        stdout: int | None = None,
+    ) -> None:
         self._outer, self._inner = pty.openpty()
         self._person = person
         self._command = program or (sys.executable, "-m", "everloop", *arguments)
         self._term = term
+        self._stdout = self._inner if stdout is None else stdout
         self.raw = b""  # all that has come
         self.seen = ""  # what has come since something was last waited for
 
@@ -29,7 +37,7 @@ class AtTerminal:
         self.process = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=self._inner,
-            stdout=self._inner,
+            stdout=self._stdout,
             stderr=self._inner,
             env={**self._person.environment, "TERM": self._term},
         )

@@ -55,7 +55,8 @@ CORPUS = {
 }
 EVIL = " ".join(f"<{name} {text}>" for name, text in CORPUS.items())
 PIECES = list(EVIL)  # every sequence split at every place
-OURS = re.compile("\x1b\\[2m|\x1b\\[0m|\r\x1b\\[K|\r\n")  # dim, plain, a status that is written over, ends of lines
+# Dim, plain, a status that is written over, pastes marked from here on or until here, ends of lines.
+OURS = re.compile("\x1b\\[2m|\x1b\\[0m|\r\x1b\\[K|\x1b\\[\\?2004h|\x1b\\[\\?2004l\r?|\r\n")
 SHOWN = "<hidden \\u001b[8mhidden\\u001b[0m>"
 SOURCES = Path(everloop.__file__).parent / "cli"
 

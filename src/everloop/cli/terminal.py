@@ -1,5 +1,6 @@
 """What a person sees: the answer on stdout, everything else on stderr."""
 
+import sys
 from typing import TextIO
 
 import msgspec
@@ -11,6 +12,7 @@ from .screen import Screen
 
 _WITHOUT_NUMBERS = str.maketrans("", "", "0123456789.")
 DIM, PLAIN, CLEAR = "\x1b[2m", "\x1b[0m", "\r\x1b[K"
+PASTES, NO_PASTES = "\x1b[?2004h", "\x1b[?2004l"
 
 
 class OutputLost(EverloopError):
@@ -23,6 +25,14 @@ class WrongUse(EverloopError):
 
 def show_prompt(text: str) -> None:
     print(text, end="", flush=True)
+
+
+def mark_pastes(wanted: bool) -> None:
+    """Tell the terminal to mark where a paste begins and ends, or to do so no more, for whatever runs next."""
+    screen = Screen.of_answers(sys.stdout)
+    if screen.isatty():
+        screen.steer(PASTES if wanted else NO_PASTES)
+        screen.flush()
 
 
 class Terminal:
