@@ -209,7 +209,7 @@ WAITS = "everloop: a question waits in cli:direct and has to be answered first (
 async def test_a_script_does_not_wait_for_what_another_is_asked_nor_withdraw_it(person, model, approvals):
     process, name = await wait_for_question(person, model)
     refused = await person.run("agent", *approvals, "-m", "and I?")
-    assert refused == Ran(75, "", f"{WAITS}; nothing was sent. Another session is one with -s\n")
+    assert refused == Ran(75, "", f"{WAITS}; nothing was sent (for another session: -s KEY)\n")
     await person.run("approvals", "approve", name)
     assert (await ended(process)).out == "done\n"
     assert said_in(model.prompts[-1])[-1][1].startswith("[exit code 0]\nsu from")

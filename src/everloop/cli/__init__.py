@@ -6,9 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Collection, Coroutine
-from difflib import get_close_matches
 from importlib import import_module
-from shlex import quote
 from typing import Any, NamedTuple, Protocol, cast
 
 from .. import __version__, process
@@ -122,6 +120,8 @@ def _unknown_in(argv: list[str]) -> str:
     """What is said to whoever names a command that there is not, with the one that they may have meant."""
     name, word = argv[0], argv[1] if argv[1:] else ""
     if not name.startswith("-") and name not in COMMANDS:
+        from shlex import quote  # only a mistake needs it
+
         asked = f"everloop -m {quote(' '.join(argv))}"
         return (
             f"there is no command {name!r}{_nearest(name, COMMANDS)}. To ask the agent: {asked}; else: everloop --help"
@@ -133,6 +133,8 @@ def _unknown_in(argv: list[str]) -> str:
 
 
 def _nearest(word: str, words: Collection[str]) -> str:
+    from difflib import get_close_matches  # only a mistake needs it
+
     near = get_close_matches(word, words, 1)
     return f" (did you mean {near[0]}?)" if near else ""
 

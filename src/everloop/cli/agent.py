@@ -136,7 +136,7 @@ async def _finish(here: Here) -> None:
 
 def _refuse(here: Here) -> int:
     """With -m nobody has seen the question, so that going on without it is nobody's decision."""
-    here.terminal.tell(f"everloop: {WAITS.format(here.session)}; nothing was sent. Another session is one with -s")
+    here.terminal.tell(f"everloop: {WAITS.format(here.session)}; nothing was sent (for another session: -s KEY)")
     return LATER
 
 

@@ -1,7 +1,5 @@
 """Slash commands that are understood in every channel, whatever the model is doing."""
 
-from difflib import get_close_matches
-
 from msgspec import Struct, structs
 
 from ..core.command import command_in, rest_of
@@ -179,6 +177,8 @@ def misunderstood(name: str) -> str:
     """What is said to whoever types a command that there is not, or more than one takes: no model is asked."""
     if name in COMMANDS:
         return f"{name} stands alone. To say this to the model, begin with /{name}."
+    from difflib import get_close_matches  # only a mistake needs it
+
     near = get_close_matches(name, COMMANDS, 1)
     perhaps = f"Did you mean {near[0]}? " if near else ""
     return f"There is no {name}. {perhaps}/help shows what there is. To say this to the model, begin with /{name}."

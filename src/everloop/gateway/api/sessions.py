@@ -72,7 +72,7 @@ def _title(text: str) -> str:
     try:
         return checked_name(text, "A title")
     except MailRefused as error:
-        raise Refused(400, "bad_request", f"{error}.") from error
+        raise Refused(409, "refused", f"{error}.") from error
 
 
 async def fork(call: Call) -> Answer:
