@@ -11,6 +11,9 @@ def main() -> int:
 
         sys.stdout.write(f"everloop {__version__}\n")
         return 0
+    from .cli.screen import guard_streams
+
+    guard_streams()
     from .cli import run
 
     return run(sys.argv[1:])

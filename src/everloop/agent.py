@@ -31,6 +31,7 @@ from .user import User, as_before, spoken
 
 PATIENCE = 1.0  # seconds between looks whether a turn waits for a person
 FETCH_SECONDS = 30.0
+WAITS = "a question waits in {} and has to be answered first (see: everloop approvals)"
 
 if TYPE_CHECKING:
     from .steward import Steward
@@ -170,13 +171,15 @@ class Agent:
         author: str = "",
         attended: bool = False,
         commands: bool = True,
+        preapproved: bool = False,
     ) -> AsyncIterator[Event]:
         """Say something as with `ask`, and watch: the events of the thread until the turn is over.
 
         The last event is named `answer` and holds what `ask` would return. `approval_asked`, which comes only where
-        somebody is there (`attended`), lists what `decide` is to decide. Raises what `ask` raises.
+        somebody is there (`attended`), lists what `decide` is to decide. What an admin or the owner allows ahead for
+        this one message (`preapproved`) is not asked. Raises what `ask` raises.
         """
-        inbound = spoken(text, session, event, author, attended, commands)
+        inbound = spoken(text, session, event, author, attended, commands, preapproved)
         if files:
             inbound = await self._enclose(inbound, files)
         async with aclosing(self.watch(inbound)) as events:
@@ -360,7 +363,19 @@ class Agent:
             return await self._lanes.recall(receipt.thread, seq)
         future = self._lanes.outcome(receipt.thread, receipt.id)
         self._inbox.wake(receipt, inbound)
+        if isinstance(inbound.letter, Said) and inbound.letter.unattended:
+            await self._wait_for_no_question(future, receipt.thread, str(inbound.address))
         return await future
+
+    async def _wait_for_no_question(self, future: asyncio.Future[Finished], thread: str, session: str) -> None:
+        """Who is not there to be asked does not wait for what someone else is asked. Raises TurnFailed."""
+        while not future.done():
+            await asyncio.wait({future}, timeout=PATIENCE)
+            if future.done() or self._lanes.is_driving(thread):
+                continue
+            if any(each.decision.thread == thread for each in await self._approvals.waiting(session)):
+                future.cancel()
+                raise TurnFailed(f"{WAITS.format(session)}; the message is kept and answered then", "waiting", "")
 
     def note_shown(self, key: str, mail: int = 0) -> None:
         """Whoever waited has the answer; saying so to the store is in no hurry. `mail` is the letter of theirs."""

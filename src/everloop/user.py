@@ -119,13 +119,22 @@ _BEGINNING = f"{time.time_ns():x}-{secrets.token_hex(8)}"
 _events = itertools.count()
 
 
-def inbound_of(text: str, session: str, event: str = "", author: str = OWNER, attended: bool = True) -> Inbound:
+def inbound_of(
+    text: str,
+    session: str,
+    event: str = "",
+    author: str = OWNER,
+    attended: bool = True,
+    preapproved: bool = False,
+) -> Inbound:
     """A letter to a session of the owner's, as someone's."""
-    letter = Said(said(text), author, session, unattended=not attended)
+    letter = Said(said(text), author, session, unattended=not attended, preapproved=preapproved)
     return Inbound(exact(session), event or f"{_BEGINNING}-{next(_events):08x}", letter)
 
 
-def spoken(text: str, session: str, event: str, author: str, attended: bool, commands: bool) -> Inbound:
+def spoken(
+    text: str, session: str, event: str, author: str, attended: bool, commands: bool, preapproved: bool = False
+) -> Inbound:
     """What a program says for someone. Raises BadSession, and MailRefused where it does not say for whom."""
     owned = Address.parse(session).channel in OWNERS_CHANNELS
     if not author and not owned:
@@ -133,7 +142,7 @@ def spoken(text: str, session: str, event: str, author: str, attended: bool, com
             f"nobody says who speaks in {session[:200]}: use agent.user({session[:200]!r}), or author=… "
             "(author='owner' if it is you)"
         )
-    inbound = inbound_of(text, session, event, author or OWNER, attended)
+    inbound = inbound_of(text, session, event, author or OWNER, attended, preapproved)
     if commands and (owned or author == OWNER):
         return inbound
     letter = structs.replace(inbound.letter, literal=not commands)

@@ -384,3 +384,45 @@ async def test_what_is_set_and_does_nothing_yet_is_said_at_the_start(person, mod
     (person.home / "config.toml").write_text('[channels.telegram]\ntoken = "123:abc"\n')
     ran = await person.run("agent", "-m", "hi")
     assert ran.err == "channels.telegram is set, but this version has no channels yet: nothing listens there.\n"
+
+
+class TestWordsThatThereAreNot:
+    @pytest.mark.parametrize(
+        ("arguments", "says"),
+        [
+            (
+                ["what is 2+2"],
+                "there is no command 'what is 2+2'. To ask the agent: everloop -m 'what is 2+2'; else: everloop --help",
+            ),
+            (
+                ["modles", "list"],
+                "there is no command 'modles' (did you mean models?). "
+                "To ask the agent: everloop -m 'modles list'; else: everloop --help",
+            ),
+            (
+                ["tokens", "creat"],
+                "there is no `everloop tokens creat` (did you mean create?). There is: list, create, revoke",
+            ),
+            (["files", "foo", "--json"], "there is no `everloop files foo`. There is: list, clean"),
+        ],
+    )
+    async def test_one_sentence_names_the_right_one(self, person, model, arguments: list[str], says: str):
+        assert await person.run(*arguments) == Ran(2, "", f"everloop: {says}\n")
+        assert model.calls == 0
+
+    @pytest.mark.parametrize(
+        ("arguments", "shown"), [(["help"], "COMMAND"), (["help", "usage"], "--days"), (["sessions", "help"], "resume")]
+    )
+    async def test_help_is_a_word_too(self, person, arguments: list[str], shown: str):
+        ran = await person.run(*arguments)
+        assert (ran.status, shown in ran.out) == (0, True)
+
+    async def test_what_a_list_is_about_may_follow_it(self, person, model):
+        assert (await person.run("models", "custom")).status == 0
+
+    async def test_a_slash_word_that_there_is_not_costs_nothing(self, person, model):
+        model.play([Say("a path")])
+        ran = await person.run("agent", "-m", "/context")
+        assert ran.out.startswith("There is no /context. ")
+        assert model.calls == 0
+        assert (await person.run("agent", "-m", "/etc/hosts is broken")).out == "a path\n"

@@ -1,14 +1,11 @@
 """`everloop approvals`, and the questions of a chat, as people meet them. The commands run in a real sandbox."""
 
 import asyncio
-import os
-import pty
-import sys
 from collections.abc import AsyncIterator
-from contextlib import suppress
 
 import msgspec
 import pytest
+from tests.cli.at_terminal import AtTerminal
 from tests.cli.person import Person, Ran, ended, is_one_plain_sentence, said_in
 
 from everloop.testing import Call, Say
@@ -179,55 +176,9 @@ async def test_what_cannot_be_done_is_said_plainly(person, arguments, says):
     assert "Traceback" not in ran.err
 
 
-class Terminal:
-    """everloop at a real terminal."""
-
-    def __init__(self, person: Person) -> None:
-        self._outer, self._inner = pty.openpty()
-        self._person = person
-        self.seen = ""
-
-    async def __aenter__(self) -> "Terminal":
-        self.process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "everloop"),
-            stdin=self._inner,
-            stdout=self._inner,
-            stderr=self._inner,
-            env={**self._person.environment, "TERM": "dumb"},
-        )
-        os.close(self._inner)
-        os.set_blocking(self._outer, False)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if self.process.returncode is None:
-            self.process.kill()
-        await self.process.wait()
-        os.close(self._outer)
-
-    def type(self, line: str) -> None:
-        os.write(self._outer, f"{line}\n".encode())
-
-    async def sees(self, text: str) -> None:
-        """Wait until this has been shown, since the last time."""
-        ready = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        loop.add_reader(self._outer, ready.set)
-        try:
-            async with asyncio.timeout(PATIENCE):
-                while text not in self.seen:
-                    await ready.wait()
-                    ready.clear()
-                    with suppress(BlockingIOError):
-                        self.seen += os.read(self._outer, 65536).decode(errors="replace")
-        finally:
-            loop.remove_reader(self._outer)
-        self.seen = self.seen[self.seen.index(text) + len(text) :]
-
-
 @pytest.fixture
-async def terminal(person: Person) -> AsyncIterator[Terminal]:
-    async with Terminal(person) as terminal:
+async def terminal(person: Person) -> AsyncIterator[AtTerminal]:
+    async with AtTerminal(person) as terminal:
         await terminal.sees("> ")
         yield terminal
 
@@ -293,9 +244,44 @@ async def test_a_question_that_was_left_open_is_shown_and_can_be_answered(person
     process, name = await wait_for_question(person, model)
     process.kill()
     await process.wait()
-    async with Terminal(person) as terminal:
+    async with AtTerminal(person) as terminal:
         await terminal.sees(f"Answer with /approve {name}")
         await terminal.sees("> ")
         terminal.type(f"/approve {name}")
         await terminal.sees("exec is allowed.")
         await terminal.sees("done")
+
+
+# Several processes, one session
+
+WAITS = "everloop: a question waits in cli:direct and has to be answered first (see: everloop approvals)"
+
+
+@pytest.mark.parametrize("approvals", [[], ["--approvals", "deny"], ["--approvals", "allow"], ["--approvals", "ask"]])
+async def test_a_script_does_not_wait_for_what_another_is_asked_nor_withdraw_it(person, model, approvals):
+    process, name = await wait_for_question(person, model)
+    refused = await person.run("agent", *approvals, "-m", "and I?")
+    assert refused == Ran(75, "", f"{WAITS}; nothing was sent (for another session: -s KEY)\n")
+    await person.run("approvals", "approve", name)
+    assert (await ended(process)).out == "done\n"
+    assert said_in(model.prompts[-1])[-1][1].startswith("[exit code 0]\nsu from")
+    assert "and I?" not in str(said_in(model.prompts[-1]))
+
+
+async def test_in_another_session_it_has_its_answer(person, model):
+    process, name = await wait_for_question(person, model)
+    model.play([Say("here"), Say("done")])
+    assert await person.run("agent", "-s", "cli:other", "-m", "and I?") == Ran(0, "here\n", "")
+    await person.run("approvals", "deny", name)
+    assert (await ended(process)).out == "done\n"
+
+
+async def test_a_process_that_allows_all_allows_nothing_to_another_whose_message_it_answers(person, model):
+    """What was cut off is finished by the next process, whatever that allows for itself."""
+    process, name = await wait_for_question(person, model)
+    process.kill()
+    await process.wait()
+    model.play([Say("mine"), Say("theirs")])
+    assert (await person.run("agent", "--approvals", "allow", "-s", "cli:other", "-m", "hi")).out == "mine\n"
+    (waiting,) = msgspec.json.decode((await person.run("approvals", "list", "--json")).out)["approvals"]
+    assert waiting["name"] == name

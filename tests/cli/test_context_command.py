@@ -57,7 +57,7 @@ async def test_a_part_is_shown_as_the_model_is_shown_it(person, model):
     system = asked["messages"][0]["content"]
     told = [(await shown(person, part)).rstrip("\n") for part in ("identity", "AGENTS.md", "soul.md")]
     assert "\n\n---\n\n".join(told) == system
-    assert await shown(person, "messages") == "user:\n    hi\nassistant:\n    hello �[2Jthere\n"
+    assert await shown(person, "messages") == "user:\n    hi\nassistant:\n    hello \\u001b[2Jthere\n"
     assert (await shown(person, "list_dir")).startswith("list_dir: List a folder")
     assert re.match(r"Current time: .*\nChannel: cli, chat: direct\n$", await shown(person, "tail"))
 

@@ -125,7 +125,7 @@ def test_a_line_is_shown_with_where_it_belongs_and_cannot_steer_the_terminal():
         "2026-11-15T09:30:00.000Z", "error", "everloop.driver", "bad \x1b[2J", 1, "ab-7", "page:x", "ab", 3, "A\nB"
     )
     assert to_text(told).partition(" ERROR   ")[2] == (
-        "driver: bad \N{REPLACEMENT CHARACTER}[2J (error ab-7, page:x, turn ab:3)\n    A\n    B"
+        "driver: bad \\u001b[2J (error ab-7, page:x, turn ab:3)\n    A\n    B"
     )
 
 

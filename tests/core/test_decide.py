@@ -2,6 +2,7 @@ import pytest
 from makers import CALLED, DIGEST, ROLES, RULES, SPECS, answered, asked, call, calling, spoke
 from msgspec import structs
 
+from everloop.core.approval import Policy, PolicyRule
 from everloop.core.compact import rendered
 from everloop.core.decide import (
     ABANDONED,
@@ -20,6 +21,7 @@ from everloop.core.decide import (
     Verify,
     admit,
     decide,
+    heard,
 )
 from everloop.core.log import (
     AgentTold,
@@ -39,6 +41,7 @@ from everloop.core.log import (
 )
 from everloop.core.mail import Choose, Decision, Mail, Said, Stop, Word
 from everloop.core.message import Made, Media, Message, said
+from everloop.core.people import Role
 from everloop.core.prompt import Usage
 from everloop.core.thread import Finished, Thread
 from everloop.core.tool import Change, ToolCall
@@ -369,6 +372,40 @@ def test_a_message_withdraws_a_pending_approval():
         Answered(3, 0, "withdrawn", "ann"),
         UserSaid(said("hello"), "ann", "cli:direct", 9),
     )
+
+
+@pytest.mark.parametrize(
+    "other", [structs.replace(HELLO, unattended=True), structs.replace(HELLO, unattended=True, preapproved=True)]
+)
+@pytest.mark.parametrize("steering", ["steer", "interrupt", "queue"])
+def test_what_comes_with_another_word_about_permissions_waits_and_withdraws_nothing(other: Said, steering):
+    thread = after(calling("ask"), asked())
+    assert admit(thread, letter(other), steering) == Admitted(taken=False)
+    assert admit(Thread.of(heard(other), CALLED), letter(HELLO), steering) == Admitted(taken=False)
+    assert admit(Thread.of(heard(other), CALLED), letter(other)).taken  # the same word steers, as ever
+
+
+@pytest.mark.parametrize(
+    ("author", "expected"), [("ann", RunCalls((0,))), ("bob", RunCalls((0,))), ("cid", Ask((0,))), ("eve", Ask((0,)))]
+)
+def test_who_may_allow_it_allows_it_ahead_for_one_turn(author: str, expected):
+    rules = structs.replace(RULES, tools={"ask": structs.replace(SPECS["ask"], permission=Role.GUEST)})
+    said_so = structs.replace(spoke(author=author), preapproved=True)
+    assert decide(Thread.of(said_so, CALLED, answered("", "ask")), rules) == expected
+    later = Thread.of(said_so, CALLED, answered("done"), spoke(author=author), CALLED, answered("", "ask"))
+    assert decide(later, rules) == Ask((0,))
+
+
+def test_what_a_rule_asks_or_forbids_is_not_allowed_ahead():
+    thread = Thread.of(structs.replace(spoke(), preapproved=True), CALLED, answered("", "ask"))
+    for stance, expected in (("ask", Ask), ("deny", Settle)):
+        policy = Policy(rules=(PolicyRule("ask", stance),))
+        assert isinstance(decide(thread, structs.replace(RULES, policy=policy)), expected)
+
+
+def test_a_summary_in_the_middle_of_a_turn_keeps_what_was_allowed_ahead():
+    thread = Thread.of(structs.replace(spoke(), preapproved=True), CALLED)
+    assert after(thread, Compacted("s", standing=thread.standing)).preapproved
 
 
 def test_a_stop_enters_only_what_runs():

@@ -111,6 +111,30 @@ async def test_a_conversation_is_renamed_and_archived(tmp_path: Path):
     assert (listed["sessions"], [each["title"] for each in everything["sessions"]]) == ([], ["tax return"])
 
 
+@pytest.mark.parametrize("title", ["\x1b]0;EVIL\a", "\x9b2J", "a\u202eb", "a\U000e0041"])
+async def test_a_title_cannot_hold_what_steers_a_terminal(tmp_path: Path, title: str):
+    async with opened(tmp_path) as (agent, client):
+        await agent.ask("hello", "page:one")
+        id = await only_session(client)
+        refused = await client.patch(f"/api/sessions/{id}", json={"title": title}, headers=OWNER)
+        told = (await refused.json())["error"]
+        _, listed = await get(client, "/api/sessions")
+    assert (refused.status, told["code"]) == (409, "refused")
+    assert told["message"].startswith("A title cannot hold control characters or others that are not seen (\\u")
+    assert [each["title"] for each in listed["sessions"]] == ["hello"]
+
+
+@pytest.mark.parametrize("evil", ["\x1b[2J", "\x9b2J", "\u202e", "\u2028", "\u200b"])
+async def test_nor_can_the_name_of_a_token_or_a_session(tmp_path: Path, evil: str):
+    async with opened(tmp_path) as (agent, client):
+        await agent.ask("hello", "page:one")
+        id = await only_session(client)
+        token, _ = await post(client, "/api/tokens", {"name": f"a{evil}", "scopes": ["read"]})
+        session, _ = await post(client, f"/api/sessions/{id}/fork", {"session": f"page:{evil}"})
+        _, tokens = await get(client, "/api/tokens")
+    assert (token, session, tokens["tokens"]) == (400, 400, [])
+
+
 async def test_a_fork_goes_on_elsewhere_and_leaves_the_first_one(tmp_path: Path):
     async with opened(tmp_path) as (agent, client):
         await agent.ask("hello", "page:one")

@@ -11,7 +11,8 @@ from everloop.core.decide import CHANGED, REFUSALS
 from everloop.core.errors import MailRefused, TurnFailed
 from everloop.core.mail import Decision
 from everloop.core.tool import Effect
-from everloop.testing import Call, RecordingChannel, Say, ScriptedModel, counting_tool, runs_in
+from everloop.testing import Call, RecordingChannel, Say, ScriptedModel, Wait, counting_tool, runs_in
+from everloop.user import inbound_of
 from tests.runtime.conftest import letter
 
 Act = Callable[..., everloop.Tool]
@@ -48,6 +49,27 @@ async def test_where_nobody_is_there_it_is_not_run(house, act: Act, tmp_path: Pa
         assert (await agent.ask("act")).content == "then not"
         assert await agent.approvals() == []
     assert (model.prompts[1].said[-1], runs(tmp_path)) == (("tool", REFUSALS["unattended"]), [])
+
+
+async def test_who_is_not_there_to_be_asked_does_not_wait_for_what_another_is_asked(house, act: Act, tmp_path: Path):
+    """The first is at work when the second speaks, so that its message is taken; then the first is asked."""
+    gate = asyncio.Event()
+    model = ScriptedModel([[Wait(gate), CALL], Say("done"), CALL, Say("then not")])
+    async with house(model, tools=[act()]) as agent:
+        first = asyncio.ensure_future(agent.ask("act", attended=True))
+        await model.called(1)
+        letter = inbound_of("act, too", "api:default", attended=False)
+        second = asyncio.ensure_future(agent.outcome(await agent.post(letter), letter))
+        gate.set()
+        with pytest.raises(TurnFailed, match=r"a question waits in api:default .* kept and answered then") as refused:
+            await second
+        (waiting,) = await agent.approvals()
+        await agent.decide(waiting.id, True)
+        assert (await first).content == "done"
+        await agent.finish("api:default")
+        unshown = [each.text for each in await agent.unshown("api:default")]
+    assert (refused.value.reason, unshown[-1]) == ("waiting", "then not")
+    assert len(runs(tmp_path)) == 1  # and not the second's, which was to be denied
 
 
 async def test_what_is_asked_is_told_whole_and_runs_as_it_was_shown(house, act: Act, tmp_path: Path):

@@ -171,7 +171,7 @@ async def test_a_fault_of_the_model_in_the_middle_of_a_stream_withdraws_the_draf
 async def test_a_message_during_tool_calls_steers_the_turn(house, gated):
     model = ScriptedModel([Call("hold"), Say("as you wish")])
     async with house(model, tools=[gated.make("hold", Effect.UNSAFE)]) as agent:
-        first = asyncio.create_task(agent.ask("do it"))
+        first = asyncio.create_task(agent.ask("do it", attended=True))
         await gated.begun.wait()
         await agent.tell(letter("but gently", "e2"))
         second = asyncio.create_task(agent.ask("but gently", event="e2"))
@@ -333,7 +333,8 @@ async def test_going_on_withdraws_an_approval(house, gated):
     async with house(model, tools=[gated.make("act", Effect.UNSAFE, guarded=True)], channels=[channel]) as agent:
         asking = asyncio.create_task(agent.ask("act", attended=True))
         await channel.sent(1)
-        assert (await agent.ask("leave it")).content == (await asking).content == "never mind then"
+        going_on = await agent.ask("leave it", attended=True)
+        assert going_on.content == (await asking).content == "never mind then"
     assert model.prompts[1].said[-2:] == [("tool", "not approved; the user went on"), ("user", "leave it")]
     assert gated.runs == 0
 

@@ -13,12 +13,13 @@ from .. import __version__, process
 from ..core.errors import EverloopError
 from ..settings import home_of
 from .logbook import keep_logs
-from .terminal import OutputLost, WrongUse
+from .terminal import OutputLost, Terminal, WrongUse
 
 
 class Command(NamedTuple):
     help: str
     words: tuple[str, ...] = ()  # of which one follows; the first is meant where none does
+    names: bool = False  # something else may follow in their place, which the first is about
 
 
 COMMANDS = {
@@ -30,7 +31,9 @@ COMMANDS = {
         "show, make and revoke the tokens of programs that use the gateway", ("list", "create", "revoke")
     ),
     "models": Command(
-        "show which models there are, try one, keep keys, log in", ("list", "test", "key", "login", "logout")
+        "show which models there are, try one, keep keys, log in",
+        ("list", "test", "key", "login", "logout"),
+        names=True,
     ),
     "approvals": Command(
         "show what waits for your permission, allow it or not", ("list", "approve", "deny", "grants", "revoke")
@@ -62,6 +65,8 @@ class Module(Protocol):
 
 def run(argv: list[str]) -> int:
     argv = _completed(argv)
+    if sentence := _unknown_in(argv):
+        return _complain(sentence, 2)
     arguments = build_parser(argv[:1]).parse_args(argv)
     keep_logs(home_of(os.environ))
     try:
@@ -99,13 +104,39 @@ def _load(command: str) -> Module:
 
 
 def _completed(argv: list[str]) -> list[str]:
-    """With the words that people leave out: `everloop` alone opens the chat, `everloop models` lists them."""
+    """With the words that people leave out: `everloop` alone opens the chat, `everloop models` lists them; and with
+    `--help` where they write `help`."""
+    if argv[:1] == ["help"] or argv[1:2] == ["help"]:
+        return [*(word for word in argv[:2] if word in COMMANDS), "--help"]
     if not argv or (argv[0].startswith("-") and argv[0] not in ("-h", "--help")):
         argv = ["agent", *argv]
-    words = COMMANDS[argv[0]].words if argv[0] in COMMANDS else ()
-    if not words or (argv[1:] and argv[1] in (*words, "-h", "--help")):
-        return argv
-    return [argv[0], words[0], *argv[1:]]
+    command = COMMANDS.get(argv[0], Command(""))
+    left_out = not argv[1:] or argv[1] not in (*command.words, "-h", "--help")
+    is_wrong = argv[1:] and not argv[1].startswith("-") and not command.names
+    return [argv[0], command.words[0], *argv[1:]] if command.words and left_out and not is_wrong else argv
+
+
+def _unknown_in(argv: list[str]) -> str:
+    """What is said to whoever names a command that there is not, with the one that they may have meant."""
+    name, word = argv[0], argv[1] if argv[1:] else ""
+    if not name.startswith("-") and name not in COMMANDS:
+        from shlex import quote  # only a mistake needs it
+
+        asked = f"everloop -m {quote(' '.join(argv))}"
+        return (
+            f"there is no command {name!r}{_nearest(name, COMMANDS)}. To ask the agent: {asked}; else: everloop --help"
+        )
+    words = COMMANDS[name].words if name in COMMANDS else ()
+    if not words or word in words or word.startswith("-"):
+        return ""
+    return f"there is no `everloop {name} {word}`{_nearest(word, words)}. There is: {', '.join(words)}"
+
+
+def _nearest(word: str, words: Collection[str]) -> str:
+    from difflib import get_close_matches  # only a mistake needs it
+
+    near = get_close_matches(word, words, 1)
+    return f" (did you mean {near[0]}?)" if near else ""
 
 
 async def _until_ended(main: Coroutine[Any, Any, int]) -> int:
@@ -132,5 +163,5 @@ def _let_go_of_stdout() -> None:
 
 
 def _complain(sentence: str, code: int = 1) -> int:
-    print(f"everloop: {sentence}", file=sys.stderr)
+    Terminal(sys.stdout, sys.stderr).tell(f"everloop: {sentence}")
     return code

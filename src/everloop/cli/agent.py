@@ -5,27 +5,29 @@ import asyncio
 import select
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from ..agent import Agent, Answer
+from ..agent import WAITS, Agent, Answer
 from ..app import open as open_agent
+from ..core.commands import command_in, rest_of
 from ..core.errors import MailRefused, TurnFailed
-from ..core.keys import exact
 from ..core.people import OWNER
 from ..core.ports import Event
 from .lines import Lines
 from .questions import Questions
+from .session_key import session_key
 from .terminal import Terminal, WrongUse
 
 HELP = "talk with the agent: one answer with -m, else a chat"
 SOON = 2.0  # seconds in which a line is read of which the beginning is there
 MORE = "The answer alone goes to stdout, everything else to stderr. What was cut off is finished first."
 DIRECT = "cli:direct"
+LATER = 75  # the exit code of what may be tried again later (EX_TEMPFAIL)
 Reading = asyncio.Task[str | None]
 
 
@@ -56,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace) -> int:
     terminal = Terminal(sys.stdout, sys.stderr, kept=True)
-    session = _checked(DIRECT if arguments.session is None else arguments.session)
+    session = session_key(DIRECT if arguments.session is None else arguments.session)
     if arguments.json and arguments.message is None:
         raise WrongUse("--json needs -m: it prints one answer as one object")
     if arguments.files and arguments.message is None:
@@ -67,17 +69,20 @@ async def run(arguments: argparse.Namespace) -> int:
     first = asyncio.ensure_future(lines.read("> ")) if text is None and not sys.stdin.isatty() else None
     if first and select.select([sys.stdin], [], [], 0)[0]:
         await asyncio.wait({first}, timeout=SOON)
-    settings = {"tools": {"approvals": "allow"}} if arguments.approvals == "allow" else {}
-    async with open_agent(settings=settings) as agent:
+    async with open_agent() as agent:
         if arguments.resume and arguments.session is None and (row := await agent.latest()):
             session = row.session
         for sentence in agent.unused:
             terminal.note(sentence)
-        here = Here(agent, session, terminal, lines, _is_attended(arguments.approvals), set())
+        attended, preapproved = _is_attended(arguments.approvals), arguments.approvals == "allow"
+        here = Here(agent, session, terminal, lines, attended, preapproved, set())
         if text is None:
             return await _chat(here, first)
-        if not _is_command(text):
-            await _catch_up(here, terminal.note)
+        if not command_in(text):  # which acts at once: what runs, or was cut off, may be what it is about
+            await _finish(here)
+            if await agent.approvals(session):
+                return _refuse(here)
+            await _show_unshown(here, terminal.note)
         code = await _answer_once(here, text, arguments.files, arguments.json)
         if _is_answer(text):
             await _catch_up(here, terminal.note if arguments.json else terminal.answer)
@@ -93,7 +98,18 @@ class Here(Struct, frozen=True):
     terminal: Terminal
     lines: Lines
     attended: bool
+    preapproved: bool
     told: set[str]  # questions about files that were put here
+
+    def say(self, text: str, files: Sequence[str] = ()) -> AsyncIterator[Event]:
+        """Every message has its own word about permissions, whichever process answers it."""
+        return self.agent.stream(
+            *(text, self.session),
+            files=files,
+            author=OWNER,
+            attended=self.attended,
+            preapproved=self.preapproved,
+        )
 
     def questions(self) -> Questions:
         return Questions(self.agent, self.session, self.lines, self.terminal)
@@ -105,12 +121,7 @@ def _is_attended(wanted: str | None) -> bool:
 
 def _is_answer(line: str) -> bool:
     """After this the turn that has waited for it goes on, and someone wants to see it."""
-    return line.strip().lower().startswith("/approve ")
-
-
-def _is_command(line: str) -> bool:
-    """A command acts at once: what runs, or was cut off, may be what it is about."""
-    return line.lstrip().startswith("/")
+    return command_in(line) == "/approve" and bool(rest_of(line))
 
 
 def _message(given: str | None) -> str | None:
@@ -122,20 +133,27 @@ def _message(given: str | None) -> str | None:
         raise MailRefused(f"standard input is not valid UTF-8 text (byte {error.start})") from error
 
 
-def _checked(session: str) -> str:
-    try:
-        return str(exact(session))
-    except ValueError as error:
-        raise MailRefused(str(error)) from error
-
-
 async def _catch_up(here: Here, show: Callable[[str], None]) -> None:
     """Finish what was cut off, then show every answer that nobody has seen."""
-    agent, session, terminal = here.agent, here.session, here.terminal
-    terminal.status("finishing what was cut off …")
-    async with _stopping(agent, session):
-        await agent.finish(session)
-    terminal.clear()
+    await _finish(here)
+    await _show_unshown(here, show)
+
+
+async def _finish(here: Here) -> None:
+    here.terminal.status("finishing what was cut off …")
+    async with _stopping(here.agent, here.session):
+        await here.agent.finish(here.session)
+    here.terminal.clear()
+
+
+def _refuse(here: Here) -> int:
+    """With -m nobody has seen the question, so that going on without it is nobody's decision."""
+    here.terminal.tell(f"everloop: {WAITS.format(here.session)}; nothing was sent (for another session: -s KEY)")
+    return LATER
+
+
+async def _show_unshown(here: Here, show: Callable[[str], None]) -> None:
+    agent, session = here.agent, here.session
     waiting = {approval.id for approval in await agent.approvals(session)}
     for outbound in await agent.unshown(session):
         if not outbound.approval or outbound.approval in waiting:  # a question that is answered is none any more
@@ -147,7 +165,7 @@ async def _answer_once(here: Here, text: str, files: list[str], as_json: bool) -
     agent, session, terminal = here.agent, here.session, here.terminal
     try:
         async with _stopping(agent, session), here.questions() as questions:
-            async for event in agent.stream(text, session, files=files, author=OWNER, attended=here.attended):
+            async for event in here.say(text, files):
                 if event.name == "answer":
                     answer: Answer = event.data["answer"]
                     terminal.answer(to_json(answer) if as_json else answer.content)
@@ -161,6 +179,9 @@ async def _answer_once(here: Here, text: str, files: list[str], as_json: bool) -
                 elif event.name in ("tool_call", "compacted", "warning"):
                     terminal.follow(event)
     except TurnFailed as error:
+        if error.reason == "waiting":
+            terminal.tell(f"everloop: {error}")
+            return LATER
         if error.reason != "stopped":
             raise
         terminal.note(str(error))
@@ -227,13 +248,13 @@ async def _begins_with_command(first: Reading) -> bool:
         line = await first
     except MailRefused:  # this is told in its turn
         return False
-    return line is not None and _is_command(line)
+    return line is not None and bool(command_in(line))
 
 
 async def _exchange(here: Here, line: str) -> None:
     terminal = here.terminal
     async with _stopping(here.agent, here.session), here.questions() as questions:
-        async for event in here.agent.stream(line, here.session, author=OWNER, attended=here.attended):
+        async for event in here.say(line):
             if event.name == "approval_asked":
                 _ask(here, questions, event)
             elif event.name == "answer":

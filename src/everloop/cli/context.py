@@ -7,8 +7,9 @@ from typing import Any
 from ..app import open_view
 from ..core.contents import Contents, Piece
 from ..core.errors import MailRefused
-from ..core.keys import exact
-from .table import counted, plain, share, table, to_json
+from ..core.visible import visible
+from .session_key import session_key
+from .table import counted, share, table, to_json
 from .terminal import Terminal
 
 MORE = "Tokens are estimated, but for their sum where it says that the host has counted. No model is asked anything."
@@ -24,9 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     terminal = Terminal(sys.stdout, sys.stderr)
     async with open_view() as view:
-        contents = await view.contents(_key(arguments.session))
+        contents = await view.contents(session_key(arguments.session))
     if arguments.show is not None:
-        terminal.answer(plain(_piece(contents, arguments.show).text))
+        terminal.answer(visible(_piece(contents, arguments.show).text))
     elif arguments.json:
         terminal.answer(to_json(describe(contents)))
     else:
@@ -87,10 +88,3 @@ def _piece(contents: Contents, name: str) -> Piece:
         names = ", ".join(piece.name for piece in contents.pieces if not piece.of)
         raise MailRefused(f"there is no part {name!r}; there is {names}, and each of the tools")
     return found[0]
-
-
-def _key(session: str) -> str:
-    try:
-        return str(exact(session))
-    except ValueError as error:
-        raise MailRefused(str(error)) from error

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..app import open_records, remove_password, serve, set_password
 from ..core.errors import EverloopError
+from .terminal import Terminal
 
 _log = logging.getLogger("everloop.gateway")
 
@@ -53,7 +54,7 @@ def run(arguments: argparse.Namespace) -> Coroutine[Any, Any, int]:
 async def _set_password(password: str) -> int:
     async with open_records() as records:
         await set_password(records.store, OWNER, password)
-    print("The password is set. All browsers are logged out.", file=sys.stderr)
+    _terminal().tell("The password is set. All browsers are logged out.")
     return 0
 
 
@@ -61,7 +62,7 @@ async def _remove_password() -> int:
     async with open_records() as records:
         if not await remove_password(records.store, OWNER):
             raise EverloopError("there is no password")
-    print("There is no password any more. The next start of the gateway prints a link.", file=sys.stderr)
+    _terminal().tell("There is no password any more. The next start of the gateway prints a link.")
     return 0
 
 
@@ -84,18 +85,22 @@ async def _serve(arguments: argparse.Namespace) -> int:
     stopping = _stop_signals()
     _take_room()
     async with serve(settings=settings) as gateway:
-        print(f"everloop gateway: {gateway.url}", file=sys.stderr)
+        terminal = _terminal()
+        terminal.tell(f"everloop gateway: {gateway.url}")
         if gateway.link:
-            print(f"Log in, once, with: {gateway.link}", file=sys.stderr)
+            terminal.tell(f"Log in, once, with: {gateway.link}")
         for sentence in gateway.unused:
             _log.warning(sentence)
-            print(sentence, file=sys.stderr)
-        sys.stderr.flush()
+            terminal.tell(sentence)
         _log.info("the gateway listens at %s", gateway.url)
         await stopping.wait()
         _log.info("the gateway stops")
-        print("everloop gateway: stopping", file=sys.stderr)
+        terminal.tell("everloop gateway: stopping")
     return 0
+
+
+def _terminal() -> Terminal:
+    return Terminal(sys.stdout, sys.stderr)
 
 
 def _take_room() -> None:

@@ -1,4 +1,9 @@
-"""Reading what a person types, without holding up the event loop, and leaving the terminal as it was found."""
+"""Reading what a person types, without holding up the event loop, and leaving the terminal as it was found.
+
+What is pasted is one message, however many lines it has: with bracketed paste the terminal marks its beginning and end,
+and GNU readline puts what is between them into the line that is being written. A line that ends with a backslash goes
+on in the next one, and so does one at Alt-Enter.
+"""
 
 import asyncio
 import os
@@ -8,6 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.errors import MailRefused
+from .terminal import mark_pastes, show_prompt
+
+MORE = "… "  # the prompt of a line that goes on
 
 
 class Lines:
@@ -17,11 +25,12 @@ class Lines:
         self._restore: Callable[[], None] = lambda: None
         self._reading: asyncio.Future[str | None] | None = None
         self._tty = sys.stdin.isatty()
+        self._pastes = False  # whether they are understood
 
     def __enter__(self) -> "Lines":
         if self._tty:
             self._restore = _remember_terminal()
-            import readline  # noqa: F401  # gives input() its line editing
+            self._pastes = _edit_lines()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -34,7 +43,7 @@ class Lines:
         if self._reading is None:
             self._reading = self._begin(prompt)
         elif self._tty:
-            print(prompt, end="", flush=True)  # a question stands there that nobody answers any more
+            show_prompt(prompt)  # a question stands there that nobody answers any more
         reading = self._reading
         try:
             return await asyncio.shield(reading)
@@ -57,14 +66,42 @@ class Lines:
         def wait() -> None:
             text, refused = None, False
             try:
-                text = _input(prompt) if self._tty else _next_line()
+                text = _message(prompt) if self._tty else _next_line()
             except UnicodeDecodeError:
                 refused = True
+            if self._pastes:  # readline has just ended this, but one may paste while an answer comes, too
+                mark_pastes(True)
             loop.call_soon_threadsafe(settle, text, refused)
 
         # A thread of its own, and not a pool's: nobody waits for it when the program ends at the prompt.
         threading.Thread(target=wait, daemon=True).start()
         return line
+
+
+def _edit_lines() -> bool:
+    """Give input() its line editing; says whether that understands pastes. libedit, which some builds of Python have
+    instead of GNU readline, does not."""
+    import readline
+
+    if "libedit" in (readline.__doc__ or ""):
+        return False
+    readline.parse_and_bind("set enable-bracketed-paste on")
+    readline.parse_and_bind("set enable-active-region off")  # else what was pasted is shown in reverse
+    readline.parse_and_bind(r'"\e\C-m": "\C-v\C-j"')
+    return True
+
+
+def _message(prompt: str) -> str | None:
+    """One line, or several of which each but the last ends with a backslash or was pasted."""
+    line = _input(prompt)
+    while line is not None and _goes_on(line):
+        line = f"{line[:-1]}\n{_input(MORE) or ''}"
+    return line.rstrip("\n") if line is not None else None
+
+
+def _goes_on(line: str) -> bool:
+    """Whoever wants to end with a backslash writes two."""
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
 def _input(prompt: str) -> str | None:
@@ -90,5 +127,6 @@ def _remember_terminal() -> Callable[[], None]:
     def restore() -> None:
         if os.isatty(file):
             termios.tcsetattr(file, termios.TCSADRAIN, attributes)
+            mark_pastes(False)
 
     return restore

@@ -14,6 +14,7 @@ from typing import BinaryIO
 import msgspec
 
 from ..core.errors import EverloopError
+from ..core.visible import visible
 from ..settings import home_of
 from .logbook import Line, log_path, put_aside
 from .terminal import Terminal
@@ -137,20 +138,13 @@ def to_json(line: Line) -> str:
 
 def to_text(line: Line) -> str:
     if not line.time:
-        return _harmless(line.message)
+        return visible(line.message)
     about = [f"error {line.error}" if line.error and line.error not in line.message else "", line.session]
     about.append(f"turn {line.thread}:{line.turn}" if line.thread else "")
     told = ", ".join(filter(None, about))
     head = f"{_local(line.time)} {line.level.upper():7} {line.logger.removeprefix('everloop.')}: {line.message}"
     below = f"\n{line.detail}" if line.detail else ""
-    return "\n    ".join(_harmless(f"{head}{f' ({told})' if told else ''}{below}").splitlines())
-
-
-def _harmless(text: str) -> str:
-    """Without what would steer the terminal: the text of an error may be a stranger's."""
-    return "".join(
-        letter if letter.isprintable() or letter in "\n\t" else "\N{REPLACEMENT CHARACTER}" for letter in text
-    )
+    return "\n    ".join(visible(f"{head}{f' ({told})' if told else ''}{below}").splitlines())
 
 
 def _older(path: Path) -> Iterator[Line]:

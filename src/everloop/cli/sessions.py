@@ -12,8 +12,9 @@ import msgspec
 from ..app import Records, open_records
 from ..core.conversation import Archive, Branch, Conversation, Deed, Found, Rename
 from ..core.errors import HomeError, MailRefused
-from ..core.keys import exact
-from .table import how_many, plain, table, to_json
+from ..core.visible import checked_name, in_one_line, visible
+from .session_key import session_key
+from .table import how_many, table, to_json
 from .terminal import Terminal
 from .times import clock
 
@@ -99,9 +100,7 @@ async def _with(
             session = _key(arguments.session) or found.session
             await _go(records, terminal, found, session, await sessions.fork(found, session, OWNER, arguments.at))
         case "rename":
-            title = " ".join(" ".join(arguments.title).split())[:200]
-            if not title:
-                raise MailRefused("a title cannot be empty")
+            title = checked_name(" ".join(arguments.title), "a title")
             await records.store.perform(OWNER, found.session, Rename(found.id, title))
             terminal.answer(f"{found.id[:8]} is called “{title}” now.")
         case "archive" | "unarchive":
@@ -126,9 +125,10 @@ async def _show(records: Records, terminal: Terminal, found: Conversation, as_js
     if as_json:
         terminal.answer(to_json({**_described(found), "said": spoken}))
         return
-    terminal.answer(f"{found.title}\n{found.id}, session {found.session}, {found.messages} messages")
+    session = in_one_line(found.session)
+    terminal.answer(f"{in_one_line(found.title)}\n{found.id}, session {session}, {found.messages} messages")
     for each in spoken:
-        terminal.answer(f"\n[{each.seq}] {each.who}, {clock(each.at)}\n{plain(each.text)}")
+        terminal.answer(f"\n[{each.seq}] {each.who}, {clock(each.at)}\n{visible(each.text)}")
 
 
 async def _export(records: Records, terminal: Terminal, found: Conversation, file: str) -> None:
@@ -204,7 +204,4 @@ def _described(found: Conversation) -> dict[str, Any]:
 
 
 def _key(session: str | None) -> str:
-    try:
-        return str(exact(session)) if session else ""
-    except ValueError as error:
-        raise MailRefused(str(error)) from error
+    return session_key(session) if session else ""

@@ -6,12 +6,15 @@ from typing import Any
 
 import msgspec
 
+from ..core.visible import in_one_line
+
 UNKNOWN = "?"
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as they need to be. A head that begins with a space is one of numbers, set to the right."""
-    lines = [[head.strip() for head in heads], *rows]
+    """Columns as wide as they need to be. A head that begins with a space is one of numbers, set to the right. Whatever
+    a cell holds, it is in its line; whoever wants it exactly takes --json."""
+    lines = [[head.strip() for head in heads], *([in_one_line(cell) for cell in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     right = [head.startswith(" ") for head in heads]
     return "\n".join(_line(line, widths, right) for line in lines)
@@ -65,8 +68,3 @@ def how_many(text: str) -> int:
 def to_json(value: Any) -> str:
     """One object in one line."""
     return msgspec.json.encode(value).decode()
-
-
-def plain(text: str) -> str:
-    """Without what would move the cursor; whoever wants it exactly takes --json."""
-    return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text)

@@ -1,14 +1,18 @@
 """What a person sees: the answer on stdout, everything else on stderr."""
 
+import sys
 from typing import TextIO
 
 import msgspec
 
 from ..core.errors import EverloopError
 from ..core.ports import Event
+from ..core.visible import in_one_line
+from .screen import Screen
 
 _WITHOUT_NUMBERS = str.maketrans("", "", "0123456789.")
-DIM, PLAIN = "\x1b[2m", "\x1b[0m"
+DIM, PLAIN, CLEAR = "\x1b[2m", "\x1b[0m", "\r\x1b[K"
+PASTES, NO_PASTES = "\x1b[?2004h", "\x1b[?2004l"
 
 
 class OutputLost(EverloopError):
@@ -19,12 +23,24 @@ class WrongUse(EverloopError):
     """Options that do not go together: the command ends with 2, as for an option that there is not."""
 
 
+def show_prompt(text: str) -> None:
+    print(text, end="", flush=True)
+
+
+def mark_pastes(wanted: bool) -> None:
+    """Tell the terminal to mark where a paste begins and ends, or to do so no more, for whatever runs next."""
+    screen = Screen.of_answers(sys.stdout)
+    if screen.isatty():
+        screen.steer(PASTES if wanted else NO_PASTES)
+        screen.flush()
+
+
 class Terminal:
     def __init__(self, out: TextIO, err: TextIO, kept: bool = False) -> None:
         """With `kept`, what cannot be shown now is shown at the next start."""
-        self._out = out
+        self._out = Screen.of_answers(out)
         self._kept = kept
-        self._err = err
+        self._err = Screen.of_notes(err)
         self._colour = err.isatty()
         self._status = ""  # the line that is being overwritten
         self._said = ""  # what of the running message has been printed
@@ -38,22 +54,28 @@ class Terminal:
     def note(self, text: str) -> None:
         self.clear()
         self._end_reasoning()
-        print(f"{DIM}{text}{PLAIN}" if self._colour else text, file=self._err, flush=True)
+        self._dim(text)
+        print(file=self._err, flush=True)
 
-    def ask(self, text: str) -> None:
-        """Something that a person has to decide on; unlike a note it is not dim."""
+    def tell(self, text: str) -> None:
+        """What the command itself has to say; unlike a note it is not dim."""
         self.clear()
         self._end_reasoning()
         print(text, file=self._err, flush=True)
 
+    def ask(self, text: str) -> None:
+        """Something that a person has to decide on."""
+        self.tell(text)
+
     def status(self, text: str) -> None:
         """One line that is written over by the next; in a file or a pipe, one line for each kind of work."""
+        text = in_one_line(text)
         if not self._colour:
             self._log(text)
         elif text != self._status:
             self.clear()
             self._status = text
-            print(f"{DIM}{text}{PLAIN}", end="", file=self._err, flush=True)
+            self._dim(text)
 
     def _log(self, text: str) -> None:
         kind = text.translate(_WITHOUT_NUMBERS)
@@ -64,7 +86,16 @@ class Terminal:
     def clear(self) -> None:
         if self._status and self._colour:
             self._status = ""
-            print("\r\x1b[K", end="", file=self._err, flush=True)
+            self._err.steer(CLEAR)
+            self._err.flush()
+
+    def _dim(self, text: str) -> None:
+        if self._colour:
+            self._err.steer(DIM)
+        self._err.write(text)
+        if self._colour:
+            self._err.steer(PLAIN)
+        self._err.flush()
 
     def _write(self, text: str) -> None:
         try:
@@ -118,9 +149,12 @@ class Terminal:
         if self._colour:
             self.clear()
             self._reasoning = True
-            print(f"{DIM}{text}{PLAIN}", end="", file=self._err, flush=True)
+            self._dim(text)
 
     def _chunk(self, event: Event) -> None:
+        """A piece may hold the end of a thought and the beginning of the answer, if both came at once."""
+        if reasoning := event.data["reasoning"]:
+            self._reason(reasoning)
         if text := event.data["text"]:
             self.clear()
             self._end_reasoning()
@@ -131,16 +165,14 @@ class Terminal:
             self.note(f"({notice})")
         elif progress := event.data["progress"]:
             self.status(progress)
-        elif reasoning := event.data["reasoning"]:
-            self._reason(reasoning)
 
 
 def hint(name: str, args: str) -> str:
-    """A call in short: its name and its first text argument."""
+    """A call in short, in one line: its name and its first text argument."""
     try:
         values = msgspec.json.decode(args or "{}")
     except msgspec.DecodeError:
         values = {}
     first = next((value for value in values.values() if isinstance(value, str)), "") if isinstance(values, dict) else ""
     short = first if len(first) <= 40 else first[:40] + "…"
-    return f'{name}("{short}")' if short else f"{name}()"
+    return in_one_line(f'{name}("{short}")' if short else f"{name}()")

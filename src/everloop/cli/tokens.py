@@ -41,7 +41,7 @@ async def run(arguments: argparse.Namespace) -> int:
             case "revoke":
                 if not await book.forget_token(OWNER, arguments.name):
                     raise EverloopError(f"there is no token {arguments.name!r}; see: everloop tokens list")
-                print(f"{arguments.name} is revoked.", file=sys.stderr)
+                terminal.tell(f"{arguments.name} is revoked.")
             case _:
                 rows = await book.tokens(OWNER)
                 terminal.answer(to_json({"tokens": rows}) if arguments.json else to_text(rows))

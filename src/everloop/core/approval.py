@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from .tool import Effect, Risk, Situation, ToolCall, ToolSpec, parse_args
+from .visible import escaped
 
 Stance = Literal["allow", "ask", "deny"]
 
@@ -89,11 +90,4 @@ def _as_json(value: Any) -> str:
 
 def one_line(text: str) -> str:
     """The text with all that a person cannot see as escapes, line ends among it."""
-    return text if text.isprintable() else "".join(map(_escaped, text))
-
-
-def _escaped(letter: str) -> str:
-    if letter.isprintable():
-        return letter
-    units = letter.encode("utf-16-be")
-    return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
+    return "".join(letter if letter.isprintable() else escaped(letter) for letter in text)

@@ -1,9 +1,13 @@
 """Slash commands: what there is to type, whom each is for, and what it needs of a token.
 
+A command is one word after a slash, at the beginning of a message. `/etc/hosts is broken` is none, nor is `/2`. What
+looks like one and is meant for the model has a second slash before it, which is taken away.
+
 One table for all doors. A command that tells something needs the scope that the same needs in the API, and one that
 costs or tells what is not a guest's is not for guests. This file only says so; runtime does what they mean.
 """
 
+import re
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -42,6 +46,8 @@ class Command(Struct, frozen=True):
         return self.given if word and self.given else self.right
 
 
+_COMMAND = re.compile(r"\s*(/[A-Za-z][A-Za-z_-]{0,30})(?:\s|\Z)")
+_ESCAPED = re.compile(r"\s*/(/[A-Za-z][A-Za-z_-]{0,30}(?:\s|\Z))")
 _TELLS = Right(scope="read")
 _APPROVE = (
     "Show what waits for permission; allow it, or with `no` deny it. Further words allow the like too: `for 1h`, "
@@ -89,13 +95,28 @@ COMMANDS = {
 }
 
 
-def find(text: str) -> tuple[Command, str] | None:
-    """The command that someone typed, and what follows its name; None if it is none."""
-    if not text.lstrip().startswith("/"):
-        return None
-    name, _, rest = text.strip().partition(" ")
-    command = COMMANDS.get(name.lower())
-    return (command, rest.strip()) if command and (command.takes or not rest.strip()) else None
+def find(text: str) -> Command | None:
+    """The command that a message begins with, also one that there is not; None if the message is for the model."""
+    name = command_in(text)
+    return (COMMANDS.get(name) or Command(name, "")) if name else None
+
+
+def command_in(text: str) -> str:
+    """The command that a message begins with, in small letters; "" if it is said to the model."""
+    found = _COMMAND.match(text)
+    return found[1].lower() if found else ""
+
+
+def rest_of(text: str) -> str:
+    """What stands behind the command."""
+    found = _COMMAND.match(text)
+    return text[found.end() :].strip() if found else text
+
+
+def unescaped(text: str) -> str:
+    """What is said to the model: without the slash that kept it from being a command."""
+    found = _ESCAPED.match(text)
+    return text[found.start(1) :] if found else text
 
 
 def split(rest: str) -> tuple[str, str]:
@@ -107,7 +128,7 @@ def split(rest: str) -> tuple[str, str]:
 def scope_of(text: str) -> str:
     """What a message needs beside `chat`: a command, what doing the same in another way needs."""
     found = find(text)
-    return found[0].right_to(found[1]).scope if found else ""
+    return found.right_to(rest_of(text)).scope if found else ""
 
 
 def listed(role: Role) -> list[str]:

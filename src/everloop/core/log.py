@@ -46,6 +46,7 @@ class UserSaid(_Entry, frozen=True):
     unattended: bool = False  # nobody is there to be asked
     before: tuple[Message, ...] = ()
     brought: Brought | None = None
+    preapproved: bool = False  # what would be asked was allowed ahead, for this turn
 
 
 class ModelCalled(_Entry, frozen=True):
@@ -183,6 +184,7 @@ class Standing(Struct, frozen=True, omit_defaults=True, gc=False):
     files: tuple[Made, ...] = ()
     unknown: tuple[str, ...] = ()
     exits: Exits = Exits()  # what has left in this turn of what only strangers gave
+    preapproved: bool = False
 
 
 class Compacted(_Entry, frozen=True):

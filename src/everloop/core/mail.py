@@ -30,7 +30,8 @@ class Address(Struct, frozen=True, gc=False):
 
 
 class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
-    """Someone spoke. `unattended` says that nobody is there to be asked anything back.
+    """Someone spoke. `unattended` says that nobody is there to be asked anything back, `preapproved` that what would be
+    asked is allowed ahead.
 
     A client that keeps its conversation itself says with `before` what has been said in it; when that ends with the
     results of calls, it has no `parts`. `brought` is what it brings along. `literal` says that a slash at its beginning
@@ -43,6 +44,7 @@ class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
     before: tuple[Message, ...] = ()
     brought: Brought | None = None
     literal: bool = False
+    preapproved: bool = False
 
 
 class Stop(Struct, frozen=True, gc=False, tag="stop", omit_defaults=True):

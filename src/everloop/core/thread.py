@@ -102,6 +102,7 @@ class Thread:
         "open_calls",
         "outside",
         "owes_reply",
+        "preapproved",
         "prefix",
         "requester",
         "results",
@@ -137,6 +138,7 @@ class Thread:
         self.owes_reply = False
         self.requester = ""
         self.unattended = False
+        self.preapproved = False
         self.address = ""
         self.mails: list[int] = []
         self.steps = 0
@@ -270,6 +272,7 @@ class Thread:
             files=tuple(self.files.values()),
             unknown=tuple(self.unknown),
             exits=self.exits,
+            preapproved=self.preapproved,
         )
 
     @property
@@ -321,7 +324,8 @@ class Thread:
             self._take_in(entry)
 
     def _begin(self, seq: int, entry: UserSaid) -> None:
-        self.turn, self.owes_reply, self.requester, self.unattended = seq, True, entry.author, entry.unattended
+        self.turn, self.owes_reply, self.requester = seq, True, entry.author
+        self.unattended, self.preapproved = entry.unattended, entry.preapproved
         self.steps = self.resumes = self.empties = self.failures = 0
         self.stopped = self.wrapping = False
         self.mails, self.brought, self.handed = [], None, []
@@ -506,6 +510,7 @@ class Thread:
         self.requester, self.address, self.mails = standing.requester, standing.address, list(standing.mails)
         self.choice, self.prefix = standing.choice, standing.prefix
         self.outside, self.unattended, self.began = standing.outside, standing.unattended, standing.began
+        self.preapproved = standing.preapproved
         self.usage, self.model = standing.usage + entry.usage, standing.model
         known = standing.cost is not None and (entry.cost is not None or not entry.model)
         self.cost = (standing.cost or 0.0) + (entry.cost or 0.0) if known else None

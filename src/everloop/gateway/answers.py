@@ -64,6 +64,8 @@ def refused_by(error: EverloopError) -> Refused:
             return Refused(413, "no_room", str(error))
         case MailRefused():
             return Refused(400, "refused", str(error))
+        case TurnFailed(reason="waiting"):
+            return Refused(423, "session_waits", str(error))
         case TurnFailed():
             return Refused(502, error.reason or "failed", str(error))
         case StoreError():

@@ -13,15 +13,15 @@ from ..core.conversation import Written
 from ..core.grant import Allowance
 from ..core.log import ModelSaid
 from ..core.ports import Event
+from ..core.visible import UNSEEN
 from .house import Question
 from .hub import Draft
 from .links import told_with_links
 
 # A $ alone would let a line break stand at the end, and a key that ends with a : is not written as it is kept.
-Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$(?!\n)")]
-Key = Annotated[
-    str, Meta(min_length=3, max_length=200, pattern=r"^[^:\s\x00-\x1f\x7f]+:[^\x00-\x1f\x7f]*[^:\x00-\x1f\x7f]$(?!\n)")
-]
+Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=rf"^[^\x00-\x1f{UNSEEN}]+$(?!\n)")]
+_KEY = rf"^[^:\s\x00-\x1f{UNSEEN}]+:[^\x00-\x1f{UNSEEN}]*[^:\x00-\x1f{UNSEEN}]$(?!\n)"
+Key = Annotated[str, Meta(min_length=3, max_length=200, pattern=_KEY)]
 Seq = Annotated[int, Meta(ge=0, le=2**62)]
 
 FILES = 20  # of one message

@@ -17,6 +17,7 @@ _TURNS = {
     "request": (400, "model_refused_request"),
     "stopped": (424, "turn_stopped"),  # a 409 would be asked again by some clients, and a person has said stop
     "guests": (403, "guest_limit"),
+    "waiting": (423, "session_waits"),
     "closed": (503, "closing"),
 }
 BEHIND_US = 502

@@ -88,6 +88,7 @@ class PlayedBook(Book):
                     *(entry.parts, entry.author, entry.address, entry.unattended),
                     before=entry.before,
                     brought=entry.brought,
+                    preapproved=entry.preapproved,
                 )
             case Stopped(by=by):
                 return Stop(by)

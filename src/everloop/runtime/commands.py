@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, structs
 
-from ..core.commands import Command, listed
+from ..core.commands import COMMANDS, Command, listed, rest_of
 from ..core.commands import find as find_command
 from ..core.conversation import Deed
 from ..core.errors import MailRefused, ModelMissing
@@ -52,14 +52,14 @@ class Commands:
         self._looking_back = LookingBack(store, sessions)
 
     def find(self, text: str) -> Command | None:
-        """The command that someone typed, if it is one."""
-        found = find_command(text)
-        return found[0] if found else None
+        """The command that someone typed, if what they typed looks like one; there need not be one of that name."""
+        return find_command(text)
 
     async def work_out(self, command: Command, inbound: Inbound, letter: Said) -> Effect:
         """What it comes to; nothing has happened yet, but that what a person allows ahead is kept."""
-        rest = text_of(letter.parts).strip().partition(" ")[2].strip()
-        role = role_of(letter.author, self._roles)
+        rest, role = rest_of(text_of(letter.parts)), role_of(letter.author, self._roles)
+        if command.name not in COMMANDS or (rest and not command.takes):
+            return Effect(inbound, "none", misunderstood(command.name, role))
         if role < (least := command.right_to(rest).least):
             typed = f"{command.name} {rest.partition(' ')[0].lower()}" if command.right.least <= role else command.name
             return Effect(inbound, "none", f"{typed} is not for {role.name.lower()}s: it needs {_a(least)}.")
@@ -74,7 +74,7 @@ class Commands:
             case "/compact":
                 return await self._compact(inbound, letter.author)
             case "/approve":
-                return await self._approve(text_of(letter.parts).split()[1:], inbound, letter.author)
+                return await self._approve(rest.split(), inbound, letter.author)
             case "/undo":
                 return await self._undo(inbound, letter)
             case "/session":
@@ -171,6 +171,17 @@ class Commands:
 
 def _a(role: Role) -> str:
     return f"{'a' if role is Role.USER else 'an'} {role.name.lower()}"
+
+
+def misunderstood(name: str, role: Role) -> str:
+    """What is said to whoever types a command that there is not, or more than one takes: no model is asked."""
+    if name in COMMANDS:
+        return f"{name} stands alone. To say this to the model, begin with /{name}."
+    from difflib import get_close_matches  # only a mistake needs it
+
+    near = get_close_matches(name, [each.name for each in COMMANDS.values() if each.right.least <= role], 1)
+    perhaps = f"Did you mean {near[0]}? " if near else ""
+    return f"There is no {name}. {perhaps}/help shows what there is. To say this to the model, begin with /{name}."
 
 
 def describe(rows: list[SpentRow]) -> str:

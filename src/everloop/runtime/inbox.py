@@ -2,12 +2,14 @@
 
 from collections.abc import Awaitable, Callable
 
-from ..core.commands import Command
+from msgspec import structs
+
+from ..core.commands import Command, unescaped
 from ..core.conversation import Branch, Resume
 from ..core.errors import Fenced, MailRefused
 from ..core.failpoint import reach
 from ..core.mail import Decision, Inbound, Said
-from ..core.message import text_of
+from ..core.message import Text, text_of
 from ..core.ports import Bus, Event, Store
 from ..core.rows import Receipt
 from .commands import Commands
@@ -56,6 +58,7 @@ class Inbox:
                 await self._leave(row.id)
             self._bus.publish(Event("command", receipt.thread, data={"name": command.name}))
             return receipt
+        inbound = _unescaped(inbound)
         begun = await self._take_express(inbound) if express else None
         receipt = begun or await self._store.receive(inbound)
         reach("inbox.committed")
@@ -75,7 +78,7 @@ class Inbox:
         """
         if not isinstance(inbound.letter, Said) or self._command(inbound.letter):
             return None
-        return self._lanes.begin(inbound, asked=asked)
+        return self._lanes.begin(_unescaped(inbound), asked=asked)
 
     def wake(self, receipt: Receipt, inbound: Inbound) -> None:
         """Say that there is mail; losing this hint costs a moment, no more."""
@@ -106,3 +109,19 @@ class Inbox:
             text.encode()
         except UnicodeEncodeError as error:
             raise MailRefused("the message is not valid UTF-8 text") from error
+
+
+def _unescaped(inbound: Inbound) -> Inbound:
+    """Without the slash by which someone has said that this is for the model."""
+    letter = inbound.letter
+    if not isinstance(letter, Said) or letter.before or letter.literal:
+        return inbound
+    if not letter.parts or not isinstance(letter.parts[0], Text):
+        return inbound
+    first, *more = letter.parts
+    assert isinstance(first, Text)
+    text = unescaped(first.text)
+    if text == first.text:
+        return inbound
+    parts = (structs.replace(first, text=text), *more)
+    return structs.replace(inbound, letter=structs.replace(letter, parts=parts))

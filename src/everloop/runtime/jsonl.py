@@ -22,9 +22,11 @@ from ..core.mail import Address
 from ..core.message import Media, Message, Opaque, Part, Text, said
 from ..core.thread import Thread
 from ..core.tool import ToolCall
+from ..core.visible import in_one_line, refuse_unseen
 
 LONGEST = 32 * 1024 * 1024  # bytes of a line
 DIRECT = "cli:direct"
+LONGEST_TITLE = 200
 
 Shape = TypeVar("Shape")
 
@@ -155,15 +157,17 @@ def read_conversation(lines: Iterable[bytes]) -> Brought:
     if about.type != "metadata":
         raise _wrong(first, 'the first line is not {"_type":"metadata",…}')
     try:
+        refuse_unseen(about.key or "", "a session key")
         key = str(Address.parse(about.key)) if about.key else DIRECT
-    except ValueError as error:
+    except (ValueError, MailRefused) as error:
         raise _wrong(first, str(error)) from error
     created = _time(first, about.created_at, time.time())
     bringing = _Bringing(created)
     for number, line in filled:
         bringing.add(number, line)
     bringing.end()
-    return Brought(key, about.title or "", created, bringing.written)
+    title = in_one_line(" ".join((about.title or "").split()))[:LONGEST_TITLE]
+    return Brought(key, title, created, bringing.written)
 
 
 class _Bringing:

@@ -165,6 +165,9 @@ class Lanes:
         """Resolves when the turn that takes this letter is over, wherever it is driven."""
         return self._waiters.add(thread, mail)
 
+    def is_driving(self, thread: str) -> bool:
+        return thread in self._lanes
+
     async def recall(self, thread: str, seq: int) -> Finished:
         """How the turn that ended at this entry ended, read from the log."""
         opened = await self._store.open(thread)

@@ -13,6 +13,7 @@ from ..core.mail import Inbound, Said
 from ..core.people import Role
 from ..core.ports import Store
 from ..core.rows import ThreadRow
+from ..core.visible import checked_name
 from .sessions import Sessions
 
 LISTED = 15
@@ -54,7 +55,7 @@ class LookingBack:
             case "resume", True:
                 return await self._resume(rest, inbound, letter)
             case "rename", True:
-                title = " ".join(rest.split())[:200]
+                title = checked_name(rest, "a title")
                 return Rename((await self._here(inbound)).id, title), f"This conversation is called “{title}” now."
             case "fork", _:
                 return await self._fork(rest, inbound, letter)
@@ -65,10 +66,10 @@ class LookingBack:
                 return await self._restore(rest, inbound, letter)
             case "edit", True:
                 row = await self._row(inbound)
-                return await self._sessions.say_instead(row, letter.author, rest, letter.unattended), ""
+                return await self._sessions.say_instead(row, letter, rest), ""
             case "regenerate", False:
                 row = await self._row(inbound)
-                return await self._sessions.say_instead(row, letter.author, unattended=letter.unattended), ""
+                return await self._sessions.say_instead(row, letter), ""
         return None, ""  # what there is
 
     async def _where(self, inbound: Inbound) -> str:

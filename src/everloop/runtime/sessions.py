@@ -4,7 +4,6 @@ Whatever changes one is worked out here as a deed of the store, which does all o
 do, or what cannot be done, is a MailRefused with a sentence.
 """
 
-import re
 import secrets
 from collections.abc import AsyncIterator, Iterable, Mapping
 
@@ -23,13 +22,13 @@ from ..core.rows import ThreadRow
 from ..core.thread import Thread
 from ..core.tool import ToolSpec
 from ..core.undo import changes_of, lasting_in
+from ..core.visible import refuse_unseen
 
 BUSY = "Something is still going on in this conversation. Stop it with /stop, then try again."
 RUNNING = "a turn is running here; stop it with /stop first"
 WAITING = "something waits for permission here; answer it with /approve, or stop it with /stop, first"
 PAGE = 1000
-
-_NAME = re.compile(r"[^\x00-\x1f\x7f]{1,80}")
+LONGEST_NAME = 80
 
 
 class Spoken(Struct, frozen=True):
@@ -86,8 +85,9 @@ class Sessions:
         return await self._branch(conversation.id, cut, session, by, title=conversation.title)
 
     def snapshot(self, conversation: Conversation, name: str) -> Mark:
-        if not _NAME.fullmatch(name):
-            raise MailRefused("a snapshot's name is one line of up to 80 characters")
+        if not 1 <= len(name) <= LONGEST_NAME:
+            raise MailRefused(f"a snapshot's name is one line of up to {LONGEST_NAME} characters")
+        refuse_unseen(name, "a snapshot's name")
         return Mark(name, conversation.id, conversation.head)
 
     async def restore(self, name: str, owner: str, session: str, by: str, within: str = "") -> Branch:
@@ -108,13 +108,16 @@ class Sessions:
         )
         return await self._without(row, turn, by, letter)
 
-    async def say_instead(self, row: ThreadRow, by: str, text: str = "", unattended: bool = False) -> Branch:
-        """A branch before the last turn, in which something else is said, or the same again. Raises MailRefused."""
+    async def say_instead(self, row: ThreadRow, letter: Said, text: str = "") -> Branch:
+        """A branch before the last turn, in which something else is said, or the same again, by whoever sent the letter
+        that wants it and with what it says about permissions. Raises MailRefused."""
+        by = letter.author
         turn = await self._last_turn(row, by)
         parts: tuple[Part, ...] = tuple(part for entry in turn.said for part in entry.parts)
         if text:
             parts = (*said(text), *(part for part in parts if enclosed(part)))
-        return await self._without(row, turn, by, Said(parts, by, row.session, unattended))
+        again = Said(parts, by, row.session, letter.unattended, preapproved=letter.preapproved)
+        return await self._without(row, turn, by, again)
 
     async def _last_turn(self, row: ThreadRow, by: str) -> LastTurn:
         if row.state != "resting":

@@ -13,6 +13,7 @@ from ...core.mail import Address, Inbound, Said
 from ...core.message import said
 from ...core.people import Role
 from ...core.spans import deliver, keys_of, turns_of
+from ...core.visible import checked_name
 from ..answers import Refused
 from ..links import told_with_links
 from .route import Answer, Call
@@ -60,13 +61,18 @@ async def trace(call: Call) -> Answer:
 async def change(call: Call) -> Answer:
     found = await _conversation(call)
     if call.body.title is not None:
-        title = " ".join(call.body.title.split())
-        if not title:
-            raise Refused(400, "bad_request", "A title is more than spaces.")
+        title = _title(call.body.title)
         await call.desk.store.perform(call.principal.user, found.session, Rename(found.id, title))
     if call.body.archived is not None:
         await call.desk.store.perform(call.principal.user, found.session, Archive(found.id, call.body.archived))
     return await show(call)
+
+
+def _title(text: str) -> str:
+    try:
+        return checked_name(text, "A title")
+    except MailRefused as error:
+        raise Refused(409, "refused", f"{error}.") from error
 
 
 async def fork(call: Call) -> Answer:

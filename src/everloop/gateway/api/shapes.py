@@ -9,11 +9,14 @@ from ...core.conversation import Conversation, Found
 from ...core.rows import TokenRow
 from ...core.spans import Turn
 from ...core.tool import Risk
+from ...core.visible import UNSEEN
 from ..frames import Ahead
 
 Id = Annotated[str, Meta(pattern="^[0-9a-f]{1,32}$")]
 # One that ends with a : is not written as it is kept.
-Key = Annotated[str, Meta(pattern=r"^[^\x00-\x20\x7f:]{1,60}:[^\x00-\x20\x7f]{0,119}[^\x00-\x20\x7f:]$")]
+Key = Annotated[
+    str, Meta(pattern=rf"^[^\x00-\x20:{UNSEEN}]{{1,60}}:[^\x00-\x20{UNSEEN}]{{0,119}}[^\x00-\x20:{UNSEEN}]$")
+]
 Seq = Annotated[int, Meta(ge=0, le=2**53)]
 Limit = Annotated[int, Meta(ge=1, le=500)]
 Title = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\S")]  # more than spaces
@@ -121,7 +124,7 @@ class OfToken(Ask, frozen=True):
 class Creating(Ask, frozen=True):
     """Without `days` it holds for ever."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
+    name: Annotated[str, Meta(min_length=1, max_length=100, pattern=rf"^[^\x00-\x1f{UNSEEN}]+$")]
     scopes: Annotated[list[Literal["read", "chat", "approve", "admin"]], Meta(min_length=1, max_length=4)]
     days: Annotated[int, Meta(ge=1, le=36_500)] | None = None
 

@@ -1,0 +1,61 @@
+"""Where text meets the terminal. Whatever is written to a Screen is shown and none of it is obeyed; codes of our own go
+through `steer`.
+
+`guard_streams` puts one in the place of stdout and of stderr, before anything else of a command runs, so that also what
+Python itself says (a traceback, a warning, the usage of an option) and what a plugin prints go through it. Where stdout
+is no terminal, text stays as it is, byte for byte, for scripts; what is on stderr is for people wherever it ends up.
+"""
+
+import io
+import sys
+from typing import Any, TextIO, cast
+
+from ..core.visible import visible
+
+
+class Screen:
+    def __init__(self, stream: TextIO, exact: bool) -> None:
+        """With `exact`, text is passed on as it is."""
+        self._stream = stream
+        self._exact = exact
+        self._held = ""  # half the end of a line, if its other half comes with the next piece
+        if not exact and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # what the terminal has no letter for
+
+    @classmethod
+    def of_answers(cls, stream: TextIO) -> "Screen":
+        return stream if isinstance(stream, Screen) else cls(stream, exact=not stream.isatty())
+
+    @classmethod
+    def of_notes(cls, stream: TextIO) -> "Screen":
+        return stream if isinstance(stream, Screen) else cls(stream, exact=False)
+
+    def write(self, text: str) -> int:
+        if self._exact:
+            return self._stream.write(text)
+        whole = self._held + text
+        self._held = "\r" if whole.endswith("\r") else ""
+        self._stream.write(visible(whole.removesuffix("\r")))
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def steer(self, code: str) -> None:
+        """Pass a code of our own on to the terminal."""
+        self._stream.write(code)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def guard_streams() -> None:
+    """A stream that was closed before we began is None, and stays so."""
+    if sys.stdout is not None:
+        sys.stdout = cast(TextIO, Screen.of_answers(sys.stdout))
+    if sys.stderr is not None:
+        sys.stderr = cast(TextIO, Screen.of_notes(sys.stderr))

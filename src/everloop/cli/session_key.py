@@ -1,0 +1,10 @@
+"""The key of a session, as a person types it."""
+
+from ..core.keys import exact
+from ..core.visible import refuse_unseen
+
+
+def session_key(text: str) -> str:
+    """Raises MailRefused for what is none."""
+    refuse_unseen(text, "a session key")
+    return str(exact(text))
