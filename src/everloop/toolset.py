@@ -82,7 +82,12 @@ def furnish(
     chosen = settings.tools
     check_workspace(workspace, home)
     commands = commands or _sandbox(home / "spool", chosen.exec, shared=bool(settings.store.url))
-    limits = Limits(memory=chosen.exec.memory_mb << 20, processes=chosen.exec.processes)
+    limits = Limits(
+        memory=chosen.exec.memory_mb << 20,
+        processes=chosen.exec.processes,
+        disk=chosen.exec.disk_mb << 20,
+        files=chosen.exec.files,
+    )
     shell = Shell(
         commands,
         View(workspace, hidden=(home,), network=chosen.exec.network),
