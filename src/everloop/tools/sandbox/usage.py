@@ -45,7 +45,7 @@ def tasks_and_memory(pid: int, first: int, limit: int, grown: int) -> tuple[int,
     held = sum(_kilobytes(lines, _HELD) for lines in statuses)
     shared = sum(_kilobytes(lines, (b"RssShmem:",)) for lines in statuses)
     if first:
-        shared = max(shared, sum(_in_tmpfs(f"/proc/{first}/root/{path}") for path in _TMPFS))
+        shared = max(shared, sum(_in_tmpfs(f"/proc/{first}/root", path) for path in _TMPFS))
     if grown > shared and held + grown > limit and any(map(_shares_memory, pids)):
         shared = grown
     room = limit - held - shared
@@ -86,9 +86,12 @@ def _children(pid: int) -> list[int]:
     return children
 
 
-def _in_tmpfs(folder: str) -> int:
-    """What its files take, also those that were deleted and are still open."""
+def _in_tmpfs(root: str, path: str) -> int:
+    """What its files take, also those that were deleted and are still open; 0 while it is still the machine's own."""
+    folder = f"{root}/{path}"
     try:
+        if os.path.exists(f"/{path}") and os.stat(folder).st_dev == os.stat(f"/{path}").st_dev:
+            return 0
         stat = os.statvfs(folder)
     except OSError:  # it is gone
         return 0
