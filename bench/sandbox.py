@@ -63,7 +63,8 @@ class Confined:
     async def run(self) -> None:
         self._answers += 1
         context = CallContext(f"{id(self)}:{self._answers}:0", f"{id(self)}", "cli:direct", "ann")
-        assert (await self.commands.run(context, self._job)).output == "hello\n"
+        outcome = await self.commands.run(context, self._job)
+        assert outcome.output == "hello\n", outcome
 
 
 async def bare() -> None:

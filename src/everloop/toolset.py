@@ -90,7 +90,12 @@ def furnish(
     check_workspace(workspace, home)
     commands = commands or sandbox_of(home, settings)
     marks = Marks(Tainted(store, place_of(workspace), commands.ended)) if store else MARKS
-    limits = Limits(memory=chosen.exec.memory_mb << 20, processes=chosen.exec.processes)
+    limits = Limits(
+        memory=chosen.exec.memory_mb << 20,
+        processes=chosen.exec.processes,
+        disk=chosen.exec.disk_mb << 20,
+        files=chosen.exec.files,
+    )
     shell = Shell(
         commands,
         View(workspace, hidden=(home,), network=chosen.exec.network),

@@ -76,7 +76,9 @@ class World:
             return []
         return ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups"]
 
-    def commands(self, way: str = "", spool: Path | None = None, outlet: Outlet | None = None) -> Commands:
+    def commands(
+        self, way: str = "", spool: Path | None = None, outlet: Outlet | None = None, door: Door | None = None
+    ) -> Commands:
         """The sandbox of this world, whose runner runs as its user."""
         python = [*self.prefix(), sys.executable if self.uid == os.geteuid() else SYSTEM_PYTHON]
         spool = spool or self.spool
@@ -85,7 +87,7 @@ class World:
         async def choose() -> Way:
             return ways[way or self._way]
 
-        return Commands(spool, choose, door=Door(spool, python, self.base / "package"), outlet=outlet)
+        return Commands(spool, choose, door=door or Door(spool, python, self.base / "package"), outlet=outlet)
 
     def job(self, *argv: str, limits: Limits | None = None, network: tuple[str, ...] = ()) -> Job:
         view = View(self.workspace, hidden=(self.home,), network=network)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import select
 import signal
 import subprocess
@@ -24,10 +25,10 @@ from everloop.tools.run_python import run_python_tool
 from everloop.tools.sandbox import seccomp, spool
 from everloop.tools.sandbox.bwrap import Bubblewrap
 from everloop.tools.sandbox.choose import Landlock, Way, choose_way, refused
-from everloop.tools.sandbox.commands import Commands
+from everloop.tools.sandbox.commands import Commands, told_apart
 from everloop.tools.sandbox.port import Job, Limits, View
 from everloop.tools.sandbox.runner import NAME
-from everloop.tools.sandbox.view import environment
+from everloop.tools.sandbox.view import environment, shell
 
 from .sandbox_helpers import NOBODY, TOKEN, World, context, processes_with, run_once, world
 
@@ -143,10 +144,28 @@ class TestRunning:
         ]
 
     async def test_a_command_tells_its_exit_code_and_what_it_said(self, house: House) -> None:
-        assert await house.exec("echo out; echo err >&2; exit 3") == "[exit code 3]\nout\nerr\n"
+        assert await house.exec("echo out; echo err >&2; exit 3") == "[exit code 3]\nout\n[stderr]\nerr\n"
         assert await house.exec("true") == "[exit code 0]\n"
         assert await house.exec("kill -9 $$") == "[exit code 137]\n"
         assert await house.exec("no-such-program 2> /dev/null") == "[exit code 127]\n"
+
+    async def test_stdout_and_stderr_are_told_apart(self, house: House) -> None:
+        assert await house.exec("printf a; printf b >&2; printf c; printf d >&2") == "[exit code 0]\nac\n[stderr]\nbd"
+        assert await house.exec("echo only >&2") == "[exit code 0]\n[stderr]\nonly\n"
+        assert await house.exec("(echo a; echo b >&2) 2>&1") == "[exit code 0]\na\nb\n"
+        assert await house.exec("no-such-program") == (
+            "[exit code 127]\n[stderr]\n" + f"{shell()}: line 1: no-such-program: command not found\n"
+        )
+
+    async def test_both_are_told_live_in_the_order_in_which_they_came(self, house: House) -> None:
+        steps = "".join(f"echo {n} >&{1 + n % 2}; until [ -e {n} ]; do sleep 0.01; done; " for n in range(4))
+        running = asyncio.create_task(house.exec(steps))
+        for number in range(4):
+            while "".join(house.told) != "".join(f"{n}\n" for n in range(number + 1)):
+                house.heard.clear()
+                await asyncio.wait_for(house.heard.wait(), 20)
+            (house.workspace / f"{number}").touch()
+        assert await running == "[exit code 0]\n0\n2\n[stderr]\n1\n3\n"
 
     async def test_it_runs_in_a_folder_of_the_workspace_and_writes_there(self, house: House) -> None:
         (house.workspace / "sub").mkdir()
@@ -175,7 +194,7 @@ class TestRunning:
         text = await house.run("run_python", code="import sys\nprint(open('data.txt').read(), sys.flags.isolated)")
         assert text.partition("\n")[2] == "42 1\n"
         text = await house.run("run_python", code="1/0")
-        assert untimed(text).startswith("[exit code 1]\nTraceback")
+        assert untimed(text).startswith("[exit code 1]\n[stderr]\nTraceback")
         assert "ZeroDivisionError" in text
 
     async def test_what_it_says_is_told_while_it_runs(self, house: House) -> None:
@@ -263,7 +282,9 @@ class TestSeeing:
             for path in ("home/everloop.db", "key", "seen"):
                 (place.workspace / path).write_text(TOKEN)
             view = View(place.workspace, hidden=(place.workspace / "home", place.workspace / "key"))
-            job = structs.replace(place.job("/bin/sh", "-c", "ls home; cat key; touch home/x; cat seen"), view=view)
+            job = structs.replace(
+                place.job("/bin/sh", "-c", "exec 2>&1; ls home; cat key; touch home/x; cat seen"), view=view
+            )
             outcome = await run_once(place.commands(), job)
             assert outcome.output.splitlines() == [
                 "cat: key: Permission denied", "touch: cannot touch 'home/x': Read-only file system", TOKEN,
@@ -378,7 +399,7 @@ class TestLimits:
             limits = Limits(seconds=10, memory=150 << 20)
             outcome = await self.outcome(place, limits, "/usr/bin/python3", "-c", EAT.format(take=take))
             assert outcome.status == "memory" or (outcome.status, outcome.code) == ("exited", 1)
-            assert "MemoryError" in outcome.output or outcome.status == "memory"
+            assert "MemoryError" in outcome.stderr or outcome.status == "memory"
 
     async def test_one_file(self, way: str, uid: int) -> None:
         with world(way, uid) as place:
@@ -547,6 +568,21 @@ class TestBackground:
         assert said == "[ended because it was told to stop; read on with offset=10]\nhello\n"
         assert "takes no input" in await refusal(house.run("exec_input", at, id="b5-0", text="x"))
 
+    async def test_its_stderr_is_told_apart_in_what_is_read(self, house: House) -> None:
+        at = context(5)
+        command = "read x; echo out; read x; echo err >&2; read x; echo over"
+        await house.run("exec", at, command=command, background=True)
+        said = []
+        for offset, after in ((0, 4), (4, 8), (8, 13)):
+            await house.run("exec_input", at, id="b5-0", text="\n")
+            said.append(untimed(await house.run("exec_output", at, id="b5-0", offset=offset, wait=20)))
+            assert f"offset={after}]" in said[-1]
+        assert [text.partition("]\n")[2] for text in said] == ["out\n", "[stderr]\nerr\n", "over\n"]
+        while "it runs" in await house.run("exec_output", at, id="b5-0", offset=13, wait=20):
+            pass
+        whole = await house.run("exec_output", at, id="b5-0", offset=2)
+        assert whole == "[exit code 0; read on with offset=13]\nt\nover\n[stderr]\nerr\n"
+
     async def test_only_its_own_thread_knows_it(self, house: House) -> None:
         await house.run("exec", context(5), command=self.ECHO, background=True)
         assert await refusal(house.run("exec_output", context(6, "u"), id="b5-0")) == "there is no command b5-0 here"
@@ -626,3 +662,33 @@ class TestTheEndOfACommandInTheBackground:
         fed = await house.tools["exec_input"].run({"id": "b5-0", "text": "a"}, context(6))
         over = await house.tools["exec"].run({"command": "true"}, context(7))
         assert [each.background for each in (begun, fed, over) if isinstance(each, Shown)] == ["b5-0", "b5-0", ""]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.binary(min_size=1, max_size=30)), max_size=40), st.integers(4, 60))
+def test_what_is_kept_of_stdout_and_of_stderr_is_told_apart(
+    tmp_path_factory: pytest.TempPathFactory, chunks: list[tuple[bool, bytes]], kept: int
+) -> None:
+    folder = str(tmp_path_factory.mktemp("tape"))
+    tape = spool.Tape(folder, kept)
+    for error, chunk in chunks:
+        tape.write(chunk.hex().encode(), error)
+    tape.close()
+    found = told_apart(spool.read_all(folder, tape.size), tape.errors)
+    for error, text in zip((False, True), found, strict=True):
+        said = "".join(chunk.hex() for which, chunk in chunks if which is error)
+        head, *rest = re.split("\n… \\[([0-9]+) bytes left out\\] …\n", text)
+        if not rest:
+            assert head == said
+        else:
+            left_out, tail = rest
+            assert said == head + said[len(head) : len(head) + int(left_out)] + tail
+
+
+def test_one_that_changes_between_them_all_the_time_is_told_apart_for_a_while(tmp_path: Path) -> None:
+    tape = spool.Tape(str(tmp_path), 1 << 20)
+    for _ in range(3000):
+        tape.write(b"o")
+        tape.write(b"e", error=True)
+    tape.close()
+    out, err = told_apart(spool.read_all(str(tmp_path), tape.size), tape.errors)
+    assert (out, err) == ("o" * 2000, "e" * 2000 + "oe" * 1000)

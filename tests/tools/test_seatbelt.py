@@ -20,7 +20,7 @@ from everloop.tools.sandbox.choose import Way, choose_way, refused
 from everloop.tools.sandbox.commands import Commands
 from everloop.tools.sandbox.port import SCRIPT, Job, Limits, View
 from everloop.tools.sandbox.runner import NAME
-from everloop.tools.sandbox.seatbelt import Seatbelt, profile
+from everloop.tools.sandbox.seatbelt import EXPERIMENTAL, Seatbelt, profile
 
 from .sandbox_helpers import context, processes_with
 from .test_exec import gone
@@ -66,9 +66,17 @@ def fake(folder: Path, text: str) -> str:
     return str(program)
 
 
-async def test_it_is_chosen_on_macos_if_it_works(tmp_path: Path) -> None:
+async def test_it_is_chosen_on_macos_if_it_works_and_says_that_it_is_experimental(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     way = await choose_way(fake(tmp_path, 'test "$1" = -p && shift 2 && exec "$@"'), platform="darwin")
     assert isinstance(way, Seatbelt)
+    assert [record.getMessage() for record in caplog.records] == [EXPERIMENTAL]
+
+
+async def test_the_ways_of_linux_say_nothing_of_the_kind(caplog: pytest.LogCaptureFixture) -> None:
+    await choose_way(unsafe=True, platform="linux")
+    assert caplog.records == []
 
 
 async def test_else_commands_are_refused_there(tmp_path: Path) -> None:
@@ -101,7 +109,8 @@ class House:
         self._number += 1
         job = self.job(command, limits)
         outcome = await self.commands.run(context(self._number), job, lambda _: self.heard.set())
-        return outcome.status, outcome.code, outcome.output
+        stderr = f"[stderr]\n{outcome.stderr}" if outcome.stderr else ""
+        return outcome.status, outcome.code, outcome.output + stderr
 
     def runner(self) -> int:
         return int((self.spool / f"{NAME}.lock").read_text())
@@ -122,7 +131,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 
 class TestRunning:
     async def test_a_command_tells_its_exit_code_and_what_it_said(self, house: House) -> None:
-        assert await house.run("echo out; echo err >&2; exit 3") == ("exited", 3, "out\nerr\n")
+        assert await house.run("echo out; echo err >&2; exit 3") == ("exited", 3, "out\n[stderr]\nerr\n")
         assert await house.run("kill -9 $$") == ("exited", 137, "")
         assert await house.run("cat; pwd") == ("exited", 0, f"{house.workspace}\n")
         assert await house.run("ls /proc/self/fd | wc -l") == ("exited", 0, "4\n")

@@ -133,7 +133,9 @@ class Web(_Section, frozen=True):
 class Exec(_Section, frozen=True):
     timeout: Annotated[int, Meta(ge=1, le=86400)] = 600  # the most seconds that a command may ask for
     memory_mb: Annotated[int, Meta(ge=16)] = 2048
-    processes: Annotated[int, Meta(ge=1)] = 256
+    processes: Annotated[int, Meta(ge=1)] = 256  # and threads
+    disk_mb: Annotated[int, Meta(ge=1)] = 4096  # that a command may add to a file system
+    files: Annotated[int, Meta(ge=1)] = 200_000
     env: Variables = ()  # names of variables that commands may see
     network: tuple[str, ...] = ()  # hosts that commands may reach, as pypi.org, *.example.com, git.example.com:22, *
     unsafe_without_sandbox: bool = False

@@ -177,7 +177,7 @@ def exec_output_tool(house: Shell) -> Tool:
         seconds = min(wait, house.longest)
         outcome, after = await house.sandbox.output(context.thread, _checked(id), offset, _PART, seconds)
         state = "it runs" if outcome.status == "running" else _how_it_ended(outcome, house.limits)
-        return await house.told_of(Shown(f"[{state}; read on with offset={after}]\n{outcome.output}"))
+        return await house.told_of(Shown(f"[{state}; read on with offset={after}]\n{_both(outcome)}"))
 
     return exec_output
 
@@ -236,7 +236,15 @@ def said(outcome: Outcome, limits: Limits, name: str) -> str:
     """What the model is told of a command."""
     if outcome.status == "running":
         return f"It runs in the background as {name}. It ends after an hour in which it says nothing and is not read."
-    return f"[{_how_it_ended(outcome, limits)}]\n{outcome.output}"
+    return f"[{_how_it_ended(outcome, limits)}]\n{_both(outcome)}"
+
+
+def _both(outcome: Outcome) -> str:
+    """What it said on stdout, and under a heading what it said on stderr, if it did."""
+    if not outcome.stderr:
+        return outcome.output
+    line = "" if outcome.output.endswith("\n") or not outcome.output else "\n"
+    return f"{outcome.output}{line}[stderr]\n{outcome.stderr}"
 
 
 def _how_it_ended(outcome: Outcome, limits: Limits) -> str:
@@ -249,12 +257,20 @@ def _how_it_ended(outcome: Outcome, limits: Limits) -> str:
             return f"ended after {limits.seconds:g} s, its time limit"
         case "memory":
             return f"ended because it used more than {limits.memory >> 20} MiB of memory"
+        case "machine":
+            return "ended because the machine was running out of memory"
         case "processes":
-            return f"ended because it had more than {limits.processes} processes"
+            return f"ended because it had more than {limits.processes} processes and threads"
         case "flood":
             return f"ended because it wrote more than {limits.flood >> 20} MiB of output"
         case "disk":
             return "ended because its output could not be kept: the disk is full"
+        case "growth":
+            return f"ended because it added more than {limits.disk >> 20} MiB to the disk; what it wrote is still there"
+        case "files":
+            return f"ended because it made more than {limits.files:,} files; they are still there"
+        case "full":
+            return "ended because it filled a disk that has little left; what it wrote is still there"
         case "idle":
             return "ended after an hour without output"
         case "stopped":

@@ -1,6 +1,7 @@
 """Which way to confine commands works on this machine: found out by doing it."""
 
 import asyncio
+import logging
 import os
 import shutil
 import sys
@@ -14,11 +15,12 @@ from . import landlock
 from .bwrap import Bubblewrap
 from .exposure import is_within, refuse_exposed
 from .port import SCRIPT, Job, View
-from .seatbelt import PROGRAM, Seatbelt
+from .seatbelt import EXPERIMENTAL, PROGRAM, Seatbelt
 from .spool import ETC
 from .view import PATH, SYSTEM
 
 _PATIENCE = 20.0
+_log = logging.getLogger("everloop.sandbox")
 
 
 class Way(Protocol):
@@ -90,6 +92,8 @@ async def choose_way(program: str | None = None, unsafe: bool = False, platform:
         way = Bubblewrap(program)
     why = await _trouble_with(way) if way else "it is not installed"
     if way and not why:
+        if isinstance(way, Seatbelt):
+            _log.warning(EXPERIMENTAL)
         return way
     if platform == "linux" and landlock.version() >= landlock.NEEDED:
         return Landlock()

@@ -2,8 +2,9 @@
 
 import asyncio
 import codecs
+import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -64,6 +65,7 @@ class Commands:
             "limits": to_builtins(job.limits),
             "script": job.script,
             "background": job.background,
+            "workspace": _real(job.view.workspace),
             **(await self.way()).order(job, self._folder(where)),
         }
         if self._outlet and job.view.network:
@@ -100,11 +102,17 @@ class Commands:
                         if line.get("size", 0) > offset:
                             break
                         line = await talk.hear()
+            if "began" not in line and "size" in line:  # a hint, which does not tell what of it is stderr
+                talk.ask({"do": "find", **where})
+                while "began" not in line and "size" in line:
+                    line = await talk.hear()
         _refuse_if_unknown(line, name)
         data, begin = read_output(str(self._folder(where)), offset, count)
+        errors = line.get("end", line).get("errors", [])
+        text, stderr = told_apart([(begin, data)], errors, begin)
         gone = f"[{begin - offset} bytes are no longer kept]\n" if begin > offset else ""
-        text = gone + data.decode(errors="replace")
-        return _outcome(line["end"], text) if "end" in line else Outcome("running", output=text), begin + len(data)
+        end = line.get("end", {"why": "running", "code": 0, "seconds": 0.0})
+        return _outcome(end, gone + text, stderr), begin + len(data)
 
     async def input(self, thread: str, name: str, text: str) -> None:
         async with self._door.talk({"do": "input", **self._where(thread, name), "text": text}) as talk:
@@ -149,11 +157,12 @@ class Commands:
             told = await talk.hear()
         talk.over = True
         end = told["end"]
-        text = _whole_text(str(self._folder(where)), end["size"])
-        show.rest(text, end["size"])
+        runs = read_all(str(self._folder(where)), end["size"])
+        both, _ = told_apart(runs, [])
+        show.rest(both, end["size"])
         if end["why"] == "failed":
-            raise ToolError(f"the sandbox could not be started: {text.strip() or 'it said nothing'}")
-        return _outcome(end, text)
+            raise ToolError(f"the sandbox could not be started: {both.strip() or 'it said nothing'}")
+        return _outcome(end, *told_apart(runs, end.get("errors", [])))
 
     async def _stop(self, where: dict[str, str]) -> int:
         async with self._door.talk({"do": "stop", **where}) as talk:
@@ -194,6 +203,10 @@ class _Show:
             self._on_output(text)
 
 
+def _real(path: Path) -> str:
+    return os.path.realpath(path)
+
+
 def _refuse_if_unknown(line: Line, name: str) -> None:
     if "never" in line:
         raise ToolError(f"there is no command {name} here")
@@ -203,17 +216,42 @@ def _refuse_if_unknown(line: Line, name: str) -> None:
         raise ToolError(f"the command {name} was cut off with the process that ran it; it may have done a part")
 
 
-def _outcome(end: dict[str, Any], text: str) -> Outcome:
-    return Outcome(end["why"], end["code"], text, end["seconds"])
+def _outcome(end: dict[str, Any], text: str, stderr: str) -> Outcome:
+    return Outcome(end["why"], end["code"], text, end["seconds"], stderr)
 
 
-def _whole_text(folder: str, size: int) -> str:
-    text, at = "", 0
-    for begin, data in read_all(folder, size):
-        text += f"\n… [{begin - at} bytes left out] …\n" if begin > at else ""
-        text += data.decode(errors="replace")
+def told_apart(runs: list[tuple[int, bytes]], errors: list[list[int]], at: int = 0) -> tuple[str, str]:
+    """What was said on stdout and on stderr, of runs of both that begin at `at` or later.
+
+    `errors` is where stderr is. Each tells what of it is missing.
+    """
+    texts, missing = (bytearray(), bytearray()), [0, 0]
+    for begin, data in runs:
+        for error, start, end in _pieces(at, begin, errors):
+            missing[error] += end - start
         at = begin + len(data)
-    return text
+        for error, start, end in _pieces(begin, at, errors):
+            texts[error].extend(_left_out(missing[error]) + data[start - begin : end - begin])
+            missing[error] = 0
+    out, err = ((text + _left_out(count)).decode(errors="replace") for text, count in zip(texts, missing, strict=True))
+    return out, err
+
+
+def _pieces(begin: int, end: int, errors: list[list[int]]) -> Iterator[tuple[bool, int, int]]:
+    """A run, cut where it changes between stdout and stderr."""
+    for start, stop in errors:
+        if stop <= begin or start >= end:
+            continue
+        if start > begin:
+            yield False, begin, start
+        yield True, max(start, begin), min(stop, end)
+        begin = min(stop, end)
+    if begin < end:
+        yield False, begin, end
+
+
+def _left_out(count: int) -> bytes:
+    return f"\n… [{count} bytes left out] …\n".encode() if count else b""
 
 
 def _place(context: CallContext) -> tuple[int, str]:

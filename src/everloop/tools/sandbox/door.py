@@ -23,6 +23,7 @@ _ATTEMPTS = 100
 _STARTS = 3
 _LONGEST_LINE = 1 << 20
 _IDLE_TALKS = 4
+_CANNOT_START = "the process that runs commands cannot be started"
 
 Line = dict[str, Any]
 
@@ -72,6 +73,7 @@ class Door:
         self._command = (*python, "-I", "-S", "-c", _START, str(package), str(spool))
         self._starting = asyncio.Lock()
         self._idle: list[Talk] = []
+        self._complaint = b""  # of the last runner that was started
         self._presence: socket.socket | None = None  # the runner stays as long as someone is connected
 
     @asynccontextmanager
@@ -115,7 +117,7 @@ class Door:
                 starts += await self._start()
             if starts > _STARTS:
                 break
-        raise ToolError("the process that runs commands cannot be started")
+        raise ToolError(f"{_CANNOT_START}: {_last_line(self._complaint or _read(self._spool / f'{NAME}.log'))}")
 
     async def _greeted(self) -> Talk:
         talk = Talk(*await asyncio.open_unix_connection(sock=self._socket(), limit=_LONGEST_LINE))
@@ -154,16 +156,24 @@ class Door:
             env={"PATH": os.defpath},
             cwd="/",
         )
-        _, complaint = await process.communicate()
+        _, self._complaint = await process.communicate()
         if process.returncode == BUSY:
             await asyncio.sleep(0.02)  # it is about to listen, or about to leave
             return False
         if process.returncode:
-            said = complaint.decode(errors="replace")[-300:]
-            raise ToolError(f"the process that runs commands cannot be started: {said}")
+            raise ToolError(f"{_CANNOT_START}: {_last_line(self._complaint)}")
         return True
 
     def _leave(self) -> None:
         if self._presence is not None:
             self._presence.close()
             self._presence = None
+
+
+def _read(log: Path) -> bytes:
+    return log.read_bytes() if log.is_file() else b""
+
+
+def _last_line(text: bytes) -> str:
+    lines = text.decode(errors="replace").strip().splitlines()
+    return lines[-1][:300] if lines else "it said nothing"

@@ -81,7 +81,7 @@ def confine(readable: list[str], writable: list[str]) -> None:
 def _allow(ruleset: int, path: str, access: int) -> None:
     try:
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):  # what we may not open, a command may not either
         return
     try:
         rule = _Rule(access if os.path.isdir(path) else access & _OF_FILES, fd)

@@ -15,30 +15,36 @@ import stat
 import subprocess
 from contextlib import suppress
 
-from . import landlock, seccomp
+from . import landlock, seccomp, usage
 
 TYPE_CHECKING = False  # as in typing, which takes longer to load than all of this
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
+    Ends = tuple[int, int, int]  # of pipes for input, output and errors
+
 _DEATH_SIGNAL, _SUBREAPER = 1, 36
 # A core dump of 1 byte is no dump at all, and unlike 0 it also keeps the kernel from piping one to a program outside.
 _NO_CORE = 1
 _UMASK = 0o022
+_DESCRIPTORS = 16384
+# Without a network of its own nobody can count the sockets that are on their way from one process to another. The
+# kernel lets there be as many of these as a process may have open.
+_DESCRIPTORS_WITHOUT_NAMESPACES = 1024
 _DEVICES = {"null": 0x103, "zero": 0x105, "full": 0x107, "random": 0x108, "urandom": 0x109}
 
 
 class Started:
     """A command that runs. `pidfds` are readable when all of it is gone; `info` tells of its first process."""
 
-    def __init__(self, pid: int, pidfds: list[int], out: int, into: int = -1, info: int = -1, block: int = -1) -> None:
+    def __init__(self, pid: int, pidfds: list[int], ours: "Ends", info: int = -1, block: int = -1) -> None:
         self.pid = pid
         self.pidfds = pidfds
-        self.out = out
-        self.into = into
+        self.into, self.out, self.err = ours
         self.info = info
         self._block = block
         self._inner = -1
+        self._first = 0
         self._said = b""
 
     def hear(self) -> bool:
@@ -52,10 +58,10 @@ class Started:
         os.close(self.info)
         self.info = -1
         try:
-            inner = int(json.loads(self._said)["child-pid"])
+            self._first = inner = int(json.loads(self._said)["child-pid"])
             self._inner = os.pidfd_open(inner)
             self.pidfds.append(self._inner)
-            for kind, limit in _limits(limits):
+            for kind, limit in (*_limits(limits), (resource.RLIMIT_NOFILE, _DESCRIPTORS)):
                 limit = _within(limit, resource.prlimit(inner, kind)[1])
                 resource.prlimit(inner, kind, (limit, limit))
             _let_it_be_killed_first(inner)
@@ -68,9 +74,13 @@ class Started:
             self._block = -1
         return True
 
-    def used(self) -> tuple[int, int]:
-        """How many processes it has, and how many bytes of memory they use together."""
-        return used_by(self.pid)
+    def used(self, limit: int, grown: int) -> tuple[int, int]:
+        """How many processes and threads it has, and how many bytes of memory they hold: see `tasks_and_memory`."""
+        return usage.tasks_and_memory(self.pid, self._first, limit, grown)
+
+    def written(self) -> float:
+        """How many bytes it has written at most."""
+        return usage.written_by(self.pid)
 
     def kill(self) -> None:
         if self._inner >= 0:
@@ -81,7 +91,7 @@ class Started:
             _send(self.pidfds[0], signal.SIGTERM)
 
     def close(self) -> None:
-        for fd in (*self.pidfds, self.out, self.into, self.info, self._block):
+        for fd in (*self.pidfds, self.out, self.err, self.into, self.info, self._block):
             if fd >= 0:
                 os.close(fd)
 
@@ -134,7 +144,7 @@ class Launcher:
         return self._in_bubblewrap(order) if order["way"] == "bwrap" else _supervised(order)
 
     def _in_bubblewrap(self, order: "dict[str, Any]") -> Started:
-        ends, into = pipes(order["background"])
+        theirs, ours = pipes(order["background"])
         info, say_info = os.pipe()
         wait, block = os.pipe()
         rules = self._open_filter()
@@ -145,9 +155,9 @@ class Launcher:
             process = subprocess.Popen(
                 [program, *extra, *rest],
                 executable=self._program(program),
-                stdin=ends[0],
-                stdout=ends[1],
-                stderr=ends[1],
+                stdin=theirs[0],
+                stdout=theirs[1],
+                stderr=theirs[2],
                 env=order["env"],
                 cwd="/",
                 pass_fds=[say_info, wait, rules],
@@ -155,15 +165,15 @@ class Launcher:
                 umask=_UMASK,
             )
         except OSError:
-            for fd in (info, block, ends[2], into):
+            for fd in (info, block, *ours):
                 if fd >= 0:
                     os.close(fd)
             raise
         finally:
-            for fd in (ends[0], ends[1], say_info, wait, rules):
+            for fd in (*theirs, say_info, wait, rules):
                 os.close(fd)
         process.returncode = 0  # the runner waits for it itself
-        return Started(process.pid, [os.pidfd_open(process.pid)], ends[2], into, info, block)
+        return Started(process.pid, [os.pidfd_open(process.pid)], ours, info, block)
 
     def _open_filter(self) -> int:
         if not os.path.exists(self._filter):
@@ -215,8 +225,8 @@ def _own_device(folder: str, name: str, number: int) -> list[str]:
     return ["--dev-bind", path, f"/dev/{name}"]
 
 
-def pipes(background: bool) -> tuple[tuple[int, int, int], int]:
-    """The command's input and output and our end of its output; and our end of its input, -1 if it has none.
+def pipes(background: bool) -> "tuple[Ends, Ends]":
+    """A command's input, output and errors, and our ends of them; that of its input is -1 if it has none.
 
     Without input it gets a pipe that is at its end: /dev/null would be the one outside, whose mode root may change.
     """
@@ -227,21 +237,23 @@ def pipes(background: bool) -> tuple[tuple[int, int, int], int]:
     else:
         os.set_blocking(into, False)
     out, stdout = os.pipe()
-    os.set_blocking(out, False)
-    return (stdin, stdout, out), into
+    err, stderr = os.pipe()
+    for fd in (out, err):
+        os.set_blocking(fd, False)
+    return (stdin, stdout, stderr), (into, out, err)
 
 
 def _supervised(order: "dict[str, Any]") -> Started:
-    (stdin, stdout, out), into = pipes(order["background"])
+    theirs, ours = pipes(order["background"])
     pid = os.fork()
     if not pid:
-        _supervise(order, stdin, stdout)
-    os.close(stdin)
-    os.close(stdout)
-    return Started(pid, [os.pidfd_open(pid)], out, into)
+        _supervise(order, theirs)
+    for fd in theirs:
+        os.close(fd)
+    return Started(pid, [os.pidfd_open(pid)], ours)
 
 
-def _supervise(order: "dict[str, Any]", stdin: int, stdout: int) -> "NoReturn":
+def _supervise(order: "dict[str, Any]", theirs: "Ends") -> "NoReturn":
     """The life of a supervisor: start the command, wait for it, end what it leaves behind, exit as it did."""
     code = 127
     try:
@@ -250,7 +262,7 @@ def _supervise(order: "dict[str, Any]", stdin: int, stdout: int) -> "NoReturn":
         libc.prctl(_SUBREAPER, 1, 0, 0, 0)
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
         os.setsid()
-        for source, target in ((stdin, 0), (stdout, 1), (stdout, 2)):
+        for target, source in enumerate(theirs):
             os.dup2(source, target)
         os.closerange(3, 1 << 16)
         child = os.fork()
@@ -268,7 +280,8 @@ def become(order: "dict[str, Any]") -> "NoReturn":
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         for number in (signal.SIGPIPE, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
-        for kind, limit in _limits(order["limits"]):
+        most = [(resource.RLIMIT_NOFILE, _DESCRIPTORS_WITHOUT_NAMESPACES)] if order["way"] == "landlock" else []
+        for kind, limit in (*_limits(order["limits"]), *most):
             if kind != resource.RLIMIT_NPROC:  # without a user namespace it counts all that the user runs
                 limit = _within(limit, resource.getrlimit(kind)[1])
                 resource.setrlimit(kind, (limit, limit))
@@ -313,7 +326,7 @@ def _end_descendants() -> None:
     """Until none is left: each that dies hands its children to us. They are stopped first, so that none can fork on."""
     while True:
         for number in (signal.SIGSTOP, signal.SIGKILL):
-            for pid in descendants(os.getpid()):
+            for pid in usage.descendants(os.getpid()):
                 with suppress(ProcessLookupError):
                     os.kill(pid, number)
         try:
@@ -327,42 +340,3 @@ def _end_descendants() -> None:
 def exit_code(status: int) -> int:
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
-
-
-def descendants(pid: int) -> list[int]:
-    """All processes below this one, as far as they can be seen in this moment."""
-    found: list[int] = []
-    todo = [pid]
-    while todo:
-        above = todo.pop()
-        for child in _children(above):
-            found.append(child)
-            todo.append(child)
-    return found
-
-
-def _children(pid: int) -> list[int]:
-    children: list[int] = []
-    try:
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{task}/children") as file:
-                children += map(int, file.read().split())
-    except OSError:  # it is gone
-        pass
-    return children
-
-
-def used_by(pid: int) -> tuple[int, int]:
-    """How many processes are below this one, and how many bytes of memory they use together."""
-    pids = descendants(pid)
-    return len(pids), sum(_resident(each) for each in pids)
-
-
-def _resident(pid: int) -> int:
-    """What it holds in memory that is in no file, and that therefore nothing but its end sets free."""
-    try:
-        with open(f"/proc/{pid}/status", "rb") as file:
-            lines = file.read().splitlines()
-    except OSError:
-        return 0
-    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith((b"RssAnon:", b"RssShmem:")))

@@ -10,12 +10,17 @@ from everloop.core.tool import CallContext
 
 
 class Limits(Struct, frozen=True):
-    """What a command may use. All but `file` count for the command and everything that it starts, together."""
+    """What a command may use. All but `file` count for the command and everything that it starts, together.
+
+    `processes` counts threads too; `disk` and `files` are what it may add to a file system.
+    """
 
     seconds: float = 60.0
     memory: int = 2 << 30
     processes: int = 256
     file: int = 1 << 30  # bytes of any one file
+    disk: int = 4 << 30
+    files: int = 200_000
     output: int = 1 << 20  # bytes that are kept: the first half and the last
     flood: int = 256 << 20  # bytes of output after which it is ended
     idle: float = 0.0  # seconds in which nothing is said or asked; 0 is for ever
@@ -55,16 +60,25 @@ class Job(Struct, frozen=True):
 
 SCRIPT = "{script}"
 
-Status = Literal["running", "exited", "time", "memory", "processes", "flood", "disk", "idle", "stopped"]
+Status = Literal[
+    "running", "exited", "time", "memory", "machine", "processes", "flood", "disk", "growth", "files", "full", "idle",
+    "stopped",
+]  # fmt: skip
 
 
 class Outcome(Struct, frozen=True):
-    """How a command ended, or that it still runs. A code of 128 and more is that of a signal."""
+    """How a command ended, or that it still runs. A code of 128 and more is that of a signal.
+
+    It was ended for using too much `memory`, for the `machine` has too little of it, for a `flood` of output, or for
+    output that does not go onto the `disk`; for its `growth` of the disk, the `files` it made, or a disk that is
+    nearly `full`. `output` is what it said on stdout.
+    """
 
     status: Status
     code: int = 0
     output: str = ""
     seconds: float = 0.0
+    stderr: str = ""
 
 
 OnOutput = Callable[[str], None]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
+    from .launch import Ends
+
 _TO_DIE = 2.0
 _EVERY = 1.0  # seconds between two looks at all processes, for which a program has to be started
 
@@ -26,17 +28,20 @@ _EVERY = 1.0  # seconds between two looks at all processes, for which a program 
 class Kept(Started):
     """A command with a keeper, whose end closes the pipe that is watched."""
 
-    def __init__(self, pid: int, watch: int, leash: int, out: int, into: int) -> None:
-        super().__init__(pid, [watch], out, into)
+    def __init__(self, pid: int, watch: int, leash: int, ours: "Ends") -> None:
+        super().__init__(pid, [watch], ours)
         self._leash = leash
         self._looked = time.monotonic()
         self._used = (0, 0)
 
-    def used(self) -> tuple[int, int]:
+    def used(self, limit: int, grown: int) -> tuple[int, int]:
         if time.monotonic() - self._looked > _EVERY:
             self._used = used_by(self.pid)
             self._looked = time.monotonic()
         return self._used
+
+    def written(self) -> float:
+        return float("inf")  # nobody tells
 
     def kill(self) -> None:
         if self._leash >= 0:
@@ -50,23 +55,23 @@ class Kept(Started):
 
 def start(order: "dict[str, Any]") -> Kept:
     """Raises OSError."""
-    (stdin, stdout, out), into = pipes(order["background"])
+    theirs, ours = pipes(order["background"])
     watch, alive = os.pipe()
     held, leash = os.pipe()
     pid = os.fork()
     if not pid:
-        _keep(order, (stdin, stdout), held, alive)
-    for fd in (stdin, stdout, alive, held):
+        _keep(order, theirs, held, alive)
+    for fd in (*theirs, alive, held):
         os.close(fd)
-    return Kept(pid, watch, leash, out, into)
+    return Kept(pid, watch, leash, ours)
 
 
-def _keep(order: "dict[str, Any]", ends: tuple[int, int], held: int, alive: int) -> "NoReturn":
+def _keep(order: "dict[str, Any]", theirs: "Ends", held: int, alive: int) -> "NoReturn":
     """The life of a keeper: start the command, wait for it or for the leash, end what is left, exit as it did."""
     code = 127
     try:
         os.setsid()
-        for source, target in ((ends[0], 0), (ends[1], 1), (ends[1], 2)):
+        for target, source in enumerate(theirs):
             os.dup2(source, target)
         first, second = sorted((held, alive))
         for begin, end in ((3, first), (first + 1, second), (second + 1, 1 << 16)):

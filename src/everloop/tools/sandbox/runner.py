@@ -17,8 +17,10 @@ import socket
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 
-from . import launch, portable, spool
+from . import launch, portable, spool, usage
+from .command import Command
 
 TYPE_CHECKING = False  # as in typing, which takes longer to load than all of this
 if TYPE_CHECKING:
@@ -48,40 +50,6 @@ class Connection:
             self.sock.send(json.dumps(line).encode() + b"\n")
         except OSError:
             self.closed = True
-
-
-class Command:
-    """One that runs, or is about to."""
-
-    def __init__(self, folder: str, order: "dict[str, Any]", started: launch.Started) -> None:
-        self.folder = folder
-        self.limits: dict[str, Any] = order["limits"]
-        self.started = started
-        self.tape = spool.Tape(folder, self.limits["output"])
-        self.begun = time.monotonic()
-        self.touched = self.begun  # when it last said or was asked something
-        self.told = 0.0
-        self.dirty = False
-        self.why = "exited"
-        self.listeners: list[Connection] = []
-
-    def overdue(self, now: float) -> str:
-        """Why it has to end now; empty if it may go on."""
-        if self.limits["seconds"] and now - self.begun > self.limits["seconds"]:
-            return "time"
-        if self.limits["idle"] and now - self.touched > self.limits["idle"]:
-            return "idle"
-        if self.tape.size > self.limits["flood"]:
-            return "flood"
-        processes, memory = self.started.used()
-        if processes > self.limits["processes"] + 4:  # some of them are the sandbox itself
-            return "processes"
-        return "memory" if memory > self.limits["memory"] else ""
-
-    def end(self, why: str) -> None:
-        if self.why == "exited":
-            self.why = why
-        self.started.kill()
 
 
 class Runner:
@@ -191,9 +159,11 @@ class Runner:
             spool.write_end(folder, {"why": "failed", "code": 126, "seconds": 0.0, "size": 0})
             connection.tell({"failed": f"the sandbox could not be started ({error})"})
             return
-        command = self._commands[key] = Command(folder, order, started)
+        watched = [path for path in (folder, order.get("workspace", "")) if os.path.isdir(path)]
+        command = self._commands[key] = Command(folder, order, started, watched)
         command.listeners.append(connection)
-        self._on(started.out, lambda: self._read(command))
+        for fd in (started.out, started.err):
+            self._on(fd, partial(self._read, command, fd))
         if started.info >= 0:
             self._on(started.info, lambda: self._hear_of(command))
         for pidfd in started.pidfds:
@@ -214,16 +184,16 @@ class Runner:
         if not command.started.go(command.limits):
             command.why = "failed"
 
-    def _read(self, command: Command) -> None:
+    def _read(self, command: Command, fd: int) -> None:
         try:
-            data = os.read(command.started.out, _CHUNK)
+            data = os.read(fd, _CHUNK)
         except BlockingIOError:
             return
         if not data:
-            self._off(command.started.out)
+            self._off(fd)
             return
         try:
-            command.tape.write(data)
+            command.tape.write(data, error=fd == command.started.err)
         except OSError:
             command.end("disk")
         command.touched = time.monotonic()
@@ -242,17 +212,20 @@ class Runner:
             return
         if started.info >= 0:
             self._go(command)
-        while started.out in self._selector.get_map():
-            before = command.tape.size
-            self._read(command)
-            if command.tape.size == before:
-                break
+        for fd in (started.out, started.err):
+            self._read_rest(command, fd)
         self._finish(key, command)
+
+    def _read_rest(self, command: Command, fd: int) -> None:
+        before = -1
+        while fd in self._selector.get_map() and command.tape.size != before:
+            before = command.tape.size
+            self._read(command, fd)
 
     def _finish(self, key: str, command: Command) -> None:
         del self._commands[key]
         code = launch.exit_code(os.waitpid(command.started.pid, 0)[1])
-        for fd in (command.started.out, command.started.info, *command.started.pidfds):
+        for fd in (command.started.out, command.started.err, command.started.info, *command.started.pidfds):
             self._off(fd)
         command.started.close()
         command.tape.close()
@@ -261,6 +234,7 @@ class Runner:
             "code": code,
             "seconds": time.monotonic() - command.begun,
             "size": command.tape.size,
+            "errors": command.tape.errors,
         }
         with suppress(OSError):  # the disk is full: whoever listens is told, and later nobody can tell
             spool.write_end(command.folder, end)
@@ -275,7 +249,7 @@ class Runner:
             if not order.get("quiet"):
                 command.touched = time.monotonic()
                 command.listeners.append(connection)
-            connection.tell({"began": True, "size": command.tape.size})
+            connection.tell({"began": True, "size": command.tape.size, "errors": command.tape.errors})
         elif not os.path.lexists(folder):
             connection.tell({"never": True})
         elif not os.path.isdir(folder):
@@ -333,10 +307,11 @@ class Runner:
                 command.dirty, command.told = False, now
                 for connection in command.listeners:
                     connection.tell({"size": command.tape.size})
-        if now - self._watched >= _WATCH:
+        if self._commands and now - self._watched >= _WATCH:
             self._watched = now
+            machine = usage.Machine()
             for command in self._commands.values():
-                if why := command.overdue(now):
+                if why := command.overdue(now, machine):
                     command.end(why)
 
 
@@ -372,7 +347,8 @@ def main(folder: str) -> "NoReturn":
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     spool.sweep(folder)
     os.umask(0o022)
-    spool.copy_etc(folder)
+    for line in spool.copy_etc(folder):
+        os.write(2, f"commands do not see {line}\n".encode("utf-8", "replace"))
     os.umask(0o077)
     Runner(folder, listener).serve()
     sys.exit(0)

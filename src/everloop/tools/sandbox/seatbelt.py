@@ -1,4 +1,4 @@
-"""macOS: a profile for `sandbox-exec`, which closes everything but what it names.
+"""macOS: a profile for `sandbox-exec`, which closes everything but what it names. Experimental.
 
 Written after Apple's own profiles and those of other agents, and never yet run on a Mac by us: the tests compare its
 text, and what starts and ends commands there is tried on Linux.
@@ -15,6 +15,10 @@ from .exposure import is_within, passed_in, refuse_exposed
 from .port import SCRIPT, Job, View
 
 PROGRAM = "/usr/bin/sandbox-exec"
+EXPERIMENTAL = (
+    "the sandbox for commands on macOS is experimental: nobody has tried on a Mac yet whether it holds; see "
+    "docs/sandbox.md"
+)
 
 _SYSTEM = (
     "/bin", "/sbin", "/usr", "/opt/homebrew", "/System", "/Library/Developer", "/Library/Frameworks",
@@ -40,7 +44,7 @@ _FIXED = """\
 
 
 class Seatbelt:
-    """Confines commands by macOS's own sandbox."""
+    """Confines commands by macOS's own sandbox. Experimental."""
 
     name = "sandbox-exec"
 

@@ -21,6 +21,10 @@ _NEW = 0x00000080 | 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x100000
 _UNIX, _INET, _INET6 = 1, 2, 10
 _STREAM, _SEQPACKET, _KIND = 1, 5, 0xF
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+_RESERVE = (0x40305828, 0x4030582A, 0x40305839)  # ioctls that do what fallocate does
+_PUNCH_A_HOLE = 3
+_SOL_SOCKET, _SNDBUF, _RCVBUF = 1, 7, 8
+_SEGMENT, _SEMAPHORES = 16384, 32  # bytes and semaphores in one; PostgreSQL needs some, and the kernel grants thousands
 
 _NUMBERS = {  # on x86-64, on arm64
     "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "move_mount": (429, 429),
@@ -47,7 +51,8 @@ _NUMBERS = {  # on x86-64, on arm64
     "sched_setparam": (142, 118), "sched_setattr": (314, 274), "migrate_pages": (256, 238), "move_pages": (279, 239),
     "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "semget": (64, 190), "semop": (65, 193),
     "semctl": (66, 191), "semtimedop": (220, 192), "msgget": (68, 186), "msgsnd": (69, 189), "msgrcv": (70, 188),
-    "msgctl": (71, 187), "mq_open": (240, 180), "mq_unlink": (241, 181),
+    "msgctl": (71, 187), "mq_open": (240, 180), "mq_unlink": (241, 181), "memfd_create": (319, 279),
+    "memfd_secret": (447, 447), "vmsplice": (278, 75), "setsockopt": (54, 208), "fallocate": (285, 47),
 }  # fmt: skip
 
 _NEVER = (  # noqa: SIM905
@@ -66,6 +71,9 @@ _NEVER_WITHOUT_NAMESPACES = (  # noqa: SIM905
     "process_madvise process_mrelease pidfd_getfd kcmp migrate_pages move_pages "
     "shmget shmat shmctl semget semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink"
 ).split()
+# What holds memory where nobody can count it: memfds without a descriptor or a mapping, pages that only a pipe has.
+# Programs take it for a kernel that has no such calls, and do without.
+_UNCOUNTED = ("memfd_create", "memfd_secret", "vmsplice")
 _TIMES = ("utime", "utimes", "futimesat", "utimensat")
 
 # Calls that change another process when they name one; 0 is the caller.
@@ -82,8 +90,12 @@ def classic(machine: str = "") -> bytes:
     rules = {
         **dict.fromkeys(_NEVER, _refuse(errno.EPERM)),
         **_namespaces(),
+        **_counted(),
         "socket": _only(0, (_UNIX, _INET, _INET6), errno.EAFNOSUPPORT),  # a vsock leads out of any namespace
-        "ioctl": _never(1, (_TIOCSTI, _TIOCLINUX), errno.EPERM),
+        "ioctl": _never(1, (_TIOCSTI, _TIOCLINUX, *_RESERVE), errno.EPERM),
+        "shmget": [*_small(1), *_refuse(errno.EINVAL), *_at_most(1, _SEGMENT, errno.EINVAL)],
+        "semget": _at_most(1, _SEMAPHORES, errno.EINVAL),
+        "msgget": _refuse(errno.ENOSYS),
     }
     return _compiled(rules, machine)
 
@@ -95,10 +107,11 @@ def strict(machine: str = "") -> bytes:
         **dict.fromkeys(_TIMES, _refuse(0)),  # said to be done: tar and cp want it, and nobody misses it
         **{name: _only(place, (0,), errno.EPERM) for name, place in _OF_A_PROCESS.items()},
         **_namespaces(),
+        **_counted(),
         "socket": _refuse(errno.EACCES),
         # A pair of datagram sockets could still be sent elsewhere, one by one.
         "socketpair": _only(1, (_STREAM, _SEQPACKET), errno.EPERM, mask=_KIND),
-        "ioctl": _never(1, (_TIOCSTI, _TIOCLINUX), errno.EPERM),
+        "ioctl": _never(1, (_TIOCSTI, _TIOCLINUX, *_RESERVE), errno.EPERM),
     }
     return _compiled(rules, machine)
 
@@ -108,6 +121,18 @@ def _namespaces() -> dict[str, Code]:
         "clone": [_load(0), (_ANY_BIT, 0, 1, _NEW), *_refuse(errno.EPERM), *_pass()],
         "unshare": [_load(0), (_ANY_BIT, 0, 1, _NEW), *_refuse(errno.EPERM), *_pass()],
         "clone3": _refuse(errno.ENOSYS),  # its flags lie in memory, out of sight; every libc then falls back to clone
+    }
+
+
+def _counted() -> dict[str, Code]:
+    """So that what a command takes can be counted: see `usage` and `disk`."""
+    buffers = [_load(2), (_EQUAL, 1, 0, _SNDBUF), (_EQUAL, 0, 1, _RCVBUF), *_refuse(0), *_pass()]
+    return {
+        **dict.fromkeys(_UNCOUNTED, _refuse(errno.ENOSYS)),
+        # Said to be done: the kernel too takes the size of a buffer for a wish.
+        "setsockopt": [_load(1), (_EQUAL, 1, 0, _SOL_SOCKET), *_pass(), *buffers],
+        # It takes place on the disk in which nothing is written; libc then writes.
+        "fallocate": _only(1, (_PUNCH_A_HOLE,), errno.EOPNOTSUPP),
     }
 
 
@@ -127,6 +152,15 @@ def _only(place: int, values: tuple[int, ...], number: int, mask: int = 0) -> Co
     code = [_load(place), *([(_MASK, 0, 0, mask)] if mask else [])]
     code += [(_EQUAL, len(values) - index, 0, value) for index, value in enumerate(values)]
     return [*code, *_refuse(number), *_pass()]
+
+
+def _at_most(place: int, most: int, number: int) -> Code:
+    return [_load(place), (_GREATER, 0, 1, most), *_refuse(number), *_pass()]
+
+
+def _small(place: int) -> Code:
+    """Skips the next line for a number of 64 bits that needs no more than 32."""
+    return [(_LOAD, 0, 0, 16 + 8 * place + (4 if sys.byteorder == "little" else 0)), (_EQUAL, 1, 0, 0)]
 
 
 def _never(place: int, values: tuple[int, ...], number: int) -> Code:

@@ -12,6 +12,7 @@ import shutil
 import stat
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 TYPE_CHECKING = False  # as in typing, which takes longer to load than all of this
 if TYPE_CHECKING:
@@ -25,13 +26,17 @@ ETC = (
 )  # fmt: skip
 _PIECES = 4
 _HEAD = 2
+_MOST_ERRORS = 2000
 _END = "end.json"
 _NO_THREADS = {"etc", "devices", "net"}  # folders of ours beside those of threads
 OLD = 7 * 86400.0
 
 
 class Tape:
-    """Writes the output of one command into its folder, a part of which is kept."""
+    """Writes the output of one command into its folder, a part of which is kept.
+
+    What it says on stdout and on stderr stands there in the order in which it came; `errors` says where the latter is.
+    """
 
     def __init__(self, folder: str, kept: int) -> None:
         self._folder = folder
@@ -40,15 +45,25 @@ class Tape:
         self._fd = -1
         self._left = 0
         self.size = 0
+        self.errors: list[list[int]] = []  # from, to
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes, error: bool = False) -> None:
         while data:
             if not self._left:
                 self._turn()
             count = os.write(self._fd, data[: self._left])
+            if error:
+                self._mark(self.size, self.size + count)
             self.size += count
             self._left -= count
             data = data[count:]
+
+    def _mark(self, begin: int, end: int) -> None:
+        """Of a command that changes from one to the other all the time, what is between counts as an error too."""
+        if self.errors and (self.errors[-1][1] == begin or len(self.errors) >= _MOST_ERRORS):
+            self.errors[-1][1] = end
+        else:
+            self.errors.append([begin, end])
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -155,17 +170,31 @@ def socket_path(folder: str, fd: int, name: str) -> str:
     return os.path.join(through if os.path.isdir(through) else folder, name)
 
 
-def copy_etc(spool: str) -> None:
-    """A copy of the part of /etc that commands see."""
+def copy_etc(spool: str, etc: str = "/etc") -> list[str]:
+    """A copy of the part of /etc that commands see, as far as it can be made; says what is missing, and why."""
     folder = os.path.join(spool, "etc")
     shutil.rmtree(folder, ignore_errors=True)
+    missing: list[str] = []
     for name in ETC:
-        source, target = f"/etc/{name}", os.path.join(folder, name)
+        if os.path.lexists(f"{etc}/{name}"):
+            _copy(f"{etc}/{name}", os.path.join(folder, name), missing)
+    return missing
+
+
+def _copy(source: str, target: str, missing: list[str], links: bool = False) -> None:
+    """`links` says that a link is copied as one; else what it leads to, for that may not be seen otherwise."""
+    try:
         os.makedirs(os.path.dirname(target), 0o755, exist_ok=True)
-        if os.path.isdir(source):
-            shutil.copytree(source, target, symlinks=True)
-        elif os.path.lexists(source):
-            shutil.copy(source, target)  # also where it is a link, for that may lead to what is not seen
+        if links and os.path.islink(source):
+            os.symlink(os.readlink(source), target)
+        elif os.path.isdir(source):
+            os.makedirs(target, 0o755, exist_ok=True)
+            for name in os.listdir(source):
+                _copy(os.path.join(source, name), os.path.join(target, name), missing, links=True)
+        else:
+            shutil.copy(source, target)
+    except (OSError, shutil.SpecialFileError) as error:
+        missing.append(f"{source}: {getattr(error, 'strerror', None) or error}")
 
 
 def _sync(folder: str) -> None:
@@ -189,10 +218,15 @@ def sweep(spool: str) -> None:
     for name, thread in _entries(spool):
         if name in _NO_THREADS:
             continue
-        for _, folder in _entries(thread):
-            if os.path.isdir(folder) and time.time() - os.stat(folder).st_mtime > OLD:
-                shutil.rmtree(folder, ignore_errors=True)
-                os.close(os.open(folder, os.O_CREAT | os.O_CLOEXEC, 0o600))
+        with suppress(PermissionError):  # it is another user's, who will sweep it
+            _sweep_thread(thread)
+
+
+def _sweep_thread(thread: str) -> None:
+    for _, folder in _entries(thread):
+        if os.path.isdir(folder) and time.time() - os.stat(folder).st_mtime > OLD:
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(os.open(folder, os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def _entries(folder: str) -> Iterator[tuple[str, str]]:

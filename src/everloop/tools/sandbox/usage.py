@@ -1,0 +1,189 @@
+"""What a command uses of the machine, with all that it has started.
+
+What its processes have mapped stands in their status. Memory is also held where no process has it mapped: in files of
+the sandbox's own /tmp, in shared memory that was filled and let go of, in pipes and sockets that nobody reads. These
+are counted as well, at the most that they can be where nobody tells more. What cannot be counted from outside, such as
+memfds and large System V segments, the filter of system calls refuses.
+"""
+
+import os
+
+# What of a process nothing but its end sets free. RssFile is no part of it: that is a copy of what the disk holds,
+# unless it is locked into memory.
+_HELD = (b"RssAnon:", b"VmSwap:", b"VmPTE:", b"VmLck:", b"HugetlbPages:")
+_OF_A_DESCRIPTOR = 8192  # two pages: what the kernel gives a pipe to a user who has very many
+_OF_AN_INODE = 1024  # in a tmpfs, beside what is in the file
+_OF_A_MESSAGE = 65536  # by which the last message may overshoot a buffer
+_DATAGRAMS = 11  # messages that a datagram socket may hold, each from another sender
+_FEW_SOCKETS = 32  # of which no closer look is taken
+_DATAGRAM = b"0002"
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_TMPFS = ("tmp", "dev/shm")  # in bubblewrap
+
+
+class Machine:
+    """The machine in one moment: its memory, what of it is available, and what is in shared memory and tmpfs.
+
+    All are 0 where there is no /proc.
+    """
+
+    def __init__(self) -> None:
+        lines = _lines("/proc/meminfo")
+        self.memory = _kilobytes(lines, (b"MemTotal:",))
+        self.available = _kilobytes(lines, (b"MemAvailable:",))
+        self.shared = _kilobytes(lines, (b"Shmem:",))
+
+
+def tasks_and_memory(pid: int, first: int, limit: int, grown: int) -> tuple[int, int]:
+    """How many processes and threads there are below this one, and how many bytes of memory they hold together.
+
+    `first` is the first process in namespaces of their own, 0 if they have none. `grown` is by how much the shared
+    memory of the machine has grown in their time; it counts as theirs if it matters for `limit` and they share any.
+    """
+    pids = descendants(pid)
+    statuses = [_lines(f"/proc/{each}/status") for each in pids]
+    held = sum(_kilobytes(lines, _HELD) for lines in statuses)
+    shared = sum(_kilobytes(lines, (b"RssShmem:",)) for lines in statuses)
+    if first:
+        shared = max(shared, sum(_in_tmpfs(f"/proc/{first}/root", path) for path in _TMPFS))
+    if grown > shared and held + grown > limit and any(map(_shares_memory, pids)):
+        shared = grown
+    room = limit - held - shared
+    sockets = _in_sockets(first, room) if first else _in_pairs(pids, room)
+    pipes = _OF_A_DESCRIPTOR * sum(map(_descriptors, pids))
+    return sum(_number(lines, b"Threads:") for lines in statuses), held + shared + sockets + pipes
+
+
+def written_by(pid: int) -> float:
+    """The most bytes that this process, those below it and those of them that have ended can have written."""
+    try:
+        all_lines = [_private_lines(each, "io") for each in (pid, *descendants(pid))]
+    except PermissionError:  # one of them has hidden itself
+        return float("inf")
+    return float(sum(_number(lines, b"wchar:") + _number(lines, b"write_bytes:") for lines in all_lines))
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes below this one, as far as they can be seen in this moment."""
+    found: list[int] = []
+    todo = [pid]
+    while todo:
+        above = todo.pop()
+        for child in _children(above):
+            found.append(child)
+            todo.append(child)
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    children: list[int] = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children") as file:
+                children += map(int, file.read().split())
+    except OSError:  # it is gone
+        pass
+    return children
+
+
+def _in_tmpfs(root: str, path: str) -> int:
+    """What its files take, also those that were deleted and are still open; 0 while it is still the machine's own."""
+    folder = f"{root}/{path}"
+    try:
+        if os.path.exists(f"/{path}") and os.stat(folder).st_dev == os.stat(f"/{path}").st_dev:
+            return 0
+        stat = os.statvfs(folder)
+    except OSError:  # it is gone
+        return 0
+    return (stat.f_blocks - stat.f_bfree) * stat.f_frsize + (stat.f_files - stat.f_ffree) * _OF_AN_INODE
+
+
+def _shares_memory(pid: int) -> bool:
+    """Whether it has shared memory without a name. How much nobody tells: it stays when it is unmapped in part."""
+    try:
+        return any(b" /dev/zero (deleted)" in line for line in _private_lines(pid, "maps"))
+    except PermissionError:
+        return True
+
+
+def _descriptors(pid: int) -> int:
+    path = f"/proc/{pid}/fd"
+    try:
+        return os.stat(path).st_size or len(os.listdir(path))  # before Linux 6.2 the size is always 0
+    except OSError:  # it is gone, or hides them
+        return 0
+
+
+def _in_sockets(first: int, room: int) -> int:
+    """What can wait in the sockets of a network of its own, also in those to which no descriptor leads."""
+    net = f"/proc/{first}/net"
+    counts = _lines(f"{net}/sockstat")
+    waiting = 0
+    if (used := _number(counts, b"sockets: used")) > _FEW_SOCKETS:
+        kinds = [line.split()[4] for line in _lines(f"{net}/unix")[1:]]
+        messages = len(kinds) + (_DATAGRAMS - 1) * kinds.count(_DATAGRAM)
+        waiting = messages * _buffer("wmem") + (used - len(kinds)) * _buffer("rmem")
+    if _of_all_connections(counts) > room - waiting:  # else it cannot matter how much of that is theirs
+        waiting += sum(_queued(_lines(f"{net}/{name}")) for name in ("tcp", "tcp6"))
+    return waiting
+
+
+def _of_all_connections(counts: list[bytes]) -> int:
+    """The memory of all TCP connections of the machine."""
+    return sum(int(line.split()[-1]) * _PAGE for line in counts if line.startswith(b"TCP:"))
+
+
+def _queued(lines: list[bytes]) -> int:
+    """The bytes that wait in connections. Each may take twice its place."""
+    queues = [line.split()[4].split(b":") for line in lines[1:]]
+    return 2 * sum(int(sent, 16) + int(received, 16) for sent, received in queues)
+
+
+def _in_pairs(pids: list[int], room: int) -> int:
+    """What can wait in pairs of sockets; 0 if it is less than `room` even if all descriptors are such sockets."""
+    buffer = _buffer("wmem")
+    if buffer * sum(map(_descriptors, pids)) < room:
+        return 0
+    return buffer * len({link for pid in pids for link in _links(pid) if link.startswith("socket:")})
+
+
+def _links(pid: int) -> list[str]:
+    """Where its descriptors lead; all to different sockets if it hides that."""
+    path = f"/proc/{pid}/fd"
+    try:
+        return [os.readlink(f"{path}/{name}") for name in os.listdir(path)]
+    except PermissionError:
+        return [f"socket:{pid}/{number}" for number in range(_descriptors(pid))]
+    except OSError:  # it is gone, or has just closed one
+        return []
+
+
+def _buffer(kind: str) -> int:
+    return int(_lines(f"/proc/sys/net/core/{kind}_default")[0]) + _OF_A_MESSAGE
+
+
+def _lines(path: str) -> list[bytes]:
+    """The lines of a file of /proc; none if it is gone. Raises PermissionError."""
+    try:
+        with open(path, "rb") as file:
+            return file.read().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def _private_lines(pid: int, name: str) -> list[bytes]:
+    """The lines of a file of /proc that a process can hide. Raises PermissionError if it does that."""
+    try:
+        return _lines(f"/proc/{pid}/{name}")
+    except PermissionError:
+        if any(line.startswith(b"VmSize:") for line in _lines(f"/proc/{pid}/status")):
+            raise
+        return []  # it has ended, and nobody has asked yet how
+
+
+def _number(lines: list[bytes], name: bytes) -> int:
+    return next((int(line[len(name) :].split()[0]) for line in lines if line.startswith(name)), 0)
+
+
+def _kilobytes(lines: list[bytes], names: tuple[bytes, ...]) -> int:
+    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith(names))
