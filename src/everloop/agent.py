@@ -373,7 +373,7 @@ class Agent:
             await asyncio.wait({future}, timeout=PATIENCE)
             if future.done() or self._lanes.is_driving(thread):
                 continue
-            if any(each.decision.thread == thread for each in await self._approvals.waiting(session)):
+            if any(each.decision.thread == thread for each in await self._approvals.waiting_calls(session)):
                 future.cancel()
                 raise TurnFailed(f"{WAITS.format(session)}; the message is kept and answered then", "waiting", "")
 

@@ -80,13 +80,16 @@ async def run(arguments: argparse.Namespace) -> int:
             return await _chat(here, first)
         if not command_in(text):  # which acts at once: what runs, or was cut off, may be what it is about
             await _finish(here)
-            if await agent.approvals(session):
+            if any(not each.held for each in await agent.approvals(session)):
                 return _refuse(here)
             await _show_unshown(here, terminal.note)
+        if not sys.stdin.isatty():  # a script is told of what this turn brings, not again and again of the same
+            here.told.update(each.id for each in await agent.approvals(session) if each.held)
         code = await _answer_once(here, text, arguments.files, arguments.json)
         if _is_answer(text):
             await _catch_up(here, terminal.note if arguments.json else terminal.answer)
-        await _ask_about_files(here)
+        elif not command_in(text):
+            await _ask_about_files(here)
         return code
 
 
@@ -237,7 +240,8 @@ async def _chat(here: Here, first: Reading | None) -> int:
                     answered = True
                     if _is_answer(line):
                         await _catch_up(here, terminal.answer)
-                    instead = await _ask_about_files(here)
+                    if not command_in(line):
+                        instead = await _ask_about_files(here)
             except (TurnFailed, MailRefused) as error:
                 terminal.note(f"everloop: {error}")
                 answered = False
