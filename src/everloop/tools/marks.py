@@ -7,6 +7,7 @@ of it, or what an archive of theirs was unpacked to, is known as well, whichever
 import asyncio
 import math
 import os
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,6 +51,12 @@ class Marks(NamedTuple):
 
 
 MARKS = Marks()
+_SPEAKING = 5  # words of a name that could be an order
+
+
+def speaks(name: str) -> bool:
+    """Whether a name is long enough to tell a model something."""
+    return len(name) > 80 or len(re.findall(r"[^\W\d_]{2,}", name)) >= _SPEAKING
 
 
 def lies_in(at: float, times: Times) -> bool:
