@@ -311,6 +311,8 @@ class Thread:
             self._take_in(entry)
 
     def _begin(self, seq: int, entry: UserSaid) -> None:
+        # To each of two who speak in one conversation the other is a stranger.
+        self.outside = self.outside or self.requester not in ("", entry.author)
         self.turn, self.owes_reply, self.requester, self.unattended = seq, True, entry.author, entry.unattended
         self.steps = self.resumes = self.empties = self.failures = 0
         self.stopped = self.wrapping = False
