@@ -10,6 +10,7 @@ from everloop.core.people import Role
 from everloop.core.tool import CallContext, Effect, Risk, Shown, Situation, Tool, tool
 
 from .exec_risk import judged
+from .kinds import named_in
 from .marks import Marks
 from .sandbox.port import Job, Limits, OnOutput, Outcome, Sandbox, View, be_silent
 from .sandbox.view import shell
@@ -82,25 +83,28 @@ class Shell(Struct, frozen=True):
             folder = self.view.workspace.joinpath(*workspace.parts_of(cwd))
         return Job(argv, self.view, folder, self.env, limits)
 
-    async def run(self, context: CallContext, job: Job) -> Shown:
-        """What the model is told of a command that was run for it."""
+    async def run(self, context: CallContext, job: Job, text: str) -> Shown:
+        """What the model is told of a command that was run for it. `text` is what it was told to do."""
         name = self.sandbox.name(context, job.background)
         try:
             outcome = await self.sandbox.run(context, job, self._listener(context))
         except ToolError as error:
             raise ToolError(str(error), background=name if job.background else "") from error
-        return await self.told_of(_shown(outcome, job.limits, name))
+        return await self.told_of(_shown(outcome, job.limits, name), text)
 
-    async def find(self, context: CallContext, timeout: int = 60, background: bool = False) -> Shown | None:
+    async def find(self, context: CallContext, text: str, timeout: int = 60, background: bool = False) -> Shown | None:
         """What `run` would have said to a worker that has died meanwhile; None if the command was never begun."""
         outcome = await self.sandbox.find(context, background, self._listener(context))
         name = self.sandbox.name(context, background)
-        return None if outcome is None else await self.told_of(_shown(outcome, self.limited(timeout), name))
+        return None if outcome is None else await self.told_of(_shown(outcome, self.limited(timeout), name), text)
 
-    async def told_of(self, shown: Shown) -> Shown:
-        """Whose words a command may have printed: with a network anyone's, and those that lie in the workspace."""
+    async def told_of(self, shown: Shown, text: str = "") -> Shown:
+        """Whose words a command may have printed: with a network anyone's; those of a page or a letter that it names;
+        and those that lie in the workspace, for nobody sees which files it reads."""
         if self.networked:
             return structs.replace(shown, origin="a command with a network")
+        if kind := named_in(text):
+            return structs.replace(shown, origin=f"a command with .{kind}")
         strange = self.marks and await self.marks.found_beneath(self.view.workspace)
         return structs.replace(shown, origin=f"a command beside {strange}") if strange else shown
 
@@ -143,10 +147,11 @@ def exec_tool(house: Shell) -> Tool:
         if background:
             limits = structs.replace(limits, seconds=0, idle=_IDLE)
         argv = (shell(), "-c", command.encode("utf-8", "replace").decode())
-        return await house.run(context, structs.replace(house.job(argv, cwd, limits), background=background))
+        job = structs.replace(house.job(argv, cwd, limits), background=background)
+        return await house.run(context, job, command)
 
     async def verify(args: dict[str, Any], context: CallContext) -> Shown | None:
-        return await house.find(context, args.get("timeout") or 60, bool(args.get("background")))
+        return await house.find(context, args["command"], args.get("timeout") or 60, bool(args.get("background")))
 
     return house.described(structs.replace(run, verify=verify))
 
