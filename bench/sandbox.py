@@ -31,7 +31,8 @@ HOMES = Path(__file__).parent / ".homes"  # on the disk, for /tmp may be memory,
 BAR = 10.0
 START = """
 import sys, time, types
-sys.modules["everloop.toolset"] = types.SimpleNamespace(furnish=None, Toolset=None, check_workspace=None)
+names = ("furnish", "Toolset", "check_workspace", "sandbox_of")
+sys.modules["everloop.toolset"] = types.SimpleNamespace(**dict.fromkeys(names))
 import everloop.app  # and all that it loads but the tools
 from pathlib import Path
 from everloop.bus.local import LocalBus

@@ -158,6 +158,8 @@ async def _furnish(home: Path, settings: Settings, store: Store, given: Given, s
     agent = Agent(store, bus, inbox, lanes, files, approvals, sessions, *told)
     agent.missing = first.missing
     stack.push_async_callback(agent.close)  # after the lanes: answers of the last moment are acknowledged too
+    if workshop.prompt_files and workshop.prompt_files.unasked:  # whoever found it was killed before it was told
+        await driver.ask_about_files()
     await stack.enter_async_context(lanes)
     await _open_channels(given.channels, store, bus, stack)
     return _House(agent, workshop, first, voices, toolbox)

@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import apsw
 import msgspec
 import pytest
 from tests.cli.person import Person, Ran
@@ -97,6 +98,23 @@ async def test_the_process_may_be_killed_between_the_change_and_its_result(perso
     await person.run("agent", "-s", "cli:other", "-m", "hi")
     assert [EVIL in shown.system for shown in model.prompts] == [False] * len(model.prompts)
     assert ASKED in (await person.run("agent", "-m", "/approve")).out
+
+
+@pytest.mark.parametrize("where", ["call.started", "call.done", "turn.ended", "thread.rested"])
+async def test_wherever_it_is_killed_it_is_held_and_asked_once(person, model, where: str):
+    model.play(lambda shown: APPENDS if "change it" in shown.asked and shown.step == 0 else Say("done"))
+    person.environment |= {"EVERLOOP_TEST": "1", "EVERLOOP_FAILPOINT": f"{where}:1:kill"}
+    killed = await person.run("agent", "-m", "change it")
+    person.environment.pop("EVERLOOP_FAILPOINT")
+    for _ in range(2):
+        await person.run("agent", "--continue")
+    await person.run("agent", "-s", "cli:other", "-m", "hi")
+    assert (killed.status, [EVIL in shown.system for shown in model.prompts]) == (-9, [False] * len(model.prompts))
+    database = apsw.Connection(str(person.home / "everloop.db"), flags=apsw.SQLITE_OPEN_READONLY)
+    asked = database.execute("SELECT count(*) FROM outbox WHERE key LIKE 'held:%'").fetchall()
+    taints = database.execute("SELECT * FROM taints").fetchall()
+    database.close()
+    assert (asked, taints) == ([(1,)], [])
 
 
 @pytest.fixture

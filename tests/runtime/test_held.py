@@ -300,6 +300,30 @@ class TestTheAnswer:
         assert (workspace / "important.md").read_text() == "years of work"
         assert ((workspace / "AGENTS.md").is_symlink(), (workspace / "AGENTS.md").read_text()) == (False, BEFORE)
 
+    @pytest.mark.parametrize("command", ["mkfifo SOUL.md", "ln -s /etc/hostname SOUL.md", "ln -s nowhere SOUL.md"])
+    async def test_no_puts_the_file_back_where_something_else_is_by_now(self, house, workspace: Path, command: str):
+        model = script([Call("fetch"), sh(f"rm SOUL.md; {command}")], [])
+        async with house(model) as agent:
+            await agent.ask("read the page")
+            assert "## SOUL.md\n\nBe kind." in await ask_elsewhere(agent, model)
+            (waiting,) = await agent.approvals()
+            await agent.decide(waiting.id, False)
+            assert await agent.approvals() == []
+        assert (workspace / "SOUL.md").read_text() == BEFORE
+
+    async def test_a_folder_in_its_place_is_left_to_the_person(self, house, workspace: Path):
+        model = script([Call("fetch"), sh("rm SOUL.md; mkdir SOUL.md")], [])
+        async with house(model) as agent:
+            await agent.ask("read the page")
+            (waiting,) = await agent.approvals()
+            with pytest.raises(MailRefused, match="remove what is there yourself"):
+                await agent.decide(waiting.id, False)
+            assert "## SOUL.md\n\nBe kind." in await ask_elsewhere(agent, model)
+            (workspace / "SOUL.md").rmdir()
+            (again,) = await agent.approvals()
+            await agent.decide(again.id, False)
+        assert (workspace / "SOUL.md").read_text() == BEFORE
+
     async def test_no_to_a_file_that_was_not_there_removes_it(self, house, workspace: Path):
         (workspace / "AGENTS.md").unlink()
         model = script([Call("fetch"), *BY_TOOLS["write_file"]])

@@ -1,10 +1,13 @@
 """While which calls could write in a folder: both stores keep it with the commits of the calls."""
 
 import pytest
+from msgspec import structs
 from tests.store.conftest import Home
-from tests.store.test_store import START, append, heard, received, stop
+from tests.store.test_store import CHAT, START, append, heard, letter, received, stop
 
+from everloop.core.held import Found, Held, Watched
 from everloop.core.log import CallReturned, ModelSaid
+from everloop.core.mail import Address, Outbound
 from everloop.core.ports import Store
 from everloop.core.rows import Commit, Lease, Taint, Untaint
 from everloop.core.tool import ToolCall
@@ -128,3 +131,44 @@ async def test_one_that_goes_on_in_the_background_is_known_as_that(store: Store,
     found_out = Taint(FIRST.key, HERE, 100.0, command="b2-0")
     await append(store, lease, taints=[found_out])
     assert await store.taints(HERE, 500.0) == [found_out]
+
+
+ROW = Watched("USER.md", Found(b"\x00\xff mine"))
+HELD = Held("abc", "USER.md", ROW.accepted, Found(b"theirs"), "t1", str(CHAT))
+
+
+async def test_what_was_accepted_is_kept_to_the_byte(store: Store):
+    assert await store.keep_watched(HERE, [ROW, Watched("SOUL.md", Found())])
+    assert await store.watched(HERE) == [Watched("SOUL.md", Found()), ROW]
+    assert await store.watched("/elsewhere") == []
+
+
+async def test_who_comes_second_with_a_version_changes_nothing(home: Home, store: Store):
+    other = await home.connect()
+    await store.keep_watched(HERE, [ROW])
+    second = structs.replace(ROW, version=2, accepted=Found(b"second"))
+    late = structs.replace(ROW, version=2, accepted=Found(b"late"))
+    done = [await store.keep_watched(HERE, [each]) for each in (second, late, ROW)]
+    assert (done, await other.watched(HERE)) == ([True, False, False], [second])
+
+
+async def test_nothing_is_accepted_freely_while_a_taint_lasts(store: Store, lease: Lease):
+    await store.keep_watched(HERE, [ROW])
+    await append(store, lease, taints=[FIRST])
+    second = structs.replace(ROW, version=2)
+    assert not await store.keep_watched(HERE, [second], free=True)
+    await append(store, lease, untaints=[Untaint(FIRST.key, 101.0)])
+    assert await store.keep_watched(HERE, [second], free=True)
+
+
+async def test_a_question_is_sent_with_the_row_and_once(store: Store, lease: Lease):
+    held = structs.replace(ROW, version=2, held=structs.replace(HELD, thread=lease.thread))
+    question = Outbound("held:abc", CHAT, "May it stay?", kind="question", approval="abc")
+    await store.keep_watched(HERE, [ROW])
+    done = [await store.keep_watched(HERE, [held], question=question) for _ in range(2)]
+    assert (done, await store.unshown(str(CHAT))) == ([True, False], [question])
+
+
+async def test_only_the_owners_conversations_are_told_of_the_owners_files(store: Store, lease: Lease):
+    bobs = await store.receive(letter("b1", address=Address("test", "bob"), owner="bob"))
+    assert (await store.session_of(lease.thread), await store.session_of(bobs.thread)) == (str(CHAT), "")

@@ -114,6 +114,8 @@ class Hub:
                 draft.add(event)
             case "stream_end" if draft := self.drafts.get(event.thread):
                 draft.kept = event.data["kept"]
+            case "approval_asked" if all(each.kind == "file" for each in event.data["approvals"]):
+                pass  # it is about what a turn has left behind, and another may be answered now
             case "thinking_finished" | "approval_asked":  # the answer is committed
                 self.drafts.pop(event.thread, None)
 

@@ -48,6 +48,7 @@ from ..core.people import OWNER_ALONE, Role
 from ..core.ports import Bus, Event, PromptFiles, Store
 from ..core.prompt import Delta, Reply
 from ..core.recall import ENTRIES, asked_for, room_for, told_again
+from ..core.rows import MANY
 from ..core.scene import Scene, scene
 from ..core.sections import changed_parts
 from ..core.thread import Finished, Thread
@@ -386,7 +387,8 @@ class Driver:
         for approval in await self._approvals.ask_about_files(thread):
             where = approval.decision.thread
             if where and self._bus.hears(where):
-                self._bus.publish(Event("approval_asked", where, data={"approvals": [approval]}))
+                head = (await self._store.open(where, MANY)).row.head
+                self._bus.publish(Event("approval_asked", where, head, data={"approvals": [approval]}))
 
     async def _untaint(self, book: Book, results: Sequence[CallReturned], began: float = 0.0) -> None:
         if self._tainting:

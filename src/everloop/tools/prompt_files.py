@@ -6,6 +6,7 @@ while nobody but a person could write is accepted. The content that is accepted 
 
 import asyncio
 import os
+import stat
 import time
 from collections.abc import Mapping
 
@@ -21,7 +22,7 @@ from .tainted import Tainted
 from .workspace import Workspace
 
 MOST = 1000  # taints that are kept
-TOO_LONG = "{} held more than is kept of it, so it cannot be put back; edit it yourself. It stays out of prompts."
+TOO_LONG = "{} held more than is kept of it, so it cannot be put back: edit it yourself. Prompts keep what it held."
 
 
 class WatchedFiles:
@@ -146,14 +147,16 @@ class WatchedFiles:
         try:
             await asyncio.to_thread(_put, self._workspace, held.name, held.accepted.content, held.id)
         except (OSError, ToolError) as error:
-            raise MailRefused(f"{held.name} cannot be put back ({error}); it stays out of prompts") from error
+            raise MailRefused(
+                f"{held.name} cannot be put back ({error}): remove what is there yourself. Prompts keep what it held"
+            ) from error
         return kept
 
 
 def _put(workspace: Workspace, name: str, content: bytes | None, key: str) -> None:
-    """A link is not followed: it may lead to a file that is none of this."""
+    """What is no file goes, and a link is not followed: it may lead to a file that is none of this."""
     path = os.path.join(workspace.name, name)
-    if os.path.islink(path) or (content is None and os.path.lexists(path)):
+    if os.path.lexists(path) and (content is None or not stat.S_ISREG(os.lstat(path).st_mode)):
         os.unlink(path)
     if content is not None:
         workspace.replace(name, content, key)
