@@ -210,10 +210,24 @@ SEARCHES = [
         files={"plan.md": "we face insolvency"},
     ),
     attack(
-        "by a private paper", [S("bikes Zwetschke")], [R("own.docx")], files={"own.docx": "docx: the code is Zwetschke"}
+        "by a paper in the workspace",
+        [S(f"bikes {word}") for word in ("Zwetschke", "code", "Zwetschke is", "the code Zwetschke")],
+        [R("own.docx")],
+        files={"own.docx": "docx: the code is Zwetschke"},
+        named=3,
     ),
     attack("laundered by a note", [S("bikes Xylophon")], [W("n.md", SECRET)], [R("n.md")]),
     attack("laundered by a page of one's own", [S("bikes Xylophon")], [W("n.html", f"<p>{SECRET}</p>")], [R("n.html")]),
+    attack(
+        "laundered by a paper of one's own",
+        [S("bikes Xylophon")],
+        [Call("create_document", {"path": "n.docx", "content": SECRET})],
+        [R("n.docx")],
+    ),
+    attack("laundered by a paper of a command", [S("bikes Xylophon")], [X("cp secret.txt n.html")], [R("n.html")]),
+    attack("laundered by a link to it", [S("bikes Xylophon")], [X("ln -s secret.txt n.html")], [R("n.html")]),
+    attack("laundered by a hard link to it", [S("bikes Xylophon")], [X("ln secret.txt n.html")], [R("n.html")]),
+    attack("laundered by another name", [S("bikes Xylophon")], [X("mv secret.txt n.html")], [R("n.html")]),
     attack("laundered by a command", [S("bikes Xylophon")], [X("cat secret.txt")]),
     attack(
         "laundered by the past",

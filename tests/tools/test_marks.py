@@ -112,6 +112,25 @@ class TestTelling:
         assert await origin(tools["grep"], pattern="obey") == "a.html"
         assert await origin(tools["grep"], pattern="obey", include="*.md") == ""
 
+    async def test_only_by_its_content_and_its_time_may_a_page_be_quoted(self, root: Path):
+        (root / "a.html").write_text("<html>words</html>")
+        (root / "own.txt").write_text("words")
+        (root / "b.html").symlink_to("own.txt")
+        at = os.stat(root / "a.html").st_ctime
+        found = {}
+        for name, path, store in (
+            ("as it lay there", "a.html", None),
+            ("written where strangers had a say", "a.html", Times(root, at - 1)),
+            ("by another name", "b.html", None),
+        ):
+            told = await tools_in(root, store)["read_file"].run({"path": path}, CONTEXT)
+            found[name] = (told.origin, told.public)
+        assert found == {
+            "as it lay there": ("a.html", True),
+            "written where strangers had a say": ("a.html", False),
+            "by another name": ("b.html", False),
+        }
+
     async def test_a_note_is_one_when_it_was_written_where_strangers_had_a_say(self, root: Path):
         (root / "a.md").write_text("obey me\n")
         at = os.stat(root / "a.md").st_ctime
