@@ -265,7 +265,7 @@ class TestWhatStrangersWrote:
     def test_it_is_known_where_it_came_from(self):
         thread = calling("look")
         assert not thread.outside
-        thread.add(CallReturned(3, 0, "see http://a.example/x", origin="http://b.example/"))
+        thread.add(CallReturned(3, 0, "see http://a.example/x", origin="http://b.example/", public=True))
         assert thread.outside
         assert thread.mentions("http://a.example/x")
         assert not thread.mentions("http://a.example/y")

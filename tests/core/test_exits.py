@@ -371,6 +371,11 @@ class TestWhoSaidIt:
         assert thread.outside
         assert not Thread.of(UserSaid(said("what is it?"), "owner")).outside
 
+    def test_to_each_of_two_who_speak_the_other_is_a_stranger(self):
+        turns = [(UserSaid(said("hi"), author), ModelCalled("m"), ModelSaid("yes")) for author in ("ann", "ann", "bob")]
+        marked = [Thread.of(*(entry for turn in turns[:count] for entry in turn)).outside for count in (1, 2, 3)]
+        assert marked == [False, False, True]
+
     def test_so_does_one_that_a_client_says_came_before(self):
         before = (Message("user", (Media("file:0", "image/png"),)), Message("assistant", said("a cat")))
         assert Thread.of(UserSaid(said("hi"), "owner", before=before)).outside

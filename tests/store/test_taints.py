@@ -114,6 +114,25 @@ async def test_an_untaint_of_what_never_began_is_nothing(store: Store, lease: Le
     assert await home.rows("SELECT * FROM taints") == []
 
 
+async def test_a_call_that_turns_out_to_have_worked_with_strangers_words_has_tainted_its_folder(
+    store: Store, lease: Lease
+):
+    """Also when what comes next in the same commit is kept from starting."""
+    unseen = Taint(FIRST.key, HERE, 100.0, outside=False)
+    await append(store, lease, starts=[START], taints=[unseen])
+    await store.receive(stop("s1"))
+    found_out = Taint(FIRST.key, HERE, 100.5, 101.0)
+    committed = await append(store, lease, CallReturned(2, 0, "ok"), starts=[START], taints=[found_out, SECOND])
+    assert (committed.started, await store.taints(HERE)) == (False, [])
+    assert await store.taints(HERE, 100.2) == [Taint(FIRST.key, HERE, 100.0, 101.0)]
+
+
+async def test_one_that_goes_on_in_the_background_is_known_as_that(store: Store, lease: Lease):
+    found_out = Taint(FIRST.key, HERE, 100.0, command="b2-0")
+    await append(store, lease, taints=[found_out])
+    assert await store.taints(HERE, 500.0) == [found_out]
+
+
 ROW = Watched("USER.md", Found(b"\x00\xff mine"))
 HELD = Held("abc", "USER.md", ROW.accepted, Found(b"theirs"), "t1", str(CHAT))
 
@@ -153,22 +172,3 @@ async def test_a_question_is_sent_with_the_row_and_once(store: Store, lease: Lea
 async def test_only_the_owners_conversations_are_told_of_the_owners_files(store: Store, lease: Lease):
     bobs = await store.receive(letter("b1", address=Address("test", "bob"), owner="bob"))
     assert (await store.session_of(lease.thread), await store.session_of(bobs.thread)) == (str(CHAT), "")
-
-
-async def test_a_call_that_turns_out_to_have_worked_with_strangers_words_has_tainted_its_folder(
-    store: Store, lease: Lease
-):
-    """Also when what comes next in the same commit is kept from starting."""
-    unseen = Taint(FIRST.key, HERE, 100.0, outside=False)
-    await append(store, lease, starts=[START], taints=[unseen])
-    await store.receive(stop("s1"))
-    found_out = Taint(FIRST.key, HERE, 100.5, 101.0)
-    committed = await append(store, lease, CallReturned(2, 0, "ok"), starts=[START], taints=[found_out, SECOND])
-    assert (committed.started, await store.taints(HERE)) == (False, [])
-    assert await store.taints(HERE, 100.2) == [Taint(FIRST.key, HERE, 100.0, 101.0)]
-
-
-async def test_one_that_goes_on_in_the_background_is_known_as_that(store: Store, lease: Lease):
-    found_out = Taint(FIRST.key, HERE, 100.0, command="b2-0")
-    await append(store, lease, taints=[found_out])
-    assert await store.taints(HERE, 500.0) == [found_out]

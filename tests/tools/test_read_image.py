@@ -50,7 +50,10 @@ async def test_a_small_image_is_shown_with_its_kind_and_size(root: Path, read: T
     (root / "sub").mkdir()
     (root / "sub" / "photo.png").write_bytes(data)
     assert await read.run({"path": "sub/photo.png"}, CONTEXT) == Shown(
-        f"photo.png: image/png, {len(data)} bytes", (Picture(data, "image/png", "photo.png"),), origin="sub/photo.png"
+        f"photo.png: image/png, {len(data)} bytes",
+        (Picture(data, "image/png", "photo.png"),),
+        origin="sub/photo.png",
+        public=True,
     )
 
 
@@ -58,7 +61,10 @@ async def test_a_large_one_is_shown_as_a_whole(root: Path, read: Tool):
     data = png(1000, 900)
     (root / "photo.png").write_bytes(data)
     assert await read.run({"path": "photo.png", "offset": 5, "limit": 1}, CONTEXT) == Shown(
-        f"photo.png: image/png, {len(data):,} bytes", (Picture(data, "image/png", "photo.png"),), origin="photo.png"
+        f"photo.png: image/png, {len(data):,} bytes",
+        (Picture(data, "image/png", "photo.png"),),
+        origin="photo.png",
+        public=True,
     )
 
 

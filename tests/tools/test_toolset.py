@@ -265,7 +265,7 @@ class TestAddressesThatTell:
             UserSaid(said(f"Look at https://first.example/1 {text}"), "owen", "cli:direct", 1),
             ModelCalled("m"),
             ModelSaid("", (ToolCall("1", "web_fetch", '{"url": "https://first.example/1"}'),)),
-            CallReturned(3, 0, self.PAGE, origin=origin),
+            CallReturned(3, 0, self.PAGE, origin=origin, public=bool(origin)),
             ModelCalled("m"),
             ModelSaid(says, (ToolCall("2", "web_fetch", f'{{"url": "{url}"}}'),)),
         )

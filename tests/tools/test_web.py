@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec import structs
 from PIL import Image
 
 from everloop.core.errors import LinkFailed, ToolError
@@ -372,6 +373,31 @@ PLAIN = {"results": [{"title": "A fox", "url": "https://x.org", "content": "It i
 
 
 class TestSearching:
+    @pytest.mark.parametrize(
+        ("query", "sent"),
+        [
+            ("  BiKeS   iN Graz ", "bikes in graz"),
+            ("ｂｉｋｅｓ\u200b\U000e0041", "bikes"),
+            ("C++ 3.12 site:example.org", "c++ 3.12 site:example.org"),
+            ("bikes .-.. --- -.- 'quoted' a..--b", "bikes quoted a.b"),
+        ],
+    )
+    async def test_where_strangers_words_were_read_a_search_tells_its_words_and_no_more(self, query: str, sent: str):
+        told: list[tuple[str, int]] = []
+
+        class Engine:
+            name = "test"
+
+            async def find(self, query: str, count: int) -> list[Found]:
+                told.append((query, count))
+                return [Found("a", "https://a.example", "x")] * count
+
+        for outside in (True, False):
+            context = structs.replace(CONTEXT, outside=outside)
+            shown = await web_search_tool(Engine()).run({"query": query, "count": 3}, context)
+            assert shown.text.count("https://a.example") == 3
+        assert told == [(sent, 10), (query.strip(), 3)]
+
     async def test_brave_is_asked_with_its_key(self, serve, http):
         seen = {}
 

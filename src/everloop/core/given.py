@@ -68,7 +68,7 @@ class Given:
             told = plain(text)
             if self._loosely:  # a person's few words; pages are not looked for as a whole
                 self._texts.append(told)
-            for word in _words(told):
+            for word in set(_words(told)) - self._words:
                 self._words.update(filter(None, (word, stem_of(word))))
                 self._pairs.update(word[at : at + 2] for at in range(len(word) - 1) if not word.isascii())
 
@@ -133,7 +133,8 @@ def words_in(text: str) -> list[str]:
 
 def plain(text: str) -> str:
     """Without what no reader would take for a difference: case, width, runs of white space."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    usual = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    return " ".join(usual.casefold().split())
 
 
 def _words(told: str) -> Iterator[str]:

@@ -324,6 +324,8 @@ class Thread:
             self._take_in(entry)
 
     def _begin(self, seq: int, entry: UserSaid) -> None:
+        # To each of two who speak in one conversation the other is a stranger.
+        self.outside = self.outside or self.requester not in ("", entry.author)
         self.turn, self.owes_reply, self.requester = seq, True, entry.author
         self.unattended, self.preapproved = entry.unattended, entry.preapproved
         self.steps = self.resumes = self.empties = self.failures = 0

@@ -12,6 +12,7 @@ from everloop.core.tool import CallContext, Effect, Ground, Risk, Shown, Situati
 from .exec_risk import judged
 from .ground import MOVED, grounds_of, identity_of
 from .home import Home
+from .kinds import named_in
 from .marks import Marks
 from .sandbox.port import Job, Limits, OnOutput, Outcome, Sandbox, View, be_silent
 from .sandbox.view import shell
@@ -95,25 +96,28 @@ class Shell(Struct, frozen=True):
                 raise ToolError(MOVED.format(cwd))
         return Job(argv, self.view, folder, self.env, limits, ground=ground)
 
-    async def run(self, context: CallContext, job: Job) -> Shown:
-        """What the model is told of a command that was run for it."""
+    async def run(self, context: CallContext, job: Job, text: str) -> Shown:
+        """What the model is told of a command that was run for it. `text` is what it was told to do."""
         name = self.sandbox.name(context, job.background)
         try:
             outcome = await self.sandbox.run(context, job, self._listener(context))
         except ToolError as error:
             raise ToolError(str(error), background=name if job.background else "") from error
-        return await self.told_of(_shown(outcome, job.limits, name))
+        return await self.told_of(_shown(outcome, job.limits, name), text)
 
-    async def find(self, context: CallContext, timeout: int = 60, background: bool = False) -> Shown | None:
+    async def find(self, context: CallContext, text: str, timeout: int = 60, background: bool = False) -> Shown | None:
         """What `run` would have said to a worker that has died meanwhile; None if the command was never begun."""
         outcome = await self.sandbox.find(context, background, self._listener(context))
         name = self.sandbox.name(context, background)
-        return None if outcome is None else await self.told_of(_shown(outcome, self.limited(timeout), name))
+        return None if outcome is None else await self.told_of(_shown(outcome, self.limited(timeout), name), text)
 
-    async def told_of(self, shown: Shown) -> Shown:
-        """Whose words a command may have printed: with a network anyone's, and those that lie in the workspace."""
+    async def told_of(self, shown: Shown, text: str = "") -> Shown:
+        """Whose words a command may have printed: with a network anyone's; those of a page or a letter that it names;
+        and those that lie in the workspace, for nobody sees which files it reads."""
         if self.networked:
             return structs.replace(shown, origin="a command with a network")
+        if kind := named_in(text):
+            return structs.replace(shown, origin=f"a command with .{kind}")
         strange = self.marks and await self.marks.found_beneath(self.view.workspace)
         return structs.replace(shown, origin=f"a command beside {strange}") if strange else shown
 
@@ -156,11 +160,12 @@ def exec_tool(house: Shell) -> Tool:
         if background:
             limits = structs.replace(limits, seconds=0, idle=_IDLE)
         argv = (shell(), "-c", command.encode("utf-8", "replace").decode())
-        job = house.job(argv, cwd, limits, context.ground)
-        return await house.run(context, structs.replace(job, background=background))
+        job = structs.replace(house.job(argv, cwd, limits, context.ground), background=background)
+        return await house.run(context, job, command)
 
     async def verify(args: dict[str, Any], context: CallContext) -> Shown | None:
-        return await house.find(context, args.get("timeout") or _SECONDS, bool(args.get("background")))
+        seconds = args.get("timeout") or _SECONDS
+        return await house.find(context, args["command"], seconds, bool(args.get("background")))
 
     return house.described(structs.replace(run, verify=verify, ground=house.grounds_of_command))
 

@@ -38,7 +38,7 @@ def file_tools(workspace: Workspace, files: Files, max_chars: int, marks: Marks 
         edit_file_tool(changes),
         apply_patch_tool(workspace, changes),
         create_document_tool(changes),
-        list_dir_tool(workspace, max_chars),
-        find_files_tool(workspace, max_chars),
+        list_dir_tool(workspace, max_chars, marks),
+        find_files_tool(workspace, max_chars, marks),
         grep_tool(workspace, max_chars, marks=marks),
     )

@@ -8,8 +8,9 @@ from msgspec import Meta
 
 from everloop.core.errors import ToolError
 from everloop.core.people import Role
-from everloop.core.tool import Effect, Tool, tool
+from everloop.core.tool import Effect, Result, Shown, Tool, tool
 
+from .marks import MARKS, Marks, Times, lies_in, speaks
 from .walk import Found, Glob, Walk, printable
 from .workspace import Workspace
 
@@ -17,17 +18,22 @@ _SECONDS = 20.0
 _MOST = 20_000
 
 
-def find_files_tool(workspace: Workspace, max_chars: int) -> Tool:
+def find_files_tool(workspace: Workspace, max_chars: int, marks: Marks = MARKS) -> Tool:
     @tool(Effect.READ, seconds=_SECONDS + 10, permission=Role.USER)
     async def find_files(
         pattern: Annotated[str, "Such as *.py, docs/**/*.md or *.{js,ts}; without a slash it fits in every folder"],
         path: Annotated[str, "The folder to search, in the workspace"] = ".",
         order: Annotated[Literal["name", "newest"], "What comes first"] = "name",
         offset: Annotated[int, Meta(ge=1, description="First file to show, counted from 1")] = 1,
-    ) -> str:
+    ) -> Result:
         """Find files by name, in a folder and all below it. Links end with @ and are not followed."""
         glob = glob_of(workspace, pattern)
-        return await asyncio.to_thread(_found, workspace, glob, path, order == "newest", offset, max_chars)
+        times, speaking = await marks.times(), set[str]()
+        page = await asyncio.to_thread(
+            _found, workspace, glob, path, order == "newest", offset, max_chars, times, speaking
+        )
+        told = next((line for line in page.split("\n") if line.removesuffix("@") in speaking), "")
+        return Shown(page, origin=f"a name in {path}") if told else page
 
     return find_files
 
@@ -45,7 +51,17 @@ def glob_of(workspace: Workspace, pattern: str) -> Glob:
         raise ToolError(str(error)) from error
 
 
-def _found(workspace: Workspace, glob: Glob, path: str, newest: bool, offset: int, max_chars: int) -> str:
+def _found(
+    workspace: Workspace,
+    glob: Glob,
+    path: str,
+    newest: bool,
+    offset: int,
+    max_chars: int,
+    times: Times,
+    speaking: set[str],
+) -> str:
+    """A page of what was found. `speaking` is told the names that say something and that strangers had a say in."""
     walk = Walk(glob, _SECONDS, hidden=workspace.hidden)
     above = "".join(f"{part}/" for part in workspace.parts_of(path))
     lines: list[tuple[float, str]] = []
@@ -54,7 +70,10 @@ def _found(workspace: Workspace, glob: Glob, path: str, newest: bool, offset: in
             if len(lines) == _MOST:
                 walk.cut = f"only the first {_MOST:,} were gathered; narrow the pattern"
                 break
-            lines.append((-_changed(found) if newest else 0.0, _described(above, found)))
+            line = _described(above, found)
+            lines.append((-_changed(found) if newest else 0.0, line))
+            if times and speaks(found.path) and lies_in(_changed(found, inode=True), times):
+                speaking.add(line.removesuffix("@"))
     if newest:
         lines.sort()
     return _page([line for _, line in lines], offset, max_chars, walk)
@@ -88,8 +107,9 @@ def _described(above: str, found: Found) -> str:
     return f"{printable(above + found.path)}{'@' if found.entry.is_symlink() else ''}"
 
 
-def _changed(found: Found) -> float:
+def _changed(found: Found, inode: bool = False) -> float:
     try:
-        return os.stat(found.entry.name, dir_fd=found.folder, follow_symlinks=False).st_mtime
+        status = os.stat(found.entry.name, dir_fd=found.folder, follow_symlinks=False)
+        return status.st_ctime if inode else status.st_mtime
     except OSError:
         return 0.0  # removed while we were looking

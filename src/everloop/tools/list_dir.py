@@ -2,35 +2,56 @@
 
 import asyncio
 import os
+from contextlib import suppress
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
 from everloop.core.people import Role
-from everloop.core.tool import Effect, Tool, tool
+from everloop.core.tool import Effect, Result, Shown, Tool, tool
 
+from .marks import MARKS, Marks, Times, lies_in, speaks
 from .workspace import Workspace
 
 _INLINE = 500
 
 
-def list_dir_tool(workspace: Workspace, max_chars: int) -> Tool:
+def list_dir_tool(workspace: Workspace, max_chars: int, marks: Marks = MARKS) -> Tool:
     @tool(Effect.READ, local=True, permission=Role.USER)
     async def list_dir(
         path: Annotated[str, "Path in the workspace; . is the workspace itself"] = ".",
         offset: Annotated[int, Meta(ge=1, description="First entry to show, counted from 1")] = 1,
-    ) -> str:
+    ) -> Result:
         """List a folder by name: folders end with /, links with @, files have their size in bytes."""
         page = _listed(workspace, path, offset, max_chars, _INLINE)
         if page is None:
             page = await asyncio.to_thread(_listed, workspace, path, offset, max_chars, None)
-        return page or "[the folder is empty]"
+        assert page is not None  # without a limit there is always one
+        if not any(map(speaks, page.names)):
+            return page.text or "[the folder is empty]"
+        origin = await asyncio.to_thread(_whose, workspace, path, page.names, await marks.times())
+        return Shown(page.text, origin=origin) if origin else page.text
 
     return list_dir
 
 
-def _listed(workspace: Workspace, path: str, offset: int, max_chars: int, most: int | None) -> str | None:
+class _Page(NamedTuple):
+    text: str
+    names: list[str]
+
+
+def _whose(workspace: Workspace, path: str, names: list[str], times: Times) -> str:
+    """A name that tells something and that strangers had a say in; "" if there is none."""
+    with workspace.folder(path) as fd:
+        for name in filter(speaks, names):
+            with suppress(OSError):
+                if lies_in(os.stat(name, dir_fd=fd, follow_symlinks=False).st_ctime, times):
+                    return f"a name in {path}"
+    return ""
+
+
+def _listed(workspace: Workspace, path: str, offset: int, max_chars: int, most: int | None) -> _Page | None:
     """A page of a folder; None if there are more than `most` entries in it."""
     with workspace.folder(path) as fd, os.scandir(fd) as found:
         entries = list(islice(found, most))
@@ -40,7 +61,7 @@ def _listed(workspace: Workspace, path: str, offset: int, max_chars: int, most: 
         return _page(entries, offset, max_chars)
 
 
-def _page(entries: list[os.DirEntry[str]], offset: int, max_chars: int) -> str:
+def _page(entries: list[os.DirEntry[str]], offset: int, max_chars: int) -> _Page:
     lines: list[str] = []
     room = max_chars - 100
     for entry in entries[offset - 1 :]:
@@ -50,11 +71,12 @@ def _page(entries: list[os.DirEntry[str]], offset: int, max_chars: int) -> str:
             break
         lines.append(line)
     last = offset - 1 + len(lines)
+    names = [entry.name for entry in entries[offset - 1 : last]]
     if last < len(entries):
         lines.append(f"[entries {offset}-{last} of {len(entries)}; continue with offset={last + 1}]")
     elif offset > 1:
         lines.append(f"[the end; {len(entries)} entries]")
-    return "\n".join(lines)
+    return _Page("\n".join(lines), names)
 
 
 def _described(entry: os.DirEntry[str]) -> str:

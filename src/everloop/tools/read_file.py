@@ -21,6 +21,7 @@ from everloop.core.tool import CallContext, Effect, Picture, Result, Shown, Tool
 
 from .documents import LARGEST, can_use, office_kind, text_of_document
 from .kinds import HEAD as SNIFFED
+from .kinds import is_strange_kind
 from .marks import MARKS, Marks
 from .workspace import Workspace
 
@@ -73,14 +74,14 @@ def read_file_tool(workspace: Workspace, files: Files, max_chars: int, marks: Ma
     ) -> Result:
         """Read text, pdf, docx or xlsx, or look at an image. A long text is read in parts: each says how to go on."""
         part = Part(offset, limit, column, max(max_chars - _FOOTER, _FOOTER))
-        origin = await _origin(workspace, marks, path, context)
+        origin, public = await _origin(workspace, marks, path, context)
         try:
             found = await _found(workspace, files, path, context.user, part)
             told = await _told(found, part) if isinstance(found, Document) else found
         except ToolError as error:
             error.origin = origin
             raise
-        return told if not origin else structs.replace(_as_shown(told), origin=origin)
+        return told if not origin else structs.replace(_as_shown(told), origin=origin, public=public)
 
     return read_file
 
@@ -89,15 +90,18 @@ def _as_shown(told: Result) -> Shown:
     return told if isinstance(told, Shown) else Shown(told)
 
 
-async def _origin(workspace: Workspace, marks: Marks, path: str, context: CallContext) -> str:
-    """Whose words it holds. What is kept and is no result of this conversation's own tools came with a message, or from
+async def _origin(workspace: Workspace, marks: Marks, path: str, context: CallContext) -> tuple[str, bool]:
+    """Whose words it holds, and whether they may be searched for: those of a page or a paper may in which the model has
+    put nothing itself. What is kept and is no result of this conversation's own tools came with a message, or from
     elsewhere."""
     if path.startswith("file:"):
         known = any(ref.startswith(path.strip().rstrip(".…")) for ref in context.results)
-        return "" if known else path[:_REFERENCE]
+        return "" if known else path[:_REFERENCE], False
     with workspace.opened(path) as (fd, status):
         head = os.pread(fd, SNIFFED, 0)
-    return await marks.origin_of(path, status, head)
+    origin = await marks.origin_of(path, status, head)
+    # By its content: another name, or a link, is something that the model can give to any file.
+    return origin, is_strange_kind("", head) and not await marks.is_tainted(status)
 
 
 async def _found(workspace: Workspace, files: Files, path: str, owner: str, part: Part) -> Result | Document:

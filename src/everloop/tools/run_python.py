@@ -39,9 +39,9 @@ def run_python_tool(house: Shell) -> Tool:
         job = house.job((program, "-I", SCRIPT), ".", house.limited(timeout))
         view = structs.replace(job.view, readable=(*job.view.readable, *needed))
         script = code.encode("utf-8", "replace").decode()
-        return await house.run(context, structs.replace(job, view=view, script=script))
+        return await house.run(context, structs.replace(job, view=view, script=script), code)
 
     async def verify(args: dict[str, Any], context: CallContext) -> Shown | None:
-        return await house.find(context, args.get("timeout") or 60)
+        return await house.find(context, args["code"], args.get("timeout") or 60)
 
     return house.described(structs.replace(run_python, verify=verify))

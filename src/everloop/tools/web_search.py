@@ -31,6 +31,8 @@ _EXCERPT = 400  # characters
 _LONGEST = 400  # characters of a query
 _NAMED = 8  # words in a question
 _UNUSUAL = re.compile(r"[^\w\s\"'.:+#&/-]|_")
+_MARKS = "\"'.:+#&/-"  # what may stand in a word: c++, 3.12, site:example.com
+_REPEATED = re.compile(r"([\"'.:#&/-])[\"'.:+#&/-]+")
 _TAG = re.compile(r"<[^>]{0,200}>")
 
 T = TypeVar("T")
@@ -69,7 +71,8 @@ def web_search_tool(engine: Engine, max_chars: int = 8000) -> Tool:
         words = _sent(query) if context.outside else query.strip()
         if not words:
             raise ToolError("the query has no words")
-        found = await engine.find(words[:_LONGEST], count)
+        # How many are wanted is nothing that a search has to tell.
+        found = await engine.find(words[:_LONGEST], _MOST if context.outside else count)
         if not found:
             return "Nothing was found."
         source = f"{engine.name} search"
@@ -109,9 +112,11 @@ def _quoted(words: tuple[str, ...]) -> str:
 
 
 def _sent(query: str) -> str:
-    """The query as it leaves where strangers' words were read: case, width and spacing, which no search needs, could
-    say as much as the words."""
-    return " ".join(_UNUSUAL.sub(" ", unicodedata.normalize("NFKC", query).lower()).split())
+    """The query as it leaves where strangers' words were read: case, width, spacing and rows of punctuation, which no
+    search needs, could say as much as the words."""
+    chunks = _UNUSUAL.sub(" ", unicodedata.normalize("NFKC", query).lower()).split()
+    bare = (_REPEATED.sub(r"\1", chunk.lstrip(_MARKS).rstrip("\"'.:&/-")) for chunk in chunks)
+    return " ".join(filter(None, bare))
 
 
 def _fitting(found: list[Found], source: str, most: int) -> str:

@@ -12,6 +12,7 @@ import sys
 from html import unescape
 from html.parser import HTMLParser
 from importlib import import_module
+from urllib.parse import urljoin
 
 import msgspec
 from msgspec import Struct
@@ -159,14 +160,14 @@ def read_html(text: str, url: str) -> str:
     try:
         trafilatura = import_module("trafilatura")
     except ImportError:
-        return plain_text(text)
+        return plain_text(text, url)
     try:
         found = trafilatura.extract(
             text, url=url, output_format="markdown", include_links=True, include_comments=False, favor_recall=True
         )
     except Exception:  # as above
         found = None
-    title, plain = title_of(text), plain_text(text)
+    title, plain = title_of(text), plain_text(text, url)
     if not found or len(found) < min(200, len(plain)):  # a page that is a list or a form has no "main text"
         return plain
     return found if not title or title in found[:500] else f"# {title}\n\n{found}"
@@ -177,9 +178,10 @@ def title_of(text: str) -> str:
     return " ".join(unescape(found[1]).split()) if found else ""
 
 
-def plain_text(text: str) -> str:
-    """All that a reader of the page would see, with its headings, items and links, by the standard library alone."""
-    reader = _Reader()
+def plain_text(text: str, url: str = "") -> str:
+    """All that a reader of the page would see, with its headings, items and links, by the standard library alone. Links
+    are told as whole addresses, where `url` is that of the page: only these count as given by it."""
+    reader = _Reader(url)
     reader.feed(text)
     reader.close()
     lines = (_SPACES.sub(" ", line).strip() for line in "".join(reader.said).split("\n"))
@@ -199,9 +201,21 @@ _BEGINNINGS = (
 _ENDS = dict.fromkeys(_BLOCKS, "\n") | dict.fromkeys(("title", "h1", "h2", "h3", "h4", "h5", "h6"), "\n\n")
 
 
+def _whole(url: str, link: str) -> str:
+    """The address that a link leads to; "" if it is to nowhere else."""
+    if link.startswith("#"):
+        return ""
+    try:
+        whole = urljoin(url, link.strip())
+    except ValueError:
+        return ""
+    return whole if whole.startswith("http") else ""
+
+
 class _Reader(HTMLParser):
-    def __init__(self) -> None:
+    def __init__(self, url: str) -> None:
         super().__init__(convert_charrefs=True)
+        self._url = url
         self.said: list[str] = []
         self._silence = ""
         self._link = ""
@@ -217,8 +231,8 @@ class _Reader(HTMLParser):
             return
         if tag in _SILENT:
             self._silence = tag
-        elif tag == "a" and (dict(attrs).get("href") or "").startswith("http"):
-            self._link = dict(attrs)["href"] or ""
+        elif tag == "a" and (link := _whole(self._url, dict(attrs).get("href") or "")):
+            self._link = link
             self.said.append("[")
         else:
             self.said.append(_BEGINNINGS.get(tag, ""))
