@@ -71,4 +71,4 @@ async def test_web_fetch_names_the_host_that_is_asked_about():
     thread = Thread()
     thread.outside = True
     assert spec.risk is not None
-    assert spec.risk({"url": "http://evil.example/made-up"}, thread).host == "evil.example"
+    assert spec.risk({"url": "http://evil.example/made-up"}, thread.before(0)).host == "evil.example"

@@ -3,7 +3,7 @@
 import re
 
 _NAME = r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\]"
-_PLAIN = re.compile(rf"(https?)://({_NAME})(?::(\d{{1,5}}))?(?:[/?#][!-~]*)?", re.IGNORECASE | re.ASCII)
+_PLAIN = re.compile(rf"(https?)://({_NAME})(?::(\d{{1,5}}))?(?:[/?#][!-\[\]-~]*)?", re.IGNORECASE | re.ASCII)
 _USUAL = {"http": 80, "https": 443}
 
 
