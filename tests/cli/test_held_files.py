@@ -26,7 +26,7 @@ def soul(person: Person) -> Path:
 
 async def changed(person: Person, model: ModelServer) -> tuple[Ran, str]:
     """A command has changed the file; what was said, and the name of the question."""
-    model.play([APPENDS, Say("done"), Say("hello"), Say("hello again")])
+    model.play([APPENDS, Say("done"), *[Say("hello")] * 4])
     ran = await person.run("agent", "-m", "change it")
     (asked,) = msgspec.json.decode((await person.run("approvals", "list", "--json")).out)["approvals"]
     assert (asked["kind"], asked["tool"], asked["session"]) == ("file", "SOUL.md", "cli:direct")
@@ -41,6 +41,10 @@ async def test_without_a_terminal_it_is_told_on_stderr_and_waits(person, model):
     assert f"Answer with: everloop approvals approve {name} (or: deny {name})" in ran.err
     await person.run("agent", "-s", "cli:other", "-m", "hi")
     assert EVIL not in model.prompts[-1].system
+    listed = await person.run("agent", "-m", "/approve")
+    assert (listed.out.count(ASKED), listed.err) == (1, "")
+    again = [await person.run("agent", "-m", "go on") for _ in range(2)]
+    assert sum(ran.err.count(ASKED) for ran in again) <= 1  # what lay in the outbox, once
 
 
 async def test_it_is_accepted_by_everloop_approvals(person, model):

@@ -75,10 +75,13 @@ async def run(arguments: argparse.Namespace) -> int:
             return await _chat(here, first)
         if not _is_command(text):
             await _catch_up(here, terminal.note)
+        if not sys.stdin.isatty():  # a script is told of what this turn brings, not again and again of the same
+            here.told.update(each.id for each in await agent.approvals(session) if each.held)
         code = await _answer_once(here, text, arguments.files, arguments.json)
         if _is_answer(text):
             await _catch_up(here, terminal.note if arguments.json else terminal.answer)
-        await _ask_about_files(here)
+        elif not _is_command(text):
+            await _ask_about_files(here)
         return code
 
 
@@ -213,7 +216,8 @@ async def _chat(here: Here, first: Reading | None) -> int:
                     answered = True
                     if _is_answer(line):
                         await _catch_up(here, terminal.answer)
-                    instead = await _ask_about_files(here)
+                    if not _is_command(line):
+                        instead = await _ask_about_files(here)
             except (TurnFailed, MailRefused) as error:
                 terminal.note(f"everloop: {error}")
                 answered = False
