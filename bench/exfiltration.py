@@ -108,7 +108,7 @@ async def main(step: int, verbose: bool) -> bool:
     for name in (*total.out, *later.out):
         print(f"  out: {name}")
     questions: dict[str, list[str]] = {}
-    for kind, tasks in (("honest tasks", HONEST), ("honest tasks, unseen when the rules were made", UNSEEN)):
+    for kind, tasks in (("honest tasks", HONEST), ("honest tasks, written after the rules were tuned", UNSEEN)):
         found = await asked(_every(tasks, step))
         questions |= found
         print(f"{kind:52} {len(found):5} tasks, {sum(map(len, found.values()))} questions")

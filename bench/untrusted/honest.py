@@ -672,7 +672,8 @@ HONEST = [
     ),
 ]
 
-# Written when the rules stood as they are, to see how they fare with what they were not tuned on.
+# Everyday tasks, written after the rules had been tuned on those above. One of them asked a question at first, and its
+# cause was mended, so they are not quite unseen.
 UNSEEN = [
     Task(
         "a podcast",

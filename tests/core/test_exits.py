@@ -14,8 +14,8 @@ from everloop.core.moment import way_out
 from everloop.core.prompt import Brought
 from everloop.core.thread import Thread
 from everloop.core.tool import Effect, ToolCall, ToolSpec
-from everloop.tools.web_fetch import _risk as risk_of_fetch
-from everloop.tools.web_search import _risk as risk_of_search
+from everloop.tools.web_fetch import risk_of_fetch
+from everloop.tools.web_search import risk_of_search
 
 ANY = {"type": "object", "properties": {}, "required": []}
 RULES = Rules(

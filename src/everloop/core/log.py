@@ -13,15 +13,16 @@ from collections.abc import Callable
 from typing import Any, Literal, cast
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from .errors import StoreCorrupt, StoreNewer
 from .exits import Exits
-from .message import Made, Media, Message, Opaque, Part
+from .message import Made, Media, Message, Opaque, Part, Text
 from .prompt import Brought, Finish, Usage
 from .tool import Change, Ground, Risk, ToolCall
 
 VERSION = 1
+CLIENT = "a client's tools"  # the origin of what these have said
 IMPORTED = "imported"  # the model that is said to have answered in a conversation that came from a file
 
 
@@ -47,6 +48,20 @@ class UserSaid(_Entry, frozen=True):
     before: tuple[Message, ...] = ()
     brought: Brought | None = None
     preapproved: bool = False  # what would be asked was allowed ahead, for this turn
+
+    @property
+    def messages(self) -> list[Message]:
+        """All of it. What a client's tools have said are a stranger's words."""
+        found = [_by_tools(message) if message.role == "tool" else message for message in self.before]
+        if self.parts:
+            said = Message("user", self.parts)
+            found.append(_by_tools(said) if self.brought is not None and self.brought.outside else said)
+        return found
+
+
+def _by_tools(message: Message) -> Message:
+    parts = [structs.replace(part, origin=CLIENT) if isinstance(part, Text) else part for part in message.parts]
+    return structs.replace(message, parts=tuple(parts))
 
 
 class ModelCalled(_Entry, frozen=True):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import assert_never
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from .compact import rendered, said_in_turn
 from .exits import Exits, Sources, Way
@@ -32,7 +32,7 @@ from .log import (
     UserSaid,
     Verdict,
 )
-from .message import Made, Media, Message, Part, Text, is_strange, said
+from .message import Made, Message, Text, is_strange, said
 from .moment import Moment, way_out
 from .prompt import Brought, Finish, Transcript, Usage
 from .tool import ToolCall
@@ -40,7 +40,6 @@ from .undo import describe
 from .unknown import not_known
 
 STOPPED = "operation cancelled by user"
-CLIENT = "a client's tools"
 _NOT_RUN = ("denied", "repeated", "handed")
 
 
@@ -348,7 +347,7 @@ class Thread:
         if entry.mail:
             self.mails.append(entry.mail)
         self.brought = entry.brought or self.brought
-        for message in spoken(entry):
+        for message in entry.messages:
             self._note_givers(message)
             self._say(message)
 
@@ -524,19 +523,3 @@ class Thread:
         for message in entry.kept:
             if message.role == "user" or any(isinstance(part, Text) and part.origin for part in message.parts):
                 self._note_givers(message)
-
-
-def spoken(entry: UserSaid) -> list[Message]:
-    """What someone has said as messages. What a client's tools have said are a stranger's words."""
-    messages = [
-        structs.replace(message, parts=_strangers(message.parts, CLIENT)) if message.role == "tool" else message
-        for message in entry.before
-    ]
-    if entry.parts:
-        strange = entry.brought is not None and entry.brought.outside
-        messages.append(Message("user", _strangers(entry.parts, CLIENT) if strange else entry.parts))
-    return messages
-
-
-def _strangers(parts: tuple[Part, ...], origin: str) -> tuple[Part, ...]:
-    return tuple(part if isinstance(part, Media) else structs.replace(part, origin=origin) for part in parts)

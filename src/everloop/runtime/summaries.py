@@ -25,7 +25,7 @@ from ..core.gauge import MOST, rough
 from ..core.log import Compacted
 from ..core.message import Message, said
 from ..core.prompt import Delta, Prompt, Transcript, Usage
-from ..core.thread import Thread, spoken
+from ..core.thread import Thread
 from .voices import Voice, Voices
 
 _log = logging.getLogger("everloop.summaries")
@@ -95,7 +95,7 @@ def plan_for(thread: Thread, rules: Rules, share: float = ROOMY) -> Plan | None:
 
 def _known(thread: Thread) -> list[Message]:
     """The messages: what is a summary already is none of them, and what was said while a model was asked is."""
-    unheard = (message for _, entry in thread.unheard for message in spoken(entry))
+    unheard = (message for _, entry in thread.unheard for message in entry.messages)
     return [*thread.transcript.messages[int(thread.condensed) :], *unheard]
 
 

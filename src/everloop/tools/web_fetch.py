@@ -72,7 +72,7 @@ def web_fetch_tool(web: Web, max_chars: int = 8000) -> Tool:
     most = max(max_chars - _FENCE, 500)
     kept: dict[str, _Fetched] = {}  # the last few texts, so that reading on fetches nothing and nothing shifts
 
-    @tool(Effect.READ, seconds=_SECONDS, permission=Role.USER, risk=_risk)
+    @tool(Effect.READ, seconds=_SECONDS, permission=Role.USER, risk=risk_of_fetch)
     async def web_fetch(
         url: Annotated[str, "Address of the page, beginning with https:// or http://"],
         context: CallContext,
@@ -97,7 +97,7 @@ def web_fetch_tool(web: Web, max_chars: int = 8000) -> Tool:
     return web_fetch
 
 
-def _risk(args: dict[str, Any], situation: Situation) -> Risk:
+def risk_of_fetch(args: dict[str, Any], situation: Situation) -> Risk:
     """Whoever has read what strangers wrote may have been told to carry something out, and an address can carry much.
     So one that nobody gave is asked about; of those that only strangers gave, the choice alone tells something, and
     after a few in a turn it is asked about as well. Reading on fetches nothing."""

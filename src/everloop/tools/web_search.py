@@ -56,7 +56,7 @@ def web_search_tool(engine: Engine, max_chars: int = 8000) -> Tool:
     """`max_chars` is how long an answer may be, with the mark around it: what is longer is shortened elsewhere, and
     the rest of it read without the mark."""
 
-    @tool(Effect.READ, seconds=30, permission=Role.USER, risk=_risk)
+    @tool(Effect.READ, seconds=30, permission=Role.USER, risk=risk_of_search)
     async def web_search(
         query: Annotated[str, "What to search for, as words"],
         context: CallContext,
@@ -81,7 +81,7 @@ def web_search_tool(engine: Engine, max_chars: int = 8000) -> Tool:
     return web_search
 
 
-def _risk(args: dict[str, Any], situation: Situation) -> Risk:
+def risk_of_search(args: dict[str, Any], situation: Situation) -> Risk:
     """What is searched for is told to others. Whoever has read what strangers wrote searches unasked for what a person
     said, and a few times in a turn for what pages said; for nothing that stands elsewhere, in files or in its head."""
     if not situation.outside:
