@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everloop.core.approval import Policy, PolicyRule
+from everloop.core.approval import Policy, PolicyRule, digest_of
 from everloop.core.decide import Ask, Rules, RunCalls, decide
 from everloop.core.exits import Exits, Sources, Way, Weighed
 from everloop.core.given import Given, address_of, host_of, site_of, stem_of, words_in
@@ -257,7 +257,22 @@ class TestExits:
         thread = calling(reading("read it", self.PAGE), *(fetch(f"https://s{n % 3}.a.example/{n}") for n in range(9)))
         assert decide(thread, RULES) == RunCalls((0, 1, 2))
         thread.extend(CallReturned(thread.answer, place, "x") for place in range(3))
-        assert decide(thread, RULES) == Ask((3, 4, 5, 6, 7, 8))
+        assert decide(thread, RULES) == Ask((3, 7))  # a yes to the fourth makes three more free
+
+    def test_a_no_frees_nothing_and_a_yes_as_many_again(self):
+        for verdict, after in (("denied", Ask((4,))), ("allowed", RunCalls((3, 4, 5, 6)))):
+            thread = calling(
+                reading("read it", self.PAGE), *(fetch(f"https://s{n % 3}.a.example/{n}") for n in range(9))
+            )
+            thread.extend(CallReturned(thread.answer, place, "x") for place in range(3))
+            asked = [
+                Asked(thread.answer, place, digest_of(thread.open_calls[place], RULES.tools["web_fetch"]))
+                for place in (3, 7)
+            ]
+            thread.extend((*asked, Answered(thread.answer, 3, verdict)))
+            if verdict == "denied":
+                thread.add(CallReturned(thread.answer, 3, "no", "denied"))
+            assert decide(thread, RULES) == after
 
     def test_twelve_are_free_altogether(self):
         thread = calling(reading("read it", self.PAGE), *(fetch(f"https://b{n}.example/") for n in range(20)))

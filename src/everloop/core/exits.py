@@ -73,6 +73,23 @@ class Exits(Struct, frozen=True, gc=False, omit_defaults=True):
             return Exits(self.sites, self.searches + bool(weighed.strange), self.light + (not weighed.strange))
         return self
 
+    def renewed(self, way: "Way", sources: "Sources") -> "Exits":
+        """After a person has said yes to this one, which only strangers gave: as many again are free."""
+        if way.url and sources.giver_of(way.url) == "stranger":
+            left = {} if self.fetches >= FETCHES else {**self.sites, site_of(way.url): 0}
+            return Exits({site: count for site, count in left.items() if count}, self.searches, self.light)
+        weighed = sources.weigh(way.query) if way.query else Weighed()
+        if weighed.unsaid or weighed.odd:
+            return self
+        return Exits(self.sites, 0 if weighed.strange else self.searches, 0 if weighed.light else self.light)
+
+    def then(self, way: "Way", sources: "Sources") -> "Exits":
+        """When this one has been decided on: it has left, or a person was asked first."""
+        after = self.after(way, sources)
+        many = max(after.sites.values(), default=0) > PER_SITE or after.fetches > FETCHES
+        used_up = many or after.searches > SEARCHES or after.light > LIGHT
+        return self.renewed(way, sources) if used_up else after
+
 
 class Way(Struct, frozen=True, gc=False):
     """How a call leads out: by an address, or by words."""

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 class Moment:
     """The Situation of the call at `place`. Calls of one answer are decided on before any of them has run, so those
-    that stand before it count as if they had."""
+    that stand before it count as if they had, and those that a person is asked about as if they were allowed: if they
+    are not, it is decided on anew."""
 
     __slots__ = ("place", "thread")
 
@@ -35,8 +36,9 @@ class Moment:
     def left(self) -> Exits:
         exits = self.thread.exits
         for place, way in self.thread.ways.items():
-            if place < self.place and place in self.thread.open_calls and place not in self.thread.asked:
-                exits = exits.after(way, self.thread.sources)
+            if place < self.place and place in self.thread.open_calls:
+                asked = place in self.thread.asked
+                exits = (exits.renewed if asked else exits.then)(way, self.thread.sources)
         return exits
 
 

@@ -426,6 +426,7 @@ class Thread:
         """What a person was shown and has allowed they may as well have said."""
         way = way_out(self.open_calls[entry.place]) if entry.place in self.open_calls else None
         if self.outside and way and entry.verdict == "allowed" and not entry.by.startswith("grant:"):
+            self.exits = self.exits.renewed(way, self.sources)
             self.sources.add(way.url or way.query)
 
     def _note_exit(self, call: ToolCall, entry: CallReturned) -> None:
