@@ -17,6 +17,8 @@ from everloop.testing import Call, Say, ScriptedModel
 
 DOCS = Path(__file__).parents[1] / "docs"
 
+NOT_THERE = "Error: there is no tool 'stock'. The tools are: message."
+
 
 def code_of(page: str) -> str:
     return "\n\n".join(re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL))
@@ -81,7 +83,7 @@ async def test_the_users_of_the_page_are_kept_apart(page: dict[str, Any], tmp_pa
             await agent.ask("hi", "web:anna")
     assert said == ["fine"] * 3
     assert [prompt.said[-1][1] for prompt in model.prompts[1::2]] == [
-        *("lamp: 12", "stock is not for web:eve to use.", "stock is not for web:eve to use."),
+        *("lamp: 12", NOT_THERE, NOT_THERE),
     ]
     assert all(line.startswith('data: {"name":"') for line in lines)
 

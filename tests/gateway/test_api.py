@@ -193,7 +193,7 @@ async def test_an_answer_is_asked_for_again(tmp_path: Path):
 
 async def test_the_like_is_allowed_ahead_shown_and_taken_back(tmp_path: Path):
     async with opened(tmp_path) as (agent, client):
-        events = agent.stream("send it", "page:one")
+        events = agent.stream("send it", "page:one", attended=True)
         async for event in events:
             if event.name == "approval_asked":
                 break

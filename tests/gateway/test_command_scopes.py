@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import everloop
-from everloop.core.commands import COMMANDS, find, scope_of
+from everloop.core.commands import COMMANDS, find, rest_of, scope_of
 from everloop.core.people import Role
 from everloop.testing import Say, ScriptedModel, Shown
 
@@ -52,7 +52,7 @@ def echo(shown: Shown) -> Say:
     return Say(f"heard {shown.asked}")
 
 
-@pytest.mark.parametrize("door_name", ["chat", "chat in a session", "responses", "message", "socket"])
+@pytest.mark.parametrize("door_name", ["chat", "responses", "message", "socket"])
 async def test_a_command_needs_its_scope_at_every_door(openings, door_name: str):
     door = await openings(ScriptedModel(echo))
     token, every = await door.token("chat"), await door.token()
@@ -87,10 +87,10 @@ async def ask(door, name: str, token: str, text: str, session: str) -> tuple[int
             sent = {"platform": "discord", "platform_user_id": session, "content": text}
             path, headers = "/message", {}
         case "responses":
-            sent, path, headers = {"model": "everloop", "input": text}, "/v1/responses", {}
+            sent, path = {"model": "everloop", "input": text}, "/v1/responses"
         case _:
             sent = {"model": "everloop", "messages": [{"role": "user", "content": text}]}
-            path, headers = "/v1/chat/completions", headers if name.endswith("session") else {}
+            path = "/v1/chat/completions"
     async with door.client(token) as client, client.post(path, json=sent, headers=headers) as answer:
         said = await answer.text()
         return (403 if answer.status == 403 else 200), said
@@ -129,7 +129,7 @@ def test_the_command_that_is_found_is_the_one_whose_scope_is_looked_at():
     for before, name, between, rest in itertools.product(spaces, names, spaces, ("", "list", "x no")):
         text = f"{before}{name}{between}{rest}"
         found = find(text)
-        assert scope_of(text) == (found[0].right_to(found[1]).scope if found else "")
+        assert scope_of(text) == (found.right_to(rest_of(text)).scope if found else "")
 
 
 GUESTS = {"/help", "/new", "/stop", "/undo", "/session"}
@@ -147,8 +147,9 @@ async def test_a_guest_has_no_command_that_costs_or_tells(tmp_path: Path):
         refused = {}
         for form in FORMS:
             text = form.format(id=thread)
-            command, rest = find(text)
-            if command.right_to(rest).least > Role.GUEST:
+            command = find(text)
+            assert command is not None
+            if command.right_to(rest_of(text)).least > Role.GUEST:
                 refused[form] = await said(text)
         listed, searched = await said("/session list"), await said("/session search 4711")
         resumed = await said(f"/session resume {thread}")

@@ -154,7 +154,7 @@ async def test_what_others_may_read_is_allowed_word_for_word(house):
     """`message` to a channel is asked; a grant for one message is none for another."""
     hello, other = (f'message {{"session": "chat:home", "text": "{text}"}}' for text in ("hello", "my secrets"))
     async with house(obedient()) as agent:
-        await agent.ask("act", "chat:home")
+        await agent.ask("act", "chat:home", author="owner")
         await allow(agent, hello, seconds=600)
         await agent.ask(hello)
         await agent.ask(other)

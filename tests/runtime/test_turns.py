@@ -282,7 +282,9 @@ async def test_help_lists_the_commands(house):
             "everloop commands:\n/new — Start a new conversation\n/stop — Stop the current task\n"
             "/model [NAME] — Show the model that answers here, or choose another\n"
             "/compact — Let a summary stand for what was said before\n"
-            "/approve [NAME [no]] — Show what waits for permission; allow it, or with `no` deny it\n"
+            "/approve [NAME [no | for TIME | here | host | argv PATTERN | …]] — Show what waits for permission; "
+            "allow it, or with `no` deny it. Further words allow the like too: `for 1h`, `runs 5`, `here` (this conversation), "
+            "`host [HOST]`, `folder [PATH]`, `any` (of the tool), `argv PATTERN` (last)\n"
             "/undo — Take the last turn back: what was said, and what it did to files\n"
             "/session [WORD …] — Show where you are; /session help tells what else there is\n"
             "/usage — Show what this conversation has used and cost\n"
@@ -318,7 +320,9 @@ async def test_an_approval_is_asked_answered_and_the_call_runs_once(house, gated
         name = channel.sends[0].approval
         assert (channel.sends[0].kind, channel.sends[0].text) == (
             "question",
-            f"May I run act\n(risk: medium, changes something)\nAnswer with /approve {name} or /approve {name} no.",
+            f"May I run act\n(risk: medium, changes something)\nAnswer with /approve {name} or /approve {name} no.\n"
+            "To allow the like too, for an hour, add: for 8h (the same call again); here (only in this conversation); "
+            "any (anything of act).",
         )
         row = await agent.store.session("api:default")
         assert (row.state, row.holder, gated.runs) == ("waiting", "", 0)

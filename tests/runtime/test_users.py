@@ -13,6 +13,8 @@ from everloop.testing import Call, Say, ScriptedModel
 
 SECRET = "my pin is 4711"
 
+NOT_THERE = "Error: there is no tool 'stock'. The tools are: message."
+
 
 @tool(Effect.READ, permission=Role.USER)
 async def stock(item: str) -> str:
@@ -106,7 +108,7 @@ async def test_what_a_user_may_do_is_what_the_program_says_at_the_time(house):
         await agent.user("web:eve").ask("and now?")
         await agent.ask("and I?")
     results = [prompt.messages[-1].text for prompt in model.prompts[1::2]]
-    assert results == ["12", "stock is not for web:eve to use.", "12", "12"]
+    assert results == ["12", NOT_THERE, "12", "12"]
 
 
 async def test_nobody_can_be_introduced_as_less_than_the_owner_in_the_owners_name(house):

@@ -14,8 +14,7 @@ from typing import Any, Protocol
 import asyncpg
 import pytest
 
-from everloop.app import open_kept
-from everloop.core.errors import Fenced, SettingsError, StoreError, StoreUnreachable
+from everloop.core.errors import Fenced, StoreError, StoreUnreachable
 from everloop.core.log import ModelCalled, UserSaid
 from everloop.core.mail import Address, Inbound, Mail, Outbound, Said, Stop
 from everloop.core.message import said
@@ -24,7 +23,6 @@ from everloop.core.prompt import Usage
 from everloop.core.rows import Commit, Lease, Spent
 from everloop.store.postgres import PostgresStore
 from everloop.store.server import ANSWER_SECONDS
-from everloop.testing import ScriptedModel
 
 CHAT = Address("test", "chat")
 PASSWORD = "hunter2"
@@ -463,19 +461,3 @@ async def test_a_closed_store_says_so(postgres_home: Home):
         await store.receive(letter("e1"))
     with pytest.raises(StoreError):
         await store.waiting()
-
-
-async def test_a_server_that_lets_us_in_is_taken_as_a_setting_and_left_as_it_is(postgres_home: Home, tmp_path: Path):
-    async with open_kept(tmp_path, provider=ScriptedModel([])) as agent:
-        looked = await agent.steward.change({"store.url": postgres_home.url})
-    assert "store.url" in looked.waiting
-    assert await postgres_home.rows("SELECT to_regclass('everloop_schema')") == [(None,)]
-
-
-async def test_a_database_of_a_newer_everloop_is_refused_as_a_setting(postgres_home: Home, tmp_path: Path):
-    await postgres_home.connect()
-    await postgres_home.write("UPDATE everloop_schema SET version = 1000")
-    async with open_kept(tmp_path, provider=ScriptedModel([])) as agent:
-        with pytest.raises(SettingsError, match=r"store\.url: .* was written by a newer everloop"):
-            await agent.steward.change({"store.url": postgres_home.url})
-    assert not (tmp_path / "config.toml").exists()

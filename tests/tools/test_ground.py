@@ -122,7 +122,7 @@ async def test_a_folder_that_took_its_name_after_the_last_look_is_not_run_in(pla
         (place.workspace / "secret").rename(place.workspace / "site")
     outcome = await run_once(place.commands(), job)
     assert (outcome.code, marks(place.workspace)) == (126, [])
-    assert "not run: the folder is not the one that was allowed" in outcome.output
+    assert "not run: the folder is not the one that was allowed" in outcome.stderr
 
 
 async def test_without_a_folder_that_was_allowed_any_will_do(place: World):

@@ -13,7 +13,7 @@ UNKNOWN = "There is no /nonsens. /help shows what there is. To say this to the m
 
 
 async def send(served: Served, path: str, body: dict[str, Any]) -> Any:
-    headers = {"Authorization": f"Bearer {TOKEN}"}
+    headers = {"Authorization": f"Bearer {TOKEN}", "X-Everloop-Session": "api:mine"}
     async with (
         ClientSession() as session,
         session.post(f"{served.url}{path}", json=body, headers=headers) as answer,
@@ -71,3 +71,12 @@ async def test_what_is_meant_for_the_model_comes_to_it(serve: Serve, door, typed
 async def test_one_is_told_what_may_have_been_meant(serve: Serve, typed: str, told: str):
     async with serve(ScriptedModel([])) as served:
         assert (await ask(served, typed)).startswith(told)
+
+
+@pytest.mark.parametrize("path, body", [("chat/completions", {"messages": [{"role": "user", "content": "/help"}]}),
+                                        ("responses", {"input": "/help"})])  # fmt: skip
+async def test_in_a_request_without_a_session_it_is_text_of_whoever_wrote_it(serve: Serve, path: str, body: dict):
+    model = ScriptedModel([Say("I see")])
+    async with serve(model) as served, ClientSession(headers={"Authorization": f"Bearer {TOKEN}"}) as session:
+        await session.post(f"{served.url}/v1/{path}", json={"model": "everloop", **body})
+    assert model.prompts[0].said[-1][1].startswith("/help")
