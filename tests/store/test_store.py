@@ -170,6 +170,7 @@ async def test_a_thread_that_does_not_exist_cannot_be_opened(store: Store):
 async def test_the_latest_session_is_the_owners_most_recently_active(store: Store):
     for event, chat, owner in (("1", "a", "ann"), ("2", "b", "ann"), ("3", "c", "bob"), ("4", "a", "ann")):
         await store.receive(letter(event, address=Address("test", chat), owner=owner))
+    await store.receive(letter("5", address=Address("openai", "x"), owner="ann"))  # a client's own conversation
     latest = await store.latest("ann")
     assert latest is not None
     assert (latest.session, latest.owner) == ("test:a", "ann")

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from ..core import log
+from ..core.conversation import ASIDE
 from ..core.grant import Grant
 from ..core.held import Watched
 from ..core.log import Compacted, Entry
@@ -14,6 +15,7 @@ from ..core.prompt import Usage
 from ..core.rows import SpentRow
 
 NOT_YOURS = "this session is not yours"
+NOT_ASIDE = f"AND i.channel <> '{ASIDE.rstrip(':')}'"  # of letters: those whose clients do not keep the conversation
 SENDING_SECONDS = 70.0  # a send that has not come back by then may be tried again; the outbox gives up after 60
 
 read_letter: Callable[[str], Letter] = msgspec.json.Decoder(Letter).decode

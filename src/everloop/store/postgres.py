@@ -19,6 +19,7 @@ from ..core.mail import Inbound, Mail, Outbound
 from ..core.rows import Action, Commit, Committed, Lease, Opened, OutboxRow, OutboxState, Receipt, ThreadRow
 from . import procedure, schema, transactions
 from .bodies import (
+    NOT_ASIDE,
     NOT_YOURS,
     SENDING_SECONDS,
     read_letter,
@@ -112,7 +113,8 @@ class PostgresStore(Shelf):
     async def latest(self, owner: str) -> ThreadRow | None:
         return await self._row(
             "SELECT i.thread FROM inbox i JOIN threads t ON t.id = i.thread "
-            "JOIN sessions s ON s.key = t.session AND s.thread = t.id WHERE i.owner = $1 ORDER BY i.id DESC LIMIT 1",
+            "JOIN sessions s ON s.key = t.session AND s.thread = t.id "
+            f"WHERE i.owner = $1 {NOT_ASIDE} ORDER BY i.id DESC LIMIT 1",
             owner,
         )
 

@@ -22,6 +22,7 @@ from ..core.rows import Action, Commit, Committed, Lease, Opened, OutboxRow, Out
 from . import schema
 from .blocker import Blocker
 from .bodies import (
+    NOT_ASIDE,
     SENDING_SECONDS,
     body_of,
     kind_of,
@@ -145,7 +146,8 @@ class SqliteStore(Shelf):
     async def latest(self, owner: str) -> ThreadRow | None:
         return self._row(
             "id = (SELECT i.thread FROM inbox i JOIN threads t ON t.id = i.thread "
-            "JOIN sessions s ON s.key = t.session AND s.thread = t.id WHERE i.owner = ? ORDER BY i.id DESC LIMIT 1)",
+            "JOIN sessions s ON s.key = t.session AND s.thread = t.id "
+            f"WHERE i.owner = ? {NOT_ASIDE} ORDER BY i.id DESC LIMIT 1)",
             owner,
         )
 
