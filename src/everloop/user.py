@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from .core.errors import BadSession, MailRefused
-from .core.keys import exact
+from .core.keys import escaped, exact
 from .core.mail import Address, Inbound, Outbound, Said
 from .core.message import said
 from .core.people import OWNER, OWNERS_CHANNELS
@@ -142,6 +142,8 @@ def spoken(
             f"nobody says who speaks in {session[:200]}: use agent.user({session[:200]!r}), or author=… "
             "(author='owner' if it is you)"
         )
+    if event and author not in ("", OWNER):
+        event = f"{escaped(author)}/{event}"  # two people may give their messages the same name
     inbound = inbound_of(text, session, event, author or OWNER, attended, preapproved)
     if commands and (owned or author == OWNER):
         return inbound

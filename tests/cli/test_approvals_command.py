@@ -183,6 +183,38 @@ async def terminal(person: Person) -> AsyncIterator[AtTerminal]:
         yield terminal
 
 
+async def test_a_command_at_the_question_is_understood_and_the_question_is_asked_again(person, model, terminal):
+    model.play([RISKY, Say("as you wish")])
+    terminal.type("who?")
+    await terminal.sees("Allow it? [y/N] ")
+    for typed, told in (
+        ("/help", "everloop commands:"),
+        ("/nonsense", "There is no /nonsense."),
+        ("/approve", "May I"),
+    ):
+        terminal.type(typed)
+        await terminal.sees(told)
+        await terminal.sees("Allow it? [y/N] ")
+    terminal.type("y")
+    await terminal.sees("as you wish")
+    assert said_in(model.prompts[-1])[-1][1].startswith("[exit code 0]\nsu from")
+
+
+async def test_a_question_that_a_chat_has_left_is_put_again_by_the_next(person, model):
+    model.play([RISKY, Say("as you wish")])
+    async with AtTerminal(person) as first:
+        await first.sees("> ")
+        first.type("who?")
+        await first.sees("Allow it? [y/N] ")
+    async with AtTerminal(person) as second:
+        await second.sees("May I run exec")
+        await second.sees("Allow it? [y/N] ")
+        second.type("y")
+        await second.sees("as you wish")
+        await second.sees("> ")
+    assert said_in(model.prompts[-1])[-1][1].startswith("[exit code 0]\nsu from")
+
+
 @pytest.mark.parametrize(
     ("typed", "result"), [("y", "[exit code 0]\nsu from"), ("n", "The user did not allow"), ("", "The user did not")]
 )
@@ -245,8 +277,7 @@ async def test_a_question_that_was_left_open_is_shown_and_can_be_answered(person
     process.kill()
     await process.wait()
     async with AtTerminal(person) as terminal:
-        await terminal.sees(f"Answer with /approve {name}")
-        await terminal.sees("> ")
+        await terminal.sees("Allow it? [y/N] ")
         terminal.type(f"/approve {name}")
         await terminal.sees("exec is allowed.")
         await terminal.sees("done")

@@ -120,8 +120,20 @@ class TestAddresses:
         "url", ["https://a.example/x", "http://a.example/x", "https://www.a.example/x/", "https://a.example/x#y"]
     )
     def test_people_leave_out_what_goes_without_saying(self, url: str):
-        assert people("look at a.example/x, please").has_address(url)
-        assert people("look at https://www.a.example/x/").has_address(url)
+        assert people("look at a.example/x, please").has_address(url, loosely=True)
+        assert people("look at https://www.a.example/x/").has_address(url, loosely=True)
+
+    @pytest.mark.parametrize("more", [" ", "\u3000", "\xa0\u2003", "\t", "\n", "//", "/%20", "%E3%80%80", "?", "#a b"])
+    def test_what_would_be_sent_behind_an_address_makes_it_another(self, more: str):
+        given = people("read https://a.example/x now")
+        assert given.has_address("https://a.example/x")
+        assert not given.has_address(f"https://a.example/x{more}", loosely=True)
+
+    def test_other_spellings_of_what_a_person_gave_are_counted_as_choices(self):
+        sources = Sources()
+        sources.add("read https://a.example/x now")
+        spelled = ["https://a.example/x", "http://a.example/x", "https://www.a.example/x", "https://a.example/x/"]
+        assert [sources.giver_of(url) for url in spelled] == ["person", "stranger", "stranger", "stranger"]
 
     @pytest.mark.parametrize("url", ["https://a.example/xy", "https://a.example/", "https://b.a.example/x"])
     def test_but_a_part_is_no_more_given_by_them(self, url: str):

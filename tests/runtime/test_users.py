@@ -10,6 +10,7 @@ from everloop.core.log import UserSaid
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
 from everloop.testing import Call, Say, ScriptedModel
+from everloop.user import spoken
 
 SECRET = "my pin is 4711"
 
@@ -193,10 +194,25 @@ async def test_every_event_can_be_passed_on_as_json(house):
 
 async def test_an_answer_that_was_cut_off_comes_back_to_the_program_by_its_event_and_among_the_unshown(house):
     async with house(ScriptedModel([Say("half of it")])) as agent:
-        await agent.tell(Inbound(Address("web", "anna"), "m1", Said(said("hi"), "web:anna", "web:anna"), "web:anna"))
+        await agent.tell(spoken("hi", "web:anna", "m1", "web:anna", attended=False, commands=True))
         anna = agent.user("web:anna")
         await anna.finish()
         [unshown] = await anna.unshown()
         again = await anna.ask("hi", event="m1")
         assert (unshown.text, again.content) == ("half of it", "half of it")
         assert await anna.unshown() == []
+
+
+async def test_two_users_may_give_their_messages_the_same_name(house):
+    model = ScriptedModel(lambda shown: Say(f"you said {shown.asked}"))
+    async with house(model) as agent:
+        owner = await agent.ask("mine", event="m1")
+        anna = await agent.user("web:anna").ask("my pin is 4711", event="m1")
+        eve = await agent.user("web:eve").ask("hello", event="m1")
+        again = await agent.user("web:anna").ask("my pin is 4711", event="m1")
+        room = await agent.ask("hi", "api:room", author="web:eve", event="m1")
+    assert [each.content for each in (owner, anna, eve, again, room)] == [
+        *("you said mine", "you said my pin is 4711", "you said hello"),
+        *("you said my pin is 4711", "you said hi"),
+    ]
+    assert (again.turn, model.calls) == (anna.turn, 4)

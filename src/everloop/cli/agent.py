@@ -155,9 +155,10 @@ def _refuse(here: Here) -> int:
     return LATER
 
 
-async def _show_unshown(here: Here, show: Callable[[str], None]) -> None:
+async def _show_unshown(here: Here, show: Callable[[str], None], questions: bool = True) -> None:
+    """Without `questions` about calls, which are then to be put."""
     agent, session = here.agent, here.session
-    waiting = {approval.id for approval in await agent.approvals(session)}
+    waiting = {approval.id for approval in await agent.approvals(session) if questions or approval.held}
     for outbound in await agent.unshown(session):
         if not outbound.approval or outbound.approval in waiting:  # a question that is answered is none any more
             show(outbound.text)
@@ -226,7 +227,9 @@ async def _chat(here: Here, first: Reading | None) -> int:
     answered = True  # a pipe learns from the exit code whether its last line came to something
     with lines:
         if first is None or not await _begins_with_command(first):
-            await _catch_up(here, terminal.answer)
+            await _finish(here)
+            await _show_unshown(here, terminal.answer, questions=not sys.stdin.isatty())
+            await _ask_what_waits(here)
         instead = ""  # of an answer to a question
         while True:
             try:
@@ -245,6 +248,15 @@ async def _chat(here: Here, first: Reading | None) -> int:
             except (TurnFailed, MailRefused) as error:
                 terminal.note(f"everloop: {error}")
                 answered = False
+
+
+async def _ask_what_waits(here: Here) -> None:
+    """Put to whoever sits here the questions that an earlier chat has left, and go on with what waited for them."""
+    waiting = [each for each in await here.agent.approvals(here.session) if not each.held]
+    if waiting and sys.stdin.isatty():
+        async with _stopping(here.agent, here.session), here.questions() as questions:
+            await questions.put(waiting)
+        await _catch_up(here, here.terminal.answer)
 
 
 async def _begins_with_command(first: Reading) -> bool:

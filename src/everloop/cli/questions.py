@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from ..agent import Agent, Approval
+from ..core.commands import command_in
 from ..core.errors import MailRefused
 from ..core.people import OWNER
 from ..user import inbound_of
@@ -25,6 +26,10 @@ class Questions:
         self._terminal = terminal
         self._asking: asyncio.Task[None] | None = None
         self._went_on = False
+
+    async def put(self, approvals: Sequence[Approval]) -> None:
+        """Ask, and come back when all are answered or someone has gone on without them."""
+        await self._ask(approvals)
 
     def ask(self, approvals: Sequence[Approval]) -> None:
         """Begin to ask, beside whatever else happens: the turn may be stopped meanwhile."""
@@ -56,18 +61,26 @@ class Questions:
         return ""
 
     async def _ask(self, approvals: Sequence[Approval]) -> None:
-        for approval in approvals:
+        for number, approval in enumerate(approvals):
+            if number and not await self._waits(approval):  # a command may have answered it
+                continue
             self._terminal.ask("\n".join((approval.asks, HOW, *approval.offers)))
             while not await self._answer(approval):
                 pass
             if self._went_on:
                 return
 
+    async def _waits(self, approval: Approval) -> bool:
+        return approval.id in {each.id for each in await self._agent.approvals(self._session)}
+
     async def _answer(self, approval: Approval) -> bool:
         """Whether one line was an answer, or something else that ends the asking; else it is asked again."""
         answer = (await self._lines.read("Allow it? [y/N] ") or "").strip()
         word, *rest = answer.split() or [""]
         try:
+            if command_in(answer):  # which is understood whatever else goes on
+                self._terminal.tell((await self._agent.ask(answer, self._session, author=OWNER)).content)
+                return not await self._waits(approval)
             if answer.lower() in YES + NO:
                 await self._agent.decide(approval.id, answer.lower() in YES)
             elif word.lower() == "y" or (word.lower() == "yes" and rest[0].lower() in approval.choices):
@@ -77,5 +90,5 @@ class Questions:
                 await self._agent.tell(inbound_of(answer, self._session, author=OWNER))
         except MailRefused as error:
             self._terminal.note(f"everloop: {error}")
-            return approval.id not in {each.id for each in await self._agent.approvals(self._session)}
+            return not await self._waits(approval)
         return True

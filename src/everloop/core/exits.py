@@ -124,9 +124,11 @@ class Sources:
         (self.public if public else self.people).add(text)
 
     def giver_of(self, url: str) -> Giver:
+        """Another spelling of what a person gave is a choice, as that among what strangers gave is."""
         if self.people.has_address(url):
             return "person"
-        return "stranger" if self.public.has_address(url) else ""
+        given = self.people.has_address(url, loosely=True) or self.public.has_address(url)
+        return "stranger" if given else ""
 
     def weigh(self, query: str) -> Weighed:
         if query not in self._weighed:

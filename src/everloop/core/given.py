@@ -31,23 +31,25 @@ class Given:
     """What one side has said. `loosely` takes addresses as people write them: also without `https://`, with or without
     `www.` and a last slash."""
 
-    __slots__ = ("_addresses", "_loosely", "_pairs", "_texts", "_unread", "_words")
+    __slots__ = ("_addresses", "_bare", "_loosely", "_pairs", "_texts", "_unread", "_words")
 
     def __init__(self, loosely: bool = False) -> None:
         self._loosely = loosely
         self._unread: list[str] = []
         self._texts: list[str] = []
         self._addresses: set[str] = set()
+        self._bare: set[str] = set()
         self._words: set[str] = set()
         self._pairs: set[str] = set()  # neighbours, where words are not spaced
 
     def add(self, text: str) -> None:
         self._unread.append(text)
 
-    def has_address(self, address: str) -> bool:
+    def has_address(self, address: str, *, loosely: bool = False) -> bool:
+        """Whether it was given as it is; `loosely`, also without its scheme, `www.` or one last slash."""
         self._read()
         known = address_of(address)
-        return bool(known) and (_bare(known) if self._loosely else known) in self._addresses
+        return bool(known) and (known in self._addresses or (loosely and _bare(known) in self._bare))
 
     def has_word(self, word: str) -> bool:
         """Whether it was said, or only inflected otherwise. `word` is one of `words_in`."""
@@ -64,7 +66,9 @@ class Given:
     def _read(self) -> None:
         unread, self._unread = self._unread, []
         for text in unread:
-            self._addresses.update(_addresses_in(text, self._loosely))
+            self._addresses.update(_addresses_in(text))
+            if self._loosely:
+                self._bare.update(_bare_in(text))
             told = plain(text)
             if self._loosely:  # a person's few words; pages are not looked for as a whole
                 self._texts.append(told)
@@ -73,14 +77,16 @@ class Given:
                 self._pairs.update(word[at : at + 2] for at in range(len(word) - 1) if not word.isascii())
 
 
-def _addresses_in(text: str, loosely: bool) -> Iterator[str]:
-    for found in _ADDRESS.finditer(text):
-        if known := address_of(_whole(found[0])):
-            yield _bare(known) if loosely else known
-    if loosely:
-        for found in _BARE.finditer(text):
-            if known := address_of(f"https://{_whole(found[0])}"):
-                yield _bare(known)
+def _addresses_in(text: str) -> Iterator[str]:
+    return filter(None, (address_of(_whole(found[0])) for found in _ADDRESS.finditer(text)))
+
+
+def _bare_in(text: str) -> Iterator[str]:
+    """Addresses as people name them, without what they leave out."""
+    yield from map(_bare, _addresses_in(text))
+    for found in _BARE.finditer(text):
+        if known := address_of(f"https://{_whole(found[0])}"):
+            yield _bare(known)
 
 
 def _whole(run: str) -> str:
@@ -97,7 +103,7 @@ def _whole(run: str) -> str:
 def address_of(url: str) -> str:
     """An address as it is compared: what makes no difference to who is asked, and for what, is left out. "" if it is
     none."""
-    found = _PARTS.fullmatch(url.strip())
+    found = None if re.search(r"\s", url) else _PARTS.fullmatch(url)  # white space would be sent, as %20 and the like
     if found is None:
         return ""
     scheme = found[1].lower()
@@ -107,7 +113,7 @@ def address_of(url: str) -> str:
 
 
 def _bare(address: str) -> str:
-    return address.partition("://")[2].removeprefix("www.").rstrip("/")
+    return address.partition("://")[2].removeprefix("www.").removesuffix("/")
 
 
 def host_of(url: str) -> str:

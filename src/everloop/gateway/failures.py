@@ -36,7 +36,8 @@ async def explain_turn(store: Store, inbound: Inbound, error: Exception) -> Refu
         return refused
     told = {"session": str(inbound.address), "thread": came.thread if came else "", "ran": list(ran or ())}
     status = DONE_ALREADY if is_retried(refused.status) else refused.status
-    text = f"{str(refused).removesuffix('.')}. {_described(ran, told['session'], told['thread'])}"
+    why = str(refused).replace("Try again later.", "").rstrip(" .")  # not this request
+    text = f"{why}. {_described(ran, told['session'], told['thread'])}"
     return Refused(text, refused.code, status=status, param=refused.param, told=told)
 
 

@@ -148,14 +148,17 @@ class Door:
     async def _start(self) -> bool:
         """Whether one was started; another may be there."""
         self._leave()
-        process = await asyncio.create_subprocess_exec(
-            *self._command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-            env={"PATH": os.defpath},
-            cwd="/",
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self._command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+                env={"PATH": os.defpath},
+                cwd="/",
+            )
+        except OSError as error:
+            raise ToolError(f"{_CANNOT_START}: {self._command[0]}: {error.strerror}") from error
         _, self._complaint = await process.communicate()
         if process.returncode == BUSY:
             await asyncio.sleep(0.02)  # it is about to listen, or about to leave
