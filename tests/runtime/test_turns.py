@@ -10,6 +10,7 @@ from everloop.core.errors import HostFailed, KeyRefused, MailRefused, TurnFailed
 from everloop.core.mail import Address, Inbound, Stop
 from everloop.core.tool import Effect, tool
 from everloop.testing import Call, Calls, Empty, Fail, RecordingChannel, Say, ScriptedModel, Spend, Wait
+from everloop.user import spoken
 from tests.runtime.conftest import letter
 
 
@@ -186,7 +187,7 @@ async def test_someone_elses_message_waits_for_its_own_turn(house, gated):
     async with house(model, tools=[gated.make("hold", Effect.UNSAFE)]) as agent:
         first = asyncio.create_task(agent.ask("do it"))
         await gated.begun.wait()
-        await agent.tell(letter("me too", "e2", author="bob"))
+        await agent.tell(spoken("me too", "api:default", "e2", "bob", attended=False, commands=True))
         second = asyncio.create_task(agent.ask("me too", event="e2", author="bob"))
         gated.gate.set()
         assert ((await first).content, (await second).content) == ("done for the owner", "done for bob")
