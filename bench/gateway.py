@@ -41,6 +41,18 @@ class Relay:
             await self._answer(wire, json.loads(message.data), history)
         return wire
 
+    async def complete(self, request: web.Request) -> web.StreamResponse:
+        """The same over /v1/chat/completions: what comes is passed on as it is."""
+        asked = await request.json()
+        told = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await told.prepare(request)
+        body = {"model": "m", "stream": True, "messages": asked["messages"]}
+        async with self._model.post(self._url, json=body) as response:
+            async for line in response.content:
+                if line.startswith(b"data: "):
+                    await told.write(line + b"\n")
+        return told
+
     async def _answer(self, wire: web.WebSocketResponse, asked: Any, history: list[dict[str, str]]) -> None:
         thread = {"session": asked["session"], "thread": "0123456789abcdef0123456789abcdef", "seq": len(history)}
         mine = {"id": asked["id"], "msg": f"{thread['thread']}:{len(history)}"}
@@ -66,7 +78,7 @@ async def floor(base: str) -> None:
     relay = Relay(base)
     app = web.Application()
     app.cleanup_ctx.append(relay.open)
-    app.add_routes([web.get("/ws", relay.serve)])
+    app.add_routes([web.get("/ws", relay.serve), web.post("/v1/chat/completions", relay.complete)])
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0, backlog=1024)

@@ -18,8 +18,9 @@ from everloop.bus.local import LocalBus
 from everloop.cli import build_parser
 from everloop.core import log
 from everloop.core.commands import COMMANDS
+from everloop.core.events import Event, TurnEnded
 from everloop.core.people import Role
-from everloop.core.thread import Thread
+from everloop.core.thread import Finished, Thread
 from everloop.core.tool import Effect, Risk, Tool, ToolSpec, tool
 from everloop.files.folder import Folder
 from everloop.gateway import frames
@@ -166,22 +167,11 @@ def test_every_public_name_is_documented():
     assert missing(everloop.__all__, REFERENCE) == []
 
 
-def events() -> set[str]:
-    """The names in `Event("…", …)` and `self._publish(book, "…", …)`, as the source has them."""
-    found = set()
-    for file in Path(everloop.__file__).parent.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_bytes())):
-            match node:
-                case ast.Call(func=ast.Name("Event"), args=[ast.Constant(str(name)), *_]):
-                    found.add(name)
-                case ast.Call(func=ast.Attribute(attr="_publish"), args=[_, ast.Constant(str(name)), *_]):
-                    found.add(name)
-    return found
-
-
-def test_every_event_is_documented():
-    assert events() >= {"stream_chunk", "thinking_finished", "answer"}
-    assert missing(events(), _section("Events")) == []
+@pytest.mark.parametrize("event", get_args(Event), ids=lambda event: event.name)
+def test_every_event_is_documented_with_what_it_tells(event):
+    (row,) = re.findall(rf"^\| `{event.name}` \| (.*?) \|", _section("Events"), re.MULTILINE)
+    told = TurnEnded("t", 1, Finished(1, 1, "", "", ())).data if event is TurnEnded else event.__struct_encode_fields__
+    assert re.findall(r"`(\w+)`", row) == [name for name in told if name not in ("thread", "seq", "n")]
 
 
 KINDS = {kind.__struct_config__.tag: kind for kind in get_args(log.Entry)}

@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .agent import Agent as Agent
-    from .agent import Answer as Answer
     from .app import open as open
+    from .core.answer import Answer as Answer
     from .core.errors import EverloopError as EverloopError
     from .core.errors import MailRefused as MailRefused
     from .core.errors import ModelMissing as ModelMissing
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from .core.errors import StoreError as StoreError
     from .core.errors import ToolError as ToolError
     from .core.errors import TurnFailed as TurnFailed
+    from .core.events import Event as Event
     from .core.grant import Allowance as Allowance
     from .core.people import Role as Role
     from .core.ports import Channel as Channel
-    from .core.ports import Event as Event
     from .core.ports import Provider as Provider
     from .core.prompt import Usage as Usage
     from .core.tool import CallContext as CallContext
@@ -38,12 +38,14 @@ __version__ = "0.1.0"
 _ROOMS = {
     "open": "app",
     "run": "process",
-    **dict.fromkeys(("Agent", "Answer"), "agent"),
+    "Agent": "agent",
+    "Answer": "core.answer",
     **dict.fromkeys(
         ("EverloopError", "MailRefused", "ModelMissing", "SettingsError", "StoreError", "ToolError", "TurnFailed"),
         "core.errors",
     ),
-    **dict.fromkeys(("Channel", "Event", "Provider"), "core.ports"),
+    **dict.fromkeys(("Channel", "Provider"), "core.ports"),
+    "Event": "core.events",
     "Allowance": "core.grant",
     "Role": "core.people",
     "User": "user",

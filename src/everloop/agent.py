@@ -1,30 +1,30 @@
 """An open everloop, as a programmer and the command line use it: speak, listen, see what was not yet shown."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, structs
+from msgspec import structs
 
+from .core.answer import Answer as Answer
+from .core.answer import answer_of
 from .core.errors import EverloopError, Fenced, MailRefused, ModelMissing, TurnFailed
+from .core.events import AnswerGiven, Event, LetterTaken, TurnEnded
 from .core.grant import Allowance, Grant
 from .core.mail import Inbound, Outbound, Said, reply_key
-from .core.message import Made, Part, text_of
-from .core.ports import Bus, Event, Files, Http, Store
-from .core.prompt import Finish, Usage
+from .core.message import Part, text_of
+from .core.ports import Bus, Feed, Files, Http, Store
+from .core.question import Approval as Approval
 from .core.rows import Receipt, ThreadRow
-from .core.thread import STOPPED, Finished
-from .core.tool import ToolCall
-from .core.unknown import with_unknown
+from .core.thread import Finished
 from .files.enclosing import enclose
 from .files.pictures import attach, take
 from .runtime.acknowledgements import Acknowledgements
-from .runtime.approvals import Approval as Approval
 from .runtime.approvals import Approvals
 from .runtime.inbox import Inbox
-from .runtime.lanes import Lanes
+from .runtime.lanes import Begun, Lanes
 from .runtime.sessions import Sessions
 from .runtime.voices import Voices
 from .user import User, as_before, spoken
@@ -35,28 +35,6 @@ WAITS = "a question waits in {} and has to be answered first (see: everloop appr
 
 if TYPE_CHECKING:
     from .steward import Steward
-
-
-class Answer(Struct, frozen=True):
-    """What `ask` returns. `cost` is in US dollars, None when a price is not known."""
-
-    content: str
-    session: str
-    turn: str
-    model: str = ""
-    steps: int = 0
-    tools_used: tuple[str, ...] = ()
-    usage: Usage = Usage()
-    cost: float | None = None
-    finish: Finish = "stop"  # `length`: the answer was cut off at max_tokens
-    calls: tuple[ToolCall, ...] = ()  # of tools that the client brought and runs itself
-    files: tuple[Made, ...] = ()  # that its tools have made or shown
-    unknown: tuple[str, ...] = ()  # a sentence for each call of which nobody knows whether it took effect
-
-    @property
-    def told(self) -> str:
-        """The content, and what nobody knows, for whoever has room for one text alone."""
-        return with_unknown(self.content, self.unknown)
 
 
 Again = Callable[[], Awaitable[Inbound | None]]
@@ -134,7 +112,7 @@ class Agent:
         """As `ask`, for a letter that is already written."""
         if begun := self._inbox.begin(inbound):
             try:
-                return _answer_of(await begun.finished, begun.thread, str(inbound.address))
+                return answer_of(await begun.finished, begun.thread, str(inbound.address))
             except Fenced:  # it has to go through the inbox
                 pass
         return await self.outcome(*await self._take(inbound))
@@ -153,11 +131,9 @@ class Agent:
         """The answer to a letter, its key in the outbox, and the letter's number."""
         if begun := self._inbox.begin(inbound, asked=False):
             try:
-                finished = await begun.finished
+                return *await self._begun(begun, str(inbound.address)), begun.mail
             except Fenced:  # it has to go through the inbox
                 pass
-            else:
-                return *self._result(finished, begun.thread, str(inbound.address)), begun.mail
         receipt, inbound = await self._take(inbound, again)
         return *await self._answer(receipt, inbound, str(inbound.address)), receipt.id
 
@@ -184,27 +160,42 @@ class Agent:
             inbound = await self._enclose(inbound, files)
         async with aclosing(self.watch(inbound)) as events:
             async for seen in events:
-                if seen.name != "taken":
+                if seen is not None and not isinstance(seen, LetterTaken):
                     yield seen
 
-    async def watch(self, inbound: Inbound, again: Again | None = None) -> AsyncGenerator[Event]:
-        """As `stream`, for a letter that is already written. The first event says that it is `taken`: committed.
+    async def watch(
+        self, inbound: Inbound, again: Again | None = None, beat: float = 0.0
+    ) -> AsyncGenerator[Event | None]:
+        """As `stream`, for a letter that is already written: from LetterTaken, when it is committed, to AnswerGiven.
 
-        `again` is asked as `answering` does.
+        `again` is asked as `answering` does; with `beat`, None comes whenever nothing has come for so many seconds.
         """
-        receipt, inbound = await self._take(inbound, again)  # nothing may be missed before we listen
-        session = str(inbound.address)
-        with self._bus.subscribe(receipt.thread) as events:
-            yield Event("taken", receipt.thread, data={"mail": receipt.id})
-            ending = asyncio.ensure_future(self._answer(receipt, inbound, session))
-            try:
-                async for seen in _until(ending, events):
-                    yield seen
-            finally:
-                ending.cancel()
-        answer, key = ending.result()
-        yield Event("answer", receipt.thread, data={"answer": answer})
+        async with self._following(inbound, again) as (receipt, feed, ending):
+            yield LetterTaken(receipt.thread, 0, receipt.id)
+            async for event in feed.beating(beat) if beat else feed:
+                yield event
+                if isinstance(event, TurnEnded) and receipt.id in event.finished.mails:
+                    break  # what follows belongs to the next turn
+            answer, key = await ending
+        yield AnswerGiven(receipt.thread, 0, answer)
         self.note_shown(key, receipt.id)  # whoever came back for more has shown it
+
+    @asynccontextmanager
+    async def _following(
+        self, inbound: Inbound, again: Again | None
+    ) -> AsyncIterator[tuple[Receipt, Feed, "asyncio.Future[tuple[Answer, str]]"]]:
+        """A letter's receipt, what happens in its thread from then until its turn has ended, and the answer's key."""
+        session = str(inbound.address)
+        if begun := self._inbox.begin(inbound, asked=False):
+            with self._bus.subscribe(begun.thread) as feed:  # it has not begun to run yet
+                if receipt := await begun.receipt():
+                    async with _ending(self._begun(begun, session), feed) as ending:
+                        yield receipt, feed, ending
+                    return
+        receipt, inbound = await self._take(inbound, again)  # which wakes nobody before we listen
+        with self._bus.subscribe(receipt.thread) as feed:
+            async with _ending(self._answer(receipt, inbound, str(inbound.address)), feed) as ending:
+                yield receipt, feed, ending
 
     async def _take(self, inbound: Inbound, again: Again | None = None) -> tuple[Receipt, Inbound]:
         try:
@@ -226,6 +217,11 @@ class Agent:
         """Commit a letter and wake nobody yet: whoever wants to say first that it is there calls `wake` afterwards."""
         return await self._inbox.take(inbound, express=False)
 
+    async def begin(self, inbound: Inbound) -> Receipt:
+        """As `post`; but where its thread rests, the turn begins with the same commit (the receipt says so), for
+        whoever sees to it that nothing of it is told before the letter is known to be taken."""
+        return await self._inbox.take(inbound)
+
     def wake(self, receipt: Receipt, inbound: Inbound) -> None:
         self._inbox.wake(receipt, inbound)
 
@@ -235,7 +231,7 @@ class Agent:
         self.note_shown(key)
         return answer
 
-    def events(self, thread: str = "") -> AbstractContextManager[AsyncIterator[Event]]:
+    def events(self, thread: str = "") -> AbstractContextManager[Feed]:
         """What happens in one thread, or in all, from now on. A reader that is too slow is cut off."""
         return self._bus.subscribe(thread)
 
@@ -352,11 +348,14 @@ class Agent:
             return Answer(receipt.reply, session, ""), f"command:{receipt.id}"
         return self._result(await self._finished(receipt, inbound), receipt.thread, session)
 
+    async def _begun(self, begun: Begun, session: str) -> tuple[Answer, str]:
+        return self._result(await begun.finished, begun.thread, session)
+
     def _result(self, finished: Finished, thread: str, session: str) -> tuple[Answer, str]:
         key = reply_key(thread, finished.seq)
         if finished.reason:
             self.note_shown(key)
-        return _answer_of(finished, thread, session), key
+        return answer_of(finished, thread, session), key
 
     async def _finished(self, receipt: Receipt, inbound: Inbound) -> Finished:
         if not receipt.fresh and (seq := await self.store.ended(receipt.id)):
@@ -382,43 +381,14 @@ class Agent:
         self._shown.note(key, mail)
 
 
-def _answer_of(finished: Finished, thread: str, session: str) -> Answer:
-    if finished.reason:
-        told = with_unknown(finished.text or STOPPED, finished.unknown)
-        raise TurnFailed(told, finished.reason, finished.error, finished.unknown)
-    return Answer(
-        *(finished.text or "", session, f"{thread}:{finished.turn}", finished.model),
-        *(finished.steps, finished.tools_used, finished.usage, finished.cost),
-        *(finished.finish, finished.calls, finished.files, finished.unknown),
-    )
-
-
-Ending = asyncio.Future[tuple[Answer, str]]
-
-
-async def _until(ending: Ending, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
-    """Events as they come, until `ending` is done and what had come before it has been passed on."""
-    following = asyncio.ensure_future(anext(events))
+@asynccontextmanager
+async def _ending(
+    work: Coroutine[Any, Any, tuple[Answer, str]], feed: Feed
+) -> "AsyncIterator[asyncio.Future[tuple[Answer, str]]]":
+    """Waits for an answer, wherever it is given, and ends the feed when it is there."""
+    ending = asyncio.ensure_future(work)
+    ending.add_done_callback(lambda _: feed.end())
     try:
-        while True:
-            waits: set[asyncio.Future[Any]] = {ending, following}
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            if not following.done():
-                return
-            try:
-                event = following.result()
-            except StopAsyncIteration:  # the reader was too slow; the answer still counts
-                await asyncio.wait({ending})
-                return
-            yield event
-            if event.name == "thinking_finished" and ending.done() and _is_end(event, ending):
-                return  # what follows belongs to the next turn
-            following = asyncio.ensure_future(anext(events))
-            await asyncio.sleep(0)
+        yield ending
     finally:
-        following.cancel()
-
-
-def _is_end(event: Event, ending: Ending) -> bool:
-    failed = ending.cancelled() or ending.exception() is not None
-    return not failed and ending.result()[0].turn == f"{event.thread}:{event.data['turn']}"
+        ending.cancel()

@@ -14,8 +14,9 @@ from . import __version__
 from .agent import Agent
 from .bus.local import LocalBus
 from .core.errors import EverloopError, HomeError
+from .core.events import CommandDone, PermissionAsked, TurnEnded
 from .core.people import OWNER_ALONE, Role, with_owner
-from .core.ports import Channel, Doorbook, Event, Http, Provider, Store, Vault
+from .core.ports import Channel, Doorbook, Feed, Http, Provider, Store, Vault
 from .core.thread import Finished
 from .core.tool import Tool
 from .files.folder import Folder
@@ -186,9 +187,9 @@ async def _open_channels(channels: tuple[Channel, ...], store: Store, bus: Local
     stack.push_async_callback(leave)
 
 
-async def _nudge_on_answers(events: AsyncIterator[Event], senders: list[Outbox]) -> None:
+async def _nudge_on_answers(events: Feed, senders: list[Outbox]) -> None:
     async for event in events:
-        if event.name in ("thinking_finished", "approval_asked", "command"):
+        if isinstance(event, TurnEnded | PermissionAsked | CommandDone):
             for sender in senders:
                 sender.nudge()
 

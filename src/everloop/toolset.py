@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from .core.errors import SettingsError
-from .core.ports import Bus, Event, Files, Http, Store
+from .core.events import ToolOutput
+from .core.ports import Bus, Files, Http, Store
 from .core.tool import CallContext, Tool
 from .settings import Search, Settings
 from .tools.exec import Shell, exec_tools
@@ -164,7 +165,7 @@ def sandbox_of(home: Path, settings: Settings) -> Sandbox:
 
 def _tell(bus: Bus, context: CallContext, text: str) -> None:
     if bus.hears(context.thread):
-        bus.publish(Event("tool_output", context.thread, data={"call": context.key, "text": text}))
+        bus.publish(ToolOutput(context.thread, 0, context.key, text))
 
 
 class Later:

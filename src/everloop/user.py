@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from .core.errors import BadSession, MailRefused
+from .core.events import Event
 from .core.keys import escaped, exact
 from .core.mail import Address, Inbound, Outbound, Said
 from .core.message import said
 from .core.people import OWNER, OWNERS_CHANNELS
-from .core.ports import Event
-from .runtime.approvals import Approval
+from .core.question import Approval
 
 if TYPE_CHECKING:
     from .agent import Agent, Answer

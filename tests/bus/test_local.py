@@ -1,15 +1,15 @@
 """Hints inside one process."""
 
-from everloop.bus import local
+from everloop.bus import feed
 from everloop.bus.local import LocalBus
-from everloop.core.ports import Event
+from everloop.core.events import AnswerBegan, AnswerEnded, AnswerPiece
 
 
-def chunk(n: int, text: str, thread: str = "t", **more: str) -> Event:
-    return Event("stream_chunk", thread, 2, n, {"text": text, "reasoning": "", "progress": "", **more})
+def chunk(n: int, text: str, thread: str = "t", **more: str) -> AnswerPiece:
+    return AnswerPiece(thread, 2, n, text, **more)
 
 
-START, END = Event("stream_start", "t", 2), Event("stream_end", "t", 3, data={"kept": True})
+START, END = AnswerBegan("t", 2, 2), AnswerEnded("t", 3, 2, kept=True)
 
 
 async def test_a_subscriber_hears_its_thread_and_no_other():
@@ -52,10 +52,22 @@ async def test_a_draft_is_forgotten_when_the_answer_is_there():
 async def test_a_reader_that_is_too_slow_is_cut_off_and_holds_nobody_up():
     bus = LocalBus()
     with bus.subscribe("t") as slow:
-        for n in range(local.QUEUE_LIMIT + 10):
+        for n in range(feed.LIMIT + 10):
             bus.publish(chunk(n, "x"))
         heard = [event async for event in slow]
-    assert len(heard) == local.QUEUE_LIMIT
+    assert len(heard) == feed.LIMIT
+
+
+async def test_whoever_wants_signs_of_life_is_told_when_nothing_comes():
+    bus = LocalBus()
+    with bus.subscribe("t") as feed:
+        events = feed.beating(0.01)
+        bus.publish(chunk(1, "a"))
+        assert [await anext(events), await anext(events), await anext(events)] == [chunk(1, "a"), None, None]
+        bus.publish(chunk(2, "b"))
+        feed.end()
+        bus.publish(chunk(3, "after the end"))
+        assert [event async for event in events] == [chunk(2, "b")]
 
 
 def test_wakes_and_cancels_reach_the_one_who_listens():

@@ -10,7 +10,7 @@ from tests.cli.at_terminal import AtTerminal
 from tests.cli.person import Person, Ran, asked_in
 
 from everloop.cli.terminal import Terminal, hint
-from everloop.core.ports import Event
+from everloop.core.events import ToolOutput
 from everloop.core.prompt import Usage
 from everloop.testing import Call, Line, Say, Shown, Spend, Think, Wait
 from everloop.testing.model_server import ModelServer
@@ -180,7 +180,7 @@ class TestWhatIsSeen:
 
     def test_output_of_a_tool_is_a_note(self):
         out, err = io.StringIO(), io.StringIO()
-        Terminal(out, err).follow(Event("tool_output", "t", data={"call": "c", "text": "one\ntwo\n"}))
+        Terminal(out, err).follow(ToolOutput("t", 0, "c", "one\ntwo\n"))
         assert (out.getvalue(), err.getvalue()) == ("", "one\ntwo\n")
 
     @pytest.mark.parametrize(

@@ -263,7 +263,7 @@ async def test_metrics_tell_what_a_call_took_and_how_much_of_it_was_in_the_cache
         "usage": USED,
         "cost": pytest.approx(0.0024),
         "cached": 0.4,
-        "prefix_changed": [],
+        "prefix_changed": (),
         "full": pytest.approx(0.179, abs=0.05),
     }
 
@@ -278,22 +278,22 @@ async def test_metrics_name_what_made_the_hosts_cache_useless(house, tmp_path):
         return [told["prefix_changed"] for told in await metrics(agent, "go on")]
 
     async with house() as agent:
-        assert await changed(agent) == [[]]
-        assert await changed(agent) == [[]]
+        assert await changed(agent) == [()]
+        assert await changed(agent) == [()]
         await agent.ask("/model fast")
-        assert await changed(agent) == [["model"]]
-        assert await changed(agent) == [[]]
+        assert await changed(agent) == [("model",)]
+        assert await changed(agent) == [()]
     async with house(tools=[look]) as agent:
-        assert await changed(agent) == [["tools"]]
+        assert await changed(agent) == [("tools",)]
     async with house({"workspace": str(tmp_path / "elsewhere")}, tools=[look]) as agent:
-        assert await changed(agent) == [["identity"]]
+        assert await changed(agent) == [("identity",)]
 
 
 async def test_the_last_call_of_a_turn_that_has_used_up_its_steps_has_no_tools(house, server):
     server.play([Call("list_dir"), Say("what was done")])
     defaults = {"model": "custom/a", "max_tool_iterations": 1}
     async with house({"agents": {"defaults": defaults}}) as agent:
-        assert [told["prefix_changed"] for told in await metrics(agent, "look")] == [[], ["tools"]]
+        assert [told["prefix_changed"] for told in await metrics(agent, "look")] == [(), ("tools",)]
 
 
 # Fallbacks

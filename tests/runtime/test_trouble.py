@@ -10,7 +10,7 @@ import pytest
 import everloop
 from everloop.core import log
 from everloop.core.errors import StoreUnreachable, TurnFailed
-from everloop.core.ports import Event
+from everloop.core.events import Event
 from everloop.core.tool import CallContext, Effect, Tool, ToolSpec, tool
 from everloop.testing import Call, RecordingChannel, Say, ScriptedModel, Wait
 from tests.runtime.conftest import letter

@@ -1,19 +1,17 @@
 """The bus inside one process: plain calls and queues. It carries hints; the store is the truth."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from ..core.ports import Event
-
-QUEUE_LIMIT = 10_000  # events that a slow reader may be behind before it is cut off
+from ..core.draft import Draft
+from ..core.events import AnswerBegan, AnswerEnded, AnswerPiece, Event
+from .feed import Feed
 
 
 class LocalBus:
     def __init__(self) -> None:
-        self._queues: dict[str, list[asyncio.Queue[Event | None]]] = {}
-        self._drafts: dict[str, list[Event]] = {}
+        self._feeds: dict[str, list[Feed]] = {}  # by thread; "" are those of all threads
+        self._drafts: dict[str, Draft] = {}
         self._on_wake: Callable[[str], None] = _nobody
         self._on_cancel: Callable[[str], None] = _nobody
 
@@ -27,54 +25,36 @@ class LocalBus:
         self._on_cancel(thread)
 
     def publish(self, event: Event) -> None:
-        if event.name == "stream_chunk":
-            self._drafts.setdefault(event.thread, []).append(event)
-        elif event.name == "stream_start":
-            self._drafts[event.thread] = []
-        elif event.name == "stream_end":
-            self._drafts.pop(event.thread, None)
-        if not self._queues:
+        match event:
+            case AnswerPiece(thread=thread) if draft := self._drafts.get(thread):
+                draft.add(event)
+            case AnswerBegan(thread=thread):
+                self._drafts[thread] = Draft(event)
+            case AnswerEnded(thread=thread):
+                self._drafts.pop(thread, None)
+        if not self._feeds:
             return
         for key in (event.thread, ""):
-            for queue in self._queues.get(key, ()):
-                _put(queue, event)
+            for feed in self._feeds.get(key, ()):
+                feed.put(event)
 
     def hears(self, thread: str) -> bool:
-        return bool(self._queues) and (thread in self._queues or "" in self._queues)
+        return bool(self._feeds) and (thread in self._feeds or "" in self._feeds)
 
     @contextmanager
-    def subscribe(self, thread: str = "") -> Iterator[AsyncIterator[Event]]:
-        queue: asyncio.Queue[Event | None] = asyncio.Queue()
-        if draft := self._drafts.get(thread):
-            queue.put_nowait(_joined(draft))
-        self._queues.setdefault(thread, []).append(queue)
+    def subscribe(self, thread: str = "") -> Iterator[Feed]:
+        feed = Feed()
+        draft = self._drafts.get(thread)
+        if draft and (said := draft.whole):
+            feed.put(said)
+        self._feeds.setdefault(thread, []).append(feed)
         try:
-            yield _read(queue)
+            yield feed
         finally:
-            queues = self._queues[thread]
-            queues.remove(queue)
-            if not queues:
-                del self._queues[thread]
-
-
-def _put(queue: asyncio.Queue[Event | None], event: Event) -> None:
-    if queue.qsize() < QUEUE_LIMIT:
-        queue.put_nowait(event)
-    elif queue.qsize() == QUEUE_LIMIT:
-        queue.put_nowait(None)  # too slow: it ends here, and its reader begins again from the log
-
-
-async def _read(queue: asyncio.Queue[Event | None]) -> AsyncIterator[Event]:
-    while (event := await queue.get()) is not None:
-        yield event
-
-
-def _joined(draft: list[Event]) -> Event:
-    last = draft[-1]
-    data: dict[str, Any] = {
-        name: "".join(event.data.get(name, "") for event in draft) for name in ("text", "reasoning")
-    }
-    return Event(last.name, last.thread, last.seq, last.n, {**last.data, **data})
+            feeds = self._feeds[thread]
+            feeds.remove(feed)
+            if not feeds:
+                del self._feeds[thread]
 
 
 def _nobody(thread: str) -> None:

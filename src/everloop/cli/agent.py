@@ -16,8 +16,8 @@ from ..agent import WAITS, Agent, Answer
 from ..app import open as open_agent
 from ..core.commands import command_in, rest_of
 from ..core.errors import MailRefused, TurnFailed
+from ..core.events import AnswerGiven, AnswerPiece, Event, PermissionAsked, SummaryWritten, ToolCalled, Warned
 from ..core.people import OWNER
-from ..core.ports import Event
 from .lines import Lines
 from .questions import Questions
 from .session_key import session_key
@@ -170,18 +170,18 @@ async def _answer_once(here: Here, text: str, files: list[str], as_json: bool) -
     try:
         async with _stopping(agent, session), here.questions() as questions:
             async for event in here.say(text, files):
-                if event.name == "answer":
-                    answer: Answer = event.data["answer"]
-                    terminal.answer(to_json(answer) if as_json else answer.content)
-                    _note_limits(answer, terminal)
-                elif event.name == "stream_chunk" and event.data["notice"]:
-                    terminal.note(f"({event.data['notice']})")
-                elif event.name == "stream_chunk" and event.data["progress"]:
-                    terminal.status(event.data["progress"])
-                elif event.name == "approval_asked":
-                    _ask(here, questions, event)
-                elif event.name in ("tool_call", "compacted", "warning"):
-                    terminal.follow(event)
+                match event:
+                    case AnswerGiven(answer=answer):
+                        terminal.answer(to_json(answer) if as_json else answer.content)
+                        _note_limits(answer, terminal)
+                    case AnswerPiece(notice=notice) if notice:
+                        terminal.note(f"({notice})")
+                    case AnswerPiece(progress=progress) if progress:
+                        terminal.status(progress)
+                    case PermissionAsked():
+                        _ask(here, questions, event)
+                    case ToolCalled() | SummaryWritten() | Warned():
+                        terminal.follow(event)
     except TurnFailed as error:
         if error.reason == "waiting":
             terminal.tell(f"everloop: {error}")
@@ -193,8 +193,8 @@ async def _answer_once(here: Here, text: str, files: list[str], as_json: bool) -
     return 0
 
 
-def _ask(here: Here, questions: Questions, event: Event) -> None:
-    calls = [approval for approval in event.data["approvals"] if not approval.held]  # files wait until the turn is over
+def _ask(here: Here, questions: Questions, event: PermissionAsked) -> None:
+    calls = [approval for approval in event.approvals if not approval.held]  # files wait until the turn is over
     if sys.stdin.isatty() and calls:
         questions.ask(calls)
         return
@@ -271,11 +271,11 @@ async def _exchange(here: Here, line: str) -> None:
     terminal = here.terminal
     async with _stopping(here.agent, here.session), here.questions() as questions:
         async for event in here.say(line):
-            if event.name == "approval_asked":
+            if isinstance(event, PermissionAsked):
                 _ask(here, questions, event)
-            elif event.name == "answer":
-                terminal.finish(event.data["answer"].content)
-                _note_limits(event.data["answer"], terminal)
+            elif isinstance(event, AnswerGiven):
+                terminal.finish(event.answer.content)
+                _note_limits(event.answer, terminal)
             else:
                 terminal.follow(event)
 

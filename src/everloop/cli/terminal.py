@@ -1,12 +1,31 @@
 """What a person sees: the answer on stdout, everything else on stderr."""
 
 import sys
-from typing import TextIO
+from typing import TextIO, assert_never
 
 import msgspec
 
 from ..core.errors import EverloopError
-from ..core.ports import Event
+from ..core.events import (
+    AnswerBegan,
+    AnswerEnded,
+    AnswerGiven,
+    AnswerPiece,
+    CallMeasured,
+    CommandDone,
+    Event,
+    LetterTaken,
+    OutcomeUnknown,
+    PermissionAsked,
+    SummaryBegan,
+    SummaryWritten,
+    ToolCalled,
+    ToolOutput,
+    ToolReturned,
+    TurnBegan,
+    TurnEnded,
+    Warned,
+)
 from ..core.visible import in_one_line
 from .screen import Screen
 
@@ -108,30 +127,41 @@ class Terminal:
 
     def follow(self, event: Event) -> None:
         """Show one event of a running turn. Raises OutputLost."""
-        match event.name:
-            case "stream_start":
+        match event:
+            case AnswerPiece():
+                self._show_piece(event)
+            case AnswerBegan():
                 self._said = ""
                 self.status("thinking …")
-            case "stream_chunk":
-                self._chunk(event)
-            case "stream_end" if self._said:
-                self._write("\n")
-                if not event.data["kept"]:
-                    self.note("(the answer broke off; what stands above does not count)")
-                    self._said = ""
-            case "tool_call":
-                self.note(hint(event.data["name"], event.data["args"]))
-            case "compacting":
+            case AnswerEnded(kept=kept):
+                self._end_draft(kept)
+            case ToolCalled(tool=tool, args=args):
+                self.note(hint(tool, args))
+            case ToolOutput(text=text):
+                self.note(text.removesuffix("\n"))
+            case ToolReturned(outcome=outcome, text=text):
+                if outcome != "done":
+                    self.note(text[:200])
+            case SummaryBegan():
                 self.status("summarising what was said before …")
-            case "compacted":
-                before, after = event.data["before"], event.data["after"]
+            case SummaryWritten(before=before, after=after):
                 self.note(f"(earlier parts are now a summary: about {after:,} tokens instead of {before:,})")
-            case "warning" if event.data["reason"] == "window":
-                self.note(f"({event.data['text']})")
-            case "tool_output":
-                self.note(event.data["text"].removesuffix("\n"))
-            case "tool_result" if event.data["outcome"] != "done":
-                self.note(event.data["text"][:200])
+            case Warned(reason=reason, text=text):
+                if reason == "window":  # others end the turn, and are told as its end
+                    self.note(f"({text})")
+            case LetterTaken() | TurnBegan() | CallMeasured() | CommandDone():
+                pass
+            case PermissionAsked() | OutcomeUnknown() | TurnEnded() | AnswerGiven():
+                pass  # whoever has asked shows these
+            case _:
+                assert_never(event)
+
+    def _end_draft(self, kept: bool) -> None:
+        if self._said:
+            self._write("\n")
+            if not kept:
+                self.note("(the answer broke off; what stands above does not count)")
+                self._said = ""
 
     def _end_reasoning(self) -> None:
         if self._reasoning:
@@ -151,20 +181,20 @@ class Terminal:
             self._reasoning = True
             self._dim(text)
 
-    def _chunk(self, event: Event) -> None:
+    def _show_piece(self, piece: AnswerPiece) -> None:
         """A piece may hold the end of a thought and the beginning of the answer, if both came at once."""
-        if reasoning := event.data["reasoning"]:
-            self._reason(reasoning)
-        if text := event.data["text"]:
+        if piece.reasoning:
+            self._reason(piece.reasoning)
+        if text := piece.text:
             self.clear()
             self._end_reasoning()
             text = text.lstrip() if not self._said else text
             self._said += text
             self._write(text)
-        elif notice := event.data["notice"]:
-            self.note(f"({notice})")
-        elif progress := event.data["progress"]:
-            self.status(progress)
+        elif piece.notice:
+            self.note(f"({piece.notice})")
+        elif piece.progress:
+            self.status(piece.progress)
 
 
 def hint(name: str, args: str) -> str:

@@ -2,11 +2,12 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
-from msgspec import Struct, json
+from msgspec import Struct
 
 from .conversation import Conversation, Deed, Found, Recalled, Snapshot, Written
+from .events import Event
 from .grant import Grant
 from .held import Held, Watched
 from .log import Entry
@@ -432,21 +433,18 @@ class Vault(Protocol):
         ...
 
 
-_EVENTS = json.Encoder(enc_hook=str)
+class Feed(Protocol):
+    """Events on their way to one reader, who is cut off when too slow."""
 
+    def __aiter__(self) -> AsyncIterator[Event]: ...
 
-class Event(Struct, frozen=True, gc=False):
-    """Something to show. `seq` is the durable position in the log; `n` numbers the deltas of one process."""
+    def beating(self, seconds: float) -> AsyncIterator[Event | None]:
+        """The same, and None whenever nothing has come for so long."""
+        ...
 
-    name: str
-    thread: str
-    seq: int = 0
-    n: int = 0
-    data: dict[str, Any] = {}
-
-    def json(self) -> str:
-        """All of it as one line of JSON, for a program that passes events on."""
-        return _EVENTS.encode(self).decode()
+    def end(self) -> None:
+        """Nothing comes after what has come."""
+        ...
 
 
 class Bus(Protocol):
@@ -462,7 +460,7 @@ class Bus(Protocol):
         """Whether anyone would be told of an event of this thread; only the pieces of an answer are kept for later."""
         ...
 
-    def subscribe(self, thread: str = "") -> AbstractContextManager[AsyncIterator[Event]]:
+    def subscribe(self, thread: str = "") -> AbstractContextManager[Feed]:
         """Events of one thread, or of all; begins with the running answer so far, as one chunk."""
         ...
 

@@ -22,7 +22,7 @@ class Receipt(Struct, frozen=True, gc=False):
     thread: str
     fresh: bool
     reply: str | None = None
-    begun: bool = False  # its turn is already running: nobody needs to be woken
+    begun: int = 0  # its turn is already running, and nobody needs to be woken: the position at which it began
 
 
 class Came(Struct, frozen=True, gc=False):

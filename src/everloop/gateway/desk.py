@@ -4,41 +4,14 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+from ..core.answer import Answer
+from ..core.events import Event
 from ..core.mail import Inbound
-from ..core.message import Made, Part
-from ..core.ports import Event, Store
-from ..core.prompt import Finish, Usage
+from ..core.message import Part
+from ..core.ports import Store
 from ..core.rows import Receipt
-from ..core.tool import ToolCall
 
 Again = Callable[[], Awaitable[Inbound | None]]
-
-
-class Answer(Protocol):
-    """What came of a letter. `turn` is `thread:seq`, or empty when a command was answered at once."""
-
-    @property
-    def content(self) -> str: ...
-    @property
-    def session(self) -> str: ...
-    @property
-    def turn(self) -> str: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def usage(self) -> Usage: ...
-    @property
-    def finish(self) -> Finish: ...
-    @property
-    def calls(self) -> tuple[ToolCall, ...]: ...
-    @property
-    def files(self) -> tuple[Made, ...]: ...
-    @property
-    def unknown(self) -> tuple[str, ...]: ...
-    @property
-    def told(self) -> str:
-        """The content, and what nobody knows of what was done."""
-        ...
 
 
 class Desk(Protocol):
@@ -51,9 +24,9 @@ class Desk(Protocol):
         """
         ...
 
-    def watch(self, inbound: Inbound, again: Again | None = None) -> AsyncGenerator[Event]:
-        """The events of a turn: the first is named `taken`, with the number of the letter as `mail`; the last `answer`.
-        Whoever asks for more after that has given it. Raises what `answering` raises.
+    def watch(self, inbound: Inbound, again: Again | None = None, beat: float = 0.0) -> AsyncGenerator[Event | None]:
+        """The events of a turn, from LetterTaken to AnswerGiven; None whenever nothing has come for `beat` seconds.
+        Whoever asks for more after the last has given it. Raises what `answering` raises.
         """
         ...
 

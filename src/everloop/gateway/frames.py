@@ -10,12 +10,12 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..core.conversation import Written
+from ..core.draft import Draft
+from ..core.events import AnswerPiece, CallMeasured, CommandDone, Event, SummaryBegan, SummaryWritten, Warned
 from ..core.grant import Allowance
 from ..core.log import ModelSaid
-from ..core.ports import Event
+from ..core.question import Approval
 from ..core.visible import UNSEEN
-from .house import Question
-from .hub import Draft
 from .links import told_with_links
 
 # A $ alone would let a line break stand at the end, and a key that ends with a : is not written as it is kept.
@@ -109,12 +109,12 @@ NEEDS: dict[Any, str] = {
 }
 
 # What is not named here is of the agent.
-CATEGORIES = {
-    "compacting": "context",
-    "compacted": "context",
-    "warning": "warning",
-    "metrics": "metrics",
-    "command": "command",
+CATEGORIES: Mapping[type[Event], str] = {
+    SummaryBegan: "context",
+    SummaryWritten: "context",
+    Warned: "warning",
+    CallMeasured: "metrics",
+    CommandDone: "command",
 }
 
 
@@ -138,8 +138,9 @@ def msg_of(thread: str, called: int) -> str:
     return f"{thread}:{called}"
 
 
-def chunk(where: Where, id: str | None, msg: str, n: int, delta: str, reasoning: str) -> dict[str, Any]:
-    return frame("stream_chunk", where, id=id, msg=msg, n=n, delta=delta, reasoning=reasoning)
+def chunk(where: Where, id: str | None, piece: AnswerPiece) -> dict[str, Any]:
+    msg = msg_of(piece.thread, piece.seq)
+    return frame("stream_chunk", where, id=id, msg=msg, n=piece.n, delta=piece.text, reasoning=piece.reasoning)
 
 
 def draft_frames(where: Where, id: str | None, draft: Draft) -> list[dict[str, Any]]:
@@ -147,14 +148,14 @@ def draft_frames(where: Where, id: str | None, draft: Draft) -> list[dict[str, A
     assert where.thread is not None
     msg = msg_of(where.thread, draft.called)
     told = [frame("stream_start", where, id=id, msg=msg)]
-    if draft.n:
-        told.append(chunk(where, id, msg, draft.n, draft.text, draft.reasoning))
+    if said := draft.whole:
+        told.append(chunk(where, id, said))
     if draft.kept is not None:
         told.append(frame("stream_end", where, id=id, msg=msg, kept=draft.kept))
     return told
 
 
-def approval_frame(where: Where, asked: Question) -> dict[str, Any]:
+def approval_frame(where: Where, asked: Approval) -> dict[str, Any]:
     told = {"kind": asked.kind, "tool": asked.tool, "text": asked.text, "risk": asked.risk, "until": asked.until}
     told["choices"] = asked.choices
     return frame("approval", where, approval=asked.id, requester=asked.requester, **told)
@@ -162,7 +163,7 @@ def approval_frame(where: Where, asked: Question) -> dict[str, Any]:
 
 def event_frame(where: Where, event: Event) -> dict[str, Any]:
     data = {key: value for key, value in event.data.items() if key not in ("mails", "files")}
-    return frame("event", where, category=CATEGORIES.get(event.name, "agent"), event=event.name, data=data)
+    return frame("event", where, category=CATEGORIES.get(type(event), "agent"), event=event.name, data=data)
 
 
 def entry_of(thread: str, written: Written, ids: Mapping[int, str]) -> dict[str, Any]:

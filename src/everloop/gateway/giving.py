@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from .desk import Answer, Desk
+from ..core.answer import Answer
+from .desk import Desk
 from .failures import explain_turn
 from .repeats import Attempt, is_there
 

@@ -3,42 +3,17 @@
 The gateway does not know how turns are driven: it puts letters in, listens to what happens, and reads the store.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Literal, Protocol
+from typing import Protocol
 
+from ..core.answer import Answer
 from ..core.grant import Allowance, Grant
 from ..core.mail import Inbound
 from ..core.message import Part
-from ..core.ports import Event, Files, Store
+from ..core.ports import Feed, Files, Store
+from ..core.question import Approval
 from ..core.rows import Receipt
-from ..core.tool import Risk
-from .desk import Answer
-
-
-class Question(Protocol):
-    """A call that waits for a person's permission, or a change of a file (`kind`). `text` is the whole of it."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def kind(self) -> Literal["call", "file"]: ...
-    @property
-    def session(self) -> str: ...
-    @property
-    def requester(self) -> str: ...
-    @property
-    def tool(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def risk(self) -> Risk: ...
-    @property
-    def until(self) -> float: ...
-    @property
-    def choices(self) -> Sequence[str]:
-        """The words by which the like of it can be allowed ahead."""
-        ...
 
 
 class House(Protocol):
@@ -69,6 +44,10 @@ class House(Protocol):
         """Commit a letter and wake nobody yet: whoever wants to say so first calls `wake` afterwards."""
         ...
 
+    async def begin(self, inbound: Inbound) -> Receipt:
+        """As `post`; but where its thread rests, the turn begins with the same commit (the receipt says so)."""
+        ...
+
     def wake(self, receipt: Receipt, inbound: Inbound) -> None: ...
 
     async def outcome(self, receipt: Receipt, inbound: Inbound) -> Answer:
@@ -79,13 +58,13 @@ class House(Protocol):
         """Keep a file that comes with a message, and make the part that names it. Raises MailRefused."""
         ...
 
-    async def approvals(self, session: str = "") -> Sequence[Question]:
+    async def approvals(self, session: str = "") -> Sequence[Approval]:
         """What waits for a person's permission, in one session or in all."""
         ...
 
     async def decide(
         self, approval: str, allow: bool, by: str = "owner", allowance: Allowance | None = None
-    ) -> Question:
+    ) -> Approval:
         """Allow or deny a call; with an allowance, allow the like of it ahead. Raises MailRefused when it waits no
         longer, is not theirs to decide, or the allowance would not fit it."""
         ...
@@ -106,6 +85,6 @@ class House(Protocol):
         """As `acknowledge`, in no hurry."""
         ...
 
-    def events(self, thread: str = "") -> AbstractContextManager[AsyncIterator[Event]]:
+    def events(self, thread: str = "") -> AbstractContextManager[Feed]:
         """What happens in one thread, or in all, from now on. A reader that is too slow is cut off."""
         ...

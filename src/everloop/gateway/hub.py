@@ -11,8 +11,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Protocol
 
+from ..core.draft import Draft
 from ..core.errors import StoreError
-from ..core.ports import Event
+from ..core.events import AnswerBegan, AnswerEnded, AnswerPiece, Event, PermissionAsked, TurnEnded
 from ..core.rows import MANY
 from .house import House
 from .metrics import Metrics
@@ -29,33 +30,6 @@ class Watcher(Protocol):
     def lose(self) -> None:
         """Something was missed: begin again from the log."""
         ...
-
-
-class Draft:
-    """A model call that runs, or whose answer is not committed yet (`kept` says what became of it)."""
-
-    __slots__ = ("_reasoning", "_text", "called", "kept", "mails", "n")
-
-    def __init__(self, called: int, mails: tuple[int, ...]) -> None:
-        self.called = called
-        self.mails = mails
-        self.n = 0
-        self.kept: bool | None = None
-        self._text: list[str] = []
-        self._reasoning: list[str] = []
-
-    def add(self, event: Event) -> None:
-        self.n = event.n
-        self._text.append(event.data.get("text", ""))
-        self._reasoning.append(event.data.get("reasoning", ""))
-
-    @property
-    def text(self) -> str:
-        return "".join(self._text)
-
-    @property
-    def reasoning(self) -> str:
-        return "".join(self._reasoning)
 
 
 class Hub:
@@ -107,17 +81,17 @@ class Hub:
                 watcher.lose()
 
     def _keep(self, event: Event) -> None:
-        match event.name:
-            case "stream_start":
-                self.drafts[event.thread] = Draft(event.data["message"], tuple(event.data.get("mails", ())))
-            case "stream_chunk" if draft := self.drafts.get(event.thread):
+        match event:
+            case AnswerPiece(thread=thread) if draft := self.drafts.get(thread):
                 draft.add(event)
-            case "stream_end" if draft := self.drafts.get(event.thread):
-                draft.kept = event.data["kept"]
-            case "approval_asked" if all(each.kind == "file" for each in event.data["approvals"]):
+            case AnswerBegan(thread=thread):
+                self.drafts[thread] = Draft(event)
+            case AnswerEnded(thread=thread, kept=kept) if draft := self.drafts.get(thread):
+                draft.kept = kept
+            case PermissionAsked(approvals=approvals) if all(each.kind == "file" for each in approvals):
                 pass  # it is about what a turn has left behind, and another may be answered now
-            case "thinking_finished" | "approval_asked":  # the answer is committed
-                self.drafts.pop(event.thread, None)
+            case TurnEnded(thread=thread) | PermissionAsked(thread=thread):  # the answer is committed
+                self.drafts.pop(thread, None)
 
     async def _pass_on(self, event: Event) -> None:
         if not self._watchers:

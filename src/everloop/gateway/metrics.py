@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ..core.ports import Event
+from ..core.events import CallMeasured, Event, ToolReturned, TurnEnded
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -38,19 +38,17 @@ class Metrics:
         self._counts[f"everloop_{name}", tuple(labels.items())] += amount  # type: ignore[assignment]
 
     def hear(self, event: Event) -> None:
-        data = event.data
-        match event.name:
-            case "thinking_finished":
-                self.count("turns_total", outcome=data["reason"] or "answered")
-            case "tool_result":
-                self.count("tool_calls_total", tool=data["name"], outcome=data["outcome"])
-            case "metrics":
-                model, usage = data["model"], data["usage"]
+        match event:
+            case TurnEnded(finished=finished):
+                self.count("turns_total", outcome=finished.reason or "answered")
+            case ToolReturned(tool=tool, outcome=outcome):
+                self.count("tool_calls_total", tool=tool, outcome=outcome)
+            case CallMeasured(model=model, usage=usage):
                 self.count("model_calls_total", model=model)
-                self.count("model_seconds_total", data["seconds"], model=model)
+                self.count("model_seconds_total", event.seconds, model=model)
                 self.count("tokens_total", usage.input, model=model, direction="input")
                 self.count("tokens_total", usage.output, model=model, direction="output")
-                self.count("cost_dollars_total", data["cost"] or 0.0, model=model)
+                self.count("cost_dollars_total", event.cost or 0.0, model=model)
 
     @property
     def uptime(self) -> float:

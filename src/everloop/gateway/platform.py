@@ -4,29 +4,29 @@ A platform's place becomes a session of its own, `platform:<platform>/<server>/<
 the message speaks there as `<platform>:<user>`: someone whom nobody has introduced is a guest, whatever the bot may do.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Annotated, Any
 
 from aiohttp import web
 from msgspec import Meta, Struct
 
+from ..core.answer import Answer
+from ..core.events import ToolCalled, ToolReturned
 from ..core.keys import author_of, escaped, place_of
 from ..core.log import CallReturned, ModelSaid
 from ..core.mail import Address, Inbound, Said
 from ..core.message import Part, Text
-from ..core.ports import Event, Store
+from ..core.ports import Store
 from .blobs import blob_of, check_size, enclosed
 from .bodies import read_body, read_json, shaped
-from .desk import Answer, Desk
-from .drafts import Draft, Piece
-from .failures import explain_turn
+from .desk import Desk
 from .giving import give
 from .identity import who
 from .links import links_of
 from .principal import lacking, principal_of
 from .refusals import Refused, explain
-from .repeats import Attempt, Repeats, event_of
-from .sse import Sse, with_beats
+from .repeats import Repeats, event_of
+from .streaming import Piece, Told, stream
 
 CHANNEL = "platform"
 MOST_ATTACHMENTS = 20
@@ -64,11 +64,11 @@ def routes(house: Desk) -> list[web.RouteDef]:
         with repeats.attempt(house.store, request, await _letter(house, request)).waits() as attempt:
             return await give(house, request, attempt, tell)
 
-    async def stream(request: web.Request) -> web.StreamResponse:
+    async def streamed(request: web.Request) -> web.StreamResponse:
         with repeats.attempt(house.store, request, await _letter(house, request)).waits() as attempt:
-            return await _stream(house, request, attempt)
+            return await stream(house, request, attempt, _Teller(house.store))
 
-    return [web.post("/message", _in_our_shape(message)), web.post("/message/stream", _in_our_shape(stream))]
+    return [web.post("/message", _in_our_shape(message)), web.post("/message/stream", _in_our_shape(streamed))]
 
 
 async def _letter(house: Desk, request: web.Request) -> Inbound:
@@ -136,43 +136,27 @@ async def _calls(store: Store, turn: str) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-async def _stream(house: Desk, request: web.Request, attempt: Attempt) -> web.StreamResponse:
-    sse = Sse(request, {})
-    draft = Draft()
-    try:
-        async for event in with_beats(house.watch(attempt.inbound, attempt.again), sse):
-            if event.name == "answer":
-                answer = event.data["answer"]
-                if missing := draft.complete(answer):
-                    await _send_piece(sse, missing)
-                await sse.send(await _told(house.store, answer), "done")
-            else:
-                await _show(sse, draft, event)
-    except ConnectionError:
-        pass  # the bot has gone; the turn goes on without it
-    except Exception as error:  # the answer has begun with a 200, so what fails is told inside
-        refused = await explain_turn(house.store, attempt.inbound, error)
-        if not sse.begun:
-            raise refused from error
-        await sse.send({"error": _error(refused)}, "error")
-    return sse.response
+class _Teller:
+    def __init__(self, store: Store) -> None:
+        self._store = store
 
+    def more(self, piece: Piece) -> Iterator[Told]:
+        if piece.reasoning:
+            yield {"delta": piece.reasoning}, "thinking"
+        if piece.text:
+            yield {"delta": piece.text, "message": piece.call}, "content"
 
-async def _show(sse: Sse, draft: Draft, event: Event) -> None:
-    if piece := draft.follow(event):
-        await _send_piece(sse, piece)
-    elif event.name == "tool_call" and draft.ours:
-        await sse.send({"name": event.data["name"], "arguments": event.data["args"]}, "tool_call")
-    elif event.name == "tool_result" and draft.ours:
-        told = {name: event.data[name] for name in ("name", "outcome", "text")}
-        await sse.send({"name": told["name"], "outcome": told["outcome"], "result": told["text"]}, "tool_result")
+    def work(self, event: ToolCalled | ToolReturned) -> Iterator[Told]:
+        if isinstance(event, ToolCalled):
+            yield {"name": event.tool, "arguments": event.args}, "tool_call"
+        else:
+            yield {"name": event.tool, "outcome": event.outcome, "result": event.text}, "tool_result"
 
+    async def end(self, answer: Answer, missing: Piece | None) -> list[Told]:
+        return [*(self.more(missing) if missing else ()), (await _told(self._store, answer), "done")]
 
-async def _send_piece(sse: Sse, piece: Piece) -> None:
-    if piece.reasoning:
-        await sse.send({"delta": piece.reasoning}, "thinking")
-    if piece.text:
-        await sse.send({"delta": piece.text, "message": piece.call}, "content")
+    def fail(self, refused: Refused) -> list[Told]:
+        return [({"error": _error(refused)}, "error")]
 
 
 def _error(refused: Refused) -> dict[str, Any]:

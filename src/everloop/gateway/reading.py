@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ..core.ports import Event
+from ..core.events import AnswerBegan, AnswerEnded, AnswerPiece, Event, PermissionAsked, TurnEnded
 from .frames import Where, frame
 
 PORTION = 1_000_000  # bytes of a history_result, unless one entry alone has more
@@ -44,11 +44,11 @@ class Reading(Struct, frozen=True):
     approvals: frozenset[str]
 
     def tells(self, event: Event) -> bool:
-        match event.name:
-            case "stream_start" | "stream_chunk" | "stream_end":
-                return bool(event.data.get("message", event.seq) < self.answered)
-            case "thinking_finished":
-                return event.seq <= self.head
-            case "approval_asked":
-                return all(each.id in self.approvals for each in event.data["approvals"])
+        match event:
+            case AnswerPiece(seq=call) | AnswerBegan(message=call) | AnswerEnded(message=call):
+                return call < self.answered
+            case TurnEnded(seq=seq):
+                return seq <= self.head
+            case PermissionAsked(approvals=approvals):
+                return all(each.id in self.approvals for each in approvals)
         return event.seq < self.head

@@ -16,11 +16,11 @@ from msgspec import Struct
 
 from ..core.conversation import Written
 from ..core.errors import EverloopError
+from ..core.events import Event
 from ..core.log import ModelFailed, ModelSaid, UserSaid
 from ..core.mail import Address, Inbound, Said
 from ..core.message import Part, Text
 from ..core.people import Role
-from ..core.ports import Event
 from ..core.rows import MANY, Receipt
 from .answers import Refused, noted, refused_by
 from .auth import Auth
@@ -224,9 +224,12 @@ class Connection:
             self._telling.release(asked.session)
 
     async def _post(self, asked: Message, inbound: Inbound) -> None:
-        receipt = await self._house.post(inbound)
+        receipt = await self._house.begin(inbound)
         self._rooms.hub.note(receipt.thread, asked.session, self._principal.user)
-        where = await self._where(asked.session, receipt.thread)
+        if receipt.begun:
+            where = self._telling.place(asked.session, receipt.thread, receipt.begun)
+        else:
+            where = await self._where(asked.session, receipt.thread)
         self._put(frame("ack", where, id=asked.id))
         if receipt.reply is None:
             self._follow(receipt, inbound, asked.session, asked.id)

@@ -1,9 +1,8 @@
 """Server-sent events. The answer begins with the first thing that is sent, so that what fails before it has its status;
 after a while of silence it begins anyway, and comments keep the connection open."""
 
-import asyncio
-from collections.abc import AsyncGenerator
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 from aiohttp import web
@@ -12,50 +11,36 @@ SILENCE = 10.0  # seconds before an answer begins without anything to say
 BEAT = 3.0  # seconds between two signs of life, once it has begun
 _HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
-Item = TypeVar("Item")
+_encode = msgspec.json.Encoder().encode
 
 
 class Sse:
-    def __init__(self, request: web.Request, headers: dict[str, str]) -> None:
+    def __init__(self, request: web.Request, headers: Mapping[str, str]) -> None:
         self._request = request
+        self._beats = 0
         self.response = web.StreamResponse(headers={**_HEADERS, **headers})
 
     @property
     def begun(self) -> bool:
         return self.response.prepared
 
-    async def send(self, data: Any, event: str = "") -> None:
-        """Raises ConnectionError when nobody is there any more."""
-        text = data if isinstance(data, str) else msgspec.json.encode(data).decode()
-        await self._write(f"event: {event}\ndata: {text}\n\n" if event else f"data: {text}\n\n")
+    async def send_all(self, told: Iterable[tuple[Any, str]]) -> None:
+        """Each as an event of its name. Raises ConnectionError when nobody is there any more."""
+        if data := b"".join([_event(each, name) for each, name in told]):
+            await self._write(data)
 
     async def beat(self) -> None:
-        await self._write(": still here\n\n")
+        """Nothing has come for BEAT seconds: a sign of life, once that is long enough."""
+        self._beats += 1
+        if self.begun or self._beats * BEAT >= SILENCE:
+            await self._write(b": still here\n\n")
 
-    async def _write(self, text: str) -> None:
+    async def _write(self, data: bytes) -> None:
         if not self.response.prepared:
             await self.response.prepare(self._request)
-        await self.response.write(text.encode())
+        await self.response.write(data)
 
 
-async def with_beats(
-    items: AsyncGenerator[Item], sse: Sse, silence: float = SILENCE, beat: float = BEAT
-) -> AsyncGenerator[Item]:
-    """The items as they come, and a sign of life whenever none has come for a while."""
-    coming = asyncio.ensure_future(anext(items))
-    try:
-        while True:
-            await asyncio.wait({coming}, timeout=beat if sse.begun else silence)
-            if not coming.done():
-                await sse.beat()
-                continue
-            try:
-                item = coming.result()
-            except StopAsyncIteration:
-                return
-            yield item
-            coming = asyncio.ensure_future(anext(items))
-    finally:
-        coming.cancel()
-        await asyncio.gather(coming, return_exceptions=True)
-        await items.aclose()
+def _event(data: Any, name: str) -> bytes:
+    text = data.encode() if isinstance(data, str) else _encode(data)
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), text) if name else b"data: %b\n\n" % text

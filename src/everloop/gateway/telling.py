@@ -7,10 +7,30 @@ once; what happens while a log is read is held back until that was told.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, assert_never
 
+from ..core.events import (
+    AnswerBegan,
+    AnswerEnded,
+    AnswerGiven,
+    AnswerPiece,
+    CallMeasured,
+    CommandDone,
+    Event,
+    LetterTaken,
+    OutcomeUnknown,
+    PermissionAsked,
+    SummaryBegan,
+    SummaryWritten,
+    ToolCalled,
+    ToolOutput,
+    ToolReturned,
+    TurnBegan,
+    TurnEnded,
+    Warned,
+)
 from ..core.mail import reply_key
-from ..core.ports import Event
+from ..core.thread import Finished
 from ..core.unknown import with_unknown
 from .frames import Where, approval_frame, chunk, draft_frames, event_frame, frame, msg_of
 from .house import House
@@ -89,7 +109,7 @@ class Telling:
     def release(self, session: str, drafted: str = "") -> None:
         """Show what was held; of what is said in a thread whose draft was shown, that has told all of it."""
         for event in self._held.pop(session, ()):
-            if event.thread != drafted or not event.name.startswith("stream_"):
+            if event.thread != drafted or not isinstance(event, AnswerBegan | AnswerPiece | AnswerEnded):
                 self._show(session, event)
 
     def forget_held(self, session: str) -> None:
@@ -118,47 +138,50 @@ class Telling:
         where = Where(session, event.thread, event.seq)
         read = self._read.get(event.thread)
         if read is not None and read.tells(event):
-            if event.name == "thinking_finished" and any(mail in self._letters for mail in event.data["mails"]):
+            if isinstance(event, TurnEnded) and any(mail in self._letters for mail in event.finished.mails):
                 self._finish(where, event)
             return
         before = Where(session, event.thread, self._at.get(event.thread, event.seq))
         self._at[event.thread] = max(event.seq, self._at.get(event.thread, 0))
         id = self._answering.get(event.thread)
-        data = event.data
-        match event.name:
-            case "stream_start":
-                self._answering[event.thread] = id = self._letters.id_of(data["mails"])
-                self._put(frame("stream_start", where, id=id, msg=msg_of(event.thread, data["message"])))
-            case "stream_chunk":
-                msg = msg_of(event.thread, event.seq)
-                self._put(chunk(where, id, msg, event.n, data.get("text", ""), data.get("reasoning", "")))
-            case "stream_end":
-                msg = msg_of(event.thread, data["message"])
-                self._put(frame("stream_end", where, id=id, msg=msg, kept=data["kept"]))
-            case "approval_asked":
-                self._put(*(approval_frame(where, each) for each in data["approvals"]))
-            case "thinking_finished":
+        match event:
+            case AnswerPiece():
+                self._put(chunk(where, id, event))
+            case AnswerBegan(message=message):
+                self._answering[event.thread] = id = self._letters.id_of(event.mails)
+                self._put(frame("stream_start", where, id=id, msg=msg_of(event.thread, message)))
+            case AnswerEnded(message=message, kept=kept):
+                self._put(frame("stream_end", where, id=id, msg=msg_of(event.thread, message), kept=kept))
+            case PermissionAsked(approvals=approvals):
+                self._put(*(approval_frame(where, each) for each in approvals))
+            case TurnEnded():
                 self._put(event_frame(before, event))  # whoever breaks off here has not been given the answer yet
                 self._finish(where, event)
-            case _:
+            case TurnBegan() | CallMeasured() | SummaryBegan() | SummaryWritten() | ToolCalled() | ToolOutput():
                 self._put(event_frame(where, event))
+            case ToolReturned() | CommandDone() | Warned() | OutcomeUnknown():
+                self._put(event_frame(where, event))
+            case LetterTaken() | AnswerGiven():
+                pass  # for whoever asked alone, who is told in other frames
+            case _:
+                assert_never(event)
 
-    def _finish(self, where: Where, event: Event) -> None:
+    def _finish(self, where: Where, event: TurnEnded) -> None:
         """The turn is over: each of its letters that came from here is answered, and others' turns are told once."""
         self._answering.pop(event.thread, None)
-        data = event.data
-        ids: list[str | None] = [self._letters.done(mail) for mail in data["mails"] if mail in self._letters]
-        if not ids and self._letters.were_answered(data["mails"]):
+        turn = event.finished
+        ids: list[str | None] = [self._letters.done(mail) for mail in turn.mails if mail in self._letters]
+        if not ids and self._letters.were_answered(turn.mails):
             return
         if not ids and (where.session or "").partition(":")[0] in HERE:
             self._house.note_shown(reply_key(event.thread, event.seq))
         for id in ids or [None]:
-            self._put(_end(where, id, event.thread, data))
+            self._put(_end(where, id, event.thread, turn))
 
 
-def _end(where: Where, id: str | None, thread: str, data: dict[str, Any]) -> dict[str, Any]:
-    if data["reason"]:
-        content = with_unknown(data["content"] or "the turn was stopped", data["unknown"])
-        return frame("error", where, id=id, code=data["reason"], content=content)
-    told = {"files": links_of(thread, data["files"]), "unknown": data["unknown"]}
-    return frame("response", where, id=id, content=data["content"], **told)
+def _end(where: Where, id: str | None, thread: str, turn: Finished) -> dict[str, Any]:
+    if turn.reason:
+        content = with_unknown(turn.text or "the turn was stopped", turn.unknown)
+        return frame("error", where, id=id, code=turn.reason, content=content)
+    told = {"files": links_of(thread, turn.files), "unknown": turn.unknown}
+    return frame("response", where, id=id, content=turn.text or "", **told)

@@ -90,7 +90,7 @@ class Tape:
             seq += 1
         return None
 
-    def take(self, mail: int) -> None:
+    def take(self, mail: int, head: int) -> None:
         pass
 
     def finish(self, turn: Finished) -> None:

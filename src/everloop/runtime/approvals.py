@@ -3,94 +3,24 @@
 What waits for an answer is nowhere but in the logs: whoever wants to see it reads the threads that wait.
 """
 
-import re
 import time
 from collections.abc import Mapping
-from typing import Literal
-
-from msgspec import Struct
 
 from ..core.approval import approval_id, definition_of, digest_of, risk_of, shown
 from ..core.decide import APPROVER
 from ..core.errors import GrantRefused, MailRefused
-from ..core.grant import DAY, Allowance, Grant, Wanted, granted, read_words
+from ..core.grant import DAY, Allowance, Grant, Wanted, granted
 from ..core.held import Held, difference
 from ..core.log import Asked
 from ..core.mail import Address, Decision, Inbound, Outbound
 from ..core.people import Role, role_of
 from ..core.ports import PromptFiles, Store
+from ..core.question import NOTHING_ALIKE, Approval
 from ..core.rows import Timer
 from ..core.thread import Thread
 from ..core.tool import Ground, Risk, ToolCall, ToolSpec
 
 EXPIRES = 24 * 3600.0
-_NOTHING_ALIKE = "this can only be answered with yes or no; nothing was decided"
-
-
-class Approval(Struct, frozen=True):
-    """A question that waits for an answer. `text` is the whole call as it would run, `choices` are the words by which
-    the like of it can be allowed ahead."""
-
-    id: str
-    session: str
-    requester: str
-    tool: str
-    text: str
-    risk: Risk
-    until: float  # Unix time
-    decision: Decision  # with everything but the verdict and who gave it
-    address: str
-    wanted: Wanted | None = None  # the call as it is compared with what was allowed ahead; None: it is about no call
-    held: Held | None = None  # it is about no call but this change of a file, which waits as long as it takes
-
-    @property
-    def kind(self) -> Literal["call", "file"]:
-        """What is asked about: a call that is to run, or a change of a file that stands in prompts."""
-        return "file" if self.held else "call"
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        return self.wanted.choices if self.wanted else ()
-
-    def chosen(self, words: list[str]) -> Allowance | None:
-        """What the words after a yes allow ahead; None without any. Raises GrantRefused."""
-        if words and self.wanted is None:
-            raise GrantRefused(_NOTHING_ALIKE)
-        return read_words(words, self.wanted) if self.wanted else None
-
-    @property
-    def summary(self) -> str:
-        """The whole call or change, and what is known of its risk."""
-        return "\n".join((self.text, *_described(self.risk)))
-
-    @property
-    def asks(self) -> str:
-        if self.held:
-            return f"{self.tool} was changed, and the change is held back. May it stay?\n{self.summary}"
-        return f"May I run {self.summary}"
-
-    @property
-    def question(self) -> str:
-        how = f"Answer with /approve {self.id} or /approve {self.id} no."
-        return "\n".join((self.asks, how, *self.offers))
-
-    @property
-    def offers(self) -> tuple[str, ...]:
-        """The words that can follow a yes, with what they mean, on a line."""
-        told = {
-            "for": "for 8h (the same call again)",
-            "here": "here (only in this conversation)",
-            "host": f"host (all of {_plain(self.risk.host) or 'this host'})",
-            "argv": f"argv {_plain(' '.join(self.risk.argv[:1])) or 'WORD'} * (such commands)",
-            "any": f"any (anything of {self.tool})",
-        }
-        words = [told[word] for word in self.choices if word in told]
-        return (f"To allow the like too, for an hour, add: {'; '.join(words)}.",) if words else ()
-
-
-def _plain(word: str) -> str:
-    """A word of the call's, if it cannot be taken for more of the question than it is."""
-    return word if re.fullmatch(r"[\w./:-]{1,40}", word, re.ASCII) else ""
 
 
 def asking(thread: Thread, place: int, spec: ToolSpec, grounds: tuple[Ground, ...] = ()) -> Asked:
@@ -114,14 +44,6 @@ def question(thread: Thread, asked: Asked) -> tuple[Outbound, Timer]:
     expiry = Inbound(Address("timer", thread.id), key, Decision(thread.id, asked.answer, asked.place, "expired"))
     asks = Outbound(key, Address.parse(thread.address), approval.question, kind="question", approval=approval.id)
     return asks, Timer(key, EXPIRES, expiry)
-
-
-def _described(risk: Risk) -> list[str]:
-    traits = [f"risk: {risk.level}"]
-    traits += ["changes something"] if risk.mutates else []
-    traits += ["leaves the sandbox"] if risk.leaves else []
-    traits += ["wants to be privileged"] if risk.privileged else []
-    return [f"({', '.join(traits)})", *([f"Why: {risk.why}"] if risk.why else [])]
 
 
 def pending_in(thread: Thread, session: str) -> list[Approval]:
@@ -205,7 +127,7 @@ class Approvals:
         assert self._files is not None
         self._check_may_decide(by)
         if chosen:
-            raise GrantRefused(_NOTHING_ALIKE)
+            raise GrantRefused(NOTHING_ALIKE)
         return await self._files.decide(approval.held, allow)
 
     def _check_may_decide(self, by: str) -> None:
@@ -237,7 +159,7 @@ class Approvals:
 
     def _grant(self, approval: Approval, chosen: Allowance, by: str) -> Grant:
         if approval.wanted is None:
-            raise GrantRefused(_NOTHING_ALIKE)
+            raise GrantRefused(NOTHING_ALIKE)
         grant = granted(approval.wanted, chosen, id=approval.id, by=by, now=time.time(), call=approval.text)
         if role_of(by, self._roles) < (Role.OWNER if chosen.seconds > DAY else _needed(grant)):
             raise MailRefused("only the owner allows anything of a tool, or for longer than a day; nothing was decided")

@@ -23,8 +23,8 @@ from .voices import Voice
 class Listener(Protocol):
     """Who is told what a commit has brought about."""
 
-    def take(self, mail: int) -> None:
-        """The letter that the book began with has been taken in, and has this number."""
+    def take(self, mail: int, head: int) -> None:
+        """The letter that the book began with has been taken in, has this number, and the log is as long as this."""
         ...
 
     def finish(self, turn: Finished) -> None: ...
@@ -214,7 +214,7 @@ class Book:
             self._letter = committed.mail
             self.thread.mails.append(committed.mail)
             self._seen = max(self._seen, committed.mail)
-            self._listener.take(committed.mail)
+            self._listener.take(committed.mail, committed.head)
         finished, self._finished = self._finished, ()
         for turn in finished:
             self._listener.finish(turn)

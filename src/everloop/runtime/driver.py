@@ -31,6 +31,21 @@ from ..core.decide import (
     used,
 )
 from ..core.errors import ModelMissing, ProviderError, ToolError
+from ..core.events import (
+    AnswerBegan,
+    AnswerEnded,
+    AnswerPiece,
+    CallMeasured,
+    OutcomeUnknown,
+    PermissionAsked,
+    SummaryBegan,
+    SummaryWritten,
+    ToolCalled,
+    ToolReturned,
+    TurnBegan,
+    TurnEnded,
+    Warned,
+)
 from ..core.failpoint import reach
 from ..core.log import (
     Answered,
@@ -45,7 +60,7 @@ from ..core.log import (
 )
 from ..core.mail import Mail
 from ..core.people import CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS, OWNER_ALONE, Role, is_guest
-from ..core.ports import Bus, Event, PromptFiles, Store
+from ..core.ports import Bus, PromptFiles, Store
 from ..core.prompt import Delta, Reply
 from ..core.recall import ENTRIES, asked_for, room_for, told_again
 from ..core.rows import MANY
@@ -130,21 +145,9 @@ class Driver:
         reach("turn.ended")
         if self._ended is not None:
             self._ended(thread, turn)
-        if self._bus.hears(thread):
-            if turn.unknown:
-                unknown = {"turn": turn.turn, "mails": turn.mails, "calls": turn.unknown}
-                self._bus.publish(Event("outcome_unknown", thread, turn.seq, data=unknown))
-            data = {
-                "turn": turn.turn,
-                "content": turn.text or "",
-                "reason": turn.reason,
-                "error": turn.error,
-                "mails": turn.mails,
-                "address": turn.address,
-                "files": turn.files,
-                "unknown": turn.unknown,
-            }
-            self._bus.publish(Event("thinking_finished", thread, turn.seq, data=data))
+        if turn.unknown:
+            self._bus.publish(OutcomeUnknown(thread, turn.seq, turn.turn, turn.mails, turn.unknown))
+        self._bus.publish(TurnEnded(thread, turn.seq, turn))
 
     async def drive(self, book: Book, interrupt: Interrupt, leaving: Callable[[], bool]) -> None:
         """Go on with a thread until it rests, or until `leaving` says that the house closes."""
@@ -230,13 +233,15 @@ class Driver:
         await book.write()  # nobody is told before
         reach("compaction.written")
         if planned:
-            self._publish(book, "compacted", before=before, after=used(thread, voice.rules), model=written.model)
+            after = used(thread, voice.rules)
+            self._bus.publish(SummaryWritten(thread.id, book.lease.head, before, after, written.model))
 
     async def _summarise(
         self, book: Book, voice: Voice, planned: Plan, rules: Rules, interrupt: Interrupt
     ) -> Summary | None:
         """None if it was stopped."""
-        self._publish(book, "compacting", tokens=used(book.thread, voice.rules))
+        tokens = used(book.thread, voice.rules)
+        self._bus.publish(SummaryBegan(book.thread.id, book.lease.head, tokens))
         with interrupt:
             return await summarise(self._voices, voice, planned.covered, book.thread.summary, summary_tokens(rules))
         return None
@@ -284,10 +289,10 @@ class Driver:
             return
         reach("model.intended")
         called = thread.seq
-        if self._bus.hears(thread.id):
-            if thread.steps == 0 and not thread.failures and not thread.empties:
-                self._publish(book, "thinking_started", turn=thread.turn, mails=tuple(thread.mails))
-            self._publish(book, "stream_start", message=called, mails=tuple(thread.mails))
+        mails = tuple(thread.mails)
+        if thread.steps == 0 and not thread.failures and not thread.empties:
+            self._bus.publish(TurnBegan(thread.id, book.lease.head, thread.turn, mails))
+        self._bus.publish(AnswerBegan(thread.id, book.lease.head, called, mails))
         draft = _Draft(self._bus, thread.id, called)
         began = time.monotonic()
         said: ModelSaid | ModelFailed | None = None
@@ -303,21 +308,23 @@ class Driver:
             if said is not None:
                 book.keep(said)
         finally:
-            self._publish(book, "stream_end", message=called, kept=isinstance(said, ModelSaid))
+            self._bus.publish(AnswerEnded(thread.id, book.lease.head, called, kept=isinstance(said, ModelSaid)))
         if isinstance(said, ModelSaid) and self._bus.hears(thread.id):
             full = used(thread, voice.rules) / voice.rules.limit
-            self._publish(
-                *(book, "metrics"),
+            measured = CallMeasured(
+                thread=thread.id,
+                seq=book.lease.head,
                 model=said.model,
                 usage=said.usage,
                 cost=said.cost,
                 seconds=time.monotonic() - began,
                 cached=said.usage.cache_read / max(1, said.usage.input),
-                prefix_changed=changed_parts(before, prefix),
+                prefix_changed=tuple(changed_parts(before, prefix)),
                 full=full,
             )
+            self._bus.publish(measured)
             if tokens / voice.rules.limit < WARNING <= full:
-                self._publish(book, "warning", reason="window", text=NEARLY_FULL, error="")
+                self._bus.publish(Warned(thread.id, book.lease.head, "window", NEARLY_FULL))
 
     async def _recall(self, book: Book, rules: Rules) -> str:
         """Of what is a summary now, what is meant by what people have just said; the same for all steps until they say
@@ -346,7 +353,7 @@ class Driver:
             reach("answer.committed")
         for place in places:
             call = thread.open_calls[place]
-            self._publish(book, "tool_call", name=call.name, args=call.args, place=place)
+            self._bus.publish(ToolCalled(thread.id, book.lease.head, call.name, call.args, place))
         results: list[CallReturned] = []
         began = time.time()
         with interrupt:
@@ -356,7 +363,7 @@ class Driver:
         for result in results:
             name = thread.open_calls[result.place].name
             book.keep(result)
-            self._publish(book, "tool_result", name=name, outcome=result.outcome, text=result.text)
+            self._bus.publish(ToolReturned(thread.id, book.lease.head, name, result.outcome, result.text))
 
     async def _verify(self, book: Book, place: int, interrupt: Interrupt) -> None:
         thread = book.thread
@@ -398,7 +405,7 @@ class Driver:
             return False
         rests = await book.rest()
         reach("approval.asked")
-        self._publish(book, "approval_asked", approvals=pending_in(thread, thread.address))
+        self._bus.publish(PermissionAsked(thread.id, book.lease.head, tuple(pending_in(thread, thread.address))))
         return rests
 
     async def ask_about_files(self, thread: str = "") -> None:
@@ -407,7 +414,7 @@ class Driver:
             where = approval.decision.thread
             if where and self._bus.hears(where):
                 head = (await self._store.open(where, MANY)).row.head
-                self._bus.publish(Event("approval_asked", where, head, data={"approvals": [approval]}))
+                self._bus.publish(PermissionAsked(where, head, (approval,)))
 
     async def _untaint(self, book: Book, results: Sequence[CallReturned], began: float = 0.0) -> None:
         if self._tainting:
@@ -433,7 +440,7 @@ class Driver:
         _log.warning("turn given up (%s, error %s): %s", step.reason, error, text, extra={"error_id": error})
         if step.failure and is_guest(book.thread.requester, self._roles):
             text = EXCUSES.get(step.reason, FOR_GUESTS)
-        self._publish(book, "warning", reason=step.reason, text=text, error=error)
+        self._bus.publish(Warned(book.thread.id, book.lease.head, step.reason, text, error))
         book.keep(GaveUp(step.reason, f"{text} (error {error})", error))
 
     def _call(self, book: Book, place: int) -> CallContext:
@@ -442,11 +449,6 @@ class Driver:
         ground = asked.grounds[-1].identity if asked and asked.grounds else ""
         who = (thread.id, thread.address, thread.requester)
         return CallContext(key_of(thread, place), *who, thread.outside, thread.results, ground)
-
-    def _publish(self, book: Book, event: str, /, **data: object) -> None:
-        """With the durable position, from which whoever loses the connection can go on without a gap."""
-        if event == "stream_end" or self._bus.hears(book.thread.id):
-            self._bus.publish(Event(event, book.thread.id, book.lease.head, data=data))
 
 
 def _may_be_too_long(thread: Thread, voice: Voice, step: Step) -> bool:
@@ -474,8 +476,15 @@ class _Draft:
 
     def show(self, delta: Delta) -> None:
         self._shown += 1
-        data = {"text": delta.text, "reasoning": delta.reasoning, "progress": delta.progress, "notice": delta.notice}
-        self._bus.publish(Event("stream_chunk", self._thread, self._called, self._shown, data))
+        self._bus.publish(
+            AnswerPiece(
+                *(self._thread, self._called, self._shown),
+                text=delta.text,
+                reasoning=delta.reasoning,
+                progress=delta.progress,
+                notice=delta.notice,
+            )
+        )
 
 
 def _said(reply: Reply) -> ModelSaid:

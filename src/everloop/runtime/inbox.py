@@ -6,11 +6,12 @@ from msgspec import structs
 
 from ..core.commands import Command, unescaped
 from ..core.conversation import Branch, Resume
-from ..core.errors import Fenced, MailRefused
+from ..core.errors import MailRefused
+from ..core.events import CommandDone
 from ..core.failpoint import reach
 from ..core.mail import Decision, Inbound, Said
 from ..core.message import Text, text_of
-from ..core.ports import Bus, Event, Store
+from ..core.ports import Bus, Store
 from ..core.rows import Receipt
 from .commands import Commands
 from .lanes import Begun, Lanes
@@ -56,7 +57,7 @@ class Inbox:
             reach("command.committed")
             if row and receipt.fresh and (effect.action == "stop" or receipt.thread != row.id):
                 await self._leave(row.id)
-            self._bus.publish(Event("command", receipt.thread, data={"name": command.name}))
+            self._bus.publish(CommandDone(receipt.thread, 0, command.name))
             return receipt
         inbound = _unescaped(inbound)
         begun = await self._take_express(inbound) if express else None
@@ -66,10 +67,7 @@ class Inbox:
 
     async def _take_express(self, inbound: Inbound) -> Receipt | None:
         begun = self._lanes.begin(inbound, asked=False)
-        try:
-            return await begun.taken if begun and begun.taken else None
-        except Fenced:
-            return None
+        return await begun.receipt() if begun else None
 
     def begin(self, inbound: Inbound, *, asked: bool = True) -> Begun | None:
         """Take a letter straight into its resting thread, if that can be; then the whole turn is one thing to await.

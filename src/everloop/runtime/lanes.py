@@ -45,7 +45,7 @@ class Lane:
         if self.book is not None:
             self.book.expect_mail()
 
-    def take(self, mail: int) -> None:
+    def take(self, mail: int, head: int) -> None:
         raise AssertionError(f"thread {self.thread} has begun with no letter")
 
     def finish(self, turn: Finished) -> None:
@@ -74,11 +74,19 @@ class Begun(Lane):
     def is_waited_for(self) -> bool:
         return self.taken is None and not self.finished.done()
 
-    def take(self, mail: int) -> None:
+    async def receipt(self) -> Receipt | None:
+        """When the letter is committed; None when it has to go through the inbox."""
+        assert self.taken is not None
+        try:
+            return await self.taken
+        except Fenced:
+            return None
+
+    def take(self, mail: int, head: int) -> None:
         self.is_taken, self.mail = True, mail
         self._waiters.add(self.thread, mail, self.finished)
         if self.taken is not None and not self.taken.done():
-            self.taken.set_result(Receipt(mail, self.thread, fresh=True, begun=True))
+            self.taken.set_result(Receipt(mail, self.thread, fresh=True, begun=head))
 
     def fail(self, error: EverloopError) -> None:
         """It was not taken; when it was, this says nothing new."""

@@ -2,21 +2,27 @@
 nobody along."""
 
 import asyncio
+from collections import OrderedDict
 
 from ..core.errors import EverloopError, TurnFailed
 from ..core.thread import Finished
 
 Answering = asyncio.Future[Finished]
 
+RECENT = 256  # turns that ended a moment ago, for whoever comes to wait for one that was quicker
+
 
 class Waiters:
     def __init__(self) -> None:
         self._waiting: dict[int, tuple[str, list[Answering]]] = {}  # by letter, with its thread
+        self._recent: OrderedDict[int, Finished] = OrderedDict()
         self._closed = False
 
     def add(self, thread: str, mail: int, future: Answering | None = None) -> Answering:
         future = future or asyncio.get_running_loop().create_future()
-        if self._closed:
+        if mail in self._recent:
+            future.set_result(self._recent[mail])
+        elif self._closed:
             _disappoint(future, _closing())
         else:
             self._waiting.setdefault(mail, (thread, []))[1].append(future)
@@ -24,6 +30,9 @@ class Waiters:
 
     def tell(self, finished: Finished) -> None:
         for mail in finished.mails:
+            self._recent[mail] = finished
+            if len(self._recent) > RECENT:
+                self._recent.popitem(last=False)
             for future in self._waiting.pop(mail, ("", []))[1]:
                 if not future.done():  # whoever waited may have given up
                     future.set_result(finished)

@@ -1,11 +1,13 @@
 """What foreign clients count on beside the plain paths: echoes, one model name, signs of life, users' own slashes."""
 
 import asyncio
+import math
 
-from aiohttp import ClientSession
+from aiohttp import ClientSession, web
+from aiohttp.test_utils import TestClient, TestServer
 
 from everloop.core.tool import Effect, tool
-from everloop.gateway.sse import Sse, with_beats
+from everloop.gateway.sse import BEAT, SILENCE, Sse
 from everloop.testing import Call, Say, ScriptedModel
 from tests.gateway.doors.conftest import TOKEN, Serve
 from tests.gateway.doors.test_chat import ask, client
@@ -77,32 +79,24 @@ async def test_while_a_tool_of_the_house_runs_a_stream_has_begun_and_gives_signs
     assert (first, rest) == ({"role": "assistant", "content": ""}, [{"content": "hello"}, {}])
 
 
-class Beats:
-    """A stream that counts its signs of life, and lets go after some."""
+async def test_a_silent_stream_begins_after_a_while_and_gives_signs_of_life_again_and_again():
+    begun = []
 
-    def __init__(self, go: asyncio.Event, begun: bool) -> None:
-        self.begun = begun
-        self.count = 0
-        self._go = go
+    async def handle(request: web.Request) -> web.StreamResponse:
+        sse = Sse(request, {})
+        for _ in range(6):
+            await sse.beat()
+            begun.append(sse.begun)
+        await sse.send_all([({"a": 1}, "said"), ("[DONE]", "")])
+        return sse.response
 
-    async def beat(self) -> None:
-        self.begun = True
-        self.count += 1
-        if self.count == 3:
-            self._go.set()
-
-
-async def test_a_silent_stream_gives_signs_of_life_again_and_again():
-    go = asyncio.Event()
-    beats = Beats(go, begun=True)
-
-    async def silent():
-        await go.wait()
-        yield 1
-
-    sse: Sse = beats  # type: ignore[assignment]
-    assert [item async for item in with_beats(silent(), sse, silence=60, beat=0.001)] == [1]
-    assert beats.count == 3
+    app = web.Application()
+    app.add_routes([web.get("/", handle)])
+    async with TestClient(TestServer(app)) as client, client.get("/") as response:
+        told = await response.text()
+    silent = math.ceil(SILENCE / BEAT) - 1
+    assert begun == [False] * silent + [True] * (6 - silent)
+    assert told == ": still here\n\n" * (6 - silent) + 'event: said\ndata: {"a":1}\n\ndata: [DONE]\n\n'
 
 
 async def test_stop_is_taken_and_the_answer_ends_there_whole_and_streamed(serve: Serve):

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everloop.gateway.drafts import Piece
 from everloop.gateway.openai.trimming import Trimming, trimmed
+from everloop.gateway.streaming import Piece
 
 JSON = '{"a": "``` in a string"}'
 FENCED = [f"```json\n{JSON}\n```", f"```\n{JSON}\n```\n", f"  ```JSON\r\n{JSON}```"]

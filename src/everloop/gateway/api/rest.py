@@ -10,9 +10,9 @@ import msgspec
 from ...core.errors import GrantRefused, MailRefused
 from ...core.grant import MANY, Grant, described
 from ...core.people import Role
+from ...core.question import Approval
 from ...core.rows import SpentRow
 from ..answers import Refused
-from ..house import Question
 from ..principal import Principal
 from .route import Answer, Call
 from .shapes import (
@@ -100,7 +100,7 @@ def _concerns(user: str, who: Principal) -> bool:
     return who.role >= Role.ADMIN or user == who.user
 
 
-def _shown(each: Question) -> ApprovalShown:
+def _shown(each: Approval) -> ApprovalShown:
     what = (each.tool, each.text, each.risk, each.until, each.kind, tuple(each.choices))
     return ApprovalShown(each.id, each.session, each.requester, *what)
 

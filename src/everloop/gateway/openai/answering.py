@@ -6,10 +6,11 @@ from typing import Any
 
 from aiohttp import web
 
+from ...core.answer import Answer
 from ...core.prompt import Usage
 from ...core.tool import ToolCall
 from ..answers import type_of
-from ..desk import Answer, Desk
+from ..desk import Desk
 from ..giving import give
 from ..refusals import Refused, explain
 from ..repeats import Attempt

@@ -6,13 +6,14 @@ from typing import Any
 
 from aiohttp import web
 
+from ...core.answer import Answer
+from ...core.events import ToolCalled, ToolReturned
 from ...core.unknown import with_unknown
 from ..bodies import read_body, read_json
-from ..desk import Answer, Desk
-from ..drafts import Draft, Piece
-from ..failures import explain_turn
-from ..repeats import Attempt, Repeats
-from ..sse import Sse, with_beats
+from ..desk import Desk
+from ..refusals import Refused
+from ..repeats import Repeats
+from ..streaming import Piece, Told, stream
 from . import chat_shapes
 from .answering import NO_RETRY, answered, chat_usage, error_of, named, now
 from .asking import Asking
@@ -29,7 +30,7 @@ async def complete(house: Desk, repeats: Repeats, request: web.Request) -> web.S
     inbound = await write(house, request, asking, plain)
     with repeats.attempt(house.store, request, inbound).waits() as attempt:
         if asking.stream:
-            return await _stream(house, request, attempt, asking)
+            return await stream(house, request, attempt, _Teller(asking), NO_RETRY)
         return await answered(house, request, attempt, lambda answer: _completion(answer, asking))
 
 
@@ -65,32 +66,24 @@ def _id() -> str:
     return f"chatcmpl-{secrets.token_hex(12)}"
 
 
-async def _stream(house: Desk, request: web.Request, attempt: Attempt, asking: Asking) -> web.StreamResponse:
-    sse = Sse(request, NO_RETRY)
-    chunks, trimming = _Chunks(asking.brought.model), Trimming(asking.json, asking.stops)
-    draft = Draft()
-    try:
-        async for event in with_beats(house.watch(attempt.inbound, attempt.again), sse):
-            if event.name == "answer":
-                answer = event.data["answer"]
-                missing = draft.complete(answer)
-                pieces = [*(trimming.pieces(missing) if missing else ()), *trimming.rest()]
-                for chunk in chunks.end(answer, pieces, asking.usage):
-                    await sse.send(chunk)
-            elif piece := draft.follow(event):
-                for shown in trimming.pieces(piece):
-                    await sse.send(chunks.more(shown))
-            elif draft.works(event) and not sse.begun:
-                await sse.send(chunks.begin())
-        await sse.send("[DONE]")
-    except ConnectionError:
-        pass  # whoever asked has gone; the turn goes on without them
-    except Exception as error:  # the answer has begun with a 200, so what fails is told inside
-        refused = await explain_turn(house.store, attempt.inbound, error)
-        if not sse.begun:
-            raise refused from error
-        await sse.send({"error": error_of(refused)})
-    return sse.response
+class _Teller:
+    def __init__(self, asking: Asking) -> None:
+        self._usage = asking.usage
+        self._chunks = _Chunks(asking.brought.model)
+        self._trimming = Trimming(asking.json, asking.stops)
+
+    def more(self, piece: Piece) -> list[Told]:
+        return [(self._chunks.more(shown), "") for shown in self._trimming.pieces(piece)]
+
+    def work(self, event: ToolCalled | ToolReturned) -> list[Told]:
+        return [] if self._chunks.begun else [(self._chunks.begin(), "")]
+
+    async def end(self, answer: Answer, missing: Piece | None) -> list[Told]:
+        pieces = [*(self._trimming.pieces(missing) if missing else ()), *self._trimming.rest()]
+        return [*((chunk, "") for chunk in self._chunks.end(answer, pieces, self._usage)), ("[DONE]", "")]
+
+    def fail(self, refused: Refused) -> list[Told]:
+        return [({"error": error_of(refused)}, "")]
 
 
 class _Chunks:
@@ -101,12 +94,12 @@ class _Chunks:
         self._id = _id()
         self._created = now()
         self._call = 0
-        self._begun = False
+        self.begun = False
         self._said = False
 
     def more(self, piece: Piece) -> dict[str, Any]:
-        delta: dict[str, Any] = {} if self._begun else {"role": "assistant"}
-        self._begun = True
+        delta: dict[str, Any] = {} if self.begun else {"role": "assistant"}
+        self.begun = True
         if piece.text:
             apart = self._said and piece.call != self._call
             delta["content"] = f"{BETWEEN if apart else ''}{piece.text}"
@@ -117,12 +110,12 @@ class _Chunks:
 
     def begin(self) -> dict[str, Any]:
         """A sign of life, before anything is said: everloop's own tools run."""
-        self._begun = True
+        self.begun = True
         return self._chunk({"role": "assistant", "content": ""})
 
     def end(self, answer: Answer, missing: Sequence[Piece], usage: bool) -> list[dict[str, Any]]:
         chunks = [self.more(piece) for piece in missing]
-        delta: dict[str, Any] = {} if self._begun else {"role": "assistant", "content": ""}
+        delta: dict[str, Any] = {} if self.begun else {"role": "assistant", "content": ""}
         if answer.calls:
             delta["tool_calls"] = [{"index": index, **call} for index, call in enumerate(_plain(answer))]
             chunks.append(self._chunk(delta))

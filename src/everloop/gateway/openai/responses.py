@@ -14,18 +14,18 @@ import msgspec
 from aiohttp import web
 from msgspec import structs
 
+from ...core.answer import Answer
+from ...core.events import ToolCalled, ToolReturned
 from ...core.log import UserSaid
 from ...core.mail import Inbound, Said
 from ...core.ports import Store
 from ...core.unknown import with_unknown
 from ..bodies import read_body, read_json
-from ..desk import Answer, Desk
-from ..drafts import Draft, Piece
-from ..failures import explain_turn
+from ..desk import Desk
 from ..identity import who
 from ..refusals import Refused
 from ..repeats import Attempt, Repeats
-from ..sse import Sse, with_beats
+from ..streaming import Piece, Told, stream
 from . import responses_shapes
 from .answering import NO_RETRY, answered, named, now, responses_usage
 from .asking import Asking
@@ -46,7 +46,7 @@ async def respond(house: Desk, repeats: Repeats, request: web.Request) -> web.St
     with repeats.attempt(house.store, request, inbound).waits() as attempt:
         made = _Response(asking, responses_shapes.echo(plain), attempt)
         if asking.stream:
-            return await _stream(house, request, attempt, made)
+            return await stream(house, request, attempt, _Teller(made), NO_RETRY)
         return await answered(house, request, attempt, made.whole)
 
 
@@ -150,35 +150,29 @@ class _Response:
         }
 
 
-async def _stream(house: Desk, request: web.Request, attempt: Attempt, made: _Response) -> web.StreamResponse:
-    sse = Sse(request, NO_RETRY)
-    told, trimming = _Told(made), Trimming(made.asking.json, ())
-    draft = Draft()
+class _Teller:
+    def __init__(self, made: _Response) -> None:
+        self._told = _Told(made)
+        self._trimming = Trimming(made.asking.json, ())
 
-    async def send(events: Iterator[Body]) -> None:
-        for event in events:
-            await sse.send(event, event["type"])
+    def more(self, piece: Piece) -> Iterator[Told]:
+        for shown in self._trimming.pieces(piece):
+            if shown.text:
+                yield from _named(self._told.more(shown))
 
-    try:
-        async for event in with_beats(house.watch(attempt.inbound, attempt.again), sse):
-            if event.name == "answer":
-                answer = event.data["answer"]
-                missing = draft.complete(answer)
-                await send(told.end(answer, [*(trimming.pieces(missing) if missing else ()), *trimming.rest()]))
-            elif piece := draft.follow(event):
-                for shown in trimming.pieces(piece):
-                    if shown.text:
-                        await send(told.more(shown))
-            elif draft.works(event):
-                await send(told.begin())
-    except ConnectionError:
-        pass  # whoever asked has gone; the turn goes on without them
-    except Exception as error:  # the answer has begun with a 200, so what fails is told inside
-        refused = await explain_turn(house.store, attempt.inbound, error)
-        if not sse.begun:
-            raise refused from error
-        await send(told.fail(refused))
-    return sse.response
+    def work(self, event: ToolCalled | ToolReturned) -> Iterator[Told]:
+        return _named(self._told.begin())
+
+    async def end(self, answer: Answer, missing: Piece | None) -> Iterator[Told]:
+        pieces = [*(self._trimming.pieces(missing) if missing else ()), *self._trimming.rest()]
+        return _named(self._told.end(answer, pieces))
+
+    def fail(self, refused: Refused) -> Iterator[Told]:
+        return _named(self._told.fail(refused))
+
+
+def _named(events: Iterator[Body]) -> Iterator[Told]:
+    return ((event, event["type"]) for event in events)
 
 
 class _Told:

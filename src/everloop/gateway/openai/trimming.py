@@ -4,7 +4,7 @@ models like to put around JSON, where JSON was asked for. What may be the beginn
 import re
 from collections.abc import Sequence
 
-from ..drafts import Piece
+from ..streaming import Piece
 
 _LONE = re.compile(r"\s*```(?:json)?[ \t]*\r?\n(.*?)\s*```\s*", re.DOTALL | re.IGNORECASE)
 _OPENING = re.compile(r"\s*```(?:json)?[ \t]*\r?\n", re.IGNORECASE)

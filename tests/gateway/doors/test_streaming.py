@@ -1,25 +1,26 @@
 """What is shown of a turn while it runs."""
 
 import everloop
-from everloop.core.ports import Event
-from everloop.gateway.drafts import Draft, Piece
+from everloop.core.events import AnswerBegan, AnswerPiece, Event, LetterTaken, TurnEnded
+from everloop.core.thread import Finished
+from everloop.gateway.streaming import LetterDraft, Piece
 
 
-def draft_of(mail: int) -> Draft:
-    draft = Draft()
-    assert draft.follow(Event("taken", "t", data={"mail": mail})) is None
+def draft_of(mail: int) -> LetterDraft:
+    draft = LetterDraft()
+    assert draft.follow(LetterTaken("t", 0, mail)) is None
     return draft
 
 
 def start(call: int, *mails: int) -> Event:
-    return Event("stream_start", "t", call, data={"message": call, "mails": mails})
+    return AnswerBegan("t", call, call, mails)
 
 
 def chunk(call: int, text: str = "", reasoning: str = "") -> Event:
-    return Event("stream_chunk", "t", call, data={"text": text, "reasoning": reasoning, "progress": "", "notice": ""})
+    return AnswerPiece("t", call, 1, text, reasoning)
 
 
-def shown(draft: Draft, *events: Event) -> list[Piece]:
+def shown(draft: LetterDraft, *events: Event) -> list[Piece]:
     return [piece for event in events if (piece := draft.follow(event))]
 
 
@@ -34,7 +35,7 @@ def test_the_words_of_each_model_call_are_shown():
 
 
 def test_what_is_done_for_another_letter_is_not_shown():
-    ended = Event("thinking_finished", "t", 3, data={"turn": 1})
+    ended = TurnEnded("t", 3, Finished(1, 3, "theirs", "api:a", (6,)))
     events = [chunk(2, "half "), start(2, 6), chunk(2, "theirs"), ended, start(6, 7), chunk(6, "ours"), ended]
     assert shown(draft_of(7), *events) == [Piece(6, "ours")]
     assert shown(draft_of(6), *events) == [Piece(2, "theirs")]

@@ -1,0 +1,202 @@
+"""What happens, as clients are shown it: a closed union, so that whoever shows it has a branch for each.
+
+`seq` is the durable position in the log: whoever loses the connection goes on from there without a gap.
+"""
+
+from typing import Any, ClassVar
+
+from msgspec import Struct, json
+
+from .answer import Answer
+from .prompt import Usage
+from .question import Approval
+from .thread import Finished
+
+_PLACE = {"thread", "seq", "n"}
+_JSON = json.Encoder(enc_hook=str)
+
+
+class _Event(Struct, frozen=True, gc=False):
+    name: ClassVar[str]
+
+    thread: str
+    seq: int
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What it tells, by the names that docs/reference.md lists."""
+        told = zip(self.__struct_encode_fields__, self.__struct_fields__, strict=True)
+        return {name: getattr(self, field) for name, field in told if field not in _PLACE}
+
+    def json(self) -> str:
+        """All of it as one line of JSON, for a program that passes events on."""
+        n = getattr(self, "n", 0)
+        told = {"name": self.name, "thread": self.thread, "seq": self.seq, "n": n, "data": self.data}
+        return _JSON.encode(told).decode()
+
+
+class LetterTaken(_Event, frozen=True, gc=False):
+    """A message is committed; `mail` is its number."""
+
+    name = "taken"
+    mail: int
+
+
+class TurnBegan(_Event, frozen=True, gc=False):
+    name = "thinking_started"
+    turn: int
+    mails: tuple[int, ...]
+
+
+class AnswerBegan(_Event, frozen=True, gc=False):
+    """A model is asked; `message` names the call."""
+
+    name = "stream_start"
+    message: int
+    mails: tuple[int, ...] = ()
+
+
+class AnswerPiece(_Event, frozen=True, gc=False):
+    """More of a draft; or what is going on (`progress`), or what a person should know (`notice`). `seq` names the call,
+    and `n` counts its pieces."""
+
+    name = "stream_chunk"
+    n: int
+    text: str = ""
+    reasoning: str = ""
+    progress: str = ""
+    notice: str = ""
+
+
+class AnswerEnded(_Event, frozen=True, gc=False):
+    """The answer is whole; or, not `kept`, the draft is withdrawn."""
+
+    name = "stream_end"
+    message: int
+    kept: bool
+
+
+class CallMeasured(_Event, frozen=True, gc=False):
+    """What a model call took. `cached` and `full` are shares: of its input, and of what the model can read."""
+
+    name = "metrics"
+    model: str
+    usage: Usage
+    cost: float | None
+    seconds: float
+    cached: float
+    prefix_changed: tuple[str, ...]
+    full: float
+
+
+class SummaryBegan(_Event, frozen=True, gc=False):
+    name = "compacting"
+    tokens: int
+
+
+class SummaryWritten(_Event, frozen=True, gc=False):
+    """A summary stands for what was said before; tokens of the prompt before and after."""
+
+    name = "compacted"
+    before: int
+    after: int
+    model: str
+
+
+class ToolCalled(_Event, frozen=True, gc=False, rename={"tool": "name"}):
+    name = "tool_call"
+    tool: str
+    args: str
+    place: int
+
+
+class ToolOutput(_Event, frozen=True, gc=False):
+    """What a running command says."""
+
+    name = "tool_output"
+    call: str
+    text: str
+
+
+class ToolReturned(_Event, frozen=True, gc=False, rename={"tool": "name"}):
+    name = "tool_result"
+    tool: str
+    outcome: str
+    text: str
+
+
+class PermissionAsked(_Event, frozen=True, gc=False):
+    name = "approval_asked"
+    approvals: tuple[Approval, ...]
+
+
+class CommandDone(_Event, frozen=True, gc=False, rename={"command": "name"}):
+    name = "command"
+    command: str
+
+
+class Warned(_Event, frozen=True, gc=False):
+    """The turn is given up; or, with the reason `window`, the conversation fills most of what the model can read."""
+
+    name = "warning"
+    reason: str
+    text: str
+    error: str = ""
+
+
+class OutcomeUnknown(_Event, frozen=True, gc=False):
+    """A sentence for each call of a turn of which nobody knows whether it took effect."""
+
+    name = "outcome_unknown"
+    turn: int
+    mails: tuple[int, ...]
+    calls: tuple[str, ...]
+
+
+class TurnEnded(_Event, frozen=True, gc=False):
+    """It is over, and committed."""
+
+    name = "thinking_finished"
+    finished: Finished
+
+    @property
+    def data(self) -> dict[str, Any]:
+        turn = self.finished
+        return {
+            "turn": turn.turn,
+            "content": turn.text or "",
+            "reason": turn.reason,
+            "error": turn.error,
+            "mails": turn.mails,
+            "address": turn.address,
+            "files": turn.files,
+            "unknown": turn.unknown,
+        }
+
+
+class AnswerGiven(_Event, frozen=True, gc=False):
+    """The last event of a stream: what `ask` would return."""
+
+    name = "answer"
+    answer: Answer
+
+
+Event = (
+    LetterTaken
+    | TurnBegan
+    | AnswerBegan
+    | AnswerPiece
+    | AnswerEnded
+    | CallMeasured
+    | SummaryBegan
+    | SummaryWritten
+    | ToolCalled
+    | ToolOutput
+    | ToolReturned
+    | PermissionAsked
+    | CommandDone
+    | Warned
+    | OutcomeUnknown
+    | TurnEnded
+    | AnswerGiven
+)
