@@ -227,13 +227,13 @@ class TestGoingInCircles:
         thread = Thread.of(spoke())
         for number in range(20):
             self.step(thread, text=str(number))
-        assert (thread.futile, decide(thread, RULES)) == (0, CallModel())
+        assert (thread.turn.futile, decide(thread, RULES)) == (0, CallModel())
 
     def test_going_back_and_forth_is_no_progress(self):
         thread = Thread.of(spoke())
         for number in range(10):
             self.step(thread, args=json.dumps({"at": number % 2}))
-        assert thread.futile == 8
+        assert thread.turn.futile == 8
 
     def test_failing_again_and_again_ends_the_turn(self):
         thread = Thread.of(spoke())
@@ -244,7 +244,7 @@ class TestGoingInCircles:
     def test_a_word_from_the_user_begins_the_count_anew(self):
         thread = self.circling(6)
         thread.add(spoke("try the other door", mail=2))
-        assert (thread.futile, decide(thread, RULES)) == (0, CallModel())
+        assert (thread.turn.futile, decide(thread, RULES)) == (0, CallModel())
 
     def test_who_waits_for_something_may_look_again(self):
         polls = structs.replace(RULES, tools={"look": structs.replace(SPECS["look"], polls=True)})
@@ -252,7 +252,7 @@ class TestGoingInCircles:
         thread.extend((CALLED, ModelSaid("", (ToolCall("", "look", "{}"),))))
         assert decide(thread, polls) == RunCalls((0,))
 
-        while thread.futile < 20:
+        while thread.turn.futile < 20:
             self.step(thread)
         assert decide(thread, polls) == CallModel()
 

@@ -199,14 +199,14 @@ class TestEntries:
         before = thread.standing
         assert (before.outside, before.mails, before.tools_used, before.began) == (True, (7,), ("look",), 2)
         later = squeezed(thread, SMALL)
-        assert later.transcript.messages[later.began] == Message("user", said("go"))
-        spent = {"usage": Usage(150, 15), "cost": 0.75, "began": later.began}
+        assert later.transcript.messages[later.turn.began] == Message("user", said("go"))
+        spent = {"usage": Usage(150, 15), "cost": 0.75, "began": later.turn.began}
         assert later.standing == replace(before, **spent)
 
     def test_a_cost_that_is_not_known_stays_unknown(self):
         thread = Thread.of(spoke(LONG), CALLED, ModelSaid(LONG, (ToolCall("a", "look", "{}"),), cost=None))
         thread.add(CallReturned(3, 0, LONG))
-        assert squeezed(thread, SMALL).cost is None
+        assert squeezed(thread, SMALL).turn.cost is None
 
     def test_what_was_said_after_the_host_refused_is_heard(self):
         thread = Thread.of(spoke(LONG, mail=0), CALLED, ModelSaid(LONG), spoke("go", mail=7), CALLED)
@@ -214,7 +214,7 @@ class TestEntries:
         assert [entry.mail for _, entry in thread.unheard] == [8]
         later = squeezed(thread, SMALL)
         assert later.transcript.messages[-2:] == [Message("user", said("go")), Message("user", said("and that"))]
-        assert (later.mails, later.unheard, later.failure) == ([7, 8], [], None)
+        assert (later.turn.mails, later.unheard, later.turn.failure) == ([7, 8], [], None)
 
     def test_what_a_summary_says_nobody_has_said(self):
         thread = Thread.of(spoke(f"see https://a.example/1 {LONG}"), CALLED, ModelSaid(LONG * 2))
@@ -343,14 +343,14 @@ def test_after_any_compaction_the_prompt_is_valid_fits_and_has_the_facts(steps, 
             return  # the driver ends the turn with a typed error
         told = [fact for fact in facts_of(planned.covered if planned else ()) if fact.startswith(USER)]
         before = [*thread.facts]
-        running = [message for message in thread.transcript.messages[thread.began :] if message.role == "user"]
-        owes, began = thread.owes_reply, thread.began
+        running = [message for message in thread.transcript.messages[thread.turn.began :] if message.role == "user"]
+        owes, began = thread.owes_reply, thread.turn.began
         thread = squeezed(thread, rules)
         check_prompt([*thread.transcript.messages, *([] if thread.owes_reply else [STEER])])
         if planned:
             assert used(thread, rules) <= HARD * limit
         if owes and began >= 0:
-            kept = [message for message in thread.transcript.messages[thread.began :] if message.role == "user"]
+            kept = [message for message in thread.transcript.messages[thread.turn.began :] if message.role == "user"]
             assert kept == running[len(running) - len(kept) :]
             assert kept
         _check_facts(gathered(before, told), thread, planned.details if planned else 0)

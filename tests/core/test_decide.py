@@ -146,7 +146,7 @@ def test_a_stop_during_a_model_call_ends_the_turn():
 def test_after_a_stop_the_next_message_begins_a_new_turn():
     thread = Thread.of(spoke(), CALLED, Stopped("ann"), spoke("again", mail=2))
     assert decide(thread, RULES) == CallModel()
-    assert thread.turn == 4
+    assert thread.turn.seq == 4
 
 
 def test_guarded_calls_are_all_asked_about_at_once_and_then_waited_for():
@@ -256,7 +256,7 @@ def test_progress_forgives_earlier_take_overs():
 def test_a_message_while_the_model_answers_gets_its_own_turn():
     thread = Thread.of(spoke("one"), CALLED, spoke("two", mail=2), answered("to one"))
     assert decide(thread, RULES) == CallModel()
-    assert thread.turn == 3
+    assert thread.turn.seq == 3
     assert thread.finished is not None
     assert thread.finished.mails == (1,)
     assert [m.text for m in thread.transcript.messages] == ["one", "to one", "two"]
@@ -265,7 +265,7 @@ def test_a_message_while_the_model_answers_gets_its_own_turn():
 def test_a_message_during_tool_calls_stands_after_their_results():
     thread = after(calling("look", "look"), CallReturned(3, 0, "a"), spoke("wait", mail=2), CallReturned(3, 1, "b"))
     assert [m.text for m in thread.transcript.messages] == ["hi", "", "a", "b", "wait"]
-    assert thread.mails == [1, 2]
+    assert thread.turn.mails == [1, 2]
 
 
 def test_compaction_keeps_where_the_turn_stands():
@@ -337,7 +337,7 @@ def test_a_word_from_elsewhere_is_no_turn_and_is_delivered():
     thread = Thread.of(
         spoke(), CALLED, answered("hello"), AgentTold("lunch", (), "cli:direct", "api:work", "ann", mail=9)
     )
-    assert (thread.turn, thread.owes_reply, decide(thread, RULES)) == (1, False, Rest())
+    assert (thread.turn.seq, thread.owes_reply, decide(thread, RULES)) == (1, False, Rest())
     assert thread.finished == Finished(4, 4, "lunch", "cli:direct", (9,))
     assert [m.role for m in thread.transcript.messages] == ["user", "assistant", "user", "assistant"]
     assert not thread.mentions("lunch")
@@ -405,7 +405,7 @@ def test_what_a_rule_asks_or_forbids_is_not_allowed_ahead():
 
 def test_a_summary_in_the_middle_of_a_turn_keeps_what_was_allowed_ahead():
     thread = Thread.of(structs.replace(spoke(), preapproved=True), CALLED)
-    assert after(thread, Compacted("s", standing=thread.standing)).preapproved
+    assert after(thread, Compacted("s", standing=thread.standing)).turn.preapproved
 
 
 def test_a_stop_enters_only_what_runs():

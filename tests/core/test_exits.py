@@ -296,7 +296,7 @@ class TestExits:
 
     def test_reading_on_does_not_count(self):
         thread = run(reading("read it", "https://a.example/1"), *[fetch("https://a.example/1", offset=7)] * 9)
-        assert thread.exits == Exits()
+        assert thread.turn.exits == Exits()
         assert decide(calling(thread, fetch("https://a.example/1", offset=9)), RULES) == RunCalls((0,))
 
     def test_what_a_person_gave_is_free_as_often_as_one_likes(self):
@@ -308,25 +308,25 @@ class TestExits:
         thread.extend(
             (CallReturned(thread.answer, 0, "Error", "failed"), CallReturned(thread.answer, 1, "no", "denied"))
         )
-        assert thread.exits == Exits({"a.example": 1})
+        assert thread.turn.exits == Exits({"a.example": 1})
 
     def test_what_a_person_allowed_does_not_count(self):
         thread = calling(reading("go", self.PAGE), fetch("https://s0.a.example/0"))
         thread.extend((Asked(thread.answer, 0), Answered(thread.answer, 0, "allowed", "owner")))
         thread.add(CallReturned(thread.answer, 0, "x"))
-        assert thread.exits == Exits()
+        assert thread.turn.exits == Exits()
 
     def test_a_new_turn_begins_anew_and_a_word_in_between_does_not(self):
         thread = run(reading("go", self.PAGE), fetch("https://s0.a.example/0"))
         thread.add(UserSaid(said("faster"), "owner", "cli:direct"))
-        assert thread.exits == Exits({"a.example": 1})
+        assert thread.turn.exits == Exits({"a.example": 1})
         thread.extend((ModelCalled("m"), ModelSaid("done"), UserSaid(said("again"), "owner", "cli:direct")))
-        assert thread.exits == Exits()
+        assert thread.turn.exits == Exits()
 
     def test_a_summary_in_the_middle_of_a_turn_forgets_none(self):
         thread = run(reading("go", self.PAGE), fetch("https://s0.a.example/0"), search("riese"))
         later = Thread.of(decode(encode(Compacted("we read", standing=thread.standing))))
-        assert (later.exits, later.outside) == (Exits({"a.example": 1}), True)
+        assert (later.turn.exits, later.outside) == (Exits({"a.example": 1}), True)
 
     def test_three_searches_for_strangers_words_are_free(self):
         thread = reading("find me a bike", "Nevo Bosch Haibike Cube")

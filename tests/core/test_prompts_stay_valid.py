@@ -168,7 +168,9 @@ class Life:
         thread, places = Thread(), [len(self.log)]
         for entry in self.log:
             thread.add(entry)
-            if not (thread.open_calls or thread.calling or thread.unheard or thread.failure or thread.undoing):
+            if not (
+                thread.open_calls or thread.turn.calling or thread.unheard or thread.turn.failure or thread.undoing
+            ):
                 places.append(thread.seq)
         self.log = self.log[: self.chance.choice(places)]
         thread = Thread.of(*self.log)

@@ -75,7 +75,7 @@ def calling(*calls: ToolCall) -> Thread:
 def test_only_a_call_that_had_started_may_have_taken_effect():
     thread = calling(ToolCall("a", "pay", '{"to": "bob"}'), ToolCall("b", "pay", '{"to": "eve"}'))
     thread.extend([CallStarted(2, 0), CallReturned(2, 0, "…", "abandoned"), CallReturned(2, 1, "…", "abandoned")])
-    assert thread.unknown == ['Not known whether this took effect: pay {"to": "bob"}']
+    assert thread.turn.unknown == ['Not known whether this took effect: pay {"to": "bob"}']
 
 
 def test_a_summary_in_the_middle_of_the_turn_keeps_it():
@@ -95,7 +95,7 @@ def test_also_a_turn_that_was_stopped_says_it():
 def test_a_call_cannot_say_more_than_its_line():
     thread = calling(ToolCall("a", "pay", '{"to": "bob\x1b[2J\n' + "x" * 1000 + '"}'))
     thread.extend([CallStarted(2, 0), CallReturned(2, 0, "…", "unknown")])
-    (sentence,) = thread.unknown
+    (sentence,) = thread.turn.unknown
     assert sentence.startswith('Not known whether this took effect: pay {"to": "bob\\u001b[2J\\u000axxx')
     assert sentence.isprintable()
     assert len(sentence) < 600

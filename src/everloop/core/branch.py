@@ -48,8 +48,8 @@ def last_turn(first: int, entries: Sequence[Entry]) -> LastTurn | None:
         thread.add(entry)
         if thread.finished and thread.finished.seq == thread.seq and not isinstance(entry, Undoing | TakenBack):
             ended = thread.seq
-        if thread.turn != turn:
-            turn, before = thread.turn, ended
+        if thread.turn.seq != turn:
+            turn, before = thread.turn.seq, ended
     if not turn or turn < first:
         return None
     cut = max(turn - 1, before)

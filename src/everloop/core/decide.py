@@ -142,32 +142,32 @@ def decide(thread: Thread, rules: Rules) -> Step:
     if thread.wants_room and not thread.undoing:
         return Compact()
     if thread.undoing:
-        place = len(thread.undone)
-        return Settle((TakenBack(place, FATAL),)) if thread.resumes >= rules.max_resumes else TakeBack(place)
-    if thread.resumes >= rules.max_resumes:
+        place = len(thread.undoing.done)
+        return Settle((TakenBack(place, FATAL),)) if thread.turn.resumes >= rules.max_resumes else TakeBack(place)
+    if thread.turn.resumes >= rules.max_resumes:
         return GiveUp("resumed")
-    if thread.failure:
-        return _decide_on_failure(thread.failure, thread, rules)
-    if thread.empties > 1:
+    if thread.turn.failure:
+        return _decide_on_failure(thread.turn.failure, thread, rules)
+    if thread.turn.empties > 1:
         return GiveUp("empty")
-    if thread.futile >= rules.futile and not _waits(thread, rules):
+    if thread.turn.futile >= rules.futile and not _waits(thread, rules):
         return GiveUp("futile")
     if used(thread, rules) > HARD * rules.limit:
         return _make_room(thread, rules)
-    return CallModel(wrap=thread.steps >= rules.max_steps)
+    return CallModel(wrap=thread.turn.steps >= rules.max_steps)
 
 
 def _waits(thread: Thread, rules: Rules) -> bool:
     """Whether it looks again and again for something that is still to come; the step cap ends that."""
-    spec = rules.tools.get(thread.tools_used[-1]) if thread.tools_used else None
+    spec = rules.tools.get(thread.turn.tools_used[-1]) if thread.turn.tools_used else None
     return spec is not None and spec.polls
 
 
 def _decide_on_failure(failure: ModelFailed, thread: Thread, rules: Rules) -> Step:
     if failure.error == "overflow":
         return _make_room(thread, rules)
-    if failure.error == "cut" and thread.failures < 2:
-        return CallModel(wrap=thread.steps >= rules.max_steps)
+    if failure.error == "cut" and thread.turn.failures < 2:
+        return CallModel(wrap=thread.turn.steps >= rules.max_steps)
     return GiveUp(failure.error, failure)
 
 
@@ -183,14 +183,14 @@ def _make_room(thread: Thread, rules: Rules) -> Step:
 
 def _decide_on_calls(thread: Thread, rules: Rules) -> Step:
     """Calls are settled strictly in their order, so the first open one decides."""
-    if thread.stopped:
+    if thread.turn.stopped:
         return Settle(
             tuple(
                 _result(thread, place, CANCELLED_STARTED if place in thread.started else CANCELLED, "cancelled")
                 for place in thread.open_calls
             )
         )
-    if thread.resumes >= rules.max_resumes:
+    if thread.turn.resumes >= rules.max_resumes:
         return Settle(tuple(_result(thread, place, ABANDONED, "abandoned") for place in thread.open_calls))
     place, call = next(iter(thread.open_calls.items()))
     if thread.offers(call.name):  # the client runs it, when what stands beside it is done and the turn has ended
@@ -213,9 +213,9 @@ def _refusal(thread: Thread, place: int, rules: Rules) -> CallReturned | None:
     if problem := _problem(call, spec, rules):
         return _result(thread, place, problem, "failed")
     assert spec is not None
-    if role_of(thread.requester, rules.roles) < spec.permission:
-        return _result(thread, place, f"{call.name} is not for {thread.requester or 'guests'} to use.", "denied")
-    if thread.futile >= rules.repeats and not spec.polls and thread.was_made(call):
+    if role_of(thread.turn.requester, rules.roles) < spec.permission:
+        return _result(thread, place, f"{call.name} is not for {thread.turn.requester or 'guests'} to use.", "denied")
+    if thread.turn.futile >= rules.repeats and not spec.polls and thread.was_made(call):
         return _result(thread, place, REPEATED, "repeated")
     verdict = thread.verdicts.get(place)
     if verdict in REFUSALS:
@@ -230,7 +230,7 @@ def _refusal(thread: Thread, place: int, rules: Rules) -> CallReturned | None:
 def _stance(thread: Thread, place: int, rules: Rules) -> Stance:
     call = thread.open_calls[place]
     policy = rules.policy
-    if thread.preapproved and role_of(thread.requester, rules.roles) >= APPROVER:
+    if thread.turn.preapproved and role_of(thread.turn.requester, rules.roles) >= APPROVER:
         policy = structs.replace(policy, default="allow")
     return policy.stance(call, rules.tools[call.name], thread.before(place))
 
@@ -302,9 +302,9 @@ def admit(
             entry = heard(letter, mail.id)
             if not thread.owes_reply:
                 return Admitted((entry,))
-            if thread.undoing or thread.stopped or letter.author != thread.requester or steering == "queue":
+            if thread.undoing or thread.turn.stopped or letter.author != thread.turn.requester or steering == "queue":
                 return WAIT
-            if (letter.unattended, letter.preapproved) != (thread.unattended, thread.preapproved):
+            if (letter.unattended, letter.preapproved) != (thread.turn.unattended, thread.turn.preapproved):
                 return WAIT
             if steering == "interrupt":
                 return Admitted((Stopped(letter.author),), taken=False)
@@ -319,8 +319,8 @@ def admit(
             return Admitted((Undoing(*undo, mail.id),))
         case Stop(by=by):
             # What has not begun to work yet was not what someone else wanted to stop.
-            meant = by == thread.requester or thread.steps > 0 or thread.calling
-            working = thread.owes_reply and not thread.stopped and meant
+            meant = by == thread.turn.requester or thread.turn.steps > 0 or thread.turn.calling
+            working = thread.owes_reply and not thread.turn.stopped and meant
             return Admitted((Stopped(by),) if working or thread.wants_room else ())
         case Decision() as letter:
             ours = letter.thread == thread.id and letter.answer == thread.answer

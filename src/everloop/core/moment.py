@@ -34,7 +34,7 @@ class Moment:
         return self.thread.sources.weigh(query)
 
     def left(self) -> Exits:
-        exits = self.thread.exits
+        exits = self.thread.turn.exits
         for place, way in self.thread.ways.items():
             if place < self.place and place in self.thread.open_calls:
                 asked = place in self.thread.asked

@@ -34,7 +34,7 @@ def wanted(thread: Thread, asked: Asked) -> Wanted:
     """A call that was asked about, as it is compared with what was allowed ahead."""
     tool = thread.open_calls[asked.place].name
     bound = (asked.digest, asked.definition, asked.risk, asked.grounds)
-    return Wanted(tool, thread.requester, thread.id, *bound)
+    return Wanted(tool, thread.turn.requester, thread.id, *bound)
 
 
 def question(thread: Thread, asked: Asked) -> tuple[Outbound, Timer]:
@@ -55,7 +55,7 @@ def _approval(thread: Thread, asked: Asked, session: str) -> Approval:
     name = approval_id(thread.id, asked.answer, asked.place, asked.digest)
     decision = Decision(thread.id, asked.answer, asked.place, "denied", digest=asked.digest)
     return Approval(
-        *(name, session, thread.requester, call.name, shown(call), asked.risk, asked.until),
+        *(name, session, thread.turn.requester, call.name, shown(call), asked.risk, asked.until),
         *(decision, thread.address, wanted(thread, asked)),
     )
 

@@ -212,7 +212,7 @@ class Book:
         self._more = self._more or committed.newest > self._seen
         if commit.letter is not None:
             self._letter = committed.mail
-            self.thread.mails.append(committed.mail)
+            self.thread.turn.mails.append(committed.mail)
             self._seen = max(self._seen, committed.mail)
             self._listener.take(committed.mail, committed.head)
         finished, self._finished = self._finished, ()

@@ -59,8 +59,8 @@ class Context:
         if thread.is_bare:
             return ""
         lines = [WRAP_UP] if wrap else []
-        if thread.futile >= STUCK and not wrap:
-            lines.append(IN_CIRCLES.format(steps=thread.futile))
+        if thread.turn.futile >= STUCK and not wrap:
+            lines.append(IN_CIRCLES.format(steps=thread.turn.futile))
         if self._profile.tail:
             lines.append(f"Current time: {self._now()}")
             if thread.address:
@@ -78,8 +78,8 @@ class Context:
 
     def prompt(self, thread: Thread, tail: str, wrap: bool) -> Prompt:
         profile, system, tools = self._profile, self._system, self.tools
-        if thread.brought is not None:
-            profile, tools = _told(profile, thread.brought), _offered(tools, thread.brought)
+        if thread.turn.brought is not None:
+            profile, tools = _told(profile, thread.turn.brought), _offered(tools, thread.turn.brought)
             system = joined(profile.sections)
         return Prompt(
             model=profile.model,

@@ -173,11 +173,11 @@ class Driver:
             if leaving() and not isinstance(step, Rest):
                 await book.give_back()
                 return
-            if isinstance(step, _ASKING) and thread.owes_reply and is_guest(thread.requester, self._roles):
+            if isinstance(step, _ASKING) and thread.owes_reply and is_guest(thread.turn.requester, self._roles):
                 if book.is_unposted:
                     await book.write()  # as above: it may end here
                     continue
-                step = step if await self._may_ask(thread.requester) else GiveUp("guests")
+                step = step if await self._may_ask(thread.turn.requester) else GiveUp("guests")
             match step:
                 case Rest():  # until someone answers what was asked
                     if await book.rest():
@@ -215,8 +215,8 @@ class Driver:
     async def _make_room(self, book: Book, voice: Voice, interrupt: Interrupt) -> None:
         """Let a summary stand for what was said before; give up if even that is too long."""
         thread = book.thread
-        if voice.unsure and thread.failure is None and not thread.wants_room:  # the call itself will tell
-            await self._call_model(book, voice, thread.steps >= voice.rules.max_steps, interrupt)
+        if voice.unsure and thread.turn.failure is None and not thread.wants_room:  # the call itself will tell
+            await self._call_model(book, voice, thread.turn.steps >= voice.rules.max_steps, interrupt)
             return
         rules, before = bounds(thread, voice.rules), used(thread, voice.rules)
         planned = plan_for(thread, rules)
@@ -249,20 +249,20 @@ class Driver:
     async def _voice(self, book: Book) -> Voice:
         """Who answers. What it is told is what was there to be told when the turn began, and stays so to its end."""
         thread = book.thread
-        begins = book.turn != thread.turn
+        begins = book.turn != thread.turn.seq
         if begins:
             if self._files:
                 await self._files.look()
             self._voices.renew()
-            scene.set(Scene(thread.address, thread.id, thread.turn))
+            scene.set(Scene(thread.address, thread.id, thread.turn.seq))
         try:
             voice = self._voices.find(thread.voice)
         except ModelMissing:
             voice = await self._look_for(thread.voice)
-        if is_guest(thread.requester, self._roles):
+        if is_guest(thread.turn.requester, self._roles):
             voice = voice.for_guests
         if book.voice is None or begins or book.voice.key != voice.key:
-            book.turn, book.voice = thread.turn, voice
+            book.turn, book.voice = thread.turn.seq, voice
         return book.voice
 
     async def _may_ask(self, guest: str) -> bool:
@@ -283,15 +283,15 @@ class Driver:
     async def _call_model(self, book: Book, voice: Voice, wrap: bool, interrupt: Interrupt) -> None:
         thread, context = book.thread, voice.context
         recalled = await self._recall(book, voice.rules) if thread.condensed else ""
-        tail, prefix = context.tail(thread, wrap, recalled), context.prefix(wrap, thread.brought)
+        tail, prefix = context.tail(thread, wrap, recalled), context.prefix(wrap, thread.turn.brought)
         before, tokens = thread.prefix, used(thread, voice.rules)
         if not await book.write(ModelCalled(voice.name, tail, wrap, prefix if prefix != before else "")):
             return
         reach("model.intended")
         called = thread.seq
-        mails = tuple(thread.mails)
-        if thread.steps == 0 and not thread.failures and not thread.empties:
-            self._bus.publish(TurnBegan(thread.id, book.lease.head, thread.turn, mails))
+        mails = tuple(thread.turn.mails)
+        if thread.turn.steps == 0 and not thread.turn.failures and not thread.turn.empties:
+            self._bus.publish(TurnBegan(thread.id, book.lease.head, thread.turn.seq, mails))
         self._bus.publish(AnswerBegan(thread.id, book.lease.head, called, mails))
         draft = _Draft(self._bus, thread.id, called)
         began = time.monotonic()
@@ -299,7 +299,7 @@ class Driver:
         try:
             with interrupt:
                 if thread.transcript.media:
-                    await self._gallery.hang(thread.transcript, thread.requester)
+                    await self._gallery.hang(thread.transcript, thread.turn.requester)
                 try:
                     said = _said(await voice.provider.reply(context.prompt(thread, tail, wrap), draft.show))
                 except ProviderError as error:
@@ -396,7 +396,7 @@ class Driver:
             grant = await self._approvals.granted(wanted(thread, asked))
             if grant:
                 book.keep(Answered(asked.answer, place, "allowed", f"grant:{grant}"))
-            elif thread.unattended:
+            elif thread.turn.unattended:
                 book.keep(Answered(asked.answer, place, "unattended"))
             else:
                 unanswered = True
@@ -424,11 +424,11 @@ class Driver:
         """One file at a time, each kept before the next: after a crash this one is as it was, or is done already."""
         thread = book.thread
         assert thread.undoing is not None
-        key = f"{thread.id}:{thread.undo}:{place}"
+        key = f"{thread.id}:{thread.undoing.seq}:{place}"
         if self._tainting:
             await self._tainting.begin_undo(book, key)
         await book.write()
-        left = await self._toolbox.take_back(thread.undoing.changes[place], key, thread.undoing.whose)
+        left = await self._toolbox.take_back(thread.undoing.entry.changes[place], key, thread.undoing.entry.whose)
         reach("call.done")
         if self._tainting:
             await self._tainting.end_one(book, key)
@@ -438,7 +438,7 @@ class Driver:
         error = f"{book.thread.id[:6]}-{book.thread.seq}"
         text = step.failure.text if step.failure else EXCUSES[step.reason]
         _log.warning("turn given up (%s, error %s): %s", step.reason, error, text, extra={"error_id": error})
-        if step.failure and is_guest(book.thread.requester, self._roles):
+        if step.failure and is_guest(book.thread.turn.requester, self._roles):
             text = EXCUSES.get(step.reason, FOR_GUESTS)
         self._bus.publish(Warned(book.thread.id, book.lease.head, step.reason, text, error))
         book.keep(GaveUp(step.reason, f"{text} (error {error})", error))
@@ -447,18 +447,18 @@ class Driver:
         thread = book.thread
         asked = thread.asked.get(place)
         ground = asked.grounds[-1].identity if asked and asked.grounds else ""
-        who = (thread.id, thread.address, thread.requester)
+        who = (thread.id, thread.address, thread.turn.requester)
         return CallContext(key_of(thread, place), *who, thread.outside, thread.results, ground)
 
 
 def _may_be_too_long(thread: Thread, voice: Voice, step: Step) -> bool:
     """So that the model's host is to be asked how much it can read, before anything else."""
-    refused = thread.failure is not None and thread.failure.error == "overflow"
+    refused = thread.turn.failure is not None and thread.turn.failure.error == "overflow"
     return voice.wonders(used(thread, voice.rules) - voice.rules.overhead, refused, isinstance(step, Compact))
 
 
 def _too_long(thread: Thread, voice: Voice) -> str:
-    if thread.failure:  # the host itself has said so
+    if thread.turn.failure:  # the host itself has said so
         return EXCUSES["context"]
     return TOO_LONG.format(tokens=used(thread, voice.rules), model=voice.name, limit=voice.rules.limit)
 

@@ -84,9 +84,9 @@ class Exporting:
                 told["origin"] = written.entry.origin
                 told |= {"public": True} if written.entry.public else {}
         if message.role == "user":
-            told["author"] = self._thread.requester
-        if message.role == "assistant" and not message.calls and self._thread.tools_used:
-            told["tools_used"] = self._thread.tools_used
+            told["author"] = self._thread.turn.requester
+        if message.role == "assistant" and not message.calls and self._thread.turn.tools_used:
+            told["tools_used"] = self._thread.turn.tools_used
         if message.reasoning:
             told["reasoning_content"] = message.reasoning
         if message.opaque:

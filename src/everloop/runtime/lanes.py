@@ -253,13 +253,13 @@ class Lanes:
         if lane is None or lane.book is None:
             self.wake(thread)
             return
-        book, turn = lane.book, lane.book.thread.turn
+        book, turn = lane.book, lane.book.thread.turn.seq
         try:
             mail = await self._store.mail(thread)
         except StoreError as error:  # it is looked for again
             _log.warning("looking for a stop: %s", error)
             return
-        if lane.book is book and book.thread.turn == turn and self._driver.is_stopped(book, mail):
+        if lane.book is book and book.thread.turn.seq == turn and self._driver.is_stopped(book, mail):
             lane.nudge()
             lane.interrupt.fire()
 

@@ -128,8 +128,8 @@ class Sessions:
         first, entries = opened.first, opened.entries
         fold = Thread(row.id, first - 1)
         fold.extend(entries)
-        if 0 < fold.turn < first:  # it began before the last compaction, or that came after it
-            first = await self._store.folded(row.id, fold.turn - 1) or 1
+        if 0 < fold.turn.seq < first:  # it began before the last compaction, or that came after it
+            first = await self._store.folded(row.id, fold.turn.seq - 1) or 1
             entries = await self._store.read(row.id, first - 1)
         turn = last_turn(first, entries)
         if turn is None:

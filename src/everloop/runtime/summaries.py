@@ -58,7 +58,7 @@ class Summary(Struct, frozen=True):
 def bounds(thread: Thread, rules: Rules) -> Rules:
     """The rules; when the host has just refused to read the conversation, with half of that for it, for nobody knows
     how much it would have read."""
-    if thread.failure is None or thread.failure.error != "overflow":
+    if thread.turn.failure is None or thread.turn.failure.error != "overflow":
         return rules
     wanted = rules.overhead + int(thread.estimated * _REFUSED)
     return structs.replace(rules, limit=min(rules.limit, int(wanted / ROOMY)))
@@ -68,7 +68,7 @@ def plan_for(thread: Thread, rules: Rules, share: float = ROOMY) -> Plan | None:
     """What becomes a summary so that the next prompt takes this share of the limit. None if it cannot be so short,
     because what stands before the conversation and what was said last are too long already."""
     known = _known(thread)
-    began = thread.began - int(thread.condensed) if thread.began >= 0 else -1
+    began = thread.turn.began - int(thread.condensed) if thread.turn.began >= 0 else -1
     factor = _factor(thread, rules)
 
     def size(message: Message) -> int:
@@ -127,8 +127,8 @@ def compacted(thread: Thread, planned: Plan | None, summary: Summary) -> Compact
     unheard = [entry for _, entry in thread.unheard]
     standing = structs.replace(
         thread.standing,
-        began=planned.began if planned else thread.began,
-        mails=(*thread.mails, *(entry.mail for entry in unheard if entry.mail)),
+        began=planned.began if planned else thread.turn.began,
+        mails=(*thread.turn.mails, *(entry.mail for entry in unheard if entry.mail)),
         address=unheard[-1].address if unheard else thread.address,
     )
     return Compacted(

@@ -66,7 +66,7 @@ class View(Struct, frozen=True):
             voice = await self.voices.look(thread.choice)
         except ModelMissing:
             voice = await self.voices.look("")
-        if thread.requester and is_guest(thread.requester, OWNER_ALONE):
+        if thread.turn.requester and is_guest(thread.turn.requester, OWNER_ALONE):
             voice = voice.for_guests
         if voice.wonders(used(thread, voice.rules) - voice.rules.overhead):
             await voice.learn()

@@ -133,8 +133,8 @@ def turns_in(entries: Iterable[Entry]) -> list[int]:
     """The seqs by which the turns of a log are named."""
     turns: list[int] = []
     for thread in _folds(entries):
-        if thread.turn and thread.turn not in turns[-1:]:
-            turns.append(thread.turn)
+        if thread.turn.seq and thread.turn.seq not in turns[-1:]:
+            turns.append(thread.turn.seq)
     return turns
 
 
@@ -163,7 +163,7 @@ def _bounds(entries: Sequence[Entry], seq: int) -> tuple[int, int, bool]:
     What was said while the turn before came to its end begins its own turn there, a little later in the log."""
     start = 0
     for thread in _folds(entries if seq > 0 else ()):
-        if not start and thread.turn == seq and (thread.owes_reply or thread.seq == seq):
+        if not start and thread.turn.seq == seq and (thread.owes_reply or thread.seq == seq):
             start = seq if thread.seq == seq else thread.seq + 1
         if start and thread.finished and thread.finished.turn == seq:
             return start, thread.finished.seq, False
@@ -217,7 +217,7 @@ class _Lesson:
         thread = self._thread
         match entry:
             case ModelCalled(wrap=True):
-                self.max_steps = self.max_steps or thread.steps
+                self.max_steps = self.max_steps or thread.turn.steps
             case CallStarted(place=place):
                 name = thread.open_calls[place].name
                 self._started.add(name)
@@ -244,7 +244,7 @@ class _Lesson:
             self._refused.add(name)
         elif entry.outcome in ("done", "failed"):
             self._ran.add(name)
-            if thread.futile >= self._rules.repeats and thread.was_made(call):
+            if thread.turn.futile >= self._rules.repeats and thread.was_made(call):
                 self._polls.add(name)
             if entry.place in thread.started and self._resumed:
                 self._doubts.setdefault(name, set()).add("seen")

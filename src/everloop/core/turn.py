@@ -1,0 +1,130 @@
+"""What a conversation knows of one turn; the next begins with a new one."""
+
+from .exits import Exits
+from .log import Compacted, ModelFailed, ModelSaid, Standing, UserSaid
+from .message import Made
+from .prompt import Brought, Finish, Usage
+from .tool import ToolCall
+
+
+class Turn:
+    """`seq` is the entry that began it, which is its id, and `requester` whose it is."""
+
+    __slots__ = (
+        "began",
+        "brought",
+        "calling",
+        "cost",
+        "empties",
+        "exits",
+        "failure",
+        "failures",
+        "files",
+        "finish",
+        "futile",
+        "gets_on",
+        "handed",
+        "made",
+        "mails",
+        "model",
+        "preapproved",
+        "requester",
+        "resumes",
+        "saying",
+        "seq",
+        "steps",
+        "stopped",
+        "tools_used",
+        "unattended",
+        "unknown",
+        "usage",
+        "wrapping",
+    )
+
+    def __init__(self, seq: int = 0, requester: str = "") -> None:
+        self.seq = seq
+        self.requester = requester
+        self.unattended = False
+        self.preapproved = False
+        self.mails: list[int] = []  # the letters that it answers
+        self.steps = 0
+        self.resumes = 0
+        self.empties = 0
+        self.failures = 0
+        self.failure: ModelFailed | None = None
+        self.stopped = False
+        self.calling = False  # a model is being asked
+        self.wrapping = False  # for the last time
+        self.began = -1  # where its first message stands in the transcript
+        self.brought: Brought | None = None  # what a client has brought along for it
+        self.handed: list[ToolCall] = []  # calls that the client is to run
+        self.saying = ""  # the text of the answer that the open calls stand in
+        self.usage = Usage()
+        self.cost: float | None = 0.0
+        self.model = ""
+        self.finish: Finish = "stop"
+        self.tools_used: list[str] = []
+        self.files: dict[str, Made] = {}  # that came of it, by name
+        self.unknown: list[str] = []  # what is to be told of its calls whose outcome nobody knows
+        self.exits = Exits()  # what has left in it of what only strangers gave
+        self.made: set[int] = set()  # its calls, and what came of them
+        self.futile = 0  # steps in a row that have brought nothing new
+        self.gets_on = False  # the open calls have brought something new
+
+    @classmethod
+    def begun_by(cls, entry: UserSaid, seq: int) -> "Turn":
+        turn = cls(seq, entry.author)
+        turn.unattended, turn.preapproved = entry.unattended, entry.preapproved
+        return turn
+
+    @classmethod
+    def resumed_from(cls, entry: Compacted) -> "Turn":
+        """As it stood at a compaction, with what that has cost. What was tried before is tried anew."""
+        standing = entry.standing
+        turn = cls(standing.turn, standing.requester)
+        turn.unattended, turn.preapproved, turn.began = standing.unattended, standing.preapproved, standing.began
+        turn.mails, turn.steps, turn.brought = list(standing.mails), standing.steps, standing.brought
+        turn.usage, turn.model = standing.usage + entry.usage, standing.model
+        known = standing.cost is not None and (entry.cost is not None or not entry.model)
+        turn.cost = (standing.cost or 0.0) + (entry.cost or 0.0) if known else None
+        turn.tools_used, turn.unknown, turn.exits = list(standing.tools_used), list(standing.unknown), standing.exits
+        turn.files = {made.media.name or made.media.file: made for made in standing.files}
+        return turn
+
+    def standing(self, *, owes: bool, address: str, choice: str, prefix: str, outside: bool) -> Standing:
+        """Its stored form, with what the thread knows beside it."""
+        return Standing(
+            turn=self.seq,
+            owes=owes,
+            requester=self.requester,
+            address=address,
+            steps=self.steps,
+            mails=tuple(self.mails),
+            choice=choice,
+            prefix=prefix,
+            outside=outside,
+            unattended=self.unattended,
+            began=self.began,
+            usage=self.usage,
+            cost=self.cost,
+            model=self.model,
+            tools_used=tuple(self.tools_used),
+            brought=self.brought,
+            files=tuple(self.files.values()),
+            unknown=tuple(self.unknown),
+            exits=self.exits,
+            preapproved=self.preapproved,
+        )
+
+    def count(self, entry: ModelSaid) -> None:
+        """A model has answered."""
+        self.calling = False
+        self.steps += 1
+        self.resumes = self.failures = 0
+        self.usage, self.model, self.finish = self.usage + entry.usage, entry.model, entry.finish
+        self.cost = None if self.cost is None or entry.cost is None else self.cost + entry.cost
+
+    def end(self) -> None:
+        """What is left of it is who it was for and what it took."""
+        self.calling, self.failure, self.began = False, None, -1
+        self.handed, self.files = [], {}
