@@ -8,14 +8,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from . import __version__
 from .agent import Agent
 from .bus.local import LocalBus
 from .core.errors import EverloopError, HomeError
 from .core.events import CommandDone, PermissionAsked, TurnEnded
-from .core.people import OWNER_ALONE, Role, with_owner
+from .core.people import Role
 from .core.ports import Channel, Doorbook, Feed, Http, Provider, Store, Vault
 from .core.thread import Finished
 from .core.tool import Tool
@@ -31,6 +31,7 @@ from .runtime.driver import Driver
 from .runtime.inbox import Inbox
 from .runtime.lanes import Lanes
 from .runtime.outbox import Outbox
+from .runtime.people import KnownPeople
 from .runtime.sessions import Sessions
 from .runtime.view import View
 from .settings import Settings, home_of, load, unused, without_secrets, workspace_of
@@ -89,7 +90,6 @@ async def _opened(
         logger.addHandler(logging.NullHandler())  # whoever embeds us decides what is shown
     folder = Path(home) if home is not None else home_of(os.environ)
     loaded = load(folder, os.environ, settings)
-    given = structs.replace(given, roles=with_owner(given.roles))
     async with AsyncExitStack() as stack:
         store = await _open_store(folder, loaded)
         stack.push_async_callback(store.close)
@@ -149,16 +149,17 @@ async def _furnish(home: Path, settings: Settings, store: Store, given: Given, s
     voices = LiveVoices(first.voices)
     ended = _tell_a_collector(settings, store, given.http, stack) if _wants_spans(settings) else None
     parts = (store, bus, voices, toolbox, Gallery(files, fit))
-    driver = Driver(*parts, defaults.steering, given.roles, ended=ended, files=workshop.prompt_files)
+    people = KnownPeople(store, given.roles)
+    driver = Driver(*parts, defaults.steering, people, ended=ended, files=workshop.prompt_files)
     lanes = Lanes(
         *(store, bus, driver),
         cap=settings.agents.max_concurrent_turns,
         lease_seconds=settings.store.lease_seconds,
         grace=settings.agents.shutdown_seconds,
     )
-    approvals = Approvals(store, given.roles, workshop.prompt_files)
-    sessions = Sessions(store, given.roles, toolbox.specs)
-    commands = Commands(store, voices, approvals, sessions)
+    approvals = Approvals(store, people, workshop.prompt_files)
+    sessions = Sessions(store, people, toolbox.specs)
+    commands = Commands(store, voices, approvals, sessions, people)
     inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, first.toolset.leave)
     told = (first.speaker.name, first.speaker.notice, voices, first.toolset.web, without_secrets(settings))
     agent = Agent(store, bus, inbox, lanes, files, approvals, sessions, *told)
@@ -229,7 +230,7 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
         watched = watched_files(
             Home(folder), settings, store, Folder(folder / "files"), _asking_a_sandbox(folder, settings)
         )
-        approvals = Approvals(store, OWNER_ALONE, watched)
+        approvals = Approvals(store, KnownPeople(store), watched)
         yield Records(settings, store, vault, approvals, Sessions(store), Stock(folder / "files"))
     finally:
         await store.close()
@@ -265,7 +266,7 @@ async def open_view(home: Path | None = None) -> AsyncIterator[View]:
         watched = watched_files(Home(folder), settings, store, files, toolset.commands.ended)
         await watched.look()
         stage = stage_of(folder, settings, specs, toolset.large, watched)
-        yield View(store, HouseVoices(casting, stage), watched.names)
+        yield View(store, HouseVoices(casting, stage), watched.names, KnownPeople(store))
 
 
 @asynccontextmanager

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from .core.approval import Policy, PolicyRule
 from .core.decide import Rules
 from .core.errors import ModelMissing, SettingsError
-from .core.people import OWNER_ALONE, Role
+from .core.people import Role
 from .core.ports import Bus, Channel, Files, Http, Provider, Store, Vault
 from .core.prompt import Delta, Prompt, Reply
 from .core.tool import Tool, ToolSpec
@@ -74,7 +74,7 @@ class Given(Struct, frozen=True):
     http: Http | None = None
     tools: tuple[Tool, ...] = ()
     channels: tuple[Channel, ...] = ()
-    roles: Mapping[str, Role] = OWNER_ALONE  # of those who speak through the program
+    roles: Mapping[str, Role] = {}  # of those who speak through the program
     waits: bool = False  # open also when no model can be had: one may be chosen later
 
 
@@ -114,7 +114,7 @@ class Workshop:
             place = (self._own, settings, self._store, self._files)
             self.prompt_files = watched_files(*place, toolset.commands.ended)
             await self.prompt_files.look()
-        stage = stage_of(self._home, settings, specs, toolset.large, self.prompt_files, self._given.roles)
+        stage = stage_of(self._home, settings, specs, toolset.large, self.prompt_files)
         return Furniture(settings, speaker, voices_on(stage), toolset, tools, results, range, missing)
 
     async def _look_again(self, why: str) -> Speaker:
@@ -208,7 +208,6 @@ def stage_of(
     tools: Mapping[str, ToolSpec],
     large: frozenset[str],
     files: WatchedFiles,
-    roles: Mapping[str, Role] = OWNER_ALONE,
 ) -> Stage:
     """What models are told, and by which rules they work."""
     defaults, workspace = settings.agents.defaults, workspace_of(settings, home)
@@ -217,7 +216,6 @@ def stage_of(
         defaults.max_tool_iterations,
         steering=defaults.steering,
         policy=policy_of(settings.tools),
-        roles=roles,
     )
     own = defaults.system_prompt
     identity, brief = (

@@ -195,7 +195,7 @@ async def test_an_answer_between_two_lives_is_carried_out_once(house, act: Act, 
         (found,) = await records.approvals.waiting()
         assert found == asked
         for _ in range(2):
-            await records.store.receive(records.approvals.answer(found, True, "owner"))
+            await records.store.receive(await records.approvals.answer(found, True, "owner"))
         assert await records.approvals.waiting() == []
     for _ in range(2):
         async with house(ScriptedModel([Say("done")]), tools=[act()]) as agent:
@@ -208,7 +208,7 @@ async def test_a_tool_that_has_changed_between_two_lives_does_not_run(house, act
         await agent.tell(letter("act", "e1"))
         asked = await first_question(agent)
     async with everloop.app.open_records(tmp_path / "home") as records:
-        await records.store.receive(records.approvals.answer(asked, True, "owner"))
+        await records.store.receive(await records.approvals.answer(asked, True, "owner"))
     model = ScriptedModel([Say("I see")])
     async with house(model, tools=[act("Does something else now.")]) as agent:
         await agent.finish("api:default")

@@ -16,6 +16,7 @@ from everloop.core.log import Answered, Asked
 from everloop.core.people import Role
 from everloop.core.tool import Effect, Situation
 from everloop.runtime.approvals import Approvals
+from everloop.runtime.people import KnownPeople
 from everloop.testing import Call, Say, ScriptedModel, counting_tool, runs_in
 from everloop.testing.script import Shown
 from everloop.tools.hosts import plain_host_of
@@ -317,7 +318,7 @@ class TestAnswering:
         async with house(obedient(), tools=tools) as agent:
             await agent.tell(letter(ACT, "e1"))
             asked = await first_question(agent)
-            records = Approvals(agent.store, {"owner": Role.OWNER})
+            records = Approvals(agent.store, KnownPeople())
             await records.decide(asked, True, "owner", everloop.Allowance())  # and dies before it is told
             assert [each.id for each in await agent.grants()] == [asked.id]
             await agent.decide(asked.id, False)
@@ -347,7 +348,7 @@ class TestAnswering:
         async with house(obedient(), tools=tools) as agent:
             await agent.tell(letter(ACT, "e1"))
             asked = await first_question(agent)
-            people = Approvals(agent.store, {"owner": Role.OWNER, "ada": Role.ADMIN})
+            people = Approvals(agent.store, KnownPeople(given={"ada": Role.ADMIN}))
             chosen_by_ada = people.decide(asked, True, "ada", everloop.Allowance(**chosen))
             if admin:
                 await chosen_by_ada
@@ -362,9 +363,12 @@ class TestAnswering:
         async with house(obedient(), tools=tools) as agent:
             await agent.tell(letter(ACT, "e1"))
             asked = await first_question(agent)
-            await Approvals(agent.store, {"ada": Role.ADMIN}).decide(asked, True, "ada", everloop.Allowance())
+            await Approvals(agent.store, KnownPeople(given={"ada": Role.ADMIN})).decide(
+                asked, True, "ada", everloop.Allowance()
+            )
             found = [
-                await Approvals(agent.store, {"ada": role}).granted(asked.wanted) for role in (Role.USER, Role.ADMIN)
+                await Approvals(agent.store, KnownPeople(given={"ada": role})).granted(asked.wanted)
+                for role in (Role.USER, Role.ADMIN)
             ]
         assert found == ["", asked.id]
 

@@ -216,3 +216,45 @@ async def test_two_users_may_give_their_messages_the_same_name(house):
         *("you said my pin is 4711", "you said hi"),
     ]
     assert (again.turn, model.calls) == (anna.turn, 4)
+
+
+@tool(Effect.READ, permission=Role.ADMIN)
+async def ledger() -> str:
+    """What was paid."""
+    return "9 EUR"
+
+
+async def introduce(agent: everloop.Agent, person: str, role: str) -> None:
+    """As the command for it will do, from whichever process."""
+
+    async def work(ask):
+        await ask("DELETE FROM users WHERE id = $1", person)
+        await ask("INSERT INTO users(id, name, role, created) VALUES($1, $1, $2, {now})", person, role)
+
+    await agent.store._do(work)
+
+
+async def test_an_admin_among_the_users_is_one_to_tools_commands_and_approvals_from_the_moment_on(house):
+    def plays(shown):
+        return Say(shown.messages[-1].text) if shown.step else Call("ledger")
+
+    async with house(ScriptedModel(plays), tools=[ledger, order]) as agent:
+        ada = agent.user("web:ada")
+        for role, told in (("guest", NOT_THERE.replace("stock", "ledger")), ("admin", "9 EUR"), ("unheard of", None)):
+            await introduce(agent, "web:ada", role)
+            answer = (await ada.ask("how much?", f"web:ada:{role.replace(' ', '-')}")).content
+            assert answer == (told or NOT_THERE.replace("stock", "ledger"))
+
+
+async def test_an_admin_among_the_users_commands_and_decides_and_a_guest_does_neither(house):
+    async with house(ScriptedModel([Call("order", {"item": "lamp"}), Say("done")]), tools=[order]) as agent:
+        assert "not for guests" in (await agent.user("web:ada").ask("/usage")).content
+        async for event in agent.stream("order a lamp", attended=True):
+            if event.name == "approval_asked":
+                (asked,) = event.approvals
+                with pytest.raises(MailRefused, match="not for web:ada to decide"):
+                    await agent.decide(asked.id, True, by="web:ada")
+                await introduce(agent, "web:ada", "admin")
+                await agent.decide(asked.id, True, by="web:ada")
+        assert event.answer.content == "done"
+        assert "not for guests" not in (await agent.user("web:ada").ask("/usage")).content

@@ -24,7 +24,7 @@ from .log import (
     UserSaid,
 )
 from .mail import Choose, Decision, Mail, Said, Squeeze, Stop, Undo, Word
-from .people import OWNER_ALONE, Role, role_of
+from .people import Role, role_of
 from .thread import STOPPED, Thread
 from .tool import Effect, ToolCall, ToolSpec, problems_of
 
@@ -41,7 +41,7 @@ class Rules(Struct, frozen=True):
     steering: Steering = "steer"
     compacts: bool = False
     policy: Policy = Policy()
-    roles: Mapping[str, Role] = OWNER_ALONE
+    roles: Mapping[str, Role] = {}  # of who is asked about, beside the owner
     repeats: int = 3  # futile steps after which the same call is not made again
     futile: int = 8  # and after which the turn ends
 
@@ -290,9 +290,7 @@ def heard(letter: Said, mail: int = 0) -> UserSaid:
     return UserSaid(letter.parts, *who, letter.before, letter.brought, letter.preapproved)
 
 
-def admit(
-    thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mapping[str, Role] = OWNER_ALONE
-) -> Admitted:
+def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mapping[str, Role] = {}) -> Admitted:
     """Decide whether a letter may enter the log now. Only the turn's requester steers it; others wait their turn.
 
     What comes with another word about permissions waits, too: a script whose calls are to be denied is not asked in

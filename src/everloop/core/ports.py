@@ -12,6 +12,7 @@ from .grant import Grant
 from .held import Held, Watched
 from .log import Entry
 from .mail import Delivery, Inbound, Mail, Outbound
+from .people import Role
 from .prompt import Delta, Prompt, Reply, Usage
 from .rows import (
     MANY,
@@ -93,6 +94,10 @@ class Http(Protocol):
 
 class Doorbook(Protocol):
     """Who may come in through the gateway. It is given hashes only, and never a secret. Raises StoreError."""
+
+    async def role(self, person: str) -> Role:
+        """Of one of the users; whoever is none is a guest."""
+        ...
 
     async def keep_token(self, owner: str, name: str, hash: str, scopes: Sequence[str], seconds: float = 0) -> str:
         """Returns its id, or "" when the owner has another one of this name. Without `seconds` it holds for ever."""
@@ -444,6 +449,14 @@ class Feed(Protocol):
 
     def end(self) -> None:
         """Nothing comes after what has come."""
+        ...
+
+
+class People(Protocol):
+    """Who someone is to the agent, now: one truth for the gateway, tools, commands and approvals."""
+
+    async def role(self, person: str) -> Role:
+        """Whom nobody has introduced is a guest. Raises StoreError."""
         ...
 
 

@@ -105,7 +105,7 @@ class ToolSpec(Struct, frozen=True):
 class CallContext(Struct, frozen=True):
     """What a running call may know. `key` is stable over attempts: `thread:answer:place`. `outside` says whether what
     strangers wrote has been read in the conversation, `results` are references to results of its own tools, `ground` is
-    the identity of the folder that it was allowed in."""
+    the identity of the folder that it was allowed in, `role` that of `user` now."""
 
     key: str
     thread: str
@@ -114,6 +114,7 @@ class CallContext(Struct, frozen=True):
     outside: bool = False
     results: AbstractSet[str] = frozenset()
     ground: str = ""
+    role: Role = Role.GUEST
 
 
 class Picture(Struct, frozen=True):

@@ -23,7 +23,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from ..core.errors import EverloopError
-from ..core.people import Role
+from ..core.people import role_named
 from ..core.ports import Doorbook
 from ..core.rows import Known
 from .answers import Refused, noted, refusal, refused_by, respond
@@ -258,8 +258,9 @@ def _principal(known: Known | None, kind: str) -> Principal | None:
     if known is None:
         return None
     scopes = frozenset(SCOPES if kind == "cookie" else known.scopes)
-    role = Role[known.role.upper()] if known.role.upper() in Role.__members__ else Role.GUEST
-    return Principal(known.owner, role, scopes, "cookie" if kind == "cookie" else "token", known.id, known.until)
+    return Principal(
+        known.owner, role_named(known.role), scopes, "cookie" if kind == "cookie" else "token", known.id, known.until
+    )
 
 
 class _Login(Struct):

@@ -23,6 +23,7 @@ from ..files.folder import Folder
 from ..files.pictures import fit
 from ..runtime.driver import Driver
 from ..runtime.interrupt import Interrupt
+from ..runtime.people import KnownPeople
 from ..runtime.voices import Voice
 from ..settings import Settings
 from ..testing.as_test import name_of, source_of
@@ -143,5 +144,5 @@ def _driver(store: PlayedStore, tape: Tape, home: Path) -> Driver:
     files = Folder(home / "files")
     return Driver(
         *(store, LocalBus(), PlayedVoices(voice, tape, contexts), PlayedToolbox(tape, files), EmptyGallery(files, fit)),
-        roles={"owner": Role.OWNER, **deciders},
+        people=KnownPeople(given=deciders),
     )

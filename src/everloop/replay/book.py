@@ -1,11 +1,9 @@
 """The thread in hand of a replay: what came from outside comes in where it came in then."""
 
-from collections.abc import Mapping
-
 from ..core.decide import Steering
 from ..core.log import Answered, Entry, ModelChosen, Resumed, Stopped, UserSaid
 from ..core.mail import Address, Choose, Decision, Inbound, Letter, Said, Stop
-from ..core.people import Role
+from ..core.ports import People
 from ..runtime.book import Book
 from .tape import Differs, Over, Tape
 
@@ -38,7 +36,7 @@ class PlayedBook(Book):
             self._tape.compare(seq, start, self.thread)
         return await super().write(*starts)
 
-    async def absorb(self, steering: Steering, roles: Mapping[str, Role]) -> None:
+    async def absorb(self, steering: Steering, people: People) -> None:
         self._settle_broken()
         while coming := self._tape.coming:
             if isinstance(coming, Resumed):
@@ -47,7 +45,7 @@ class PlayedBook(Book):
             if self._tape.record.is_given(coming):
                 self._tape.believed += 1
                 self.keep(coming)
-            elif not await self._deliver(coming, steering, roles):
+            elif not await self._deliver(coming, steering, people):
                 return
         if self._tape.record.unfinished or self._next_has_begun():
             raise Over
@@ -69,7 +67,7 @@ class PlayedBook(Book):
         tape.put_down = tape.seq
         raise PutDown
 
-    async def _deliver(self, coming: Entry, steering: Steering, roles: Mapping[str, Role]) -> bool:
+    async def _deliver(self, coming: Entry, steering: Steering, people: People) -> bool:
         """Whether a letter has been taken in as it was then."""
         tape, letter = self._tape, self._letter_behind(coming)
         if letter is None or tape.delivered == tape.seq:
@@ -77,7 +75,7 @@ class PlayedBook(Book):
         tape.delivered = before = tape.seq
         await self._store.receive(Inbound(HERE, f"letter:{before}", letter))
         self.expect_mail()
-        await super().absorb(steering, roles)
+        await super().absorb(steering, people)
         return tape.seq > before
 
     def _letter_behind(self, entry: Entry) -> Letter | None:

@@ -4,7 +4,6 @@ What waits for an answer is nowhere but in the logs: whoever wants to see it rea
 """
 
 import time
-from collections.abc import Mapping
 
 from ..core.approval import approval_id, definition_of, digest_of, risk_of, shown
 from ..core.decide import APPROVER
@@ -13,8 +12,8 @@ from ..core.grant import DAY, Allowance, Grant, Wanted, granted
 from ..core.held import Held, difference
 from ..core.log import Asked
 from ..core.mail import Address, Decision, Inbound, Outbound
-from ..core.people import Role, role_of
-from ..core.ports import PromptFiles, Store
+from ..core.people import Role
+from ..core.ports import People, PromptFiles, Store
 from ..core.question import NOTHING_ALIKE, Approval
 from ..core.rows import Timer
 from ..core.thread import Thread
@@ -74,9 +73,9 @@ def _about(held: Held) -> Approval:
 class Approvals:
     """What waits for an answer, and what was allowed ahead."""
 
-    def __init__(self, store: Store, roles: Mapping[str, Role], files: PromptFiles | None = None) -> None:
+    def __init__(self, store: Store, people: People, files: PromptFiles | None = None) -> None:
         self._store = store
-        self._roles = roles
+        self._people = people
         self._files = files
 
     async def waiting(self, session: str = "") -> list[Approval]:
@@ -125,18 +124,18 @@ class Approvals:
         more what was shown; nothing of the kind can be `chosen` ahead."""
         assert approval.held is not None
         assert self._files is not None
-        self._check_may_decide(by)
+        await self._check_may_decide(by)
         if chosen:
             raise GrantRefused(NOTHING_ALIKE)
         return await self._files.decide(approval.held, allow)
 
-    def _check_may_decide(self, by: str) -> None:
-        if role_of(by, self._roles) < APPROVER:
+    async def _check_may_decide(self, by: str) -> None:
+        if await self._people.role(by) < APPROVER:
             raise MailRefused(f"this is not for {by or 'guests'} to decide")
 
-    def answer(self, approval: Approval, allow: bool, by: str, event: str = "") -> Inbound:
+    async def answer(self, approval: Approval, allow: bool, by: str, event: str = "") -> Inbound:
         """The letter that answers it. Raises MailRefused for whom it is not to answer."""
-        self._check_may_decide(by)
+        await self._check_may_decide(by)
         asked = approval.decision
         verdict = Decision(asked.thread, asked.answer, asked.place, "allowed" if allow else "denied", by, asked.digest)
         return Inbound(Address.parse(approval.address), event or f"decision:{approval.id}", verdict)
@@ -146,29 +145,29 @@ class Approvals:
     ) -> tuple[Inbound, Grant | None]:
         """The letter that answers it, and what is allowed ahead with that, which is kept. Raises MailRefused; then
         nothing was decided."""
-        letter = self.answer(approval, allow, by, event)
+        letter = await self.answer(approval, allow, by, event)
         if chosen and not allow:
             raise GrantRefused("a no allows nothing ahead; nothing was decided")
         if not allow:
             await self._store.forget_grant(approval.id)  # of a yes that did not come to its end
             return letter, None
-        grant = self._grant(approval, chosen, by) if chosen else None
+        grant = await self._grant(approval, chosen, by) if chosen else None
         if grant:
             await self._store.keep_grant(grant)
         return letter, grant
 
-    def _grant(self, approval: Approval, chosen: Allowance, by: str) -> Grant:
+    async def _grant(self, approval: Approval, chosen: Allowance, by: str) -> Grant:
         if approval.wanted is None:
             raise GrantRefused(NOTHING_ALIKE)
         grant = granted(approval.wanted, chosen, id=approval.id, by=by, now=time.time(), call=approval.text)
-        if role_of(by, self._roles) < (Role.OWNER if chosen.seconds > DAY else _needed(grant)):
+        if await self._people.role(by) < (Role.OWNER if chosen.seconds > DAY else _needed(grant)):
             raise MailRefused("only the owner allows anything of a tool, or for longer than a day; nothing was decided")
         return grant
 
     async def granted(self, call: Wanted) -> str:
         """The name of a grant under which a call may run, one run of which is used up by this; "" if there is none."""
         for grant in await self._store.grants(call.user):
-            allowed = role_of(grant.by, self._roles) >= _needed(grant)
+            allowed = await self._people.role(grant.by) >= _needed(grant)
             if allowed and grant.fits(call) and await self._store.use_grant(grant.id):
                 return grant.id
         return ""
@@ -179,7 +178,7 @@ class Approvals:
 
     async def revoke(self, id: str, by: str) -> Grant:
         """Take back what was allowed ahead, by its name or how that begins. Raises MailRefused."""
-        if role_of(by, self._roles) < APPROVER:
+        if await self._people.role(by) < APPROVER:
             raise MailRefused(f"this is not for {by or 'guests'} to take back")
         found = [grant for grant in await self._store.grants() if id and grant.id.startswith(id)]
         if len(found) != 1 or not await self._store.forget_grant(found[0].id):

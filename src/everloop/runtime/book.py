@@ -11,12 +11,13 @@ from msgspec import structs
 
 from ..core.decide import Steering, admit, heard
 from ..core.log import Compacted, Entry, ModelSaid, Resumed
-from ..core.mail import Address, Inbound, Mail, Outbound, Said, reply_key
+from ..core.mail import Address, Decision, Inbound, Mail, Outbound, Said, reply_key
 from ..core.people import Role
-from ..core.ports import Store
+from ..core.ports import People, Store
 from ..core.rows import Commit, Committed, Lease, Spent, Taint, ThreadState, Timer, Untaint
 from ..core.thread import Finished, Thread
 from ..core.unknown import with_unknown
+from .people import roles_of
 from .voices import Voice
 
 
@@ -104,7 +105,7 @@ class Book:
     def expect_mail(self) -> None:
         self._more = True
 
-    async def absorb(self, steering: Steering, roles: Mapping[str, Role]) -> None:
+    async def absorb(self, steering: Steering, people: People) -> None:
         """Let mail into the log, as far as it may enter now."""
         if self._more:
             self._more = False
@@ -112,7 +113,7 @@ class Book:
             self._mail = [letter for letter in await self._store.mail(self.thread.id) if letter.id not in held]
             self._seen = max([self._seen, *(letter.id for letter in self._mail)])
         if self._mail:
-            self._admit([*self._mail], steering, roles)
+            self._admit([*self._mail], steering, await deciders_in(self._mail, people))
 
     def _admit(self, left: list[Mail], steering: Steering, roles: Mapping[str, Role]) -> None:
         waiting: list[Mail] = []
@@ -219,3 +220,8 @@ class Book:
         for turn in finished:
             self._listener.finish(turn)
         return committed
+
+
+async def deciders_in(mail: Sequence[Mail], people: People) -> Mapping[str, Role]:
+    """What those may do who have decided on something in these letters."""
+    return await roles_of(people, (each.letter.by for each in mail if isinstance(each.letter, Decision)))

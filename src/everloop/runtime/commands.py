@@ -1,7 +1,6 @@
 """Slash commands that are understood in every channel, whatever the model is doing."""
 
 import time
-from collections.abc import Mapping
 
 from msgspec import Struct, structs
 
@@ -13,12 +12,13 @@ from ..core.gauge import rough
 from ..core.grant import described, extent
 from ..core.mail import Choose, Inbound, Said, Squeeze, Stop
 from ..core.message import text_of
-from ..core.people import OWNER_ALONE, Role, role_of
-from ..core.ports import Store
+from ..core.people import Role
+from ..core.ports import People, Store
 from ..core.rows import Action, SpentRow
 from ..core.thread import Thread
 from .approvals import Approvals
 from .looking_back import LookingBack, sentence
+from .people import KnownPeople
 from .sessions import BUSY, Sessions
 from .voices import Voices
 
@@ -42,10 +42,10 @@ class Commands:
         voices: Voices,
         approvals: Approvals,
         sessions: Sessions,
-        roles: Mapping[str, Role] = OWNER_ALONE,
+        people: People | None = None,
     ) -> None:
         self._store = store
-        self._roles = roles
+        self._people = people or KnownPeople()
         self._voices = voices
         self._approvals = approvals
         self._sessions = sessions
@@ -57,7 +57,7 @@ class Commands:
 
     async def work_out(self, command: Command, inbound: Inbound, letter: Said) -> Effect:
         """What it comes to; nothing has happened yet, but that what a person allows ahead is kept."""
-        rest, role = rest_of(text_of(letter.parts)), role_of(letter.author, self._roles)
+        rest, role = rest_of(text_of(letter.parts)), await self._people.role(letter.author)
         if command.name not in COMMANDS or (rest and not command.takes):
             return Effect(inbound, "none", misunderstood(command.name, role))
         if role < (least := command.right_to(rest).least):

@@ -7,8 +7,10 @@ repeated is committed before it is done (`book.write(start)`), what has happened
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, assert_never
+
+from msgspec import structs
 
 from ..core.compact import Plan
 from ..core.decide import (
@@ -59,8 +61,8 @@ from ..core.log import (
     TakenBack,
 )
 from ..core.mail import Mail
-from ..core.people import CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS, OWNER_ALONE, Role, is_guest
-from ..core.ports import Bus, PromptFiles, Store
+from ..core.people import CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS, OWNER, Role
+from ..core.ports import Bus, People, PromptFiles, Store
 from ..core.prompt import Delta, Reply
 from ..core.recall import ENTRIES, asked_for, room_for, told_again
 from ..core.rows import MANY
@@ -73,6 +75,7 @@ from .book import Book
 from .calls import Toolbox
 from .context import Gallery
 from .interrupt import Interrupt
+from .people import KnownPeople
 from .summaries import Summary, bounds, compacted, plan_for, summarise, summary_tokens
 from .tainting import Tainting, key_of
 from .voices import Voice, Voices
@@ -112,7 +115,7 @@ class Driver:
         toolbox: Toolbox,
         gallery: Gallery,
         steering: Steering = "steer",
-        roles: Mapping[str, Role] = OWNER_ALONE,
+        people: People | None = None,
         ended: Callable[[str, Finished], None] | None = None,
         files: PromptFiles | None = None,
     ) -> None:
@@ -126,8 +129,8 @@ class Driver:
         self._toolbox = toolbox
         self._gallery = gallery
         self._steering: Steering = steering
-        self._roles = roles
-        self._approvals = Approvals(store, roles, files)
+        self._people = people or KnownPeople()
+        self._approvals = Approvals(store, self._people, files)
         self._gone: dict[str, float] = {}  # models that cannot be had, and until when they are not looked for
 
     @property
@@ -137,7 +140,7 @@ class Driver:
 
     def is_stopped(self, book: Book, mail: Sequence[Mail]) -> bool:
         """Whether one of these letters ends the running turn."""
-        admitted = (admit(book.thread, letter, self._steering, self._roles) for letter in mail)
+        admitted = (admit(book.thread, letter, self._steering) for letter in mail)
         return any(isinstance(entry, Stopped) for each in admitted for entry in each.entries)
 
     def announce(self, thread: str, turn: Finished) -> None:
@@ -155,7 +158,7 @@ class Driver:
             await book.take_over()
         thread = book.thread
         while True:
-            await book.absorb(self._steering, self._roles)
+            await book.absorb(self._steering, self._people)
             if thread.rests:
                 if await book.rest():
                     reach("thread.rested")
@@ -163,17 +166,18 @@ class Driver:
                         await self.ask_about_files(thread.id)
                     return
                 continue
-            voice = await self._voice(book)
-            step = decide(thread, voice.rules)
+            role = await self._role(thread.turn.requester)
+            voice = await self._voice(book, role)
+            step = decide(thread, _rules(voice, thread, role))
             if isinstance(step, _ASKING) and _may_be_too_long(thread, voice, step):
-                step = await self._learn(book, voice, interrupt)
+                step = await self._learn(book, voice, role, interrupt)
             if not isinstance(step, CallModel) and book.is_unposted:
                 await book.write()  # a turn that ends without a model call must know its letter's number first
                 continue
             if leaving() and not isinstance(step, Rest):
                 await book.give_back()
                 return
-            if isinstance(step, _ASKING) and thread.owes_reply and is_guest(thread.turn.requester, self._roles):
+            if isinstance(step, _ASKING) and thread.owes_reply and role < Role.USER:
                 if book.is_unposted:
                     await book.write()  # as above: it may end here
                     continue
@@ -185,9 +189,9 @@ class Driver:
                 case CallModel(wrap=wrap):
                     await self._call_model(book, voice, wrap, interrupt)
                 case RunCalls(places=places):
-                    await self._run_calls(book, places, interrupt)
+                    await self._run_calls(book, places, role, interrupt)
                 case Verify(place=place):
-                    await self._verify(book, place, interrupt)
+                    await self._verify(book, place, role, interrupt)
                 case Settle(results=results):
                     await self._untaint(book, [each for each in results if isinstance(each, CallReturned)])
                     book.keep(*results)
@@ -195,24 +199,28 @@ class Driver:
                     if await self._ask(book, places):
                         return
                 case GiveUp(reason="context", failure=None):
-                    self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(thread, voice))))
+                    self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(thread, voice))), role)
                 case TakeBack(place=place):
                     await self._take_back(book, place)
                 case GiveUp():
-                    self._give_up(book, step)
+                    self._give_up(book, step, role)
                 case Compact():
-                    await self._make_room(book, voice, interrupt)
+                    await self._make_room(book, voice, role, interrupt)
                 case _:
                     assert_never(step)
 
-    async def _learn(self, book: Book, voice: Voice, interrupt: Interrupt) -> Step:
+    async def _role(self, person: str) -> Role:
+        """That of the moment of execution."""
+        return Role.OWNER if person == OWNER else await self._people.role(person)
+
+    async def _learn(self, book: Book, voice: Voice, role: Role, interrupt: Interrupt) -> Step:
         """What comes next, now that the model's host has said how much it can read."""
         await book.write()  # a turn that ends without a model call must know its letter's number first
         with interrupt:
             await voice.learn()
-        return decide(book.thread, voice.rules)
+        return decide(book.thread, _rules(voice, book.thread, role))
 
-    async def _make_room(self, book: Book, voice: Voice, interrupt: Interrupt) -> None:
+    async def _make_room(self, book: Book, voice: Voice, role: Role, interrupt: Interrupt) -> None:
         """Let a summary stand for what was said before; give up if even that is too long."""
         thread = book.thread
         if voice.unsure and thread.turn.failure is None and not thread.wants_room:  # the call itself will tell
@@ -221,7 +229,7 @@ class Driver:
         rules, before = bounds(thread, voice.rules), used(thread, voice.rules)
         planned = plan_for(thread, rules)
         if planned is None and not thread.wants_room:
-            self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(thread, voice))))
+            self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(thread, voice))), role)
             return
         if thread.owes_reply:
             await book.write()  # a turn that ends without a model call must know its letter's number first
@@ -246,7 +254,7 @@ class Driver:
             return await summarise(self._voices, voice, planned.covered, book.thread.summary, summary_tokens(rules))
         return None
 
-    async def _voice(self, book: Book) -> Voice:
+    async def _voice(self, book: Book, role: Role) -> Voice:
         """Who answers. What it is told is what was there to be told when the turn began, and stays so to its end."""
         thread = book.thread
         begins = book.turn != thread.turn.seq
@@ -259,7 +267,7 @@ class Driver:
             voice = self._voices.find(thread.voice)
         except ModelMissing:
             voice = await self._look_for(thread.voice)
-        if is_guest(thread.turn.requester, self._roles):
+        if role < Role.USER:
             voice = voice.for_guests
         if book.voice is None or begins or book.voice.key != voice.key:
             book.turn, book.voice = thread.turn.seq, voice
@@ -337,7 +345,7 @@ class Driver:
             book.recalled = (thread.covered, said), told_again(found, shown, room_for(rules.limit))
         return book.recalled[1]
 
-    async def _run_calls(self, book: Book, places: tuple[int, ...], interrupt: Interrupt) -> None:
+    async def _run_calls(self, book: Book, places: tuple[int, ...], role: Role, interrupt: Interrupt) -> None:
         """Reads run side by side. What is quick and local may run before the answer is committed: if that is lost,
         nothing has happened. Anything else is committed first, and what is no read is committed as started."""
         thread, toolbox = book.thread, self._toolbox
@@ -357,7 +365,8 @@ class Driver:
         results: list[CallReturned] = []
         began = time.time()
         with interrupt:
-            results = await _together([toolbox.run(thread, place, self._call(book, place)) for place in places])
+            calls = [(place, _context(book, place, role)) for place in places]
+            results = await _together([toolbox.run(thread, place, context) for place, context in calls])
         reach("call.done")
         await self._untaint(book, results, began)
         for result in results:
@@ -365,14 +374,14 @@ class Driver:
             book.keep(result)
             self._bus.publish(ToolReturned(thread.id, book.lease.head, name, result.outcome, result.text))
 
-    async def _verify(self, book: Book, place: int, interrupt: Interrupt) -> None:
+    async def _verify(self, book: Book, place: int, role: Role, interrupt: Interrupt) -> None:
         thread = book.thread
         if not book.lease.epoch:
             await book.write()  # first the lease: whoever had it may still have been at work when we looked
         result: CallReturned | None = CallReturned(thread.answer, place, UNKNOWN, "unknown")
         try:
             with interrupt:
-                result = await self._toolbox.verify(thread, place, self._call(book, place))
+                result = await self._toolbox.verify(thread, place, _context(book, place, role))
         except ToolError as error:
             _log.info("cannot tell whether %s happened: %s", thread.open_calls[place].name, error)
         if interrupt.fired:
@@ -381,7 +390,7 @@ class Driver:
             await self._untaint(book, [result])
             book.keep(result)
         else:
-            await self._run_calls(book, (place,), interrupt)
+            await self._run_calls(book, (place,), role, interrupt)
 
     async def _ask(self, book: Book, places: tuple[int, ...]) -> bool:
         """The question and the rest that follows it are one commit; says whether the thread rests.
@@ -434,21 +443,36 @@ class Driver:
             await self._tainting.end_one(book, key)
         book.keep(TakenBack(place, left))
 
-    def _give_up(self, book: Book, step: GiveUp) -> None:
+    def _give_up(self, book: Book, step: GiveUp, role: Role) -> None:
         error = f"{book.thread.id[:6]}-{book.thread.seq}"
         text = step.failure.text if step.failure else EXCUSES[step.reason]
         _log.warning("turn given up (%s, error %s): %s", step.reason, error, text, extra={"error_id": error})
-        if step.failure and is_guest(book.thread.turn.requester, self._roles):
+        if step.failure and role < Role.USER:
             text = EXCUSES.get(step.reason, FOR_GUESTS)
         self._bus.publish(Warned(book.thread.id, book.lease.head, step.reason, text, error))
         book.keep(GaveUp(step.reason, f"{text} (error {error})", error))
 
-    def _call(self, book: Book, place: int) -> CallContext:
-        thread = book.thread
-        asked = thread.asked.get(place)
-        ground = asked.grounds[-1].identity if asked and asked.grounds else ""
-        who = (thread.id, thread.address, thread.turn.requester)
-        return CallContext(key_of(thread, place), *who, thread.outside, thread.results, ground)
+
+def _rules(voice: Voice, thread: Thread, role: Role) -> Rules:
+    """As they are for whoever has asked."""
+    if role is Role.OWNER:
+        return voice.rules
+    return structs.replace(voice.rules, roles={thread.turn.requester: role})
+
+
+def _context(book: Book, place: int, role: Role) -> CallContext:
+    thread = book.thread
+    asked = thread.asked.get(place)
+    return CallContext(
+        key=key_of(thread, place),
+        thread=thread.id,
+        session=thread.address,
+        user=thread.turn.requester,
+        outside=thread.outside,
+        results=thread.results,
+        ground=asked.grounds[-1].identity if asked and asked.grounds else "",
+        role=role,
+    )
 
 
 def _may_be_too_long(thread: Thread, voice: Voice, step: Step) -> bool:

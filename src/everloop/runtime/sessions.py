@@ -16,13 +16,14 @@ from ..core.errors import MailRefused
 from ..core.log import AgentTold, CallReturned, Compacted, Entry, GaveUp, ModelSaid, Stopped, Undoing, UserSaid
 from ..core.mail import Inbound, Letter, Said, Undo
 from ..core.message import Part, enclosed, said, text_of
-from ..core.people import OWNER_ALONE, Role, role_of
-from ..core.ports import Store
+from ..core.people import OWNER
+from ..core.ports import People, Store
 from ..core.rows import ThreadRow
 from ..core.thread import Thread
 from ..core.tool import ToolSpec
 from ..core.undo import changes_of, lasting_in
 from ..core.visible import refuse_unseen
+from .people import KnownPeople
 
 BUSY = "Something is still going on in this conversation. Stop it with /stop, then try again."
 RUNNING = "a turn is running here; stop it with /stop first"
@@ -41,16 +42,14 @@ class Spoken(Struct, frozen=True):
 
 
 class Sessions:
-    def __init__(
-        self, store: Store, roles: Mapping[str, Role] = OWNER_ALONE, tools: Mapping[str, ToolSpec] | None = None
-    ) -> None:
+    def __init__(self, store: Store, people: People | None = None, tools: Mapping[str, ToolSpec] | None = None) -> None:
         self._store = store
-        self._roles = roles
+        self._people = people or KnownPeople()
         self._tools = tools or {}
 
     def scope(self, person: str, inbound: Inbound) -> str:
         """The session that a person may look at; any (""), for the owner."""
-        return "" if role_of(person, self._roles) >= Role.OWNER else str(inbound.address)
+        return "" if person == OWNER else str(inbound.address)
 
     async def find(self, id: str, owner: str, session: str = "") -> Conversation:
         """The conversation whose id begins so, in one session or all. Raises MailRefused."""
@@ -134,7 +133,7 @@ class Sessions:
         turn = last_turn(first, entries)
         if turn is None:
             raise MailRefused("nothing has been said here that could be taken back")
-        if by != turn.said[0].author and role_of(by, self._roles) < APPROVER:
+        if by != turn.said[0].author and await self._people.role(by) < APPROVER:
             raise MailRefused(f"this is for {turn.said[0].author} to take back, who has said it")
         return turn
 

@@ -6,11 +6,12 @@ from ..core.contents import Contents, pieces_of
 from ..core.decide import Rules, used
 from ..core.errors import ModelMissing
 from ..core.log import ModelCalled
-from ..core.people import OWNER_ALONE, is_guest
-from ..core.ports import Store
+from ..core.people import OWNER, Role
+from ..core.ports import People, Store
 from ..core.recall import ENTRIES, asked_for, room_for, told_again
 from ..core.sections import changed_parts
 from ..core.thread import Thread
+from .people import KnownPeople
 from .voices import Voice, Voices
 
 
@@ -20,6 +21,7 @@ class View(Struct, frozen=True):
     store: Store
     voices: Voices
     held: tuple[str, ...] = ()  # files whose changes are held back
+    people: People = KnownPeople()
 
     async def contents(self, session: str) -> Contents:
         """What the next prompt of this session holds. Raises ModelMissing."""
@@ -66,7 +68,7 @@ class View(Struct, frozen=True):
             voice = await self.voices.look(thread.choice)
         except ModelMissing:
             voice = await self.voices.look("")
-        if thread.turn.requester and is_guest(thread.turn.requester, OWNER_ALONE):
+        if await self.people.role(thread.turn.requester or OWNER) < Role.USER:
             voice = voice.for_guests
         if voice.wonders(used(thread, voice.rules) - voice.rules.overhead):
             await voice.learn()

@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Literal, TypeVar
 
+from ..core.people import Role, role_named
 from ..core.rows import Known, TokenRow
 from .deeds import Ask
 
@@ -57,6 +58,10 @@ class Doorkeeping(ABC):
             hash,
         )
         return next((Known(id, of, role, tuple(scopes.split()), until) for id, of, role, scopes, until in rows), None)
+
+    async def role(self, person: str) -> Role:
+        rows = await self._ask("SELECT role FROM users WHERE id = $1", person)
+        return role_named(rows[0][0]) if rows else Role.GUEST
 
     async def keep_login(self, owner: str, kind: Literal["password", "link"], hash: str, seconds: float = 0) -> None:
         await self._change(

@@ -13,7 +13,7 @@ from everloop.core.errors import StoreFull, ToolError
 from everloop.core.mail import Address, Inbound, Word
 from everloop.core.media import LARGEST_IMAGE, mime_of
 from everloop.core.message import Media
-from everloop.core.people import OWNER_ALONE, Role, is_guest
+from everloop.core.people import Role
 from everloop.core.ports import Files
 from everloop.core.rows import Receipt, ThreadRow
 from everloop.core.tool import CallContext, Effect, Risk, Situation, Tool, tool
@@ -59,7 +59,7 @@ def message_tool(post: Post, wake: Callable[[str], None], workspace: Workspace, 
         files: Annotated[list[str] | None, "Paths in the workspace, to send along"] = None,
     ) -> str:
         """Tell this person something in another of their conversations. Nobody answers it here."""
-        if files and is_guest(context.user, OWNER_ALONE):  # the workspace is not theirs to read
+        if files and context.role < Role.USER:  # the workspace is not theirs to read
             raise ToolError("files of the workspace are not for guests to send; say it without them")
         row = await _found(post, session, context)
         text = text.encode("utf-8", "replace").decode()
