@@ -17,8 +17,8 @@ import everloop
 PACKAGE = Path(everloop.__file__).parent
 
 ROOMS = {
-    "core", "runtime", "net", "providers", "tools", "memory", "store", "bus", "files", "channels", "gateway", "testing",
-    "telemetry",
+    "core", "readings", "runtime", "net", "providers", "tools", "memory", "store", "bus", "files",
+    "channels", "gateway", "testing", "telemetry",
 }  # fmt: skip
 ABOVE = {
     "settings": {"core"},
@@ -56,6 +56,7 @@ ABOVE = {
         "user",
     },  # on first use, as another test sees
 }
+THINKING = {"core", "readings"}  # nothing waits there, and nothing touches the world
 HTTP_CLIENTS = {"aiohttp", "http.client", "httpcore", "httpx", "httpx2", "requests", "urllib.request", "urllib3"}
 WEB_SERVERS = {"testing/model_server.py", "gateway"}
 TO_ITSELF = {("providers/embedded/llama.py", "http.client")}  # speaks to its own library, through a Unix socket
@@ -120,12 +121,14 @@ def _imported(node: ast.AST, above: tuple[str, ...]) -> list[str]:
 
 
 def open_doors(package: Path) -> list[str]:
-    """A room imports core and itself; what is above the rooms imports what is below it."""
+    """A room imports core, readings and itself; what is above the rooms imports what is below it."""
     return [str(each) for each in imports_of(package) if each.ours and each.target not in _reach(each.place)]
 
 
 def _reach(place: str) -> set[str]:
-    return {place, *ABOVE.get(place, {"core"})} if place != "core" else {"core"}
+    if place in THINKING:
+        return {"core", place}
+    return {place, *THINKING, *ABOVE.get(place, ())}
 
 
 def unnamed_places(package: Path) -> list[str]:
@@ -148,14 +151,14 @@ def strange_clients(package: Path) -> list[str]:
 
 def impure_imports(package: Path) -> list[str]:
     return [
-        str(each) for each in imports_of(package) if each.place == "core" and not each.ours and not each.within(PURE)
+        str(each) for each in imports_of(package) if each.place in THINKING and not each.ours and not each.within(PURE)
     ]
 
 
 def impure_code(package: Path) -> list[str]:
-    """In core nothing waits and nothing touches the world."""
+    """In core and readings nothing waits and nothing touches the world."""
     found = []
-    for file in sorted((package / "core").rglob("*.py")):
+    for file in sorted(file for place in THINKING for file in (package / place).rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_bytes())):
             match node:
                 case ast.AsyncFunctionDef() | ast.Await() | ast.AsyncFor() | ast.AsyncWith():
@@ -167,7 +170,7 @@ def impure_code(package: Path) -> list[str]:
                 case _:
                     continue
             if word:
-                found.append(f"core/{file.name}:{node.lineno} {word}")
+                found.append(f"{file.relative_to(package)}:{node.lineno} {word}")
     return found
 
 
@@ -192,6 +195,8 @@ def test_everloop_keeps(rule: Rule):
         (open_doors, "runtime/x.py", "import importlib\nimportlib.import_module('everloop.store.sqlite')"),
         (open_doors, "tools/x.py", "from ..settings import Settings"),
         (open_doors, "core/x.py", "from ..runtime import driver"),
+        (open_doors, "core/x.py", "from ..readings import spans"),
+        (open_doors, "readings/x.py", "from ..store import sqlite"),
         (open_doors, "cli/x.py", "from ..store.sqlite import SqliteStore"),
         (open_doors, "settings.py", "from .providers import catalog"),
         (open_doors, "agent.py", "from .app import open"),
@@ -210,6 +215,8 @@ def test_everloop_keeps(rule: Rule):
         (impure_code, "core/x.py", "async def f(): ..."),
         (impure_code, "core/x.py", "f = lambda: [x async for x in y]"),
         (impure_code, "core/x.py", "text = open('x').read()"),
+        (impure_imports, "readings/x.py", "import asyncio"),
+        (impure_code, "readings/x.py", "async def f(): ..."),
         (impure_code, "core/ports.py", "text = open('x').read()"),
     ],
 )
@@ -230,6 +237,8 @@ def test_a_package_that_breaks_it_is_caught(tmp_path: Path, rule: Rule, file: st
         ("cli/x.py", "from .. import __version__\nfrom ..app import open\nfrom ..core.errors import EverloopError"),
         ("net/x.py", "import aiohttp"),
         ("gateway/x.py", "from aiohttp import web"),
+        ("store/x.py", "from ..readings.words import placed"),
+        ("readings/x.py", "from ..core.log import Entry\nfrom .words import placed"),
         ("core/ports.py", "from typing import Protocol\nasync def f(): ..."),
     ],
 )

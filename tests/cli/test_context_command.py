@@ -7,9 +7,9 @@ import msgspec
 from tests.cli.person import Person, asked_in, is_one_plain_sentence
 
 from everloop.cli.context import to_text
-from everloop.core.contents import Contents, Piece
 from everloop.core.prompt import Usage
-from everloop.core.recall import RECALLED
+from everloop.readings.contents import Contents, Piece
+from everloop.readings.recall import RECALLED
 from everloop.testing import Call, Say, Shown, Spend
 
 

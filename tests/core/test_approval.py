@@ -5,7 +5,6 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from makers import CALLED, DIGEST, ROLES, RULES, SPECS, asked, calling, examples, spoke
 from msgspec import structs
 
 from everloop.core.approval import Policy, PolicyRule, approval_id, digest_of, risk_of, shown
@@ -29,6 +28,7 @@ from everloop.core.mail import Decision, Mail
 from everloop.core.people import Role, role_of
 from everloop.core.thread import Thread
 from everloop.core.tool import Effect, Risk, Situation, ToolCall
+from tests.core.makers import CALLED, DIGEST, ROLES, RULES, SPECS, asked, calling, examples, spoke
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(-1e9, 1e9) | st.text(),

@@ -1,9 +1,7 @@
 import pytest
-from makers import CALLED, DIGEST, ROLES, RULES, SPECS, answered, asked, call, calling, spoke
 from msgspec import structs
 
 from everloop.core.approval import Policy, PolicyRule
-from everloop.core.compact import rendered
 from everloop.core.decide import (
     ABANDONED,
     CANCELLED,
@@ -43,8 +41,10 @@ from everloop.core.mail import Choose, Decision, Mail, Said, Stop, Word
 from everloop.core.message import Made, Media, Message, said
 from everloop.core.people import Role
 from everloop.core.prompt import Usage
+from everloop.core.summary import rendered
 from everloop.core.thread import Finished, Thread
 from everloop.core.tool import Change, ToolCall
+from tests.core.makers import CALLED, DIGEST, ROLES, RULES, SPECS, answered, asked, call, calling, spoke
 
 
 def after(thread: Thread, *entries) -> Thread:

@@ -3,14 +3,14 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from makers import CALLED, call, examples, spoke
 
-from everloop.core.compact import HEAD
 from everloop.core.gauge import IMAGE, Gauge, rough
 from everloop.core.log import Compacted, ModelSaid
 from everloop.core.message import Media, Message, Text, said
 from everloop.core.prompt import Usage
+from everloop.core.summary import HEAD
 from everloop.core.thread import Thread
+from tests.core.makers import CALLED, call, examples, spoke
 
 
 def message(tokens: int) -> Message:

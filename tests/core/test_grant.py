@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from makers import SPECS, examples
 from msgspec import json, structs
 
 from everloop.core.approval import definition_of
@@ -24,6 +23,7 @@ from everloop.core.grant import (
 )
 from everloop.core.people import Role
 from everloop.core.tool import Effect, Ground, Risk
+from tests.core.makers import SPECS, examples
 
 ROOT, SITE, BLOG = Ground("", "1:2:r"), Ground("site", "1:7:s"), Ground("site/blog", "1:8:b")
 SECRET = Ground("secret", "1:9:x")

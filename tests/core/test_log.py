@@ -1,12 +1,12 @@
 import msgspec
 import pytest
-from makers import call, spoke
 
 from everloop.core import log
 from everloop.core.errors import StoreNewer
 from everloop.core.message import Media, Message, Opaque, said
 from everloop.core.prompt import Usage
 from everloop.core.tool import Change
+from tests.core.makers import call, spoke
 
 EVERY_KIND = [
     spoke(),

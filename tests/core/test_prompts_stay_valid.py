@@ -11,10 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 from hypothesis import given
-from makers import ROLES, RULES, examples
 from test_properties import SEED, STEERING, World, live_until_rest, spoken
 
-from everloop.core.branch import branch_off, last_turn
 from everloop.core.conversation import Written
 from everloop.core.decide import Rules
 from everloop.core.log import (
@@ -34,7 +32,9 @@ from everloop.core.thread import Thread
 from everloop.core.tool import Change, ToolCall
 from everloop.providers.dialects import anthropic_messages, gemini, openai_chat, openai_responses
 from everloop.providers.dialects.quirks import Quirks
+from everloop.readings.branch import branch_off, last_turn
 from everloop.runtime.summaries import Summary, compacted, plan_for
+from tests.core.makers import ROLES, RULES, examples
 
 Body = dict[str, Any]
 

@@ -10,7 +10,6 @@ from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
-from makers import ROLES, RULES, SPECS, call, examples
 
 from everloop.core.approval import digest_of
 from everloop.core.decide import (
@@ -44,6 +43,7 @@ from everloop.core.message import said
 from everloop.core.prompt import Brought, Offered
 from everloop.core.thread import Thread
 from everloop.core.tool import Effect
+from tests.core.makers import ROLES, RULES, SPECS, call, examples
 
 HARMLESS = {Effect.READ, Effect.IDEMPOTENT, Effect.KEYED}  # to do twice; written out, and not asked of the code
 

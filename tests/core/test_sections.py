@@ -2,9 +2,9 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from makers import examples
 
 from everloop.core.sections import BETWEEN, BOOTSTRAP, ORDER, Section, cut, joined, shrunk
+from tests.core.makers import examples
 
 WHO = Section("identity", "You are it.")
 AGENTS = Section("agents.md", "Work well. " * 100, "AGENTS.md")

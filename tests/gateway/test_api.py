@@ -16,11 +16,11 @@ from everloop.app import open_kept
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
 from everloop.core.people import Role
-from everloop.core.spans import trace_id
 from everloop.core.tool import Effect
 from everloop.gateway.api import TABLE
 from everloop.gateway.api.openapi import document
 from everloop.gateway.secrets import hash_of
+from everloop.readings.spans import trace_id
 from everloop.testing import Call, Say, ScriptedModel, Shown
 from tests.gateway.stand_in import stand_in
 

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everloop.core.branch import branch_off
 from everloop.core.conversation import Conversation, Written
 from everloop.core.errors import MailRefused
 from everloop.core.log import (
@@ -21,6 +20,7 @@ from everloop.core.log import (
 from everloop.core.message import Media, Message, Opaque, Text, said
 from everloop.core.thread import Thread
 from everloop.core.tool import ToolCall
+from everloop.readings.branch import branch_off
 from everloop.runtime.jsonl import Exporting, read_conversation
 
 ABOUT = Conversation("a" * 16, "cli:direct", "a title", 1_700_000_000.0, 1_700_000_100.0, 2, 3)

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import everloop
-from everloop.core.compact import FENCE
 from everloop.core.log import ModelCalled
-from everloop.core.recall import RECALLED
+from everloop.core.summary import FENCE
+from everloop.readings.recall import RECALLED
 from everloop.replay import cut, replay, turns_in
 from everloop.testing import Call, Line, Say, ScriptedModel, Shown
 from everloop.tools.untrusted import fence

@@ -3,9 +3,9 @@
 import re
 
 import everloop
-from everloop.core.compact import rendered
 from everloop.core.log import Compacted, ModelCalled, ModelSaid, Standing, Stopped, UserSaid
 from everloop.core.rows import Commit, Lease
+from everloop.core.summary import rendered
 from everloop.core.tool import Effect, tool
 from everloop.testing import Call, Say, ScriptedModel
 

@@ -26,7 +26,7 @@ from everloop.core.message import said
 from everloop.core.ports import Store
 from everloop.core.rows import Commit, Lease
 from everloop.core.tool import Change, ToolCall
-from everloop.core.words import words_of
+from everloop.readings.words import words_of
 from everloop.store.shelf import SHORT, TOGETHER
 
 CHAT = Address("test", "chat")

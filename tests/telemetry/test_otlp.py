@@ -4,20 +4,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.telemetry.collector import attributes_of, service, spans_in, value_of
 
-from everloop.core.spans import Span, Turn
+from everloop.readings.spans import Span, TurnSpans
 from everloop.telemetry.otlp import request
 
 TRACE, ROOT, CHILD = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", "00f067aa0ba902b7"
 
 
-def parsed(*turns: Turn, **more):
+def parsed(*turns: TurnSpans, **more):
     resource = more.pop("resource", {"service.name": "everloop"})
     return service.ExportTraceServiceRequest.FromString(request(turns, resource, "1.2", more.pop("content", {})))
 
 
 def test_a_turn_is_a_span_with_its_steps_as_children():
     model = Span("model", "m", 2.0, 3.25, id=CHILD, operation="chat m", attributes={"error.type": "rate", "n": -3})
-    turn = Turn(1, "hi", 1.5, 4.0, spans=[model], trace=TRACE, id=ROOT, attributes={"a": ("x", "y"), "cost": 0.5})
+    turn = TurnSpans(1, "hi", 1.5, 4.0, spans=[model], trace=TRACE, id=ROOT, attributes={"a": ("x", "y"), "cost": 0.5})
     told = parsed(turn)
     (resource,) = told.resource_spans
     (scope,) = resource.scope_spans
@@ -41,11 +41,11 @@ def test_a_turn_is_a_span_with_its_steps_as_children():
 
 def test_what_lasts_is_not_sent():
     running = Span("tool", "exec", 2.0, id=CHILD, operation="execute_tool exec")
-    assert list(spans_in(parsed(Turn(1, "hi", 1.0, spans=[running], trace=TRACE, id=ROOT)))) == []
+    assert list(spans_in(parsed(TurnSpans(1, "hi", 1.0, spans=[running], trace=TRACE, id=ROOT)))) == []
 
 
 def test_what_was_said_is_sent_only_when_it_is_given():
-    turn = Turn(1, "a secret plan", 1.0, 2.0, trace=TRACE, id=ROOT)
+    turn = TurnSpans(1, "a secret plan", 1.0, 2.0, trace=TRACE, id=ROOT)
     (silent,), (open_,) = spans_in(parsed(turn)), spans_in(parsed(turn, content={ROOT: {"gen_ai.input.messages": "…"}}))
     assert "secret plan" not in str(silent)
     assert attributes_of(open_) == {"gen_ai.input.messages": "…"}
@@ -56,7 +56,7 @@ VALUES = st.text() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=Fals
 
 @given(st.dictionaries(st.text(), VALUES), st.text(), st.floats(0, 1e10))
 def test_any_value_arrives_as_it_was(attributes, name, start):
-    turn = Turn(1, "", start, start, trace=TRACE, id=ROOT, operation=name, attributes=attributes)
+    turn = TurnSpans(1, "", start, start, trace=TRACE, id=ROOT, operation=name, attributes=attributes)
     (span,) = spans_in(parsed(turn))
     assert span.name == name
     assert attributes_of(span) == {

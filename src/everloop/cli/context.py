@@ -5,9 +5,9 @@ import sys
 from typing import Any
 
 from ..app import open_view
-from ..core.contents import Contents, Piece
 from ..core.errors import MailRefused
 from ..core.visible import visible
+from ..readings.contents import Contents, Piece
 from .session_key import session_key
 from .table import counted, share, table, to_json
 from .terminal import Terminal

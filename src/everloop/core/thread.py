@@ -5,7 +5,6 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from .compact import rendered, said_in_turn
 from .exits import Sources, Way
 from .gauge import Gauge
 from .log import (
@@ -35,6 +34,7 @@ from .log import (
 from .message import Made, Message, Text, is_strange, said
 from .moment import Moment, way_out
 from .prompt import Finish, Transcript, Usage
+from .summary import rendered, said_in_turn
 from .tool import ToolCall
 from .turn import Turn
 from .undo import describe

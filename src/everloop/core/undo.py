@@ -1,48 +1,8 @@
-"""What a turn has done to files and to the rest of the world, and what is said when it is taken back."""
+"""What is said when a turn is taken back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from .log import CallReturned, CallStarted, Entry, ModelSaid, TakenBack, Undoing
-from .tool import Change, Effect, ToolCall, ToolSpec
-
-SHOWN = 100  # characters of a call that cannot be undone
-MANY = 20
-
-
-def changes_of(entries: Sequence[Entry]) -> tuple[Change, ...]:
-    """What these entries tell of files, in the order in which it is taken back: the latest change first."""
-    changes = [change for entry in entries if isinstance(entry, CallReturned) for change in entry.changes]
-    return tuple(reversed(changes))
-
-
-def lasting_in(first: int, entries: Sequence[Entry], tools: Mapping[str, ToolSpec]) -> tuple[str, ...]:
-    """The calls that have started, may have done something, and left nothing by which it could be taken back."""
-    calls: dict[tuple[int, int], ToolCall] = {}
-    started: set[tuple[int, int]] = set()
-    found: list[str] = []
-    for seq, entry in enumerate(entries, first):
-        match entry:
-            case ModelSaid(calls=made):
-                calls |= {(seq, place): call for place, call in enumerate(made)}
-            case CallStarted(answer=answer, place=place):
-                started.add((answer, place))
-            case CallReturned(answer=answer, place=place, changes=()) if (answer, place) in started:
-                call = calls.get((answer, place))
-                if call and _lasts(entry, tools.get(call.name)):
-                    found.append(_shown(call))
-    return tuple(found if len(found) <= MANY else [*found[:MANY], f"and {len(found) - MANY} more"])
-
-
-def _lasts(result: CallReturned, tool: ToolSpec | None) -> bool:
-    if tool is None:
-        return True
-    told = tool.undoable and result.outcome in ("done", "failed")  # of any other nobody knows what it did
-    return tool.effect is not Effect.READ and not told
-
-
-def _shown(call: ToolCall) -> str:
-    text = f"{call.name} {call.args}"
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+from .log import TakenBack, Undoing
 
 
 def describe(undoing: Undoing, undone: Mapping[int, TakenBack]) -> str:

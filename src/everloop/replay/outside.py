@@ -9,10 +9,10 @@ from ..core.grant import Grant, Wanted
 from ..core.log import Answered, CallReturned, CallStarted, Entry, GaveUp, ModelCalled, ModelFailed, ModelSaid
 from ..core.moment import Moment
 from ..core.prompt import Brought, Delta, Prompt, Reply, Transcript
-from ..core.recall import RECALLED
 from ..core.thread import Thread
 from ..core.tool import CallContext, Ground, Situation, ToolCall, ToolSpec
 from ..files.folder import Folder
+from ..readings.recall import RECALLED
 from ..runtime.calls import Toolbox
 from ..runtime.context import Context, Gallery, Profile
 from ..runtime.voices import OneVoice, Voice

@@ -12,7 +12,6 @@ from typing import Any, assert_never
 
 from msgspec import structs
 
-from ..core.compact import Plan
 from ..core.decide import (
     UNKNOWN,
     WARNING,
@@ -64,12 +63,13 @@ from ..core.mail import Mail
 from ..core.people import CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS, OWNER, Role
 from ..core.ports import Bus, People, PromptFiles, Store
 from ..core.prompt import Delta, Reply
-from ..core.recall import ENTRIES, asked_for, room_for, told_again
 from ..core.rows import MANY
 from ..core.scene import Scene, scene
 from ..core.sections import changed_parts
 from ..core.thread import Finished, Thread
 from ..core.tool import CallContext, Effect
+from ..readings.compaction import Plan
+from ..readings.recall import ENTRIES, asked_for, room_for, told_again
 from .approvals import Approvals, asking, pending_in, question, wanted
 from .book import Book
 from .calls import Toolbox

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 
 from msgspec import Struct
 
-from ..core.branch import LastTurn, branch_off, last_turn
 from ..core.conversation import Branch, Conversation, Deed, Mark, Resume, Snapshot
 from ..core.decide import APPROVER
 from ..core.errors import MailRefused
@@ -21,8 +20,9 @@ from ..core.ports import People, Store
 from ..core.rows import ThreadRow
 from ..core.thread import Thread
 from ..core.tool import ToolSpec
-from ..core.undo import changes_of, lasting_in
 from ..core.visible import refuse_unseen
+from ..readings.branch import LastTurn, branch_off, last_turn
+from ..readings.undo import changes_of, lasting_in
 from .people import KnownPeople
 
 BUSY = "Something is still going on in this conversation. Stop it with /stop, then try again."

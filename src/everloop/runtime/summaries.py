@@ -6,26 +6,15 @@ from collections.abc import Sequence
 
 from msgspec import Struct, structs
 
-from ..core.compact import (
-    STRANGER,
-    Plan,
-    facts_of,
-    fitting,
-    gathered,
-    plan,
-    rendered,
-    said_in_turn,
-    shortened,
-    spelled_out,
-    told_plainly,
-)
 from ..core.decide import ROOMY, Rules
 from ..core.errors import ProviderError
 from ..core.gauge import MOST, rough
 from ..core.log import Compacted
 from ..core.message import Message, said
 from ..core.prompt import Delta, Prompt, Transcript, Usage
+from ..core.summary import STRANGER, rendered, said_in_turn
 from ..core.thread import Thread
+from ..readings.compaction import Plan, facts_of, fitting, gathered, plan, shortened, spelled_out, told_plainly
 from .voices import Voice, Voices
 
 _log = logging.getLogger("everloop.summaries")

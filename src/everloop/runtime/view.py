@@ -2,15 +2,15 @@
 
 from msgspec import Struct
 
-from ..core.contents import Contents, pieces_of
 from ..core.decide import Rules, used
 from ..core.errors import ModelMissing
 from ..core.log import ModelCalled
 from ..core.people import OWNER, Role
 from ..core.ports import People, Store
-from ..core.recall import ENTRIES, asked_for, room_for, told_again
 from ..core.sections import changed_parts
 from ..core.thread import Thread
+from ..readings.contents import Contents, pieces_of
+from ..readings.recall import ENTRIES, asked_for, room_for, told_again
 from .people import KnownPeople
 from .voices import Voice, Voices
 

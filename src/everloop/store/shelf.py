@@ -18,7 +18,7 @@ from ..core.conversation import Conversation, Deed, Found, Recalled, Snapshot, W
 from ..core.log import Entry
 from ..core.mail import Delivery
 from ..core.rows import MANY, Came
-from ..core.words import best_of, is_question, rarity, uncommon, words_of
+from ..readings.words import best_of, is_question, rarity, uncommon, words_of
 from .deeds import IS_MESSAGE, LINE, Ask, do
 from .naming import files_named
 from .taints import Taints

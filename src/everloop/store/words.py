@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from ..core.errors import StoreError
 from ..core.log import AgentTold, CallReturned, Entry, GaveUp, ModelSaid, UserSaid, decode
 from ..core.message import Text, enclosed
-from ..core.words import placed
+from ..readings.words import placed
 
 AROUND = 70  # characters before and after what was found
 

@@ -8,12 +8,12 @@ import msgspec
 from ..core.conversation import Written
 from ..core.log import CallReturned, GaveUp, ModelCalled, ModelSaid, UserSaid
 from ..core.message import text_of
-from ..core.spans import FINISHES, Turn, span_id
+from ..readings.spans import FINISHES, TurnSpans, span_id
 
 LONGEST = 100_000  # characters of one attribute
 
 
-def contents_of(thread: str, turn: Turn, history: Iterable[Written]) -> dict[str, dict[str, str]]:
+def contents_of(thread: str, turn: TurnSpans, history: Iterable[Written]) -> dict[str, dict[str, str]]:
     """By the ids of spans: prompts, answers, and the arguments and results of calls, as the conventions name them."""
     found: dict[str, dict[str, str]] = {turn.id: {}}
     heard: list[dict[str, Any]] = []

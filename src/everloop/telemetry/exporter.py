@@ -15,8 +15,8 @@ from ..core.errors import EverloopError, StoreError
 from ..core.log import UserSaid
 from ..core.ports import Http, Store
 from ..core.rows import MANY
-from ..core.spans import Turn, deliver, keys_of, turns_of
 from ..core.thread import Finished
+from ..readings.spans import TurnSpans, deliver, keys_of, turns_of
 from .contents import contents_of
 from .otlp import request
 from .target import Target
@@ -48,7 +48,7 @@ class Told(Struct, frozen=True):
     """A turn as it is sent."""
 
     name: Ended
-    turn: Turn
+    turn: TurnSpans
     content: dict[str, dict[str, str]]
 
 

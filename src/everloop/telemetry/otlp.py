@@ -5,7 +5,7 @@ The numbers of the fields are those of opentelemetry-proto; a test has its own p
 
 from collections.abc import Iterable, Mapping
 
-from ..core.spans import Span, Turn, Value
+from ..readings.spans import Span, TurnSpans, Value
 from .protobuf import data, double, fixed, message, number, text
 
 INTERNAL, CLIENT, PRODUCER = 1, 3, 4  # kinds of spans
@@ -14,7 +14,7 @@ ERROR = 2
 Content = Mapping[str, Mapping[str, str]]  # what was said in a span, by the span's id
 
 
-def request(turns: Iterable[Turn], resource: Mapping[str, Value], version: str, content: Content) -> bytes:
+def request(turns: Iterable[TurnSpans], resource: Mapping[str, Value], version: str, content: Content) -> bytes:
     """Everything that is over of these turns. What still lasts is left out: a span is sent once, when it has ended."""
     spans = [span for turn in turns for span in _spans(turn, content)]
     about = message(1, *(_attribute(1, name, value) for name, value in resource.items()))
@@ -22,7 +22,7 @@ def request(turns: Iterable[Turn], resource: Mapping[str, Value], version: str, 
     return message(1, about, message(2, scope, *spans))
 
 
-def _spans(turn: Turn, content: Content) -> Iterable[bytes]:
+def _spans(turn: TurnSpans, content: Content) -> Iterable[bytes]:
     if turn.end is not None:
         attributes = {**turn.attributes, **content.get(turn.id, {})}
         yield _span(turn.trace, turn.id, "", turn.operation, INTERNAL, turn.start, turn.end, attributes)
@@ -31,7 +31,7 @@ def _spans(turn: Turn, content: Content) -> Iterable[bytes]:
             yield _child(turn, span, span.end, content)
 
 
-def _child(turn: Turn, span: Span, end: float, content: Content) -> bytes:
+def _child(turn: TurnSpans, span: Span, end: float, content: Content) -> bytes:
     attributes = {**span.attributes, **content.get(span.id, {})}
     kind = KINDS.get(span.kind, INTERNAL)
     return _span(turn.trace, span.id, turn.id, span.operation, kind, span.start, end, attributes)

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from ..core.errors import SettingsError
-from ..core.spans import Value
+from ..readings.spans import Value
 
 _log = logging.getLogger("everloop.telemetry")
 

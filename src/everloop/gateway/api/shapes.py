@@ -7,9 +7,9 @@ from msgspec import Meta, Struct
 
 from ...core.conversation import Conversation, Found
 from ...core.rows import TokenRow
-from ...core.spans import Turn
 from ...core.tool import Risk
 from ...core.visible import UNSEEN
+from ...readings.spans import TurnSpans
 from ..frames import Ahead
 
 Id = Annotated[str, Meta(pattern="^[0-9a-f]{1,32}$")]
@@ -161,7 +161,7 @@ class Entries(Struct, frozen=True):
 class Traces(Struct, frozen=True):
     """Turns as spans, which are named and described as OpenTelemetry does."""
 
-    turns: list[Turn]
+    turns: list[TurnSpans]
 
 
 class Moved(Struct, frozen=True):

@@ -3,29 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from makers import CALLED, RULES, examples, spoke
 from msgspec.structs import replace
 from test_prompts_stay_valid import check_prompt
 
-from everloop.core.compact import (
-    AGENT,
-    DETAILS,
-    FAILED,
-    FENCE,
-    HEAD,
-    RESULT,
-    STRANGER,
-    USER,
-    Plan,
-    facts_of,
-    fitting,
-    gathered,
-    plan,
-    rendered,
-    spelled_out,
-    told_plainly,
-    units,
-)
 from everloop.core.decide import HARD, CallModel, Compact, GiveUp, Rest, Rules, admit, decide, used
 from everloop.core.errors import ModelMissing, ProviderError
 from everloop.core.gauge import rough
@@ -44,12 +24,28 @@ from everloop.core.mail import Mail, Stop
 from everloop.core.message import Message, said
 from everloop.core.prompt import Reply, Usage
 from everloop.core.sections import Section
+from everloop.core.summary import DETAILS, FENCE, HEAD, STRANGER, rendered
 from everloop.core.thread import Thread
 from everloop.core.tool import Change, ToolCall
+from everloop.readings.compaction import (
+    AGENT,
+    FAILED,
+    RESULT,
+    USER,
+    Plan,
+    facts_of,
+    fitting,
+    gathered,
+    plan,
+    spelled_out,
+    told_plainly,
+    units,
+)
 from everloop.runtime.context import Context, Profile
 from everloop.runtime.summaries import Summary, compacted, plainly, plan_for, summarise, summary_tokens
 from everloop.runtime.voices import OneVoice, Voice
 from everloop.tools.untrusted import fence
+from tests.core.makers import CALLED, RULES, examples, spoke
 
 USER_1, ANSWER_1 = Message("user", said("one")), Message("assistant", said("two"))
 CALL = Message("assistant", said(""), (ToolCall("a", "look", "{}"), ToolCall("b", "look", "{}")))

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct, structs
 
-from .conversation import Written
-from .decide import Rules, Settle, decide
-from .log import (
+from ..core.conversation import Written
+from ..core.decide import Rules, Settle, decide
+from ..core.log import (
     AgentTold,
     Compacted,
     CompactionAsked,
@@ -18,7 +18,7 @@ from .log import (
     Undoing,
     UserSaid,
 )
-from .thread import Thread
+from ..core.thread import Thread
 
 
 class LastTurn(Struct, frozen=True):

@@ -3,7 +3,6 @@
 from random import Random
 
 from hypothesis import given
-from makers import ROLES, RULES, answered, asked, examples, spoke
 from test_properties import SEED, STEERING, World, live_until_rest, spoken
 
 from everloop.core.conversation import Written
@@ -24,8 +23,9 @@ from everloop.core.log import (
 )
 from everloop.core.mail import Delivery
 from everloop.core.prompt import Usage
-from everloop.core.spans import Span, Turn, deliver, keys_of, span_id, trace_id, turns_of
 from everloop.core.thread import Finished, Thread
+from everloop.readings.spans import Span, TurnSpans, deliver, keys_of, span_id, trace_id, turns_of
+from tests.core.makers import ROLES, RULES, answered, asked, examples, spoke
 
 MODEL = ModelCalled("mistral/small")
 
@@ -35,7 +35,7 @@ def log_of(*entries: Entry) -> list[Written]:
     return [Written(seq, float(seq), entry) for seq, entry in enumerate(entries, 1)]
 
 
-def told(turn: Turn) -> list[tuple[str, str, float, float | None, str]]:
+def told(turn: TurnSpans) -> list[tuple[str, str, float, float | None, str]]:
     return [(span.kind, span.name, span.start, span.end, span.outcome) for span in turn.spans]
 
 
@@ -43,7 +43,7 @@ def test_an_answer_is_a_span_that_says_which_model_and_how_many_tokens():
     used = Usage(100, 20, 60, 5, 7)
     log = log_of(spoke("how are you?"), MODEL, ModelSaid("fine", (), used, model="mistral/small-2", cost=0.25))
     assert turns_of("t1", log) == [
-        Turn(
+        TurnSpans(
             *(1, "how are you?", 1.0, 3.0, "answered"),
             [
                 Span(
@@ -214,7 +214,7 @@ def test_an_answer_that_is_not_delivered_yet_or_never_is_told_so():
     ]
 
 
-def ids_of(turns: list[Turn]) -> list[str]:
+def ids_of(turns: list[TurnSpans]) -> list[str]:
     return [id for turn in turns for id in (turn.trace, turn.id, *(span.id for span in turn.spans))]
 
 

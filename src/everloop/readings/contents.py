@@ -5,11 +5,12 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec import Struct
 
-from .compact import DETAILS, HEAD, spelled_out
-from .gauge import rough, tokens_of
-from .sections import Section
-from .thread import Thread
-from .tool import ToolSpec
+from ..core.gauge import rough, tokens_of
+from ..core.sections import Section
+from ..core.summary import DETAILS, HEAD
+from ..core.thread import Thread
+from ..core.tool import ToolSpec
+from .compaction import spelled_out
 
 WHOLE = 10**9  # characters: nothing is cut
 

@@ -2,17 +2,17 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from makers import examples
 
-from everloop.core.compact import FENCE
 from everloop.core.conversation import Recalled, Written
 from everloop.core.log import CallReturned, Entry, ModelSaid, UserSaid
 from everloop.core.message import said
 from everloop.core.prompt import Brought
-from everloop.core.recall import RECALLED, asked_for, room_for, told_again
+from everloop.core.summary import FENCE
 from everloop.core.tool import ToolCall
-from everloop.core.words import best_of, rarity, words_of
+from everloop.readings.recall import RECALLED, asked_for, room_for, told_again
+from everloop.readings.words import best_of, rarity, words_of
 from everloop.tools.untrusted import fence
+from tests.core.makers import examples
 
 
 def found(*entries: Entry, **weights: float) -> Recalled:

@@ -12,10 +12,11 @@ from collections.abc import Set as AbstractSet
 
 from msgspec import Struct
 
-from .compact import AGENT, FENCE, LOOKED_AT, RESULT, STRANGE, STRANGER, USER
-from .conversation import Recalled
-from .log import AgentTold, CallReturned, Entry, GaveUp, ModelSaid, UserSaid
-from .message import text_of
+from ..core.conversation import Recalled
+from ..core.log import AgentTold, CallReturned, Entry, GaveUp, ModelSaid, UserSaid
+from ..core.message import text_of
+from ..core.summary import FENCE, STRANGER
+from .compaction import AGENT, LOOKED_AT, RESULT, STRANGE, USER
 from .words import best_of, folded, is_question, placed, uncommon, words_of
 
 RECALLED = "Earlier in this conversation, word for word, found by the words that were just said:"

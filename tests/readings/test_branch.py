@@ -4,10 +4,8 @@ from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
-from makers import ROLES, RULES, call, examples
 from test_properties import SEED, STEERING, World, live_until_rest
 
-from everloop.core.branch import branch_off, last_turn
 from everloop.core.conversation import Written
 from everloop.core.decide import Rules, Settle, TakeBack, admit, decide
 from everloop.core.log import (
@@ -30,7 +28,9 @@ from everloop.core.mail import Mail, Said, Stop, Undo
 from everloop.core.message import said
 from everloop.core.thread import Thread
 from everloop.core.tool import Change, Effect, ToolSpec
-from everloop.core.undo import changes_of, lasting_in
+from everloop.readings.branch import branch_off, last_turn
+from everloop.readings.undo import changes_of, lasting_in
+from tests.core.makers import ROLES, RULES, call, examples
 
 ASKED, ANSWERED = ModelCalled("m"), ModelSaid("an answer")
 CHANGE = Change("a.md", "new", "0123456789ab")

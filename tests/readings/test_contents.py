@@ -1,11 +1,11 @@
 """What the next prompt is made of."""
 
-from everloop.core.contents import Piece, pieces_of
 from everloop.core.log import Compacted, ModelCalled, ModelSaid, UserSaid
 from everloop.core.message import Message, said
 from everloop.core.sections import Section
 from everloop.core.thread import Thread
 from everloop.core.tool import ToolSpec
+from everloop.readings.contents import Piece, pieces_of
 
 SECTIONS = (Section("identity", "You are it. " * 10), Section("user.md", "Ann."))
 SMALL = ToolSpec("look", "Looks.", {"type": "object"})

@@ -11,8 +11,8 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from .conversation import Written
-from .log import (
+from ..core.conversation import Written
+from ..core.log import (
     Answered,
     Asked,
     CallReturned,
@@ -26,10 +26,10 @@ from .log import (
     Stopped,
     UserSaid,
 )
-from .mail import Delivery, reply_key
-from .message import text_of
-from .prompt import Usage
-from .tool import ToolCall
+from ..core.mail import Delivery, reply_key
+from ..core.message import text_of
+from ..core.prompt import Usage
+from ..core.tool import ToolCall
 
 Kind = Literal["queue", "model", "tool", "approval", "summary", "delivery"]
 Ending = Literal["answered", "failed", "stopped", "open"]
@@ -61,7 +61,7 @@ class Span(Struct):
     attributes: dict[str, Value] = field(default_factory=dict)
 
 
-class Turn(Struct):
+class TurnSpans(Struct):
     """The span that holds the others. `trace` and `id` are its names at a collector, `ended` is its last entry."""
 
     turn: int
@@ -81,7 +81,7 @@ class Turn(Struct):
     ended: int = 0
 
 
-def turns_of(thread: str, history: Iterable[Written]) -> list[Turn]:
+def turns_of(thread: str, history: Iterable[Written]) -> list[TurnSpans]:
     """The turns that begin in a stretch of a thread's log; what it tells of earlier ones is passed over."""
     reading = _Reading(thread)
     for written in history:
@@ -89,13 +89,13 @@ def turns_of(thread: str, history: Iterable[Written]) -> list[Turn]:
     return reading.turns
 
 
-def keys_of(thread: str, turns: Iterable[Turn]) -> list[str]:
+def keys_of(thread: str, turns: Iterable[TurnSpans]) -> list[str]:
     """Under which keys the answers of these turns were put into the outbox, if they were."""
     return [reply_key(thread, turn.ended) for turn in turns if turn.ended]
 
 
 def deliver(
-    thread: str, turns: Iterable[Turn], arrivals: Mapping[int, float], deliveries: Mapping[str, Delivery]
+    thread: str, turns: Iterable[TurnSpans], arrivals: Mapping[int, float], deliveries: Mapping[str, Delivery]
 ) -> None:
     """Let the turns begin when their letters came in, and end with what became of their answers.
 
@@ -125,7 +125,7 @@ def model_of(name: str) -> str:
     return name.partition("/")[2] or name
 
 
-def _begin_earlier(turn: Turn, arrived: float) -> None:
+def _begin_earlier(turn: TurnSpans, arrived: float) -> None:
     if arrived >= turn.start:
         return
     turn.start = arrived
@@ -133,7 +133,7 @@ def _begin_earlier(turn: Turn, arrived: float) -> None:
         turn.spans[0].start = arrived
 
 
-def _delivery_span(thread: str, turn: Turn, found: Delivery) -> Span:
+def _delivery_span(thread: str, turn: TurnSpans, found: Delivery) -> Span:
     span = Span("delivery", found.channel, found.queued, found.settled, turn.ended, found.state)
     span.id, span.operation = span_id(thread, "delivery", turn.ended), f"deliver {found.channel}"
     span.attributes = {
@@ -152,9 +152,9 @@ class _Reading:
     """Follows a log as `Thread` does, but only as far as times are concerned, and from anywhere."""
 
     def __init__(self, thread: str) -> None:
-        self.turns: list[Turn] = []
+        self.turns: list[TurnSpans] = []
         self._thread = thread
-        self._turn: Turn | None = None
+        self._turn: TurnSpans | None = None
         self._last = 0.0
         self._calling: Span | None = None
         self._wrapping = self._failed = self._stopped = self._handed = False
@@ -208,7 +208,7 @@ class _Reading:
 
     def _begin_turn(self, seq: int, at: float, said: UserSaid) -> None:
         thread = self._thread
-        turn = Turn(seq, text_of(said.parts)[:SHORT], at, mail=said.mail)
+        turn = TurnSpans(seq, text_of(said.parts)[:SHORT], at, mail=said.mail)
         turn.trace, turn.id = trace_id(thread, seq), span_id(thread, "turn", seq)
         turn.attributes = {
             "gen_ai.operation.name": "invoke_agent",
