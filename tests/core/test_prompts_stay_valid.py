@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 import pytest
 from hypothesis import given
-from test_properties import SEED, STEERING, World, live_until_rest, spoken
 
 from everloop.core.conversation import Written
 from everloop.core.decide import Rules
@@ -35,6 +34,7 @@ from everloop.providers.dialects.quirks import Quirks
 from everloop.readings.branch import branch_off, last_turn
 from everloop.runtime.summaries import Summary, compacted, plan_for
 from tests.core.makers import ROLES, RULES, examples
+from tests.core.test_properties import SEED, STEERING, World, live_until_rest, spoken
 
 Body = dict[str, Any]
 

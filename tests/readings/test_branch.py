@@ -4,7 +4,6 @@ from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
-from test_properties import SEED, STEERING, World, live_until_rest
 
 from everloop.core.conversation import Written
 from everloop.core.decide import Rules, Settle, TakeBack, admit, decide
@@ -31,6 +30,7 @@ from everloop.core.tool import Change, Effect, ToolSpec
 from everloop.readings.branch import branch_off, last_turn
 from everloop.readings.undo import changes_of, lasting_in
 from tests.core.makers import ROLES, RULES, call, examples
+from tests.core.test_properties import SEED, STEERING, World, live_until_rest
 
 ASKED, ANSWERED = ModelCalled("m"), ModelSaid("an answer")
 CHANGE = Change("a.md", "new", "0123456789ab")

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from test_prompts_stay_valid import check_prompt
 
 from everloop.core.decide import HARD, CallModel, Compact, GiveUp, Rest, Rules, admit, decide, used
 from everloop.core.errors import ModelMissing, ProviderError
@@ -46,6 +45,7 @@ from everloop.runtime.summaries import Summary, compacted, plainly, plan_for, su
 from everloop.runtime.voices import OneVoice, Voice
 from everloop.tools.untrusted import fence
 from tests.core.makers import CALLED, RULES, examples, spoke
+from tests.core.test_prompts_stay_valid import check_prompt
 
 USER_1, ANSWER_1 = Message("user", said("one")), Message("assistant", said("two"))
 CALL = Message("assistant", said(""), (ToolCall("a", "look", "{}"), ToolCall("b", "look", "{}")))

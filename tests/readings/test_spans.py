@@ -3,7 +3,6 @@
 from random import Random
 
 from hypothesis import given
-from test_properties import SEED, STEERING, World, live_until_rest, spoken
 
 from everloop.core.conversation import Written
 from everloop.core.decide import Rules
@@ -26,6 +25,7 @@ from everloop.core.prompt import Usage
 from everloop.core.thread import Finished, Thread
 from everloop.readings.spans import Span, TurnSpans, deliver, keys_of, span_id, trace_id, turns_of
 from tests.core.makers import ROLES, RULES, answered, asked, examples, spoke
+from tests.core.test_properties import SEED, STEERING, World, live_until_rest, spoken
 
 MODEL = ModelCalled("mistral/small")
 
