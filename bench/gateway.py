@@ -1,7 +1,9 @@
-"""The gateway under load: 500 WebSocket clients that stream at once. Called by run.py.
+"""The gateway beside a bare server: many WebSocket clients that stream at once, and one after the other through each
+door. Called by run.py.
 
-    python bench/gateway.py floor BASE                  a bare aiohttp server; prints `ready URL`
-    python bench/gateway.py clients URL TOKEN COUNT     the clients; prints a JSON object
+    python bench/gateway.py floor BASE                    a bare aiohttp server; prints `ready URL`
+    python bench/gateway.py clients URL TOKEN COUNT       the clients; prints a JSON object
+    python bench/gateway.py one URL TOKEN DOOR COUNT      one client, /v1 or /ws, turn after turn; prints the same
 
 The floor does what any server has to do that passes a model's answer on: it reads the stream, and sends each piece as
 the frame that everloop sends. It knows nobody, stores nothing, and cannot resume.
@@ -136,12 +138,49 @@ class Crowd:
         self.times.append(time.perf_counter() - began)
 
 
+class Alone:
+    """One client that says one thing after the other, through one door, in conversations of ten turns."""
+
+    def __init__(self, url: str, token: str, door: str, count: int) -> None:
+        self._url, self._door, self._count = url, door, count
+        self._headers = {"Authorization": f"Bearer {token}"}
+
+    async def run(self) -> dict[str, float]:
+        async with aiohttp.ClientSession(headers=self._headers) as client:
+            speak = self._complete if self._door == "v1" else self._say
+            async with client.ws_connect(f"{self._url}/ws") as wire:
+                for n in range(-20, self._count):
+                    if n == 0:
+                        print("begin", flush=True)
+                        sys.stdin.readline()
+                    await speak(client, wire, n)
+            print("end", flush=True)
+            sys.stdin.readline()
+        return {"turns": self._count}
+
+    async def _complete(self, client: aiohttp.ClientSession, wire: Any, n: int) -> None:
+        asked = {"model": "everloop", "stream": True, "messages": [{"role": "user", "content": f"Tell me {n}."}]}
+        headers = {"X-Everloop-Session": f"api:alone{n // 10}"}
+        async with client.post(f"{self._url}/v1/chat/completions", json=asked, headers=headers) as response:
+            told = (await response.read()).decode()
+        assert response.status == 200, told
+        assert told.endswith("data: [DONE]\n\n"), told
+
+    async def _say(self, client: Any, wire: aiohttp.ClientWebSocketResponse, n: int) -> None:
+        said = {"type": "message", "id": str(n), "session": f"api:alone{n // 10}", "content": f"Tell me {n}."}
+        await wire.send_str(json.dumps(said))
+        while not (text := await wire.receive_str(timeout=120)).startswith(RESPONSE):
+            assert not text.startswith('{"type":"error"'), text
+
+
 async def main() -> None:
     match sys.argv[1:]:
         case ["floor", base]:
             await floor(base)
         case ["clients", url, token, count]:
             print(json.dumps(await Crowd(url, token, int(count)).run()), flush=True)
+        case ["one", url, token, door, count]:
+            print(json.dumps(await Alone(url, token, door, int(count)).run()), flush=True)
         case _:
             raise SystemExit(__doc__)
 

@@ -281,11 +281,12 @@ def rss_of(pid: int) -> float:
 Serving = Callable[[str, str], AbstractContextManager[tuple[int, str, str]]]
 
 
-def load_of(serving: Serving, base: str) -> Result:
-    """500 clients at one server: CPU of the server for each turn, and what the clients saw."""
+def load_of(serving: Serving, base: str, *clients: str) -> Result:
+    """Clients at one server: CPU of the server for each turn, and what the clients saw."""
     with tempfile.TemporaryDirectory(dir=HOMES) as home, serving(base, home) as (pid, url, token):
         idle = rss_of(pid)
-        command = [PYTHON, str(HERE / "gateway.py"), "clients", url, token, "500"]
+        kind, *more = clients
+        command = [PYTHON, str(HERE / "gateway.py"), kind, url, token, *more]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as clients:
             assert clients.stdin is not None
             assert clients.stdout is not None
@@ -301,7 +302,7 @@ def load_of(serving: Serving, base: str) -> Result:
 def measure_gateway() -> None:
     """Load against the floor, interleaved; then how soon it is ready, and its memory before anybody came."""
     for name, script in (("ten pieces a second", STREAMED), ("as quick as it goes", RUSHED)):
-        floor, ours = beside_the_floor(script)
+        floor, ours = beside_the_floor(script, "clients", "500")
         detail = f"{ours['cpu'] * 1e3:.2f} ms a turn against {floor['cpu'] * 1e3:.2f} ms"
         pieces = f"{ours['chunks']:.0f} frames of an answer against {floor['chunks']:.0f}"
         say(f"gateway: 500 clients streaming, {name}, CPU", ours["cpu"] / floor["cpu"], "≤ 3 ×", f"{detail}; {pieces}")
@@ -318,14 +319,26 @@ def measure_gateway() -> None:
     )
 
 
-def beside_the_floor(script: Any) -> tuple[Result, Result]:
+def measure_doors() -> None:
+    """A streamed turn through each door that people use, and many at once."""
+    for door in ("v1", "ws"):
+        floor, ours = beside_the_floor(ONE_CHUNK, "one", door, "400")
+        detail = f"{ours['cpu'] * 1e3:.2f} ms a turn against {floor['cpu'] * 1e3:.2f} ms"
+        say(f"a streamed turn through /{door}, CPU of the server", ours["cpu"] / floor["cpu"], "≤ 3 ×", detail)
+    floor, ours = beside_the_floor(ONE_CHUNK, "clients", "200")
+    detail = f"{ours['turns_per_second']:.0f} against {floor['turns_per_second']:.0f}"
+    ratio = ours["turns_per_second"] / floor["turns_per_second"]
+    say("200 WebSocket clients at once, turns a second", ratio, "≥ 0.75 ×", detail)
+
+
+def beside_the_floor(script: Any, *clients: str) -> tuple[Result, Result]:
     """The medians of three interleaved runs: the floor's, and ours."""
     systems: list[Serving] = [floor_server, gateway_server]
     found: list[list[Result]] = [[], []]
     with model(script) as base:
         for _ in range(3):
             for serving, results in zip(systems, found, strict=True):
-                results.append(load_of(serving, base))
+                results.append(load_of(serving, base, *clients))
     floor, ours = ({key: statistics.median(each[key] for each in results) for key in results[0]} for results in found)
     return floor, ours
 
@@ -377,6 +390,7 @@ MEASURES: dict[str, Callable[[], None]] = {
     "version": measure_version,
     "oneshot": measure_oneshot,
     "gateway": measure_gateway,
+    "doors": measure_doors,
     "postgres": measure_postgres,
     "soak": measure_soak,
 }
