@@ -167,6 +167,13 @@ def test_every_public_name_is_documented():
     assert missing(everloop.__all__, REFERENCE) == []
 
 
+def test_the_map_names_every_room_and_nothing_else():
+    package = Path(everloop.__file__).parent
+    rooms = {path.parent.name for path in package.glob("*/__init__.py")}
+    mapped = re.findall(r"^  (\w+)/ ", (ROOT / "AGENTS.md").read_text(), re.MULTILINE)
+    assert sorted(mapped) == sorted(rooms)
+
+
 @pytest.mark.parametrize("event", get_args(Event), ids=lambda event: event.name)
 def test_every_event_is_documented_with_what_it_tells(event):
     (row,) = re.findall(rf"^\| `{event.name}` \| (.*?) \|", _section("Events"), re.MULTILINE)
