@@ -15,20 +15,27 @@ from contextlib import suppress
 from .cgroup import CONTROLLERS, Group, Groups, enter, read, words, write
 
 _OURS = "everloop"  # the group of everloop itself, where its own was given to it
+_ROUNDS = 3
 _DELEGATED = ("user.delegate", "trusted.delegate")  # set by systemd
 
 
 def find_groups(proc: str = "/proc/self") -> Groups | None:
     """Where groups can be made; None if nowhere."""
     try:
-        bases = _version_2(proc) or {}
-        groups = Groups(2, bases) if bases else Groups(1, _version_1(proc))
-        if "memory" not in groups.controllers or not _works(groups):
+        version, bases = find_places(proc)
+        groups = Groups(version, bases)
+        if "memory" not in bases or not _works(groups):
             return None
         groups.sweep()
     except OSError:
         return None
     return groups
+
+
+def find_places(proc: str = "/proc/self") -> tuple[int, dict[str, str]]:
+    """The version, and the folders in which groups can be made, by controller. Raises OSError."""
+    bases = _version_2(proc)
+    return (2, bases) if bases else (1, _version_1(proc))
 
 
 def _works(groups: Groups) -> bool:
@@ -108,8 +115,8 @@ def _shares_memory(folder: str) -> bool:
 def _move_into(own: str, inner: str) -> None:
     """Empty a group that was given to us into one below it. Raises OSError."""
     os.makedirs(inner, exist_ok=True)
-    while pids := words(f"{own}/cgroup.procs"):
-        for pid in pids:
+    for _ in range(_ROUNDS):  # while we move them, they start others
+        for pid in words(f"{own}/cgroup.procs"):
             with suppress(ProcessLookupError):
                 write(f"{inner}/cgroup.procs", pid)
 

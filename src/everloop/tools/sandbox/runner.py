@@ -40,11 +40,11 @@ BUSY = 3
 class Connection:
     """A worker. What it is told are hints but for the last line, so one that does not listen is hung up on."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, limits: str) -> None:
         self.sock = sock
         self.heard = b""
         self.closed = False
-        self.tell({"hello": NAME})
+        self.tell({"hello": NAME, "limits": limits})
 
     def tell(self, line: "dict[str, Any]") -> None:
         try:
@@ -97,7 +97,7 @@ class Runner:
     def _accept(self) -> None:
         sock, _ = self._listener.accept()
         sock.setblocking(False)
-        connection = Connection(sock)
+        connection = Connection(sock, self._launcher.limits)
         self._connections.add(connection)
         self._until = 0.0
         self._on(sock.fileno(), lambda: self._hear(connection))
