@@ -3,6 +3,14 @@
 The public names are loaded when they are first used, so that `import everloop` costs nothing.
 """
 
+import sys
+
+# `python -m everloop` looks for modules in the folder where it is typed before all others. That may be a workspace, in
+# which a command has put a `json.py`. (An `everloop` of its own there would be found before this is read.)
+_ASKED_FOR = any(word.removeprefix("-m").split(".")[0] == "everloop" for word in sys.orig_argv)
+if sys.argv[:1] == ["-m"] and _ASKED_FOR and not sys.flags.safe_path:
+    del sys.path[0]
+
 TYPE_CHECKING = False  # as in typing, which takes longer to load than all of this
 if TYPE_CHECKING:
     from typing import Any

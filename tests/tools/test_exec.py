@@ -227,12 +227,15 @@ class TestRunning:
         assert (house.workspace / "once").read_text() == "x\n"
 
     async def test_no_descriptor_is_left_open(self, house: House) -> None:
+        async def open_now() -> tuple[int, int]:
+            await house.commands.stop("t")  # answered when the runner has made ready for the next command
+            return len(os.listdir("/proc/self/fd")), len(os.listdir(f"/proc/{house.runner()}/fd"))
+
         await house.exec("true")
-        runner = f"/proc/{house.runner()}/fd"
-        before = len(os.listdir("/proc/self/fd")), len(os.listdir(runner))
+        before = await open_now()
         for _ in range(10):
             await house.exec("echo x")
-        assert (len(os.listdir("/proc/self/fd")), len(os.listdir(runner))) == before
+        assert await open_now() == before
 
 
 class TestSeeing:

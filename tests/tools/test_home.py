@@ -26,6 +26,7 @@ from everloop.settings import load
 from everloop.testing import Call, Say, ScriptedModel, Shown
 from everloop.tools.bootstrap import Bootstrap
 from everloop.tools.home import Home
+from everloop.tools.sandbox.bwrap import Bubblewrap
 from everloop.tools.sandbox.port import SCRIPT, Job, Outcome, View
 from everloop.tools.sandbox.view import environment, python
 from everloop.tools.workspace import Workspace
@@ -186,6 +187,58 @@ class TestDeepInTheWorkspace:
             apps = Apps(place)
             with pytest.raises(ToolError, match=r"everloop lies in .*/person, which commands see, and only bubblewrap"):
                 await apps.run("true", 1)
+
+
+class TestOwnCode:
+    """everloop, and the environment that it runs in, where these lie in the workspace."""
+
+    CHANGES = (
+        "echo evil >> lib/env/bin/everloop",
+        "echo evil > lib/env/new.py",
+        "rm lib/env/bin/everloop",
+        "chmod 777 lib/env/bin/everloop",
+        "ln lib/env/bin/everloop hard; echo evil > hard",
+        "mv lib/env lib/other; mkdir -p lib/env/bin; echo evil > lib/env/bin/everloop",
+        "mv lib gone; mkdir -p lib/env/bin; echo evil > lib/env/bin/everloop",
+        "rm -r lib",
+    )
+
+    @pytest.mark.parametrize("home", ["home", "elsewhere"])  # the workspace lies in the first
+    async def test_can_be_run_by_commands_and_not_changed(self, uid: int, home: str) -> None:
+        assert await self.changes(uid, home, "lib/env") == {}
+
+    async def test_what_is_not_that_can_be_changed_in_each_of_these_ways(self, uid: int) -> None:
+        assert [*await self.changes(uid, "home", "other/env")] == [*self.CHANGES]
+
+    async def changes(self, uid: int, home: str, own: str) -> dict[str, str]:
+        """Which of the attempts have changed something, and what was said then."""
+        done: dict[str, str] = {}
+        for number, attempt in enumerate(self.CHANGES):
+            with world("bwrap", uid) as place:
+                self.furnish(place)
+                (place.base / "elsewhere").mkdir()
+                before = self.state(place)
+                way = Bubblewrap(str(place.bwrap), [str(place.workspace / own)])
+                view = View(place.workspace, hidden=(place.base / home,))
+                command = f"lib/env/bin/everloop; echo mine > note; {attempt}"
+                job = Job(("/bin/bash", "-c", command), view, place.workspace, environment({}))
+                outcome = await run_once(place.commands(confined=way), job, number)
+                assert (outcome.output, (place.workspace / "note").read_text()) == ("run\n", "mine\n")
+                if self.state(place) != before:
+                    done[attempt] = outcome.stderr
+        return done
+
+    def furnish(self, place: World) -> None:
+        program = place.workspace / "lib/env/bin/everloop"
+        program.parent.mkdir(parents=True)
+        program.write_text("#!/bin/sh\necho run\n")
+        program.chmod(0o755)
+        (place.workspace / "other/env").mkdir(parents=True)
+        place.own(place.workspace)
+
+    def state(self, place: World) -> dict[str, tuple[int, bytes]]:
+        files = [path for path in sorted((place.workspace / "lib").rglob("*")) if path.is_file()]
+        return {str(path): (path.stat().st_mode, path.read_bytes()) for path in files}
 
 
 class TestInAFolderThatCommandsRead:

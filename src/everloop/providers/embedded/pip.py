@@ -71,6 +71,7 @@ async def _run(command: list[str], folder: Path) -> tuple[int, str]:
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
         env={**environment, "TMPDIR": str(folder)},  # beside the model: /tmp may be small
+        cwd=folder,  # `-m` takes what lies in it for a module, and what lies in a workspace may be a command's
         start_new_session=True,
     )
     try:

@@ -5,7 +5,7 @@ capability still owns /proc/sys, and could change the kernel's settings.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from .exposure import is_within, passed_in, refuse_exposed
 from .outlet import outlet_folder
 from .port import SCRIPT, Job, View
-from .view import SYSTEM, python, shell
+from .view import SYSTEM, own_code, python, shell
 
 _TEMPORARY, _SHARED = 512 << 20, 64 << 20
 _HOME = "/tmp/home"
@@ -34,12 +34,14 @@ _ON_ITS_GROUND = (
 
 
 class Bubblewrap:
-    """Confines commands by the program at `program`."""
+    """Confines commands by the program at `program`. `own` are folders that no command may change where it may all
+    else: everloop's own code, by default."""
 
     name = "bubblewrap"
 
-    def __init__(self, program: str) -> None:
+    def __init__(self, program: str, own: Sequence[str] | None = None) -> None:
         self._program = program
+        self._own = own_code() if own is None else own
 
     def order(self, job: Job, folder: Path) -> dict[str, Any]:
         """What the runner is to start; `folder` is the command's in the spool. Raises ToolError if it cannot be."""
@@ -56,7 +58,7 @@ class Bubblewrap:
         if job.view.network:
             way_out = ["--ro-bind", str(outlet_folder(folder.parents[1], job.view.network)), _OUTLET]
             argv, env = [*_forwarder(), *argv], {**env, **_PROXIES}
-        options = [*_world(job.view), *etc, *way_out, *script, "--remount-ro", "/", "--chdir", here]
+        options = [*_world(job.view, self._own), *etc, *way_out, *script, "--remount-ro", "/", "--chdir", here]
         return {"way": "bwrap", "argv": [self._program, *options, "--", *argv], "env": env}
 
 
@@ -67,7 +69,7 @@ def _forwarder() -> tuple[str, ...]:
     return (python()[0], "-I", "-S", "-c", text, _OUTLET, str(_PORT))
 
 
-def _world(view: View) -> Iterator[str]:
+def _world(view: View, own: Sequence[str]) -> Iterator[str]:
     yield from ("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox")
     for path in SYSTEM:
         if os.path.islink(path):
@@ -77,10 +79,10 @@ def _world(view: View) -> Iterator[str]:
     yield from ("--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev")
     yield from ("--perms", "1777", "--size", str(_SHARED), "--tmpfs", "/dev/shm", "--remount-ro", "/dev")
     yield from ("--perms", "1777", "--size", str(_TEMPORARY), "--tmpfs", "/tmp", "--dir", _HOME)
-    yield from _folders(view)
+    yield from _folders(view, own)
 
 
-def _folders(view: View) -> Iterator[str]:
+def _folders(view: View, own: Sequence[str]) -> Iterator[str]:
     """The folders of a view, with something empty over what is hidden in them or in the system's."""
     workspace, hidden = os.path.realpath(view.workspace), [os.path.realpath(each) for each in view.hidden]
     readable = [os.path.realpath(each) for each in (*view.readable, *(python()[1] if view.network else ()))]
@@ -89,18 +91,32 @@ def _folders(view: View) -> Iterator[str]:
     for how, folder in binds:
         if (how, folder) not in inner:
             yield from _bound(how, folder)
-    # What is a mount point cannot be renamed, so nobody gets round what is hidden by renaming a folder above it.
-    for step in (step for each in view.hidden for step in passed_in(workspace, each)):
-        if step.path not in hidden and os.path.isdir(step.path):
-            yield from _bound("--bind", step.path)
+    if ("--bind", workspace) not in inner:
+        yield from _held(workspace, view.hidden, own)
     covered = [place for each in hidden for place in _places(each, (*SYSTEM, *readable, workspace))]
     for place in covered:
         yield from ("--tmpfs", place) if os.path.isdir(place) else ("--ro-bind", "/dev/null", place)
     for how, folder in inner:
         yield from _bound(how, folder)
+    if ("--bind", workspace) in inner:
+        yield from _held(workspace, (), own)
     for place in covered:
         if os.path.isdir(place):
             yield from ("--remount-ro", place)
+
+
+def _held(workspace: str, hidden: Sequence[Path], own: Iterable[str]) -> Iterator[str]:
+    """What of the workspace no command may change: everloop's own code, and the way there and to what is hidden.
+
+    What is a mount point cannot be renamed, so nobody gets round it by renaming a folder above it."""
+    own = [path for path in own if is_within(path, workspace) and path != workspace]
+    last = {*map(os.path.realpath, hidden), *own}
+    steps = (step.path for path in (*hidden, *map(Path, own)) for step in passed_in(workspace, path))
+    for folder in sorted({*steps} - last):
+        if os.path.isdir(folder):
+            yield from _bound("--bind", folder)
+    for path in own:
+        yield from _bound("--ro-bind", path)
 
 
 def _places(hidden: str, folders: Iterable[str]) -> list[str]:

@@ -49,7 +49,15 @@ class Command:
             self.why = why
         self.started.kill()
 
+    def say_if_killed(self) -> None:
+        """The kernel may have been faster than the last look."""
+        group = self.started.group
+        if self.why == "exited" and group and group.was_killed():
+            self.why = "memory"
+
     def _too_large(self, machine: usage.Machine) -> str:
+        if self.started.group and (why := self.started.group.exceeded()):
+            return why
         self._shared = min(self._shared, machine.shared)
         tasks, memory = self.started.used(self.limits["memory"], machine.shared - self._shared)
         if tasks > self.limits["processes"] + _OF_THE_SANDBOX:

@@ -2,6 +2,7 @@
 
 import asyncio
 import codecs
+import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -21,6 +22,7 @@ from .outlet import Outlet, outlet_folder
 from .port import Job, OnOutput, Outcome, be_silent
 from .spool import ended_at, read_all, read_output
 
+_log = logging.getLogger("everloop.sandbox")
 _STEP = 1 << 16
 _TO_END = 10.0  # seconds in which a command that was told to end should be gone
 
@@ -46,6 +48,7 @@ class Commands:
         self._door = door or Door(spool)
         self._outlet = outlet
         self._way: Way | None = None
+        self._said = False
 
     async def way(self) -> Way:
         """How commands are confined, found out at the first use. Raises ToolError if they cannot be."""
@@ -72,6 +75,7 @@ class Commands:
             await self._outlet.open(outlet_folder(self._spool, job.view.network))
         try:
             async with self._door.talk(order) as talk:
+                await self._say_how()
                 if job.background:
                     await talk.hear()
                     return Outcome("running")
@@ -163,6 +167,12 @@ class Commands:
         if end["why"] == "failed":
             raise ToolError(f"the sandbox could not be started: {both.strip() or 'it said nothing'}")
         return _outcome(end, *told_apart(runs, end.get("errors", [])))
+
+    async def _say_how(self) -> None:
+        """Once, for people who read the log."""
+        if not self._said:
+            self._said = True
+            _log.info("commands are confined by %s, their limits %s", (await self.way()).name, self._door.limits)
 
     async def _stop(self, where: dict[str, str]) -> int:
         async with self._door.talk({"do": "stop", **where}) as talk:

@@ -73,6 +73,7 @@ class Door:
         self._command = (*python, "-I", "-S", "-c", _START, str(package), str(spool))
         self._starting = asyncio.Lock()
         self._idle: list[Talk] = []
+        self.limits = ""  # who holds commands to them, as the runner says
         self._complaint = b""  # of the last runner that was started
         self._presence: socket.socket | None = None  # the runner stays as long as someone is connected
 
@@ -122,7 +123,7 @@ class Door:
     async def _greeted(self) -> Talk:
         talk = Talk(*await asyncio.open_unix_connection(sock=self._socket(), limit=_LONGEST_LINE))
         try:
-            await talk.hear()
+            self.limits = (await talk.hear()).get("limits", "")
         except RunnerAway:
             talk.close()
             raise

@@ -6,39 +6,44 @@ command: it inherits whatever the command leaves behind, and ends it.
 """
 
 import ctypes
-import fcntl
 import json
 import os
 import resource
 import signal
-import stat
-import subprocess
 from contextlib import suppress
 
-from . import landlock, seccomp, usage
+from . import landlock, usage
 
 TYPE_CHECKING = False  # as in typing, which takes longer to load than all of this
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, NoReturn
+
+    from .cgroup import Group
 
     Ends = tuple[int, int, int]  # of pipes for input, output and errors
 
 _DEATH_SIGNAL, _SUBREAPER = 1, 36
 # A core dump of 1 byte is no dump at all, and unlike 0 it also keeps the kernel from piping one to a program outside.
 _NO_CORE = 1
-_UMASK = 0o022
-_DESCRIPTORS = 16384
-# Without a network of its own nobody can count the sockets that are on their way from one process to another. The
-# kernel lets there be as many of these as a process may have open.
-_DESCRIPTORS_WITHOUT_NAMESPACES = 1024
-_DEVICES = {"null": 0x103, "zero": 0x105, "full": 0x107, "random": 0x108, "urandom": 0x109}
+UMASK = 0o022
 
 
 class Started:
-    """A command that runs. `pidfds` are readable when all of it is gone; `info` tells of its first process."""
+    """A command that runs. `pidfds` are readable when all of it is gone; `info` tells of its first process. `group` is
+    its control group, if it has one."""
 
-    def __init__(self, pid: int, pidfds: list[int], ours: "Ends", info: int = -1, block: int = -1) -> None:
+    def __init__(
+        self,
+        pid: int,
+        pidfds: list[int],
+        ours: "Ends",
+        info: int = -1,
+        block: int = -1,
+        group: "Group | None" = None,
+    ) -> None:
         self.pid = pid
+        self.group = group
         self.pidfds = pidfds
         self.into, self.out, self.err = ours
         self.info = info
@@ -61,7 +66,7 @@ class Started:
             self._first = inner = int(json.loads(self._said)["child-pid"])
             self._inner = os.pidfd_open(inner)
             self.pidfds.append(self._inner)
-            for kind, limit in (*_limits(limits), (resource.RLIMIT_NOFILE, _DESCRIPTORS)):
+            for kind, limit in (*_limits(limits), (resource.RLIMIT_NOFILE, usage.DESCRIPTORS)):
                 limit = _within(limit, resource.prlimit(inner, kind)[1])
                 resource.prlimit(inner, kind, (limit, limit))
             _let_it_be_killed_first(inner)
@@ -132,99 +137,6 @@ def _within(limit: int, hard: int) -> int:
     return limit if hard == resource.RLIM_INFINITY else min(limit, hard)
 
 
-class Launcher:
-    """Starts commands. `folder` holds the filter that bubblewrap is given."""
-
-    def __init__(self, folder: str) -> None:
-        self._filter = os.path.join(folder, "filter")
-        self._copies: dict[str, int] = {}
-
-    def start(self, order: "dict[str, Any]") -> Started:
-        """Raises OSError."""
-        return self._in_bubblewrap(order) if order["way"] == "bwrap" else _supervised(order)
-
-    def _in_bubblewrap(self, order: "dict[str, Any]") -> Started:
-        theirs, ours = pipes(order["background"])
-        info, say_info = os.pipe()
-        wait, block = os.pipe()
-        rules = self._open_filter()
-        extra = ["--info-fd", str(say_info), "--block-fd", str(wait), "--seccomp", str(rules)]
-        program, *rest = order["argv"]
-        rest[rest.index("--") : rest.index("--")] = self._own_devices()
-        try:
-            process = subprocess.Popen(
-                [program, *extra, *rest],
-                executable=self._program(program),
-                stdin=theirs[0],
-                stdout=theirs[1],
-                stderr=theirs[2],
-                env=order["env"],
-                cwd="/",
-                pass_fds=[say_info, wait, rules],
-                start_new_session=True,
-                umask=_UMASK,
-            )
-        except OSError:
-            for fd in (info, block, *ours):
-                if fd >= 0:
-                    os.close(fd)
-            raise
-        finally:
-            for fd in (*theirs, say_info, wait, rules):
-                os.close(fd)
-        process.returncode = 0  # the runner waits for it itself
-        return Started(process.pid, [os.pidfd_open(process.pid)], ours, info, block)
-
-    def _open_filter(self) -> int:
-        if not os.path.exists(self._filter):
-            with open(f"{self._filter}.new", "wb") as file:
-                file.write(seccomp.classic())
-            os.rename(f"{self._filter}.new", self._filter)
-        return os.open(self._filter, os.O_RDONLY | os.O_CLOEXEC)
-
-    def _program(self, program: str) -> str:
-        """Bubblewrap, or if it belongs to us, as to root, a copy of it that can never be changed.
-
-        For the sandbox sees its first process, and through /proc/1/exe the file it runs.
-        """
-        if os.stat(program).st_uid != os.geteuid():
-            return program
-        if program not in self._copies:
-            copy = os.memfd_create("bwrap", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-            with open(program, "rb") as file:
-                os.sendfile(copy, file.fileno(), 0, os.fstat(file.fileno()).st_size)
-            fcntl.fcntl(
-                copy,
-                fcntl.F_ADD_SEALS,
-                fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL,
-            )
-            self._copies[program] = copy
-        return f"/proc/{os.getpid()}/fd/{self._copies[program]}"
-
-    def _own_devices(self) -> list[str]:
-        """Device files for the sandbox, if we are root: those of the machine belong to root, who may change their mode.
-
-        Where none can be made, as in many containers, there is only the machine's, which then is a container's own.
-        """
-        if os.geteuid() != 0:
-            return []
-        folder = os.path.join(os.path.dirname(self._filter), "devices")
-        os.makedirs(folder, exist_ok=True)
-        return [word for device in _DEVICES.items() for word in _own_device(folder, *device)]
-
-
-def _own_device(folder: str, name: str, number: int) -> list[str]:
-    path = os.path.join(folder, name)
-    try:
-        if not os.path.exists(path):
-            os.mknod(path, stat.S_IFCHR, os.makedev(*divmod(number, 256)))
-        os.chmod(path, 0o666)  # one command may have changed it for the next
-        os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
-    except OSError:
-        return []
-    return ["--dev-bind", path, f"/dev/{name}"]
-
-
 def pipes(background: bool) -> "tuple[Ends, Ends]":
     """A command's input, output and errors, and our ends of them; that of its input is -1 if it has none.
 
@@ -243,17 +155,17 @@ def pipes(background: bool) -> "tuple[Ends, Ends]":
     return (stdin, stdout, stderr), (into, out, err)
 
 
-def _supervised(order: "dict[str, Any]") -> Started:
+def supervised(order: "dict[str, Any]") -> Started:
     theirs, ours = pipes(order["background"])
     pid = os.fork()
     if not pid:
-        _supervise(order, theirs)
+        supervise(lambda: become(order), theirs)
     for fd in theirs:
         os.close(fd)
     return Started(pid, [os.pidfd_open(pid)], ours)
 
 
-def _supervise(order: "dict[str, Any]", theirs: "Ends") -> "NoReturn":
+def supervise(begin: "Callable[[], NoReturn]", theirs: "Ends", kept: int = -1) -> "NoReturn":
     """The life of a supervisor: start the command, wait for it, end what it leaves behind, exit as it did."""
     code = 127
     try:
@@ -262,25 +174,39 @@ def _supervise(order: "dict[str, Any]", theirs: "Ends") -> "NoReturn":
         libc.prctl(_SUBREAPER, 1, 0, 0, 0)
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
         os.setsid()
-        for target, source in enumerate(theirs):
-            os.dup2(source, target)
-        os.closerange(3, 1 << 16)
+        speak_through(theirs, (kept,))
         child = os.fork()
         if not child:
-            become(order)
+            begin()
         code = _wait_or_end(child)
         _end_descendants()
     finally:
         os._exit(code)
 
 
+def speak_through(theirs: "Ends", kept: "tuple[int, ...]") -> None:
+    """Take these as input, output and errors, and close all else but what is kept."""
+    for target, source in enumerate(theirs):
+        os.dup2(source, target)
+    begin = 3
+    for fd in sorted(each for each in kept if each >= 0):
+        os.closerange(begin, fd)
+        begin = fd + 1
+    os.closerange(begin, 1 << 16)
+
+
+def hear_signals() -> None:
+    """As a program does that nobody has told otherwise."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for number in (signal.SIGPIPE, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def become(order: "dict[str, Any]") -> "NoReturn":
     try:
         os.setsid()
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        for number in (signal.SIGPIPE, signal.SIGINT):
-            signal.signal(number, signal.SIG_DFL)
-        most = [(resource.RLIMIT_NOFILE, _DESCRIPTORS_WITHOUT_NAMESPACES)] if order["way"] == "landlock" else []
+        hear_signals()
+        most = [(resource.RLIMIT_NOFILE, usage.DESCRIPTORS_WITHOUT_NAMESPACES)] if order["way"] == "landlock" else []
         for kind, limit in (*_limits(order["limits"]), *most):
             if kind != resource.RLIMIT_NPROC:  # without a user namespace it counts all that the user runs
                 limit = _within(limit, resource.getrlimit(kind)[1])
@@ -288,7 +214,7 @@ def become(order: "dict[str, Any]") -> "NoReturn":
         _let_it_be_killed_first(os.getpid())
         if order["way"] == "landlock":
             landlock.confine(order["readable"], order["writable"])
-        os.umask(_UMASK)
+        os.umask(UMASK)
         os.chdir(order["cwd"])
         _stand_on(order.get("inode", ""))
         os.execve(order["argv"][0], order["argv"], order["env"])

@@ -21,6 +21,7 @@ from functools import partial
 
 from . import launch, portable, spool, usage
 from .command import Command
+from .launcher import Launcher
 
 TYPE_CHECKING = False  # as in typing, which takes longer to load than all of this
 if TYPE_CHECKING:
@@ -39,11 +40,11 @@ BUSY = 3
 class Connection:
     """A worker. What it is told are hints but for the last line, so one that does not listen is hung up on."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, limits: str) -> None:
         self.sock = sock
         self.heard = b""
         self.closed = False
-        self.tell({"hello": NAME})
+        self.tell({"hello": NAME, "limits": limits})
 
     def tell(self, line: "dict[str, Any]") -> None:
         try:
@@ -55,7 +56,7 @@ class Connection:
 class Runner:
     def __init__(self, folder: str, listener: socket.socket) -> None:
         self._spool = folder
-        self._launcher = launch.Launcher(folder)
+        self._launcher = Launcher(folder)
         self._selector = selectors.DefaultSelector()
         self._listener = listener
         self._connections: set[Connection] = set()
@@ -68,6 +69,7 @@ class Runner:
         while self._connections or self._commands or time.monotonic() < self._until:
             self._turn(self._patience())
             self._look_after()
+        self._launcher.close()
         self._listener.close()
 
     def _patience(self) -> float | None:
@@ -95,7 +97,7 @@ class Runner:
     def _accept(self) -> None:
         sock, _ = self._listener.accept()
         sock.setblocking(False)
-        connection = Connection(sock)
+        connection = Connection(sock, self._launcher.limits)
         self._connections.add(connection)
         self._until = 0.0
         self._on(sock.fileno(), lambda: self._hear(connection))
@@ -227,7 +229,8 @@ class Runner:
         code = launch.exit_code(os.waitpid(command.started.pid, 0)[1])
         for fd in (command.started.out, command.started.err, command.started.info, *command.started.pidfds):
             self._off(fd)
-        command.started.close()
+        command.say_if_killed()
+        self._launcher.finish(command.started)
         command.tape.close()
         end = {
             "why": command.why,
@@ -313,6 +316,8 @@ class Runner:
             for command in self._commands.values():
                 if why := command.overdue(now, machine):
                     command.end(why)
+        if all(now - command.begun > _WATCH for command in self._commands.values()):
+            self._launcher.prepare()  # not while one begins
 
 
 def _is_gone(pidfd: int) -> bool:

@@ -24,6 +24,7 @@ _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _RESERVE = (0x40305828, 0x4030582A, 0x40305839)  # ioctls that do what fallocate does
 _PUNCH_A_HOLE = 3
 _SOL_SOCKET, _SNDBUF, _RCVBUF = 1, 7, 8
+_SET_PIPE_SIZE, _PIPE = 1031, 65536  # bytes that a pipe holds if nobody asks for more
 _SEGMENT, _SEMAPHORES = 16384, 32  # bytes and semaphores in one; PostgreSQL needs some, and the kernel grants thousands
 
 _NUMBERS = {  # on x86-64, on arm64
@@ -53,6 +54,7 @@ _NUMBERS = {  # on x86-64, on arm64
     "semctl": (66, 191), "semtimedop": (220, 192), "msgget": (68, 186), "msgsnd": (69, 189), "msgrcv": (70, 188),
     "msgctl": (71, 187), "mq_open": (240, 180), "mq_unlink": (241, 181), "memfd_create": (319, 279),
     "memfd_secret": (447, 447), "vmsplice": (278, 75), "setsockopt": (54, 208), "fallocate": (285, 47),
+    "fcntl": (72, 25),
 }  # fmt: skip
 
 _NEVER = (  # noqa: SIM905
@@ -131,6 +133,8 @@ def _counted() -> dict[str, Code]:
         **dict.fromkeys(_UNCOUNTED, _refuse(errno.ENOSYS)),
         # Said to be done: the kernel too takes the size of a buffer for a wish.
         "setsockopt": [_load(1), (_EQUAL, 1, 0, _SOL_SOCKET), *_pass(), *buffers],
+        # Its answer to those who have too many large pipes already.
+        "fcntl": [_load(1), (_EQUAL, 1, 0, _SET_PIPE_SIZE), *_pass(), *_at_most(2, _PIPE, errno.EPERM)],
         # It takes place on the disk in which nothing is written; libc then writes.
         "fallocate": _only(1, (_PUNCH_A_HOLE,), errno.EOPNOTSUPP),
     }

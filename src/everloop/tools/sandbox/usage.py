@@ -7,11 +7,16 @@ memfds and large System V segments, the filter of system calls refuses.
 """
 
 import os
+from contextlib import suppress
 
 # What of a process nothing but its end sets free. RssFile is no part of it: that is a copy of what the disk holds,
 # unless it is locked into memory.
 _HELD = (b"RssAnon:", b"VmSwap:", b"VmPTE:", b"VmLck:", b"HugetlbPages:")
 _OF_A_DESCRIPTOR = 8192  # two pages: what the kernel gives a pipe to a user who has very many
+_OF_A_PIPE = 65536  # what it gives a pipe to all others; the filter of system calls refuses more
+# As many descriptors as a process may have open may be on their way from one to another. Without a network of its own
+# nobody can count the sockets among them, so there it is fewer.
+DESCRIPTORS, DESCRIPTORS_WITHOUT_NAMESPACES = 16384, 1024
 _OF_AN_INODE = 1024  # in a tmpfs, beside what is in the file
 _OF_A_MESSAGE = 65536  # by which the last message may overshoot a buffer
 _DATAGRAMS = 11  # messages that a datagram socket may hold, each from another sender
@@ -50,7 +55,7 @@ def tasks_and_memory(pid: int, first: int, limit: int, grown: int) -> tuple[int,
         shared = grown
     room = limit - held - shared
     sockets = _in_sockets(first, room) if first else _in_pairs(pids, room)
-    pipes = _OF_A_DESCRIPTOR * sum(map(_descriptors, pids))
+    pipes = _in_pipes(pids, DESCRIPTORS if first else DESCRIPTORS_WITHOUT_NAMESPACES, room - sockets)
     return sum(_number(lines, b"Threads:") for lines in statuses), held + shared + sockets + pipes
 
 
@@ -147,15 +152,53 @@ def _in_pairs(pids: list[int], room: int) -> int:
     return buffer * len({link for pid in pids for link in _links(pid) if link.startswith("socket:")})
 
 
-def _links(pid: int) -> list[str]:
-    """Where its descriptors lead; all to different sockets if it hides that."""
-    path = f"/proc/{pid}/fd"
+def _in_pipes(pids: list[int], passed: int, room: int) -> int:
+    """What can wait in pipes, with what any descriptor takes.
+
+    Which are pipes, and how many are on their way from process to process, of at most `passed`, is looked up only if it
+    can matter."""
+    count = sum(map(_descriptors, pids))
+    if _OF_A_DESCRIPTOR * (count + passed) + _of_large_pipes(count + passed) <= room:
+        return _OF_A_DESCRIPTOR * count
+    pipes = {link for pid in pids for link in _links(pid) if link.startswith("pipe:")}
+    passed = sum(map(_on_their_way, pids))
+    return _OF_A_DESCRIPTOR * (count + passed) + _of_large_pipes(len(pipes) + passed)
+
+
+def _of_large_pipes(count: int) -> int:
+    """By how much so many pipes can be larger than the least, which they are when their user has too many."""
+    larger = (_OF_A_PIPE - _OF_A_DESCRIPTOR) * count
+    together = int(_lines("/proc/sys/fs/pipe-user-pages-soft")[0]) * _PAGE
+    return min(larger, together) if together else larger
+
+
+def _on_their_way(pid: int) -> int:
+    """How many descriptors wait in its sockets to be taken out."""
     try:
-        return [os.readlink(f"{path}/{name}") for name in os.listdir(path)]
+        sockets = [name for name, link in _named_links(pid) if link.startswith("socket:")]
+        return sum(_number(_lines(f"/proc/{pid}/fdinfo/{name}"), b"scm_fds:") for name in sockets)
     except PermissionError:
-        return [f"socket:{pid}/{number}" for number in range(_descriptors(pid))]
-    except OSError:  # it is gone, or has just closed one
-        return []
+        return 0
+
+
+def _links(pid: int) -> list[str]:
+    """Where its descriptors lead; all to different sockets and pipes if it hides that."""
+    try:
+        return [link for _, link in _named_links(pid)]
+    except PermissionError:
+        return [f"{kind}:{pid}/{number}" for kind in ("socket", "pipe") for number in range(_descriptors(pid))]
+
+
+def _named_links(pid: int) -> list[tuple[str, str]]:
+    path = f"/proc/{pid}/fd"
+    found: list[tuple[str, str]] = []
+    try:
+        for name in os.listdir(path):
+            with suppress(FileNotFoundError):  # it has just closed that one
+                found.append((name, os.readlink(f"{path}/{name}")))
+    except (FileNotFoundError, ProcessLookupError):  # it is gone
+        pass
+    return found
 
 
 def _buffer(kind: str) -> int:

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
@@ -38,3 +39,10 @@ def python() -> tuple[str, tuple[Path, ...]]:
     if found and any(Path(os.path.realpath(found)).is_relative_to(folder) for folder in SYSTEM):
         return found, ()
     return os.path.realpath(sys.executable), (Path(sys.base_prefix),)
+
+
+@cache
+def own_code() -> list[str]:
+    """What runs outside of the sandbox at the next start: everloop itself, and the environment that it is in."""
+    package, around = os.path.realpath(Path(__file__).parents[2]), os.path.realpath(sys.prefix)
+    return [around] if package.startswith(f"{around}/") else [around, package]
