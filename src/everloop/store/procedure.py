@@ -11,7 +11,7 @@ hence in the order in which they become visible.
 
 import secrets
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -21,13 +21,14 @@ from ..core.mail import Decision, Inbound
 from ..core.rows import Commit, Lease, OutboxState, Untaint
 from . import schema
 from .bodies import bodies_of, body_of, fold_in, kind_of
-from .wire import text_at, texts
+from .wire import Statement, text_at, texts
 
 _NOW = schema.DIALECTS["postgres"]["now"]
 
 CREATE = f"""
 CREATE FUNCTION pg_temp.everloop_write(
-    me TEXT, ttl DOUBLE PRECISION, keys TEXT[], owners TEXT[], fresh TEXT[], named TEXT[], posts JSON, commits JSON
+    me TEXT, ttl DOUBLE PRECISION, patience TEXT, keys TEXT[], owners TEXT[], fresh TEXT[], named TEXT[],
+    posts JSON, commits JSON
 ) RETURNS TABLE(
     n BIGINT, ok BOOLEAN, number BIGINT, at_thread TEXT, answer TEXT,
     new_head BIGINT, new_epoch BIGINT, has_started BOOLEAN, has_released BOOLEAN, came BIGINT
@@ -36,6 +37,9 @@ CREATE FUNCTION pg_temp.everloop_write(
 DECLARE
     moment DOUBLE PRECISION; known TEXT[]; held TEXT[]; item RECORD;
 BEGIN
+    IF patience IS NOT NULL THEN
+        PERFORM set_config('lock_timeout', patience, true);
+    END IF;
     IF cardinality(keys) > 0 THEN
         SELECT array_agg(s.key), array_agg(s.thread) INTO known, held
         FROM (SELECT key, thread FROM sessions WHERE key = ANY(keys) ORDER BY key FOR UPDATE) s;
@@ -191,17 +195,19 @@ BEGIN
 END $$
 """
 
-NAME, VALUES = "everloop_write", 8
-CALL = (
+_CALL = (
     "SELECT ok, coalesce(number, 0), coalesce(new_head, 0), coalesce(new_epoch, 0), coalesce(has_started, false), "
     "coalesce(has_released, false), coalesce(came, 0), at_thread, answer "
-    "FROM pg_temp.everloop_write($1, $2, $3, $4, $5, $6, $7, $8) ORDER BY n"
+    "FROM pg_temp.everloop_write($1, $2, $3, $4, $5, $6, $7, $8, $9) ORDER BY n"
 )
-# The columns of CALL before the texts: none is null, so that each is where it always is, after its length.
+# The columns of _CALL before the texts: none is null, so that each is where it always is, after its length.
 _NUMBERS = struct.Struct("!7x 4x? 4xq 4xq 4xq 4x? 4x? 4xq")
 _NO_TEXTS = b"\xff" * 8
 
 _encode = msgspec.json.Encoder().encode
+
+_Texts = Collection[str]
+Question = tuple[int | None, _Texts, _Texts, _Texts, _Texts, bytes | None, bytes | None]  # arguments of the function
 
 
 class Item(Struct):
@@ -349,13 +355,15 @@ def commit(lease: Lease, commit: Commit) -> Item:
     return Item(_encode(item), commits=True, thread=lease.thread)
 
 
-def same_values(holder: str, lease_seconds: float) -> Sequence[bytes]:
-    """The first arguments of CALL."""
-    return holder.encode(), struct.pack("!d", lease_seconds)
+def statement(holder: str, lease_seconds: float) -> Statement[Question, Row]:
+    """What is asked over and over, each time about the `values_of` some items."""
+    same = holder, lease_seconds
+    packed = holder.encode(), struct.pack("!d", lease_seconds)
+    return Statement("everloop_write", _CALL, 9, same, packed, _pack, _plain, _read_row, Row)
 
 
-def values_of(items: Sequence[Item]) -> Sequence[bytes | None]:
-    """The arguments of CALL after those."""
+def values_of(items: Sequence[Item], patience: int | None = None) -> Question:
+    """With how many milliseconds to wait for each lock, if it is not as long as the session says."""
     sessions: dict[str, str] = {}
     threads: set[str] = set()
     posts: list[bytes] = []
@@ -368,13 +376,22 @@ def values_of(items: Sequence[Item]) -> Sequence[bytes | None]:
             threads.add(item.thread)
         (commits if item.commits else posts).append(b'{"n":%d,' % number + item.json[1:])
     fresh = [secrets.token_hex(8) for _ in sessions] if sessions else ()
-    return (
-        *(texts(sessions), texts(sessions.values()), texts(fresh), texts(threads)),
-        *(_array_of(posts), _array_of(commits)),
-    )
+    return patience, sessions, sessions.values(), fresh, threads, _array_of(posts), _array_of(commits)
 
 
-def read_row(data: bytes, at: int) -> Row:
+def _pack(question: Question) -> Sequence[bytes | None]:
+    patience, keys, owners, fresh, threads, posts, commits = question
+    waits = None if patience is None else b"%d" % patience
+    return waits, texts(keys), texts(owners), texts(fresh), texts(threads), posts, commits
+
+
+def _plain(question: Question) -> Sequence[object]:
+    patience, *names, posts, commits = question
+    waits = None if patience is None else str(patience)
+    return waits, *(list(texts) or None for texts in names), *(json and json.decode() for json in (posts, commits))
+
+
+def _read_row(data: bytes, at: int) -> Row:
     ok, number, head, epoch, started, released, came = _NUMBERS.unpack_from(data, at)
     at += _NUMBERS.size
     if data.startswith(_NO_TEXTS, at):  # as for each commit
