@@ -1,4 +1,4 @@
-"""Writes that meet travel together: one round trip and one commit for all that wait (see procedure.py).
+"""Writes that meet travel together: one round trip and one commit for all that wait (see batch_function.py).
 
 A batch is sent without a task, and those who wait are told from where the answer is read. Only what is rare takes one:
 to connect, and to send again what the server has undone.

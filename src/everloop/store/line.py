@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import asyncpg
 
-from . import procedure
+from . import batch_function, procedure
 from .fetching import AnyWire, wire_over
 from .procedure import Item, Question, Row
 from .server import LOCK_SECONDS, WAIT_SECONDS, Connection, Server
@@ -69,7 +69,7 @@ class Line:
     async def _connect(self) -> RowWire:
         connection = await self._server.connect()
         try:
-            await connection.execute(procedure.CREATE)
+            await connection.execute(batch_function.CREATE)
             prepared = await connection.prepare(self._statement.sql, name=self._statement.name)
             return self._over(connection, prepared, self._statement)
         except BaseException:

@@ -8,6 +8,8 @@ from typing import Any
 
 import asyncpg
 
+from .batch_function import NAME
+
 Connection = Any
 
 SHARED = (
@@ -15,7 +17,6 @@ SHARED = (
     "own: set pool_mode = session for this database, or give the address of the server itself"
 )
 _ROUNDS = 3
-_FUNCTION = "everloop_write"
 _PGBOUNCER = "statement pooling mode"  # in which it allows no transaction
 _FORGOTTEN = (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError)
 
@@ -37,7 +38,7 @@ async def share_sessions(one: Connection, other: Connection) -> bool:
 def tells_of_sharing(error: Exception) -> bool:
     """What a session of ours was told is not there any more, or what another one was told is."""
     if isinstance(error, asyncpg.UndefinedFunctionError):
-        return _FUNCTION in str(error)
+        return NAME in str(error)
     return _PGBOUNCER in str(error) or isinstance(error, _FORGOTTEN)
 
 

@@ -1,7 +1,7 @@
 """The store in PostgreSQL, for several machines: the same tables and promises as in SQLite.
 
 Time is the server's. Nobody can see from afar whether a process lives, so a dead holder is succeeded when its lease
-runs out. Letters, commits and receipts that meet share one round trip (group.py, procedure.py); what is rare is written
+runs out. Letters, commits and receipts that meet share one round trip (group.py); what is rare is written
 by plain transactions (transactions.py), which take their locks in the same order: session, then threads by id.
 """
 

@@ -1,24 +1,22 @@
-"""The way to a PostgreSQL server: where it is, how it is reached, and what is said when it is not.
-
-What a person reads never holds the password.
-"""
+"""The way to a PostgreSQL server: how it is reached, and what each session of ours is told first."""
 
 import logging
 import re
 import ssl
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
-from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode
 
 import asyncpg
 
-from ..core.errors import StoreError, StoreFull, StoreNewer, StoreUnreachable
+from ..core.errors import StoreError, StoreNewer
 from ..core.failpoint import reach
 from . import schema
 from .keepalive import keep_alive
-from .pooling import SHARED, share_sessions, tells_of_sharing
+from .pooling import SHARED, share_sessions
 from .schema import Migrations
+from .trouble import Trouble, check_files, name_of, unreadable, unusable_url
 
 Connection = Any  # asyncpg has no types
 Pool = Any
@@ -61,7 +59,8 @@ class Server:
     def __init__(self, url: str) -> None:
         self._url = url
         self._settings = dict(_SETTINGS)
-        self.name = _name(url)
+        self.name = name_of(url)
+        self._trouble = Trouble(self.name)
 
     async def connect(self) -> Connection:
         return await self._reach(self._connect)
@@ -80,10 +79,13 @@ class Server:
                 except asyncpg.ProtocolViolationError as error:
                     if not self._set_later(error):
                         raise
-                except ssl.SSLError:
+                except FileNotFoundError:
+                    check_files(self._url)
                     raise
-                except ValueError:  # its text may quote a piece of the password
-                    raise _unreadable() from None
+                except ssl.SSLError as error:
+                    raise self._trouble.in_tls(error) from error
+                except ValueError as error:  # its text may quote a piece of the password
+                    raise unusable_url(error) or unreadable() from None
 
     async def _connect(self, url: str, **options: Any) -> Connection:
         connection = await asyncpg.connect(url, **options)
@@ -147,67 +149,13 @@ class Server:
         if version > known:
             raise StoreNewer(schema.newer(f"the database {self.name}", version, known))
 
-    @contextmanager
-    def plainly(self) -> Iterator[None]:
+    def plainly(self) -> AbstractContextManager[None]:
         """Turn the driver's errors into ours, with a sentence that a person can act on."""
-        try:
-            yield
-        except asyncpg.InvalidAuthorizationSpecificationError as error:
-            raise StoreUnreachable(
-                f"the database server {self.name} does not let us in ({error}): check the user and the password"
-            ) from error
-        except asyncpg.InvalidCatalogNameError as error:
-            raise StoreUnreachable(f"the database server {self.name}: {error}. Create it first") from error
-        except asyncpg.DiskFullError as error:
-            raise StoreFull(f"the disk of the database server {self.name} is full: nothing was written") from error
-        except asyncpg.ReadOnlySQLTransactionError as error:
-            raise StoreFull(f"the database server {self.name} is read-only: nothing was written") from error
-        except asyncpg.QueryCanceledError as error:
-            raise StoreUnreachable(f"the database server {self.name} took too long ({error})") from error
-        except asyncpg.LockNotAvailableError as error:
-            raise StoreUnreachable(
-                f"the database server {self.name} took too long ({error}): another session holds what was to be written"
-            ) from error
-        except ssl.SSLCertVerificationError as error:
-            raise StoreUnreachable(
-                f"the database server {self.name} is not trusted ({error.verify_message}): check sslrootcert, and that "
-                "the host in the url is a name of its certificate"
-            ) from error
-        except asyncpg.ProtocolViolationError as error:
-            raise StoreUnreachable(self._refusal(error)) from error
-        except _SILENT as error:
-            raise StoreUnreachable(self._silence(error)) from error
-        except asyncpg.PostgresError as error:
-            raise StoreError(self._refusal(error)) from error
-
-    def _silence(self, error: Exception) -> str:
-        if tells_of_sharing(error):
-            return self._refusal(error)
-        reason = str(error) or type(error).__name__
-        return f"the database server {self.name} does not answer ({reason}): check that it runs and can be reached"
-
-    def _refusal(self, error: Exception) -> str:
-        if tells_of_sharing(error):
-            return f"the database server {self.name} refused ({_first_line(error)}): {SHARED}"
-        return f"the database server {self.name} refused: {error}"
+        return self._trouble.plainly()
 
     def plain(self, error: Exception) -> Exception:
-        try:
-            with self.plainly():
-                raise error
-        except Exception as plain:  # whatever it was, those who wait are told
-            return plain
-
-
-_SILENT = (
-    OSError,
-    TimeoutError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.OperatorInterventionError,
-    asyncpg.InsufficientResourcesError,
-)
+        """The same for one that was not raised."""
+        return self._trouble.plain(error)
 
 
 async def _leave_as_it_is(connection: Connection) -> None:
@@ -221,23 +169,3 @@ def _without_traceback(record: logging.LogRecord) -> bool:
         record.msg, record.args = "%s (%s)", (record.getMessage(), str(reason) or type(reason).__name__)
         record.exc_info = None
     return True
-
-
-def _first_line(error: Exception) -> str:
-    """Without asyncpg's advice on how to write a program."""
-    return str(error).partition("\n")[0]
-
-
-def _name(url: str) -> str:
-    parts = urlsplit(url)
-    _, _, place = parts.netloc.rpartition("@")
-    if "@" in url and "@" not in parts.netloc:
-        raise _unreadable()
-    return f"{place or parse_qs(parts.query).get('host', ['localhost'])[0]}{parts.path}"
-
-
-def _unreadable() -> StoreUnreachable:
-    return StoreUnreachable(
-        "the url of the database cannot be read. It looks like postgresql://user:password@host:5432/name, "
-        "and characters such as / @ # ? in the password are written as %2F %40 %23 %3F"
-    )
