@@ -19,9 +19,14 @@ import pytest
 
 from everloop.core.ports import Store
 from everloop.store import schema
+from everloop.store.fetching import FetchingWire, wire_over
 from everloop.store.postgres import PostgresStore
 from everloop.store.schema import Migrations
+from everloop.store.sender import WireOver
 from everloop.store.sqlite import SqliteStore
+
+# With EVERLOOP_TEST_WIRE=fetching the same tests run over asyncpg's public interface.
+OVER: WireOver = FetchingWire if os.environ.get("EVERLOOP_TEST_WIRE") == "fetching" else wire_over
 
 
 class Home(Protocol):
@@ -80,7 +85,7 @@ class PostgresHome:
         return self
 
     async def connect(self, lease_seconds: float = 30.0, migrations: Migrations = schema.MIGRATIONS) -> Store:
-        store = await PostgresStore.connect(self.url, lease_seconds, migrations=migrations)
+        store = await PostgresStore.connect(self.url, lease_seconds, migrations=migrations, over=OVER)
         self._stores.append(store)
         return store
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 
 from ..core.errors import StoreError
-from .line import Answer, Line, Locked
 from .procedure import Item, Row
+from .sender import Fate, Locked, Sender
 from .server import LOCK_SECONDS, WAIT_SECONDS
 
 Job = tuple["asyncio.Future[Row]", Item]
-Tell = Callable[[Sequence[tuple[Job, Answer]]], None]
+Tell = Callable[[Sequence[tuple[Job, Fate]]], None]
 
 MOST = 100  # at once
 SPLIT_MS = 20  # how long a part of a batch waits for a lock
@@ -26,8 +26,8 @@ LEAST_MS = 5
 class Blocked:
     """True while something waits in it."""
 
-    def __init__(self, line: Line, tell: Tell) -> None:
-        self._line = line
+    def __init__(self, sender: Sender, tell: Tell) -> None:
+        self._sender = sender
         self._tell = tell
         self._piles: dict[str, list[tuple[float, Job]]] = {}  # with when its time is up
         self._lots: deque[list[str]] = deque()  # of piles that are tried together
@@ -78,7 +78,7 @@ class Blocked:
 
     async def _try(self, lot: list[str]) -> None:
         waiting = list(chain.from_iterable(self._piles[key] for key in lot))[:MOST]
-        answers = await self._line.send([item for _, (_, item) in waiting], self._patience(lot))
+        answers = await self._sender.send([item for _, (_, item) in waiting], self._patience(lot))
         now = self._loop.time()
         ended = [
             (job, answer)
@@ -108,7 +108,7 @@ class Blocked:
     def _end(self, task: "asyncio.Task[None]") -> None:
         """Nobody is left waiting, also when somebody ends all tasks."""
         self._task = None
-        self._line.close()
+        self._sender.close()
         if task.cancelled() or task.exception() is not None:
             left = [job for _, job in chain.from_iterable(self._piles.values())]
             self._piles, self._lots = {}, deque()

@@ -12,8 +12,8 @@ from ..core.errors import StoreError
 from . import procedure
 from .blocked import Blocked, Job
 from .fetching import wire_over
-from .line import UNDONE, Answer, Line, Locked, WireOver
 from .procedure import Item, Row
+from .sender import UNDONE, Fate, Locked, Sender, WireOver
 from .server import Server
 
 BATCH = 100  # while one is written, those of the one before it go on; all at once would wait for one another
@@ -26,12 +26,12 @@ class Group:
     def __init__(self, server: Server, holder: str, lease_seconds: float, over: WireOver = wire_over) -> None:
         statement = procedure.statement(holder, lease_seconds)
         self._server = server
-        self._line = Line(server, statement, over)
-        self._blocked = Blocked(Line(server, statement, over), self._tell)
+        self._sender = Sender(server, statement, over)
+        self._blocked = Blocked(Sender(server, statement, over), self._tell)
         self._loop = asyncio.get_running_loop()
         self._queue: list[Job] = []
         self._busy = False
-        self._task: asyncio.Task[Sequence[Answer]] | None = None
+        self._task: asyncio.Task[Sequence[Fate]] | None = None
         self._closed = False
         self._ended = asyncio.Event()
         self.running = 0  # turns, as the port says
@@ -56,7 +56,7 @@ class Group:
         if self._busy:
             await self._ended.wait()
         await self._blocked.close()
-        self._line.close()
+        self._sender.close()
 
     def _send_soon(self) -> None:
         if self.running > 1:  # others may come in this round of the event loop
@@ -74,7 +74,7 @@ class Group:
                 self._ended.set()
             return
         self.batches += 1
-        wire = self._line.wire
+        wire = self._sender.wire
         if wire is None or wire.is_closed():
             self._send_in_a_task(batch)
         else:
@@ -92,22 +92,22 @@ class Group:
         if isinstance(error, UNDONE) and not isinstance(error, Locked):
             self._send_in_a_task(batch)
             return
-        self._line.hear(error)
+        self._sender.hear(error)
         self._go_on(batch, [error] * len(batch))
 
     def _send_in_a_task(self, batch: list[Job]) -> None:
-        sending = self._line.send([item for _, item in batch], WARY_MS if self._blocked else None)
+        sending = self._sender.send([item for _, item in batch], WARY_MS if self._blocked else None)
         self._task = self._loop.create_task(sending, name="everloop-group")
         self._task.add_done_callback(partial(self._hear_of_the_task, batch))
 
-    def _hear_of_the_task(self, batch: list[Job], task: "asyncio.Task[Sequence[Answer]]") -> None:
+    def _hear_of_the_task(self, batch: list[Job], task: "asyncio.Task[Sequence[Fate]]") -> None:
         if task.cancelled():  # somebody ends all tasks; what the server was doing is not known
-            self._line.close()
+            self._sender.close()
             self._go_on(batch, [StoreError("the write was broken off")] * len(batch))
         else:
             self._go_on(batch, task.result())
 
-    def _go_on(self, batch: list[Job], answers: Sequence[Answer]) -> None:
+    def _go_on(self, batch: list[Job], answers: Sequence[Fate]) -> None:
         """Those who wait are told, whatever it was, but for those that others keep from being written."""
         pairs = list(zip(batch, answers, strict=True))
         if blocked := [job for job, answer in pairs if isinstance(answer, Locked)]:
@@ -115,14 +115,14 @@ class Group:
         self._send_soon()
         self._tell([(job, answer) for job, answer in pairs if not isinstance(answer, Locked)])
 
-    def _tell(self, told: Sequence[tuple[Job, Answer]]) -> None:
+    def _tell(self, told: Sequence[tuple[Job, Fate]]) -> None:
         _settle(
             [job for job, _ in told],
             [self._server.plain(answer) if isinstance(answer, Exception) else answer for _, answer in told],
         )
 
 
-def _settle(batch: Sequence[Job], answers: Sequence[Answer]) -> None:
+def _settle(batch: Sequence[Job], answers: Sequence[Fate]) -> None:
     for (future, _), answer in zip(batch, answers, strict=True):
         if future.done():
             continue

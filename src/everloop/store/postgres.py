@@ -28,8 +28,8 @@ from .bodies import (
 from .deeds import Ask
 from .fetching import wire_over
 from .group import Group
-from .line import WireOver, again_if_undone
 from .schema import Migrations
+from .sender import WireOver, again_if_undone
 from .server import Connection, Pool, Server
 from .shelf import HOLDERS, KIN, Line, Shelf, mark_of
 from .transactions import NOW, PENDING

@@ -16,7 +16,7 @@ from . import schema
 from .keepalive import keep_alive
 from .pooling import SHARED, share_sessions
 from .schema import Migrations
-from .trouble import Trouble, check_files, name_of, unreadable, unusable_url
+from .server_errors import ServerErrors, check_files, name_of, unreadable, unusable_url
 
 Connection = Any  # asyncpg has no types
 Pool = Any
@@ -60,7 +60,7 @@ class Server:
         self._url = url
         self._settings = dict(_SETTINGS)
         self.name = name_of(url)
-        self._trouble = Trouble(self.name)
+        self._errors = ServerErrors(self.name)
 
     async def connect(self) -> Connection:
         return await self._reach(self._connect)
@@ -83,7 +83,7 @@ class Server:
                     check_files(self._url)
                     raise
                 except ssl.SSLError as error:
-                    raise self._trouble.in_tls(error) from error
+                    raise self._errors.in_tls(error) from error
                 except ValueError as error:  # its text may quote a piece of the password
                     raise unusable_url(error) or unreadable() from None
 
@@ -151,11 +151,11 @@ class Server:
 
     def plainly(self) -> AbstractContextManager[None]:
         """Turn the driver's errors into ours, with a sentence that a person can act on."""
-        return self._trouble.plainly()
+        return self._errors.plainly()
 
     def plain(self, error: Exception) -> Exception:
         """The same for one that was not raised."""
-        return self._trouble.plain(error)
+        return self._errors.plain(error)
 
 
 async def _leave_as_it_is(connection: Connection) -> None:

@@ -14,7 +14,7 @@ from .pooling import SHARED, tells_of_sharing
 _FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
 
 
-class Trouble:
+class ServerErrors:
     """With the server of this name."""
 
     def __init__(self, name: str) -> None:

@@ -13,7 +13,7 @@ from .server import LOCK_SECONDS, WAIT_SECONDS, Connection, Server
 from .wire import Statement
 
 Result = TypeVar("Result")
-Answer = Row | Exception
+Fate = Row | Exception
 RowWire = AnyWire[Question, Row]
 WireOver = Callable[[Connection, Any, Statement[Question, Row]], RowWire]
 
@@ -24,7 +24,7 @@ _REFUSED = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError)
 UNDONE = (*_REFUSED, asyncpg.TransactionRollbackError, Locked)
 
 
-class Line:
+class Sender:
     """`wire` may be asked by others, too, if it is there, is not closed, and nothing is being sent."""
 
     def __init__(self, server: Server, statement: Statement[Question, Row], over: WireOver = wire_over) -> None:
@@ -33,7 +33,7 @@ class Line:
         self._over = over
         self.wire: RowWire | None = None
 
-    async def send(self, items: Sequence[Item], patience: int | None = None) -> Sequence[Answer]:
+    async def send(self, items: Sequence[Item], patience: int | None = None) -> Sequence[Fate]:
         """One transaction for all; if the database refuses it for what one of them holds, one for each."""
         try:
             return await again_after_a_deadlock(lambda: self._ask(items, patience))
