@@ -24,30 +24,27 @@ LEAST_MS = 5
 
 
 class Blocked:
-    """True while something waits in it."""
+    """There are `piles` while something waits."""
 
     def __init__(self, sender: Sender, tell: Tell) -> None:
         self._sender = sender
         self._tell = tell
-        self._piles: dict[str, list[tuple[float, Job]]] = {}  # with when its time is up
+        self.piles: dict[str, list[tuple[float, Job]]] = {}  # with when its time is up
         self._lots: deque[list[str]] = deque()  # of piles that are tried together
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
 
-    def __bool__(self) -> bool:
-        return bool(self._piles)
-
     def sort_out(self, batch: list[Job]) -> list[Job]:
         """Keep those that come after one that waits here; the others."""
-        behind = [job for job in batch if not self._piles.keys().isdisjoint(_keys(job))]
+        behind = [job for job in batch if not self.piles.keys().isdisjoint(_keys(job))]
         if not behind:
             return batch
         self._keep(behind, WAIT_SECONDS)
-        return [job for job in batch if self._piles.keys().isdisjoint(_keys(job))]
+        return [job for job in batch if self.piles.keys().isdisjoint(_keys(job))]
 
     def add(self, batch: list[Job]) -> None:
-        """These have met a lock, one of them at least."""
-        if lot := self._keep(batch, WAIT_SECONDS - LOCK_SECONDS):
+        """These have met a lock, one of them at least. The first have waited for it for a while."""
+        if lot := self._keep(batch, WAIT_SECONDS if self.piles else WAIT_SECONDS - LOCK_SECONDS):
             self._lots.appendleft(lot)
         if self._task is None:
             self._start()
@@ -61,11 +58,11 @@ class Blocked:
         """The keys of the piles that are new."""
         until, lot = self._loop.time() + seconds, []
         for job in jobs:
-            key = next((key for key in _keys(job) if key in self._piles), None)
+            key = next((key for key in _keys(job) if key in self.piles), None)
             if key is None:
                 key = _keys(job)[0]
                 lot.append(key)
-            self._piles.setdefault(key, []).append((until, job))
+            self.piles.setdefault(key, []).append((until, job))
         return lot
 
     def _start(self) -> None:
@@ -77,7 +74,7 @@ class Blocked:
             await self._try(self._lots.popleft())
 
     async def _try(self, lot: list[str]) -> None:
-        waiting = list(chain.from_iterable(self._piles[key] for key in lot))[:MOST]
+        waiting = list(chain.from_iterable(self.piles[key] for key in lot))[:MOST]
         answers = await self._sender.send([item for _, (_, item) in waiting], self._patience(lot))
         now = self._loop.time()
         ended = [
@@ -86,17 +83,17 @@ class Blocked:
             if not isinstance(answer, Locked) or until <= now
         ]
         self._take_out(lot, {id(job) for job, _ in ended})
-        self._queue([key for key in lot if key in self._piles])
+        self._queue([key for key in lot if key in self.piles])
         self._tell(ended)
 
     def _patience(self, lot: list[str]) -> int:
-        return SPLIT_MS if len(lot) > 1 else max(LEAST_MS, ROUND_MS // len(self._piles))
+        return SPLIT_MS if len(lot) > 1 else max(LEAST_MS, ROUND_MS // len(self.piles))
 
     def _take_out(self, lot: list[str], ended: set[int]) -> None:
         for key in lot:
-            self._piles[key] = [waiting for waiting in self._piles[key] if id(waiting[1]) not in ended]
-            if not self._piles[key]:
-                del self._piles[key]
+            self.piles[key] = [waiting for waiting in self.piles[key] if id(waiting[1]) not in ended]
+            if not self.piles[key]:
+                del self.piles[key]
 
     def _queue(self, lot: list[str]) -> None:
         half = len(lot) // 2
@@ -110,8 +107,9 @@ class Blocked:
         self._task = None
         self._sender.close()
         if task.cancelled() or task.exception() is not None:
-            left = [job for _, job in chain.from_iterable(self._piles.values())]
-            self._piles, self._lots = {}, deque()
+            left = [job for _, job in chain.from_iterable(self.piles.values())]
+            self.piles.clear()
+            self._lots.clear()
             self._tell([(job, StoreError("the write was broken off")) for job in left])
         elif self._lots:  # more came in the last moment
             self._start()

@@ -65,8 +65,10 @@ class Group:
             self._send_next()
 
     def _send_next(self) -> None:
-        if self._blocked:
+        patience = None
+        if self._blocked.piles:
             self._queue = self._blocked.sort_out(self._queue)
+            patience = WARY_MS
         batch, self._queue = self._queue[:BATCH], self._queue[BATCH:]
         if not batch:
             self._busy = False
@@ -76,9 +78,9 @@ class Group:
         self.batches += 1
         wire = self._sender.wire
         if wire is None or wire.is_closed():
-            self._send_in_a_task(batch)
+            self._send_in_a_task(batch, patience)
         else:
-            question = procedure.values_of([item for _, item in batch], WARY_MS if self._blocked else None)
+            question = procedure.values_of([item for _, item in batch], patience)
             wire.ask(question, partial(self._hear, batch))
 
     def _hear(self, batch: list[Job], answer: list[Row] | Exception) -> None:
@@ -95,8 +97,8 @@ class Group:
         self._sender.hear(error)
         self._go_on(batch, [error] * len(batch))
 
-    def _send_in_a_task(self, batch: list[Job]) -> None:
-        sending = self._sender.send([item for _, item in batch], WARY_MS if self._blocked else None)
+    def _send_in_a_task(self, batch: list[Job], patience: int | None = None) -> None:
+        sending = self._sender.send([item for _, item in batch], patience)
         self._task = self._loop.create_task(sending, name="everloop-group")
         self._task.add_done_callback(partial(self._hear_of_the_task, batch))
 
