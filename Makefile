@@ -44,6 +44,9 @@ TESTS = dev,walk,postgres,gateway,$(CHAT)
 	@$(call install,$(TESTS))
 	@$(call package,bwrap,bubblewrap)
 	@$(call package,chromium,chromium)
+	@$(call package,pgbouncer,pgbouncer)
+	@$(call package,/usr/lib/postgresql/*/bin/postgres,postgresql)
+	@$(oldest)
 	@touch .venv/.run $@
 
 # uv does not read pip's settings, so pip may reach an index that uv cannot.
@@ -54,13 +57,25 @@ install = { \
 		.venv/bin/python -m pip install -e '.[$(1)]'; \
 	}; } </dev/null >&2
 
-# The tests of the sandbox want bubblewrap and those of the page a browser, which pip does not have: $(1) is the program,
-# $(2) Debian's package. Where it cannot be had, they skip and say so.
+# The tests try the oldest asyncpg that pyproject.toml allows, too. It lies beside the others, not among them.
+oldest = { \
+	rm -rf .venv/asyncpg-oldest; \
+	wanted="asyncpg==$$(sed -n 's/.*"asyncpg>=\([0-9.]*\)".*/\1/p' pyproject.toml)"; \
+	from='--no-deps --only-binary :all: --target .venv/asyncpg-oldest'; \
+	command -v uv >/dev/null && uv pip install --python .venv/bin/python $$from "$$wanted" || \
+		.venv/bin/python -m pip install $$from "$$wanted" || true; } </dev/null >&2
+
+# The tests of the sandbox want bubblewrap, those of the page a browser and those of the store a pooler and a server with
+# TLS, which pip does not have: $(1) is the program, $(2) Debian's package. No service is started, which is what
+# policy-rc.d says. Where it cannot be had, they skip and say so.
 package = { command -v $(1) || [ "$$(id -u)" != 0 ] || ! command -v apt-get || { \
+	policy=/usr/sbin/policy-rc.d; \
+	if [ -e $$policy ]; then policy=; else printf '\#!/bin/sh\nexit 101\n' >$$policy; chmod +x $$policy; fi; \
 	apt='timeout 600 env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0'; \
 	get="$$apt install -y --no-install-recommends $(2)"; \
 	echo 'installing $(2) …' >&2; \
-	$$get || { $$apt update && $$get; }; \
+	$$get || { $$apt update && $$get; } || true; \
+	[ -z "$$policy" ] || rm -f $$policy; \
 	} >&2 || true; } </dev/null >/dev/null
 
 define too_old

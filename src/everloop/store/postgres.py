@@ -1,7 +1,7 @@
 """The store in PostgreSQL, for several machines: the same tables and promises as in SQLite.
 
 Time is the server's. Nobody can see from afar whether a process lives, so a dead holder is succeeded when its lease
-runs out. Letters, commits and receipts that meet share one round trip (group.py, procedure.py); what is rare is written
+runs out. Letters, commits and receipts that meet share one round trip (group.py); what is rare is written
 by plain transactions (transactions.py), which take their locks in the same order: session, then threads by id.
 """
 
@@ -26,8 +26,10 @@ from .bodies import (
     read_outbound,
 )
 from .deeds import Ask
-from .group import Group, again_after_a_deadlock
+from .fetching import wire_over
+from .group import Group
 from .schema import Migrations
+from .sender import WireOver, again_if_undone
 from .server import Connection, Pool, Server
 from .shelf import HOLDERS, KIN, Line, Shelf, mark_of
 from .transactions import NOW, PENDING
@@ -44,13 +46,13 @@ class PostgresStore(Shelf):
     MATCHES = "FROM said s WHERE s.words @@ CAST(CAST($1 AS TEXT) AS TSQUERY)"
     NEWEST = "s.id DESC"
 
-    def __init__(self, server: Server, pool: Pool, lease_seconds: float) -> None:
+    def __init__(self, server: Server, pool: Pool, lease_seconds: float, over: WireOver = wire_over) -> None:
         self._server = server
         self._pool = pool
         self._ttl = lease_seconds
         self._snapshot = ""
         self.holder = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
-        self._group = Group(server, self.holder, lease_seconds)
+        self._group = Group(server, self.holder, lease_seconds, over)
 
     @property
     def running(self) -> int:
@@ -62,7 +64,12 @@ class PostgresStore(Shelf):
 
     @classmethod
     async def connect(
-        cls, url: str, lease_seconds: float = 30.0, *, migrations: Migrations = schema.MIGRATIONS
+        cls,
+        url: str,
+        lease_seconds: float = 30.0,
+        *,
+        migrations: Migrations = schema.MIGRATIONS,
+        over: WireOver = wire_over,
     ) -> "PostgresStore":
         """Reach the server and bring the schema up to date. Raises StoreError."""
         server = Server(url)
@@ -74,7 +81,7 @@ class PostgresStore(Shelf):
         except BaseException:
             pool.terminate()
             raise
-        return cls(server, pool, lease_seconds)
+        return cls(server, pool, lease_seconds, over)
 
     async def receive(self, inbound: Inbound) -> Receipt:
         row = await self._group.write(procedure.receive(inbound))
@@ -237,7 +244,7 @@ class PostgresStore(Shelf):
             return await connection.fetch(statement, *values)
 
         with self._server.plainly():
-            return await again_after_a_deadlock(lambda: self._with_connection(ask))
+            return await again_if_undone(lambda: self._with_connection(ask))
 
     async def _ask(self, statement: str, *values: object) -> Sequence[Any]:
         rows: Sequence[Any] = await self._rows(transactions.in_postgres(statement), *values)
@@ -277,7 +284,7 @@ class PostgresStore(Shelf):
                 return await transaction(connection)
 
         with self._server.plainly():
-            return await again_after_a_deadlock(lambda: self._with_connection(whole))
+            return await again_if_undone(lambda: self._with_connection(whole))
 
     async def _with_connection(self, use: Callable[[Connection], Awaitable[Result]]) -> Result:
         async with self._pool.acquire() as connection:

@@ -1,6 +1,6 @@
 """While which calls could write in a folder, written once for both databases.
 
-Taints begin and end with the commits of their calls: see step.py and procedure.py.
+Taints begin and end with the commits of their calls: see step.py and batch_function.py.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """What is rarely written to PostgreSQL, each a transaction of plain statements: commands, and timers that go off.
 
-They take their locks in the order of procedure.py: session, then threads by id.
+They take their locks in the order of batch_function.py: session, then threads by id.
 """
 
 import secrets

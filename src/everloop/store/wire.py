@@ -9,15 +9,18 @@ https://www.postgresql.org/docs/current/protocol-message-formats.html
 import asyncio
 from collections.abc import Callable, Collection, Sequence
 from struct import Struct
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import asyncpg
 
+from .keepalive import transport_of
 from .server import ANSWER_SECONDS, Connection
 
+Question = TypeVar("Question")
 Row = TypeVar("Row")
-Read = Callable[[bytes, int], Row]
 Heard = Callable[[list[Row] | Exception], None]
+
+REST_SECONDS = 300.0  # after which a connection is not trusted: what stands between may have forgotten it
 
 _ROOM = 65536  # read into over and over; asyncio would else map a quarter of a megabyte for every answer
 
@@ -31,44 +34,56 @@ _EXECUTE_AND_SYNC = b"E\0\0\0\x09\0\0\0\0\0" + b"S\0\0\0\4"
 _TEXT_OID = 25
 
 
-class Wire(asyncio.BufferedProtocol, Generic[Row]):
-    """One question at a time, each with `count` values, which begin with the `same`.
+class Statement(NamedTuple, Generic[Question, Row]):
+    """What is asked. Its first values are the `same` each time, `packed` as the server reads them."""
 
-    `read` makes a row of the message that begins at a place in the bytes.
-    """
+    name: str
+    sql: str
+    values: int  # how many it takes
+    same: Sequence[object]
+    packed: Sequence[bytes]
+    pack: Callable[[Question], Sequence[bytes | None]]
+    plain: Callable[[Question], Sequence[object]]  # the same for asyncpg
+    read: Callable[[bytes, int], Row]  # of the message that begins at a place in the bytes
+    row: Callable[..., Row]  # of its columns
 
-    def __init__(
-        self, connection: Connection, statement: str, count: int, same: Sequence[bytes], read: Read[Row]
-    ) -> None:
+
+class Wire(asyncio.BufferedProtocol, Generic[Question, Row]):
+    """One question at a time. Closes itself when none was asked for REST_SECONDS."""
+
+    def __init__(self, connection: Connection, statement: Statement[Question, Row]) -> None:
+        """Raises AttributeError when asyncpg is not what it was; the connection is then as before."""
+        name, count = statement.name.encode(), statement.values.to_bytes(2)
         self._connection = connection
-        self._begin = b"".join((b"\0", statement.encode(), b"\0", _BINARY, count.to_bytes(2), *map(_sized, same)))
-        self._read = read
+        self._begin = b"".join((b"\0", name, b"\0", _BINARY, count, *map(_sized, statement.packed)))
+        self._pack = statement.pack
+        self._read = statement.read
         self._loop = asyncio.get_running_loop()
         self._room = memoryview(bytearray(_ROOM))  # a view, for TLS reads into slices of it
         self._rest = b""  # of a message that has not come whole
         self._rows: list[Row] = []
         self._error: asyncpg.PostgresError | None = None
         self._heard: Heard[Row] | None = None
-        self._asked = 0.0
-        self._watch: asyncio.TimerHandle | None = None
-        self._transport = connection._transport  # asyncpg has no other name for it
-        self._before = self._transport.get_protocol()
-        self._transport.set_protocol(self)
+        transport = transport_of(connection)
+        self._write = transport.write
+        self._is_closing = transport.is_closing
+        self._lost = transport.get_protocol().connection_lost
+        self._new_error = asyncpg.PostgresError.new
+        transport.set_protocol(self)
+        self._asked = self._loop.time()
+        self._watch = self._loop.call_later(ANSWER_SECONDS, self._look_at_the_clock)
 
-    def ask(self, values: Sequence[bytes | None], heard: Heard[Row]) -> None:
+    def ask(self, question: Question, heard: Heard[Row]) -> None:
         """Then `heard` is called once: with the rows, or with what went wrong."""
-        bind = b"".join((self._begin, *map(_sized, values), _BINARY))
+        bind = b"".join((self._begin, *map(_sized, self._pack(question)), _BINARY))
         self._heard, self._asked = heard, self._loop.time()
-        if self._watch is None:
-            self._watch = self._loop.call_later(ANSWER_SECONDS, self._look_at_the_clock)
-        self._transport.write(_MESSAGE.pack(b"B", len(bind) + 4) + bind + _EXECUTE_AND_SYNC)
+        self._write(_MESSAGE.pack(b"B", len(bind) + 4) + bind + _EXECUTE_AND_SYNC)
 
     def is_closed(self) -> bool:
-        return bool(self._transport.is_closing())
+        return bool(self._is_closing())
 
     def close(self) -> None:
-        if self._watch is not None:
-            self._watch.cancel()
+        self._watch.cancel()
         self._connection.terminate()
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -85,7 +100,7 @@ class Wire(asyncio.BufferedProtocol, Generic[Row]):
             if kind == b"D":
                 self._rows.append(self._read(data, at))
             elif kind == b"E":
-                self._error = _error_of(data[at + _HEAD : end])
+                self._error = self._error_of(data[at + _HEAD : end])
             elif kind == b"Z":  # all of the answer has been said
                 self._tell(self._error or self._rows)
             at = end
@@ -95,7 +110,8 @@ class Wire(asyncio.BufferedProtocol, Generic[Row]):
         why = f": {self._error}" if self._error else ""
         lost = asyncpg.ConnectionDoesNotExistError(f"connection was closed in the middle of operation{why}")
         lost.__cause__ = exc
-        self._before.connection_lost(exc)
+        self._watch.cancel()
+        self._lost(exc)
         self._tell(lost)
 
     def _tell(self, answer: list[Row] | Exception) -> None:
@@ -103,14 +119,17 @@ class Wire(asyncio.BufferedProtocol, Generic[Row]):
         if heard is not None:
             heard(answer)
 
+    def _error_of(self, body: bytes) -> Any:
+        fields = (field.decode(errors="replace") for field in body.split(b"\0") if field)
+        return self._new_error({field[0]: field[1:] for field in fields})
+
     def _look_at_the_clock(self) -> None:
-        """One timer for many questions: it looks how long the one that is open has been waiting."""
-        self._watch = None
-        if self._heard is None:
-            return
-        left = self._asked + ANSWER_SECONDS - self._loop.time()
+        """One timer for many questions: it looks how long the one that is open, or the rest, has lasted."""
+        self._watch.cancel()
+        limit = REST_SECONDS if self._heard is None else ANSWER_SECONDS
+        left = self._asked + limit - self._loop.time()
         if left > 0:
-            self._watch = self._loop.call_later(left, self._look_at_the_clock)
+            self._watch = self._loop.call_later(min(left, ANSWER_SECONDS), self._look_at_the_clock)
             return
         self.close()  # what the server was doing is not known, so this one is not used again
         self._tell(TimeoutError())
@@ -136,8 +155,3 @@ def text_at(data: bytes, at: int) -> tuple[str | None, int]:
 
 def _sized(value: bytes | None) -> bytes:
     return _NULL if value is None else _INT.pack(len(value)) + value
-
-
-def _error_of(body: bytes) -> Any:
-    fields = (field.decode(errors="replace") for field in body.split(b"\0") if field)
-    return asyncpg.PostgresError.new({field[0]: field[1:] for field in fields})

@@ -1,0 +1,192 @@
+"""A batch of writes as one call to a function in PostgreSQL: each item stands or falls alone, all share one commit.
+
+It is a function of the connection, not of the database, so that two versions of everloop can share a database while
+one replaces the other.
+
+Every batch locks first, in one order: sessions by key, then threads by id. So two batches never wait for each other
+in a ring, and what is read afterwards, each statement with a fresh snapshot, cannot change any more: a start
+sees every stop that has committed, a release every letter. Letters are numbered under the lock of their thread,
+hence in the order in which they become visible.
+"""
+
+from ..core.conversation import ASIDE
+from . import schema
+
+_NOW = schema.DIALECTS["postgres"]["now"]
+
+CREATE = f"""
+CREATE FUNCTION pg_temp.everloop_write(
+    me TEXT, ttl DOUBLE PRECISION, patience TEXT, keys TEXT[], owners TEXT[], fresh TEXT[], named TEXT[],
+    posts JSON, commits JSON
+) RETURNS TABLE(
+    n BIGINT, ok BOOLEAN, number BIGINT, at_thread TEXT, answer TEXT,
+    new_head BIGINT, new_epoch BIGINT, has_started BOOLEAN, has_released BOOLEAN, came BIGINT
+) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    moment DOUBLE PRECISION; known TEXT[]; held TEXT[]; item RECORD;
+BEGIN
+    IF patience IS NOT NULL THEN
+        PERFORM set_config('lock_timeout', patience, true);
+    END IF;
+    IF cardinality(keys) > 0 THEN
+        SELECT array_agg(s.key), array_agg(s.thread) INTO known, held
+        FROM (SELECT key, thread FROM sessions WHERE key = ANY(keys) ORDER BY key FOR UPDATE) s;
+        IF known IS NULL OR cardinality(known) < cardinality(keys) THEN
+            WITH touched AS (
+                INSERT INTO sessions AS s (key, owner, thread)
+                SELECT u.key, u.owner, u.thread FROM unnest(keys, owners, fresh) AS u(key, owner, thread)
+                WHERE known IS NULL OR u.key <> ALL (known) ORDER BY u.key
+                ON CONFLICT (key) DO UPDATE SET owner = s.owner RETURNING s.key, s.owner, s.thread
+            ), made AS (
+                INSERT INTO threads(id, owner, session, created, archived)
+                SELECT thread, owner, key, {_NOW}, CAST(starts_with(key, '{ASIDE}') AS INT)
+                FROM touched WHERE thread = ANY(fresh)
+            )
+            SELECT held || array_agg(thread) INTO held FROM touched;
+        END IF;
+    END IF;
+    PERFORM 1 FROM threads WHERE id = ANY(named || held) ORDER BY id FOR UPDATE;
+    moment := {_NOW};
+    IF posts IS NOT NULL THEN
+        FOR item IN SELECT * FROM json_to_recordset(posts) AS i(
+            n BIGINT, kind TEXT, key TEXT, channel TEXT, event TEXT, owner TEXT, letter TEXT, body TEXT, thread TEXT,
+            id BIGINT, state TEXT, unsure BIGINT, receipt TEXT, again_in DOUBLE PRECISION
+        ) LOOP
+            n := item.n; ok := false; number := 0; at_thread := item.thread; answer := NULL;
+            IF item.kind = 'settle' THEN
+                UPDATE outbox o SET state = item.state, unsure = greatest(o.unsure, item.unsure),
+                    receipt = item.receipt, due = moment + item.again_in
+                WHERE o.id = item.id AND o.state = 'sending' AND o.holder = me;
+                ok := FOUND;
+            ELSE
+                IF at_thread IS NULL THEN
+                    SELECT s.thread INTO at_thread FROM sessions s WHERE s.key = item.key AND s.owner = item.owner;
+                END IF;
+                IF at_thread IS NULL THEN  -- the session is another's
+                    RETURN NEXT;
+                    CONTINUE;
+                END IF;
+                INSERT INTO inbox AS i (channel, event, thread, owner, kind, body, at)
+                VALUES (item.channel, item.event, at_thread, item.owner, item.letter, item.body, moment)
+                ON CONFLICT DO NOTHING RETURNING i.id INTO number;
+                ok := FOUND;
+                IF NOT ok THEN
+                    SELECT i.id, i.thread, i.reply INTO number, at_thread, answer
+                    FROM inbox i WHERE i.channel = item.channel AND i.event = item.event;
+                END IF;
+            END IF;
+            RETURN NEXT;
+        END LOOP;
+    END IF;
+    IF commits IS NULL THEN
+        RETURN;
+    END IF;
+    -- All commits at once: a statement for each would cost more than what it does. Of two for one thread the first
+    -- counts: it takes the lease, and with that the other is too late.
+    RETURN QUERY
+    WITH i AS MATERIALIZED (
+        SELECT * FROM json_to_recordset(commits) AS i(
+            n BIGINT, key TEXT, channel TEXT, event TEXT, owner TEXT, letter TEXT, body TEXT,
+            thread TEXT, head BIGINT, epoch BIGINT, entries TEXT[], starts TEXT[], fold BIGINT,
+            absorbed BIGINT[], ended_mail BIGINT[], ended_seq BIGINT[], outbox JSON, usage JSON, timers JSON,
+            taints JSON, untaints JSON, release BOOLEAN, state TEXT, seen BIGINT)
+    ), mail AS (
+        SELECT i.n, max(x.id) AS newest, bool_or(x.kind = 'stop') AS stopped
+        FROM i JOIN inbox x ON x.thread = i.thread AND x.ended = 0 AND x.taken = 0 AND x.id <> ALL (i.absorbed)
+        GROUP BY i.n
+    ), seen AS (
+        SELECT i.*, t.owner AS whose, t.folded, t.epoch AS had, t.expires, t.head AS stands, t.holder,
+            coalesce(m.newest, 0) AS newest, cardinality(i.starts) > 0 AND NOT coalesce(m.stopped, false) AS goes,
+            i.release AND coalesce(m.newest, 0) <= i.seen AS rests
+        FROM i JOIN threads t ON t.id = i.thread LEFT JOIN mail m ON m.n = i.n
+    ), judged AS MATERIALIZED (
+        SELECT s.*, s.stands = s.head AND s.n = min(s.n) OVER (PARTITION BY s.thread) AND CASE WHEN s.epoch > 0
+            THEN s.had = s.epoch AND s.holder IS NOT DISTINCT FROM me AND (s.expires > moment OR NOT s.goes)
+            ELSE s.holder IS NULL OR s.holder = me OR s.expires <= moment END
+            -- Who moves a session away from a thread holds the lock of that thread, as we do now.
+            AND (s.event IS NULL OR s.newest = 0
+                AND EXISTS(SELECT 1 FROM sessions o WHERE o.key = s.key AND o.thread = s.thread
+                    AND o.owner = s.owner)) AS fit
+        FROM seen s
+    ), letters AS (
+        INSERT INTO inbox AS x (channel, event, thread, owner, kind, body, at, taken)
+        SELECT j.channel, j.event, j.thread, j.owner, j.letter, j.body, moment, 1
+        FROM judged j WHERE j.fit AND j.event IS NOT NULL ORDER BY j.n
+        ON CONFLICT DO NOTHING RETURNING x.id, x.channel, x.event, x.thread
+    ), final AS MATERIALIZED (
+        SELECT j.*, l.id AS came, CASE WHEN j.goes THEN j.entries || j.starts ELSE j.entries END AS added
+        FROM judged j
+        LEFT JOIN letters l ON l.channel = j.channel AND l.event = j.event AND l.thread = j.thread
+        WHERE j.fit AND (j.event IS NULL OR l.id IS NOT NULL)
+    ), threads_ AS (
+        UPDATE threads t SET
+            head = f.stands + cardinality(f.added),
+            folded = CASE WHEN f.fold > 0 THEN f.stands + f.fold ELSE f.folded END,
+            state = f.state,
+            holder = CASE WHEN f.rests THEN NULL ELSE me END,
+            epoch = CASE WHEN f.epoch > 0 THEN f.had ELSE f.had + 1 END,
+            expires = CASE WHEN f.epoch = 0 OR f.expires > moment THEN moment + ttl ELSE f.expires END
+        FROM final f WHERE t.id = f.thread RETURNING t.id, t.head, t.epoch
+    ), entries_ AS (
+        INSERT INTO entries(thread, seq, owner, at, body)
+        SELECT f.thread, f.stands + e.n, f.whose, moment,
+            CASE WHEN e.n = 1 AND f.came IS NOT NULL THEN left(e.body, -1) || ',"mail":' || f.came || '}}'
+            ELSE e.body END
+        FROM final f, unnest(f.added) WITH ORDINALITY AS e(body, n)
+    ), inbox_ AS (
+        UPDATE inbox x SET
+            taken = CASE WHEN u.taken THEN 1 ELSE x.taken END,
+            ended = CASE WHEN u.ended IS NOT NULL THEN u.ended WHEN x.kind IN ('said', 'undo') THEN 0 ELSE -1 END
+        FROM (
+            SELECT m.id, bool_or(m.taken) AS taken, max(m.ended) AS ended FROM (
+                SELECT a.id, true AS taken, NULL::BIGINT AS ended FROM final f, unnest(f.absorbed) AS a(id)
+                UNION ALL
+                SELECT e.id, false, e.ended FROM final f, unnest(f.ended_mail, f.ended_seq) AS e(id, ended)
+            ) m GROUP BY m.id
+        ) u WHERE x.id = u.id
+    ), outbox_ AS (
+        INSERT INTO outbox(key, thread, owner, channel, chat, body, at)
+        SELECT o.key, f.thread, f.whose, o.channel, o.chat, o.body, moment
+        FROM final f, json_to_recordset(f.outbox) AS o(key TEXT, channel TEXT, chat TEXT, body TEXT)
+        ON CONFLICT DO NOTHING
+    ), usage_ AS (
+        INSERT INTO usage(thread, seq, owner, at, model, input, output, cache_read, cache_write, cost, reasoning)
+        SELECT f.thread, u.seq, f.whose, moment, u.model, u.input, u.output, u.cache_read, u.cache_write, u.cost,
+            u.reasoning
+        FROM final f, json_to_recordset(f.usage) AS u(
+            seq BIGINT, model TEXT, input BIGINT, output BIGINT, cache_read BIGINT, cache_write BIGINT,
+            cost DOUBLE PRECISION, reasoning BIGINT)
+    ), timers_ AS (
+        INSERT INTO timers(key, thread, owner, due, body)
+        SELECT c.key, f.thread, f.whose, moment + c.due, c.body
+        FROM final f, json_to_recordset(f.timers) AS c(key TEXT, due DOUBLE PRECISION, body TEXT)
+        ON CONFLICT DO NOTHING
+    ), taints_ AS (
+        INSERT INTO taints AS x (key, owner, place, began, ended, outside, command)
+        SELECT c.key, f.whose, c.place, c.began, c.ended, c.outside, c.command
+        FROM final f, json_to_recordset(f.taints) AS c(key TEXT, place TEXT, began DOUBLE PRECISION,
+            ended DOUBLE PRECISION, outside BIGINT, command TEXT)
+        WHERE f.goes OR cardinality(f.starts) = 0 OR c.ended IS NOT NULL OR c.command <> ''
+        ON CONFLICT (key) DO UPDATE SET ended = excluded.ended, command = excluded.command,
+            outside = greatest(x.outside, excluded.outside)
+    ), untaints_ AS (
+        UPDATE taints x SET ended = CASE WHEN u.command = '' THEN u.at END, command = u.command
+        FROM final f, json_to_recordset(f.untaints) AS u(key TEXT, at DOUBLE PRECISION, command TEXT)
+        WHERE x.key = u.key AND x.ended IS NULL AND (x.outside = 1 OR u.command <> '')
+    ), forgotten_ AS (
+        DELETE FROM taints x USING final f, json_to_recordset(f.untaints) AS u(key TEXT, command TEXT)
+        WHERE x.key = u.key AND x.outside = 0 AND u.command = ''
+    )
+    SELECT i.n, f.n IS NOT NULL, coalesce(f.newest, 0), NULL::TEXT, NULL::TEXT, t.head, t.epoch,
+        coalesce(f.goes, false), coalesce(f.rests, false), coalesce(f.came, 0)
+    FROM i LEFT JOIN final f ON f.n = i.n LEFT JOIN threads_ t ON t.id = f.thread;
+END $$
+"""
+
+NAME, VALUES = "everloop_write", 9
+CALL = (
+    "SELECT ok, coalesce(number, 0), coalesce(new_head, 0), coalesce(new_epoch, 0), coalesce(has_started, false), "
+    "coalesce(has_released, false), coalesce(came, 0), at_thread, answer "
+    "FROM pg_temp.everloop_write($1, $2, $3, $4, $5, $6, $7, $8, $9) ORDER BY n"
+)
