@@ -318,9 +318,13 @@ class Agent:
         return await self.store.latest(owner)
 
     async def unshown(self, session: str) -> list[Outbound]:
-        """Answers at this address that nobody has seen yet."""
+        """What was said at this address and nobody has seen yet: answers, and questions that still wait for theirs."""
         await self._shown.settle()  # what was shown a moment ago is not among them
-        return await self.store.unshown(session)
+        found = await self.store.unshown(session)
+        if not any(each.approval for each in found):
+            return found
+        waiting = {"", *(approval.id for approval in await self.approvals(session))}
+        return [each for each in found if each.approval in waiting]
 
     async def acknowledge(self, keys: Sequence[str]) -> None:
         """Say that these have been shown."""

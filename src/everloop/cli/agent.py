@@ -158,9 +158,9 @@ def _refuse(here: Here) -> int:
 async def _show_unshown(here: Here, show: Callable[[str], None], questions: bool = True) -> None:
     """Without `questions` about calls, which are then to be put."""
     agent, session = here.agent, here.session
-    waiting = {approval.id for approval in await agent.approvals(session) if questions or approval.held}
+    put = set() if questions else {approval.id for approval in await agent.approvals(session) if not approval.held}
     for outbound in await agent.unshown(session):
-        if not outbound.approval or outbound.approval in waiting:  # a question that is answered is none any more
+        if outbound.approval not in put:
             show(outbound.text)
         await agent.acknowledge([outbound.key])
 
