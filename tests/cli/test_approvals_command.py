@@ -164,8 +164,8 @@ async def test_what_was_allowed_ahead_can_be_taken_back(person, model):
     [
         (["approve", "nosuch"], "no question has the name 'nosuch'"),
         (["deny", "nosuch"], "no question has the name 'nosuch'"),
-        (["approve", "x", "--for", "soon"], "it must be a time such as 30m, 8h or 7d"),
-        (["approve", "x", "--runs", "0"], "it must be a number from 1 to 10000"),
+        (["approve", "x", "--for", "soon"], "--for must be a time such as 30m, 8h or 7d"),
+        (["approve", "x", "--runs", "0"], "--runs must be a number from 1 to 10000"),
         (["revoke", "nosuch"], "there is no grant 'nosuch'"),
     ],
 )
@@ -242,6 +242,9 @@ async def test_at_a_terminal_the_like_can_be_allowed_too(person, model, terminal
         await terminal.sees(says)
     await terminal.sees("Allow it? [y/N] ")
     terminal.type("y here argv su *")
+    await terminal.sees("exec is allowed. So is, for 1h, until 20")
+    await terminal.sees(": su * (not in the background")
+    await terminal.sees("Take it back with: everloop approvals revoke")
     await terminal.sees("first")
     terminal.type("and now?")
     await terminal.sees("second")

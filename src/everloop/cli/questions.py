@@ -1,16 +1,19 @@
 """Putting the agent's questions to whoever sits at the terminal."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from types import TracebackType
 
 from ..agent import Agent, Approval
 from ..core.commands import command_in
 from ..core.errors import MailRefused
+from ..core.grant import described, extent
 from ..core.people import OWNER
 from ..user import inbound_of
 from .lines import Lines
 from .terminal import Terminal
+from .times import clock
 
 YES, NO = ("y", "yes"), ("", "n", "no")
 HOW = "y allows it once, n (or nothing) does not."
@@ -70,6 +73,15 @@ class Questions:
             if self._went_on:
                 return
 
+    async def _tell_what_is_granted(self, approval: Approval) -> None:
+        for grant in await self._agent.grants():
+            if grant.id == approval.id:
+                ahead = f"{extent(grant, time.time())}, until {clock(grant.until)}"
+                self._terminal.note(
+                    f"{grant.tool} is allowed. So is, {ahead}: {described(grant, grant.thread)}.\n"
+                    f"Take it back with: everloop approvals revoke {grant.id}"
+                )
+
     async def _waits(self, approval: Approval) -> bool:
         return approval.id in {each.id for each in await self._agent.approvals(self._session)}
 
@@ -85,6 +97,7 @@ class Questions:
                 await self._agent.decide(approval.id, answer.lower() in YES)
             elif word.lower() == "y" or (word.lower() == "yes" and rest[0].lower() in approval.choices):
                 await self._agent.decide(approval.id, True, allowance=approval.chosen(rest))
+                await self._tell_what_is_granted(approval)
             else:  # whoever says something else goes on without it
                 self._went_on = True
                 await self._agent.tell(inbound_of(answer, self._session, author=OWNER))
