@@ -172,14 +172,18 @@ class Agent:
         attended: bool = False,
         commands: bool = True,
         preapproved: bool = False,
+        withdraws: bool = True,
     ) -> AsyncIterator[Event]:
         """Say something as with `ask`, and watch: the events of the thread until the turn is over.
 
         The last event is named `answer` and holds what `ask` would return. `approval_asked`, which comes only where
         somebody is there (`attended`), lists what `decide` is to decide. What an admin or the owner allows ahead for
-        this one message (`preapproved`) is not asked. Raises what `ask` raises.
+        this one message (`preapproved`) is not asked. A question that waits in the session is withdrawn by what is
+        said, unless it `withdraws` none: then it waits until that is answered. Raises what `ask` raises.
         """
         inbound = spoken(text, session, event, author, attended, commands, preapproved)
+        if not withdraws:
+            inbound = structs.replace(inbound, letter=structs.replace(inbound.letter, instead=()))
         if files:
             inbound = await self._enclose(inbound, files)
         async with aclosing(self.watch(inbound)) as events:
