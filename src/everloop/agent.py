@@ -148,14 +148,18 @@ class Agent:
         attended: bool = False,
         commands: bool = True,
         preapproved: bool = False,
+        withdraws: bool = True,
     ) -> AsyncIterator[Event]:
         """Say something as with `ask`, and watch: the events of the thread until the turn is over.
 
         The last event is named `answer` and holds what `ask` would return. `approval_asked`, which comes only where
         somebody is there (`attended`), lists what `decide` is to decide. What an admin or the owner allows ahead for
-        this one message (`preapproved`) is not asked. Raises what `ask` raises.
+        this one message (`preapproved`) is not asked. A question that waits in the session is withdrawn by what is
+        said, unless it `withdraws` none: then it waits until that is answered. Raises what `ask` raises.
         """
         inbound = spoken(text, session, event, author, attended, commands, preapproved)
+        if not withdraws:
+            inbound = structs.replace(inbound, letter=structs.replace(inbound.letter, instead=()))
         if files:
             inbound = await self._enclose(inbound, files)
         async with aclosing(self.watch(inbound)) as events:
@@ -314,9 +318,13 @@ class Agent:
         return await self.store.latest(owner)
 
     async def unshown(self, session: str) -> list[Outbound]:
-        """Answers at this address that nobody has seen yet."""
+        """What was said at this address and nobody has seen yet: answers, and questions that still wait for theirs."""
         await self._shown.settle()  # what was shown a moment ago is not among them
-        return await self.store.unshown(session)
+        found = await self.store.unshown(session)
+        if not any(each.approval for each in found):
+            return found
+        waiting = {"", *(approval.id for approval in await self.approvals(session))}
+        return [each for each in found if each.approval in waiting]
 
     async def acknowledge(self, keys: Sequence[str]) -> None:
         """Say that these have been shown."""

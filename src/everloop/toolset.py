@@ -262,7 +262,7 @@ def _loaded(name: str, found: Sequence["EntryPoint"], there: Iterable["EntryPoin
         raise SettingsError(f"tools.plugins: {name!r} comes from two packages, {packages}; uninstall one of them")
     try:
         return found[0].load()
-    except (Exception, SystemExit) as error:  # a stranger's code runs here
+    except BaseException as error:  # a stranger's code runs here, and may try to end the program
         why = " ".join(f"{type(error).__name__}: {error}".split())
         raise SettingsError(f"tools.plugins: {name!r} cannot be loaded ({why})") from error
 

@@ -164,8 +164,8 @@ async def test_what_was_allowed_ahead_can_be_taken_back(person, model):
     [
         (["approve", "nosuch"], "no question has the name 'nosuch'"),
         (["deny", "nosuch"], "no question has the name 'nosuch'"),
-        (["approve", "x", "--for", "soon"], "it must be a time such as 30m, 8h or 7d"),
-        (["approve", "x", "--runs", "0"], "it must be a number from 1 to 10000"),
+        (["approve", "x", "--for", "soon"], "--for must be a time such as 30m, 8h or 7d"),
+        (["approve", "x", "--runs", "0"], "--runs must be a number from 1 to 10000"),
         (["revoke", "nosuch"], "there is no grant 'nosuch'"),
     ],
 )
@@ -215,6 +215,42 @@ async def test_a_question_that_a_chat_has_left_is_put_again_by_the_next(person, 
     assert said_in(model.prompts[-1])[-1][1].startswith("[exit code 0]\nsu from")
 
 
+@pytest.mark.parametrize("second_answers", [True, False])
+async def test_two_chats_of_one_session_do_not_withdraw_each_others_questions(person, model, second_answers: bool):
+    model.play([RISKY, Say("as you wish"), Say("hello to you, too")])
+    async with AtTerminal(person) as first, AtTerminal(person) as second:
+        await first.sees("> ")
+        await second.sees("> ")
+        first.type("who?")
+        await first.sees("Allow it? [y/N] ")
+        second.type("hello")
+        await second.sees("another chat of this session is asked this; what you said waits for the answer")
+        await second.sees("May I run exec")
+        await second.sees("Allow it? [y/N] ")
+        (second if second_answers else first).type("y")
+        await first.sees("as you wish")
+        await second.sees("> ")
+    said = [text for shown in model.prompts for _, text in said_in(shown)]
+    assert "not approved; the user went on" not in said
+    assert any(text.startswith("[exit code 0]\nsu from") for text in said)
+    assert "hello" in said
+
+
+async def test_whoever_is_shown_anothers_question_and_goes_on_withdraws_it(person, model):
+    model.play([RISKY, Say("I leave it")] + [Say("and more")] * 3)
+    async with AtTerminal(person) as first, AtTerminal(person) as second:
+        await first.sees("> ")
+        await second.sees("> ")
+        first.type("who?")
+        await first.sees("Allow it? [y/N] ")
+        second.type("hello")
+        await second.sees("Allow it? [y/N] ")
+        second.type("never mind that")
+        await first.sees("I leave it")
+    said = [text for shown in model.prompts for _, text in said_in(shown)]
+    assert "not approved; the user went on" in said
+
+
 @pytest.mark.parametrize(
     ("typed", "result"), [("y", "[exit code 0]\nsu from"), ("n", "The user did not allow"), ("", "The user did not")]
 )
@@ -242,6 +278,9 @@ async def test_at_a_terminal_the_like_can_be_allowed_too(person, model, terminal
         await terminal.sees(says)
     await terminal.sees("Allow it? [y/N] ")
     terminal.type("y here argv su *")
+    await terminal.sees("exec is allowed. So is, for 1h, until 20")
+    await terminal.sees(": su * (not in the background")
+    await terminal.sees("Take it back with: everloop approvals revoke")
     await terminal.sees("first")
     terminal.type("and now?")
     await terminal.sees("second")

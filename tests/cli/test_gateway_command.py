@@ -116,8 +116,8 @@ async def test_another_interface_without_encryption_is_refused(person):
 
 async def test_what_is_no_port_is_a_wrong_option(person):
     ran = await person.run("gateway", "--port", "99999")
-    assert (ran.status, ran.out) == (2, "")
-    assert ran.err.endswith("argument --port: it must be a number from 0 to 65535\n")
+    sentence = "--port must be a number from 0 to 65535. See: everloop gateway run --help"
+    assert ran == Ran(2, "", f"everloop: {sentence}\n")
 
 
 async def test_a_port_that_is_taken_is_named(person):

@@ -1,7 +1,7 @@
 import pytest
 from msgspec import structs
 
-from everloop.core.approval import Policy, PolicyRule
+from everloop.core.approval import Policy, PolicyRule, approval_id
 from everloop.core.decide import (
     ABANDONED,
     CANCELLED,
@@ -372,6 +372,18 @@ def test_a_message_withdraws_a_pending_approval():
         Answered(3, 0, "withdrawn", "ann"),
         UserSaid(said("hello"), "ann", "cli:direct", 9),
     )
+
+
+@pytest.mark.parametrize("steering", ["steer", "interrupt", "queue"])
+def test_whoever_was_not_shown_a_question_does_not_withdraw_it(steering):
+    thread = after(calling("ask", "ask"), asked(), asked(1))
+    names = [approval_id(thread.id, 3, place, thread.asked[place].digest) for place in (0, 1)]
+    for shown in ((), ("another",), (names[0],)):
+        assert admit(thread, letter(structs.replace(HELLO, instead=shown)), steering) == Admitted(taken=False)
+    everything = structs.replace(HELLO, instead=(*names, "another"))
+    assert admit(thread, letter(everything)) == admit(thread, letter(HELLO))
+    working = after(calling("ask"))
+    assert admit(working, letter(structs.replace(HELLO, instead=()))).taken  # nobody is asked anything: it steers
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """The page's API, as the owner, a token that may only read, another user and nobody."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import apsw
 import msgspec
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
@@ -19,6 +21,7 @@ from everloop.core.people import Role
 from everloop.core.tool import Effect
 from everloop.gateway.api import TABLE
 from everloop.gateway.api.openapi import document
+from everloop.gateway.repeats import WINDOW
 from everloop.gateway.secrets import hash_of
 from everloop.readings.spans import trace_id
 from everloop.testing import Call, Say, ScriptedModel, Shown
@@ -189,6 +192,56 @@ async def test_an_answer_is_asked_for_again(tmp_path: Path):
     assert moved["thread"] != id
     assert [each["text"] for each in told["entries"] if each["kind"] == "model_said"] == ["you said: hello"]
     assert back["thread"] == id
+
+
+AGAIN = {"undo": {}, "edit": {"content": "hello"}, "regenerate": {}}
+
+
+@pytest.mark.parametrize("what", AGAIN)
+async def test_whoever_clicks_twice_or_lost_the_answer_is_told_of_the_first(tmp_path: Path, what: str):
+    async with opened(tmp_path) as (agent, client):
+        for text in ("first", "second", "third"):
+            await agent.ask(text, "page:one")
+        id = await only_session(client)
+        path = f"/api/sessions/{id}/{what}"
+        at_once = await asyncio.gather(*[post(client, path, AGAIN[what]) for _ in range(3)])
+        await agent.finish("page:one")
+        later = [await post(client, path, AGAIN[what]) for _ in range(2)]
+        await agent.finish("page:one")
+        _, told = await get(client, f"/api/sessions/{at_once[0][1]['thread']}/entries")
+        row = await agent.store.session("page:one")
+        assert row is not None
+        listed = await agent.store.conversations("owner", archived=True)
+    assert [*at_once, *later] == [(200, {"thread": row.id, "session": "page:one", "reply": ""})] * 5
+    answers = {"undo": [], "edit": ["you said: hello"], "regenerate": ["you said: third"]}[what]
+    said = [each["text"] for each in told["entries"] if each["kind"] == "model_said"]
+    assert said == ["you said: first", "you said: second", *answers]
+    assert {each.id for each in listed} == {id, row.id}
+
+
+async def test_whoever_goes_back_and_asks_for_the_same_means_it(tmp_path: Path):
+    async with opened(tmp_path) as (agent, client):
+        await agent.ask("hello", "page:one")
+        id = await only_session(client)
+        moved = []
+        for _ in range(3):
+            moved.append((await post(client, f"/api/sessions/{id}/regenerate", {}))[1]["thread"])
+            await agent.finish("page:one")
+            await post(client, f"/api/sessions/{id}/resume", {})
+    assert len({id, *moved}) == 4
+
+
+async def test_after_a_while_nobody_is_told_of_the_first(tmp_path: Path):
+    async with opened(tmp_path) as (agent, client):
+        await agent.ask("hello", "page:one")
+        id = await only_session(client)
+        await post(client, f"/api/sessions/{id}/undo", {})
+        await agent.finish("page:one")
+        with closing(apsw.Connection(str(tmp_path / "everloop.db"))) as database:
+            database.set_busy_timeout(10_000)
+            database.execute("UPDATE inbox SET at = at - ?", (WINDOW + 1,))
+        status, refused = await post(client, f"/api/sessions/{id}/undo", {})
+    assert (status, refused["error"]["code"]) == (409, "not_current")
 
 
 async def test_the_like_is_allowed_ahead_shown_and_taken_back(tmp_path: Path):

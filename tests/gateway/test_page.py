@@ -48,6 +48,22 @@ async def test_one_asks_and_sees_what_was_done(browser: Any, tmp_path: Path):
     assert (opened, thought, listed) == (["in notes.md: milk <b>and</b> bread"], ["I should look."], ["look around"])
 
 
+async def test_a_second_click_means_the_first(browser: Any, tmp_path: Path):
+    async with staged(browser, tmp_path) as stage:
+        await stage.log_in()
+        await stage.say("look around")
+        await stage.answer("You said: look around")
+        before = stage.page.url
+        again = "document.querySelector(\"[aria-label='Answer again']\").click()"
+        await stage.page.evaluate(f"() => {{ {again}; {again}; }}")
+        await stage.until(f"location.href !== {before!r}")
+        await stage.answer("You said: look around")
+        async with open_records(tmp_path) as records:
+            made = await records.store.conversations("owner", archived=True)
+        toasts = await stage.texts(".toast")
+    assert (len(made), toasts) == (2, [])
+
+
 async def test_a_file_goes_in_and_comes_out(browser: Any, tmp_path: Path):
     picture = bytes.fromhex(
         "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415408d763f8cfc0000003010100"

@@ -67,33 +67,92 @@ def test_every_setting_that_is_called_a_file_or_a_path_is_among_them():
     assert named
 
 
+ALL = ("read", "chat", "approve")
+
+
 @pytest.mark.parametrize(
-    "asked, scope",
+    "asked, scopes",
     [
-        ({"tools.approvals": "allow"}, "approve"),
-        ({"tools": {"policy": [{"tool": "*", "stance": "allow"}]}}, "approve"),
-        ({"tools.exec": {"network": ["*"]}}, "approve"),
-        ({"tools.exec.timeout": 1}, "approve"),
-        ({"tools.web.allow": ["127.0.0.1"]}, "approve"),
-        ({"tools.disabled": []}, "approve"),
-        ({"tools.plugins": ["x"]}, "approve"),
-        ({"agents.defaults.max_tokens": 9, "tools.approvals": "allow"}, "approve"),
-        ({"agents": {"defaults": {"system_prompt": "Obey."}}}, "chat"),
-        ({"agents": {"defaults": {"model": "evil/x"}}}, "read"),
-        ({"models": {"mine": {"model": "evil/x"}}}, "read"),
-        ({"providers.evil.api_base": ELSEWHERE}, "read"),
-        ({"telemetry": {"otlp_endpoint": "http://127.0.0.1:9", "content": True}}, "read"),
-        ({"agents.defaults.max_tokens": 9}, ""),
+        ({"tools.approvals": "allow"}, ("approve",)),
+        ({"tools": {"policy": [{"tool": "*", "stance": "allow"}]}}, ("approve",)),
+        ({"tools.exec": {"network": ["*"]}}, ("approve",)),
+        ({"tools.exec.timeout": 1}, ("approve",)),
+        ({"tools.web.allow": ["127.0.0.1"]}, ("approve",)),
+        ({"tools.web.search.url": ELSEWHERE}, ("approve", "read")),
+        ({"tools.disabled": []}, ("approve",)),
+        ({"tools.plugins": ["x"]}, ("approve",)),
+        ({"agents.defaults.max_tokens": 9, "tools.approvals": "allow"}, ("approve",)),
+        ({"agents": {"defaults": {"system_prompt": "Obey."}}}, ("chat",)),
+        ({"agents": {"defaults": {"model": "evil/x"}}}, ("chat", "read")),
+        ({"agents.defaults.fallbacks": ["evil/x"]}, ("chat", "read")),
+        ({"agents.defaults.small_model": "evil/x"}, ("chat", "read")),
+        ({"agents.defaults.embedding_model": "evil/x"}, ("read",)),
+        ({"models": {"mine": {"model": "evil/x"}}}, ("chat", "read")),
+        ({"providers.evil.api_base": ELSEWHERE}, ("chat", "read")),
+        ({"telemetry": {"otlp_endpoint": "http://127.0.0.1:9", "content": True}}, ("read",)),
+        ({"gateway.allowed_origins": ["https://evil.example"]}, ALL),
+        ({"gateway": {"allowed_hosts": ["evil.example"]}}, ALL),
+        ({"gateway.host": "0.0.0.0", "gateway.behind_proxy": True}, ALL),
+        ({"agents.defaults.max_tokens": 9}, ()),
     ],
 )
-async def test_admin_alone_changes_nothing_that_is_worth_another_scope(tmp_path: Path, asked: Any, scope: str):
-    async with opened(tmp_path, scopes=("admin",), provider=ScriptedModel([])) as door:
-        status, told = await door.send("PATCH", "/api/settings", asked)
-    if not scope:
-        assert (status, door.file) == (200, "[agents.defaults]\nmax_tokens = 9\n")
-        return
-    assert (status, door.file) == (403, "")
-    assert told["error"]["message"] == f"this needs the scope {scope}, which these credentials do not have"
+async def test_no_token_changes_what_is_worth_a_scope_that_it_lacks(tmp_path: Path, asked: Any, scopes: tuple[str]):
+    """With `admin` alone, and with all but one of what it is worth."""
+    for lacking in scopes:
+        held = ("admin", *(scope for scope in ALL if scope != lacking))
+        async with opened(tmp_path / lacking, scopes=held, provider=ScriptedModel([])) as door:
+            status, told = await door.send("PATCH", "/api/settings", asked)
+            file = door.file
+        assert (status, file) == (403, "")
+        assert told["error"]["message"] == f"this needs the scope {lacking}, which these credentials do not have"
+    async with opened(tmp_path, scopes=("admin", *scopes), provider=ScriptedModel([])) as door:
+        status, _ = await door.send("PATCH", "/api/settings", asked)
+    assert status != 403
+
+
+@pytest.mark.parametrize(
+    "held, status", [(("admin",), 403), (("admin", "chat", "approve"), 403), (("admin", "read"), 200)]
+)
+async def test_under_whose_account_what_is_said_goes_out_is_worth_reading_it(
+    tmp_path: Path, held: tuple[str, ...], status: int
+):
+    async with opened(tmp_path, scopes=held, provider=ScriptedModel([])) as door:
+        told, _ = await door.send("PUT", "/api/keys/openai", {"key": KEY})
+    assert told == status
+
+
+# Worth no more than `admin`: how much, how long, how many, and what it costs.
+PLAIN = [
+    "agents.defaults.max_tokens",
+    "agents.defaults.temperature",
+    "agents.defaults.top_p",
+    "agents.defaults.reasoning_effort",
+    "agents.defaults.max_tool_iterations",
+    "agents.defaults.context_window",
+    "agents.defaults.steering",
+    "agents.defaults.max_message_chars",
+    "agents.defaults.tool_result_max_chars",
+    "agents.max_concurrent_turns",
+    "agents.shutdown_seconds",
+    "prices.<name>.input",
+    "prices.<name>.output",
+    "prices.<name>.cache_read",
+    "prices.<name>.cache_write",
+    "store.lease_seconds",
+    "gateway.port",
+    "gateway.connections",
+    "gateway.connections_per_address",
+    "gateway.sockets_per_user",
+    "gateway.bytes_per_user",
+    "gateway.request_seconds",
+]
+
+
+def test_of_every_setting_it_is_decided_what_it_is_worth():
+    """A setting that is added later stands in scopes.py, or here."""
+    leaves = {".".join(leaf.path): leaf for leaf in leaves_of(Settings)}
+    free = [key for key, leaf in leaves.items() if not scopes_for([leaf.path]) and "by_hand" not in notes_of(leaf.hint)]
+    assert sorted(free) == sorted(PLAIN)
 
 
 async def test_with_that_scope_it_is_changed(tmp_path: Path):
@@ -105,7 +164,7 @@ async def test_with_that_scope_it_is_changed(tmp_path: Path):
 def test_the_table_names_settings_that_there_are():
     paths = {leaf.path for leaf in leaves_of(Settings)}
     assert [place for place in NEEDS if not any(path[: len(place)] == place for path in paths)] == []
-    assert (scopes_for([("tools",)]), scopes_for([()]), scopes_for([("prices", "x")])) == (
+    assert (scopes_for([("tools", "exec")]), scopes_for([()]), scopes_for([("prices", "x")])) == (
         {"approve"},
         {"approve", "chat", "read"},
         set(),

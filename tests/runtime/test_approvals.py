@@ -72,6 +72,25 @@ async def test_who_is_not_there_to_be_asked_does_not_wait_for_what_another_is_as
     assert len(runs(tmp_path)) == 1  # and not the second's, which was to be denied
 
 
+async def test_a_question_that_was_answered_elsewhere_is_not_among_the_unshown(house, act: Act):
+    model = ScriptedModel([CALL, Say("done")])
+    async with house(model, tools=[act()]) as agent:
+        asking = inbound_of("act", "api:default", attended=True)
+        receipt = await agent.post(asking)
+        with agent.events() as events:
+            agent.wake(receipt, asking)
+            async for event in events:
+                if event.name == "approval_asked":
+                    break
+        (waiting,) = await agent.approvals()
+        before = [each.approval for each in await agent.unshown("api:default")]
+        await agent.decide(waiting.id, True)
+        after = [each.approval for each in await agent.unshown("api:default")]
+        await agent.finish("api:default")
+        then = [each.text for each in await agent.unshown("api:default")]
+    assert (before, after, then) == ([waiting.id], [], ["done"])
+
+
 async def test_what_is_asked_is_told_whole_and_runs_as_it_was_shown(house, act: Act, tmp_path: Path):
     model = ScriptedModel([CALL, Say("done")])
     async with house(model, tools=[act()]) as agent:

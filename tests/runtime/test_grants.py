@@ -281,8 +281,8 @@ class TestAnswering:
             asked = await first_question(agent)
             assert asked.choices == ("for", "runs", "here", "any", "host")
             assert asked.question.endswith(
-                "To allow the like too, for an hour, add: for 8h (the same call again); here (only in this "
-                "conversation); any (anything of fetch); host (all of a.example)."
+                "To allow the like too, add: for 8h (how long; else an hour); here (only in this conversation); "
+                "any (anything of fetch); host (all of a.example). Without host or any it is the same call again."
             )
             for words in ("host b.example", "argv curl *", "for ever", "hots", "here maybe", "folder x"):
                 refused = (await agent.ask(f"/approve {asked.id} {words}")).content

@@ -322,8 +322,8 @@ async def test_an_approval_is_asked_answered_and_the_call_runs_once(house, gated
         assert (channel.sends[0].kind, channel.sends[0].text) == (
             "question",
             f"May I run act\n(risk: medium, changes something)\nAnswer with /approve {name} or /approve {name} no.\n"
-            "To allow the like too, for an hour, add: for 8h (the same call again); here (only in this conversation); "
-            "any (anything of act).",
+            "To allow the like too, add: for 8h (how long; else an hour); here (only in this conversation); "
+            "any (anything of act). Without any it is the same call again.",
         )
         row = await agent.store.session("api:default")
         assert (row.state, row.holder, gated.runs) == ("waiting", "", 0)

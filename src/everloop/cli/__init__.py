@@ -13,6 +13,7 @@ from .. import __version__, process
 from ..core.errors import EverloopError
 from ..settings import home_of
 from .logbook import keep_logs
+from .parser import Parser, nearest
 from .terminal import OutputLost, Terminal, WrongUse
 
 
@@ -67,7 +68,10 @@ def run(argv: list[str]) -> int:
     argv = _completed(argv)
     if sentence := _unknown_in(argv):
         return _complain(sentence, 2)
-    arguments = build_parser(argv[:1]).parse_args(argv)
+    try:
+        arguments = build_parser(argv[:1]).parse_args(argv)
+    except WrongUse as error:
+        return _complain(str(error), 2)
     keep_logs(home_of(os.environ))
     try:
         return process.run(_until_ended(_load(arguments.command).run(arguments)))
@@ -87,7 +91,7 @@ def run(argv: list[str]) -> int:
 
 def build_parser(wanted: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
     """A parser that knows the options of the `wanted` commands, and of the others what they are for."""
-    parser = argparse.ArgumentParser(prog="everloop", description="A self-hosted AI agent that keeps its word.")
+    parser = Parser(prog="everloop", description="A self-hosted AI agent that keeps its word.")
     parser.add_argument("--version", action="version", version=f"everloop {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, row in COMMANDS.items():
@@ -124,19 +128,12 @@ def _unknown_in(argv: list[str]) -> str:
 
         asked = f"everloop -m {quote(' '.join(argv))}"
         return (
-            f"there is no command {name!r}{_nearest(name, COMMANDS)}. To ask the agent: {asked}; else: everloop --help"
+            f"there is no command {name!r}{nearest(name, COMMANDS)}. To ask the agent: {asked}; else: everloop --help"
         )
     words = COMMANDS[name].words if name in COMMANDS else ()
     if not words or word in words or word.startswith("-"):
         return ""
-    return f"there is no `everloop {name} {word}`{_nearest(word, words)}. There is: {', '.join(words)}"
-
-
-def _nearest(word: str, words: Collection[str]) -> str:
-    from difflib import get_close_matches  # only a mistake needs it
-
-    near = get_close_matches(word, words, 1)
-    return f" (did you mean {near[0]}?)" if near else ""
+    return f"there is no `everloop {name} {word}`{nearest(word, words)}. There is: {', '.join(words)}"
 
 
 async def _until_ended(main: Coroutine[Any, Any, int]) -> int:

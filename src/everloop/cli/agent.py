@@ -6,16 +6,16 @@ import select
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from ..agent import WAITS, Agent, Answer
+from ..agent import WAITS, Agent, Answer, Approval
 from ..app import open as open_agent
 from ..core.commands import command_in, rest_of
-from ..core.errors import MailRefused, TurnFailed
+from ..core.errors import MailRefused, StoreError, TurnFailed
 from ..core.events import AnswerGiven, AnswerPiece, Event, PermissionAsked, SummaryWritten, ToolCalled, Warned
 from ..core.people import OWNER
 from .lines import Lines
@@ -27,6 +27,7 @@ HELP = "talk with the agent: one answer with -m, else a chat"
 SOON = 2.0  # seconds in which a line is read of which the beginning is there
 MORE = "The answer alone goes to stdout, everything else to stderr. What was cut off is finished first."
 DIRECT = "cli:direct"
+MINDS = 1.0  # seconds between two looks at what others are asked in this session
 LATER = 75  # the exit code of what may be tried again later (EX_TEMPFAIL)
 Reading = asyncio.Task[str | None]
 
@@ -112,6 +113,7 @@ class Here(Struct, frozen=True):
             author=OWNER,
             attended=self.attended,
             preapproved=self.preapproved,
+            withdraws=False,  # who has been shown a question and goes on says so there
         )
 
     def questions(self) -> Questions:
@@ -158,9 +160,9 @@ def _refuse(here: Here) -> int:
 async def _show_unshown(here: Here, show: Callable[[str], None], questions: bool = True) -> None:
     """Without `questions` about calls, which are then to be put."""
     agent, session = here.agent, here.session
-    waiting = {approval.id for approval in await agent.approvals(session) if questions or approval.held}
+    put = set() if questions else {approval.id for approval in await agent.approvals(session) if not approval.held}
     for outbound in await agent.unshown(session):
-        if not outbound.approval or outbound.approval in waiting:  # a question that is answered is none any more
+        if outbound.approval not in put:
             show(outbound.text)
         await agent.acknowledge([outbound.key])
 
@@ -168,7 +170,7 @@ async def _show_unshown(here: Here, show: Callable[[str], None], questions: bool
 async def _answer_once(here: Here, text: str, files: list[str], as_json: bool) -> int:
     agent, session, terminal = here.agent, here.session, here.terminal
     try:
-        async with _stopping(agent, session), here.questions() as questions:
+        async with _stopping(agent, session), here.questions() as questions, _minding(here, questions):
             async for event in here.say(text, files):
                 match event:
                     case AnswerGiven(answer=answer):
@@ -179,7 +181,7 @@ async def _answer_once(here: Here, text: str, files: list[str], as_json: bool) -
                     case AnswerPiece(progress=progress) if progress:
                         terminal.status(progress)
                     case PermissionAsked():
-                        _ask(here, questions, event)
+                        _ask(here, questions, event.approvals)
                     case ToolCalled() | SummaryWritten() | Warned():
                         terminal.follow(event)
     except TurnFailed as error:
@@ -193,13 +195,39 @@ async def _answer_once(here: Here, text: str, files: list[str], as_json: bool) -
     return 0
 
 
-def _ask(here: Here, questions: Questions, event: PermissionAsked) -> None:
-    calls = [approval for approval in event.approvals if not approval.held]  # files wait until the turn is over
-    if sys.stdin.isatty() and calls:
+def _ask(here: Here, questions: Questions, approvals: Sequence[Approval]) -> None:
+    calls = [approval for approval in approvals if not approval.held]  # files wait until the turn is over
+    if sys.stdin.isatty():
         questions.ask(calls)
         return
     for approval in calls:
-        _tell(here, approval)
+        if approval.id not in here.told:
+            here.told.add(approval.id)
+            _tell(here, approval)
+
+
+@asynccontextmanager
+async def _minding(here: Here, questions: Questions) -> AsyncIterator[None]:
+    """Put what another chat of this session is asked as well: what is said here waits until that is answered."""
+
+    async def mind() -> None:
+        while here.attended:
+            await asyncio.sleep(MINDS)
+            try:
+                waiting = [each for each in await here.agent.approvals(here.session) if not each.held]
+            except StoreError:  # of which the turn itself tells
+                continue
+            if questions.unput(waiting) and sys.stdin.isatty():
+                here.terminal.note("(another chat of this session is asked this; what you said waits for the answer)")
+            _ask(here, questions, waiting)
+
+    minding = asyncio.ensure_future(mind())
+    try:
+        yield
+    finally:
+        minding.cancel()
+        with suppress(asyncio.CancelledError):
+            await minding
 
 
 def _tell(here: Here, approval: Any) -> None:
@@ -269,10 +297,10 @@ async def _begins_with_command(first: Reading) -> bool:
 
 async def _exchange(here: Here, line: str) -> None:
     terminal = here.terminal
-    async with _stopping(here.agent, here.session), here.questions() as questions:
+    async with _stopping(here.agent, here.session), here.questions() as questions, _minding(here, questions):
         async for event in here.say(line):
             if isinstance(event, PermissionAsked):
-                _ask(here, questions, event)
+                _ask(here, questions, event.approvals)
             elif isinstance(event, AnswerGiven):
                 terminal.finish(event.answer.content)
                 _note_limits(event.answer, terminal)

@@ -1,16 +1,19 @@
 """Putting the agent's questions to whoever sits at the terminal."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from types import TracebackType
 
 from ..agent import Agent, Approval
 from ..core.commands import command_in
 from ..core.errors import MailRefused
+from ..core.grant import described, extent
 from ..core.people import OWNER
 from ..user import inbound_of
 from .lines import Lines
 from .terminal import Terminal
+from .times import clock
 
 YES, NO = ("y", "yes"), ("", "n", "no")
 HOW = "y allows it once, n (or nothing) does not."
@@ -24,16 +27,25 @@ class Questions:
         self._session = session
         self._lines = lines
         self._terminal = terminal
-        self._asking: asyncio.Task[None] | None = None
+        self._asking: list[asyncio.Task[None]] = []
+        self._put: set[str] = set()
         self._went_on = False
 
     async def put(self, approvals: Sequence[Approval]) -> None:
         """Ask, and come back when all are answered or someone has gone on without them."""
+        self._put.update(each.id for each in approvals)
         await self._ask(approvals)
 
     def ask(self, approvals: Sequence[Approval]) -> None:
-        """Begin to ask, beside whatever else happens: the turn may be stopped meanwhile."""
-        self._asking = asyncio.ensure_future(self._ask(approvals))
+        """Begin to ask, beside whatever else happens: the turn may be stopped meanwhile. Each is put once."""
+        fresh = self.unput(approvals)
+        if fresh:
+            self._put.update(each.id for each in fresh)
+            self._asking.append(asyncio.ensure_future(self._ask_after(fresh, tuple(self._asking))))
+
+    def unput(self, approvals: Sequence[Approval]) -> list[Approval]:
+        """Those of them that have not been put here."""
+        return [each for each in approvals if each.id not in self._put]
 
     async def __aenter__(self) -> "Questions":
         return self
@@ -41,9 +53,9 @@ class Questions:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._asking is not None:
-            self._asking.cancel()
-            await asyncio.gather(self._asking, return_exceptions=True)
+        for asking in self._asking:
+            asking.cancel()
+        await asyncio.gather(*self._asking, return_exceptions=True)
 
     async def ask_about_files(self, approvals: Sequence[Approval]) -> str:
         """Ask about changes of prompt files, now that the turn is over. Returns what someone says instead."""
@@ -60,15 +72,30 @@ class Questions:
                 self._terminal.note(f"everloop: {error}")
         return ""
 
+    async def _ask_after(self, approvals: Sequence[Approval], before: Sequence[asyncio.Task[None]]) -> None:
+        if before:
+            await asyncio.wait(before)
+        if not self._went_on:
+            await self._ask(approvals)
+
     async def _ask(self, approvals: Sequence[Approval]) -> None:
-        for number, approval in enumerate(approvals):
-            if number and not await self._waits(approval):  # a command may have answered it
+        for approval in approvals:
+            if not await self._waits(approval):  # a command, or somebody elsewhere, may have answered it
                 continue
             self._terminal.ask("\n".join((approval.asks, HOW, *approval.offers)))
             while not await self._answer(approval):
                 pass
             if self._went_on:
                 return
+
+    async def _tell_what_is_granted(self, approval: Approval) -> None:
+        for grant in await self._agent.grants():
+            if grant.id == approval.id:
+                ahead = f"{extent(grant, time.time())}, until {clock(grant.until)}"
+                self._terminal.note(
+                    f"{grant.tool} is allowed. So is, {ahead}: {described(grant, grant.thread)}.\n"
+                    f"Take it back with: everloop approvals revoke {grant.id}"
+                )
 
     async def _waits(self, approval: Approval) -> bool:
         return approval.id in {each.id for each in await self._agent.approvals(self._session)}
@@ -85,9 +112,11 @@ class Questions:
                 await self._agent.decide(approval.id, answer.lower() in YES)
             elif word.lower() == "y" or (word.lower() == "yes" and rest[0].lower() in approval.choices):
                 await self._agent.decide(approval.id, True, allowance=approval.chosen(rest))
+                await self._tell_what_is_granted(approval)
             else:  # whoever says something else goes on without it
                 self._went_on = True
-                await self._agent.tell(inbound_of(answer, self._session, author=OWNER))
+                instead = tuple(sorted(self._put))
+                await self._agent.tell(inbound_of(answer, self._session, author=OWNER, instead=instead))
         except MailRefused as error:
             self._terminal.note(f"everloop: {error}")
             return not await self._waits(approval)

@@ -8,7 +8,7 @@ from typing import Literal, assert_never
 
 from msgspec import Struct, structs
 
-from .approval import Policy, Stance, digest_of
+from .approval import Policy, Stance, approval_id, digest_of
 from .log import (
     AgentTold,
     Answered,
@@ -294,7 +294,8 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mappi
     """Decide whether a letter may enter the log now. Only the turn's requester steers it; others wait their turn.
 
     What comes with another word about permissions waits, too: a script whose calls are to be denied is not asked in
-    someone's place, and withdraws nobody's question."""
+    someone's place, and withdraws nobody's question. So does what is said by somebody who was not shown a question that
+    waits, as at another terminal."""
     match mail.letter:
         case Said() as letter:
             entry = heard(letter, mail.id)
@@ -303,6 +304,8 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mappi
             if thread.undoing or thread.turn.stopped or letter.author != thread.turn.requester or steering == "queue":
                 return WAIT
             if (letter.unattended, letter.preapproved) != (thread.turn.unattended, thread.turn.preapproved):
+                return WAIT
+            if letter.instead is not None and not _questions(thread) <= set(letter.instead):
                 return WAIT
             if steering == "interrupt":
                 return Admitted((Stopped(letter.author),), taken=False)
@@ -336,6 +339,11 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mappi
             return Admitted((AgentTold(*told, mail.id),))
         case _:
             assert_never(mail.letter)
+
+
+def _questions(thread: Thread) -> set[str]:
+    """The names of what a person is asked."""
+    return {approval_id(thread.id, thread.answer, place, thread.asked[place].digest) for place in thread.pending}
 
 
 def _may_decide(letter: Decision, thread: Thread, roles: Mapping[str, Role]) -> bool:

@@ -35,7 +35,10 @@ class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
 
     A client that keeps its conversation itself says with `before` what has been said in it; when that ends with the
     results of calls, it has no `parts`. `brought` is what it brings along. `literal` says that a slash at its beginning
-    is no command: what somebody's users write is passed on."""
+    is no command: what somebody's users write is passed on.
+
+    `instead` names the questions that it is said in place of an answer to. Whoever was not shown another that waits
+    does not withdraw it. None: all that wait are shown where it is said."""
 
     parts: tuple[Part, ...]
     author: str
@@ -45,6 +48,7 @@ class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
     brought: Brought | None = None
     literal: bool = False
     preapproved: bool = False
+    instead: tuple[str, ...] | None = None
 
 
 class Stop(Struct, frozen=True, gc=False, tag="stop", omit_defaults=True):

@@ -65,14 +65,17 @@ class Approval(Struct, frozen=True):
     def offers(self) -> tuple[str, ...]:
         """The words that can follow a yes, with what they mean, on a line."""
         told = {
-            "for": "for 8h (the same call again)",
+            "for": "for 8h (how long; else an hour)",
             "here": "here (only in this conversation)",
             "host": f"host (all of {_plain(self.risk.host) or 'this host'})",
             "argv": f"argv {_plain(' '.join(self.risk.argv[:1])) or 'WORD'} * (such commands)",
             "any": f"any (anything of {self.tool})",
         }
         words = [told[word] for word in self.choices if word in told]
-        return (f"To allow the like too, for an hour, add: {'; '.join(words)}.",) if words else ()
+        if not words:
+            return ()
+        wider = " or ".join(word for word in ("host", "argv", "any") if word in self.choices)
+        return (f"To allow the like too, add: {'; '.join(words)}. Without {wider} it is the same call again.",)
 
 
 def _plain(word: str) -> str:

@@ -41,6 +41,18 @@ def token_of(event: str) -> str:
     return sha256(event.encode()).hexdigest()[:24]
 
 
+async def came_before(store: Store, channel: str, event: str) -> Came | None:
+    """The last letter under this name, whatever its number."""
+    name = event.rpartition(":")[0]
+    return await store.newest(channel, f"{name}:{0:08x}", f"{name}:{_LAST:08x}")
+
+
+def next_event(event: str) -> str:
+    """The name of the same request, once more."""
+    name, _, number = event.rpartition(":")
+    return f"{name}:{int(number, 16) + 1:08x}"
+
+
 class Repeats:
     """The requests whose clients wait for an answer at this door, by event."""
 
@@ -76,17 +88,13 @@ class Attempt:
         event = self.inbound.event
         if not event.startswith(_PREFIX):  # the client has named it, and means the same
             return None
-        name = event.rpartition(":")[0]
-        channel = self.inbound.address.channel
-        came = await self._store.newest(channel, f"{name}:{0:08x}", f"{name}:{_LAST:08x}")
+        came = await came_before(self._store, self.inbound.address.channel, event)
         assert came is not None, "it has come before"
-        number = int(came.event.rpartition(":")[2], 16)
-        if await self._is_over(came):
-            number += 1
-        elif came.event == event:
+        is_over = await self._is_over(came)
+        if not is_over and came.event == event:
             return None
         self._end()
-        self.inbound = _renamed(self.inbound, f"{name}:{number:08x}")
+        self.inbound = _renamed(self.inbound, next_event(came.event) if is_over else came.event)
         self._begin()
         return self.inbound
 

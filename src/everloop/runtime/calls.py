@@ -14,6 +14,7 @@ from ..core.message import Media
 from ..core.ports import Files
 from ..core.thread import Thread
 from ..core.tool import CallContext, Change, Effect, Ground, Picture, Result, Shown, Tool, ToolSpec, parse_args
+from .strangers import contained
 
 _log = logging.getLogger("everloop.calls")
 
@@ -73,7 +74,8 @@ class Toolbox:
         """The folder that a call would run in, after all above it; () when there is none, or it cannot be told."""
         tool, args = self._find(thread, place)
         try:
-            return tool.ground(args) if tool.ground else ()
+            with contained():
+                return tool.ground(args) if tool.ground else ()
         except ToolError:  # the model is told when it runs
             return ()
         except Exception:  # a stranger's code runs here
@@ -87,7 +89,8 @@ class Toolbox:
         told = Shown("")
         try:
             async with asyncio.timeout(tool.spec.seconds) as limit:
-                told = _checked(await _attempt(tool, args, context))
+                with contained():
+                    told = _checked(await _attempt(tool, args, context))
                 outcome = "done"
         except ToolError as error:
             told = Shown(f"Error: {error}", changes=error.changes, origin=error.origin, background=error.background)
@@ -131,7 +134,8 @@ class Toolbox:
             raise ToolError(f"{tool.spec.name} cannot be verified")
         try:
             async with asyncio.timeout(tool.spec.seconds):
-                found = await tool.verify(args, context)
+                with contained():
+                    found = await tool.verify(args, context)
                 told = None if found is None else _checked(found)
         except ToolError:
             raise

@@ -14,6 +14,7 @@ from ..core.errors import ChannelDown, StoreError
 from ..core.failpoint import reach
 from ..core.ports import Channel, Store
 from ..core.rows import OutboxRow, OutboxState
+from .strangers import contained
 
 _log = logging.getLogger("everloop.outbox")
 
@@ -53,7 +54,8 @@ class Outbox:
         try:
             reach("outbox.sending")
             async with asyncio.timeout(SEND):
-                receipt = await self._channel.send(self._marked(row))
+                with contained():
+                    receipt = await self._channel.send(self._marked(row))
             reach("outbox.delivered")
         except ChannelDown as error:
             await self._try_again(row, "pending", str(error))

@@ -1,7 +1,9 @@
 """What a change of settings needs beside `admin`: whoever may only change settings must not come by more that way.
 
-A setting that says what runs unasked is worth the scope `approve`; one that says to whom what is said is sent is worth
-`read`; what the agent is told about itself is worth `chat`. Those that can be changed by hand only are not here: see
+What says which calls run unasked is worth the scope `approve`. What says to whom that which is said is sent is worth
+`read`, and who answers is worth `chat` as well: they are sent it all, and what they say is what the agent does. What
+the agent is told about itself is worth `chat`. What opens the gateway (where it listens, under which names, which pages
+may call it with the owner's own login) is worth all there is. Those that can be changed by hand only are not here: see
 `by_hand` in shape.py.
 """
 
@@ -9,22 +11,30 @@ from collections.abc import Iterable
 
 from .edit import Path
 
-NEEDS: dict[Path, str] = {
-    ("tools",): "approve",
-    ("agents", "defaults", "system_prompt"): "chat",
-    ("agents", "defaults", "model"): "read",
-    ("agents", "defaults", "fallbacks"): "read",
-    ("agents", "defaults", "small_model"): "read",
-    ("agents", "defaults", "embedding_model"): "read",
-    ("models",): "read",
-    ("providers",): "read",
-    ("telemetry",): "read",
+_ANSWERS = ("read", "chat")
+_ALL = ("read", "chat", "approve")
+
+NEEDS: dict[Path, tuple[str, ...]] = {
+    ("tools",): ("approve",),
+    ("tools", "web", "search"): ("approve", "read"),  # it is sent what is searched for
+    ("agents", "defaults", "system_prompt"): ("chat",),
+    ("agents", "defaults", "model"): _ANSWERS,
+    ("agents", "defaults", "fallbacks"): _ANSWERS,
+    ("agents", "defaults", "small_model"): _ANSWERS,
+    ("agents", "defaults", "embedding_model"): ("read",),
+    ("models",): _ANSWERS,
+    ("providers",): _ANSWERS,
+    ("telemetry",): ("read",),
+    ("gateway", "host"): _ALL,
+    ("gateway", "behind_proxy"): _ALL,
+    ("gateway", "allowed_hosts"): _ALL,
+    ("gateway", "allowed_origins"): _ALL,
 }
 
 
 def scopes_for(paths: Iterable[Path]) -> set[str]:
     """The scopes that a change at these paths needs; a table that is taken out is all that stands in it."""
-    return {scope for path in paths for place, scope in NEEDS.items() if _meet(path, place)}
+    return {scope for path in paths for place, scopes in NEEDS.items() if _meet(path, place) for scope in scopes}
 
 
 def _meet(one: Path, other: Path) -> bool:

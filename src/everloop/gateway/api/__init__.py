@@ -115,6 +115,7 @@ TABLE = (
         body=setup_shapes.Keeping,
         least=Role.OWNER,
         needs="admin",
+        tells=True,  # what is said goes out under the account of this key
     ),
     Route(
         *("DELETE", "/api/keys/{name}", "Forget a key of the vault", setup.forget_key, setup_shapes.KeyForgotten),

@@ -46,7 +46,7 @@ class Route(Struct, frozen=True):
     least: Role = Role.USER
     status: int = 200
     needs: str = ""  # "": `read` for looking, `chat` for anything else
-    tells: bool = False  # it brings something of another conversation along, so it needs `read` as well
+    tells: bool = False  # it brings something of another conversation along, or to others: it needs `read` as well
     further: Mapping[int, str] = {}  # refusals that others do not have
 
     @property

@@ -1,6 +1,6 @@
 """Conversations: the list, what was said, going on elsewhere, taking turns back."""
 
-import secrets
+import time
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ from ...core.visible import checked_name
 from ...readings.spans import deliver, keys_of, turns_of
 from ..answers import Refused
 from ..links import told_with_links
+from ..repeats import WINDOW, came_before, event_of, next_event
 from .route import Answer, Call
 from .shapes import Entries, FoundList, Moved, SessionList, SessionState, Traces
 
@@ -144,14 +145,26 @@ async def _go(call: Call, found: Conversation, session: str, deed: Deed) -> Answ
 async def _command(call: Call, text: str) -> Answer:
     """Whatever also can be typed in a chat is done as if it had been, so that it is committed and answered once."""
     found = await _conversation(call)
-    if not found.current:
-        raise Refused(409, "not_current", "Its session has gone on to another conversation. Continue this one first.")
+    address = Address.parse(found.session)
+    event = await _event(call, found, address.channel, event_of(_user(call), found.id, text))
     letter = Said(said(text), _user(call), found.session)
-    event = f"page:{secrets.token_hex(12)}"
-    receipt = await call.desk.tell(Inbound(Address.parse(found.session), event, letter, _user(call)))
+    receipt = await call.desk.tell(Inbound(address, event, letter, _user(call)))
     if receipt.reply and receipt.thread == found.id:
         raise Refused(409, "refused", receipt.reply)
     return Moved(receipt.thread, found.session, receipt.reply or "")
+
+
+async def _event(call: Call, found: Conversation, channel: str, event: str) -> str:
+    """What the inbox is to know this command by. All of them lead away from their conversation, so that whoever asks
+    again where that has happened (a second click, an answer that was lost) is told of the first. Raises Refused."""
+    store = call.desk.store
+    came = await came_before(store, channel, event)
+    row = await store.session(found.session)  # looked up after it: what it has done is to be seen
+    if row is not None and row.id == found.id:
+        return next_event(came.event) if came else event
+    if came is None or time.time() - came.at > WINDOW:
+        raise Refused(409, "not_current", "Its session has gone on to another conversation. Continue this one first.")
+    return came.event
 
 
 def _user(call: Call) -> str:

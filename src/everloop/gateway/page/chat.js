@@ -402,14 +402,15 @@ export class Chat {
   }
 
   async act(what, body = {}) {
-    if (!this.thread) return;
+    if (!this.thread || this.acting) return;  // a second click means the first
+    this.acting = true;
     try {
       const moved = await post(`/api/sessions/${this.thread}/${what}`, body);
       if (moved.reply) toast(moved.reply);
       this.house.changed();
       begun.set(moved.thread, moved.session);
       if (moved.thread !== this.thread) this.house.go(`#/c/${moved.thread}`);
-    } catch (error) { toast(error.message, "bad"); }
+    } catch (error) { toast(error.message, "bad"); } finally { this.acting = false; }
   }
 
   async edit(text) {

@@ -1,0 +1,58 @@
+"""A wrong word on the command line is one sentence that says what to do, and exit code 2; argparse has no say in it."""
+
+import contextlib
+import io
+
+import pytest
+
+from everloop.cli import COMMANDS, build_parser, run
+from everloop.cli.parser import Parser
+from everloop.cli.terminal import WrongUse
+
+WRONG = {
+    "usage foo": "everloop usage does not know what to do with 'foo'. See: everloop usage --help",
+    "usage --jsn": "everloop usage has no option --jsn (did you mean --json?). See: everloop usage --help",
+    "usage --wish=3": "everloop usage has no option --wish. See: everloop usage --help",
+    "usage --json=3": "--json takes no value, unlike '3'. See: everloop usage --help",
+    "usage --days x": "--days must be a number of days from 1 to 36500. See: everloop usage --help",
+    "--foo": "everloop agent has no option --foo. See: everloop agent --help",
+    "-m": "-m/--message needs a value. See: everloop agent --help",
+    "-m two words": "everloop agent does not know what to do with 'words'; a message of several words is quoted. "
+    "See: everloop agent --help",
+    "tokens create": "NAME is missing. See: everloop tokens create --help",
+    "tokens create a --scope all": "--scope cannot be 'all'; there is: 'read', 'chat', 'approve', 'admin'. "
+    "See: everloop tokens create --help",
+    "sessions fork a --at x": "--at must be a whole number, unlike 'x'. See: everloop sessions fork --help",
+    "files list x": "everloop files list does not know what to do with 'x'. See: everloop files list --help",
+    "models key": "COMMAND is missing. See: everloop models key --help",
+    "logs --l info": "--l could be --lines, --level. See: everloop logs --help",
+}
+
+
+def told(line: str) -> tuple[int, str, str]:
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        return run(line.split()), out.getvalue(), err.getvalue()
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_a_wrong_word_is_one_sentence_with_what_to_do(line: str):
+    assert told(line) == (2, "", f"everloop: {WRONG[line]}\n")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_leaves_it_to_argparse(command: str):
+    words = COMMANDS[command].words
+    for line in [f"{command} {word} --no-such-option 1" for word in words] or [f"{command} --no-such-option"]:
+        status, out, err = told(line)
+        assert (status, out, err.count("\n"), "usage:" in err) == (2, "", 1, False)
+        assert "--help\n" in err
+
+
+def test_what_is_right_is_read_as_before():
+    read = build_parser(["usage"]).parse_args(["usage", "--days", "3"])
+    assert (read.command, read.days, read.json) == ("usage", 3, False)
+
+
+def test_what_argparse_says_in_words_we_do_not_know_is_passed_on():
+    with pytest.raises(WrongUse, match=r"^something new\. See: here --help$"):
+        Parser(prog="here").error("something new")
