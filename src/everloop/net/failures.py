@@ -12,6 +12,10 @@ FAILURES = (EOFError, OSError, NotHttp)  # of a connection
 CONNECT_SECONDS = 30.0  # the most that is waited for a connection
 
 
+class TookTooLong(TimeoutError):
+    """An answer has not ended by its deadline, although its host may have been busy with it all the time."""
+
+
 def explain_no_connection(error: OSError, host: str, seconds: float) -> HostUnreachable:
     """Why nobody is reached there. `seconds` is how long it was waited for."""
     match error:
