@@ -86,8 +86,9 @@ class OpenHttp:
         body: bytes = b"",
         headers: Mapping[str, str] = _NO_HEADERS,
         seconds: float = 120.0,
+        deadline: float | None = None,
     ) -> "_Exchange":
-        return _Exchange(self, method, url, body, headers, seconds)
+        return _Exchange(self, method, url, body, headers, seconds, deadline)
 
     async def close(self) -> None:
         """Nothing to close: a connection ends with its exchange."""
@@ -178,7 +179,14 @@ class _Exchange:
     """A request, the redirects it is sent through, and the last answer."""
 
     def __init__(
-        self, http: OpenHttp, method: str, url: str, body: bytes, headers: Mapping[str, str], seconds: float
+        self,
+        http: OpenHttp,
+        method: str,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        seconds: float,
+        deadline: float | None,
     ) -> None:
         self._http = http
         self._method = method
@@ -186,11 +194,14 @@ class _Exchange:
         self._body = body
         self._headers = headers
         self._seconds = seconds
+        self._deadline = deadline
         self._connection: Connection | None = None
 
     async def __aenter__(self) -> "OpenAnswer":
         target = read_url(self._url)
         deadline = asyncio.get_running_loop().time() + self._seconds
+        if self._deadline is not None:
+            deadline = min(deadline, self._deadline)
         try:
             async with asyncio.timeout_at(deadline):
                 target, reader = await self._follow(target)

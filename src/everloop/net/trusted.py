@@ -12,7 +12,7 @@ from types import TracebackType
 
 from yarl import URL
 
-from ..core.errors import HostFailed, HostUnreachable, KeyRefused
+from ..core.errors import HostFailed, HostTimeout, HostUnreachable, KeyRefused
 from .answer_reader import AnswerReader, NotHttp
 from .connection import Connection
 from .dialing import basic, dial, name_of, trusting
@@ -26,6 +26,7 @@ _NO_HEADERS: Mapping[str, str] = {}
 _ALWAYS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "everloop"}
 _REDIRECTS = {301, 302, 303, 307, 308}
 _ZIPPED = {"gzip", "x-gzip", "deflate"}
+_SLOWEST = 2**16  # bytes in a second of a body that is read as a whole
 _MAY_TRAVEL = {"accept", "authorization", "range", "user-agent"}
 
 
@@ -54,8 +55,9 @@ class TrustedHttp:
         body: bytes = b"",
         headers: Mapping[str, str] = _NO_HEADERS,
         seconds: float = 120.0,
+        deadline: float | None = None,
     ) -> "_Exchange":
-        return _Exchange(self, method, url, body, headers, seconds)
+        return _Exchange(self, method, url, body, headers, seconds, deadline)
 
     async def close(self) -> None:
         if self._broom:
@@ -121,10 +123,17 @@ class TrustedHttp:
 class _Exchange:
     """A request and its answer. Not a generator, for the same reason as _Chunks."""
 
-    __slots__ = ("_body", "_connection", "_headers", "_http", "_method", "_seconds", "_target", "_url")
+    __slots__ = ("_body", "_connection", "_deadline", "_headers", "_http", "_method", "_seconds", "_target", "_url")
 
     def __init__(
-        self, http: TrustedHttp, method: str, url: str, body: bytes, headers: Mapping[str, str], seconds: float
+        self,
+        http: TrustedHttp,
+        method: str,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        seconds: float,
+        deadline: float | None,
     ) -> None:
         self._http = http
         self._method = method
@@ -132,6 +141,7 @@ class _Exchange:
         self._body = body
         self._headers = headers
         self._seconds = seconds
+        self._deadline = deadline
 
     async def __aenter__(self) -> "Answer":
         target, headers = _read(self._url), self._headers
@@ -139,7 +149,7 @@ class _Exchange:
             reader = await self._ask(target, headers)
             location = self._redirection(reader)
             if location is None:
-                return Answer(self._connection, reader, target.name)
+                return Answer(self._connection, reader, target.name, self._seconds)
             self._http.part(target, self._connection)
             following = _follow(target, location)
             if following.origin != target.origin:
@@ -164,7 +174,7 @@ class _Exchange:
             self._connection, used = await http.connect(target, self._seconds)
             self._target = target
             try:
-                self._connection.send(request, self._seconds, self._method == "HEAD")
+                self._connection.send(request, self._seconds, self._method == "HEAD", self._deadline)
                 return await self._connection.head()
             except BaseException as error:
                 self._connection.close()
@@ -187,11 +197,12 @@ class _Exchange:
 class Answer:
     """The HttpAnswer port: what a host answers, its body still on the way."""
 
-    __slots__ = ("_connection", "_host", "headers", "status")
+    __slots__ = ("_connection", "_host", "_seconds", "headers", "status")
 
-    def __init__(self, connection: Connection, reader: AnswerReader, host: str) -> None:
+    def __init__(self, connection: Connection, reader: AnswerReader, host: str, seconds: float) -> None:
         self._connection = connection
         self._host = host
+        self._seconds = seconds
         self.status: int = reader.status
         self.headers: Mapping[str, str] = reader.headers
 
@@ -200,12 +211,17 @@ class Answer:
         return _Chunks(self._connection, self._host, Unzip() if zipped else None)
 
     async def read(self, limit: int = 1_000_000) -> bytes:
-        """The body as a whole, or its first `limit` bytes."""
-        body = bytearray()
-        async for data in self.chunks():
-            body += data
-            if len(body) >= limit:
-                break
+        """The body as a whole, or its first `limit` bytes. A host that trickles it is waited for a little longer than
+        one that is silent."""
+        body, seconds = bytearray(), self._seconds + limit / _SLOWEST
+        try:
+            async with asyncio.timeout(seconds):
+                async for data in self.chunks():
+                    body += data
+                    if len(body) >= limit:
+                        break
+        except TimeoutError as error:
+            raise HostTimeout(f"{self._host} has not sent all of its answer within {seconds:.0f} s.") from error
         return bytes(body[:limit])
 
 
