@@ -31,7 +31,7 @@ from .connection import Connection
 from .dialing import connect, trusting
 from .failures import FAILURES, explain_cut, explain_no_answer, explain_no_connection
 from .request import write
-from .unzip import Unzip
+from .unzip import Unzip, make_room
 
 MOST_BYTES = 20_000_000
 MOST_REDIRECTS = 5
@@ -291,11 +291,7 @@ class _Chunks:
 
     async def __anext__(self) -> bytes:
         while True:
-            try:
-                piece = next(self._pieces, b"")
-            except zlib.error as error:
-                raise HostFailed(f"{self._host} sends a gzip file that cannot be unpacked.") from error
-            if piece:
+            if piece := await self._next_unpacked():
                 self._given += len(piece)
                 self._refuse_too_much()
                 return piece
@@ -307,6 +303,17 @@ class _Chunks:
             self._sent += len(data)
             self._refuse_too_much()
             self._pieces = self._unpacked(data)
+
+    async def _next_unpacked(self) -> bytes:
+        """Nothing when more has to come first."""
+        try:
+            for piece in self._pieces:
+                await make_room(piece)
+                if piece:
+                    return piece
+        except zlib.error as error:
+            raise HostFailed(f"{self._host} sends a gzip file that cannot be unpacked.") from error
+        return b""
 
     async def _receive(self) -> bytes:
         try:

@@ -18,7 +18,7 @@ from .connection import Connection
 from .dialing import basic, dial, name_of, trusting
 from .failures import FAILURES, explain_cut, explain_no_answer
 from .request import write
-from .unzip import Unzip
+from .unzip import Unzip, make_room
 
 _MOST_REDIRECTS = 10
 _NO_HEADERS: Mapping[str, str] = {}
@@ -250,14 +250,18 @@ class _Chunks:
 
     async def _unzipped(self, unzip: Unzip) -> bytes:
         """Of some bytes nothing comes yet, of others more than one wants to hold."""
-        while not (piece := next(self._pieces, b"")):
+        while True:
+            for piece in self._pieces:
+                await make_room(piece)
+                if piece:
+                    return piece
             data = await self._connection.read()
             if not data:
                 break
             self._pieces = unzip.pieces(data)
-        if not piece and not unzip.is_whole:
+        if not unzip.is_whole:
             raise EOFError
-        return piece
+        return b""
 
 
 class _Target:
