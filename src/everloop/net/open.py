@@ -2,7 +2,7 @@
 
 A connection is made to the very addresses that were checked, so a name that leads elsewhere a moment later leads
 nowhere. All of a name's addresses must pass; one that does not refuses the name. Each redirect
-comes in by the same door as the first address.
+comes in by the same door as the first address. No name is kept: what was checked a while ago is not what is asked now.
 
 No proxy is used, whatever the environment names: a proxy resolves names itself, and nobody would check that.
 """
@@ -31,6 +31,7 @@ from .connection import Connection
 from .dialing import connect, trusting
 from .failures import FAILURES, explain_cut, explain_no_answer, explain_no_connection
 from .request import write
+from .resolver import resolve
 from .unzip import Unzip, make_room
 
 MOST_BYTES = 20_000_000
@@ -50,12 +51,6 @@ _MAY_TRAVEL = {"accept", "accept-language", "range", "user-agent"}
 Lookup = Callable[[str, int], Awaitable[list[str]]]
 
 
-async def look_up(host: str, port: int) -> list[str]:
-    """All addresses of a name, as the system knows them. Raises OSError."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(each[4][0]) for each in found]
-
-
 class OpenHttp:
     """The Http port, for addresses that are not the owner's. `allow` is what they permit beside the public web.
 
@@ -70,7 +65,7 @@ class OpenHttp:
         *,
         max_bytes: int = MOST_BYTES,
         ca_file: str | None = None,
-        lookup: Lookup = look_up,
+        lookup: Lookup = resolve,
     ) -> None:
         self.allowed = Allowed(allow)
         self.max_bytes = max_bytes

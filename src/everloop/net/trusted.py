@@ -7,7 +7,6 @@ import zlib
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from ipaddress import ip_address
 from types import TracebackType
 
 from yarl import URL
@@ -17,7 +16,9 @@ from .answer_reader import AnswerReader, NotHttp
 from .connection import Connection
 from .dialing import basic, dial, name_of, trusting
 from .failures import FAILURES, explain_cut, explain_no_answer
+from .proxies import find_proxy
 from .request import write
+from .resolver import Resolver
 from .unzip import Unzip, make_room
 
 _MOST_REDIRECTS = 10
@@ -43,6 +44,7 @@ class TrustedHttp:
         self._kept = kept
         self._proxies: dict[str, URL | None] = {}
         self._authorities: ssl.SSLContext | None = None
+        self._resolver = Resolver()
         self._idle: dict[str, list[Connection]] = {}
         self._busy: set[Connection] = set()
         self._broom: asyncio.TimerHandle | None = None
@@ -67,6 +69,7 @@ class TrustedHttp:
             connection.close()
         self._busy.clear()
         self._idle.clear()
+        self._resolver.close()
         await asyncio.sleep(0)  # in which the event loop lets them go
 
     async def connect(self, target: "_Target", seconds: float) -> tuple[Connection, bool]:
@@ -79,7 +82,7 @@ class TrustedHttp:
                 return connection, True
         proxy = self.proxy_for(target)
         secure = "https" in (target.url.scheme, proxy and proxy.scheme)
-        connection = await dial(target.url, proxy, self._trust() if secure else None, seconds)
+        connection = await dial(target.url, proxy, self._trust() if secure else None, seconds, self._resolver)
         self._busy.add(connection)
         return connection, False
 
@@ -111,7 +114,7 @@ class TrustedHttp:
     def proxy_for(self, target: "_Target") -> URL | None:
         """The environment is asked once per host."""
         if target.origin not in self._proxies:
-            self._proxies[target.origin] = _find_proxy(target.url, self._proxy)
+            self._proxies[target.origin] = find_proxy(target.url, self._proxy)
         return self._proxies[target.origin]
 
     def _trust(self) -> ssl.SSLContext:
@@ -298,9 +301,15 @@ def _follow(target: _Target, location: str) -> _Target:
         following = target.url.join(URL(location))
         if target.key and following.user is None and following.origin() == target.url.origin():
             following = following.with_user(target.url.user).with_password(target.url.password)
-        return _read(str(following))
+        found = _read(str(following))
     except (ValueError, HostUnreachable) as error:
         raise HostFailed(f"{target.name} redirects to what is not a web address.") from error
+    if (target.url.scheme, found.url.scheme) == ("https", "http"):
+        raise HostFailed(
+            f"{target.name} redirects to http://{found.name}, which is not encrypted, so it is not followed. Ask for "
+            f"that address itself if it is wanted."
+        )
+    return found
 
 
 def _write(method: str, target: _Target, headers: Mapping[str, str], body: bytes, proxy: URL | None) -> bytes:
@@ -318,32 +327,3 @@ def _write(method: str, target: _Target, headers: Mapping[str, str], body: bytes
         return write(method, where, target.authority, {**headers, **extra} if extra else headers, body, _ALWAYS)
     except ValueError as error:
         raise KeyRefused(f"A header for {target.name} has characters that cannot be sent. Copy it again.") from error
-
-
-def _find_proxy(url: URL, wanted: str) -> URL | None:
-    host = url.host or ""
-    # This machine is never behind its own proxy, whatever NO_PROXY forgot to say: a local model must be found.
-    if _is_here(host):
-        return None
-    from urllib.request import getproxies, proxy_bypass
-
-    if proxy_bypass(host):
-        return None
-    named = getproxies()
-    proxy = wanted or named.get(url.scheme) or named.get("all")
-    if proxy and not proxy.startswith(("http://", "https://")):
-        raise HostUnreachable(
-            f"{host} cannot be reached: its proxy is not an HTTP proxy, and only those are supported. "
-            f"Give an address that begins with http://, or put {host} into NO_PROXY."
-        )
-    try:
-        return URL(proxy) if proxy else None
-    except ValueError as error:
-        raise HostUnreachable(f"{host} cannot be reached: the address of its proxy cannot be understood.") from error
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
