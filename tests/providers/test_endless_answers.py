@@ -113,7 +113,7 @@ async def fail(host: Pieces, dialect=openai_chat, **more) -> ProviderError:
 async def test_a_host_that_only_says_that_it_is_there_is_stopped_and_not_asked_again(dialect, heartbeat):
     host = Pieces(forever=heartbeat)
     error = await fail(host, dialect, now=every(15))
-    assert (type(error).__mro__[1], str(error), error.kind) == (AnswerTimeout, ONLY_HEARTBEATS, "timeout")
+    assert (type(error).__mro__[1], str(error), error.kind) == (AnswerTimeout, ONLY_HEARTBEATS, "endless")
     assert (host.requests, host.taken) == (1, 42)  # 600 s
 
 
@@ -185,7 +185,7 @@ async def test_an_answer_that_does_not_end_is_stopped_and_not_asked_for_again(se
     provider = HostProvider("host", http, await serve(handler), "", dialect, answer_seconds=0.5)
     with pytest.raises(AnswerTimeout) as raised:
         await provider.reply(PROMPT, shown.append)
-    assert (str(raised.value), raised.value.kind, len(requests)) == (TOO_LONG, "timeout", 1)
+    assert (str(raised.value), raised.value.kind, len(requests)) == (TOO_LONG, "endless", 1)
     assert "".join(delta.text for delta in shown).startswith("on and on and ")
 
 

@@ -169,6 +169,7 @@ class HostTimeout(ProviderError):
 
 
 class AnswerTimeout(HostTimeout):
+    kind = "endless"
     retryable = False
 
 
@@ -187,6 +188,7 @@ class HostFailed(ProviderError):
 
 
 class AnswerOversized(HostFailed):
+    kind = "endless"
     retryable = False
 
 
