@@ -48,9 +48,9 @@ HEARTBEATS = [
 ]
 
 ONLY_HEARTBEATS = (
-    "host sent signs of life for 10 min and nothing of an answer (the limit is a third of "
-    "providers.host.answer_seconds = 1800), and was stopped. It may be paid for, so it is not asked again by itself: "
-    "ask later, choose another model, or raise that setting."
+    "host sent signs of life for 10 min and nothing of an answer, and was stopped (the limit is a third of "
+    "providers.host.answer_seconds = 1800, but at least 2 min). It may be paid for, so it is not asked again by "
+    "itself: ask later, choose another model, or raise that setting."
 )
 TOO_LONG = (
     "host did not come to the end of its answer within 0.5 s (providers.host.answer_seconds = 0.5) and was stopped. "

@@ -37,9 +37,9 @@ class Limits:
 
     def only_heartbeats(self) -> AnswerTimeout:
         return _OnlyHeartbeats(
-            f"{self._host} sent signs of life for {_length(self.heartbeats)} and nothing of an answer (the limit is a "
-            f"third of {self._setting}), and was stopped. It may be paid for, so it is not asked again by itself: ask "
-            f"later, choose another model, or raise that setting."
+            f"{self._host} sent signs of life for {_length(self.heartbeats)} and nothing of an answer, and was stopped "
+            f"(the limit is a third of {self._setting}, but at least {_length(self.silence)}). It may be paid for, so "
+            f"it is not asked again by itself: ask later, choose another model, or raise that setting."
         )
 
 
