@@ -25,7 +25,8 @@ from tests.net.ssrf import FORMS, NAMED, ODD_PORTS
 import everloop
 from everloop.core.errors import EverloopError, ToolError
 from everloop.core.tool import CallContext
-from everloop.net.open import OpenHttp, look_up
+from everloop.net.open import OpenHttp
+from everloop.net.resolver import resolve
 from everloop.tools.web_fetch import web_fetch_tool
 
 PUBLIC, PUBLIC_6 = "93.184.216.34", "2606:4700:4700::1111"
@@ -208,7 +209,7 @@ async def main() -> None:
     await canary.listen()
     await loop.create_datagram_endpoint(lambda: names, ("127.0.0.1", 53))
     guarded, trusting = OpenHttp(), OpenHttp(EVERYTHING)
-    said: dict[str, object] = {"names": await look_up("mixed-six.test", 80)}
+    said: dict[str, object] = {"names": await resolve("mixed-six.test", 80)}
 
     async def table(key: str, ask: Ask, urls: tuple[str, ...]) -> None:
         outcomes = {url: await outcome(ask, url) for url in urls}
@@ -234,7 +235,7 @@ async def main() -> None:
     await table("rebound", through(guarded), rebound)
     await table("rebound, asked again", through(guarded), rebound[:50])
     for n in range(20):  # looks first and asks then, as many guards do
-        if await look_up(f"rebind-late-{n}.test", 80) == [PUBLIC]:
+        if await resolve(f"rebind-late-{n}.test", 80) == [PUBLIC]:
             await asyncio.to_thread(carelessly, f"http://rebind-late-{n}.test/")
     said["rebound, careless"] = {"reached": canary.take()}
     await guarded.close()

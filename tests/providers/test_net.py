@@ -430,6 +430,45 @@ async def test_a_question_is_redirected_and_its_key_stays_with_its_host(serve, h
         assert answer.status == 302
 
 
+async def test_a_redirect_to_what_is_not_encrypted_is_not_followed(certificate, serve):
+    asked: list[str] = []
+
+    async def end(request):
+        asked.append(request.path)
+        return web.Response(text="open")
+
+    plain = await serve(end)
+
+    async def handler(request):
+        match request.path:
+            case "/open":
+                raise web.HTTPFound(f"{plain}/end")
+            case "/twice":
+                raise web.HTTPFound("/open")
+            case "/safe":
+                raise web.HTTPFound("/end")
+        return web.Response(text="safe")
+
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*certificate)
+    runner = web.ServerRunner(web.Server(handler), shutdown_timeout=0.01)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
+    secure, http = f"127.0.0.1:{runner.addresses[0][1]}", TrustedHttp(ca_file=str(certificate[0]))
+    for path in ("/open", "/twice"):
+        error = await fail(http, f"https://{secure}{path}", headers={"Authorization": "Bearer k"})
+        assert (type(error), str(error)) == (
+            HostFailed,
+            f"{secure} redirects to {plain}, which is not encrypted, so it is not followed. Ask for that address "
+            "itself if it is wanted.",
+        )
+    assert (asked, http._busy) == ([], set())
+    assert await fetch(http, f"https://{secure}/safe") == (200, b"safe")
+    assert await fetch(http, f"{plain}/end") == (200, b"open")  # who wants it can have it
+    await http.close()
+    await runner.cleanup()
+
+
 async def test_a_post_is_not_redirected(serve, http):
     async def handler(request):
         raise web.HTTPMovedPermanently("/elsewhere")

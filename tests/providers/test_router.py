@@ -6,6 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from everloop.core.errors import (
+    AnswerOversized,
+    AnswerTimeout,
     BadRequest,
     ContextOverflow,
     HostFailed,
@@ -40,9 +42,11 @@ CURABLE = [
     ModelMissing("Nobody."),
     RateLimited("Slowly.", 7.0),
     HostTimeout("Too slow."),
+    AnswerTimeout("Without end."),
     HostUnreachable("Not there."),
     HostHungUp("Gone."),
     HostFailed("Broken."),
+    AnswerOversized("Too large."),
     StreamCut("Cut."),
     NoVision("Dark."),
 ]

@@ -26,9 +26,11 @@ EverloopError
 │   ├── BadRequest           the host refuses the request as it is; another try will not help
 │   │   └── NoVision         the model cannot see images, or read the document
 │   ├── HostTimeout          no byte within the time limit
+│   │   └── AnswerTimeout    an answer that goes on and does not end; it is paid for, and not asked for again
 │   ├── HostUnreachable      no connection: name, network, TLS
 │   │   └── HostHungUp       the connection was closed before the answer began
 │   ├── HostFailed           5xx, or an answer that is not of the dialect
+│   │   └── AnswerOversized  a line, an event or an answer of more bytes than is taken; not asked for again
 │   ├── StreamCut            the answer broke off in the middle
 │   └── ModelMissing         no model is configured, or the embedded one cannot be had
 ├── ChannelDown              a message could not be delivered, and surely was not
@@ -166,6 +168,11 @@ class HostTimeout(ProviderError):
     retryable = True
 
 
+class AnswerTimeout(HostTimeout):
+    kind = "endless"
+    retryable = False
+
+
 class HostUnreachable(ProviderError):
     kind = "connection"
     retryable = True
@@ -178,6 +185,11 @@ class HostHungUp(HostUnreachable):
 class HostFailed(ProviderError):
     kind = "server"
     retryable = True
+
+
+class AnswerOversized(HostFailed):
+    kind = "endless"
+    retryable = False
 
 
 class StreamCut(ProviderError):

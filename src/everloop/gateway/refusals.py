@@ -15,6 +15,7 @@ _TURNS = {
     "context": (400, "context_length_exceeded"),
     "vision": (400, "images_not_supported"),
     "request": (400, "model_refused_request"),
+    "endless": (424, "answer_too_long"),  # after a 5xx some clients would ask, and pay, again for as long
     "stopped": (424, "turn_stopped"),  # a 409 would be asked again by some clients, and a person has said stop
     "guests": (403, "guest_limit"),
     "waiting": (423, "session_waits"),

@@ -2,9 +2,11 @@
 
 import asyncio
 import ssl
+from math import inf
 from typing import cast
 
 from .answer_reader import AnswerReader, NotHttp
+from .failures import TookTooLong
 
 _MOST_WAITING = 2**18  # bytes of a body that nobody has taken yet: more of it has to wait at the host
 _MOST_AT_ONCE = 2**16  # bytes of a request
@@ -16,7 +18,8 @@ class Connection(asyncio.Protocol):
 
     Both raise TimeoutError when the host is silent for longer than `patience`, NotHttp when it says what is no answer,
     and EOFError or OSError when it is gone. One timer looks now and then whether it is silent: to set one whenever
-    something is waited for would cost more than to read what comes.
+    something is waited for would cost more than to read what comes. With a `deadline`, a time of the loop's clock,
+    both raise TookTooLong when it has passed and the answer has not ended, however much the host has to say.
     """
 
     def __init__(self) -> None:
@@ -29,6 +32,7 @@ class Connection(asyncio.Protocol):
         self._unsent = memoryview(b"")  # what is left of a large request
         self._is_full = False  # on the way to the host there is no room for more now
         self._patience = self._since = self._due = 0.0  # how long, since when, and when the timer looks
+        self._deadline = inf
         self._timer: asyncio.TimerHandle | None = None
         self.transport: asyncio.Transport
         self.idle_since = 0.0
@@ -39,10 +43,11 @@ class Connection(asyncio.Protocol):
         may = self._reader.done and self._reader.keeps and not self._lost
         return may and not self._is_full  # or the next would wait behind what nobody reads
 
-    def send(self, request: bytes, patience: float, bodiless: bool = False) -> None:
+    def send(self, request: bytes, patience: float, bodiless: bool = False, deadline: float | None = None) -> None:
         """`bodiless`: the answer to this request has a head alone."""
         self._reader = AnswerReader(bodiless)
         self._patience = patience
+        self._deadline = inf if deadline is None else deadline
         self._take()  # of the answer before nobody wants to know more
         if len(request) > _MOST_AT_ONCE:
             self._unsent = memoryview(request)
@@ -57,6 +62,8 @@ class Connection(asyncio.Protocol):
 
     async def read(self) -> bytes:
         """Some of the body; nothing when it has ended."""
+        if not self._reader.done and self._loop.time() >= self._deadline:
+            raise TookTooLong
         while not self._body:
             if self._reader.done:
                 return b""
@@ -144,8 +151,9 @@ class Connection(asyncio.Protocol):
         if self._failure:
             raise self._failure
         self._since = self._loop.time()
-        if self._timer is None or self._due > self._since + self._patience:
-            self._look_at(self._since + self._patience)
+        due = min(self._since + self._patience, self._deadline)
+        if self._timer is None or self._due > due:
+            self._look_at(due)
         self._waiter = self._loop.create_future()
         try:
             await self._waiter
@@ -168,8 +176,8 @@ class Connection(asyncio.Protocol):
         self._timer = None
         if self._waiter is None or self._waiter.done():
             return
-        due = self._since + self._patience
-        if due > self._loop.time():
+        due, now = min(self._since + self._patience, self._deadline), self._loop.time()
+        if due > now:
             self._look_at(due)
         else:
-            self._waiter.set_exception(TimeoutError())
+            self._waiter.set_exception(TimeoutError() if now < self._deadline else TookTooLong())

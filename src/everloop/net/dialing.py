@@ -14,19 +14,22 @@ from ..core.errors import HostUnreachable
 from .answer_reader import NotHttp
 from .connection import Connection
 from .failures import CONNECT_SECONDS, explain_no_connection
+from .resolver import Resolver
 
 _NEXT_ADDRESS_AFTER = 0.25  # seconds, when a name has several: the first may lead nowhere
 
 
-async def dial(url: URL, proxy: URL | None, trust: ssl.SSLContext | None, seconds: float) -> Connection:
+async def dial(
+    url: URL, proxy: URL | None, trust: ssl.SSLContext | None, seconds: float, resolver: Resolver
+) -> Connection:
     """A connection that requests for this address can be sent over. `trust` is needed where https is spoken. Raises
     HostUnreachable."""
     name = name_of(url)
     try:
         async with asyncio.timeout(min(seconds, CONNECT_SECONDS)):
             if proxy is None:
-                return await connect(url, await _addresses(url), trust)
-            connection = await _reach(proxy, trust, name)
+                return await _connect(url, trust, resolver)
+            connection = await _reach(proxy, trust, name, resolver)
             if url.scheme == "https" and trust:
                 try:
                     await _tunnel(connection, url, proxy, trust, seconds)
@@ -80,19 +83,23 @@ def _host(url: URL) -> str:
     return (url.raw_host or "").replace("%25", "%")  # before the link of a link-local address
 
 
-async def _addresses(url: URL) -> list[Any]:
+async def _connect(url: URL, trust: ssl.SSLContext | None, resolver: Resolver) -> Connection:
     """What is a number is not looked up, which would take a thread."""
     where: tuple[str, int] = _host(url), url.port or 0
     try:
         found: list[Any] = socket.getaddrinfo(*where, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except socket.gaierror:
-        found = await asyncio.get_running_loop().getaddrinfo(*where, type=socket.SOCK_STREAM)
-    return found
-
-
-async def _reach(proxy: URL, trust: ssl.SSLContext | None, name: str) -> Connection:
+        found = await resolver.find(*where)
     try:
-        return await connect(proxy, await _addresses(proxy), trust)
+        return await connect(url, found, trust)
+    except BaseException:
+        resolver.forget(*where)  # it may have moved
+        raise
+
+
+async def _reach(proxy: URL, trust: ssl.SSLContext | None, name: str, resolver: Resolver) -> Connection:
+    try:
+        return await _connect(proxy, trust, resolver)
     except (OSError, UnicodeError) as error:
         raise HostUnreachable(f"{name} cannot be reached: the proxy that is named for it does not answer.") from error
 

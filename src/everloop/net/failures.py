@@ -4,12 +4,24 @@ import os
 import socket
 import ssl
 
-from everloop.core.errors import HostFailed, HostHungUp, HostTimeout, HostUnreachable, ProviderError, StreamCut
+from everloop.core.errors import (
+    AnswerTimeout,
+    HostFailed,
+    HostHungUp,
+    HostTimeout,
+    HostUnreachable,
+    ProviderError,
+    StreamCut,
+)
 
 from .answer_reader import NotHttp
 
 FAILURES = (EOFError, OSError, NotHttp)  # of a connection
 CONNECT_SECONDS = 30.0  # the most that is waited for a connection
+
+
+class TookTooLong(TimeoutError):
+    """An answer has not ended by its deadline, although its host may have been busy with it all the time."""
 
 
 def explain_no_connection(error: OSError, host: str, seconds: float) -> HostUnreachable:
@@ -37,6 +49,8 @@ def explain_no_connection(error: OSError, host: str, seconds: float) -> HostUnre
 def explain_no_answer(error: Exception, host: str, seconds: float) -> ProviderError:
     """What a failure before the first byte means. `seconds` is how long it was waited for."""
     match error:
+        case TookTooLong():
+            return _too_long(host)
         case TimeoutError():
             return HostTimeout(f"{host} has not answered within {seconds:g} s.")
         case EOFError() | OSError():
@@ -47,9 +61,15 @@ def explain_no_answer(error: Exception, host: str, seconds: float) -> ProviderEr
 
 def explain_cut(error: Exception, host: str) -> ProviderError:
     """What a failure in the middle of a body means."""
+    if isinstance(error, TookTooLong):
+        return _too_long(host)
     if isinstance(error, TimeoutError):
         return HostTimeout(f"{host} fell silent in the middle of its answer.")
     return StreamCut(f"{host} broke off in the middle of its answer.")
+
+
+def _too_long(host: str) -> AnswerTimeout:
+    return AnswerTimeout(f"{host} did not come to the end of its answer in time.")
 
 
 def _reason(error: OSError) -> str:

@@ -2,7 +2,7 @@
 
 A connection is made to the very addresses that were checked, so a name that leads elsewhere a moment later leads
 nowhere. All of a name's addresses must pass; one that does not refuses the name. Each redirect
-comes in by the same door as the first address.
+comes in by the same door as the first address. No name is kept: what was checked a while ago is not what is asked now.
 
 No proxy is used, whatever the environment names: a proxy resolves names itself, and nobody would check that.
 """
@@ -31,7 +31,8 @@ from .connection import Connection
 from .dialing import connect, trusting
 from .failures import FAILURES, explain_cut, explain_no_answer, explain_no_connection
 from .request import write
-from .unzip import Unzip
+from .resolver import resolve
+from .unzip import Unzip, make_room
 
 MOST_BYTES = 20_000_000
 MOST_REDIRECTS = 5
@@ -50,12 +51,6 @@ _MAY_TRAVEL = {"accept", "accept-language", "range", "user-agent"}
 Lookup = Callable[[str, int], Awaitable[list[str]]]
 
 
-async def look_up(host: str, port: int) -> list[str]:
-    """All addresses of a name, as the system knows them. Raises OSError."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(each[4][0]) for each in found]
-
-
 class OpenHttp:
     """The Http port, for addresses that are not the owner's. `allow` is what they permit beside the public web.
 
@@ -70,7 +65,7 @@ class OpenHttp:
         *,
         max_bytes: int = MOST_BYTES,
         ca_file: str | None = None,
-        lookup: Lookup = look_up,
+        lookup: Lookup = resolve,
     ) -> None:
         self.allowed = Allowed(allow)
         self.max_bytes = max_bytes
@@ -86,8 +81,9 @@ class OpenHttp:
         body: bytes = b"",
         headers: Mapping[str, str] = _NO_HEADERS,
         seconds: float = 120.0,
+        deadline: float | None = None,
     ) -> "_Exchange":
-        return _Exchange(self, method, url, body, headers, seconds)
+        return _Exchange(self, method, url, body, headers, seconds, deadline)
 
     async def close(self) -> None:
         """Nothing to close: a connection ends with its exchange."""
@@ -178,7 +174,14 @@ class _Exchange:
     """A request, the redirects it is sent through, and the last answer."""
 
     def __init__(
-        self, http: OpenHttp, method: str, url: str, body: bytes, headers: Mapping[str, str], seconds: float
+        self,
+        http: OpenHttp,
+        method: str,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        seconds: float,
+        deadline: float | None,
     ) -> None:
         self._http = http
         self._method = method
@@ -186,11 +189,14 @@ class _Exchange:
         self._body = body
         self._headers = headers
         self._seconds = seconds
+        self._deadline = deadline
         self._connection: Connection | None = None
 
     async def __aenter__(self) -> "OpenAnswer":
         target = read_url(self._url)
         deadline = asyncio.get_running_loop().time() + self._seconds
+        if self._deadline is not None:
+            deadline = min(deadline, self._deadline)
         try:
             async with asyncio.timeout_at(deadline):
                 target, reader = await self._follow(target)
@@ -280,11 +286,7 @@ class _Chunks:
 
     async def __anext__(self) -> bytes:
         while True:
-            try:
-                piece = next(self._pieces, b"")
-            except zlib.error as error:
-                raise HostFailed(f"{self._host} sends a gzip file that cannot be unpacked.") from error
-            if piece:
+            if piece := await self._next_unpacked():
                 self._given += len(piece)
                 self._refuse_too_much()
                 return piece
@@ -296,6 +298,17 @@ class _Chunks:
             self._sent += len(data)
             self._refuse_too_much()
             self._pieces = self._unpacked(data)
+
+    async def _next_unpacked(self) -> bytes:
+        """Nothing when more has to come first."""
+        try:
+            for piece in self._pieces:
+                await make_room(piece)
+                if piece:
+                    return piece
+        except zlib.error as error:
+            raise HostFailed(f"{self._host} sends a gzip file that cannot be unpacked.") from error
+        return b""
 
     async def _receive(self) -> bytes:
         try:

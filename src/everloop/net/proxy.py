@@ -18,7 +18,8 @@ from msgspec import Struct
 from everloop.core.errors import AddressRefused, SettingsError
 
 from .addresses import WEB_PORTS, Allowed, Target, read_url
-from .open import Lookup, check_here, look_up
+from .open import Lookup, check_here
+from .resolver import resolve
 
 _HEAD_SECONDS = 30.0
 _CONNECT_SECONDS = 20.0
@@ -127,7 +128,7 @@ class _Request(Struct, frozen=True):
 class Proxy:
     """Answers connections from sandboxes. `lookup` and `dial` are the network."""
 
-    def __init__(self, hosts: Iterable[str], lookup: Lookup = look_up, dial: Dial = dial) -> None:
+    def __init__(self, hosts: Iterable[str], lookup: Lookup = resolve, dial: Dial = dial) -> None:
         self._hosts = Hosts(hosts)
         self._lookup = lookup
         self._dial = dial

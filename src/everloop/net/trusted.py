@@ -7,18 +7,19 @@ import zlib
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from ipaddress import ip_address
 from types import TracebackType
 
 from yarl import URL
 
-from ..core.errors import HostFailed, HostUnreachable, KeyRefused
+from ..core.errors import HostFailed, HostTimeout, HostUnreachable, KeyRefused
 from .answer_reader import AnswerReader, NotHttp
 from .connection import Connection
 from .dialing import basic, dial, name_of, trusting
 from .failures import FAILURES, explain_cut, explain_no_answer
+from .proxies import find_proxy
 from .request import write
-from .unzip import Unzip
+from .resolver import Resolver
+from .unzip import Unzip, make_room
 
 _MOST_REDIRECTS = 10
 _NO_HEADERS: Mapping[str, str] = {}
@@ -26,6 +27,7 @@ _NO_HEADERS: Mapping[str, str] = {}
 _ALWAYS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "everloop"}
 _REDIRECTS = {301, 302, 303, 307, 308}
 _ZIPPED = {"gzip", "x-gzip", "deflate"}
+_SLOWEST = 2**16  # bytes in a second of a body that is read as a whole
 _MAY_TRAVEL = {"accept", "authorization", "range", "user-agent"}
 
 
@@ -42,6 +44,7 @@ class TrustedHttp:
         self._kept = kept
         self._proxies: dict[str, URL | None] = {}
         self._authorities: ssl.SSLContext | None = None
+        self._resolver = Resolver()
         self._idle: dict[str, list[Connection]] = {}
         self._busy: set[Connection] = set()
         self._broom: asyncio.TimerHandle | None = None
@@ -54,8 +57,9 @@ class TrustedHttp:
         body: bytes = b"",
         headers: Mapping[str, str] = _NO_HEADERS,
         seconds: float = 120.0,
+        deadline: float | None = None,
     ) -> "_Exchange":
-        return _Exchange(self, method, url, body, headers, seconds)
+        return _Exchange(self, method, url, body, headers, seconds, deadline)
 
     async def close(self) -> None:
         if self._broom:
@@ -65,6 +69,7 @@ class TrustedHttp:
             connection.close()
         self._busy.clear()
         self._idle.clear()
+        self._resolver.close()
         await asyncio.sleep(0)  # in which the event loop lets them go
 
     async def connect(self, target: "_Target", seconds: float) -> tuple[Connection, bool]:
@@ -77,7 +82,7 @@ class TrustedHttp:
                 return connection, True
         proxy = self.proxy_for(target)
         secure = "https" in (target.url.scheme, proxy and proxy.scheme)
-        connection = await dial(target.url, proxy, self._trust() if secure else None, seconds)
+        connection = await dial(target.url, proxy, self._trust() if secure else None, seconds, self._resolver)
         self._busy.add(connection)
         return connection, False
 
@@ -109,7 +114,7 @@ class TrustedHttp:
     def proxy_for(self, target: "_Target") -> URL | None:
         """The environment is asked once per host."""
         if target.origin not in self._proxies:
-            self._proxies[target.origin] = _find_proxy(target.url, self._proxy)
+            self._proxies[target.origin] = find_proxy(target.url, self._proxy)
         return self._proxies[target.origin]
 
     def _trust(self) -> ssl.SSLContext:
@@ -121,10 +126,17 @@ class TrustedHttp:
 class _Exchange:
     """A request and its answer. Not a generator, for the same reason as _Chunks."""
 
-    __slots__ = ("_body", "_connection", "_headers", "_http", "_method", "_seconds", "_target", "_url")
+    __slots__ = ("_body", "_connection", "_deadline", "_headers", "_http", "_method", "_seconds", "_target", "_url")
 
     def __init__(
-        self, http: TrustedHttp, method: str, url: str, body: bytes, headers: Mapping[str, str], seconds: float
+        self,
+        http: TrustedHttp,
+        method: str,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        seconds: float,
+        deadline: float | None,
     ) -> None:
         self._http = http
         self._method = method
@@ -132,6 +144,7 @@ class _Exchange:
         self._body = body
         self._headers = headers
         self._seconds = seconds
+        self._deadline = deadline
 
     async def __aenter__(self) -> "Answer":
         target, headers = _read(self._url), self._headers
@@ -139,7 +152,7 @@ class _Exchange:
             reader = await self._ask(target, headers)
             location = self._redirection(reader)
             if location is None:
-                return Answer(self._connection, reader, target.name)
+                return Answer(self._connection, reader, target.name, self._seconds)
             self._http.part(target, self._connection)
             following = _follow(target, location)
             if following.origin != target.origin:
@@ -164,7 +177,7 @@ class _Exchange:
             self._connection, used = await http.connect(target, self._seconds)
             self._target = target
             try:
-                self._connection.send(request, self._seconds, self._method == "HEAD")
+                self._connection.send(request, self._seconds, self._method == "HEAD", self._deadline)
                 return await self._connection.head()
             except BaseException as error:
                 self._connection.close()
@@ -187,11 +200,12 @@ class _Exchange:
 class Answer:
     """The HttpAnswer port: what a host answers, its body still on the way."""
 
-    __slots__ = ("_connection", "_host", "headers", "status")
+    __slots__ = ("_connection", "_host", "_seconds", "headers", "status")
 
-    def __init__(self, connection: Connection, reader: AnswerReader, host: str) -> None:
+    def __init__(self, connection: Connection, reader: AnswerReader, host: str, seconds: float) -> None:
         self._connection = connection
         self._host = host
+        self._seconds = seconds
         self.status: int = reader.status
         self.headers: Mapping[str, str] = reader.headers
 
@@ -200,12 +214,17 @@ class Answer:
         return _Chunks(self._connection, self._host, Unzip() if zipped else None)
 
     async def read(self, limit: int = 1_000_000) -> bytes:
-        """The body as a whole, or its first `limit` bytes."""
-        body = bytearray()
-        async for data in self.chunks():
-            body += data
-            if len(body) >= limit:
-                break
+        """The body as a whole, or its first `limit` bytes. A host that trickles it is waited for a little longer than
+        one that is silent."""
+        body, seconds = bytearray(), self._seconds + limit / _SLOWEST
+        try:
+            async with asyncio.timeout(seconds):
+                async for data in self.chunks():
+                    body += data
+                    if len(body) >= limit:
+                        break
+        except TimeoutError as error:
+            raise HostTimeout(f"{self._host} has not sent all of its answer within {seconds:.0f} s.") from error
         return bytes(body[:limit])
 
 
@@ -234,14 +253,18 @@ class _Chunks:
 
     async def _unzipped(self, unzip: Unzip) -> bytes:
         """Of some bytes nothing comes yet, of others more than one wants to hold."""
-        while not (piece := next(self._pieces, b"")):
+        while True:
+            for piece in self._pieces:
+                await make_room(piece)
+                if piece:
+                    return piece
             data = await self._connection.read()
             if not data:
                 break
             self._pieces = unzip.pieces(data)
-        if not piece and not unzip.is_whole:
+        if not unzip.is_whole:
             raise EOFError
-        return piece
+        return b""
 
 
 class _Target:
@@ -278,9 +301,15 @@ def _follow(target: _Target, location: str) -> _Target:
         following = target.url.join(URL(location))
         if target.key and following.user is None and following.origin() == target.url.origin():
             following = following.with_user(target.url.user).with_password(target.url.password)
-        return _read(str(following))
+        found = _read(str(following))
     except (ValueError, HostUnreachable) as error:
         raise HostFailed(f"{target.name} redirects to what is not a web address.") from error
+    if (target.url.scheme, found.url.scheme) == ("https", "http"):
+        raise HostFailed(
+            f"{target.name} redirects to http://{found.name}, which is not encrypted, so it is not followed. Ask for "
+            f"that address itself if it is wanted."
+        )
+    return found
 
 
 def _write(method: str, target: _Target, headers: Mapping[str, str], body: bytes, proxy: URL | None) -> bytes:
@@ -298,32 +327,3 @@ def _write(method: str, target: _Target, headers: Mapping[str, str], body: bytes
         return write(method, where, target.authority, {**headers, **extra} if extra else headers, body, _ALWAYS)
     except ValueError as error:
         raise KeyRefused(f"A header for {target.name} has characters that cannot be sent. Copy it again.") from error
-
-
-def _find_proxy(url: URL, wanted: str) -> URL | None:
-    host = url.host or ""
-    # This machine is never behind its own proxy, whatever NO_PROXY forgot to say: a local model must be found.
-    if _is_here(host):
-        return None
-    from urllib.request import getproxies, proxy_bypass
-
-    if proxy_bypass(host):
-        return None
-    named = getproxies()
-    proxy = wanted or named.get(url.scheme) or named.get("all")
-    if proxy and not proxy.startswith(("http://", "https://")):
-        raise HostUnreachable(
-            f"{host} cannot be reached: its proxy is not an HTTP proxy, and only those are supported. "
-            f"Give an address that begins with http://, or put {host} into NO_PROXY."
-        )
-    try:
-        return URL(proxy) if proxy else None
-    except ValueError as error:
-        raise HostUnreachable(f"{host} cannot be reached: the address of its proxy cannot be understood.") from error
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")

@@ -1,5 +1,6 @@
 """A packed body, unpacked in pieces of limited size: a little may become much."""
 
+import asyncio
 import zlib
 from collections.abc import Iterator
 
@@ -22,8 +23,10 @@ class Unzip:
         return self._member.eof or not self._has_begun
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
+        """Some are empty: after each step of work there is one, or one of full size, so that nobody works for long."""
         for start in range(0, len(data), _SLICE):
             yield from self._unpacked(data[start : start + _SLICE])
+            yield b""
 
     def _unpacked(self, data: bytes) -> Iterator[bytes]:
         piece, self._has_begun = b"", True
@@ -37,3 +40,10 @@ class Unzip:
             if piece:
                 yield piece
             data = self._member.unconsumed_tail or self._member.unused_data
+
+
+async def make_room(piece: bytes) -> None:
+    """To unpack is to work without waiting, and a few bytes may be work for seconds. After each step others have their
+    turn."""
+    if len(piece) in (0, _PIECE):
+        await asyncio.sleep(0)

@@ -2,14 +2,24 @@
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable, Mapping
 
-from everloop.core.errors import HostHungUp, HostTimeout, KeyRefused, ProviderError, RateLimited, StreamCut
+from everloop.core.errors import (
+    AnswerOversized,
+    HostHungUp,
+    HostTimeout,
+    KeyRefused,
+    ProviderError,
+    RateLimited,
+    StreamCut,
+)
 from everloop.core.ports import Http, HttpAnswer
 from everloop.core.prompt import Delta, Prompt, Reply
 
 from .dialects import Decoder, Dialect, address
 from .dialects.quirks import Quirks
+from .limits import ANSWER_SECONDS, MOST_BYTES, Limits, Pulse
 from .secrets import hide_secrets
 
 _PLAIN = Quirks()
@@ -23,9 +33,10 @@ _WORTH_TELLING = 1.5  # seconds
 class HostProvider:
     """The Provider port. `base` is the host's address without the dialect's path; `headers` are sent beside ours, and
     so are those of a `login`, asked for anew with each request because they run out. `patience` is the longest wait
-    between two attempts, in seconds.
+    between two attempts, in seconds; after so many `seconds` a silent host is given up, and after `answer_seconds` one
+    whose answer does not end, whatever it sends.
 
-    `sleep` and `chance` (a number from 0 to 1) are parameters, so that tests need neither time nor luck.
+    `sleep`, `chance` (a number from 0 to 1) and `now` are parameters, so that tests need neither time nor luck.
     """
 
     def __init__(
@@ -42,8 +53,10 @@ class HostProvider:
         attempts: int = 3,
         patience: float = _LONGEST_WAIT,
         seconds: float = 120.0,
+        answer_seconds: float = ANSWER_SECONDS,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
         self._http = http
@@ -57,9 +70,10 @@ class HostProvider:
         self._urls: dict[str, str] = {}
         self._attempts = attempts
         self._patience = patience
-        self._seconds = seconds
+        self._limits = Limits(name, answer_seconds, seconds)
         self._sleep = sleep
         self._chance = chance
+        self._now = now
 
     async def reply(self, prompt: Prompt, show: Callable[[Delta], None]) -> Reply:
         """As the port promises. A host that asks for more patience than we have is not waited for."""
@@ -67,10 +81,11 @@ class HostProvider:
         if not self._sendable:
             self._headers, self._sendable = checked(self.name, self._headers), True
         audience = _Audience(show)
+        deadline = asyncio.get_running_loop().time() + self._limits.seconds
         attempt = 1
         while True:
             try:
-                return await self._ask(prompt.model, body, self._headers, audience)
+                return await self._ask(prompt.model, body, self._headers, audience, deadline)
             except ProviderError as error:
                 if audience.has_seen and error.retryable and not isinstance(error, StreamCut):
                     raise StreamCut(str(error)) from error  # whatever it was, an answer has broken off
@@ -85,21 +100,51 @@ class HostProvider:
     async def close(self) -> None:
         """Nothing to close: the connections belong to the Http that was handed over."""
 
-    async def _ask(self, model: str, body: bytes, headers: dict[str, str], audience: "_Audience") -> Reply:
+    async def _ask(
+        self, model: str, body: bytes, headers: dict[str, str], audience: "_Audience", deadline: float
+    ) -> Reply:
         if self._login is not None:
             headers = headers | dict(await self._login())
         url = self._urls.get(model) or self._urls.setdefault(model, address(self._base, self._dialect.path(model)))
         try:
-            async with self._http.request("POST", url, body=body, headers=headers, seconds=self._seconds) as answer:
+            async with self._http.request(
+                "POST", url, body=body, headers=headers, seconds=self._limits.silence, deadline=deadline
+            ) as answer:
                 if answer.status != 200:
                     raise await self._explain(model, answer)
                 decoder = self._dialect.decoder(self.name, model)
-                await _listen(answer, decoder, audience)
+                await self._listen(answer, decoder, audience)
                 return decoder.reply()
         except ProviderError as error:
+            self._limits.explain(error)
             hide_secrets(error, url, headers)
             name_host(error, self.name)
             raise
+
+    async def _listen(self, answer: HttpAnswer, decoder: Decoder, audience: "_Audience") -> None:
+        left, show = MOST_BYTES, audience.tell
+        pulse: Pulse | None = None
+        try:
+            async for data in answer.chunks():
+                left -= len(data)
+                delta = decoder.feed(data)
+                if delta is not None:
+                    audience.has_seen = True
+                    show(delta)
+                else:
+                    pulse = pulse or Pulse(self._limits, self._now)
+                    pulse.feel(decoder.heard, decoder.complete)
+                if decoder.done:
+                    break
+                if left < 0:
+                    raise AnswerOversized(f"an answer of more than {MOST_BYTES >> 20} MiB")
+        except (StreamCut, HostTimeout):
+            # Some hosts end a complete answer by hanging up, or by not hanging up.
+            if not decoder.complete:
+                raise
+        if last := decoder.feed(b""):
+            audience.has_seen = True
+            show(last)
 
     async def _explain(self, model: str, answer: HttpAnswer) -> ProviderError:
         body = masked(await answer.read(100_000), self._key)
@@ -125,31 +170,13 @@ def masked(body: bytes, key: str) -> bytes:
 
 
 class _Audience:
-    """Passes on what there is to show, and knows whether anything was."""
+    """Who is shown an answer, and whether anything was shown."""
 
-    __slots__ = ("_show", "has_seen")
+    __slots__ = ("has_seen", "tell")
 
-    def __init__(self, show: Callable[[Delta], None]) -> None:
-        self._show = show
+    def __init__(self, tell: Callable[[Delta], None]) -> None:
+        self.tell = tell
         self.has_seen = False
-
-    def show(self, delta: Delta | None) -> None:
-        if delta is not None:
-            self.has_seen = True
-            self._show(delta)
-
-
-async def _listen(answer: HttpAnswer, decoder: Decoder, audience: _Audience) -> None:
-    try:
-        async for data in answer.chunks():
-            audience.show(decoder.feed(data))
-            if decoder.done:
-                break
-    except (StreamCut, HostTimeout):
-        # Some hosts end a complete answer by hanging up, or by not hanging up.
-        if not decoder.complete:
-            raise
-    audience.show(decoder.feed(b""))
 
 
 def wait_before_retry(error: ProviderError, attempt: int, chance: float) -> float:

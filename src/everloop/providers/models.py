@@ -16,6 +16,7 @@ from .choose import Choice, Wanted, choose, explain_missing, local_hosts
 from .discovery import Discovery, Headers
 from .host import HostProvider
 from .keys import Keys
+from .limits import ANSWER_SECONDS
 from .local import find_local
 from .prices import Prices, find_window
 from .router import Candidate, Router
@@ -135,12 +136,14 @@ class Models:
         """The last of a chain is patient with its host; the others leave it to the next."""
         host = choice.host
         assert host is not None
+        account = self._keys.accounts.get(host.name)
         provider = HostProvider(
             *(host.name, self._http, choice.base, choice.key, dialects.load(host.dialect), host.quirks),
             headers=choice.headers,
             login=self._login_of(choice),
             attempts=3 if last else 2,
             patience=60.0 if last else 2.0,
+            answer_seconds=account.answer_seconds if account else ANSWER_SECONDS,
         )
 
         def cost(reply: Reply) -> float | None:

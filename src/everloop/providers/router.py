@@ -23,6 +23,7 @@ _WHY = {
     "credit": "no credit",
     "rate": "too many requests",
     "timeout": "no answer in time",
+    "endless": "no end of its answer",
     "connection": "not reachable",
     "server": "failed",
     "cut": "broke off",

@@ -66,6 +66,7 @@ class Account(_Section, frozen=True):
     model: str = ""
     headers: Annotated[dict[str, str], Meta(extra={"secret": True})] = {}
     dialect: Dialect | None = None  # None: as its row in the catalogue says
+    answer_seconds: Annotated[float, Meta(ge=1, le=86400)] = 1800.0  # the most that an answer as a whole may take
 
 
 class Preset(_Section, frozen=True):

@@ -23,6 +23,7 @@ ABOUT = {
     "providers.<name>.model": "The model that auto takes here",
     "providers.<name>.headers": "Further HTTP headers",
     "providers.<name>.dialect": "How it is spoken to; empty: as the provider speaks",
+    "providers.<name>.answer_seconds": "The most seconds that an answer as a whole may take",
     "providers.embedded.path": "A GGUF file of your own for the embedded model",
     "providers.embedded.threads": "Threads; 0 leaves one core to others while it writes",
     "models.<name>.model": "The model that this name stands for",

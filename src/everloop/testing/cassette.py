@@ -27,13 +27,15 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from ..core.errors import BadRequest, HostFailed, HostHungUp, HostTimeout, HostUnreachable, StreamCut
+from ..core.errors import AnswerTimeout, BadRequest, HostFailed, HostHungUp, HostTimeout, HostUnreachable, StreamCut
 from .differences import Comparison
 
 VERSION = 1
 SHOWN = 5  # differences that a mismatch tells
 
-ERRORS = {error.__name__: error for error in (StreamCut, HostTimeout, HostUnreachable, HostHungUp, HostFailed)}
+ERRORS = {
+    error.__name__: error for error in (StreamCut, HostTimeout, AnswerTimeout, HostUnreachable, HostHungUp, HostFailed)
+}
 
 _NO_HEADERS: Mapping[str, str] = {}
 
@@ -125,6 +127,7 @@ class Cassette:
         body: bytes = b"",
         headers: Mapping[str, str] = _NO_HEADERS,
         seconds: float = 120.0,
+        deadline: float | None = None,
     ) -> "_Playing":
         return _Playing(lambda: self._take(method, url, body), seconds)
 

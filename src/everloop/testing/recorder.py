@@ -42,9 +42,10 @@ class Recorder:
         body: bytes = b"",
         headers: Mapping[str, str] = _NO_HEADERS,
         seconds: float = 120.0,
+        deadline: float | None = None,
     ) -> "_Recording":
         asked = _Asked(method, url, body, headers)
-        exchange = self._http.request(method, url, body=body, headers=headers, seconds=seconds)
+        exchange = self._http.request(method, url, body=body, headers=headers, seconds=seconds, deadline=deadline)
         return _Recording(exchange, lambda heard, end: self._keep(asked, heard, end))
 
     async def close(self) -> None:

@@ -26,6 +26,11 @@ class Decoder(Protocol):
         """The host has said that the answer is at its end; only usage may still follow."""
         ...
 
+    @property
+    def heard(self) -> int:
+        """How many events have said something. Comments and empty ones, which only keep a connection open, don't."""
+        ...
+
     def feed(self, data: bytes) -> Delta | None:
         """What these bytes add to the answer; `b""` is the end of the body. Raises ProviderError."""
         ...

@@ -13,6 +13,7 @@ from everloop.core.prompt import Finish, Reply, Usage
 from .call_pieces import NAME, CallPieces, mend
 from .reading import Reading
 from .refusals import error_in_stream
+from .sse import MOST_BYTES, Lines, Pieces
 from .thinking import Thinking
 
 
@@ -46,8 +47,9 @@ class Decoder(Reading):
 
     def __init__(self, host: str, model: str) -> None:
         super().__init__(host, model)
-        self._rest = b""  # a line that has not ended, or a body that is no stream
-        self._event = b""  # an event of several lines that is not whole
+        self._lines = Lines()
+        self._event = Pieces("an event")  # of several lines, that is not whole
+        self._tried = 0  # bytes that were read in vain to learn whether it is
         self._stray = b""  # a line that belongs to no stream of events
         self._done = False
         self._id = ""
@@ -85,36 +87,51 @@ class Decoder(Reading):
         )
 
     def _take(self, data: bytes) -> None:
-        if self._rest:
-            data = self._rest + data
-        if self._is_stream or self._begins_stream(data):
-            *lines, self._rest = data.split(b"\n")
-            self._read_lines(lines)
-        else:
-            self._rest = data
+        if self._is_stream or (data := self._begin_stream(data)):
+            self._read_lines(self._lines.split(data))
 
     def _read_lines(self, lines: list[bytes]) -> None:
         for line in lines:
             if line and (data := line.removeprefix(b"data:")) != line:
                 self._read_data(data.strip())
             elif not line or line.isspace():
-                if self._event:
-                    raise self._explain_other(self._event)
+                if self._event.so_far:
+                    self._end_event()
             elif not line.startswith(_OTHER_LINES):
                 self._stray = self._stray or line
 
     def _read_data(self, data: bytes) -> None:
-        if self._event:
-            data = self._event + b"\n" + data
+        if self._event.so_far:
+            self._read_further_line(data)
         elif data == _DONE:
             self._done = True
-            return
-        if chunk := _parse(data):
-            self._event = b""
+        elif chunk := _parse(data):
             self._read_chunk(chunk)
         else:  # the beginning of an object is never an object, so it is either a line of several, or broken
             self._done = self._done or data.startswith(_DONE)
-            self._event = b"" if self._done else data
+            if data and not self._done:
+                self._event.add(data)
+
+    def _read_further_line(self, data: bytes) -> None:
+        """Some hosts leave the blank line out, so that an event may be whole without one. To look after each line would
+        take a time that grows with the square of the event."""
+        self._event.add(b"\n" + data if data else b"")
+        if data.endswith(b"}") and self._tried < MOST_BYTES:
+            self._tried += len(self._event.so_far)
+            if chunk := _parse(bytes(self._event.so_far)):
+                self._forget_event()
+                self._read_chunk(chunk)
+
+    def _end_event(self) -> None:
+        event = self._forget_event()
+        if chunk := _parse(event):
+            self._read_chunk(chunk)
+        else:
+            raise self._explain_other(event)
+
+    def _forget_event(self) -> bytes:
+        self._tried = 0
+        return self._event.end()
 
     def _read_body(self, body: bytes) -> None:
         if chunk := _parse(body):
@@ -124,6 +141,7 @@ class Decoder(Reading):
         self._done = True
 
     def _read_chunk(self, chunk: _Chunk) -> None:
+        self.heard += 1
         if chunk.error:
             raise error_in_stream(self._host, self._model, chunk.error)
         if not self._id and chunk.id:
@@ -193,12 +211,11 @@ class Decoder(Reading):
         return mend(text)
 
     def _end(self) -> None:
-        rest, self._rest = self._rest, b""
         half, self._half = self._half, ""
         if self._is_stream:
-            self._read_lines([rest])
-        elif rest.strip():
-            self._read_body(rest)
+            self._read_lines([self._lines.end()])
+        elif self._body.so_far:
+            self._read_body(self._body.end())
         if half:
             self._keep(*self._thinking.part(mend(half)))
         if not self._thinking.speaking:

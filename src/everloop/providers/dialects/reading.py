@@ -12,7 +12,7 @@ from everloop.core.errors import HostFailed, ProviderError, StreamCut
 from everloop.core.prompt import Delta, Reply
 
 from . import signer
-from .sse import Events
+from .sse import Events, Pieces
 
 UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
 
@@ -36,7 +36,9 @@ class Reading(ABC):
         self._host = host
         self._model = model
         self._asked = model
+        self.heard = 0  # events that said something
         self._is_stream = False
+        self._body = Pieces("an answer")  # what came as long as it is no stream
         self._ended = False
         self._fresh_text: list[str] = []
         self._fresh_thought: list[str] = []
@@ -83,9 +85,15 @@ class Reading(ABC):
     @abstractmethod
     def _reply(self, text: str, reasoning: str) -> Reply: ...
 
-    def _begins_stream(self, data: bytes) -> bool:
-        self._is_stream = data.lstrip()[:1] not in (b"", b"{", b"[")
-        return self._is_stream
+    def _begin_stream(self, data: bytes) -> bytes:
+        """What of these bytes belongs to a stream of events; what does not is kept as a body."""
+        if not self._body.so_far:
+            data = data.lstrip()
+        if data and (self._body.so_far or data[:1] in (b"{", b"[")):
+            self._body.add(data)
+            return b""
+        self._is_stream = bool(data)
+        return data
 
     def _flush(self) -> Delta:
         delta = Delta("".join(self._fresh_text), "".join(self._fresh_thought))
@@ -115,7 +123,6 @@ class EventReading(Reading):
     def __init__(self, host: str, model: str) -> None:
         super().__init__(host, model)
         self._events = Events()
-        self._body = b""  # what came as long as it is no stream
 
     @property
     def stray(self) -> bytes:
@@ -129,16 +136,14 @@ class EventReading(Reading):
 
     def _take(self, data: bytes) -> None:
         if not self._is_stream:
-            data, self._body = self._body + data, b""
-            if not self._begins_stream(data):
-                self._body = data
-                return
+            data = self._begin_stream(data)
         for event in self._events.feed(data):
+            self.heard += 1
             self._read_event(event)
 
     def _end(self) -> None:
-        if self._body.strip():
-            self._read_body(self._body)
+        if self._body.so_far:
+            self._read_body(self._body.end())
         for event in self._events.end():
             if is_whole(event):  # else it is the last one, and broke off
                 self._read_event(event)

@@ -142,8 +142,8 @@ class Decoder(EventReading):
         )
 
     def _end(self) -> None:
-        if self._body.strip():
-            self._read_body(self._body)
+        if self._body.so_far:
+            self._read_body(self._body.end())
         for data in self._events.end():
             try:
                 event = _event(data)

@@ -1,0 +1,97 @@
+"""No answer lasts for ever, whatever its host sends to prolong it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from everloop.net.connection import Connection
+from everloop.net.failures import TookTooLong
+
+Serve = Callable[[asyncio.StreamWriter], Awaitable[None]]
+ASK = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@asynccontextmanager
+async def connected(serve: Serve) -> AsyncIterator[Connection]:
+    """A connection to a host that reads a request and then does as it is told."""
+
+    async def host(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        try:
+            await serve(writer)
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+    async with await asyncio.start_server(host, "127.0.0.1", 0) as server:
+        where = server.sockets[0].getsockname()
+        _, connection = await asyncio.get_running_loop().create_connection(Connection, *where)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+
+async def drip(writer: asyncio.StreamWriter, *again: bytes) -> None:
+    """The first once, and the last for as long as anyone listens."""
+    *first, last = again
+    writer.write(b"".join(first))
+    while True:
+        writer.write(last)
+        await writer.drain()
+        await asyncio.sleep(0.01)
+
+
+async def read_all(connection: Connection) -> None:
+    while await connection.read():
+        pass
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        (b"HTTP/1.1 200 OK\r\n\r\n", b"more "),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9999999999\r\n\r\n", b"more " * 50_000),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"2\r\n: \r\n"),
+    ],
+)
+async def test_a_body_that_does_not_end_is_cut_off_at_its_deadline(said: tuple[bytes, ...]):
+    async with connected(lambda writer: drip(writer, *said)) as connection:
+        connection.send(ASK, 60, deadline=asyncio.get_running_loop().time() + 0.2)
+        await connection.head()
+        with pytest.raises(TookTooLong):
+            await read_all(connection)
+
+
+async def test_a_host_that_says_nothing_is_left_at_the_deadline():
+    async with connected(lambda writer: asyncio.sleep(3600)) as connection:
+        connection.send(ASK, 60, deadline=asyncio.get_running_loop().time() + 0.1)
+        with pytest.raises(TookTooLong):
+            await connection.head()
+
+
+async def test_an_answer_that_has_ended_before_its_deadline_is_read_whenever_one_likes():
+    async def serve(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+        await writer.drain()
+
+    async with connected(serve) as connection:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + 0.2
+        connection.send(ASK, 60, deadline=deadline)
+        await connection.head()
+        passed = loop.create_future()
+        loop.call_at(deadline + 0.01, passed.set_result, None)
+        await passed
+        assert (await connection.read(), await connection.read()) == (b"hello", b"")
+
+
+async def test_a_silent_host_is_left_when_patience_ends_before_the_deadline():
+    async with connected(lambda writer: asyncio.sleep(3600)) as connection:
+        connection.send(ASK, 0.1, deadline=asyncio.get_running_loop().time() + 60)
+        with pytest.raises(TimeoutError) as raised:
+            await connection.head()
+        assert raised.type is TimeoutError
