@@ -254,6 +254,8 @@ async def main() -> None:
         match measure:
             case "turn":
                 result = await turns(system.ask, 600, warm=600)
+            case "pieces":
+                result = await turns(system.ask, 40)
             case "tools":
                 result = await turns(system.ask, 40)
             case "burst":
@@ -270,6 +272,8 @@ async def main() -> None:
                 result = await flat(system.ask, 10_000)
             case "soak":
                 result = await flat(system.ask, 100_000)
+            case _ if measure.startswith("turns="):  # for instructions.py, which counts from outside
+                result = await turns(system.ask, int(measure.removeprefix("turns=")))
             case "once":
                 result = {"length": float(len(str(await system.ask("hello", "api:once"))))}
             case "profile":

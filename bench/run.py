@@ -28,6 +28,8 @@ HOMES = HERE / ".homes"
 Result = dict[str, float]
 ONE_CHUNK: Any = {"by": "conversation", "lines": ["Hello from the model, this is a short answer."]}
 TEN_TOOLS: Any = {"by": "conversation", "lines": [*[{"call": "look", "args": {}}] * 10, "I have looked ten times."]}
+# As models speak: each piece is awaited. A thousand a second, or the bench would take an hour.
+HUNDRED_PIECES: Any = {"by": "conversation", "lines": [{"say": ["word "] * 100}], "between": 0.001}
 CHUNKS = 2000
 BURST: Any = {"by": "conversation", "lines": [{"say": ["word "] * CHUNKS}]}
 RUSHED: Any = {"by": "conversation", "lines": [{"say": ["word "] * 40}], "first": 0.05}
@@ -98,6 +100,7 @@ def measure_cpu(name: str, measure: str, script: Any, bar: str, store: Callable[
 
 def measure_turn() -> None:
     measure_cpu("1-chunk turn, CPU", "turn", ONE_CHUNK, "≤ 3 ×")
+    measure_cpu("turn of 100 pieces, CPU", "pieces", HUNDRED_PIECES, "≤ 1.5 ×")
     with model(ONE_CHUNK) as base:
         found = rounds(["floor", "floor-synced", "everloop-own"], "turn", base, 5)
     floor, synced, ours = (each["cpu"] for each in found.values())

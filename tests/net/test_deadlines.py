@@ -95,3 +95,58 @@ async def test_a_silent_host_is_left_when_patience_ends_before_the_deadline():
         with pytest.raises(TimeoutError) as raised:
             await connection.head()
         assert raised.type is TimeoutError
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        (b"HTTP/1.1 200 OK\r\nX: ", b"x"),
+        (b"HTTP/1.1 200 OK\r\n", b"X: x\r\n"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 102 Processing\r\n\r\n"),
+        (b"", b"\r\n"),
+        (CHUNKED + b"3;x=", b"y"),
+        (CHUNKED, b"0"),
+        (CHUNKED + b"0\r\n", b"X: x\r\n"),
+        (CHUNKED + b"0\r\nX: ", b"x"),
+    ],
+    ids=[
+        *("a field of the head", "fields of the head", "hints", "line breaks"),
+        *("an extension", "a size", "trailers", "a trailer"),
+    ],
+)
+async def test_what_is_no_part_of_a_body_does_not_prolong_it(said: tuple[bytes, ...]):
+    """And not the time until the deadline either, which is there to tell the two apart."""
+    async with connected(lambda writer: drip(writer, *said)) as connection:
+        connection.send(ASK, 0.2, deadline=asyncio.get_running_loop().time() + 30)
+        with pytest.raises(TimeoutError) as raised:
+            await read_answer(connection)
+        assert raised.type is TimeoutError
+
+
+async def read_answer(connection: Connection) -> None:
+    await connection.head()
+    await read_all(connection)
+
+
+async def test_a_body_may_take_longer_than_anyone_is_patient():
+    async def serve(writer: asyncio.StreamWriter) -> None:
+        writer.write(CHUNKED)
+        for _ in range(20):
+            writer.write(b"4\r\nmore\r\n")
+            await asyncio.sleep(0.05)  # twenty of them are longer than the patience for one
+        writer.write(b"0\r\n\r\n")
+        await writer.drain()
+
+    async with connected(serve) as connection:
+        connection.send(ASK, 0.8)
+        await connection.head()
+        assert b"".join([piece async for piece in pieces_of(connection)]) == b"more" * 20
+        assert connection.is_usable
+
+
+async def pieces_of(connection: Connection) -> AsyncIterator[bytes]:
+    while piece := await connection.read():
+        yield piece

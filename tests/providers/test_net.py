@@ -21,7 +21,6 @@ from everloop.core.errors import (
     ProviderError,
     StreamCut,
 )
-from everloop.net.connection import Connection
 from everloop.net.trusted import TrustedHttp
 
 
@@ -329,41 +328,6 @@ async def refusing(speak, context=None):
         for talk in talks:
             talk.cancel()
         await asyncio.gather(*talks)
-
-
-class Line(asyncio.Transport):
-    """Takes a piece of a request now and then, and no more than so many. After the last there is an answer."""
-
-    def __init__(self, connection, pieces):
-        super().__init__()
-        self.connection, self.pieces, self.taken = connection, pieces, b""
-
-    def write(self, data):
-        self.taken += data
-        self.pieces -= 1
-        self.connection.pause_writing()
-        if self.taken.endswith(b"end"):
-            asyncio.get_running_loop().call_later(0.05, self.connection.data_received, OK)
-        elif self.pieces:
-            asyncio.get_running_loop().call_later(0.05, self.connection.resume_writing)
-
-
-@pytest.mark.parametrize(
-    "pieces, then",
-    [(17, 200), (1, TimeoutError), (9, TimeoutError)],
-    ids=["it is not silent as long as it listens", "it never listens", "it listens no more"],
-)
-async def test_a_host_that_is_sent_much(pieces, then):
-    connection, much = Connection(), b"x" * 2**20 + b"end"
-    line = Line(connection, pieces)
-    connection.connection_made(line)
-    connection.send(much, 0.3)
-    try:
-        got = (await connection.head()).status
-    except TimeoutError as error:
-        got = type(error)
-    assert (got, line.taken) == (then, much[: pieces * 2**16])
-    connection.connection_lost(None)
 
 
 async def test_a_header_that_would_be_two_is_not_sent(serve, http):

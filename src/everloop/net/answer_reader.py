@@ -1,21 +1,22 @@
-"""Reads an HTTP/1.1 answer from the bytes of a connection, however the network cuts them."""
+"""Reads an HTTP/1.1 answer from the bytes of a connection, however the network cuts them.
 
-import re
-from collections.abc import Callable, Mapping
+llhttp understands the bytes, and refuses what is no HTTP. It has no limits of its own, and does not know what was asked
+for: that is added here.
+"""
+
+from collections.abc import Mapping
 from urllib.parse import quote_from_bytes
 
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from multidict import CIMultiDict
 
-_MOST_WAITING = 2**16  # bytes of a head, or of a line that says how long a piece is
-_MOST_FIELDS = 1000
+_MOST_IN_A_HEAD = 2**16  # bytes
+_MOST_IN_VAIN = 2**18  # bytes in a row that neither end a head nor are part of a body
+_MOST_FIELDS = 1000  # of a head, or after a body
 _MOST_HINTS = 1000  # heads that say only that the answer is still to come
-_STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9]\d\d)(?: |$)")
-_FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([^\x00-\x08\x0a-\x1f\x7f]*)")
-_LENGTH = re.compile(r"[0-9]{1,18}")
-_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?")
+_LINE_BREAKS = b"\r\n"
 _IN_ADDRESSES = bytes(range(0x20, 0x7F))
 _NO_HEADERS: Mapping[str, str] = {}
-_SIZE_COMES, _BREAK_COMES, _TRAILER_COMES = 0, -1, -2  # what follows when no bytes of a piece are left
 
 
 class NotHttp(Exception):
@@ -26,146 +27,156 @@ class AnswerReader:
     """One answer. `feed` gives what there is of its body in the bytes; `status` is 0 until the head has come.
 
     After `done` the connection can carry another answer if it `keeps`. A body may also end with the connection: `end`.
+
+    The methods that begin with `on_` are called by the parser, which holds its reader as the reader holds it: it is let
+    go as soon as the answer, or the connection, has ended.
     """
 
-    __slots__ = ("_bodiless", "_feed", "_hints", "_left", "_rest", "done", "headers", "keeps", "status")
+    __slots__ = (
+        "_bodiless",
+        "_fields",
+        "_hints",
+        "_in_vain",
+        "_parser",
+        "_pieces",
+        "_until_the_end",
+        "done",
+        "headers",
+        "keeps",
+        "on_body",
+        "status",
+    )
 
     def __init__(self, bodiless: bool = False) -> None:
         self._bodiless = bodiless
-        self._feed: _Feed = AnswerReader._read_head  # not bound: it would hold its reader, which holds it
-        self._hints = 0
-        self._left = 0  # bytes of the body, or of the piece
-        self._rest = b""  # cannot be understood before more has come
+        self._fields: list[tuple[bytes, bytes]] = []
+        self._pieces: list[bytes] = []
+        self._hints = self._in_vain = 0
+        self._until_the_end = False
         self.status = 0
         self.headers: Mapping[str, str] = _NO_HEADERS
         self.done = self.keeps = False
+        self.on_body = self._pieces.append
+        self._parser: HttpResponseParser | None = None
 
     def feed(self, data: bytes) -> bytes:
         """Raises NotHttp."""
-        if self._rest:
-            data, self._rest = self._rest + data, b""
-        return self._feed(self, data)
+        if self.done:
+            self._hear_more(data)
+            return b""
+        parser = self._parser or self._begin()
+        self._in_vain += len(data)
+        try:
+            if self._bodiless:
+                self._feed_head(parser, data)
+            else:
+                parser.feed_data(data)
+        except HttpParserUpgrade:
+            pass  # what follows is said in another protocol, in which nobody asks anything
+        except HttpParserError as error:
+            self._stumble(error)
+        body = b"".join(self._pieces)
+        self._pieces.clear()
+        if self.done:
+            self._parser = None
+        else:
+            self._limit(body)
+        return body
 
-    def end(self, by_force: bool = False) -> None:
-        """The connection has ended: in peace, or by force. Raises EOFError if the answer has not."""
-        if not self.done and (by_force or self._feed is not AnswerReader._read_all):
+    def end(self, by_force: bool = False, in_part: bool = False) -> None:
+        """The connection has ended: in peace, or by force. Raises EOFError if the answer has not, unless a part of it
+        will do."""
+        self._parser = None
+        if not (self.done or in_part) and (by_force or not self._until_the_end):
             raise EOFError
         self.done = True
 
-    def _read_head(self, data: bytes) -> bytes:
-        while not self.status:
-            end, after = data.find(b"\r\n\r\n"), 4
-            short = data.find(b"\n\n")
-            if 0 <= short < end or end < 0:
-                end, after = short, 2
-            if not data.startswith(b"HTTP/"[: len(data)]) or end > _MOST_WAITING:
-                raise NotHttp("something else speaks there")
-            if end < 0:
-                return self._wait_for_more(data)
-            self._understand(data[:end].replace(b"\r\n", b"\n").split(b"\n"))
-            data = data[end + after :]
-        return self._feed(self, data)
+    def on_message_begin(self) -> None:
+        if self.done:
+            raise NotHttp("it says more than was asked for")
 
-    def _understand(self, lines: list[bytes]) -> None:
-        first = _STATUS.match(lines[0])
-        if first is None or len(lines) > _MOST_FIELDS:
-            raise NotHttp("this is not the head of an answer")
-        status = int(first[2])
-        if status < 200 and status != 101:
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._fields.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        assert self._parser is not None
+        status = self._parser.get_status_code()
+        fields, self._fields = self._fields, []
+        # It is measured only where it can be too long.
+        if len(fields) > _MOST_FIELDS or (self._in_vain > _MOST_IN_A_HEAD and _size(fields) > _MOST_IN_A_HEAD):
+            raise NotHttp("its head does not end")
+        if 100 <= status < 200 and status != 101:
             self._hints += 1
             if self._hints > _MOST_HINTS:
                 raise NotHttp("its answer never comes")
-            return
-        headers = CIMultiDict([_field(line) for line in lines[1:]])
+        else:
+            self._understand(self._parser, status, CIMultiDict([_text(name, value) for name, value in fields]))
+
+    def on_message_complete(self) -> None:
+        if self.status:
+            self.done = True
+        elif self._pieces:
+            raise NotHttp("only the answer has a body")
+
+    def _begin(self) -> HttpResponseParser:
+        self._parser = HttpResponseParser(self)
+        # Some hosts end lines with LF alone, and some fill up the size of a piece with spaces.
+        self._parser.set_dangerous_leniencies(lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True)
+        return self._parser
+
+    def _understand(self, parser: HttpResponseParser, status: int, headers: "CIMultiDict[str]") -> None:
+        version, coding = parser.get_http_version(), ",".join(headers.getall("Transfer-Encoding", ()))
+        if version not in ("1.1", "1.0") or status < 100:
+            raise NotHttp("this is not the head of an answer")
+        if coding and coding.lower() != "chunked":
+            raise NotHttp("it is coded in a way that was not asked for")
         self.status, self.headers = status, headers
-        wish = ",".join(headers.getall("Connection", ())).lower()
-        # Whoever changes to another protocol (101) is not asked anything in this one.
-        self.keeps = "close" not in wish and (first[1] == b"1" or "keep-alive" in wish) and status != 101
-        self._feed = self._way_to_read(headers)
+        # Whoever changes to another protocol (101) is not asked anything in this one, and who does not know the coding
+        # (1.0) has hardly meant it.
+        self.keeps = parser.should_keep_alive() and status != 101 and not (coding and version == "1.0")
+        self._until_the_end = not coding and "Content-Length" not in headers
+        self.done = self._bodiless
 
-    def _way_to_read(self, headers: "CIMultiDict[str]") -> "_Feed":
-        coding = headers.get("Transfer-Encoding", "").strip().lower()
-        lengths = set(headers.getall("Content-Length", ()))
-        if self._bodiless or self.status in (101, 204, 304):
-            return AnswerReader._read_length  # which is 0
-        if coding:
-            if coding != "chunked":
-                raise NotHttp("it is coded in a way that was not asked for")
-            return AnswerReader._read_pieces
-        if not lengths:
+    def _feed_head(self, parser: HttpResponseParser, data: bytes) -> None:
+        """Line by line, for llhttp expects a body after the head."""
+        start = 0
+        while start < len(data) and not self.done:
+            end = data.find(b"\n", start) + 1 or len(data)
+            parser.feed_data(data[start:end])
+            start = end
+        self._hear_more(data[start:])
+
+    def _hear_more(self, data: bytes) -> None:
+        """Whoever says more than was asked for is not understood. Line breaks say nothing."""
+        if data.strip(_LINE_BREAKS):
             self.keeps = False
-            return AnswerReader._read_all
-        length = lengths.pop()
-        if lengths or not _LENGTH.fullmatch(length):
-            raise NotHttp("its length is not a number")
-        self._left = int(length)
-        return AnswerReader._read_length
 
-    def _read_all(self, data: bytes) -> bytes:
-        return data
+    def _stumble(self, error: HttpParserError) -> None:
+        reason = error.__context__ or error
+        if not isinstance(reason, NotHttp | HttpParserError):
+            raise reason
+        if not self.done:
+            raise NotHttp(str(reason)) from error
+        self.keeps = False
 
-    def _read_length(self, data: bytes) -> bytes:
-        body = data[: self._left]
-        self._left -= len(body)
-        if not self._left:
-            self._finish(len(data) - len(body))
-        return body
-
-    def _read_pieces(self, data: bytes) -> bytes:
-        """Each piece says how long it is, and ends with a line break; the last one has no length."""
-        pieces: list[bytes] = []
-        at = 0
-        while at < len(data):
-            if self._left > 0:
-                piece = data[at : at + self._left]
-                pieces.append(piece)
-                at += len(piece)
-                self._left = self._left - len(piece) or _BREAK_COMES
-                continue
-            end = data.find(b"\n", at)
-            if end < 0:
-                self._wait_for_more(data[at:])
-                break
-            line = data[at:end].rstrip(b"\r")
-            at = end + 1
-            if self._left == _SIZE_COMES:
-                self._left = _size(line) or _TRAILER_COMES
-            elif self._left == _BREAK_COMES:
-                if line:
-                    raise NotHttp("a piece is longer than it says")
-                self._left = _SIZE_COMES
-            elif not line:
-                self._finish(len(data) - at)
-                break
-        return b"".join(pieces)
-
-    def _finish(self, more: int) -> None:
-        self.done = True
-        self._feed = AnswerReader._read_too_much
-        self.keeps = self.keeps and not more
-
-    def _read_too_much(self, data: bytes) -> bytes:
-        self.keeps = False  # whoever says more than was asked for is not understood
-        return b""
-
-    def _wait_for_more(self, data: bytes) -> bytes:
-        if len(data) > _MOST_WAITING:
+    def _limit(self, body: bytes) -> None:
+        if body and not self.status:
+            raise NotHttp("only the answer has a body")
+        if body:
+            self._in_vain = 0
+        if self._in_vain > _MOST_IN_VAIN or len(self._fields) > _MOST_FIELDS:
             raise NotHttp("its head does not end")
-        self._rest = data
-        return b""
 
 
-_Feed = Callable[[AnswerReader, bytes], bytes]
+def _size(fields: list[tuple[bytes, bytes]]) -> int:
+    return sum(len(name) + len(value) for name, value in fields)
 
 
-def _field(line: bytes) -> tuple[str, str]:
-    field = _FIELD.fullmatch(line)
-    if field is None:
-        raise NotHttp("a header is none")
-    name, value = field[1].decode(), field[2].strip(b" \t")
-    if not value.isascii() and name.lower() == "location":
-        return name, _address(value)
-    return name, value.decode(errors="replace")
+def _text(name: bytes, value: bytes) -> tuple[str, str]:
+    value = value.strip(b" \t")
+    if not value.isascii() and name.lower() == b"location":
+        return name.decode(), _address(value)
+    return name.decode(), value.decode(errors="replace")
 
 
 def _address(value: bytes) -> str:
@@ -174,10 +185,3 @@ def _address(value: bytes) -> str:
         return value.decode()
     except UnicodeDecodeError:
         return quote_from_bytes(value, safe=_IN_ADDRESSES)
-
-
-def _size(line: bytes) -> int:
-    size = _SIZE.fullmatch(line)
-    if size is None:
-        raise NotHttp("a piece does not say how long it is")
-    return int(size[1], 16)

@@ -1,7 +1,10 @@
 """A connection to a host, which carries one request and its answer at a time."""
 
 import asyncio
+import re
+import select
 import ssl
+import sys
 from math import inf
 from typing import cast
 
@@ -9,17 +12,24 @@ from .answer_reader import AnswerReader, NotHttp
 from .failures import TookTooLong
 
 _MOST_WAITING = 2**18  # bytes of a body that nobody has taken yet: more of it has to wait at the host
-_MOST_AT_ONCE = 2**16  # bytes of a request
+_LARGE = 2**16  # bytes of a request of which a host may not have read all when it answers
+_SLOWEST = 2**16  # bytes of a request in a second: so much longer its answer may take
 _FAREWELL_SECONDS = 0.2
+_MOST_REST = 60.0  # seconds, whatever a host promises: others in between forget a connection
+_ON_ITS_WAY = 1.0  # seconds before a host closes a connection, in which a request could meet its farewell
+_PROMISE = re.compile(r"timeout\s*=\s*(\d{1,9})", re.IGNORECASE)
 
 
 class Connection(asyncio.Protocol):
     """After `send`, `head` gives the answer as soon as its head has come, and `read` its body, piece by piece.
 
-    Both raise TimeoutError when the host is silent for longer than `patience`, NotHttp when it says what is no answer,
-    and EOFError or OSError when it is gone. One timer looks now and then whether it is silent: to set one whenever
-    something is waited for would cost more than to read what comes. With a `deadline`, a time of the loop's clock,
-    both raise TookTooLong when it has passed and the answer has not ended, however much the host has to say.
+    Both raise NotHttp when the host says what is no answer, and EOFError or OSError when it is gone. The whole head has
+    to come within `patience`, and so much longer as a large request may take to be sent; then the next bytes of the
+    body, whatever else the host says in between. Else they raise TimeoutError. With a `deadline`, a time of the loop's
+    clock, both raise TookTooLong when it has passed and the answer has not ended, however much the host has to say.
+
+    One timer looks now and then whether the host is late: to set one whenever something is waited for would cost more
+    than to read what comes.
     """
 
     def __init__(self) -> None:
@@ -28,31 +38,44 @@ class Connection(asyncio.Protocol):
         self._body = b""
         self._waiter: asyncio.Future[None] | None = None
         self._failure: Exception | None = None
-        self._lost = self._paused = False
-        self._unsent = memoryview(b"")  # what is left of a large request
-        self._is_full = False  # on the way to the host there is no room for more now
-        self._patience = self._since = self._due = 0.0  # how long, since when, and when the timer looks
+        self._lost = self._paused = self._is_large = False
+        self._patience = self._until = self._due = 0.0  # how long, until when, and when the timer looks
         self._deadline = inf
         self._timer: asyncio.TimerHandle | None = None
         self.transport: asyncio.Transport
-        self.idle_since = 0.0
+        self.rests_until = 0.0
 
     @property
     def is_usable(self) -> bool:
-        """Whether it can carry another request."""
-        may = self._reader.done and self._reader.keeps and not self._lost
-        return may and not self._is_full  # or the next would wait behind what nobody reads
+        """Whether it can carry another request: that would wait behind what the host has not read of the one before."""
+        may = self._reader.done and self._reader.keeps and not (self._lost or self._is_refused)
+        return may and not self.transport.get_write_buffer_size()
+
+    @property
+    def is_rested(self) -> bool:
+        """Whether one that was let rest can carry another request. The loop may not know yet that it was closed."""
+        return self.is_usable and self._loop.time() < self.rests_until and not self._is_readable()
+
+    def rest(self, seconds: float) -> None:
+        """So long, or as long as the host has said that it will wait, there may be another request."""
+        promise = _PROMISE.search(self._reader.headers.get("Keep-Alive", ""))
+        if promise:
+            seconds = min(int(promise[1]) - _ON_ITS_WAY, _MOST_REST)
+        self.rests_until = self._loop.time() + seconds
 
     def send(self, request: bytes, patience: float, bodiless: bool = False, deadline: float | None = None) -> None:
-        """`bodiless`: the answer to this request has a head alone."""
+        """`bodiless`: the answer to this request has a head alone.
+
+        A request is written as a whole, whatever its size: the loop then reads before it writes more, and so hears a
+        host that refuses, and closes, before it has read all.
+        """
         self._reader = AnswerReader(bodiless)
+        self._is_large = len(request) > _LARGE
         self._patience = patience
+        self._until = self._loop.time() + patience + len(request) / _SLOWEST
         self._deadline = inf if deadline is None else deadline
         self._take()  # of the answer before nobody wants to know more
-        if len(request) > _MOST_AT_ONCE:
-            self._unsent = memoryview(request)
-            self._write_on()
-        elif not self._lost:
+        if not self._lost:
             self.transport.write(request)
 
     async def head(self) -> AnswerReader:
@@ -62,8 +85,11 @@ class Connection(asyncio.Protocol):
 
     async def read(self) -> bytes:
         """Some of the body; nothing when it has ended."""
-        if not self._reader.done and self._loop.time() >= self._deadline:
-            raise TookTooLong
+        if not self._reader.done:
+            now = self._loop.time()
+            if now >= self._deadline:
+                raise TookTooLong
+            self._until = now + self._patience
         while not self._body:
             if self._reader.done:
                 return b""
@@ -75,9 +101,9 @@ class Connection(asyncio.Protocol):
 
         Only a connection whose answer has ended can be used again, and the end may come a packet later.
         """
-        if not self._reader.done:
-            self._patience = min(self._patience, _FAREWELL_SECONDS)
-            self._take()
+        self._until = self._loop.time() + min(self._patience, _FAREWELL_SECONDS)
+        self._take()
+        while not (self._reader.done or self._body):
             await self._wait()
 
     async def secure(self, trust: ssl.SSLContext, host: str) -> None:
@@ -118,23 +144,24 @@ class Connection(asyncio.Protocol):
             self._timer.cancel()
         self._end(error)
 
-    def pause_writing(self) -> None:
-        self._is_full = True
+    @property
+    def _is_refused(self) -> bool:
+        """Who refuses a large request may not have read it, and with TLS nobody knows how much of it is on its way."""
+        return self._is_large and self._reader.status >= 400
 
-    def resume_writing(self) -> None:
-        self._is_full = False
-        self._since = self._loop.time()  # a host that takes what it is sent is not silent
-        self._write_on()
-
-    def _write_on(self) -> None:
-        """Piece by piece, or with TLS nobody would learn how much of it the host has taken."""
-        while self._unsent and not (self._is_full or self._lost):
-            piece, self._unsent = self._unsent[:_MOST_AT_ONCE], self._unsent[_MOST_AT_ONCE:]
-            self.transport.write(piece)
+    def _is_readable(self) -> bool:
+        """Of what has come since the loop has looked, or of the end."""
+        number = self.transport.get_extra_info("socket").fileno()
+        if sys.platform == "win32":
+            return bool(select.select([number], [], [], 0)[0])
+        poll = select.poll()  # select knows no numbers above 1023
+        poll.register(number, select.POLLIN)
+        return bool(poll.poll(0))
 
     def _end(self, error: Exception | None) -> None:
         try:
-            self._reader.end(by_force=self._lost or error is not None)
+            # Whoever closes a connection without reading all that is sent tears it down, and maybe its own last words.
+            self._reader.end(by_force=self._lost or error is not None, in_part=self._is_refused)
         except EOFError as end:
             self._failure = self._failure or error or end
         self._lost = True
@@ -150,9 +177,10 @@ class Connection(asyncio.Protocol):
     async def _wait(self) -> None:
         if self._failure:
             raise self._failure
-        self._since = self._loop.time()
-        due = min(self._since + self._patience, self._deadline)
+        due = min(self._until, self._deadline)
         if self._timer is None or self._due > due:
+            if due <= self._loop.time():  # the timer looked while nobody waited
+                raise self._lateness()
             self._look_at(due)
         self._waiter = self._loop.create_future()
         try:
@@ -176,8 +204,11 @@ class Connection(asyncio.Protocol):
         self._timer = None
         if self._waiter is None or self._waiter.done():
             return
-        due, now = min(self._since + self._patience, self._deadline), self._loop.time()
-        if due > now:
+        due = min(self._until, self._deadline)
+        if due > self._loop.time():
             self._look_at(due)
         else:
-            self._waiter.set_exception(TimeoutError() if now < self._deadline else TookTooLong())
+            self._waiter.set_exception(self._lateness())
+
+    def _lateness(self) -> TimeoutError:
+        return TookTooLong() if self._deadline <= self._until else TimeoutError()

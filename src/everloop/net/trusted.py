@@ -35,10 +35,11 @@ class TrustedHttp:
     """The Http port. `ca_file` is trusted beside the system's authorities, as is REQUESTS_CA_BUNDLE.
 
     OpenSSL reads SSL_CERT_FILE by itself. `proxy` takes the place of those that the environment names. A connection
-    waits so many seconds for the next request (`kept`); hosts close theirs later.
+    waits for the next request as long as its host says, else so many seconds (`kept`): many servers close theirs after
+    5 s without a word, and a request that meets this on its way is lost.
     """
 
-    def __init__(self, ca_file: str | None = None, proxy: str = "", kept: float = 15.0) -> None:
+    def __init__(self, ca_file: str | None = None, proxy: str = "", kept: float = 4.0) -> None:
         self._ca_file = ca_file
         self._proxy = proxy
         self._kept = kept
@@ -77,9 +78,10 @@ class TrustedHttp:
         waiting = self._idle.get(target.origin)
         while waiting:
             connection = waiting.pop()
-            if connection.is_usable:
+            if connection.is_rested:
                 self._busy.add(connection)
                 return connection, True
+            connection.close()
         proxy = self.proxy_for(target)
         secure = "https" in (target.url.scheme, proxy and proxy.scheme)
         connection = await dial(target.url, proxy, self._trust() if secure else None, seconds, self._resolver)
@@ -92,17 +94,16 @@ class TrustedHttp:
         if not connection.is_usable:
             connection.close()
             return
-        loop = asyncio.get_running_loop()
-        connection.idle_since = loop.time()
+        connection.rest(self._kept)
         self._idle.setdefault(target.origin, []).append(connection)
         if self._broom is None:
-            self._broom = loop.call_later(self._kept, self._sweep)
+            self._broom = asyncio.get_running_loop().call_later(self._kept, self._sweep)
 
     def _sweep(self) -> None:
         """Let those go that nobody has needed for a while."""
         loop = asyncio.get_running_loop()
         for origin, waiting in [*self._idle.items()]:
-            kept = [each for each in waiting if each.idle_since > loop.time() - self._kept and each.is_usable]
+            kept = [each for each in waiting if each.is_rested]
             for each in set(waiting).difference(kept):
                 each.close()
             if kept:
