@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import Any, assert_never
 
 from ..core.compact import Plan
@@ -174,7 +175,7 @@ class Driver:
                 if book.is_unposted:
                     await book.write()  # as above: it may end here
                     continue
-                step = step if await self._may_ask(thread.requester) else GiveUp("guests")
+                step = step if await self._may_ask(book) else GiveUp("guests")
             match step:
                 case Rest():  # until someone answers what was asked
                     if await book.rest():
@@ -247,7 +248,7 @@ class Driver:
         begins = book.turn != thread.turn
         if begins:
             if self._files:
-                await self._files.look()
+                await book.patiently(self._files.look)
             self._voices.renew()
             scene.set(Scene(thread.address, thread.id, thread.turn))
         try:
@@ -260,9 +261,10 @@ class Driver:
             book.turn, book.voice = thread.turn, voice
         return book.voice
 
-    async def _may_ask(self, guest: str) -> bool:
+    async def _may_ask(self, book: Book) -> bool:
         """Whether a guest may have a model asked once more today; counted before it is asked, whatever comes of it."""
-        return await self._store.count_call(guest, int(time.time() // DAY), CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS)
+        guest, day = book.thread.requester, int(time.time() // DAY)
+        return await book.patiently(lambda: self._store.count_call(guest, day, CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS))
 
     async def _look_for(self, name: str) -> Voice:
         """A voice that was there when it was chosen. When it is gone, better another than none."""
@@ -325,7 +327,8 @@ class Driver:
         thread = book.thread
         said = thread.said_now()
         if book.recalled[0] != (thread.covered, said):
-            found = await self._store.recall(thread.id, asked_for(said), thread.covered, ENTRIES)
+            words = asked_for(said)
+            found = await book.patiently(lambda: self._store.recall(thread.id, words, thread.covered, ENTRIES))
             shown = thread.transcript.text if found.entries else ""
             book.recalled = (thread.covered, said), told_again(found, shown, room_for(rules.limit))
         return book.recalled[1]
@@ -386,7 +389,8 @@ class Driver:
             toolbox = self._toolbox
             asked = asking(thread, place, toolbox.spec(thread, place), toolbox.ground(thread, place))
             book.keep(asked)
-            grant = await self._approvals.granted(wanted(thread, asked))
+            call = wanted(thread, asked)
+            grant = await book.patiently(partial(self._approvals.granted, call))
             if grant:
                 book.keep(Answered(asked.answer, place, "allowed", f"grant:{grant}"))
             elif thread.unattended:

@@ -16,7 +16,7 @@ from ..core import log
 from ..core.conversation import Deed
 from ..core.errors import Fenced, MailRefused, StoreError
 from ..core.mail import Inbound, Mail, Outbound
-from ..core.rows import Action, Commit, Committed, Lease, Opened, OutboxRow, OutboxState, Receipt, ThreadRow
+from ..core.rows import Action, Commit, Committed, Lease, Opened, OutboxRow, OutboxState, Receipt, Renewal, ThreadRow
 from . import procedure, schema, transactions
 from .bodies import (
     NOT_ASIDE,
@@ -27,6 +27,7 @@ from .bodies import (
 )
 from .deeds import Ask
 from .group import Group, again_after_a_deadlock
+from .renewals import Renewals
 from .schema import Migrations
 from .server import Connection, Pool, Server
 from .shelf import HOLDERS, KIN, Line, Shelf, mark_of
@@ -35,7 +36,7 @@ from .transactions import NOW, PENDING
 Result = TypeVar("Result")
 
 _OPEN = "state IN ('pending', 'sending')"
-_ROW = "t.id, t.session, t.owner, t.head, t.folded, t.state, coalesce(t.holder, '')"
+_ROW = "t.id, t.session, t.owner, t.head, t.folded, t.state, coalesce(t.holder, ''), t.epoch"
 
 
 class PostgresStore(Shelf):
@@ -51,6 +52,7 @@ class PostgresStore(Shelf):
         self._snapshot = ""
         self.holder = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self._group = Group(server, self.holder, lease_seconds)
+        self._renewals = Renewals(server, self.holder, lease_seconds)
 
     @property
     def running(self) -> int:
@@ -128,16 +130,8 @@ class PostgresStore(Shelf):
             raise Fenced(f"thread {lease.thread} is in other hands, or the letter has to go through the inbox")
         return Committed(row.head, row.epoch, row.started, row.released, row.number, row.came)
 
-    async def renew(self, leases: Sequence[Lease]) -> list[str]:
-        kept = await self._rows(
-            "WITH ours AS (SELECT t.id FROM threads t JOIN unnest($1::text[], $2::bigint[]) AS l(id, epoch) "
-            f"  ON t.id = l.id AND t.epoch = l.epoch WHERE t.holder = $3 AND t.expires > {NOW} "
-            "  ORDER BY t.id FOR UPDATE OF t) "
-            f"UPDATE threads t SET expires = {NOW} + $4 FROM ours WHERE t.id = ours.id RETURNING t.id",
-            *([lease.thread for lease in leases], [lease.epoch for lease in leases], self.holder, self._ttl),
-        )
-        renewed = {id for (id,) in kept}
-        return [lease.thread for lease in leases if lease.thread not in renewed]
+    async def renew(self, leases: Sequence[Lease]) -> Renewal:
+        return await self._renewals.renew(leases)
 
     async def give_back(self, lease: Lease) -> None:
         await self._rows(
@@ -226,6 +220,7 @@ class PostgresStore(Shelf):
 
     async def close(self) -> None:
         await self._group.close()
+        self._renewals.close()
         self._pool.terminate()
 
     async def _row(self, thread: str, value: str) -> ThreadRow | None:
@@ -284,6 +279,6 @@ class PostgresStore(Shelf):
             try:
                 return await use(connection)
             except (TimeoutError, asyncio.CancelledError):
-                # To wait until the server knows that we gave up could take longer than we have: a lease is running out.
+                # To wait until the server knows that we gave up could take longer than we have.
                 connection.terminate()
                 raise
