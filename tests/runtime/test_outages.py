@@ -6,9 +6,11 @@ was told. tests/store/test_outages.py does the same with a real server.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from everloop.core.errors import Fenced, StoreBroken, StoreError, StoreFull, StoreUnreachable
@@ -59,6 +61,26 @@ async def test_a_renewal_that_fails_is_tried_again_while_the_lease_holds(house):
     assert len(model.prompts) == 1
 
 
+async def test_another_process_that_holds_the_write_lock_of_the_file_is_waited_for(house, tmp_path: Path):
+    """Renewals and answers stand in line for it, and come to their turn."""
+    gate = asyncio.Event()
+    model = ScriptedModel([[Wait(gate), Say("one")]])
+    async with house(model, settings={"store": {"lease_seconds": 12}}) as agent:
+        asking = asyncio.create_task(agent.ask("hi"))
+        await model.called(1)
+        with closing(apsw.Connection(str(tmp_path / "home" / "everloop.db"))) as other:
+            other.execute("BEGIN IMMEDIATE")
+            for _ in range(2):  # first a renewal, then the answer
+                before = agent.store._writer._waiting
+                while agent.store._writer._waiting == before:  # noqa: ASYNC110  nothing tells of it
+                    await asyncio.sleep(0.01)
+                gate.set()
+            assert not asking.done()
+        assert (await asking).content == "one"
+        assert "Resumed" not in kinds(await entries(agent))
+    assert len(model.prompts) == 1
+
+
 async def test_a_lease_that_runs_out_ends_its_turn_however_long_the_store_takes(house):
     """The renewal neither fails nor succeeds: after a while others may have the thread, and it is taken up again."""
     model = ScriptedModel([[Say("half"), Wait(asyncio.Event())], [Say("whole")]])
@@ -101,7 +123,7 @@ async def test_a_lease_that_cannot_be_renewed_costs_its_own_turn_alone(house):
         assert "Resumed" not in kinds(await entries(agent, "api:free"))
 
 
-async def test_a_lease_that_is_another_s_ends_its_turn_at_once(house):
+async def test_a_lease_that_is_another_s_ends_its_turn_at_once(house, tmp_path: Path):
     model = ScriptedModel([[Wait(asyncio.Event())], [Say("theirs")]])
     async with house(model, settings={"store": {"lease_seconds": 30}}) as agent:
         asking = asyncio.create_task(agent.ask("hi"))
@@ -113,7 +135,11 @@ async def test_a_lease_that_is_another_s_ends_its_turn_at_once(house):
 
         agent.store.renew = lose
         agent._lanes._lanes[thread].book.held_from -= 10  # by our clock it is time to renew
-        await model.called(2)
+        while agent._lanes.is_driving(thread):  # noqa: ASYNC110  nothing tells of it
+            await asyncio.sleep(0.01)
+        with closing(apsw.Connection(str(tmp_path / "home" / "everloop.db"))) as other:
+            other.set_busy_timeout(10_000)
+            other.execute("UPDATE threads SET expires = 0")  # whoever had it is gone
         assert (await asking).content == "theirs"
 
 
