@@ -189,7 +189,7 @@ async def test_of_a_locked_row_a_renewal_says_nothing_unless_it_is_lost(postgres
 
 async def test_a_renewal_that_is_not_answered_is_given_up_and_the_next_has_a_new_connection(postgres_home: Any):
     async with proxied(postgres_home) as (proxy, url):
-        store = await PostgresStore.connect(url, lease_seconds=1)
+        store = await PostgresStore.connect(url, lease_seconds=20)
         lease = await taken(store, "chat")
         await postgres_home.write("UPDATE threads SET expires = expires + 1000")
         assert (await store.renew([lease])).kept == {lease.thread}
