@@ -22,7 +22,7 @@ check: .venv/.test ## lint, types, doors
 walk: .venv/.test ## walk through the page in a real browser
 	@.venv/bin/python -m pytest tests/gateway/test_page.py tests/gateway/test_page_setup.py
 
-torture: .venv/.test ## kill it a thousand times on SQLite, and 200 on PostgreSQL, and look at what the world saw
+torture: .venv/.test ## a thousand kills on SQLite, 200 on PostgreSQL, a thousand bad lines and outages on each
 	@.venv/bin/python -m tests.torture.run
 	@.venv/bin/python -m tests.torture.run --store postgres --freezes 60 --points 1 --events 2000
 

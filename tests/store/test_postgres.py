@@ -405,6 +405,7 @@ async def test_whoever_gives_up_waiting_is_free_at_once_even_if_the_server_is_si
     async with proxied(postgres_home) as (proxy, url):
         store = await PostgresStore.connect(url)
         await store.waiting()
+        await store.renew([Lease("t", 1)])
         proxy.deaf = True
         asking = asyncio.ensure_future(store.renew([Lease("t", 1)]))
         await proxy.heard.wait()

@@ -27,7 +27,7 @@ from everloop.core.mail import Address, Choose, Inbound, Mail, Outbound, Said, S
 from everloop.core.message import Made, Media, said
 from everloop.core.ports import Store
 from everloop.core.prompt import Usage
-from everloop.core.rows import Commit, Committed, Lease, OutboxRow, Receipt, Spent, SpentRow, ThreadRow, Timer
+from everloop.core.rows import Commit, Committed, Lease, OutboxRow, Receipt, Renewal, Spent, SpentRow, ThreadRow, Timer
 from everloop.store import schema
 
 CHAT = Address("test", "chat")
@@ -615,14 +615,14 @@ async def test_what_is_ours_is_renewed(home: Home, store: Store):
     lease = await taken(store)
     await home.write("UPDATE threads SET expires = expires - 20")
     before = await home.rows("SELECT expires FROM threads")
-    assert await store.renew([lease]) == []
+    assert await store.renew([lease]) == Renewal(frozenset({lease.thread}), frozenset())
     assert (await home.rows("SELECT expires FROM threads"))[0][0] > before[0][0] + 10
 
 
 async def test_an_expired_lease_is_never_renewed(home: Home, store: Store):
     lease, other = await taken(store), await taken(store, "e2", Address("test", "other"))
     await home.write(f"UPDATE threads SET expires = 1 WHERE id = '{lease.thread}'")
-    assert await store.renew([lease, other]) == [lease.thread]
+    assert await store.renew([lease, other]) == Renewal(frozenset({other.thread}), frozenset({lease.thread}))
     assert await home.rows(f"SELECT expires FROM threads WHERE id = '{lease.thread}'") == [(1,)]
 
 
@@ -630,7 +630,7 @@ async def test_a_lease_that_someone_else_took_is_lost(home: Home, store: Store):
     lease = await taken(store)
     await expire(home)
     await append(await home.connect(), Lease(lease.thread, 0, 1))
-    assert await store.renew([lease]) == [lease.thread]
+    assert await store.renew([lease]) == Renewal(frozenset(), frozenset({lease.thread}))
 
 
 async def test_a_lease_that_is_given_back_is_free_and_leaves_no_trace_of_a_crash(home: Home, store: Store):

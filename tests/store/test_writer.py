@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 import pytest
 
-from everloop.core.errors import Fenced, StoreError, StoreFull
+from everloop.core.errors import Fenced, StoreBroken, StoreError, StoreFull
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
 from everloop.store.sqlite import SqliteStore
@@ -233,7 +233,7 @@ async def test_what_came_while_a_commit_failed_in_the_thread_is_refused_with_it(
     await asyncio.sleep(0)
     disk.gate.set()
     results = await asyncio.gather(first, second, return_exceptions=True)
-    assert [(type(result), "until a restart" in str(result)) for result in results] == [(StoreFull, True)] * 2
+    assert [(type(result), "until a restart" in str(result)) for result in results] == [(StoreBroken, True)] * 2
     again = await SqliteStore.connect(tmp_path)
     assert (await again.receive(letter("e2"))).fresh is True
     await again.close()

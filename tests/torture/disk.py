@@ -1,13 +1,16 @@
 """A disk that fails on command: an apsw VFS under every connection of a worker process.
 
-While the world's folder holds a file `disk-full` or `disk-broken`, each write and sync fails with ENOSPC or EIO.
+While the world's folder holds a file `disk-full` or `disk-broken`, each write and sync fails with ENOSPC or EIO; with
+`disk-slow` each sync takes long.
 """
 
+import time
 from pathlib import Path
 from typing import Any
 
 import apsw
 
+SLOW = 0.3
 ERRORS = {"disk-full": apsw.FullError, "disk-broken": apsw.IOError}
 
 
@@ -33,6 +36,8 @@ class FailingFile(apsw.VFSFile):
 
     def xSync(self, flags: int) -> None:
         self._fail_if_told()
+        if (self.control / "disk-slow").exists():
+            time.sleep(SLOW)
         super().xSync(flags)
 
     def xTruncate(self, size: int) -> None:

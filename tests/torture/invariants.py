@@ -7,6 +7,7 @@ Report: `wrong` are broken promises, `seen` counts what the kills brought about,
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -27,7 +28,7 @@ from everloop.core.thread import Finished, Thread
 from everloop.testing import Ran, Sent, outside, runs_in, sends_in
 
 from .feed import Ack, Event, acks_in, events_in, message_id
-from .world import World
+from .world import Troubles, World
 
 MARK = "(may be repeated) "
 
@@ -62,6 +63,9 @@ class Evidence(Struct):
     asked: Counter[str]  # how often the model was called, by message
     kills: int
     patient: bool  # leases were long, so that only the dead were taken over
+    lease: float
+    lost: int  # leases, as the processes said
+    troubles: Troubles | None  # of lines
     noted: list[str]  # what the processes themselves found wrong
 
 
@@ -107,8 +111,15 @@ async def gather(world: World, store: Store) -> Evidence:
         asked=Counter(id for id in called if id.startswith(f"{folder.name}/")),
         kills=world.kills,
         patient=world.lease_seconds >= 30,
+        lease=world.lease_seconds,
+        lost=_lines_in(folder / "stderr.txt", "the lease on thread"),
+        troubles=world.troubles,
         noted=noted,
     )
+
+
+def _lines_in(path: Path, words: str) -> int:
+    return sum(words in line for line in path.read_text(errors="replace").splitlines()) if path.exists() else 0
 
 
 async def read_conversation(store: Store, id: str) -> Conversation:
@@ -188,12 +199,13 @@ def turns_keep_the_order_of_arrival(evidence: Evidence) -> Iterator[str]:
 
 
 def turns_are_given_up_only_for_interruptions(evidence: Evidence) -> Iterator[str]:
+    host = ("cut", "connection", "timeout") if evidence.troubles else ()  # it was out of reach
     for thread in evidence.threads:
         for turn in thread.turns:
-            if turn.reason not in ("", "stopped", "resumed"):
+            if turn.reason not in ("", "stopped", "resumed", *host):
                 yield f"{thread.id}:{turn.seq} was given up: {turn.reason}: {turn.text}"
         for entry in thread.entries:
-            if isinstance(entry, ModelFailed):
+            if isinstance(entry, ModelFailed) and entry.error not in host:
                 yield f"a model call of {thread.id} failed: {entry.text}"
 
 
@@ -273,7 +285,7 @@ def model_calls_are_repeated_at_most_once_a_kill(evidence: Evidence) -> Iterator
     for thread in evidence.threads:
         called = sum(isinstance(entry, ModelCalled) for entry in thread.entries)
         answered = sum(isinstance(entry, ModelSaid) for entry in thread.entries)
-        breaks = sum(isinstance(entry, Stopped | Resumed) for entry in thread.entries)
+        breaks = sum(isinstance(entry, Stopped | Resumed | ModelFailed) for entry in thread.entries)
         if called - answered > breaks:
             yield f"{thread.id} called the model {called} times for {answered} answers and {breaks} interruptions"
         taken = sum(isinstance(entry, Resumed) for entry in thread.entries)
@@ -284,8 +296,30 @@ def model_calls_are_repeated_at_most_once_a_kill(evidence: Evidence) -> Iterator
         by_session[id.partition("/")[2].partition("#")[0]] += times
     for session, times in by_session.items():
         logged = sum(isinstance(e, ModelCalled) for t in evidence.threads if t.session == session for e in t.entries)
-        if times > logged:
+        if times > logged + (evidence.troubles.broken if evidence.troubles else 0):
             yield f"the model was called {times} times for {session}, of which {logged} stand in the log"
+
+
+def leases_are_lost_only_in_a_long_outage(evidence: Evidence) -> Iterator[str]:
+    troubles = evidence.troubles
+    if troubles and evidence.lost and troubles.away < evidence.lease / 2:
+        yield f"{evidence.lost} leases were lost, though the database was away for {troubles.away:.1f} s at most"
+
+
+def no_answer_is_paid_for_twice_without_a_reason(evidence: Evidence) -> Iterator[str]:
+    """A call is made again when its own connection broke, when its lease ran out, or when somebody stopped it."""
+    troubles = evidence.troubles
+    if troubles is None:
+        return  # a process that was killed made its calls again; that is counted above
+    entries = [entry for thread in evidence.threads for entry in thread.entries]
+    answered = sum(isinstance(entry, ModelSaid) for entry in entries)
+    stopped = sum(isinstance(entry, Stopped) for entry in entries)
+    asked, reasons = evidence.asked.total(), troubles.broken + evidence.lost + stopped
+    if asked - answered > reasons:
+        yield (
+            f"the model was asked {asked} times for {answered} answers, with {troubles.broken} connections broken, "
+            f"{evidence.lost} leases lost and {stopped} turns stopped"
+        )
 
 
 PROMISES = (
@@ -302,6 +336,8 @@ PROMISES = (
     every_effect_happens_as_often_as_its_class_allows,
     every_interrupted_effect_is_surfaced,
     model_calls_are_repeated_at_most_once_a_kill,
+    leases_are_lost_only_in_a_long_outage,
+    no_answer_is_paid_for_twice_without_a_reason,
 )
 
 
@@ -338,6 +374,9 @@ def count(evidence: Evidence) -> Counter[str]:
             "effects run again": sum(times - 1 for times in repeated.values()),
             "calls unknown": sum(outcome == "unknown" for _, _, outcome, _ in results(evidence)),
             "calls abandoned": sum(outcome == "abandoned" for _, _, outcome, _ in results(evidence)),
+            "model calls that failed": sum(isinstance(entry, ModelFailed) for entry in entries),
+            "leases lost": evidence.lost if evidence.troubles else 0,
+            "model connections broken": evidence.troubles.broken if evidence.troubles else 0,
             "sends": len(evidence.sends),
             "sends repeated": sum(times - 1 for times in sent.values()),
             "sends marked": sum(sent.text.startswith(MARK) for sent in evidence.sends),

@@ -1,6 +1,7 @@
 """The scripted model as a process: it does what the message says, and notes each call in a file outside."""
 
 import asyncio
+import random
 import re
 import sys
 from pathlib import Path
@@ -14,15 +15,26 @@ DEED = re.compile(r"\S+/\S+#\d+\.\d+\.\d+")  # one call of a plan, by what it is
 SUMMARISE = "You summarise"  # how the prompt of a summary begins
 
 
-def answer(shown: Shown) -> Line:
-    """The calls that the plan holds for this step, then a text that repeats what the tools said."""
+def answer(shown: Shown, pace: float = 0.0) -> Line:
+    """The calls that the plan holds for this step, then a text that repeats what the tools said. With a `pace` it takes
+    up to so many seconds before and in the middle."""
     if shown.system.startswith(SUMMARISE):
         return Say(f"Done: {' '.join(DEED.findall(told(shown)))}.")
     id, plan, step = message_id(shown.asked), plan_of(shown.asked), step_of(shown)
+    before, between = (Pause(seconds) for seconds in pauses(f"{id}.{step}", pace))
     if step < len(plan):
-        return [Pause(0.01), *(Call(name, {"for": f"{id}.{step}.{n}"}) for n, name in enumerate(plan[step]))]
+        return [before, *(Call(name, {"for": f"{id}.{step}.{n}"}) for n, name in enumerate(plan[step]))]
     heard = [message.text.split("\n", 1)[0] for message in shown.messages if message.role == "tool"]
-    return [Pause(0.01), Say(["answer to ", f"{id}: ", " | ".join(heard[-9:])])]
+    if not pace:
+        return [before, Say(["answer to ", f"{id}: ", " | ".join(heard[-9:])])]
+    return [before, Say(["answer to ", f"{id}: "]), between, Say(" | ".join(heard[-9:]) or "nothing")]
+
+
+def pauses(step: str, pace: float) -> tuple[float, float]:
+    if not pace:
+        return 0.01, 0.0
+    rng = random.Random(step)  # the same whenever it is asked
+    return rng.uniform(0.01, pace), rng.uniform(0.0, pace / 2)
 
 
 def step_of(shown: Shown) -> int:
@@ -38,10 +50,10 @@ def told(shown: Shown) -> str:
     return " ".join((*texts, *calls)).replace('"', " ")
 
 
-async def serve(log: Path) -> None:
+async def serve(log: Path, pace: float) -> None:
     def noting(shown: Shown) -> Line:
         outside.append(log, {"message": message_id(shown.asked), "step": step_of(shown)})
-        return answer(shown)
+        return answer(shown, pace)
 
     async with ModelServer(noting) as server:
         sys.stdout.write(f"ready {server.url}\n")
@@ -50,4 +62,4 @@ async def serve(log: Path) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(Path(sys.argv[1])))
+    asyncio.run(serve(Path(sys.argv[1]), float(sys.argv[2])))

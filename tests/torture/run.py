@@ -1,6 +1,7 @@
 """The torture campaign: `python -m tests.torture.run --kills 1000 --store sqlite --seed 1`.
 
-Real processes on real homes are killed, frozen and starved of disk; afterwards the world outside is checked.
+Real processes on real homes are killed, frozen and starved of disk, and their lines and databases are troubled; then
+the world outside is checked.
 Progress goes to stderr, a table of what happened to stdout, and the exit code is 1 if any promise was broken.
 """
 
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from .chaos import FAULTS, PACE, chaos_world
 from .databases import Databases, databases
 from .failpoints import ACTIONS, names, times_reached, torture_point
 from .faults import fault_world, full_disk_world, may_mount
@@ -29,6 +31,7 @@ from .together import share_home
 from .world import Model, model_server
 
 JOBS = 3  # worlds at once; each sleeps most of the time
+MOSTLY_IDLE = 4  # at once of those that sleep even more
 
 Job = Callable[[], Report]
 
@@ -41,23 +44,26 @@ class Campaign(Struct):
     databases: Databases
     seed: int
     tell: Callable[[str], None]
+    store: str = "sqlite"
 
     def kill(self, kills: int) -> Report:
-        """Random kills, world after world, until there have been so many."""
-        report, numbers = Report(), itertools.count(1)
-        running: set[Future[Report]] = set()
-        with ThreadPoolExecutor(JOBS) as pool:
-            while report.seen["kills"] < kills or running:
-                while (
-                    len(running) < JOBS and (left := kills - report.seen["kills"] - KILLS_PER_WORLD * len(running)) > 0
-                ):
-                    place = self.place(f"kill{next(numbers)}")
-                    running.add(pool.submit(torture_world, *place, min(KILLS_PER_WORLD, left)))
-                done = next(as_completed(running))
-                running.remove(done)
-                report.add(done.result())
-                self.tell(f"kills {report.seen['kills']}/{kills}, {len(report.wrong)} violations")
-        return report
+        """Random kills."""
+
+        def world(number: int, left: int) -> Report:
+            return torture_world(*self.place(f"kill{number}"), min(KILLS_PER_WORLD, left))
+
+        return self.repeat("kills", kills, world, KILLS_PER_WORLD, JOBS)
+
+    def bring_chaos(self, faults: int) -> Report:
+        """Trouble on all lines, and every other time on those to the database alone: there nothing is excused."""
+
+        def world(number: int, left: int) -> Report:
+            name, alone = f"chaos{number}", number % 2 == 0
+            hands, most = ("database", FAULTS // 3) if alone else ("host,database", FAULTS)
+            return chaos_world(self.folder / name, slow, self.seed_of(name), self.store, min(most, left), hands=hands)
+
+        with model_server(self.folder, PACE) as slow:
+            return self.repeat("faults", faults, world, FAULTS * 2 // 3, MOSTLY_IDLE)
 
     def reach_failpoints(self, limit: int) -> Report:
         """Every failpoint of the source with every action, up to `limit` different times that it is reached."""
@@ -102,8 +108,24 @@ class Campaign(Struct):
 
     def place(self, name: str) -> tuple[Path, Model, int, str]:
         """Where a world is, its model, its seed, its store's address."""
-        seed = self.seed + sum(name.encode())
-        return self.folder / name, self.model, seed, self.databases.make(name)
+        return self.folder / name, self.model, self.seed_of(name), self.databases.make(name)
+
+    def seed_of(self, name: str) -> int:
+        return self.seed + sum(name.encode())
+
+    def repeat(self, what: str, number: int, world: Callable[[int, int], Report], each: int, jobs: int) -> Report:
+        """World after world, until there has been so much of it. Each holds about `each`, and is told what is left."""
+        report, numbers = Report(), itertools.count(1)
+        running: set[Future[Report]] = set()
+        with ThreadPoolExecutor(jobs) as pool:
+            while report.seen[what] < number or running:
+                while len(running) < jobs and (left := number - report.seen[what] - each * len(running)) > 0:
+                    running.add(pool.submit(world, next(numbers), left))
+                done = next(as_completed(running))
+                running.remove(done)
+                report.add(done.result())
+                self.tell(f"{what} {report.seen[what]}/{number}, {len(report.wrong)} violations")
+        return report
 
     def spread(self, what: str, work: Iterable[Job], jobs: int = JOBS) -> Report:
         report = Report()
@@ -127,7 +149,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--freezes", type=int, default=500, help="holders frozen past their lease")
     parser.add_argument("--together", type=int, default=10, help="worlds that three processes share")
     parser.add_argument("--events", type=int, default=10_000, help="events that are delivered five times each")
-    parser.add_argument("--faults", type=int, default=10, help="worlds with a full and with a broken disk (SQLite)")
+    parser.add_argument("--disks", type=int, default=10, help="worlds with a full and with a broken disk (SQLite)")
+    parser.add_argument("--faults", type=int, default=1000, help="of the lines to the model's host and the database")
     parser.add_argument("--only", default="", help="run these parts, with commas: kills,failpoints,freezes,…")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--keep", action="store_true", help="keep the worlds even if all is well")
@@ -145,7 +168,8 @@ def main() -> int:
         "redelivery": lambda campaign: campaign.redeliver(options.events),
     }
     if options.store == "sqlite":
-        parts["faults"] = lambda campaign: campaign.fail_disks(options.faults)
+        parts["disks"] = lambda campaign: campaign.fail_disks(options.disks)
+    parts["chaos"] = lambda campaign: campaign.bring_chaos(options.faults)
     wanted = options.only.split(",") if options.only else list(parts)
     folder = Path(tempfile.mkdtemp(prefix="everloop-torture-"))
     say(f"torture on {options.store}, seed {options.seed}, in {folder}")
@@ -153,7 +177,7 @@ def main() -> int:
     with ExitStack() as stack:
         model = stack.enter_context(model_server(folder))
         places = stack.enter_context(databases(options.store, folder))
-        campaign = Campaign(folder, model, places, options.seed, say)
+        campaign = Campaign(folder, model, places, options.seed, say, options.store)
         for name in wanted:
             began = time.monotonic()
             reports[name] = parts[name](campaign)

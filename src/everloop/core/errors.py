@@ -8,6 +8,7 @@ EverloopError
 │   ├── StoreCorrupt         the database is damaged; it is left untouched
 │   ├── StoreNewer           written by a newer everloop than this one
 │   ├── StoreFull            no space, or the disk refused a write
+│   │   └── StoreBroken      the disk has failed: nothing more is written before a restart
 │   ├── StoreUnreachable     the database server does not answer
 │   └── Fenced               the lease on a thread has gone to someone else
 ├── VaultLocked              the key to the vault is missing, wrong, or can be read by others
@@ -75,6 +76,10 @@ class StoreNewer(StoreError):
 
 
 class StoreFull(StoreError):
+    pass
+
+
+class StoreBroken(StoreFull):
     pass
 
 

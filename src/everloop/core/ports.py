@@ -26,6 +26,7 @@ from .rows import (
     OutboxRow,
     OutboxState,
     Receipt,
+    Renewal,
     SpentRow,
     Taint,
     ThreadRow,
@@ -248,8 +249,9 @@ class Store(Doorbook, Protocol):
         """
         ...
 
-    async def renew(self, leases: Sequence[Lease]) -> list[str]:
-        """Prolong what is still ours; returns the threads that are lost. An expired lease is never renewed."""
+    async def renew(self, leases: Sequence[Lease]) -> Renewal:
+        """Prolong what is still ours. An expired lease is never renewed. Nothing else that is asked of the store holds
+        this up, and one that cannot be prolonged now holds up no other."""
         ...
 
     async def give_back(self, lease: Lease) -> None:

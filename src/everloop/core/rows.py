@@ -45,6 +45,14 @@ class Lease(Struct, gc=False):
     head: int = 0
 
 
+class Renewal(Struct, frozen=True):
+    """What became of leases that were to be prolonged, by thread. One that is in neither is held up by somebody else's
+    write: it may be tried again while the lease holds."""
+
+    kept: frozenset[str]
+    lost: frozenset[str]
+
+
 class Commit(Struct, gc=False):
     """What a driver writes in one transaction.
 
@@ -148,6 +156,7 @@ class ThreadRow(Struct, frozen=True, gc=False):
     folded: int  # the seq of the last Compacted entry; reading starts there
     state: ThreadState
     holder: str  # who has the lease, or had it and did not give it back
+    epoch: int = 0  # of the lease that was taken last
 
 
 class Opened(Struct, frozen=True, gc=False):

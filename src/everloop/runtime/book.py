@@ -4,12 +4,15 @@ Entries are kept until the next commit carries them: an answer waits for the sta
 for the next model call. That is why a turn needs so few commits. Nothing is performed or told before its commit.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Protocol, TypeVar
 
 from msgspec import structs
 
 from ..core.decide import Steering, admit, heard
+from ..core.errors import StoreBroken
 from ..core.log import Compacted, Entry, ModelSaid, Resumed
 from ..core.mail import Address, Decision, Inbound, Mail, Outbound, Said, reply_key
 from ..core.people import Role
@@ -17,8 +20,11 @@ from ..core.ports import People, Store
 from ..core.rows import Commit, Committed, Lease, Spent, Taint, ThreadState, Timer, Untaint
 from ..core.thread import Finished, Thread
 from ..core.unknown import with_unknown
+from .patience import AWAY, commit_again, patiently
 from .people import roles_of
 from .voices import Voice
+
+Result = TypeVar("Result")
 
 
 class Listener(Protocol):
@@ -49,7 +55,9 @@ class Book:
         "_store",
         "_tainted",
         "_tried",
+        "held_from",
         "in_the_middle",
+        "is_committing",
         "lease",
         "recalled",
         "thread",
@@ -61,6 +69,8 @@ class Book:
         self._store = store
         self._listener = listener
         self.lease = lease
+        self.held_from = 0.0  # by the monotonic clock: before the lease was last prolonged, as far as is known
+        self.is_committing = False
         self._mail = mail  # what may not enter the log yet
         self._seen = max(letter.id for letter in mail) if mail else 0
         self._more = False  # mail may have come that is not in `_mail`
@@ -110,10 +120,12 @@ class Book:
         if self._more:
             self._more = False
             held = set(self._next.absorbed)
-            self._mail = [letter for letter in await self._store.mail(self.thread.id) if letter.id not in held]
+            mail = await self.patiently(lambda: self._store.mail(self.thread.id))
+            self._mail = [letter for letter in mail if letter.id not in held]
             self._seen = max([self._seen, *(letter.id for letter in self._mail)])
         if self._mail:
-            self._admit([*self._mail], steering, await deciders_in(self._mail, people))
+            deciders = await self.patiently(partial(deciders_in, self._mail, people))
+            self._admit([*self._mail], steering, deciders)
 
     def _admit(self, left: list[Mail], steering: Steering, roles: Mapping[str, Role]) -> None:
         waiting: list[Mail] = []
@@ -175,6 +187,8 @@ class Book:
             return True
         self._next.release, self._next.seen = True, self._seen
         committed = await self._commit("waiting" if self.thread.owes_reply else "resting")
+        if committed.released:
+            self.lease.epoch = 0
         return committed.released
 
     async def take_over(self) -> None:
@@ -183,13 +197,18 @@ class Book:
         await self._commit("running")
 
     async def give_back(self) -> None:
-        """Put the work down in the middle of a turn, for whoever comes next."""
+        """Put the work down in the middle of a turn, for whoever comes next. The house closes, so nobody waits here."""
         if self.thread.wants_room and not self.thread.owes_reply:
             self._next = Commit()  # the letter that asks for a summary waits in the inbox
         if self._next.entries or self._next.absorbed:
-            await self._commit("running")
+            await self._commit("running", patient=False)
         if self._tried:
             await self._store.give_back(self.lease)
+
+    async def patiently(self, ask: Callable[[], Awaitable[Result]]) -> Result:
+        """What the store says, also when it is away for a while: as long as the lease holds nothing of a turn is lost.
+        Without one nothing is at stake yet, and whoever waits is told at once."""
+        return await (patiently(ask) if self.lease.epoch else ask())
 
     def _finish(self, finished: Finished) -> None:
         self._finished = (*self._finished, finished)
@@ -204,11 +223,20 @@ class Book:
             told = Outbound(key, address, text, failed=bool(finished.reason), mails=finished.mails)
             self.send(structs.replace(told, files=finished.files) if finished.files else told)
 
-    async def _commit(self, state: ThreadState) -> Committed:
+    async def _commit(self, state: ThreadState, patient: bool = True) -> Committed:
         commit, self._next = self._next, Commit()
         commit.state = state
-        self._tried = True
-        committed = await self._store.commit(self.lease, commit)
+        self._tried = self.is_committing = True
+        began = time.monotonic()
+        try:
+            committed = await self._store.commit(self.lease, commit)
+        except AWAY as error:
+            if not self.lease.epoch or not patient or isinstance(error, StoreBroken):
+                raise
+            committed = await commit_again(self._store, self.lease, commit)
+        finally:
+            self.is_committing = False
+        self.held_from = max(self.held_from, began)
         self.lease.epoch, self.lease.head = committed.epoch, committed.head
         self._more = self._more or committed.newest > self._seen
         if commit.letter is not None:

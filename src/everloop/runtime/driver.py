@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, assert_never
 
 from msgspec import structs
@@ -166,7 +167,7 @@ class Driver:
                         await self.ask_about_files(thread.id)
                     return
                 continue
-            role = await self._role(thread.turn.requester)
+            role = await self._role(book)
             voice = await self._voice(book, role)
             step = decide(thread, _rules(voice, thread, role))
             if isinstance(step, _ASKING) and _may_be_too_long(thread, voice, step):
@@ -181,7 +182,7 @@ class Driver:
                 if book.is_unposted:
                     await book.write()  # as above: it may end here
                     continue
-                step = step if await self._may_ask(thread.turn.requester) else GiveUp("guests")
+                step = step if await self._may_ask(book) else GiveUp("guests")
             match step:
                 case Rest():  # until someone answers what was asked
                     if await book.rest():
@@ -209,9 +210,10 @@ class Driver:
                 case _:
                     assert_never(step)
 
-    async def _role(self, person: str) -> Role:
-        """That of the moment of execution."""
-        return Role.OWNER if person == OWNER else await self._people.role(person)
+    async def _role(self, book: Book) -> Role:
+        """That of whoever has asked, at the moment of execution."""
+        person = book.thread.turn.requester
+        return Role.OWNER if person == OWNER else await book.patiently(partial(self._people.role, person))
 
     async def _learn(self, book: Book, voice: Voice, role: Role, interrupt: Interrupt) -> Step:
         """What comes next, now that the model's host has said how much it can read."""
@@ -260,7 +262,7 @@ class Driver:
         begins = book.turn != thread.turn.seq
         if begins:
             if self._files:
-                await self._files.look()
+                await book.patiently(self._files.look)
             self._voices.renew()
             scene.set(Scene(thread.address, thread.id, thread.turn.seq))
         try:
@@ -273,9 +275,10 @@ class Driver:
             book.turn, book.voice = thread.turn.seq, voice
         return book.voice
 
-    async def _may_ask(self, guest: str) -> bool:
+    async def _may_ask(self, book: Book) -> bool:
         """Whether a guest may have a model asked once more today; counted before it is asked, whatever comes of it."""
-        return await self._store.count_call(guest, int(time.time() // DAY), CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS)
+        guest, day = book.thread.turn.requester, int(time.time() // DAY)
+        return await book.patiently(lambda: self._store.count_call(guest, day, CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS))
 
     async def _look_for(self, name: str) -> Voice:
         """A voice that was there when it was chosen. When it is gone, better another than none."""
@@ -340,7 +343,8 @@ class Driver:
         thread = book.thread
         said = thread.said_now()
         if book.recalled[0] != (thread.covered, said):
-            found = await self._store.recall(thread.id, asked_for(said), thread.covered, ENTRIES)
+            words = asked_for(said)
+            found = await book.patiently(lambda: self._store.recall(thread.id, words, thread.covered, ENTRIES))
             shown = thread.transcript.text if found.entries else ""
             book.recalled = (thread.covered, said), told_again(found, shown, room_for(rules.limit))
         return book.recalled[1]
@@ -402,7 +406,8 @@ class Driver:
             toolbox = self._toolbox
             asked = asking(thread, place, toolbox.spec(thread, place), toolbox.ground(thread, place))
             book.keep(asked)
-            grant = await self._approvals.granted(wanted(thread, asked))
+            call = wanted(thread, asked)
+            grant = await book.patiently(partial(self._approvals.granted, call))
             if grant:
                 book.keep(Answered(asked.answer, place, "allowed", f"grant:{grant}"))
             elif thread.turn.unattended:

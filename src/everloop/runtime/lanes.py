@@ -6,6 +6,7 @@ counts as a crash of that turn, so that it cannot fail for ever.
 
 import asyncio
 import logging
+import time
 from types import TracebackType
 
 from ..core.errors import EverloopError, Fenced, StoreError
@@ -25,11 +26,15 @@ POLL = 0.2
 LOOK_EVERY = 10  # polls after which we look even if nothing seems to have changed
 RETRY = 2.0
 
+# Parts of a lease. It is renewed early, so that after half a lease without the store there is time to try again; and a
+# turn whose lease was not renewed ends a while before others may take it over.
+RENEW_AFTER, END_AFTER = 1 / 8, 5 / 6
+
 
 class Lane:
     """One thread that is being driven. It is the listener of its book."""
 
-    __slots__ = ("_driver", "_waiters", "again", "book", "interrupt", "task", "thread")
+    __slots__ = ("_driver", "_waiters", "again", "book", "interrupt", "is_lost", "task", "thread")
 
     def __init__(self, thread: str, driver: Driver, waiters: Waiters) -> None:
         self._driver = driver
@@ -38,6 +43,7 @@ class Lane:
         self.interrupt = Interrupt()
         self.book: Book | None = None
         self.again = False
+        self.is_lost = False  # its lease, so that it is ending
         self.task: asyncio.Task[None] | None = None
 
     def nudge(self) -> None:
@@ -108,6 +114,7 @@ class Lanes:
         self._driver = driver
         self._cap = asyncio.Semaphore(cap)
         self._lease_seconds = lease_seconds
+        self._round = min(1.0, lease_seconds / 30)
         self._grace = grace
         self._lanes: dict[str, Lane] = {}  # their tasks end before the group does; a group would cost each a round
         self._resting = Resting()
@@ -121,7 +128,8 @@ class Lanes:
     async def __aenter__(self) -> "Lanes":
         self._loop = asyncio.get_running_loop()
         await self._group.__aenter__()
-        self._rounds = [self._group.create_task(self._poll()), self._group.create_task(self._renew())]
+        rounds = (self._poll(), self._renew(), self._end_the_expired())
+        self._rounds = [self._group.create_task(each) for each in rounds]
         return self
 
     async def __aexit__(
@@ -286,20 +294,40 @@ class Lanes:
                 self._waiters.tell(await self.recall(thread, seq))
 
     async def _renew(self) -> None:
+        """What could not be renewed is tried again in the next round."""
         while True:
-            await asyncio.sleep(self._lease_seconds / 3)
-            held = {thread: lane.book for thread, lane in self._lanes.items() if lane.book and lane.book.lease.epoch}
+            await asyncio.sleep(self._round)
+            held, began = self._held(RENEW_AFTER), time.monotonic()
             if not held:
                 continue
             try:
-                async with asyncio.timeout(self._lease_seconds / 3):
-                    lost = await self._store.renew([book.lease for book in held.values()])
-            except (TimeoutError, StoreError) as error:
-                # Better to stop now than to go on when the lease may already be another's.
-                _log.warning("leases could not be renewed: %s", error)
-                lost = list(held)
-            for thread in lost:
-                lane = self._lanes.get(thread)
-                if lane is not None and lane.task is not None and lane.book is held[thread]:  # else it was given back
-                    _log.warning("the lease on thread %s is lost", thread)
-                    lane.task.cancel()
+                renewal = await self._store.renew([book.lease for book in held.values()])
+            except StoreError as error:
+                _log.warning("leases could not be renewed, which is tried again while they hold: %s", error)
+                continue
+            for thread in renewal.kept & held.keys():
+                held[thread].held_from = max(began, held[thread].held_from)
+            for thread in renewal.lost:
+                if not held[thread].is_committing:  # then it may be given back in this moment, or is told so itself
+                    self._lose(thread, held[thread])
+
+    async def _end_the_expired(self) -> None:
+        """Whatever the store does, and however long it takes: others may go on with these soon."""
+        while True:
+            await asyncio.sleep(self._round)
+            for thread, book in self._held(END_AFTER).items():
+                self._lose(thread, book)
+
+    def _held(self, part: float) -> dict[str, Book]:
+        """The threads whose leases were last prolonged so long ago, as a part of a lease."""
+        since = time.monotonic() - self._lease_seconds * part
+        lanes = {thread: lane.book for thread, lane in self._lanes.items() if lane.book and not lane.is_lost}
+        return {thread: book for thread, book in lanes.items() if book.lease.epoch and book.held_from < since}
+
+    def _lose(self, thread: str, book: Book) -> None:
+        lane = self._lanes.get(thread)
+        if lane is None or lane.task is None or lane.book is not book or not book.lease.epoch:
+            return  # it was given back meanwhile
+        _log.warning("the lease on thread %s is lost", thread)
+        lane.is_lost = True
+        lane.task.cancel()

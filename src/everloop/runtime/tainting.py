@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from ..core.log import CallReturned
 from ..core.ports import PromptFiles
@@ -48,7 +49,7 @@ class Tainting:
     async def _find_out(self, book: Book, key: str, began: float, background: str) -> None:
         """A call has worked with strangers' words where none had been read before: it has tainted its folder."""
         at = time.time()
-        await self._files.look(closely=True)
+        await book.patiently(partial(self._files.look, closely=True))
         book.taint(Taint(key, self._files.place, began or at, None if background else at, command=background))
         if background:
             self._files.expect_more()
@@ -57,16 +58,16 @@ class Tainting:
         if not book.is_tainted(key):
             return
         at = time.time()
-        await self._files.look(closely=True)
+        await book.patiently(partial(self._files.look, closely=True))
         book.untaint(Untaint(key, at, background))
         if background:
             self._files.expect_more()
 
     async def _begin(self, book: Book, key: str, outside: bool) -> None:
-        await self._files.look()
+        await book.patiently(self._files.look)
         self._begun += 1
         if self._begun % MANY == 0:
-            await self._files.merge()
+            await book.patiently(self._files.merge)
         book.taint(Taint(key, self._files.place, time.time(), outside=outside))
 
 

@@ -16,7 +16,7 @@ from ..core import log
 from ..core.conversation import Deed
 from ..core.errors import Fenced, MailRefused, StoreError
 from ..core.mail import Inbound, Mail, Outbound
-from ..core.rows import Action, Commit, Committed, Lease, Opened, OutboxRow, OutboxState, Receipt, ThreadRow
+from ..core.rows import Action, Commit, Committed, Lease, Opened, OutboxRow, OutboxState, Receipt, Renewal, ThreadRow
 from . import procedure, schema, transactions
 from .bodies import (
     NOT_ASIDE,
@@ -28,6 +28,7 @@ from .bodies import (
 from .deeds import Ask
 from .fetching import wire_over
 from .group import Group
+from .renewals import Renewals
 from .schema import Migrations
 from .sender import WireOver, again_if_undone
 from .server import Connection, Pool, Server
@@ -37,7 +38,7 @@ from .transactions import NOW, PENDING
 Result = TypeVar("Result")
 
 _OPEN = "state IN ('pending', 'sending')"
-_ROW = "t.id, t.session, t.owner, t.head, t.folded, t.state, coalesce(t.holder, '')"
+_ROW = "t.id, t.session, t.owner, t.head, t.folded, t.state, coalesce(t.holder, ''), t.epoch"
 
 
 class PostgresStore(Shelf):
@@ -53,6 +54,7 @@ class PostgresStore(Shelf):
         self._snapshot = ""
         self.holder = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self._group = Group(server, self.holder, lease_seconds, over)
+        self._renewals = Renewals(server, self.holder, lease_seconds)
 
     @property
     def running(self) -> int:
@@ -135,16 +137,8 @@ class PostgresStore(Shelf):
             raise Fenced(f"thread {lease.thread} is in other hands, or the letter has to go through the inbox")
         return Committed(row.head, row.epoch, row.started, row.released, row.number, row.came)
 
-    async def renew(self, leases: Sequence[Lease]) -> list[str]:
-        kept = await self._rows(
-            "WITH ours AS (SELECT t.id FROM threads t JOIN unnest($1::text[], $2::bigint[]) AS l(id, epoch) "
-            f"  ON t.id = l.id AND t.epoch = l.epoch WHERE t.holder = $3 AND t.expires > {NOW} "
-            "  ORDER BY t.id FOR UPDATE OF t) "
-            f"UPDATE threads t SET expires = {NOW} + $4 FROM ours WHERE t.id = ours.id RETURNING t.id",
-            *([lease.thread for lease in leases], [lease.epoch for lease in leases], self.holder, self._ttl),
-        )
-        renewed = {id for (id,) in kept}
-        return [lease.thread for lease in leases if lease.thread not in renewed]
+    async def renew(self, leases: Sequence[Lease]) -> Renewal:
+        return await self._renewals.renew(leases)
 
     async def give_back(self, lease: Lease) -> None:
         await self._rows(
@@ -233,6 +227,7 @@ class PostgresStore(Shelf):
 
     async def close(self) -> None:
         await self._group.close()
+        self._renewals.close()
         self._pool.terminate()
 
     async def _row(self, thread: str, value: str) -> ThreadRow | None:
@@ -291,6 +286,6 @@ class PostgresStore(Shelf):
             try:
                 return await use(connection)
             except (TimeoutError, asyncio.CancelledError):
-                # To wait until the server knows that we gave up could take longer than we have: a lease is running out.
+                # To wait until the server knows that we gave up could take longer than we have.
                 connection.terminate()
                 raise

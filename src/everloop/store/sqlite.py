@@ -18,7 +18,7 @@ from ..core.conversation import Branch, Deed, Resume
 from ..core.errors import StoreCorrupt, StoreError
 from ..core.log import Entry
 from ..core.mail import Inbound, Mail, Outbound
-from ..core.rows import Action, Commit, Committed, Lease, Opened, OutboxRow, OutboxState, Receipt, ThreadRow
+from ..core.rows import Action, Commit, Committed, Lease, Opened, OutboxRow, OutboxState, Receipt, Renewal, ThreadRow
 from . import schema
 from .blocker import Blocker
 from .bodies import (
@@ -41,7 +41,7 @@ from .writer import Execute, Writer
 
 Result = TypeVar("Result")
 
-_ROW = "id, session, owner, head, folded, state, coalesce(holder, '')"
+_ROW = "id, session, owner, head, folded, state, coalesce(holder, ''), epoch"
 
 
 class SqliteStore(Shelf):
@@ -158,21 +158,22 @@ class SqliteStore(Shelf):
     async def commit(self, lease: Lease, commit: Commit) -> Committed:
         return await self._writer.write(partial(write_step, self._holders, self._ttl, lease, commit))
 
-    async def renew(self, leases: Sequence[Lease]) -> list[str]:
+    async def renew(self, leases: Sequence[Lease]) -> Renewal:
         wanted = [(self._ttl, lease.thread, lease.epoch, self.holder) for lease in leases]
 
         def transaction(execute: Execute) -> list[str]:
             return [
                 values[1]
                 for values in wanted
-                if not execute(
+                if execute(
                     f"UPDATE threads SET expires = {NOW} + ? WHERE id = ? AND epoch = ? AND holder = ? "
                     f"AND expires > {NOW} RETURNING id",
                     values,
                 ).fetchall()
             ]
 
-        return await self._writer.write(transaction)
+        kept = frozenset(await self._writer.write(transaction))
+        return Renewal(kept, frozenset(lease.thread for lease in leases) - kept)
 
     async def give_back(self, lease: Lease) -> None:
         values = (lease.thread, lease.epoch, self.holder)

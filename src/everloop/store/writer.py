@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import apsw
 from msgspec import Struct
 
-from ..core.errors import StoreCorrupt, StoreError, StoreFull
+from ..core.errors import StoreBroken, StoreCorrupt, StoreError, StoreFull
 
 Execute = Callable[..., Any]
 Result = TypeVar("Result")
@@ -260,5 +260,5 @@ def _failure(error: apsw.Error) -> StoreError:
     if isinstance(error, apsw.CorruptError):
         return StoreCorrupt(f"the database is damaged ({error}): nothing more is written. Restore a backup")
     if isinstance(error, apsw.IOError | apsw.CantOpenError):
-        return StoreFull(f"the disk refused a write ({error}): nothing more is written until a restart")
+        return StoreBroken(f"the disk refused a write ({error}): nothing more is written until a restart")
     return StoreError(f"the database refused a write: {error}")
