@@ -7,6 +7,7 @@ with a limit that it passes, and as a control with one that it does not, where i
 import asyncio
 import os
 import shutil
+import struct
 import subprocess
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -159,6 +160,7 @@ for n in range(150):
     if os.wait()[1]: os._exit(1)
 """,
 }
+ALLOW_ALL = struct.pack("=HBBI", 0x06, 0, 0, 0x7FFF0000)  # a filter of one instruction
 REFUSED = """
 def tried(*args):
     return errno.errorcode[ctypes.get_errno()] if libc.syscall(*args) < 0 else "granted"
@@ -284,6 +286,15 @@ class TestRefused:
         with world(way, uid) as place:
             outcome = await run_once(place.commands(), place.job(SYSTEM_PYTHON, "-c", f"{START}{REFUSED}"))
             assert outcome.output == f"ENOSYS ENOSYS ENOSYS {of_system_v[0]}\n{of_system_v[1]} ENOTSUP\n"
+
+    async def test_also_where_an_older_everloop_has_left_a_filter_that_refuses_less(self, uid: int) -> None:
+        with world("bwrap", uid) as place:
+            for name in ("filter", f"{NAME}.filter"):
+                (place.spool / name).write_bytes(ALLOW_ALL)
+                os.chown(place.spool / name, uid, uid)
+            outcome = await run_once(place.commands(), place.job(SYSTEM_PYTHON, "-c", f"{START}{REFUSED}"))
+            assert outcome.output.startswith("ENOSYS ENOSYS ENOSYS ")
+            assert (place.spool / f"{NAME}.filter").read_bytes() != ALLOW_ALL
 
     async def test_but_not_a_little_system_v_memory_for_postgresql_needs_it(self, uid: int) -> None:
         text = f"{START}print(libc.shmget(0, 56, 0o1600) >= 0, libc.semget(0, 17, 0o1600) >= 0)"

@@ -19,10 +19,11 @@ _DEVICES = {"null": 0x103, "zero": 0x105, "full": 0x107, "random": 0x108, "urand
 
 
 class Launcher:
-    """Starts commands. `folder` holds the filter that bubblewrap is given."""
+    """Starts commands. `folder` holds the filter that bubblewrap is given, with the name of the runner."""
 
-    def __init__(self, folder: str) -> None:
-        self._filter = os.path.join(folder, "filter")
+    def __init__(self, folder: str, name: str) -> None:
+        self._filter = os.path.join(folder, f"{name}.filter")
+        self._is_written = False
         self._copies: dict[str, int] = {}
         groups = find_groups()
         self._parking = Parking(groups, self._open_filter) if groups else None
@@ -61,10 +62,11 @@ class Launcher:
         return {**order, "argv": [program, *rest], "program": self._program(program)}
 
     def _open_filter(self) -> int:
-        if not os.path.exists(self._filter):
+        if not self._is_written:  # by this runner: the one that lies there may be that of an older everloop
             with open(f"{self._filter}.new", "wb") as file:
                 file.write(seccomp.classic())
             os.rename(f"{self._filter}.new", self._filter)
+            self._is_written = True
         return os.open(self._filter, os.O_RDONLY | os.O_CLOEXEC)
 
     def _program(self, program: str) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-NAME = "runner-1"  # the number is that of the protocol: runners of two versions do not meet
+NAME = "runner-2"  # the number is that of the protocol: runners of two versions do not meet
 _CHUNK = 1 << 16
 _LONGEST_ORDER = 16 << 20
 _WATCH = 0.1  # seconds between two looks at what commands use
@@ -56,7 +56,7 @@ class Connection:
 class Runner:
     def __init__(self, folder: str, listener: socket.socket) -> None:
         self._spool = folder
-        self._launcher = Launcher(folder)
+        self._launcher = Launcher(folder, NAME)
         self._selector = selectors.DefaultSelector()
         self._listener = listener
         self._connections: set[Connection] = set()
