@@ -41,11 +41,12 @@ _NOTHING = Function()
 class CallPieces:
     """Collects pieces in the order in which they come."""
 
-    __slots__ = ("_at", "_calls")
+    __slots__ = ("_at", "_by_id", "_calls")
 
     def __init__(self) -> None:
         self._calls: list[_Call] = []
         self._at: dict[int, _Call] = {}
+        self._by_id: dict[str, _Call] = {}
 
     def add(self, pieces: Any) -> None:
         """Raises msgspec.ValidationError if the pieces are of no known form."""
@@ -54,6 +55,7 @@ class CallPieces:
             args = _as_text(function.arguments)
             call = self._call_of(piece, function.name or "", args)
             call.id = call.id or piece.id or ""
+            self._by_id.setdefault(call.id, call)
             call.name = call.name or function.name or ""
             call.extra = call.extra or piece.extra_content
             call.args.append(args)
@@ -87,7 +89,7 @@ class CallPieces:
         if piece.index is not None:
             return self._at.get(piece.index)
         if piece.id:
-            return next((call for call in self._calls if call.id == piece.id), None)
+            return self._by_id.get(piece.id)
         return self._calls[-1] if self._calls else None
 
 
