@@ -664,6 +664,7 @@ class TestTheEndOfACommandInTheBackground:
         begun = await house.tools["exec"].run({"command": "cat", "background": True}, context(5))
         fed = await house.tools["exec_input"].run({"id": "b5-0", "text": "a"}, context(6))
         over = await house.tools["exec"].run({"command": "true"}, context(7))
+        assert await house.commands.stop("t") == 1
         assert [each.background for each in (begun, fed, over) if isinstance(each, Shown)] == ["b5-0", "b5-0", ""]
 
 
