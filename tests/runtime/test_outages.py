@@ -306,3 +306,21 @@ async def test_closing_waits_for_no_database(house):
             outage = Outage(agent.store, "commit", 1_000)
             gate.set()
             await outage.begun.wait()
+
+
+async def test_an_outage_is_told_of_once_and_not_at_every_look(house, caplog: pytest.LogCaptureFixture):
+    async with house(ScriptedModel([])) as agent:
+        for _ in range(2):
+            outage, again = Outage(agent.store, "changed", 4), asyncio.Event()
+            await outage.over.wait()
+            changed = agent.store.changed
+
+            async def look(changed: Any = changed, again: asyncio.Event = again) -> bool:
+                found = await changed()
+                again.set()
+                return bool(found)
+
+            agent.store.changed = look
+            await again.wait()
+    told = [record.getMessage() for record in caplog.records if record.getMessage().startswith("polling")]
+    assert told == [f"polling: {AWAY}"] * 2

@@ -8,6 +8,8 @@ it is away for longer than a lease on purpose.
 
 import asyncio
 import random
+import shutil
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -87,11 +89,10 @@ class PostgresPair:
     kinds = (*TOXICS, "restart-fast", "restart-immediate", "pause", "fail-over")
     can_be_long = ("hole", "refuse", "pause")
 
-    def __init__(self, folder: Path, network: Network) -> None:
-        folder.mkdir(parents=True)
-        folder.chmod(0o755)
+    def __init__(self, network: Network) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="everloop-pair-", dir="/tmp"))  # pytest closes its own to others
         self._network = network
-        self._pair = Pair(folder / "pair")
+        self._pair = Pair(self._folder / "pair")
         self._proxies = [network.proxy(node.port) for node in (self._pair.primary, self._pair.standby)]
         self._pair.primary.sql("CREATE TABLE beats(at TIMESTAMPTZ)")
         places = ",".join(f"127.0.0.1:{proxy.port}" for proxy in self._proxies)
@@ -124,6 +125,7 @@ class PostgresPair:
 
     def close(self) -> None:
         self._pair.close()
+        shutil.rmtree(self._folder)
 
 
 class Conductor:
@@ -183,7 +185,7 @@ def chaos_world(
         stack.callback(network.close)
         address = urlsplit(model.url)
         proxy = network.proxy(address.port or 80)
-        database: Database = PostgresPair(folder, network) if store == "postgres" else SqliteFile(folder)
+        database: Database = PostgresPair(network) if store == "postgres" else SqliteFile(folder)
         stack.callback(database.close)
         world = World(
             folder,

@@ -272,13 +272,16 @@ class Lanes:
             lane.interrupt.fire()
 
     async def _poll(self) -> None:
-        count = 0
+        count, told = 0, ""
         while True:
             try:
                 if await self._store.changed() or count % LOOK_EVERY == 0:
                     await self._look()
+                told = ""
             except StoreError as error:
-                _log.warning("polling: %s", error)
+                if str(error) != told:  # once for an outage, not five times a second
+                    _log.warning("polling: %s", error)
+                told = str(error)
             except Exception:  # a fault here must not end the turns
                 _log.exception("polling failed")
             count += 1
