@@ -66,7 +66,7 @@ class Server:
         return await self._reach(self._connect)
 
     async def pool(self) -> Pool:
-        logging.getLogger("asyncpg.pool").addFilter(_without_traceback)
+        logging.getLogger("asyncpg.pool").addFilter(_is_news)
         return await self._reach(
             asyncpg.create_pool, min_size=1, max_size=READERS, init=self._begin, reset=_leave_as_it_is
         )
@@ -162,10 +162,6 @@ async def _leave_as_it_is(connection: Connection) -> None:
     """Our sessions keep no state, and asyncpg's way to clear it would be a second round trip for each read."""
 
 
-def _without_traceback(record: logging.LogRecord) -> bool:
-    """While the server is away, the pool tells of each try to reach it as of a fault in the program."""
-    if record.exc_info:
-        reason = record.exc_info[1]
-        record.msg, record.args = "%s (%s)", (record.getMessage(), str(reason) or type(reason).__name__)
-        record.exc_info = None
-    return True
+def _is_news(record: logging.LogRecord) -> bool:
+    """While the server is away, the pool tells with a traceback of each try to reach it. Whoever asks is told, too."""
+    return not record.exc_info
