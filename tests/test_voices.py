@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from everloop.core.briefing import Briefing
 from everloop.core.decide import Rules
 from everloop.core.errors import ModelMissing, RateLimited
 from everloop.core.message import Message, said
@@ -16,13 +17,13 @@ from everloop.providers.keys import Keys
 from everloop.providers.models import Models, Speaker, in_process
 from everloop.providers.prices import Prices
 from everloop.runtime.context import Context, Profile
-from everloop.runtime.voices import SHORT, Voice
+from everloop.runtime.voices import SHORT, Briefed, Voice
 from everloop.settings import Account, Agents, Defaults, Preset, Providers, Settings
 from everloop.testing import Fail, Say, ScriptedModel
 from everloop.testing.model_server import WINDOW, ModelServer
-from everloop.voices import Casting, HouseVoices, Stage, filled
+from everloop.voices import Casting, HouseVoices, filled
 
-STAGE = Stage("Be brief.", Rules(max_steps=7), lambda: "noon")
+TOLD = Briefing("Be brief.", Rules(max_steps=7))
 NAMED = Preset("custom/b", ("custom/c",), "low", 0.5, 0.9, 100, 1000)
 
 
@@ -53,7 +54,7 @@ class House:
         return Casting(settings, Models(self._http, keys, Prices(), self._embedded))
 
     def voices(self, defaults: Defaults, **presets: Preset) -> HouseVoices:
-        return HouseVoices(self.casting(defaults, **presets), STAGE)
+        return HouseVoices(self.casting(defaults, **presets), lambda: "noon")
 
     def _embedded(self, name: str) -> Speaker:
         async def warm() -> None:
@@ -106,9 +107,13 @@ async def test_a_name_that_nobody_has_is_missing(house):
             await house.voices(A).look(name)
 
 
+def wonders(voice: Voice, tokens: int) -> bool:
+    return Briefed(voice, TOLD).wonders(tokens)
+
+
 def asked(voices: HouseVoices, name: str) -> Prompt:
     thread = Thread("t1")
-    return voices.find(name).context.prompt(thread, "", False)
+    return voices.find(name).told(TOLD).context.prompt(thread, "", False)
 
 
 async def test_a_preset_says_how_its_model_is_asked(house):
@@ -124,8 +129,8 @@ async def test_a_preset_says_how_its_model_is_asked(house):
 
 async def test_all_voices_are_told_the_same_and_a_small_one_no_time(house):
     voices = house.voices(A)
-    assert (asked(voices, "").system, voices.find("").rules.max_steps) == ("Be brief.", 7)
-    assert [voices.find(name).context.tail(Thread(), False) for name in ("", "embedded")] == [
+    assert (asked(voices, "").system, voices.find("").told(TOLD).rules.max_steps) == ("Be brief.", 7)
+    assert [voices.find(name).told(TOLD).context.tail(Thread(), False) for name in ("", "embedded")] == [
         "Current time: noon",
         "",
     ]
@@ -141,7 +146,7 @@ async def test_all_voices_are_told_the_same_and_a_small_one_no_time(house):
     ],
 )
 async def test_a_prompt_may_hold_what_the_window_leaves_beside_the_answer(house, server, name, limit):
-    assert house.voices(A, fast=NAMED).find(name).rules.limit == limit
+    assert house.voices(A, fast=NAMED).find(name).told(TOLD).rules.limit == limit
     assert server.lists == 0
 
 
@@ -151,20 +156,20 @@ LONG = 400_000  # tokens; more than any of these models is believed to read
 async def test_the_setting_wins_over_all_that_hosts_and_tables_say(house, server):
     voices = house.voices(Defaults("custom/a", context_window=2000, max_tokens=100))
     names = ("", "openai/gpt-5.4-mini")
-    assert [voices.find(name).rules.limit for name in names] == [1900, 1900]
-    assert [voices.find(name).wonders(LONG) for name in names] == [False, False]
+    assert [voices.find(name).told(TOLD).rules.limit for name in names] == [1900, 1900]
+    assert [wonders(voices.find(name), LONG) for name in names] == [False, False]
 
 
 async def test_a_host_is_asked_for_its_window_when_a_conversation_is_no_longer_short(house, server):
     voices = house.voices(A)
     names = ("", "custom/b", "openai/gpt-5.4-mini", "embedded")
-    assert [voices.find(name).wonders(SHORT) for name in names] == [False] * 4
-    assert [voices.find(name).wonders(SHORT + 1) for name in names] == [True, True, True, False]
+    assert [wonders(voices.find(name), SHORT) for name in names] == [False] * 4
+    assert [wonders(voices.find(name), SHORT + 1) for name in names] == [True, True, True, False]
     for name in names[:2]:
         await voices.find(name).learn()
-        assert (voices.find(name).rules.limit, voices.find(name).unsure) == (WINDOW - 8192, False)
+        assert (voices.find(name).told(TOLD).rules.limit, voices.find(name).unsure) == (WINDOW - 8192, False)
         # It is believed, until a conversation is too long for that, too.
-        assert [voices.find(name).wonders(tokens) for tokens in (WINDOW - 8192, LONG)] == [False, True]
+        assert [wonders(voices.find(name), tokens) for tokens in (WINDOW - 8192, LONG)] == [False, True]
     assert server.lists == 1
 
 
@@ -172,10 +177,10 @@ async def test_a_server_of_this_machine_is_asked_before_its_first_answer_and_aga
     house.accounts["vllm"] = Account(api_base=server.url)
     voices = house.voices(Defaults("vllm/a"))
     known, unknown = voices.find("vllm/a"), voices.find("vllm/not-loaded-yet")
-    assert [voice.wonders(5) for voice in (known, unknown)] == [True, True]
+    assert [wonders(voice, 5) for voice in (known, unknown)] == [True, True]
     await known.learn()
     await unknown.learn()
-    assert [(voice.window, voice.wonders(5), voice.wonders(SHORT + 1)) for voice in (known, unknown)] == [
+    assert [(voice.window, wonders(voice, 5), wonders(voice, SHORT + 1)) for voice in (known, unknown)] == [
         (WINDOW, False, False),
         (8192, False, True),
     ]
@@ -191,17 +196,17 @@ async def test_whoever_comes_while_the_host_is_asked_waits_for_the_same_answer()
         await told.wait()
         return 5000
 
-    def fit(window: int) -> tuple[Context, Rules]:
+    def fit(window: int, told: Briefing) -> tuple[Context, Rules]:
         return Context(Profile("b", ()), (), lambda: "noon"), Rules(limit=window)
 
-    voice = Voice("a/b", "a/b", ScriptedModel([]), 100, fit, measure)
+    voice = Voice("a/b", "a/b", "b", ScriptedModel([]), 100, fit, measure)
     first, second, third = (asyncio.create_task(voice.learn()) for _ in range(3))
     await begun.wait()
     first.cancel()  # someone stopped that turn; the others still want to know
     await asyncio.wait([first])
     told.set()
     await asyncio.gather(second, third)
-    assert (voice.rules.limit, len(asked)) == (5000, 2)
+    assert (voice.told(TOLD).rules.limit, len(asked)) == (5000, 2)
 
 
 async def asked_in_turn(speaker: Speaker, server: Small) -> list[str]:

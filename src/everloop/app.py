@@ -40,7 +40,7 @@ from .tools.home import Home
 from .tools.tainted import Ended
 from .toolset import check_workspace, furnish, sandbox_of
 from .voices import Casting, HouseVoices
-from .workshop import Furniture, Given, LiveVoices, Workshop, stage_of, start, watched_files
+from .workshop import Furniture, Given, LiveHouse, Workshop, briefer_of, start, this_minute, watched_files
 
 if TYPE_CHECKING:
     from .gateway.server import Gateway
@@ -74,7 +74,7 @@ class _House(Struct, frozen=True):
     agent: Agent
     workshop: Workshop
     first: Furniture
-    voices: LiveVoices
+    live: LiveHouse
     toolbox: Toolbox
 
 
@@ -105,7 +105,7 @@ async def open_kept(home: Path, settings: Mapping[str, Any] = {}, **given: Any) 
     async with _opened(home, settings, Given(**{**given, "waits": True})) as house:
         agent, book = house.agent, Book(home, os.environ, settings)
         agent.files = Bounded(Folder(home / "files"), house.first.settings.gateway.bytes_per_user)
-        agent.steward = Steward(book, house.workshop, house.first, house.voices, house.toolbox, agent)
+        agent.steward = Steward(book, house.workshop, house.first, house.live, house.toolbox, agent)
         house.workshop.look_again = agent.steward.look_again
         yield agent
 
@@ -146,9 +146,9 @@ async def _furnish(home: Path, settings: Settings, store: Store, given: Given, s
     workshop = Workshop(home, store, files, bus, given, made_later)
     first = await workshop.make(settings)
     toolbox = Toolbox(first.tools, files, first.results, first.toolset.take_back, first.toolset.keep)
-    voices = LiveVoices(first.voices)
+    live = LiveHouse(first)
     ended = _tell_a_collector(settings, store, given.http, stack) if _wants_spans(settings) else None
-    parts = (store, bus, voices, toolbox, Gallery(files, fit))
+    parts = (store, bus, live, live, toolbox, Gallery(files, fit))
     people = KnownPeople(store, given.roles)
     driver = Driver(*parts, defaults.steering, people, ended=ended, files=workshop.prompt_files)
     lanes = Lanes(
@@ -159,9 +159,9 @@ async def _furnish(home: Path, settings: Settings, store: Store, given: Given, s
     )
     approvals = Approvals(store, people, workshop.prompt_files)
     sessions = Sessions(store, people, toolbox.specs)
-    commands = Commands(store, voices, approvals, sessions, people)
+    commands = Commands(store, live, approvals, sessions, people)
     inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, first.toolset.leave)
-    told = (first.speaker.name, first.speaker.notice, voices, first.toolset.web, without_secrets(settings))
+    told = (first.speaker.name, first.speaker.notice, live, first.toolset.web, without_secrets(settings))
     agent = Agent(store, bus, inbox, lanes, files, approvals, sessions, *told)
     agent.missing, agent.unused = first.missing, unused(settings)
     stack.push_async_callback(agent.close)  # after the lanes: answers of the last moment are acknowledged too
@@ -169,7 +169,7 @@ async def _furnish(home: Path, settings: Settings, store: Store, given: Given, s
         await driver.ask_about_files()
     await stack.enter_async_context(lanes)
     await _open_channels(given.channels, store, bus, stack)
-    return _House(agent, workshop, first, voices, toolbox)
+    return _House(agent, workshop, first, live, toolbox)
 
 
 async def _open_channels(channels: tuple[Channel, ...], store: Store, bus: LocalBus, stack: AsyncExitStack) -> None:
@@ -265,8 +265,8 @@ async def open_view(home: Path | None = None) -> AsyncIterator[View]:
         specs = {tool.spec.name: tool.spec for tool in toolset.tools}
         watched = watched_files(Home(folder), settings, store, files, toolset.commands.ended)
         await watched.look()
-        stage = stage_of(folder, settings, specs, toolset.large, watched)
-        yield View(store, HouseVoices(casting, stage), watched.names, KnownPeople(store))
+        briefer = briefer_of(folder, settings, specs, toolset.large, watched)
+        yield View(store, HouseVoices(casting, this_minute()), briefer, KnownPeople(store), watched.names)
 
 
 @asynccontextmanager

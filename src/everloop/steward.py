@@ -25,7 +25,7 @@ from .settings.edit import Path, path_of
 from .settings.rows import Row, value_at
 from .settings.scopes import scopes_for
 from .trial import Embedding, Trials, Tried, trials_of, trials_with
-from .workshop import Furniture, LiveVoices
+from .workshop import Furniture, LiveHouse
 
 
 class Sign(Protocol):
@@ -80,14 +80,14 @@ class Steward:
         book: Book,
         workshop: Maker,
         first: Furniture,
-        voices: LiveVoices,
+        live: LiveHouse,
         toolbox: Toolbox,
         sign: Sign,
     ) -> None:
         self._book = book
         self._workshop = workshop
         self._now = first
-        self._voices = voices
+        self._live = live
         self._toolbox = toolbox
         self._sign = sign
         self._vault = workshop.vault
@@ -177,7 +177,7 @@ class Steward:
     def _take(self, made: Furniture) -> None:
         self._now = made
         self._toolbox.refill(made.tools, made.results)
-        self._voices.now = made.voices
+        self._live.now = made
         self._sign.model, self._sign.notice, self._sign.missing = made.speaker.name, made.speaker.notice, made.missing
         self._sign.settings = without_secrets(made.settings)
 

@@ -1,22 +1,21 @@
-"""Turns the names of models into voices: what a model is told about itself and its tools, how it is asked, how much
-it may read. Joins the providers' room and the runtime's, which know nothing of each other."""
+"""Turns the names of models into voices: how a model is asked, how much it may read, what of a briefing it is told.
+Joins the providers' room and the runtime's, which know nothing of each other."""
 
 import logging
 from collections.abc import Callable, Mapping
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from .core.briefing import Briefing
 from .core.decide import Rules
 from .core.errors import ModelMissing
 from .core.gauge import tokens_of
-from .core.people import Role
 from .core.ports import Embedder
 from .core.sections import Section, joined, shrunk
 from .core.tool import ToolSpec
 from .providers.models import Models, Speaker
 from .runtime.context import Context, Profile
-from .runtime.voices import SHORT, OneVoice, Voice
+from .runtime.voices import SHORT, Voice
 from .settings import Defaults, Preset, Settings
 
 _log = logging.getLogger("everloop.voices")
@@ -25,24 +24,6 @@ ROOM_FOR_TOOLS = 0.35  # of the window
 ROOM_FOR_FILES = 0.125  # of the window
 COMPACT = 1200  # tokens that stand before the conversation of a model that is not shown all tools
 LITTLE = 280  # characters of the system prompt that the embedded model is shown beside its tools
-
-
-class Stage(Struct, frozen=True):
-    """What every voice of this house has in common."""
-
-    identity: str
-    rules: Rules
-    now: Callable[[], str]
-    large: frozenset[str] = frozenset()  # tools that a small model is not shown
-    files: Callable[[], tuple[Section, ...]] = tuple  # what the owner's say now: the same tuple while it is the same
-    brief: str = ""  # the identity as the embedded model is told it; "": the same
-    guest: str = ""  # the identity in turns of guests; "": the same
-
-    def for_guests(self) -> "Stage":
-        """What is said to guests: nothing of the owner's files, and the tools that they may use."""
-        tools = {name: spec for name, spec in self.rules.tools.items() if spec.permission <= Role.GUEST}
-        identity = self.guest or self.identity
-        return replace(self, identity=identity, brief="", rules=replace(self.rules, tools=tools), files=tuple)
 
 
 class Casting:
@@ -84,13 +65,12 @@ class Casting:
 
 
 class HouseVoices:
-    """The Voices port."""
+    """The Voices port. `now` tells the time as models are to read it."""
 
-    def __init__(self, casting: Casting, stage: Stage) -> None:
+    def __init__(self, casting: Casting, now: Callable[[], str]) -> None:
         self._casting = casting
-        self._stage = stage
-        self._files = stage.files()
-        self._voices: dict[str, tuple[Voice, Part]] = {}
+        self._now = now
+        self._voices: dict[str, Voice] = {}
 
     @property
     def default(self) -> str:
@@ -115,57 +95,37 @@ class HouseVoices:
         if name not in self._voices:
             speaker = self._casting.find(name)
             key = name if name in self._casting.presets else speaker.name
-            part = Part(speaker, self._casting.asked(name), self._stage)
-            self._voices[name] = part.voice(key, self._files), part
-        return self._voices[name][0]
-
-    def renew(self) -> None:
-        if (files := self._stage.files()) is not self._files:
-            self._files = files
-            self._voices = {name: (voice.told(part.fit(files)), part) for name, (voice, part) in self._voices.items()}
+            self._voices[name] = voice_of(speaker, self._casting.asked(name), self._now, key)
+        return self._voices[name]
 
 
-class GivenVoice(OneVoice):
-    """The Voices port of a house with one model that was handed over."""
+def voice_of(speaker: Speaker, asked: Preset, now: Callable[[], str], key: str = "") -> Voice:
+    """A model that is asked in this way."""
 
-    def __init__(self, part: "Part") -> None:
-        self._part = part
-        self._files = part.stage.files()
-        super().__init__(part.voice("", self._files))
+    def fit(window: int, briefing: Briefing) -> tuple[Context, Rules]:
+        return _fitted(window, speaker, asked, briefing, now)
 
-    def renew(self) -> None:
-        if (files := self._part.stage.files()) is not self._files:
-            self._files, self._voice = files, self._voice.told(self._part.fit(files))
-
-
-class Part(Struct, frozen=True):
-    """Whom a speaker plays, and how."""
-
-    speaker: Speaker
-    asked: Preset
-    stage: Stage
-
-    def voice(self, key: str, files: tuple[Section, ...]) -> Voice:
-        speaker, asked = self.speaker, self.asked
-        window = asked.context_window or speaker.window
-        measure = None if asked.context_window else speaker.measure
-        asks_from = 0 if speaker.local else SHORT
-        fits = (self.fit(files), measure, asks_from, replace(self, stage=self.stage.for_guests()).fit(()))
-        return Voice(speaker.name, key, speaker.provider, window, *fits)
-
-    def fit(self, files: tuple[Section, ...]) -> Callable[[int], tuple[Context, Rules]]:
-        return lambda window: _fitted(window, self.speaker, self.asked, self.stage, files)
+    return Voice(
+        name=speaker.name,
+        key=key,
+        model=speaker.model,
+        provider=speaker.provider,
+        window=asked.context_window or speaker.window,
+        fit=fit,
+        measure=None if asked.context_window else speaker.measure,
+        asks_from=0 if speaker.local else SHORT,
+    )
 
 
 def _fitted(
-    window: int, speaker: Speaker, asked: Preset, stage: Stage, files: tuple[Section, ...]
+    window: int, speaker: Speaker, asked: Preset, told: Briefing, now: Callable[[], str]
 ) -> tuple[Context, Rules]:
     """A speaker with all that it is told. What an answer may need is kept free in its window."""
     assert asked.max_tokens is not None
-    tools = _tools_for(window, speaker.compact, stage)
-    identity = (speaker.compact and stage.brief) or stage.identity
-    room = LITTLE - len(identity) if speaker.compact else _room_for_files(window, stage, tools)
-    sections = (Section("identity", identity), *shrunk(files, room))
+    tools = _tools_for(window, speaker.compact, told)
+    identity = (speaker.compact and told.brief) or told.identity
+    room = LITTLE - len(identity) if speaker.compact else _room_for_files(window, told, tools)
+    sections = (Section("identity", identity), *shrunk(told.files, room))
     profile = Profile(
         model=speaker.model,
         sections=sections,
@@ -175,9 +135,9 @@ def _fitted(
         effort=asked.reasoning_effort or "",
         tail=not speaker.compact,
     )
-    context = Context(profile, tuple(tools.values()), stage.now)
+    context = Context(profile, tuple(tools.values()), now)
     rules = replace(
-        stage.rules,
+        told.rules,
         tools=tools,
         limit=window - profile.max_tokens,
         overhead=tokens_of(joined(sections), tools.values()),
@@ -187,20 +147,20 @@ def _fitted(
     return context, rules
 
 
-def _room_for_files(window: int, stage: Stage, tools: Mapping[str, ToolSpec]) -> int:
+def _room_for_files(window: int, told: Briefing, tools: Mapping[str, ToolSpec]) -> int:
     """Characters."""
     tokens = int(window * ROOM_FOR_FILES)
-    if len(tools) < len(stage.rules.tools):
-        tokens = min(tokens, COMPACT - tokens_of(stage.identity, tools.values()))
+    if len(tools) < len(told.rules.tools):
+        tokens = min(tokens, COMPACT - tokens_of(told.identity, tools.values()))
     return 4 * tokens
 
 
-def _tools_for(window: int, compact: bool, stage: Stage) -> Mapping[str, ToolSpec]:
+def _tools_for(window: int, compact: bool, told: Briefing) -> Mapping[str, ToolSpec]:
     """All tools, if they leave most of the window free; else those that matter most, else none."""
-    everything = stage.rules.tools
-    few = {name: spec for name, spec in everything.items() if name not in stage.large}
+    everything = told.rules.tools
+    few = {name: spec for name, spec in everything.items() if name not in told.large}
     for tools in (few,) if compact else (everything, few):
-        if compact or tokens_of(stage.identity, tools.values()) <= window * ROOM_FOR_TOOLS:
+        if compact or tokens_of(told.identity, tools.values()) <= window * ROOM_FOR_TOOLS:
             return tools
     return {}
 

@@ -17,17 +17,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .core.approval import Policy, PolicyRule
+from .core.briefing import Briefing, Situation
 from .core.decide import Rules
 from .core.errors import ModelMissing, SettingsError
 from .core.people import Role
-from .core.ports import Bus, Channel, Files, Http, Provider, Store, Vault
+from .core.ports import Briefer, Bus, Channel, Files, Http, Provider, Store, Vault
 from .core.prompt import Delta, Prompt, Reply
 from .core.tool import Tool, ToolSpec
 from .library import keys_of, library_of, network_of
 from .providers.keys import Keys
 from .providers.models import UNKNOWN_WINDOW, Models, Speaker
 from .providers.models import given as given_speaker
-from .runtime.voices import Voice, Voices
+from .runtime.voices import OneVoice, Voice, Voices
 from .settings import Preset, Settings, Tools, workspace_of
 from .tools.bootstrap import Bootstrap, make_workspace
 from .tools.home import Home
@@ -35,7 +36,7 @@ from .tools.prompt_files import WatchedFiles
 from .tools.tainted import Ended, Tainted, place_of
 from .tools.workspace import Workspace
 from .toolset import Toolset, check_workspace, furnish
-from .voices import Casting, GivenVoice, HouseVoices, Part, Stage, filled
+from .voices import Casting, HouseVoices, filled, voice_of
 
 CROWD = 20  # turns at once, from which on those that begin together look at the owner's files once
 WHO = "You are everloop, a helpful assistant with tools. Be accurate and brief. "
@@ -60,6 +61,7 @@ class Furniture(Struct, frozen=True):
     settings: Settings
     speaker: Speaker
     voices: Voices
+    briefer: Briefer
     toolset: Toolset
     tools: tuple[Tool, ...]
     results: int
@@ -104,7 +106,7 @@ class Workshop:
 
     async def make(self, settings: Settings) -> Furniture:
         """Raises SettingsError, ModelMissing."""
-        speaker, voices_on, range, missing = await self._cast(settings)
+        speaker, voices, range, missing = await self._cast(settings)
         longest = settings.agents.defaults.tool_result_max_chars
         results = min(longest, 1000) if speaker.compact else longest
         toolset = self._tools(settings, results)
@@ -114,8 +116,8 @@ class Workshop:
             place = (self._own, settings, self._store, self._files)
             self.prompt_files = watched_files(*place, toolset.commands.ended)
             await self.prompt_files.look()
-        stage = stage_of(self._home, settings, specs, toolset.large, self.prompt_files)
-        return Furniture(settings, speaker, voices_on(stage), toolset, tools, results, range, missing)
+        briefer = briefer_of(self._home, settings, specs, toolset.large, self.prompt_files)
+        return Furniture(settings, speaker, voices, briefer, toolset, tools, results, range, missing)
 
     async def _look_again(self, why: str) -> Speaker:
         if self.look_again is None:  # the house is just being opened
@@ -170,12 +172,13 @@ class Workshop:
                 self._stack.push_async_callback(way.close)
         return toolset
 
-    async def _cast(self, settings: Settings) -> tuple[Speaker, Callable[[Stage], Voices], Range | None, str]:
-        """Who speaks when nobody else is chosen, and what makes the voices once it is known what they are told."""
+    async def _cast(self, settings: Settings) -> tuple[Speaker, Voices, Range | None, str]:
+        """Who speaks when nobody else is chosen, and who can be chosen."""
+        now = this_minute()
         if self._given.provider is not None:
             only = given_speaker(self._given.provider)
             asked = filled(Preset(only.name), settings.agents.defaults)
-            return only, lambda stage: GivenVoice(Part(only, asked, stage)), None, ""
+            return only, OneVoice(voice_of(only, asked, now)), None, ""
         self._http = self._http or network_of(settings, self._stack)
         stack = None if self._first else self._stack  # nothing of a later one is to be closed but what is in the cellar
         library = await library_of(self._home, settings, self._store, stack, self._http, self._cellar)
@@ -188,10 +191,10 @@ class Workshop:
                 raise
             why = sentence_of(error)
             speaker = absent(casting.asked("").model, lambda: self._look_again(why))
-            return speaker, lambda stage: WaitingVoices(casting, stage, speaker), range, why
+            return speaker, WaitingVoices(casting, now, speaker), range, why
         if speaker.warm and not self._first:
             start(speaker.warm(), self._stack)  # it loads while the person types
-        return speaker, lambda stage: HouseVoices(casting, stage), range, ""
+        return speaker, HouseVoices(casting, now), range, ""
 
 
 def watched_files(home: Home, settings: Settings, store: Store, files: Files, ended: Ended) -> WatchedFiles:
@@ -202,27 +205,40 @@ def watched_files(home: Home, settings: Settings, store: Store, files: Files, en
     return WatchedFiles(bootstrap, workspace, store, Tainted(store, place_of(folder), ended), files)
 
 
-def stage_of(
-    home: Path,
-    settings: Settings,
-    tools: Mapping[str, ToolSpec],
-    large: frozenset[str],
-    files: WatchedFiles,
-) -> Stage:
+def briefer_of(
+    home: Path, settings: Settings, tools: Mapping[str, ToolSpec], large: frozenset[str], files: WatchedFiles
+) -> "HouseBriefer":
     """What models are told, and by which rules they work."""
     defaults, workspace = settings.agents.defaults, workspace_of(settings, home)
-    rules = Rules(
-        tools,
-        defaults.max_tool_iterations,
-        steering=defaults.steering,
-        policy=policy_of(settings.tools),
-    )
+    rules = Rules(tools, defaults.max_tool_iterations, steering=defaults.steering, policy=policy_of(settings.tools))
     own = defaults.system_prompt
     identity, brief = (
         text.replace("{workspace}", str(workspace)) for text in (own or WHO + HOW + WHERE, own or WHO + WHERE)
     )
     guest = own.replace("{workspace}", "workspace").replace(str(workspace), "workspace") if own else WHO + HOW + GUEST
-    return Stage(identity, rules, this_minute(), large, files.sections, brief, guest)
+    for_guests = {name: spec for name, spec in tools.items() if spec.permission <= Role.GUEST}
+    return HouseBriefer(
+        Briefing(identity, rules, brief=brief, large=large),
+        Briefing(guest, replace(rules, tools=for_guests), large=large),
+        files,
+    )
+
+
+class HouseBriefer:
+    """The Briefer port. A guest is told nothing of the owner's, and has the tools that are for guests."""
+
+    def __init__(self, full: Briefing, guest: Briefing, files: WatchedFiles) -> None:
+        self._full = full
+        self._guest = guest
+        self._files = files
+
+    async def brief(self, situation: Situation) -> Briefing:
+        await self._files.look()
+        if situation.role < Role.USER:
+            return self._guest
+        if (files := self._files.sections()) is not self._full.files:  # the same tuple while they say the same
+            self._full = replace(self._full, files=files)
+        return self._full
 
 
 def policy_of(tools: Tools) -> Policy:
@@ -254,30 +270,30 @@ def this_minute() -> Callable[[], str]:
     return now
 
 
-class LiveVoices:
-    """The Voices port of a house whose settings change: those of `now`."""
+class LiveHouse:
+    """The Voices and the Briefer port of a house whose settings change: those of the furniture that there is `now`."""
 
-    def __init__(self, now: Voices) -> None:
+    def __init__(self, now: Furniture) -> None:
         self.now = now
 
     @property
     def default(self) -> str:
-        return self.now.default
+        return self.now.voices.default
 
     async def look(self, name: str) -> Voice:
-        return await self.now.look(name)
+        return await self.now.voices.look(name)
 
     def find(self, name: str) -> Voice:
-        return self.now.find(name)
+        return self.now.voices.find(name)
 
     async def small(self) -> Voice | None:
-        return await self.now.small()
-
-    def renew(self) -> None:
-        self.now.renew()
+        return await self.now.voices.small()
 
     def names(self) -> list[str]:
-        return self.now.names()
+        return self.now.voices.names()
+
+    async def brief(self, situation: Situation) -> Briefing:
+        return await self.now.briefer.brief(situation)
 
 
 class Absent:
@@ -308,10 +324,9 @@ def absent(name: str, look: Callable[[], Awaitable[Speaker]]) -> Speaker:
 class WaitingVoices(HouseVoices):
     """The voices of a house whose usual model cannot be had: others may be chosen."""
 
-    def __init__(self, casting: Casting, stage: Stage, speaker: Speaker) -> None:
-        super().__init__(casting, stage)
-        part = Part(speaker, casting.asked(""), stage)
-        self._waiting = part.voice("", stage.files())
+    def __init__(self, casting: Casting, now: Callable[[], str], speaker: Speaker) -> None:
+        super().__init__(casting, now)
+        self._waiting = voice_of(speaker, casting.asked(""), now)
 
     async def look(self, name: str) -> Voice:
         return await super().look(name) if name else self._waiting

@@ -27,7 +27,7 @@ from everloop.core.log import Answered, CallReturned, Compacted, ModelSaid, deco
 from everloop.core.mail import Decision, Mail
 from everloop.core.people import Role, role_of
 from everloop.core.thread import Thread
-from everloop.core.tool import Effect, Risk, Situation, ToolCall
+from everloop.core.tool import Circumstances, Effect, Risk, ToolCall
 from tests.core.makers import CALLED, DIGEST, ROLES, RULES, SPECS, asked, calling, examples, spoke
 
 json_values = st.recursive(
@@ -151,7 +151,7 @@ class TestDeciding:
         assert role_of("somebody", ROLES) is Role.GUEST
 
 
-def leaving(args: dict[str, object], situation: Situation) -> Risk:
+def leaving(args: dict[str, object], situation: Circumstances) -> Risk:
     return Risk("high" if args.get("far") else "low", leaves=bool(args.get("out")), privileged=bool(args.get("root")))
 
 
@@ -188,7 +188,7 @@ class TestPolicy:
         assert decide(thread, structs.replace(RULES, tools=tools)) == Ask((1,))
 
     def test_a_tool_that_cannot_tell_its_risk_is_asked_about(self):
-        def broken(args: dict[str, object], situation: Situation) -> Risk:
+        def broken(args: dict[str, object], situation: Circumstances) -> Risk:
             raise KeyError("to")
 
         spec = structs.replace(self.SPEC, risk=broken)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from everloop.bus.local import LocalBus
+from everloop.core.briefing import Briefing
 from everloop.core.decide import Rules
 from everloop.core.errors import BadRequest, ContextOverflow, ModelMissing
 from everloop.core.message import Message, said
@@ -26,7 +27,7 @@ from everloop.providers.embedded.profile import render_prefix
 from everloop.providers.models import in_process
 from everloop.settings import Defaults, Preset, load
 from everloop.toolset import furnish
-from everloop.voices import Part, Stage, filled
+from everloop.voices import filled, voice_of
 from everloop.workshop import WHERE, WHO
 
 pytest.importorskip("xllamacpp")
@@ -204,9 +205,8 @@ async def test_the_whole_prompt_of_the_house_is_at_most_400_tokens_however_long_
     note = Section("user.md", "## USER.md\n\nThe user is a baker in Graz and gets up at three. He likes tea.")
     long = tuple(Section(name, "Always say what you have done, and why. " * 200) for name in BOOTSTRAP)
     for files, told in (((), ()), ((note,), (note,)), (long, ()), ((*long[:2], note), (note,))):
-        stage = Stage(identity, rules, str, made.large, lambda files=files: files)
-        voice = Part(speaker, asked, stage).voice("", files)
-        asked_for = voice.context.prompt(Thread(), "", False)
+        briefing = Briefing(identity, rules, files, large=made.large)
+        asked_for = voice_of(speaker, asked, str).told(briefing).context.prompt(Thread(), "", False)
         assert tuple(tool.name for tool in asked_for.tools) == ("read_file", "write_file", "edit_file", "list_dir")
         assert asked_for.system in render_prefix(asked_for.system, asked_for.tools)  # nothing more is cut off there
         assert asked_for.system == joined((Section("identity", identity), *told))

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from everloop.core.briefing import Briefing
 from everloop.core.decide import HARD, CallModel, Compact, GiveUp, Rest, Rules, admit, decide, used
 from everloop.core.errors import ModelMissing, ProviderError
 from everloop.core.gauge import rough
@@ -449,12 +450,12 @@ async def test_what_was_summarised_before_the_trouble_is_kept_and_paid_for():
 
 
 def _voice(provider, window: int = 16_000) -> Voice:
-    def fit(window: int):
+    def fit(window: int, told: Briefing):
         return Context(Profile("m", (Section("identity", "be brief"),)), (), lambda: "now"), replace(
             RULES, limit=window
         )
 
-    return Voice("house/m", "m", provider, window, fit)
+    return Voice("house/m", "m", "m", provider, window, fit)
 
 
 def test_a_summary_is_never_longer_than_an_eighth_of_what_can_be_read():

@@ -13,6 +13,7 @@ from typing import Any
 
 from everloop.bus.local import LocalBus
 from everloop.core.approval import Policy, PolicyRule, definition_of
+from everloop.core.briefing import Briefing, Situation
 from everloop.core.decide import Rules
 from everloop.core.errors import (
     ContextOverflow,
@@ -103,8 +104,11 @@ class Chaos:
         profile = Profile("model", (Section("identity", "system"),), tail=chance.random() < 0.8)
         self.now = 0
         context = Context(profile, tuple(self.toolbox.specs.values()), self.clock)
-        voice = Voice("test/model", "", self, 100_000, lambda window: (context, self.rules))
-        self.driver = Driver(store, LocalBus(), OneVoice(voice), self.toolbox, Gallery(files, fit))
+        voice = Voice("test/model", "", "model", self, 100_000, lambda window, told: (context, self.rules))
+        self.driver = Driver(store, LocalBus(), OneVoice(voice), self, self.toolbox, Gallery(files, fit))
+
+    async def brief(self, situation: Situation) -> Briefing:
+        return Briefing("system", self.rules)
 
     @classmethod
     async def live(cls, chance: Random, home: Path, turns: int = 3) -> list[Entry]:

@@ -14,7 +14,7 @@ import everloop
 from everloop.core.errors import GrantRefused, MailRefused
 from everloop.core.log import Answered, Asked
 from everloop.core.people import Role
-from everloop.core.tool import Effect, Situation
+from everloop.core.tool import Circumstances, Effect
 from everloop.runtime.approvals import Approvals
 from everloop.runtime.people import KnownPeople
 from everloop.testing import Call, Say, ScriptedModel, counting_tool, runs_in
@@ -37,7 +37,7 @@ def obedient() -> ScriptedModel:
     return ScriptedModel(line)
 
 
-def risk_of_fetch(args: dict[str, Any], situation: Situation) -> everloop.Risk:
+def risk_of_fetch(args: dict[str, Any], situation: Circumstances) -> everloop.Risk:
     return everloop.Risk("medium", leaves=True, host=plain_host_of(args["url"]))
 
 

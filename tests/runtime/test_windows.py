@@ -8,11 +8,12 @@ import pytest
 from aiohttp import web
 
 import everloop
+from everloop.core.briefing import Briefing
 from everloop.core.decide import Rules
 from everloop.core.errors import TurnFailed
 from everloop.providers.catalog import HOSTS
 from everloop.runtime.context import Context, Profile
-from everloop.runtime.voices import Voice
+from everloop.runtime.voices import Briefed, Voice
 from everloop.testing import Say, ScriptedModel
 from everloop.testing.model_server import ModelServer
 
@@ -179,17 +180,18 @@ async def test_while_a_host_is_asked_only_what_would_have_to_be_compacted_waits_
         await gate.wait()
         return 128_000
 
-    def fit(window: int) -> tuple[Context, Rules]:
+    def fit(window: int, told: Briefing) -> tuple[Context, Rules]:
         return Context(Profile("m", ()), (), lambda: "now"), Rules(limit=window)
 
-    voice = Voice("house/m", "m", ScriptedModel(lambda shown: Say("hello")), 6144, fit, measure)
+    voice = Voice("house/m", "m", "m", ScriptedModel(lambda shown: Say("hello")), 6144, fit, measure)
+    model = Briefed(voice, Briefing(""))
     async with asyncio.TaskGroup() as group:
         first = group.create_task(voice.learn())
         while not asked:  # noqa: ASYNC110 (it is asked as soon as the task has begun)
             await asyncio.sleep(0)
-        assert [voice.wonders(6000, cramped=cramped) for cramped in (False, True)] == [False, True]
+        assert [model.wonders(6000, cramped=cramped) for cramped in (False, True)] == [False, True]
         second = group.create_task(voice.learn())
         await asyncio.sleep(0)
-        assert (first.done(), second.done(), voice.rules.limit) == (False, False, 6144)
+        assert (first.done(), second.done(), model.rules.limit) == (False, False, 6144)
         gate.set()
-    assert (asked, voice.rules.limit, voice.wonders(6000, cramped=True)) == ([True], 128_000, False)
+    assert (asked, model.rules.limit, model.wonders(6000, cramped=True)) == ([True], 128_000, False)

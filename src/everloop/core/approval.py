@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from .tool import Effect, Risk, Situation, ToolCall, ToolSpec, parse_args
+from .tool import Circumstances, Effect, Risk, ToolCall, ToolSpec, parse_args
 from .visible import escaped
 
 Stance = Literal["allow", "ask", "deny"]
@@ -34,7 +34,7 @@ class Policy(Struct, frozen=True):
     default: Stance = "ask"
     rules: tuple[PolicyRule, ...] = ()
 
-    def stance(self, call: ToolCall, spec: ToolSpec, situation: Situation) -> Stance:
+    def stance(self, call: ToolCall, spec: ToolSpec, situation: Circumstances) -> Stance:
         """For a call whose arguments have been checked."""
         risk = risk_of(call, spec, situation)
         for rule in self.rules:
@@ -43,7 +43,7 @@ class Policy(Struct, frozen=True):
         return self.default if spec.guarded or risk.leaves or risk.privileged else "allow"
 
 
-def risk_of(call: ToolCall, spec: ToolSpec, situation: Situation) -> Risk:
+def risk_of(call: ToolCall, spec: ToolSpec, situation: Circumstances) -> Risk:
     if spec.risk is not None:
         try:
             return spec.risk(parse_args(call), situation)

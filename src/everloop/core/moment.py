@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Moment:
-    """The Situation of the call at `place`. Calls of one answer are decided on before any of them has run, so those
+    """The Circumstances of the call at `place`. Calls of one answer are decided on before any of them has run, so those
     that stand before it count as if they had, and those that a person is asked about as if they were allowed: if they
     are not, it is decided on anew."""
 

@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
+from .briefing import Briefing, Situation
 from .conversation import Conversation, Deed, Found, Recalled, Snapshot, Written
 from .events import Event
 from .grant import Grant
@@ -473,6 +474,14 @@ class People(Protocol):
 
     async def role(self, person: str) -> Role:
         """Whom nobody has introduced is a guest. Raises StoreError."""
+        ...
+
+
+class Briefer(Protocol):
+    """Makes what a model is told in a turn."""
+
+    async def brief(self, situation: Situation) -> Briefing:
+        """The same value as long as it says the same. Raises StoreError."""
         ...
 
 

@@ -58,7 +58,7 @@ class Ground(Struct, frozen=True, gc=False):
     identity: str
 
 
-class Situation(Protocol):
+class Circumstances(Protocol):
     """What a tool may know of the conversation when it says how risky a call is."""
 
     @property
@@ -95,7 +95,7 @@ class ToolSpec(Struct, frozen=True):
     guarded: bool = False  # a person is asked first
     seconds: float = 60.0
     permission: Role = Role.OWNER
-    risk: Callable[[dict[str, Any], Situation], Risk] | None = None  # None: as the effect says
+    risk: Callable[[dict[str, Any], Circumstances], Risk] | None = None  # None: as the effect says
     scene: str = ""
     polls: bool = False  # the same call again is no sign of going in circles
     undoable: bool = False  # all that it does is change files, and each change is told with the result
@@ -180,7 +180,7 @@ def tool(
     guarded: bool = False,
     seconds: float = 60.0,
     permission: Role = Role.OWNER,
-    risk: Callable[[dict[str, Any], Situation], Risk] | None = None,
+    risk: Callable[[dict[str, Any], Circumstances], Risk] | None = None,
     scene: str = "",
     polls: bool = False,
     undoable: bool = False,
@@ -196,7 +196,7 @@ def tool(
     guarded: bool = False,
     seconds: float = 60.0,
     permission: Role = Role.OWNER,
-    risk: Callable[[dict[str, Any], Situation], Risk] | None = None,
+    risk: Callable[[dict[str, Any], Circumstances], Risk] | None = None,
     scene: str = "",
     polls: bool = False,
     undoable: bool = False,

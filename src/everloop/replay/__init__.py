@@ -24,7 +24,7 @@ from ..files.pictures import fit
 from ..runtime.driver import Driver
 from ..runtime.interrupt import Interrupt
 from ..runtime.people import KnownPeople
-from ..runtime.voices import Voice
+from ..runtime.voices import OneVoice
 from ..settings import Settings
 from ..testing.as_test import name_of, source_of
 from ..testing.entry_difference import Difference
@@ -33,20 +33,19 @@ from ..testing.record import Record, cut, thread_before, turns_in
 from ..toolset import furnish
 from .book import HERE, Died, PlayedBook, PutDown
 from .outside import (
+    UNLIMITED,
     EmptyGallery,
-    PlayedContext,
-    PlayedModel,
+    PlayedBriefer,
     PlayedPolicy,
     PlayedStore,
     PlayedToolbox,
-    PlayedVoices,
+    PlayedVoice,
 )
 from .tape import Differs, Over, Tape
 
 __all__ = ["Record", "Replayed", "cut", "masked", "name_of", "replay", "source_of", "tools_now", "turns_in"]
 
 AT_ONCE = 1000  # entries in a commit
-UNLIMITED = 1 << 62
 
 
 class Replayed(Struct, frozen=True):
@@ -139,10 +138,9 @@ def _driver(store: PlayedStore, tape: Tape, home: Path) -> Driver:
     record = tape.record
     deciders = {entry.by: Role.OWNER for entry in record.turn if isinstance(entry, Answered)}
     rules = Rules(tape.tools, record.max_steps, limit=UNLIMITED, policy=PlayedPolicy(tape=tape))
-    contexts = {tail: PlayedContext(tape, tail) for tail in (False, True)}
-    voice = Voice("", "", PlayedModel(tape), UNLIMITED, lambda window: (contexts[True], rules))
+    voices, briefer = OneVoice(PlayedVoice(tape)), PlayedBriefer(rules)
     files = Folder(home / "files")
     return Driver(
-        *(store, LocalBus(), PlayedVoices(voice, tape, contexts), PlayedToolbox(tape, files), EmptyGallery(files, fit)),
+        *(store, LocalBus(), voices, briefer, PlayedToolbox(tape, files), EmptyGallery(files, fit)),
         people=KnownPeople(given=deciders),
     )

@@ -1,26 +1,29 @@
 """Models, tools, permissions and pictures of a replay: each gives what the record says, and touches nothing."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from ..core.approval import Policy, Stance
+from ..core.briefing import Briefing, Situation
+from ..core.decide import Rules
 from ..core.errors import ProviderError, ToolError
 from ..core.grant import Grant, Wanted
 from ..core.log import Answered, CallReturned, CallStarted, Entry, GaveUp, ModelCalled, ModelFailed, ModelSaid
 from ..core.moment import Moment
 from ..core.prompt import Brought, Delta, Prompt, Reply, Transcript
 from ..core.thread import Thread
-from ..core.tool import CallContext, Ground, Situation, ToolCall, ToolSpec
+from ..core.tool import CallContext, Circumstances, Ground, ToolCall, ToolSpec
 from ..files.folder import Folder
 from ..readings.recall import RECALLED
 from ..runtime.calls import Toolbox
 from ..runtime.context import Context, Gallery, Profile
-from ..runtime.voices import OneVoice, Voice
+from ..runtime.voices import Fitted, Voice
 from ..store.sqlite import SqliteStore
 from ..testing.entry_difference import Difference
 from ..testing.record import fingerprint, thread_before
 from .tape import Tape
 
+UNLIMITED = 1 << 62
 TIME = re.compile(r"^Current time: (.*)$", re.MULTILINE)
 
 
@@ -113,20 +116,28 @@ def _time(coming: Entry | None) -> str:
     return found[1] if found else "…"
 
 
-class PlayedVoices(OneVoice):
-    """Whoever answered then; the settings that said so are not recorded."""
+class PlayedVoice(Voice):
+    """Whoever answered then, told what was told then; the settings that said so are not recorded."""
 
-    def __init__(self, voice: Voice, tape: Tape, contexts: Mapping[bool, Context]) -> None:
-        super().__init__(voice)
+    def __init__(self, tape: Tape) -> None:
+        contexts = {tail: PlayedContext(tape, tail) for tail in (False, True)}
+        super().__init__("", "", "", PlayedModel(tape), UNLIMITED, lambda window, told: (contexts[True], told.rules))
         self._tape = tape
         self._contexts = contexts
+        self._time = True  # whether it was told the time
 
-    def find(self, name: str) -> Voice:
-        voice = super().find(name)
+    def told(self, briefing: Briefing) -> Fitted:
         if isinstance(called := self._tape.coming, ModelCalled):
-            voice.name = called.model
-            voice.context = self._contexts[TIME.search(called.tail) is not None]
-        return voice
+            self.name, self._time = called.model, TIME.search(called.tail) is not None
+        return Fitted(briefing, self.window, self._contexts[self._time], briefing.rules)
+
+
+class PlayedBriefer:
+    def __init__(self, rules: Rules) -> None:
+        self._briefing = Briefing("", rules)
+
+    async def brief(self, situation: Situation) -> Briefing:
+        return self._briefing
 
 
 class PlayedPolicy(Policy, frozen=True, kw_only=True):
@@ -134,7 +145,7 @@ class PlayedPolicy(Policy, frozen=True, kw_only=True):
 
     tape: Tape
 
-    def stance(self, call: ToolCall, spec: ToolSpec, situation: Situation) -> Stance:
+    def stance(self, call: ToolCall, spec: ToolSpec, situation: Circumstances) -> Stance:
         assert isinstance(situation, Moment)
         return self.tape.record.stance(situation.thread.answer, situation.place)
 

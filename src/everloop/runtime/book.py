@@ -22,7 +22,7 @@ from ..core.thread import Finished, Thread
 from ..core.unknown import with_unknown
 from .patience import AWAY, commit_again, patiently
 from .people import roles_of
-from .voices import Voice
+from .voices import Briefed
 
 Result = TypeVar("Result")
 
@@ -55,6 +55,7 @@ class Book:
         "_store",
         "_tainted",
         "_tried",
+        "briefed",
         "held_from",
         "in_the_middle",
         "is_committing",
@@ -62,7 +63,6 @@ class Book:
         "recalled",
         "thread",
         "turn",
-        "voice",
     )
 
     def __init__(self, store: Store, thread: Thread, lease: Lease, mail: Sequence[Mail], listener: Listener) -> None:
@@ -81,9 +81,9 @@ class Book:
         self._tried = False  # to take the lease
         self._letter = 0  # the one that came in with the first commit
         self.thread = thread
-        self.turn = -1  # for which `voice` was chosen
+        self.turn = -1  # for which `briefed` was chosen
         self.recalled: tuple[object, str] = None, ""  # for what, and what was found
-        self.voice: Voice | None = None
+        self.briefed: Briefed | None = None
 
     @classmethod
     async def open(cls, store: Store, thread: Thread, listener: Listener) -> "Book":

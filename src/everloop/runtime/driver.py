@@ -13,6 +13,7 @@ from typing import Any, assert_never
 
 from msgspec import structs
 
+from ..core.briefing import Situation
 from ..core.decide import (
     UNKNOWN,
     WARNING,
@@ -62,7 +63,7 @@ from ..core.log import (
 )
 from ..core.mail import Mail
 from ..core.people import CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS, OWNER, Role
-from ..core.ports import Bus, People, PromptFiles, Store
+from ..core.ports import Briefer, Bus, People, PromptFiles, Store
 from ..core.prompt import Delta, Reply
 from ..core.rows import MANY
 from ..core.scene import Scene, scene
@@ -79,7 +80,7 @@ from .interrupt import Interrupt
 from .people import KnownPeople
 from .summaries import Summary, bounds, compacted, plan_for, summarise, summary_tokens
 from .tainting import Tainting, key_of
-from .voices import Voice, Voices
+from .voices import Briefed, Voice, Voices
 
 _log = logging.getLogger("everloop.driver")
 
@@ -113,6 +114,7 @@ class Driver:
         store: Store,
         bus: Bus,
         voices: Voices,
+        briefer: Briefer,
         toolbox: Toolbox,
         gallery: Gallery,
         steering: Steering = "steer",
@@ -127,6 +129,7 @@ class Driver:
         self._tainting = Tainting(files) if files else None
         self._ended = ended  # is told of the turns that end here, with their thread
         self._voices = voices
+        self._briefer = briefer
         self._toolbox = toolbox
         self._gallery = gallery
         self._steering: Steering = steering
@@ -168,10 +171,10 @@ class Driver:
                     return
                 continue
             role = await self._role(book)
-            voice = await self._voice(book, role)
-            step = decide(thread, _rules(voice, thread, role))
-            if isinstance(step, _ASKING) and _may_be_too_long(thread, voice, step):
-                step = await self._learn(book, voice, role, interrupt)
+            model = await self._briefed(book, role)
+            step = decide(thread, _rules(model, thread, role))
+            if isinstance(step, _ASKING) and _may_be_too_long(thread, model, step):
+                step = await self._learn(book, model, role, interrupt)
             if not isinstance(step, CallModel) and book.is_unposted:
                 await book.write()  # a turn that ends without a model call must know its letter's number first
                 continue
@@ -188,7 +191,7 @@ class Driver:
                     if await book.rest():
                         return
                 case CallModel(wrap=wrap):
-                    await self._call_model(book, voice, wrap, interrupt)
+                    await self._call_model(book, model, wrap, interrupt)
                 case RunCalls(places=places):
                     await self._run_calls(book, places, role, interrupt)
                 case Verify(place=place):
@@ -200,13 +203,13 @@ class Driver:
                     if await self._ask(book, places):
                         return
                 case GiveUp(reason="context", failure=None):
-                    self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(thread, voice))), role)
+                    self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(thread, model))), role)
                 case TakeBack(place=place):
                     await self._take_back(book, place)
                 case GiveUp():
                     self._give_up(book, step, role)
                 case Compact():
-                    await self._make_room(book, voice, role, interrupt)
+                    await self._make_room(book, model, role, interrupt)
                 case _:
                     assert_never(step)
 
@@ -215,27 +218,27 @@ class Driver:
         person = book.thread.turn.requester
         return Role.OWNER if person == OWNER else await book.patiently(partial(self._people.role, person))
 
-    async def _learn(self, book: Book, voice: Voice, role: Role, interrupt: Interrupt) -> Step:
+    async def _learn(self, book: Book, model: Briefed, role: Role, interrupt: Interrupt) -> Step:
         """What comes next, now that the model's host has said how much it can read."""
         await book.write()  # a turn that ends without a model call must know its letter's number first
         with interrupt:
-            await voice.learn()
-        return decide(book.thread, _rules(voice, book.thread, role))
+            await model.voice.learn()
+        return decide(book.thread, _rules(model, book.thread, role))
 
-    async def _make_room(self, book: Book, voice: Voice, role: Role, interrupt: Interrupt) -> None:
+    async def _make_room(self, book: Book, model: Briefed, role: Role, interrupt: Interrupt) -> None:
         """Let a summary stand for what was said before; give up if even that is too long."""
         thread = book.thread
-        if voice.unsure and thread.turn.failure is None and not thread.wants_room:  # the call itself will tell
-            await self._call_model(book, voice, thread.turn.steps >= voice.rules.max_steps, interrupt)
+        if model.voice.unsure and thread.turn.failure is None and not thread.wants_room:  # the call itself will tell
+            await self._call_model(book, model, thread.turn.steps >= model.rules.max_steps, interrupt)
             return
-        rules, before = bounds(thread, voice.rules), used(thread, voice.rules)
+        rules, before = bounds(thread, model.rules), used(thread, model.rules)
         planned = plan_for(thread, rules)
         if planned is None and not thread.wants_room:
-            self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(thread, voice))), role)
+            self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(thread, model))), role)
             return
         if thread.owes_reply:
             await book.write()  # a turn that ends without a model call must know its letter's number first
-        written = await self._summarise(book, voice, planned, rules, interrupt) if planned else Summary("")
+        written = await self._summarise(book, model, planned, rules, interrupt) if planned else Summary("")
         if written is None:
             return  # stopped
         reach("compaction.summarised")
@@ -243,37 +246,40 @@ class Driver:
         await book.write()  # nobody is told before
         reach("compaction.written")
         if planned:
-            after = used(thread, voice.rules)
+            after = used(thread, model.rules)
             self._bus.publish(SummaryWritten(thread.id, book.lease.head, before, after, written.model))
 
     async def _summarise(
-        self, book: Book, voice: Voice, planned: Plan, rules: Rules, interrupt: Interrupt
+        self, book: Book, model: Briefed, planned: Plan, rules: Rules, interrupt: Interrupt
     ) -> Summary | None:
         """None if it was stopped."""
-        tokens = used(book.thread, voice.rules)
+        tokens = used(book.thread, model.rules)
         self._bus.publish(SummaryBegan(book.thread.id, book.lease.head, tokens))
         with interrupt:
-            return await summarise(self._voices, voice, planned.covered, book.thread.summary, summary_tokens(rules))
+            return await summarise(
+                self._voices, model.voice, planned.covered, book.thread.summary, summary_tokens(rules)
+            )
         return None
 
-    async def _voice(self, book: Book, role: Role) -> Voice:
-        """Who answers. What it is told is what was there to be told when the turn began, and stays so to its end."""
-        thread = book.thread
-        begins = book.turn != thread.turn.seq
-        if begins:
-            if self._files:
-                await book.patiently(self._files.look)
-            self._voices.renew()
-            scene.set(Scene(thread.address, thread.id, thread.turn.seq))
+    async def _briefed(self, book: Book, role: Role) -> Briefed:
+        """Who answers, told what was there to be told when the turn began: it stays so to its end."""
+        thread, turn = book.thread, book.thread.turn
+        before = book.briefed if book.turn == turn.seq else None
+        if before is None:
+            # The principal is the person: conversations of several have none of their own yet.
+            situation = Situation(turn.requester, role, turn.requester, thread.address, thread.id)
+            briefing = await book.patiently(partial(self._briefer.brief, situation))
+            scene.set(Scene(thread.address, thread.id, turn.seq))
+        else:
+            briefing = before.briefing
         try:
             voice = self._voices.find(thread.voice)
         except ModelMissing:
             voice = await self._look_for(thread.voice)
-        if role < Role.USER:
-            voice = voice.for_guests
-        if book.voice is None or begins or book.voice.key != voice.key:
-            book.turn, book.voice = thread.turn.seq, voice
-        return book.voice
+        if before is not None and before.voice.key == voice.key:
+            return before
+        book.turn, book.briefed = turn.seq, Briefed(voice, briefing)
+        return book.briefed
 
     async def _may_ask(self, book: Book) -> bool:
         """Whether a guest may have a model asked once more today; counted before it is asked, whatever comes of it."""
@@ -291,12 +297,12 @@ class Driver:
             _log.warning("%s cannot be asked any more, %s answers: %s", name, self._voices.default, error)
             return self._voices.find("")
 
-    async def _call_model(self, book: Book, voice: Voice, wrap: bool, interrupt: Interrupt) -> None:
-        thread, context = book.thread, voice.context
-        recalled = await self._recall(book, voice.rules) if thread.condensed else ""
+    async def _call_model(self, book: Book, model: Briefed, wrap: bool, interrupt: Interrupt) -> None:
+        thread, context = book.thread, model.context
+        recalled = await self._recall(book, model.rules) if thread.condensed else ""
         tail, prefix = context.tail(thread, wrap, recalled), context.prefix(wrap, thread.turn.brought)
-        before, tokens = thread.prefix, used(thread, voice.rules)
-        if not await book.write(ModelCalled(voice.name, tail, wrap, prefix if prefix != before else "")):
+        before, tokens = thread.prefix, used(thread, model.rules)
+        if not await book.write(ModelCalled(model.voice.name, tail, wrap, prefix if prefix != before else "")):
             return
         reach("model.intended")
         called = thread.seq
@@ -312,7 +318,7 @@ class Driver:
                 if thread.transcript.media:
                     await self._gallery.hang(thread.transcript, thread.turn.requester)
                 try:
-                    said = _said(await voice.provider.reply(context.prompt(thread, tail, wrap), draft.show))
+                    said = _said(await model.voice.provider.reply(context.prompt(thread, tail, wrap), draft.show))
                 except ProviderError as error:
                     said = ModelFailed(error.kind, str(error))
             reach("model.answered")
@@ -321,7 +327,7 @@ class Driver:
         finally:
             self._bus.publish(AnswerEnded(thread.id, book.lease.head, called, kept=isinstance(said, ModelSaid)))
         if isinstance(said, ModelSaid) and self._bus.hears(thread.id):
-            full = used(thread, voice.rules) / voice.rules.limit
+            full = used(thread, model.rules) / model.rules.limit
             measured = CallMeasured(
                 thread=thread.id,
                 seq=book.lease.head,
@@ -334,7 +340,7 @@ class Driver:
                 full=full,
             )
             self._bus.publish(measured)
-            if tokens / voice.rules.limit < WARNING <= full:
+            if tokens / model.rules.limit < WARNING <= full:
                 self._bus.publish(Warned(thread.id, book.lease.head, "window", NEARLY_FULL))
 
     async def _recall(self, book: Book, rules: Rules) -> str:
@@ -458,11 +464,11 @@ class Driver:
         book.keep(GaveUp(step.reason, f"{text} (error {error})", error))
 
 
-def _rules(voice: Voice, thread: Thread, role: Role) -> Rules:
+def _rules(model: Briefed, thread: Thread, role: Role) -> Rules:
     """As they are for whoever has asked."""
     if role is Role.OWNER:
-        return voice.rules
-    return structs.replace(voice.rules, roles={thread.turn.requester: role})
+        return model.rules
+    return structs.replace(model.rules, roles={thread.turn.requester: role})
 
 
 def _context(book: Book, place: int, role: Role) -> CallContext:
@@ -480,16 +486,16 @@ def _context(book: Book, place: int, role: Role) -> CallContext:
     )
 
 
-def _may_be_too_long(thread: Thread, voice: Voice, step: Step) -> bool:
+def _may_be_too_long(thread: Thread, model: Briefed, step: Step) -> bool:
     """So that the model's host is to be asked how much it can read, before anything else."""
     refused = thread.turn.failure is not None and thread.turn.failure.error == "overflow"
-    return voice.wonders(used(thread, voice.rules) - voice.rules.overhead, refused, isinstance(step, Compact))
+    return model.wonders(used(thread, model.rules) - model.rules.overhead, refused, isinstance(step, Compact))
 
 
-def _too_long(thread: Thread, voice: Voice) -> str:
+def _too_long(thread: Thread, model: Briefed) -> str:
     if thread.turn.failure:  # the host itself has said so
         return EXCUSES["context"]
-    return TOO_LONG.format(tokens=used(thread, voice.rules), model=voice.name, limit=voice.rules.limit)
+    return TOO_LONG.format(tokens=used(thread, model.rules), model=model.voice.name, limit=model.rules.limit)
 
 
 class _Draft:

@@ -2,17 +2,17 @@
 
 from msgspec import Struct
 
+from ..core.briefing import Situation
 from ..core.decide import Rules, used
 from ..core.errors import ModelMissing
 from ..core.log import ModelCalled
-from ..core.people import OWNER, Role
-from ..core.ports import People, Store
+from ..core.people import OWNER
+from ..core.ports import Briefer, People, Store
 from ..core.sections import changed_parts
 from ..core.thread import Thread
 from ..readings.contents import Contents, pieces_of
 from ..readings.recall import ENTRIES, asked_for, room_for, told_again
-from .people import KnownPeople
-from .voices import Voice, Voices
+from .voices import Briefed, Voices
 
 
 class View(Struct, frozen=True):
@@ -20,16 +20,17 @@ class View(Struct, frozen=True):
 
     store: Store
     voices: Voices
+    briefer: Briefer
+    people: People
     held: tuple[str, ...] = ()  # files whose changes are held back
-    people: People = KnownPeople()
 
     async def contents(self, session: str) -> Contents:
         """What the next prompt of this session holds. Raises ModelMissing."""
         row = await self.store.session(session)
         thread = await self._thread(row.id) if row else Thread()
         thread.address = thread.address or session
-        voice = await self._voice(thread)
-        context, rules = voice.context, voice.rules
+        model = await self._briefed(thread)
+        voice, context, rules = model.voice, model.context, model.rules
         called = await self._prefixes(row.id) if row else []
         (_, before), (at, after) = called[-2:] if len(called) > 1 else [(0, ""), (0, "")]
         return Contents(
@@ -62,17 +63,19 @@ class View(Struct, frozen=True):
         thread.extend(opened.entries)
         return thread
 
-    async def _voice(self, thread: Thread) -> Voice:
-        """Who would answer, as the driver finds it."""
+    async def _briefed(self, thread: Thread) -> Briefed:
+        """Who would answer, and what it would be told, as the driver finds it."""
+        person = thread.turn.requester or OWNER
+        situation = Situation(person, await self.people.role(person), person, thread.address, thread.id)
+        briefing = await self.briefer.brief(situation)
         try:
             voice = await self.voices.look(thread.choice)
         except ModelMissing:
             voice = await self.voices.look("")
-        if await self.people.role(thread.turn.requester or OWNER) < Role.USER:
-            voice = voice.for_guests
-        if voice.wonders(used(thread, voice.rules) - voice.rules.overhead):
+        model = Briefed(voice, briefing)
+        if model.wonders(used(thread, model.rules) - model.rules.overhead):
             await voice.learn()
-        return voice
+        return model
 
     async def _prefixes(self, id: str) -> list[tuple[int, str]]:
         """Where the prefix was another one than before, and what it was from there on."""

@@ -1,13 +1,15 @@
-"""Who answers: a model with the way it is spoken to and the rules that follow from its size."""
+"""Who answers: a model, and what of a briefing it can be told, by its size."""
 
 import asyncio
 import logging
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from copy import copy
-from typing import Protocol, Self
+from typing import Protocol
 
+from msgspec import Struct
+
+from ..core.briefing import Briefing
 from ..core.decide import Rules
 from ..core.errors import ModelMissing, ProviderError
 from ..core.ports import Provider
@@ -16,69 +18,71 @@ from .context import Context
 _log = logging.getLogger("everloop.voices")
 
 Measure = Callable[[], Awaitable[int | None]]
+Fit = Callable[[int, Briefing], tuple[Context, Rules]]
 # Tokens of a conversation that fits any model, with what is told before it and the answer after it: half of 4096, the
 # smallest window that models are served with.
 SHORT = 2048
 _NEVER = sys.maxsize
+BRIEFINGS = 100  # for which it is kept how they are told
 _AGAIN = 300.0  # seconds, after a host could not be asked
 
 
-class Voice:
-    """One model, ready to be asked: `name` is provider/model, `key` what it is found by again.
+class Fitted(Struct, frozen=True):
+    """How a model with a window of this size is told a briefing, and by which rules it works."""
 
-    `fit` tells how a model with a window of so many tokens is spoken to, and by which rules. `measure` asks the host
-    for the window (None if it does not say), and is called when a conversation has become longer than `asks_from`
-    tokens, or than what the window is believed to hold. `guest_fit` is `fit` for turns that a guest has asked for.
+    briefing: Briefing
+    window: int
+    context: Context
+    rules: Rules
+
+
+class Voice:
+    """One model, ready to be asked: `name` is provider/model, `key` what it is found by again, `model` what its host
+    calls it.
+
+    `fit` tells how a model with a window of so many tokens is told a briefing, and by which rules it works. `measure`
+    asks the host for the window (None if it does not say), and is called when a conversation has become longer than
+    `asks_from` tokens, or than what the window is believed to hold.
     """
 
     def __init__(
         self,
         name: str,
         key: str,
+        model: str,
         provider: Provider,
         window: int,
-        fit: Callable[[int], tuple[Context, Rules]],
+        fit: Fit,
         measure: Measure | None = None,
         asks_from: int = SHORT,
-        guest_fit: Callable[[int], tuple[Context, Rules]] | None = None,
     ) -> None:
         self.name = name
         self.key = key
+        self.model = model
         self.provider = provider
         self.window = window
-        self.context, self.rules = fit(window)
-        self.model = self.context.model
         self._fit = fit
+        self._fitted: dict[int, Fitted] = {}  # by the briefing
         self._measure = measure
         self._asks_from = asks_from
-        self._guest_fit = guest_fit
-        self._for_guests: Voice | None = None
         self._again = 0.0  # when a host that could not be asked may be asked again
         self._asking = asyncio.Lock()
         self._answers = 0  # that the host has given, or owed
         self.unsure = False  # the host could not be asked: it may read more than is believed
 
-    def told(self, fit: Callable[[int], tuple[Context, Rules]]) -> Self:
-        """The same model, spoken to in another way. This one stays as it is, for the turns that have begun with it."""
-        voice = copy(self)
-        voice._fit, voice._asking = fit, asyncio.Lock()
-        voice.context, voice.rules = fit(self.window)
-        return voice
+    def told(self, briefing: Briefing) -> "Fitted":
+        """This model, told this."""
+        fitted = self._fitted.get(id(briefing))
+        if fitted is None or fitted.briefing is not briefing or fitted.window != self.window:
+            if len(self._fitted) >= BRIEFINGS:
+                self._fitted.clear()
+            fitted = self._fitted[id(briefing)] = Fitted(briefing, self.window, *self._fit(self.window, briefing))
+        return fitted
 
-    @property
-    def for_guests(self) -> "Voice":
-        """The same model as guests meet it: told nothing of the owner's, with the tools that are for guests."""
-        if self._guest_fit is None:
-            return self
-        if self._for_guests is None:
-            self._for_guests = self.told(self._guest_fit)
-            self._for_guests._guest_fit = None
-        return self._for_guests
-
-    def wonders(self, tokens: int, refused: bool = False, cramped: bool = False) -> bool:
+    def wonders(self, tokens: int, limit: int, refused: bool = False, cramped: bool = False) -> bool:
         """Whether the host is to be asked for its window before it is sent a conversation of so many tokens, or after
         it has refused that. While it is asked, only one that is cramped in the window as it is known waits for that."""
-        if self._measure is None or (tokens <= min(self._asks_from, self.rules.limit) and not refused):
+        if self._measure is None or (tokens <= min(self._asks_from, limit) and not refused):
             return False
         return (cramped or not self._asking.locked()) and time.monotonic() >= self._again
 
@@ -105,9 +109,29 @@ class Voice:
             self._asks_from = SHORT  # a server of this machine may not have loaded the model yet
         else:
             self._asks_from = _NEVER
-        if window is not None and window != self.window:
+        if window is not None:
             self.window = window
-            self.context, self.rules = self._fit(window)
+
+
+class Briefed:
+    """A model with what it is told in one turn."""
+
+    __slots__ = ("briefing", "voice")
+
+    def __init__(self, voice: Voice, briefing: Briefing) -> None:
+        self.voice = voice
+        self.briefing = briefing
+
+    @property
+    def context(self) -> Context:
+        return self.voice.told(self.briefing).context
+
+    @property
+    def rules(self) -> Rules:
+        return self.voice.told(self.briefing).rules
+
+    def wonders(self, tokens: int, refused: bool = False, cramped: bool = False) -> bool:
+        return self.voice.wonders(tokens, self.rules.limit, refused, cramped)
 
 
 class Voices(Protocol):
@@ -128,11 +152,6 @@ class Voices(Protocol):
 
     async def small(self) -> Voice | None:
         """Who writes summaries and the like; None: whoever answers. Raises ModelMissing."""
-        ...
-
-    def renew(self) -> None:
-        """Take in what the owner has changed in what models are told; to be called when a turn begins. A voice that
-        was found before does not change."""
         ...
 
     def names(self) -> list[str]:
@@ -158,9 +177,6 @@ class OneVoice:
 
     async def small(self) -> Voice | None:
         return None
-
-    def renew(self) -> None:
-        pass
 
     def names(self) -> list[str]:
         return []

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct, structs
 
 from everloop.core.errors import ToolError
 from everloop.core.people import Role
-from everloop.core.tool import CallContext, Effect, Ground, Risk, Shown, Situation, Tool, tool
+from everloop.core.tool import CallContext, Circumstances, Effect, Ground, Risk, Shown, Tool, tool
 
 from .exec_risk import judged
 from .ground import MOVED, grounds_of, identity_of
@@ -71,7 +71,7 @@ class Shell(Struct, frozen=True):
         text = f"{run.spec.description}\n\n{reachable(self.view.network, self.free)}"
         return structs.replace(run, spec=structs.replace(run.spec, description=text))
 
-    def risk_of_command(self, args: dict[str, Any], situation: Situation) -> Risk:
+    def risk_of_command(self, args: dict[str, Any], situation: Circumstances) -> Risk:
         risk = judged(args["command"], args.get("cwd") or ".")
         background = bool(args.get("background"))
         seconds = 0 if background else int(self.limited(args.get("timeout") or _SECONDS).seconds)
@@ -80,7 +80,7 @@ class Shell(Struct, frozen=True):
     def grounds_of_command(self, args: dict[str, Any]) -> tuple[Ground, ...]:
         return grounds_of(Workspace(self.view.workspace, hidden=self.home), args.get("cwd") or ".")
 
-    def risk_of_input(self, args: dict[str, Any], situation: Situation) -> Risk:
+    def risk_of_input(self, args: dict[str, Any], situation: Circumstances) -> Risk:
         return Risk("medium", mutates=True, leaves=self.leaves)
 
     def limited(self, timeout: int) -> Limits:

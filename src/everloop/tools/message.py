@@ -16,7 +16,7 @@ from everloop.core.message import Media
 from everloop.core.people import Role
 from everloop.core.ports import Files
 from everloop.core.rows import Receipt, ThreadRow
-from everloop.core.tool import CallContext, Effect, Risk, Situation, Tool, tool
+from everloop.core.tool import CallContext, Circumstances, Effect, Risk, Tool, tool
 
 from .workspace import Workspace
 
@@ -38,7 +38,7 @@ class Post(Protocol):
     async def receive(self, inbound: Inbound) -> Receipt: ...
 
 
-def risk_of_message(args: dict[str, Any], situation: Situation) -> Risk:
+def risk_of_message(args: dict[str, Any], situation: Circumstances) -> Risk:
     """Where others read along, it speaks to them."""
     if args["session"].partition(":")[0] in OWN:
         return Risk(mutates=True)

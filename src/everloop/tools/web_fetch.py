@@ -22,7 +22,7 @@ from everloop.core.given import host_of, site_of
 from everloop.core.media import limit_of
 from everloop.core.people import Role
 from everloop.core.ports import HttpAnswer
-from everloop.core.tool import CallContext, Effect, Picture, Result, Risk, Shown, Situation, Tool, tool
+from everloop.core.tool import CallContext, Circumstances, Effect, Picture, Result, Risk, Shown, Tool, tool
 
 from .hosts import plain_host_of
 from .untrusted import fence, harmless, short
@@ -97,7 +97,7 @@ def web_fetch_tool(web: Web, max_chars: int = 8000) -> Tool:
     return web_fetch
 
 
-def risk_of_fetch(args: dict[str, Any], situation: Situation) -> Risk:
+def risk_of_fetch(args: dict[str, Any], situation: Circumstances) -> Risk:
     """Whoever has read what strangers wrote may have been told to carry something out, and an address can carry much.
     So one that nobody gave is asked about; of those that only strangers gave, the choice alone tells something, and
     after a few in a turn it is asked about as well. Reading on fetches nothing."""

@@ -20,7 +20,7 @@ from everloop.core.errors import HostTimeout, HostUnreachable, LinkFailed, Provi
 from everloop.core.exits import LIGHT, SEARCHES
 from everloop.core.people import Role
 from everloop.core.ports import Http
-from everloop.core.tool import CallContext, Effect, Result, Risk, Shown, Situation, Tool, tool
+from everloop.core.tool import CallContext, Circumstances, Effect, Result, Risk, Shown, Tool, tool
 
 from .untrusted import fence
 
@@ -81,7 +81,7 @@ def web_search_tool(engine: Engine, max_chars: int = 8000) -> Tool:
     return web_search
 
 
-def risk_of_search(args: dict[str, Any], situation: Situation) -> Risk:
+def risk_of_search(args: dict[str, Any], situation: Circumstances) -> Risk:
     """What is searched for is told to others. Whoever has read what strangers wrote searches unasked for what a person
     said, and a few times in a turn for what pages said; for nothing that stands elsewhere, in files or in its head."""
     if not situation.outside:

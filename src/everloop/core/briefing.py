@@ -1,0 +1,28 @@
+"""Who asks, and what the model that answers is told: both are fixed when a turn begins."""
+
+from msgspec import Struct
+
+from .decide import Rules
+from .people import Role
+from .sections import Section
+
+
+class Situation(Struct, frozen=True):
+    """Who asks, where, and whose memory, files and workspace are theirs here (`principal`)."""
+
+    person: str
+    role: Role
+    principal: str
+    address: str
+    thread: str
+
+
+class Briefing(Struct, frozen=True):
+    """What a model is told before the conversation, whichever it is: who it is, what people have written for it, which
+    tools there are, by which rules it works."""
+
+    identity: str
+    rules: Rules = Rules()
+    files: tuple[Section, ...] = ()
+    brief: str = ""  # the identity as the embedded model is told it; "": the same
+    large: frozenset[str] = frozenset()  # tools that a small model is not shown
