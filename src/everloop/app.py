@@ -24,7 +24,7 @@ from .files.pictures import fit
 from .files.stock import Bounded, Stock
 from .library import Library, library_of, network_of
 from .runtime.approvals import Approvals
-from .runtime.calls import Toolbox
+from .runtime.calls import Kit, Toolbox
 from .runtime.commands import Commands
 from .runtime.context import Gallery
 from .runtime.driver import Driver
@@ -38,9 +38,9 @@ from .settings import Settings, home_of, load, unused, without_secrets, workspac
 from .tools.bootstrap import make_workspace
 from .tools.home import Home
 from .tools.tainted import Ended
-from .toolset import check_workspace, furnish, sandbox_of
+from .toolset import Kits, check_workspace, furnish, sandbox_of
 from .voices import Casting, HouseVoices
-from .workshop import Furniture, Given, LiveHouse, Workshop, briefer_of, start, this_minute, watched_files
+from .workshop import Furniture, Given, HouseBriefer, LiveHouse, Workshop, start, this_minute, watched_files
 
 if TYPE_CHECKING:
     from .gateway.server import Gateway
@@ -145,8 +145,8 @@ async def _furnish(home: Path, settings: Settings, store: Store, given: Given, s
     made_later = await stack.enter_async_context(AsyncExitStack())  # is closed after the lanes, too
     workshop = Workshop(home, store, files, bus, given, made_later)
     first = await workshop.make(settings)
-    toolbox = Toolbox(first.tools, files, first.results, first.toolset.take_back, first.toolset.keep)
     live = LiveHouse(first)
+    toolbox = Toolbox(live.kit_of, files, first.results)
     ended = _tell_a_collector(settings, store, given.http, stack) if _wants_spans(settings) else None
     parts = (store, bus, live, live, toolbox, Gallery(files, fit))
     people = KnownPeople(store, given.roles)
@@ -158,7 +158,7 @@ async def _furnish(home: Path, settings: Settings, store: Store, given: Given, s
         grace=settings.agents.shutdown_seconds,
     )
     approvals = Approvals(store, people, workshop.prompt_files)
-    sessions = Sessions(store, people, toolbox.specs)
+    sessions = Sessions(store, people, lambda: toolbox.specs)
     commands = Commands(store, live, approvals, sessions, people)
     inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, first.toolset.leave)
     told = (first.speaker.name, first.speaker.notice, live, first.toolset.web, without_secrets(settings))
@@ -262,10 +262,15 @@ async def open_view(home: Path | None = None) -> AsyncIterator[View]:
         longest = settings.agents.defaults.tool_result_max_chars
         toolset = furnish(folder, workspace, settings, files, LocalBus(), longest, store)
         stack.push_async_callback(toolset.close)
-        specs = {tool.spec.name: tool.spec for tool in toolset.tools}
         watched = watched_files(Home(folder), settings, store, files, toolset.commands.ended)
         await watched.look()
-        briefer = briefer_of(folder, settings, specs, toolset.large, watched)
+
+        def make(place: Path) -> Kit:
+            shared = (store, toolset.commands, None, toolset.ways)
+            return furnish(folder, place, settings, files, LocalBus(), longest, *shared).kit()
+
+        kits = Kits(folder, workspace, toolset.kit(), make)
+        briefer = HouseBriefer(settings, kits, toolset.large, watched)
         yield View(store, HouseVoices(casting, this_minute()), briefer, KnownPeople(store), watched.names)
 
 

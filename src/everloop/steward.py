@@ -176,7 +176,7 @@ class Steward:
 
     def _take(self, made: Furniture) -> None:
         self._now = made
-        self._toolbox.refill(made.tools, made.results)
+        self._toolbox.resize(made.results)
         self._live.now = made
         self._sign.model, self._sign.notice, self._sign.missing = made.speaker.name, made.speaker.notice, made.missing
         self._sign.settings = without_secrets(made.settings)

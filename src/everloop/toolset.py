@@ -5,19 +5,24 @@ What a tool needs is made when it is first used: a house in which nobody searche
 
 import os
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from fnmatch import fnmatchcase
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from msgspec import Struct
 
 from .core.errors import SettingsError
 from .core.events import ToolOutput
+from .core.people import OWNER
 from .core.ports import Bus, Files, Http, Store
 from .core.tool import CallContext, Tool
+from .runtime.calls import Kit
 from .settings import Search, Settings
 from .tools.exec import Shell, exec_tools
 from .tools.files import file_tools
@@ -41,6 +46,8 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint  # takes its time, and few have plugins
 
 PLUGINS = "everloop.tools"  # the group of entry points
+PEOPLE = 500  # whose tools are kept ready
+_LONGEST_FOLDER = 60  # characters, so that no hash is taken for a name
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 ESSENTIAL = frozenset({"read_file", "write_file", "edit_file", "list_dir"})  # what a small model is shown
 
@@ -55,6 +62,12 @@ class Toolset(Struct, frozen=True):
     ways: tuple["Later", ...]  # out to the network
     take_back: TakingBack
     keep: Keeping
+    place: str  # the name of the workspace
+
+    def kit(self, given: Iterable[Tool] = ()) -> Kit:
+        """These tools, and what a program has brought, as they are run."""
+        tools = {tool.spec.name: tool for tool in (*self.tools, *given)}
+        return Kit(tools, self.place, self.take_back, self.keep)
 
     @property
     def web(self) -> Http:
@@ -81,11 +94,12 @@ def furnish(
     store: Store | None = None,
     commands: Sandbox | None = None,
     own: Home | None = None,
+    ways: tuple["Later", ...] = (),
 ) -> Toolset:
     """The built-in tools, and the plugins that the settings name; without a store none of those that need one.
 
-    `commands` is where an earlier set has left some running, `own` the home as it was at the start. Raises
-    SettingsError, HomeError."""
+    `commands` is where an earlier set has left some running, `own` the home as it was at the start, `ways` those of
+    another set, which closes them. Raises SettingsError, HomeError."""
     chosen = settings.tools
     own = own or Home(home)
     check_workspace(workspace, home)
@@ -110,7 +124,7 @@ def furnish(
     )
     if chosen.web.allow:
         _check_allowed(chosen.web.allow)
-    web = Later(lambda: _open_web(settings))
+    web, searched = ways or (Later(lambda: _open_web(settings)), Later(lambda: _trusted(settings)))
     seen = Workspace(workspace, hidden=own)
     built_in = [
         *file_tools(seen, files, max_chars, marks),
@@ -120,14 +134,46 @@ def furnish(
         *(history_tools(store, max_chars) if store else ()),
         *([message_tool(store, bus.wake, seen, files)] if store else ()),
     ]
-    searched = Later(lambda: _trusted(settings))
     if engine := _engine(searched, settings.tools.web.search, os.environ):
         built_in.append(web_search_tool(engine, max_chars))
     built_in = _enabled(built_in, chosen.disabled)
     names = {tool.spec.name for tool in built_in}
     plugged = plugged_in(chosen.plugins, names) if chosen.plugins else ()
     after = (TakingBack(seen, files), Keeping(seen, files))
-    return Toolset((*built_in, *plugged), frozenset(names - ESSENTIAL), commands, (web, searched), *after)
+    large, place = frozenset(names - ESSENTIAL), place_of(workspace)
+    return Toolset((*built_in, *plugged), large, commands, (web, searched), *after, place)
+
+
+class Kits:
+    """Everybody's tools: the owner's, and for each other person the same in a workspace of their own."""
+
+    def __init__(self, home: Path, workspace: Path, owners: Kit, make: Callable[[Path], Kit]) -> None:
+        self._home = home
+        self._workspace = workspace
+        self._owners = owners
+        self._make = make
+        self._others: OrderedDict[str, Kit] = OrderedDict()
+
+    def workspace(self, principal: str) -> Path:
+        if principal == OWNER:
+            return self._workspace
+        return self._home / "people" / folder_of(principal) / "workspace"
+
+    def of(self, principal: str) -> Kit:
+        if principal == OWNER:
+            return self._owners
+        if principal not in self._others:
+            self._others[principal] = self._make(self.workspace(principal))
+            if len(self._others) > PEOPLE:
+                self._others.popitem(last=False)
+        return self._others[principal]
+
+
+def folder_of(principal: str) -> str:
+    """The name of somebody's folder: no two share one, and none leads elsewhere."""
+    name = quote(principal, safe="")
+    plain = 0 < len(name) <= _LONGEST_FOLDER and not name.startswith(".")
+    return name if plain else sha256(principal.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def check_workspace(workspace: Path, home: Path) -> None:

@@ -20,14 +20,15 @@ from .core.approval import Policy, PolicyRule
 from .core.briefing import Briefing, Situation
 from .core.decide import Rules
 from .core.errors import ModelMissing, SettingsError
-from .core.people import Role
+from .core.people import OWNER, Role
 from .core.ports import Briefer, Bus, Channel, Files, Http, Provider, Store, Vault
 from .core.prompt import Delta, Prompt, Reply
-from .core.tool import Tool, ToolSpec
+from .core.tool import Tool
 from .library import keys_of, library_of, network_of
 from .providers.keys import Keys
 from .providers.models import UNKNOWN_WINDOW, Models, Speaker
 from .providers.models import given as given_speaker
+from .runtime.calls import Kit
 from .runtime.voices import OneVoice, Voice, Voices
 from .settings import Preset, Settings, Tools, workspace_of
 from .tools.bootstrap import Bootstrap, make_workspace
@@ -35,10 +36,11 @@ from .tools.home import Home
 from .tools.prompt_files import WatchedFiles
 from .tools.tainted import Ended, Tainted, place_of
 from .tools.workspace import Workspace
-from .toolset import Toolset, check_workspace, furnish
+from .toolset import PEOPLE, Kits, Toolset, check_workspace, furnish
 from .voices import Casting, HouseVoices, filled, voice_of
 
 CROWD = 20  # turns at once, from which on those that begin together look at the owner's files once
+GUESTS = "~guests"  # whose tools are the same
 WHO = "You are everloop, a helpful assistant with tools. Be accurate and brief. "
 HOW = "Use the tools when they help; say plainly what you did and what you could not do. "
 WHERE = "Your workspace is the folder {workspace}; file paths are relative to it."
@@ -63,7 +65,7 @@ class Furniture(Struct, frozen=True):
     voices: Voices
     briefer: Briefer
     toolset: Toolset
-    tools: tuple[Tool, ...]
+    kits: Kits
     results: int
     range: Range | None = None
     missing: str = ""
@@ -110,14 +112,13 @@ class Workshop:
         longest = settings.agents.defaults.tool_result_max_chars
         results = min(longest, 1000) if speaker.compact else longest
         toolset = self._tools(settings, results)
-        tools = (*toolset.tools, *self._given.tools)
-        specs = {tool.spec.name: tool.spec for tool in tools}
+        kits = self._kits(settings, results, toolset)
         if self.prompt_files is None:
             place = (self._own, settings, self._store, self._files)
             self.prompt_files = watched_files(*place, toolset.commands.ended)
             await self.prompt_files.look()
-        briefer = briefer_of(self._home, settings, specs, toolset.large, self.prompt_files)
-        return Furniture(settings, speaker, voices, briefer, toolset, tools, results, range, missing)
+        briefer = HouseBriefer(settings, kits, toolset.large, self.prompt_files)
+        return Furniture(settings, speaker, voices, briefer, toolset, kits, results, range, missing)
 
     async def _look_again(self, why: str) -> Speaker:
         if self.look_again is None:  # the house is just being opened
@@ -172,6 +173,14 @@ class Workshop:
                 self._stack.push_async_callback(way.close)
         return toolset
 
+    def _kits(self, settings: Settings, results: int, owners: Toolset) -> Kits:
+        def make(workspace: Path) -> Kit:
+            place = (self._home, workspace, settings, self._files, self._bus, results)
+            shared = (self._store, owners.commands, self._own, owners.ways)
+            return furnish(*place, *shared).kit(self._given.tools)
+
+        return Kits(self._home, workspace_of(settings, self._home), owners.kit(self._given.tools), make)
+
     async def _cast(self, settings: Settings) -> tuple[Speaker, Voices, Range | None, str]:
         """Who speaks when nobody else is chosen, and who can be chosen."""
         now = this_minute()
@@ -205,40 +214,51 @@ def watched_files(home: Home, settings: Settings, store: Store, files: Files, en
     return WatchedFiles(bootstrap, workspace, store, Tainted(store, place_of(folder), ended), files)
 
 
-def briefer_of(
-    home: Path, settings: Settings, tools: Mapping[str, ToolSpec], large: frozenset[str], files: WatchedFiles
-) -> "HouseBriefer":
-    """What models are told, and by which rules they work."""
-    defaults, workspace = settings.agents.defaults, workspace_of(settings, home)
-    rules = Rules(tools, defaults.max_tool_iterations, steering=defaults.steering, policy=policy_of(settings.tools))
-    own = defaults.system_prompt
-    identity, brief = (
-        text.replace("{workspace}", str(workspace)) for text in (own or WHO + HOW + WHERE, own or WHO + WHERE)
-    )
-    guest = own.replace("{workspace}", "workspace").replace(str(workspace), "workspace") if own else WHO + HOW + GUEST
-    for_guests = {name: spec for name, spec in tools.items() if spec.permission <= Role.GUEST}
-    return HouseBriefer(
-        Briefing(identity, rules, brief=brief, large=large),
-        Briefing(guest, replace(rules, tools=for_guests), large=large),
-        files,
-    )
-
-
 class HouseBriefer:
-    """The Briefer port. A guest is told nothing of the owner's, and has the tools that are for guests."""
+    """The Briefer port. Whoever is not the owner is told nothing of the owner's files and has a workspace of their own,
+    which a guest has no tools for."""
 
-    def __init__(self, full: Briefing, guest: Briefing, files: WatchedFiles) -> None:
-        self._full = full
-        self._guest = guest
+    def __init__(self, settings: Settings, kits: Kits, large: frozenset[str], files: WatchedFiles) -> None:
+        defaults = settings.agents.defaults
+        self._own = defaults.system_prompt
+        policy = policy_of(settings.tools)
+        self._rules = Rules(max_steps=defaults.max_tool_iterations, steering=defaults.steering, policy=policy)
+        self._kits = kits
+        self._large = large
         self._files = files
+        self._made: dict[tuple[str, Role], tuple[Kit, Briefing]] = {}
 
     async def brief(self, situation: Situation) -> Briefing:
-        await self._files.look()
+        owners = situation.principal == OWNER
+        if owners:
+            await self._files.look()
+        whose = situation.principal if situation.role >= Role.USER else GUESTS
+        key = whose, situation.role
+        kit, made = self._kits.of(whose), self._made.get(key)
+        if made is None or made[0] is not kit:
+            if len(self._made) >= PEOPLE:
+                self._made.clear()
+            made = self._made[key] = kit, await self._make(situation, kit)
+        files = self._files.sections() if owners else ()
+        if files is not made[1].files:  # the same tuple while they say the same
+            made = self._made[key] = kit, replace(made[1], files=files)
+        return made[1]
+
+    async def _make(self, situation: Situation, kit: Kit) -> Briefing:
+        tools = {name: tool.spec for name, tool in kit.tools.items() if tool.spec.permission <= situation.role}
+        rules = replace(self._rules, tools=tools)
+        owners = str(self._kits.workspace(OWNER))
         if situation.role < Role.USER:
-            return self._guest
-        if (files := self._files.sections()) is not self._full.files:  # the same tuple while they say the same
-            self._full = replace(self._full, files=files)
-        return self._full
+            own = self._own.replace("{workspace}", "workspace").replace(owners, "workspace")
+            return Briefing(own or WHO + HOW + GUEST, rules, large=self._large)
+        folder = self._kits.workspace(situation.principal)
+        if situation.principal != OWNER:
+            await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
+        own = self._own.replace(owners, str(folder))
+        identity, brief = (
+            text.replace("{workspace}", str(folder)) for text in (own or WHO + HOW + WHERE, own or WHO + WHERE)
+        )
+        return Briefing(identity, rules, brief=brief, large=self._large)
 
 
 def policy_of(tools: Tools) -> Policy:
@@ -271,7 +291,7 @@ def this_minute() -> Callable[[], str]:
 
 
 class LiveHouse:
-    """The Voices and the Briefer port of a house whose settings change: those of the furniture that there is `now`."""
+    """The Voices and the Briefer port of a house whose settings change, and its tools: of what there is `now`."""
 
     def __init__(self, now: Furniture) -> None:
         self.now = now
@@ -294,6 +314,9 @@ class LiveHouse:
 
     async def brief(self, situation: Situation) -> Briefing:
         return await self.now.briefer.brief(situation)
+
+    def kit_of(self, principal: str) -> Kit:
+        return self.now.kits.of(principal)
 
 
 class Absent:

@@ -98,7 +98,7 @@ class Chaos:
         self.book: Book | None = None
         self.interrupt = Interrupt(asyncio.current_task())
         files = Folder(home / "files")
-        self.toolbox = Toolbox([Tool(spec, self.runner(spec.name), self.verify) for spec in SPECS], files, 400)
+        self.toolbox = Toolbox.of([Tool(spec, self.runner(spec.name), self.verify) for spec in SPECS], files, 400)
         policy = Policy(rules=(PolicyRule("never", "deny"),))
         self.rules = Rules(self.toolbox.specs, chance.choice([3, 12, 40]), policy=policy)
         profile = Profile("model", (Section("identity", "system"),), tail=chance.random() < 0.8)

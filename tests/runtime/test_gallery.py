@@ -49,7 +49,7 @@ def showing(result: Any) -> Tool:
 
 async def run(result: Any, files: Folder, limit: int = 8000) -> CallReturned:
     thread = Thread.of(UserSaid(said("hi"), "ann"), ModelSaid("", (ToolCall("c1", "look", "{}"),)))
-    return await Toolbox([showing(result)], files, limit).run(thread, 0, CONTEXT)
+    return await Toolbox.of([showing(result)], files, limit).run(thread, 0, CONTEXT)
 
 
 class TestToolbox:

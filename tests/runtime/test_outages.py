@@ -253,7 +253,8 @@ async def test_what_a_turn_asks_of_the_store_between_its_steps_waits_as_well(hou
     @tool(Effect.READ, local=True, permission=Role.GUEST)
     async def look() -> str:
         """Look."""
-        await agent.tell(letter("more", "e2", author="discord:8", session="api:room"))
+        author = "owner" if name == "watched" else "discord:8"  # only the owner's files stand in prompts
+        await agent.tell(letter("more", "e2", author=author, session="api:room"))
         outages.append(Outage(agent.store, name, 3))
         (tmp_path / "home" / "workspace" / "AGENTS.md").write_text("changed")
         return "seen"

@@ -417,8 +417,8 @@ class PromptFiles(Protocol):
         """Judge what has changed. `closely`: also where times and sizes say that nothing has."""
         ...
 
-    async def merge(self) -> None:
-        """Keep the taints from growing without end."""
+    async def merge(self, place: str) -> None:
+        """Keep the taints of a workspace from growing without end."""
         ...
 
     async def held(self) -> list[Held]: ...

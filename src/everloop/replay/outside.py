@@ -15,7 +15,7 @@ from ..core.thread import Thread
 from ..core.tool import CallContext, Circumstances, Ground, ToolCall, ToolSpec
 from ..files.folder import Folder
 from ..readings.recall import RECALLED
-from ..runtime.calls import Toolbox
+from ..runtime.calls import Kit, Toolbox
 from ..runtime.context import Context, Gallery, Profile
 from ..runtime.voices import Fitted, Voice
 from ..store.sqlite import SqliteStore
@@ -67,13 +67,15 @@ class PlayedToolbox(Toolbox):
     """Gives the recorded results; there is nothing in it that could be run."""
 
     def __init__(self, tape: Tape, files: Folder) -> None:
-        super().__init__((), files)
+        super().__init__(lambda principal: Kit({}), files)
         self._tape = tape
-        self.specs = dict(tape.tools)
 
     async def run(self, thread: Thread, place: int, context: CallContext) -> CallReturned:
         result = self._tape.result(thread.answer, place)
         return result or await self._tape.break_off(f"{thread.open_calls[place].name} is run")
+
+    def spec(self, thread: Thread, place: int) -> ToolSpec:
+        return self._tape.tools[thread.open_calls[place].name]
 
     def ground(self, thread: Thread, place: int) -> tuple[Ground, ...]:
         return ()

@@ -2,15 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from ..core.errors import HostTimeout, HostUnreachable, LinkFailed, StreamCut, ToolError
 from ..core.log import CallReturned, Outcome
 from ..core.media import kind_of
 from ..core.message import Media
+from ..core.people import OWNER
 from ..core.ports import Files
 from ..core.thread import Thread
 from ..core.tool import CallContext, Change, Effect, Ground, Picture, Result, Shown, Tool, ToolSpec, parse_args
@@ -18,6 +19,7 @@ from .strangers import contained
 
 _log = logging.getLogger("everloop.calls")
 
+KITS = 1000  # that are known at once
 PAUSE = 0.5  # seconds before a call is tried once more
 _REPEATABLE = (Effect.READ, Effect.IDEMPOTENT)
 _LINK = (LinkFailed, HostTimeout, HostUnreachable, StreamCut, ConnectionError)
@@ -37,42 +39,65 @@ async def _keep_nothing(change: Change, user: str) -> None:
     return None
 
 
-class Toolbox:
-    """The tools of this agent. `limit` is how many characters of a result the model is shown.
+class Kit(Struct, frozen=True):
+    """The tools of one principal, all of which work in their workspace, whose name is `place`.
 
     `take_back` undoes what a tool did to a file: given the change, a key for the attempt and whose it was, it says why
     it left the file alone, or nothing. `keep` keeps what a file holds after a change, so that people can have it.
     """
 
-    def __init__(
-        self,
-        tools: Iterable[Tool],
-        files: Files,
-        limit: int = 8000,
-        take_back: TakeBack = _leave,
-        keep: Keep = _keep_nothing,
-    ) -> None:
-        self.take_back = take_back
-        self._keep_made = keep
-        self._tools = {tool.spec.name: tool for tool in tools}
+    tools: Mapping[str, Tool]
+    place: str = ""
+    take_back: TakeBack = _leave
+    keep: Keep = _keep_nothing
+
+
+class Toolbox:
+    """The tools of this agent. `limit` is how many characters of a result the model is shown, `kit_of` finds the kit of
+    a principal, who may have another one from one turn to the next."""
+
+    def __init__(self, kit_of: Callable[[str], Kit], files: Files, limit: int = 8000) -> None:
+        self._kit_of = kit_of
+        self._kits: dict[str, tuple[Kit, Kit]] = {}  # as it was made, and with what stays
         self._files = files
         self._limit = limit
-        self.specs: dict[str, ToolSpec] = {name: tool.spec for name, tool in self._tools.items()}
 
-    def refill(self, tools: Iterable[Tool], limit: int) -> None:
-        """From now on with these. Those that are not among them stay, for the turns that have begun with them: what a
-        model is offered is not decided here."""
-        fresh = {tool.spec.name: tool for tool in tools}
-        self._tools |= fresh
-        self.specs |= {name: tool.spec for name, tool in fresh.items()}
+    @classmethod
+    def of(cls, tools: Iterable[Tool], files: Files, limit: int = 8000) -> "Toolbox":
+        """One with the same tools for everybody."""
+        kit = Kit({tool.spec.name: tool for tool in tools})
+        return cls(lambda principal: kit, files, limit)
+
+    def resize(self, limit: int) -> None:
         self._limit = limit
 
+    def kit(self, principal: str) -> Kit:
+        """Tools that are not there any more stay, for the turns that have begun with them: what a model is offered is
+        not decided here."""
+        made = self._kit_of(principal)
+        before, whole = self._kits.get(principal) or (None, made)
+        if before is not made:
+            if len(self._kits) >= KITS:
+                self._kits.clear()
+            if before is not None:
+                whole = structs.replace(made, tools={**whole.tools, **made.tools})
+            self._kits[principal] = made, whole
+        return whole
+
+    @property
+    def specs(self) -> Mapping[str, ToolSpec]:
+        """Of the owner's tools."""
+        return {name: tool.spec for name, tool in self.kit(OWNER).tools.items()}
+
+    async def take_back(self, change: Change, key: str, whose: str) -> str:
+        return await self.kit(whose).take_back(change, key, whose)
+
     def spec(self, thread: Thread, place: int) -> ToolSpec:
-        return self.specs[thread.open_calls[place].name]
+        return self._find(thread, place).spec
 
     def ground(self, thread: Thread, place: int) -> tuple[Ground, ...]:
         """The folder that a call would run in, after all above it; () when there is none, or it cannot be told."""
-        tool, args = self._find(thread, place)
+        tool, args = self._find(thread, place), parse_args(thread.open_calls[place])
         try:
             with contained():
                 return tool.ground(args) if tool.ground else ()
@@ -84,7 +109,7 @@ class Toolbox:
 
     async def run(self, thread: Thread, place: int, context: CallContext) -> CallReturned:
         """Run a call that has been checked. A tool's failure is the model's to read, not ours to raise."""
-        tool, args = self._find(thread, place)
+        tool, args = self._find(thread, place), parse_args(thread.open_calls[place])
         outcome: Outcome = "failed"
         told = Shown("")
         try:
@@ -111,7 +136,7 @@ class Toolbox:
         if not (told.pictures or told.changes or told.origin or told.background):
             return returned
         media = tuple([await self._keep(picture, user) for picture in told.pictures])
-        made = tuple([kept for change in told.changes if (kept := await self._keep_made(change, user))])
+        made = tuple([kept for change in told.changes if (kept := await self.kit(user).keep(change, user))])
         return structs.replace(
             *(returned,),
             media=media,
@@ -129,7 +154,7 @@ class Toolbox:
 
     async def verify(self, thread: Thread, place: int, context: CallContext) -> CallReturned | None:
         """The result of an earlier attempt; None if it surely did not happen. Raises ToolError if nobody can tell."""
-        tool, args = self._find(thread, place)
+        tool, args = self._find(thread, place), parse_args(thread.open_calls[place])
         if tool.verify is None:
             raise ToolError(f"{tool.spec.name} cannot be verified")
         try:
@@ -146,9 +171,8 @@ class Toolbox:
         returned = await self._returned(thread.answer, place, told.text, context.user)
         return await self._with_more(returned, told, context.user)
 
-    def _find(self, thread: Thread, place: int) -> tuple[Tool, dict[str, Any]]:
-        call = thread.open_calls[place]
-        return self._tools[call.name], parse_args(call)
+    def _find(self, thread: Thread, place: int) -> Tool:
+        return self.kit(thread.turn.requester).tools[thread.open_calls[place].name]
 
     async def _returned(self, answer: int, place: int, text: str, user: str, outcome: Outcome = "done") -> CallReturned:
         text = text.encode("utf-8", "replace").decode()  # half a character is no text, and cannot be stored

@@ -126,7 +126,7 @@ class Driver:
         self._store = store
         self._bus = bus
         self._files = files
-        self._tainting = Tainting(files) if files else None
+        self._tainting = Tainting(files, lambda person: toolbox.kit(person).place) if files else None
         self._ended = ended  # is told of the turns that end here, with their thread
         self._voices = voices
         self._briefer = briefer

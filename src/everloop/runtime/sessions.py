@@ -5,7 +5,7 @@ do, or what cannot be done, is a MailRefused with a sentence.
 """
 
 import secrets
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
 from msgspec import Struct
 
@@ -42,10 +42,12 @@ class Spoken(Struct, frozen=True):
 
 
 class Sessions:
-    def __init__(self, store: Store, people: People | None = None, tools: Mapping[str, ToolSpec] | None = None) -> None:
+    def __init__(
+        self, store: Store, people: People | None = None, tools: Callable[[], Mapping[str, ToolSpec]] = dict
+    ) -> None:
         self._store = store
         self._people = people or KnownPeople()
-        self._tools = tools or {}
+        self._tools = tools
 
     def scope(self, person: str, inbound: Inbound) -> str:
         """The session that a person may look at; any (""), for the owner."""
@@ -102,7 +104,7 @@ class Sessions:
         """A branch before the last turn, with a letter that says what is to be done with files. Raises MailRefused."""
         turn = await self._last_turn(row, by)
         letter = Undo(
-            *(_beginning(turn), changes_of(turn.entries), lasting_in(turn.cut + 1, turn.entries, self._tools)),
+            *(_beginning(turn), changes_of(turn.entries), lasting_in(turn.cut + 1, turn.entries, self._tools())),
             *(turn.said[0].author, by, row.session),
         )
         return await self._without(row, turn, by, letter)

@@ -1,7 +1,7 @@
 """Calls that may write are known before they begin; what they have written is judged before they are over."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from ..core.log import CallReturned
@@ -19,8 +19,10 @@ class Tainting:
     """Begins and ends the taints of a workspace with the commits of calls. A look before one begins: what has changed
     until then was a person's doing. A look when it is over, before that is committed: what has changed is not."""
 
-    def __init__(self, files: PromptFiles) -> None:
+    def __init__(self, files: PromptFiles, place_of: Callable[[str], str]) -> None:
+        """`files` are the owner's, `place_of` names the workspace of whoever has asked."""
         self._files = files
+        self._place_of = place_of
         self._begun = 0
 
     async def begin(self, book: Book, places: Sequence[int], specs: Sequence[ToolSpec]) -> None:
@@ -48,9 +50,9 @@ class Tainting:
 
     async def _find_out(self, book: Book, key: str, began: float, background: str) -> None:
         """A call has worked with strangers' words where none had been read before: it has tainted its folder."""
-        at = time.time()
-        await book.patiently(partial(self._files.look, closely=True))
-        book.taint(Taint(key, self._files.place, began or at, None if background else at, command=background))
+        at, place = time.time(), self._place_of(book.thread.turn.requester)
+        await self._look(book, place, closely=True)
+        book.taint(Taint(key, place, began or at, None if background else at, command=background))
         if background:
             self._files.expect_more()
 
@@ -58,17 +60,23 @@ class Tainting:
         if not book.is_tainted(key):
             return
         at = time.time()
-        await book.patiently(partial(self._files.look, closely=True))
+        await self._look(book, self._place_of(book.thread.turn.requester), closely=True)
         book.untaint(Untaint(key, at, background))
         if background:
             self._files.expect_more()
 
     async def _begin(self, book: Book, key: str, outside: bool) -> None:
-        await book.patiently(self._files.look)
+        place = self._place_of(book.thread.turn.requester)
+        await self._look(book, place)
         self._begun += 1
         if self._begun % MANY == 0:
-            await book.patiently(self._files.merge)
-        book.taint(Taint(key, self._files.place, time.time(), outside=outside))
+            await book.patiently(partial(self._files.merge, place))
+        book.taint(Taint(key, place, time.time(), outside=outside))
+
+    async def _look(self, book: Book, place: str, *, closely: bool = False) -> None:
+        """Only in the owner's workspace there are files that stand in prompts."""
+        if place == self._files.place:
+            await book.patiently(partial(self._files.look, closely=closely))
 
 
 def _command_after(result: CallReturned) -> str:

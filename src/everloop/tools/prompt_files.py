@@ -77,9 +77,9 @@ class WatchedFiles:
             await self._look()
         return said
 
-    async def merge(self) -> None:
-        """Keep the taints from growing without end."""
-        await self._store.merge_taints(self.place, MOST)
+    async def merge(self, place: str) -> None:
+        """Keep the taints of a workspace from growing without end."""
+        await self._store.merge_taints(place, MOST)
 
     async def _look(self) -> None:
         while True:  # until nobody was quicker
