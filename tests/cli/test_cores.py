@@ -13,6 +13,7 @@ from tests.tools.sandbox_helpers import run_once, world
 
 from everloop.testing import Say
 from everloop.testing.model_server import ModelServer
+from everloop.tools.sandbox.runner import NAME
 
 from .person import Person
 
@@ -80,7 +81,7 @@ async def test_nor_does_the_process_that_runs_commands_leave_one() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, UNLIMITED)
     try:
         with world("none", os.geteuid()) as place:
-            look = f"grep 'core file' /proc/self/limits /proc/$(cat {place.spool}/runner-1.lock)/limits"
+            look = f"grep 'core file' /proc/self/limits /proc/$(cat {place.spool}/{NAME}.lock)/limits"
             said = (await run_once(place.commands(), place.job("/bin/sh", "-c", look))).output
     finally:
         resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))

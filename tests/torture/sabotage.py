@@ -5,14 +5,15 @@ Without these, a campaign that reports no violations would prove nothing.
 
 import secrets
 from collections.abc import Callable
+from typing import Any
+
+from msgspec import structs
 
 from everloop.core import decide
 from everloop.core.errors import StoreError, StoreUnreachable
 from everloop.core.mail import Inbound
 from everloop.core.tool import CallContext, Effect
-from everloop.runtime import book, lanes
-from everloop.runtime.book import Book
-from everloop.runtime.driver import Driver
+from everloop.runtime import book, driver, lanes
 from everloop.runtime.outbox import Outbox
 from everloop.store import sqlite, statements
 from everloop.store.holders import Holders
@@ -27,13 +28,13 @@ def hide_what_is_unknown() -> None:
 
 
 def make_a_new_key_each_time() -> None:
-    call = Driver._call
+    made = driver._context
 
-    def with_new_key(self: Driver, book: Book, place: int) -> CallContext:
-        context = call(self, book, place)
-        return CallContext(f"{context.key}:{secrets.token_hex(4)}", context.thread, context.session, context.user)
+    def with_new_key(*args: Any) -> CallContext:
+        context = made(*args)
+        return structs.replace(context, key=f"{context.key}:{secrets.token_hex(4)}")
 
-    Driver._call = with_new_key
+    driver._context = with_new_key
 
 
 def send_again_without_a_mark() -> None:
