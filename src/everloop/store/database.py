@@ -130,14 +130,15 @@ def _migrate(connection: apsw.Connection, path: Path, migrations: Migrations) ->
     connection.execute("BEGIN IMMEDIATE")
     try:
         version = connection.pragma("user_version")  # another process may have been quicker
-        if 0 < version < target:
+        if copied := 0 < version < target:
             copies.copy(path, target)
         for statement in schema.statements("sqlite", migrations[version:]):
             connection.execute(statement)
             reach("store.migrating")
         connection.execute(f"PRAGMA user_version = {target}")
         connection.execute("COMMIT")
-        copies.forget_oldest(path)
+        if copied:
+            copies.forget_oldest(path)
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
