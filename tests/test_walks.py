@@ -79,3 +79,12 @@ def test_a_walk_is_what_is_called_and_not_what_is_loaded(walked: Path):
     steps = list(walk.steps.values())
     assert steps == ["one.py:ask", "two.py:answer", "one.py:last"]
     assert walks.counted(steps) == {"files entered": 2, "functions": 3, "changes of file": 2}
+
+
+async def test_everloop_of_this_checkout_can_be_walked():
+    found = await walks.walks_of(Path(__file__).parent.parent)
+    assert list(found) == ["everloop agent -m hi", "a WebSocket message, one tool call"]
+    assert all("core/decide.py:decide" in steps for steps in found.values())
+    command, message = found.values()
+    assert "tools/list_dir.py:list_dir_tool.<locals>.list_dir" in message
+    assert "tools/list_dir.py:list_dir_tool.<locals>.list_dir" not in command

@@ -20,7 +20,7 @@ from everloop.agent import Agent
 from everloop.core.conversation import Conversation, Snapshot, Written
 from everloop.core.log import Answered, CallReturned, CallStarted, Entry, ModelCalled, ModelSaid, Resumed
 from everloop.core.mail import Mail, Outbound
-from everloop.core.message import Message
+from everloop.core.message import Message, text_of
 from everloop.core.ports import Store
 from everloop.core.rows import Known, SpentRow, ThreadRow, TokenRow
 from everloop.core.thread import Thread
@@ -97,13 +97,13 @@ async def told(store: Store) -> Told:
         spent=await store.spent(),
         tokens=await store.tokens("owner"),
         grants=[msgspec.to_builtins(grant) for grant in await store.grants()],
-        unshown={chat: await store.unshown(chat) for chat in ("fake:chat", "cli:ask", "cli:late")},
+        unshown={chat: await store.unshown(chat) for chat in ("fake:chat", "slow:chat", "cli:ask")},
     )
 
 
 async def test_every_conversation_reads_as_it_did_then(old: Old):
     store = await old.home.connect()
-    assert len(old.told.threads) == 13
+    assert len(old.told.threads) == 14
     assert await told(store) == structs.replace(old.told, grants=[])
 
 
@@ -152,12 +152,15 @@ class House:
         self.ran: list[tuple[str, dict[str, Any]]] = []
         self.model = ScriptedModel(lambda shown: Say(f"today: {shown.asked}"))
         self.channel = RecordingChannel("fake")
+        self.blind = RecordingChannel("slow", once=False)
         self._place = tmp_path
         self._url = old.home.url if isinstance(old.home, PostgresHome) else ""
 
     def open(self) -> Any:
         settings = {"store": {"url": self._url}} if self._url else {}
-        return everloop.open(self._place, settings, provider=self.model, tools=self._tools(), channels=[self.channel])
+        return everloop.open(
+            self._place, settings, provider=self.model, tools=self._tools(), channels=[self.channel, self.blind]
+        )
 
     def _tools(self) -> list[Tool]:
         async def run(args: dict[str, Any], context: CallContext) -> str:
@@ -193,13 +196,14 @@ async def until(true: Callable[[], Awaitable[object]]) -> None:
 async def test_a_call_that_was_cut_off_is_not_made_again_and_its_turn_goes_on(house: House):
     async with house.open() as agent:
         await agent.finish("cli:cut-tool")
-        resumed, returned, called, said = await house.since(agent, "cli:cut-tool")
+        resumed, more, returned, called, said = await house.since(agent, "cli:cut-tool")
         [shown] = await agent.unshown("cli:cut-tool")
     assert isinstance(resumed, Resumed)
     assert (returned.answer, returned.place, returned.outcome) == (3, 0, "unknown")
+    assert text_of(more.parts) == "and then?"  # which had come while the tool ran, and lay in the inbox
     assert isinstance(called, ModelCalled)
-    assert said.text == "today: charge"
-    assert shown.text.startswith("today: charge")
+    assert said.text == "today: and then?"
+    assert shown.text.startswith("today: and then?")
     assert "Not known whether this took effect: charge" in shown.text
     assert house.ran == []
 
@@ -252,3 +256,10 @@ async def test_an_answer_of_then_is_delivered_once(house: House):
 
 async def nothing_left(store: Store) -> bool:
     return not await store.waiting() and not await store.unshown("fake:chat")
+
+
+async def test_a_message_whose_receipt_nobody_has_says_that_it_may_be_repeated(house: House):
+    async with house.open():
+        await house.blind.sent(1)
+    texts = [(sent.chat, sent.text) for sent in house.blind.sends]
+    assert texts == [("slow:chat", "(may be repeated) (delayed) done: how slow are you?")]

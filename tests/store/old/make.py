@@ -14,6 +14,7 @@ import importlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -79,6 +80,20 @@ def tools(running: Callable[[], None]) -> list[Any]:
     ]
 
 
+class Hanging:
+    """A platform that never answers."""
+
+    name, once = "slow", False
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    async def send(self, row: Any) -> str:
+        self.asked.set()
+        await asyncio.Event().wait()
+        return ""
+
+
 async def until(true: Callable[[], Awaitable[Any]]) -> None:
     while not await true():  # noqa: ASYNC110 (what is waited for is done by other tasks, in the store)
         await asyncio.sleep(0.02)
@@ -94,8 +109,8 @@ async def live(home: Path, url: str) -> None:
     from everloop.gateway.secrets import hash_of
     from everloop.testing import ScriptedModel
 
-    charging, model = asyncio.Event(), ScriptedModel(line)
-    given = {"provider": model, "tools": tools(charging.set)}
+    charging, model, channel = asyncio.Event(), ScriptedModel(line), Hanging()
+    given = {"provider": model, "tools": tools(charging.set), "channels": [channel]}
     async with everloop.open(home, {"store": {"url": url}} if url else {}, **given) as agent:
         store = agent.store
 
@@ -135,9 +150,12 @@ async def live(home: Path, url: str) -> None:
         await store.keep_secret("owner", "box", b"\x00sealed\xff")
         await post("cli:cut-tool", "charge")
         await charging.wait()
+        await post("slow:chat", "how slow are you?")
+        await channel.asked.wait()
         asked = model.calls
         await post("cli:cut-model", "think for long")
         await model.called(asked + 1)
+        await post("cli:cut-tool", "and then?")
         await until(lambda: acknowledged(agent))
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -184,7 +202,7 @@ async def read(home: Path, url: str) -> None:
         "spent": await store.spent(),
         "tokens": await store.tokens("owner"),
         "grants": await store.grants(),
-        "unshown": {chat: await store.unshown(chat) for chat in ("fake:chat", "cli:ask", "cli:late")},
+        "unshown": {chat: await store.unshown(chat) for chat in ("fake:chat", "slow:chat", "cli:ask")},
     }
     await store.close()
     (home / "told.json").write_bytes(msgspec.json.format(msgspec.json.encode(told), indent=1))
@@ -205,7 +223,7 @@ def make(then: Path, commit: str, case: str, url: str) -> None:
         if url:
             assert child(then, "dump", home, url) == 0
         data = (home / "dump.sql").read_bytes() if url else copied(home / "everloop.db", home / "copy.db")
-        assert str(home).encode() not in data
+        assert not any(name.encode() in data for name in (str(home), str(then), f"{socket.gethostname()}-"))
         with gzip.GzipFile(out / f"{case}.gz", "wb", mtime=0) as file:
             file.write(data)
         assert child(then, "read", home, url) == 0
@@ -224,7 +242,7 @@ def copied(path: Path, to: Path) -> bytes:
         target.execute(
             f"UPDATE timers SET due = {due} WHERE thread = (SELECT thread FROM sessions WHERE key = ?)", (session,)
         )
-    target.execute("UPDATE outbox SET at = 1 WHERE channel = 'fake'")
+    target.execute(f"UPDATE outbox SET at = {PAST}, due = {PAST} WHERE channel IN ('fake', 'slow')")
     target.execute("UPDATE threads SET expires = 1 WHERE holder IS NOT NULL")
     target.pragma("journal_mode", "DELETE")
     target.close()
@@ -241,8 +259,9 @@ async def dump(home: Path, url: str) -> None:
     for due, session in ((FAR, "cli:ask"), (PAST, "cli:late")):
         change = f"UPDATE timers SET due = {due} WHERE thread = (SELECT thread FROM sessions WHERE key = $1)"
         await connection.execute(change, session)
-    await connection.execute("UPDATE outbox SET at = 1 WHERE channel = 'fake'")
+    await connection.execute(f"UPDATE outbox SET at = {PAST}, due = {PAST} WHERE channel IN ('fake', 'slow')")
     await connection.execute("UPDATE threads SET holder = 'somewhere-1-00', expires = 1 WHERE holder IS NOT NULL")
+    await connection.execute("UPDATE outbox SET holder = 'somewhere-1-00' WHERE holder IS NOT NULL")
     lines = [*schema.statements("postgres", schema.MIGRATIONS), "CREATE TABLE everloop_schema(version BIGINT NOT NULL)"]
     lines.append("DELETE FROM users")
     tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1"
