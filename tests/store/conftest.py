@@ -101,6 +101,14 @@ class PostgresHome:
     async def rows(self, query: str) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in await self._run(self.url, query)]
 
+    async def load(self, statements: str) -> None:
+        """Run many of them, with semicolons between."""
+        connection = await asyncpg.connect(self.url)
+        try:
+            await connection.execute(statements)
+        finally:
+            await connection.close()
+
     async def close(self) -> None:
         for store in self._stores:
             await store.close()

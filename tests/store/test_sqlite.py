@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import os
 import re
+import stat
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -132,6 +133,37 @@ async def test_the_copy_holds_the_old_state_even_when_several_migrate_at_once(tm
         await store.close()
     copy = apsw.Connection(str(tmp_path / f"everloop.db.before-{len(newer)}"))
     assert copy.pragma("user_version") == len(schema.MIGRATIONS)
+
+
+async def test_a_copy_is_for_its_owners_eyes_and_a_half_one_of_a_killed_process_is_replaced(tmp_path: Path):
+    await written(tmp_path, 3)
+    newer = [*schema.MIGRATIONS, ["CREATE TABLE later(id TEXT)"]]
+    for left in ("part", "part-journal"):
+        (tmp_path / f"everloop.db.before-{len(newer)}.{left}").write_bytes(b"half")
+    await (await SqliteStore.connect(tmp_path, migrations=newer)).close()
+    copy = tmp_path / f"everloop.db.before-{len(newer)}"
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    assert list(contents(tmp_path)) == ["everloop.db", copy.name]
+    assert apsw.Connection(str(copy)).pragma("integrity_check") == "ok"
+
+
+async def test_the_two_latest_copies_stay(tmp_path: Path):
+    await written(tmp_path, 1)
+    known = len(schema.MIGRATIONS)
+    for more in range(1, 5):
+        newer = [*schema.MIGRATIONS, *(["SELECT 1"] for _ in range(more))]
+        await (await SqliteStore.connect(tmp_path, migrations=newer)).close()
+    copies = [f"everloop.db.before-{known + more}" for more in (3, 4)]
+    assert sorted(contents(tmp_path)) == sorted(["everloop.db", *copies])
+
+
+async def test_nothing_is_changed_when_no_copy_can_be_made(tmp_path: Path):
+    await written(tmp_path, 3)
+    newer = [*schema.MIGRATIONS, ["CREATE TABLE later(id TEXT)"]]
+    (tmp_path / f"everloop.db.before-{len(newer)}.part").mkdir()
+    with pytest.raises(HomeError, match="make room for a copy and start again"):
+        await SqliteStore.connect(tmp_path, migrations=newer)
+    assert apsw.Connection(str(tmp_path / "everloop.db")).pragma("user_version") == len(schema.MIGRATIONS)
 
 
 async def test_the_database_is_safe_by_default(tmp_path: Path):

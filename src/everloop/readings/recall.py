@@ -13,10 +13,10 @@ from collections.abc import Set as AbstractSet
 from msgspec import Struct
 
 from ..core.conversation import Recalled
-from ..core.log import AgentTold, CallReturned, Entry, GaveUp, ModelSaid, UserSaid
-from ..core.message import text_of
+from ..core.log import Entry
 from ..core.summary import FENCE, STRANGER
 from .compaction import AGENT, LOOKED_AT, RESULT, STRANGE, USER
+from .spoken import spoken
 from .words import best_of, folded, is_question, placed, uncommon, words_of
 
 RECALLED = "Earlier in this conversation, word for word, found by the words that were just said:"
@@ -141,21 +141,16 @@ def _part(line: str, first: int, last: int) -> str:
     return line[begin:end].strip()
 
 
+_WHOSE = {"user": USER, "assistant": AGENT, "house": AGENT, "tool": RESULT}
+
+
 def _told(entry: Entry) -> tuple[str, str]:
     """Whose words an entry holds, and which."""
-    match entry:
-        case UserSaid(parts=parts, brought=brought):
-            return (STRANGER if brought and brought.outside else USER), text_of(parts)
-        case ModelSaid(text=text, calls=calls):
-            return AGENT, "\n".join((text, *(f"called {call.name} {call.args}" for call in calls)))
-        case CallReturned(text=text, origin=origin):
-            return (STRANGER if origin or STRANGE in text else RESULT), text
-        case GaveUp(text=text):
-            return AGENT, text
-        case AgentTold(text=text, outside=outside):
-            return (STRANGER if outside else AGENT), text
-        case _:
-            return "", ""
+    said = spoken(entry)
+    if said is None:
+        return "", ""
+    strange = said.strange or (said.who == "tool" and STRANGE in said.text)
+    return (STRANGER if strange else _WHOSE[said.who]), said.with_calls("called ")
 
 
 def room_for(limit: int) -> int:

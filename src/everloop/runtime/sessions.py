@@ -12,7 +12,7 @@ from msgspec import Struct
 from ..core.conversation import Branch, Conversation, Deed, Mark, Resume, Snapshot
 from ..core.decide import APPROVER
 from ..core.errors import MailRefused
-from ..core.log import AgentTold, CallReturned, Compacted, Entry, GaveUp, ModelSaid, Stopped, Undoing, UserSaid
+from ..core.log import Compacted, Entry, Stopped, Undoing, UserSaid
 from ..core.mail import Inbound, Letter, Said, Undo
 from ..core.message import Part, enclosed, said, text_of
 from ..core.people import OWNER
@@ -22,6 +22,7 @@ from ..core.thread import Thread
 from ..core.tool import ToolSpec
 from ..core.visible import refuse_unseen
 from ..readings.branch import LastTurn, branch_off, last_turn
+from ..readings.spoken import spoken
 from ..readings.undo import changes_of, lasting_in
 from .people import KnownPeople
 
@@ -211,25 +212,23 @@ class Sessions:
 
 
 def _spoken(entry: Entry) -> tuple[str, str] | None:
+    """As `spoken` tells it, and what else happened that a reader would miss."""
     match entry:
-        case UserSaid(parts=parts, author=author, before=before):
-            told = f"[after {len(before)} messages that its client has kept]\n" if before else ""
-            return author or "user", f"{told}{text_of(parts)}".strip()
-        case ModelSaid(text=text, calls=calls):
-            return "assistant", "\n".join([*filter(None, [text]), *(f"{call.name} {call.args}" for call in calls)])
-        case CallReturned(text=text):
-            return "tool", text
-        case GaveUp(text=text):
-            return "everloop", text
-        case AgentTold(text=text):
-            return "assistant", text
         case Stopped(by=by):
             return by or "user", "/stop"
         case Compacted(summary=summary):
             return "everloop", f"[compacted] {summary}"
         case Undoing(said=said):
             return "everloop", f"[a turn that followed here was taken back: {said}]"
-    return None
+        case UserSaid(author=author, before=before, parts=parts) if before:
+            told = f"[after {len(before)} messages that its client has kept]\n{text_of(parts)}"
+            return author or "user", told.strip()
+    uttered = spoken(entry)
+    if uttered is None:
+        return None
+    if uttered.who == "user":
+        return uttered.author or "user", uttered.text.strip()
+    return ("everloop" if uttered.who == "house" else uttered.who), uttered.with_calls()
 
 
 def _beginning(turn: LastTurn) -> str:

@@ -1,14 +1,14 @@
 """Opening the SQLite file: is the home usable, is the file whole, is its schema ours?"""
 
 import time
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 
 import apsw
 
 from ..core.errors import HomeError, StoreCorrupt, StoreError, StoreFull, StoreNewer
 from ..core.failpoint import reach
-from . import schema
+from . import copies, schema
 from .holders import Holders
 from .schema import Migrations
 
@@ -130,25 +130,15 @@ def _migrate(connection: apsw.Connection, path: Path, migrations: Migrations) ->
     connection.execute("BEGIN IMMEDIATE")
     try:
         version = connection.pragma("user_version")  # another process may have been quicker
-        if 0 < version < target:
-            _copy(path, path.with_name(f"{path.name}.before-{target}"))
+        if copied := 0 < version < target:
+            copies.copy(path, target)
         for statement in schema.statements("sqlite", migrations[version:]):
             connection.execute(statement)
             reach("store.migrating")
         connection.execute(f"PRAGMA user_version = {target}")
         connection.execute("COMMIT")
+        if copied:
+            copies.forget_oldest(path)
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-
-
-def _copy(path: Path, to: Path) -> None:
-    # Through SQLite's own API: opening the file by other means would drop this process's locks on it. And through
-    # a connection of its own, for the one that migrates already keeps others from writing.
-    with (
-        closing(apsw.Connection(str(path))) as source,
-        closing(apsw.Connection(str(to))) as target,
-        target.backup("main", source, "main") as backup,
-    ):
-        while not backup.done:
-            backup.step(1000)

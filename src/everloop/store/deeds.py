@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from ..core.conversation import Archive, Branch, Deed, Mark, Rename, Resume
+from ..readings.spoken import COUNTED
 from .bodies import bodies_of, fold_in
 
 Result = TypeVar("Result")
@@ -22,10 +23,23 @@ LINE = """WITH RECURSIVE line(id, parent, first, last) AS (
     SELECT t.id, t.parent, {least}(t.begins, l.first), l.first - 1
     FROM line l JOIN threads t ON t.id = l.parent WHERE l.first > 1)"""
 
-# A brace would be a word of the dialect's here.
-IS_MESSAGE = """(substr(e.body, 2, 18) = '"kind":"user_said"' OR substr(e.body, 2, 16) = '"kind":"gave_up"'
-    OR substr(e.body, 2, 19) = '"kind":"agent_told"'
-    OR substr(e.body, 2, 19) = '"kind":"model_said"' AND substr(e.body, 21, 10) <> ',"text":""')"""
+
+def is_kind(kind: str) -> str:
+    """Of an entry `e`. A brace would be a word of the dialect's here."""
+    begins = f'"kind":"{kind}"'
+    return f"substr(e.body, 2, {len(begins)}) = '{begins}'"
+
+
+def _has_text(kind: str) -> str:
+    """Where the text is the first field after the kind."""
+    empty = ',"text":""'
+    after = len(f'{{"kind":"{kind}"') + 1
+    return f"substr(e.body, {after}, {len(empty)}) <> '{empty}'"
+
+
+_MESSAGES = [is_kind(kind) for kind, when in COUNTED.items() if when == "always"]
+_MESSAGES += [f"{is_kind(kind)} AND {_has_text(kind)}" for kind, when in COUNTED.items() if when == "with text"]
+IS_MESSAGE = f"({' OR '.join(_MESSAGES)})"
 
 
 def run_at_once(work: Coroutine[Any, Any, Result]) -> Result:

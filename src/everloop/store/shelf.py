@@ -19,7 +19,7 @@ from ..core.log import Entry
 from ..core.mail import Delivery
 from ..core.rows import MANY, Came
 from ..readings.words import best_of, is_question, rarity, uncommon, words_of
-from .deeds import IS_MESSAGE, LINE, Ask, do
+from .deeds import IS_MESSAGE, LINE, Ask, do, is_kind
 from .naming import files_named
 from .taints import Taints
 from .words import snippet, spoken_in, title_in
@@ -43,7 +43,7 @@ _LIST = f"""SELECT t.id, t.session, t.title, t.created,
     t.head, t.archived, t.parent, t.parent_seq,
     EXISTS(SELECT 1 FROM sessions s WHERE s.key = t.session AND s.thread = t.id),
     (SELECT e.body FROM entries e WHERE e.thread = t.id AND e.seq < t.begins + 20
-        AND substr(e.body, 2, 18) = '"kind":"user_said"' ORDER BY e.seq LIMIT 1)
+        AND {is_kind("user_said")} ORDER BY e.seq LIMIT 1)
     FROM threads t WHERE t.owner = $1 AND t.head > 0 AND (CAST($2 AS TEXT) = '' OR t.session = $2)
     AND substr(t.id, 1, length(CAST($3 AS TEXT))) = $3 AND t.archived <= $4 ORDER BY active DESC, t.id LIMIT $5"""
 

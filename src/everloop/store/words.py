@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 
 from ..core.errors import StoreError
-from ..core.log import AgentTold, CallReturned, Entry, GaveUp, ModelSaid, UserSaid, decode
+from ..core.log import UserSaid, decode
 from ..core.message import Text, enclosed
+from ..readings.spoken import COUNTED, Utterance, spoken
 from ..readings.words import placed
 
 AROUND = 70  # characters before and after what was found
 
-_KINDS = ("user_said", "model_said", "call_returned", "gave_up", "agent_told")
-_SPOKEN = tuple(f'{{"kind":"{kind}"' for kind in _KINDS)
+_SPOKEN = tuple(f'{{"kind":"{kind}"' for kind in COUNTED)
 
 
 def spoken_in(body: str) -> tuple[str, str] | None:
@@ -18,23 +18,20 @@ def spoken_in(body: str) -> tuple[str, str] | None:
     if not body.startswith(_SPOKEN):
         return None
     try:
-        return spoken(decode(body))
+        said = spoken(decode(body))
     except StoreError:
         return None
+    return _searched(said) if said else None
 
 
-def spoken(entry: Entry) -> tuple[str, str] | None:
-    match entry:
-        case UserSaid(parts=parts):
-            return "user", "\n".join(part.text if isinstance(part, Text) else part.name for part in parts)
-        case ModelSaid(text=text, calls=calls):
-            told = "\n".join([text, *(f"{call.name} {call.args}" for call in calls)]).strip()
-            return ("assistant", told) if told else None
-        case CallReturned(text=text):
-            return "tool", text
-        case GaveUp(text=text) | AgentTold(text=text):
-            return "assistant", text
-    return None
+def _searched(said: Utterance) -> tuple[str, str] | None:
+    """Files are found by their names."""
+    if said.who == "user":
+        return "user", "\n".join(part.text if isinstance(part, Text) else part.name for part in said.parts)
+    if said.who == "tool":
+        return "tool", said.text
+    told = said.with_calls().strip()
+    return ("assistant", told) if told else None
 
 
 def title_in(body: str) -> str:

@@ -8,15 +8,16 @@ from msgspec import Meta
 
 from everloop.core.conversation import Found, Written
 from everloop.core.errors import ToolError
-from everloop.core.log import AgentTold, CallReturned, Entry, GaveUp, ModelSaid, UserSaid
-from everloop.core.message import text_of
+from everloop.core.log import Entry
 from everloop.core.people import Role
 from everloop.core.rows import ThreadRow
 from everloop.core.tool import CallContext, Effect, Tool, tool
+from everloop.readings.spoken import spoken
 
 from .untrusted import fence
 
 _NOTE = 120  # characters for how to go on
+_WHO = {"user": "user", "assistant": "assistant", "house": "assistant", "tool": "result"}
 
 
 class Past(Protocol):
@@ -80,20 +81,13 @@ def read_history_tool(past: Past, max_chars: int) -> Tool:
 
 def told(seq: int, entry: Entry, room: int = sys.maxsize) -> str:
     """An entry in so many characters; "" of one that says nothing. What strangers wrote stays marked as theirs."""
-    match entry:
-        case UserSaid():
-            return f"[{seq}] user: {_cut(text_of(entry.parts), room)}"
-        case ModelSaid():
-            calls = "".join(f"\n  called {call.name} {call.args}" for call in entry.calls)
-            return f"[{seq}] assistant: {_cut(entry.text + calls, room)}"
-        case CallReturned(origin=""):
-            return f"[{seq}] result: {_cut(entry.text, room)}"
-        case CallReturned():
-            return f"[{seq}] result:\n{fence(_cut(entry.text, room), entry.origin)}"
-        case GaveUp() | AgentTold():
-            return f"[{seq}] assistant: {_cut(entry.text, room)}"
-        case _:
-            return ""
+    said = spoken(entry)
+    if said is None:
+        return ""
+    text = _cut(said.text + "".join(f"\n  called {call.name} {call.args}" for call in said.calls), room)
+    if said.origin:
+        return f"[{seq}] {_WHO[said.who]}:\n{fence(text, said.origin)}"
+    return f"[{seq}] {_WHO[said.who]}: {text}"
 
 
 def _cut(text: str, room: int) -> str:
