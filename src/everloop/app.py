@@ -14,7 +14,7 @@ from . import __version__
 from .agent import Agent
 from .bus.local import LocalBus
 from .core.errors import EverloopError, HomeError
-from .core.events import CommandDone, PermissionAsked, TurnEnded
+from .core.events import CommandDone, Event, PermissionAsked, TurnEnded
 from .core.people import Role
 from .core.ports import Channel, Doorbook, Feed, Http, Provider, Store, Vault
 from .core.thread import Finished
@@ -32,6 +32,7 @@ from .runtime.inbox import Inbox
 from .runtime.lanes import Lanes
 from .runtime.outbox import Outbox
 from .runtime.people import KnownPeople
+from .runtime.reception import AdmitAll, Reception
 from .runtime.sessions import Sessions
 from .runtime.view import View
 from .settings import Settings, home_of, load, unused, without_secrets, workspace_of
@@ -168,16 +169,21 @@ async def _furnish(home: Path, settings: Settings, store: Store, given: Given, s
     if workshop.prompt_files and workshop.prompt_files.unasked:  # whoever found it was killed before it was told
         await driver.ask_about_files()
     await stack.enter_async_context(lanes)
-    await _open_channels(given.channels, store, bus, stack)
+    await _open_channels(given.channels, store, bus, inbox, stack)
     return _House(agent, workshop, first, voices, toolbox)
 
 
-async def _open_channels(channels: tuple[Channel, ...], store: Store, bus: LocalBus, stack: AsyncExitStack) -> None:
+async def _open_channels(
+    channels: tuple[Channel, ...], store: Store, bus: LocalBus, inbox: Inbox, stack: AsyncExitStack
+) -> dict[str, Reception]:
+    """Let channels listen and send for as long as the house is open."""
+    receptions = {channel.manifest.name: Reception(channel, inbox, store, AdmitAll()) for channel in channels}
     if not channels:
-        return
-    senders = [Outbox(store, channel) for channel in channels]
+        return receptions
+    senders = {channel.manifest.name: Outbox(store, channel) for channel in channels}
     group = await stack.enter_async_context(asyncio.TaskGroup())
-    tasks = [group.create_task(sender.run()) for sender in senders]
+    tasks = [group.create_task(sender.run()) for sender in senders.values()]
+    tasks += [group.create_task(reception.run()) for reception in receptions.values()]
     events = stack.enter_context(bus.subscribe())
     tasks.append(group.create_task(_nudge_on_answers(events, senders)))
 
@@ -186,13 +192,26 @@ async def _open_channels(channels: tuple[Channel, ...], store: Store, bus: Local
             task.cancel()
 
     stack.push_async_callback(leave)
+    return receptions
 
 
-async def _nudge_on_answers(events: Feed, senders: list[Outbox]) -> None:
+async def _nudge_on_answers(events: Feed, senders: Mapping[str, Outbox]) -> None:
+    """Whoever sends in a conversation is told that something is to be sent there, and nobody else."""
     async for event in events:
-        if isinstance(event, TurnEnded | PermissionAsked | CommandDone):
-            for sender in senders:
+        for session in _answered_in(event):
+            if sender := senders.get(session.partition(":")[0]):
                 sender.nudge()
+
+
+def _answered_in(event: Event) -> tuple[str, ...]:
+    match event:
+        case TurnEnded(finished=finished):
+            return (finished.address,)
+        case PermissionAsked(approvals=approvals):
+            return tuple(each.session for each in approvals)
+        case CommandDone(address=address):
+            return (address,)
+    return ()
 
 
 async def _open_store(home: Path, settings: Settings) -> Store:
