@@ -13,6 +13,7 @@ from msgspec import Struct
 from . import __version__
 from .agent import Agent
 from .bus.local import LocalBus
+from .channel_setup import channels_of, known
 from .core.errors import EverloopError, HomeError
 from .core.events import CommandDone, Event, PermissionAsked, TurnEnded
 from .core.people import Role
@@ -103,7 +104,7 @@ async def open_kept(home: Path, settings: Mapping[str, Any] = {}, **given: Any) 
     from .settings.book import Book
     from .steward import Steward
 
-    async with _opened(home, settings, Given(**{**given, "waits": True})) as house:
+    async with _opened(home, settings, Given(**{**given, "waits": True, "listens": True})) as house:
         agent, book = house.agent, Book(home, os.environ, settings)
         agent.files = Bounded(Folder(home / "files"), house.first.settings.gateway.bytes_per_user)
         agent.steward = Steward(book, house.workshop, house.first, house.voices, house.toolbox, agent)
@@ -163,27 +164,31 @@ async def _furnish(home: Path, settings: Settings, store: Store, given: Given, s
     commands = Commands(store, voices, approvals, sessions, people)
     inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, first.toolset.leave)
     told = (first.speaker.name, first.speaker.notice, voices, first.toolset.web, without_secrets(settings))
-    agent = Agent(store, bus, inbox, lanes, files, approvals, sessions, *told)
-    agent.missing, agent.unused = first.missing, unused(settings)
+    channels = given.channels
+    if given.listens:
+        channels = (*channels, *channels_of(settings, lambda: given.http or network_of(settings, made_later)))
+    receptions = [Reception(channel, inbox, store, AdmitAll()) for channel in channels]
+    hooks = {reception.name: reception.hooks() for reception in receptions}
+    agent = Agent(store, bus, inbox, lanes, files, approvals, sessions, *told, hooks=hooks)
+    agent.missing, agent.unused = first.missing, unused(settings, known(settings))
     stack.push_async_callback(agent.close)  # after the lanes: answers of the last moment are acknowledged too
     if workshop.prompt_files and workshop.prompt_files.unasked:  # whoever found it was killed before it was told
         await driver.ask_about_files()
     await stack.enter_async_context(lanes)
-    await _open_channels(given.channels, store, bus, inbox, stack)
+    await _open_channels(receptions, [Outbox(store, channel) for channel in channels], bus, stack)
     return _House(agent, workshop, first, voices, toolbox)
 
 
 async def _open_channels(
-    channels: tuple[Channel, ...], store: Store, bus: LocalBus, inbox: Inbox, stack: AsyncExitStack
-) -> dict[str, Reception]:
+    receptions: list[Reception], outboxes: list[Outbox], bus: LocalBus, stack: AsyncExitStack
+) -> None:
     """Let channels listen and send for as long as the house is open."""
-    receptions = {channel.manifest.name: Reception(channel, inbox, store, AdmitAll()) for channel in channels}
-    if not channels:
-        return receptions
-    senders = {channel.manifest.name: Outbox(store, channel) for channel in channels}
+    if not outboxes:
+        return
+    senders = {outbox.name: outbox for outbox in outboxes}
     group = await stack.enter_async_context(asyncio.TaskGroup())
-    tasks = [group.create_task(sender.run()) for sender in senders.values()]
-    tasks += [group.create_task(reception.run()) for reception in receptions.values()]
+    tasks = [group.create_task(outbox.run()) for outbox in outboxes]
+    tasks += [group.create_task(reception.run()) for reception in receptions]
     events = stack.enter_context(bus.subscribe())
     tasks.append(group.create_task(_nudge_on_answers(events, senders)))
 
@@ -192,7 +197,6 @@ async def _open_channels(
             task.cancel()
 
     stack.push_async_callback(leave)
-    return receptions
 
 
 async def _nudge_on_answers(events: Feed, senders: Mapping[str, Outbox]) -> None:

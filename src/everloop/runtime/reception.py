@@ -6,13 +6,14 @@ introduced is a guest. Allow-lists, mentions and rates are other admissions.
 
 import asyncio
 import logging
+from collections.abc import Sequence
 
-from ..core.channel import Admitted, Declined, Delivered, Incoming, Manifest
+from ..core.channel import Admitted, Declined, Delivered, Hook, Incoming, Manifest
 from ..core.errors import MailRefused
 from ..core.keys import author_of, escaped
 from ..core.mail import Address, Inbound, Said
 from ..core.message import said
-from ..core.ports import Admission, Channel, Store
+from ..core.ports import Admission, Channel, Hooked, Store
 from .inbox import Inbox
 from .strangers import contained
 
@@ -39,6 +40,14 @@ class Reception:
         self._inbox = inbox
         self._store = store
         self._admission = admission
+
+    @property
+    def name(self) -> str:
+        return self._manifest.name
+
+    def hooks(self) -> Sequence[Hook]:
+        """What its platform calls, if it does."""
+        return self._channel.hooks(self.deliver) if isinstance(self._channel, Hooked) else ()
 
     async def deliver(self, incoming: Incoming, resume: str = "") -> Delivered:
         """The `Deliver` of this channel. Raises StoreError."""
