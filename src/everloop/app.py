@@ -16,12 +16,14 @@ from .bus.local import LocalBus
 from .channel_setup import channels_of, known
 from .core.errors import EverloopError, HomeError
 from .core.events import CommandDone, Event, PermissionAsked, TurnEnded
+from .core.message import Part
 from .core.people import Role
 from .core.ports import Channel, Doorbook, Feed, Http, Provider, Store, Vault
 from .core.thread import Finished
 from .core.tool import Tool
+from .files.enclosing import enclose
 from .files.folder import Folder
-from .files.pictures import fit
+from .files.pictures import fit, take
 from .files.stock import Bounded, Stock
 from .library import Library, library_of, network_of
 from .runtime.approvals import Approvals
@@ -167,7 +169,11 @@ async def _furnish(home: Path, settings: Settings, store: Store, given: Given, s
     channels = given.channels
     if given.listens:
         channels = (*channels, *channels_of(settings, lambda: given.http or network_of(settings, made_later)))
-    receptions = [Reception(channel, inbox, store, AdmitAll()) for channel in channels]
+
+    async def enclose_file(name: str, data: bytes, owner: str) -> Part:
+        return await enclose(files, await take(name, data), owner)
+
+    receptions = [Reception(channel, inbox, store, AdmitAll(), enclose_file) for channel in channels]
     hooks = {reception.name: reception.hooks() for reception in receptions}
     agent = Agent(store, bus, inbox, lanes, files, approvals, sessions, *told, hooks=hooks)
     agent.missing, agent.unused = first.missing, unused(settings, known(settings))
@@ -190,7 +196,7 @@ async def _open_channels(
     tasks = [group.create_task(outbox.run()) for outbox in outboxes]
     tasks += [group.create_task(reception.run()) for reception in receptions]
     events = stack.enter_context(bus.subscribe())
-    tasks.append(group.create_task(_nudge_on_answers(events, senders)))
+    tasks.append(group.create_task(_tell_channels(events, senders, receptions)))
 
     async def leave() -> None:
         for task in tasks:
@@ -199,12 +205,15 @@ async def _open_channels(
     stack.push_async_callback(leave)
 
 
-async def _nudge_on_answers(events: Feed, senders: Mapping[str, Outbox]) -> None:
+async def _tell_channels(events: Feed, senders: Mapping[str, Outbox], receptions: list[Reception]) -> None:
     """Whoever sends in a conversation is told that something is to be sent there, and nobody else."""
-    async for event in events:
-        for session in _answered_in(event):
-            if sender := senders.get(session.partition(":")[0]):
-                sender.nudge()
+    async with asyncio.TaskGroup() as group:
+        async for event in events:
+            for reception in receptions:
+                reception.live.hear(event, group)
+            for session in _answered_in(event):
+                if sender := senders.get(session.partition(":")[0]):
+                    sender.nudge()
 
 
 def _answered_in(event: Event) -> tuple[str, ...]:

@@ -2,11 +2,15 @@
 
 import asyncio
 
-from everloop.core.channel import Admitted, Declined, Delivered, Incoming, Manifest, OutgoingPart
-from everloop.core.mail import ReplyTo, Said
+import pytest
+
+from everloop.core.channel import Admitted, Declined, Delivered, Incoming, Manifest, OutgoingPart, Traits
+from everloop.core.errors import ChannelDown, Undeliverable
+from everloop.core.mail import Address, ReplyTo, Said
 from everloop.core.ports import Deliver
+from everloop.core.rows import Receipt
 from everloop.runtime.reception import AdmitAll, Reception
-from everloop.testing import RecordingChannel, Say, ScriptedModel
+from everloop.testing import RecordingChannel, Say, ScriptedModel, Wait
 
 
 class Heard(RecordingChannel):
@@ -97,7 +101,7 @@ class Inbox:
     async def take(self, inbound):
         assert isinstance(inbound.letter, Said)
         self.taken.append((str(inbound.address), inbound.letter.author, inbound.owner))
-        return type("Receipt", (), {"fresh": True})
+        return Receipt(1, "t", fresh=True)
 
     def wake(self, receipt, inbound) -> None:
         pass
@@ -112,7 +116,7 @@ class Bouncer:
 
 async def test_whom_admission_declines_is_never_committed():
     inbox = Inbox()
-    reception = Reception(RecordingChannel(), inbox, None, Bouncer())
+    reception = Reception(RecordingChannel(), inbox, None, Bouncer(), None)
     assert await reception.deliver(incoming("e1")) == Delivered(refused="nobody knows you")
     assert await reception.deliver(incoming("e2", account="boss")) == Delivered()
     assert inbox.taken == [("fake:room", "owner", "owner")]
@@ -120,7 +124,7 @@ async def test_whom_admission_declines_is_never_committed():
 
 async def test_a_group_belongs_to_the_chat_and_a_conversation_of_two_to_the_person():
     inbox = Inbox()
-    reception = Reception(RecordingChannel(), inbox, None, AdmitAll())
+    reception = Reception(RecordingChannel(), inbox, None, AdmitAll(), None)
     await reception.deliver(incoming("e1", direct=False))
     await reception.deliver(incoming("e2", chat="anna"))
     await reception.deliver(incoming("e3", chat="me", account="owner"))
@@ -129,3 +133,97 @@ async def test_a_group_belongs_to_the_chat_and_a_conversation_of_two_to_the_pers
         ("fake:anna", "fake:anna", "fake:anna"),
         ("fake:me", "fake:owner", "fake:owner"),
     ]
+
+
+class Showing(Heard):
+    """A channel that has all that a channel can have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drafted = asyncio.Event()
+        self.told: list[tuple[str, ...]] = []
+        self.over = asyncio.Event()
+
+    @property
+    def manifest(self) -> Manifest:
+        return Manifest("fake", Traits(once=True, preview=0.01, typing=60.0))
+
+    async def preview(self, address: Address, shown: str, text: str) -> str:
+        self.told.append(("preview", str(address), shown, text))
+        self.drafted.set()
+        return "draft 1"
+
+    async def signal(self, address: Address, what: str) -> None:
+        self.told.append(("signal", str(address), what))
+        if what == "done":
+            self.over.set()
+
+    async def fetch(self, ref: str, limit: int) -> tuple[str, bytes]:
+        if ref == "large":
+            raise Undeliverable("it is too large")
+        if ref == "away":
+            raise ChannelDown("the platform does not answer")
+        return ref, b"three wishes"
+
+
+async def test_a_channel_shows_that_something_is_written_and_what_and_takes_it_away_for_the_answer(house):
+    channel, gate = Showing(), asyncio.Event()
+    model = ScriptedModel([(Say("Once upon"), Wait(gate), Say(" a time"))])
+    async with house(model, channels=[channel]):
+        deliver = await channel.listens.get()
+        await deliver(incoming("e1"))
+        await channel.drafted.wait()
+        gate.set()
+        await channel.over.wait()
+        await channel.sent(1)
+    first, *drafts, last, done = channel.told
+    assert (first, done) == (("signal", "fake:room", "typing"), ("signal", "fake:room", "done"))
+    assert drafts[0] == ("preview", "fake:room", "", "Once upon")
+    assert last == ("preview", "fake:room", "draft 1", "")
+    assert [sent.text for sent in channel.sends] == ["Once upon a time"]
+
+
+async def test_a_preview_that_fails_costs_the_answer_nothing(house):
+    class Broken(Showing):
+        async def preview(self, address: Address, shown: str, text: str) -> str:
+            self.drafted.set()
+            raise SystemExit
+
+    channel, gate = Broken(), asyncio.Event()
+    async with house(ScriptedModel([(Say("Once"), Wait(gate), Say(" more"))]), channels=[channel]):
+        deliver = await channel.listens.get()
+        await deliver(incoming("e1"))
+        await channel.drafted.wait()
+        gate.set()
+        await channel.sent(1)
+    assert [sent.text for sent in channel.sends] == ["Once more"]
+
+
+async def test_what_another_channel_hears_is_not_shown_here(house):
+    channel = Showing()
+    async with house(ScriptedModel([Say("hello")]), channels=[channel]) as agent:
+        await channel.listens.get()
+        await agent.ask("hi", "api:default")
+    assert channel.told == []
+
+
+async def test_files_that_come_along_are_kept_and_shown(house):
+    channel, model = Showing(), ScriptedModel(lambda shown: Say("I see"))
+    async with house(model, channels=[channel]):
+        deliver = await channel.listens.get()
+        for _ in range(2):
+            await deliver(incoming("e1", text="", files=("wishes.txt", "large")))
+        await channel.sent(1)
+    (prompt,) = model.prompts
+    shown = prompt.messages[-1].text
+    assert "three wishes" in shown
+    assert "[a file came along that cannot be taken: it is too large]" in shown
+
+
+async def test_a_file_that_cannot_be_had_now_leaves_its_message_to_come_again(house):
+    channel = Showing()
+    async with house(ScriptedModel([]), channels=[channel]) as agent:
+        deliver = await channel.listens.get()
+        with pytest.raises(ChannelDown):
+            await deliver(incoming("e1", files=("away",)))
+        assert not await agent.store.came("fake", "e1")

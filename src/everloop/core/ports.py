@@ -565,7 +565,8 @@ class Previews(Protocol):
     """A channel that can show a draft (`traits.preview`). What fails is not tried again."""
 
     async def preview(self, address: Address, shown: str, text: str) -> str:
-        """Show it in place of what it returned before (`shown`, "" at first); returns what that is called."""
+        """Show it in place of what it returned before (`shown`, "" at first); returns what that is called. An empty
+        text takes it away: the answer follows, or the turn is over."""
         ...
 
 
