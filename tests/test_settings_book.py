@@ -106,7 +106,7 @@ def test_a_file_in_json_stays_one_and_a_link_stays_a_link(tmp_path: Path):
          "there is no setting agents.defaults.model.x; agents.defaults.model is one by itself"),
         ({"agents": None}, "agents is a table of settings; name those that are to be changed"),
         ({"agents.defaults": 3}, "agents.defaults is a table of settings; name those that are to be changed"),
-        ({"channels": {}}, "channels is kept for a later version, and not to be changed here"),
+        ({"channels": {}}, "channels is changed in the settings file itself, and not here"),
         ({"agents.defaults.system_prompt": "${HOME}"},
          "agents.defaults.system_prompt has a ${…} in it, which can only be written in the file itself"),
         ({"providers.openai.api_key": "sk-456"}, "providers.openai.api_key: keys are kept in the vault: everloop "

@@ -19,7 +19,7 @@ command = "x"
 [tools.mcp_servers.old]
 disabled = true
 """
-TELEGRAM = "channels.telegram is set, but this version has no channels yet: nothing listens there."
+TELEGRAM = "channels.telegram is set, but there is no such channel: nothing listens there."
 FILES = "tools.mcp_servers.files is set, but this version has no MCP yet: its tools are not there."
 MEMORY = "agents.defaults.memory_window is set, but this version has no memory yet: it changes nothing."
 

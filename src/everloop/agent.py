@@ -10,6 +10,7 @@ from msgspec import structs
 
 from .core.answer import Answer as Answer
 from .core.answer import answer_of
+from .core.channel import Hook
 from .core.errors import EverloopError, Fenced, MailRefused, ModelMissing, TurnFailed
 from .core.events import AnswerGiven, Event, LetterTaken, TurnEnded
 from .core.grant import Allowance, Grant
@@ -57,8 +58,10 @@ class Agent:
         voices: Voices | None = None,
         web: Http | None = None,
         settings: Mapping[str, Any] = {},
+        hooks: Mapping[str, Sequence[Hook]] = {},
     ) -> None:
         self.store = store
+        self.hooks = hooks  # what the platforms of channels call, by the channel's name
         self.files = files
         self.sessions = sessions
         self.settings = settings  # what is set, without secrets

@@ -13,14 +13,17 @@ from msgspec import Struct
 from . import __version__
 from .agent import Agent
 from .bus.local import LocalBus
+from .channel_setup import channels_of, known
 from .core.errors import EverloopError, HomeError
-from .core.events import CommandDone, PermissionAsked, TurnEnded
+from .core.events import CommandDone, Event, PermissionAsked, TurnEnded
+from .core.message import Part
 from .core.people import Role
 from .core.ports import Channel, Doorbook, Feed, Http, Provider, Store, Vault
 from .core.thread import Finished
 from .core.tool import Tool
+from .files.enclosing import enclose
 from .files.folder import Folder
-from .files.pictures import fit
+from .files.pictures import fit, take
 from .files.stock import Bounded, Stock
 from .library import Library, library_of, network_of
 from .runtime.approvals import Approvals
@@ -32,6 +35,7 @@ from .runtime.inbox import Inbox
 from .runtime.lanes import Lanes
 from .runtime.outbox import Outbox
 from .runtime.people import KnownPeople
+from .runtime.reception import AdmitAll, Reception
 from .runtime.sessions import Sessions
 from .runtime.view import View
 from .settings import Settings, home_of, load, unused, without_secrets, workspace_of
@@ -102,7 +106,7 @@ async def open_kept(home: Path, settings: Mapping[str, Any] = {}, **given: Any) 
     from .settings.book import Book
     from .steward import Steward
 
-    async with _opened(home, settings, Given(**{**given, "waits": True})) as house:
+    async with _opened(home, settings, Given(**{**given, "waits": True, "listens": True})) as house:
         agent, book = house.agent, Book(home, os.environ, settings)
         agent.files = Bounded(Folder(home / "files"), house.first.settings.gateway.bytes_per_user)
         agent.steward = Steward(book, house.workshop, house.first, house.live, house.toolbox, agent)
@@ -162,24 +166,37 @@ async def _furnish(home: Path, settings: Settings, store: Store, given: Given, s
     commands = Commands(store, live, approvals, sessions, people)
     inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, first.toolset.leave)
     told = (first.speaker.name, first.speaker.notice, live, first.toolset.web, without_secrets(settings))
-    agent = Agent(store, bus, inbox, lanes, files, approvals, sessions, *told)
-    agent.missing, agent.unused = first.missing, unused(settings)
+    channels = given.channels
+    if given.listens:
+        channels = (*channels, *channels_of(settings, lambda: given.http or network_of(settings, made_later)))
+
+    async def enclose_file(name: str, data: bytes, owner: str) -> Part:
+        return await enclose(files, await take(name, data), owner)
+
+    receptions = [Reception(channel, inbox, store, AdmitAll(), enclose_file) for channel in channels]
+    hooks = {reception.name: reception.hooks() for reception in receptions}
+    agent = Agent(store, bus, inbox, lanes, files, approvals, sessions, *told, hooks=hooks)
+    agent.missing, agent.unused = first.missing, unused(settings, known(settings))
     stack.push_async_callback(agent.close)  # after the lanes: answers of the last moment are acknowledged too
     if workshop.prompt_files and workshop.prompt_files.unasked:  # whoever found it was killed before it was told
         await driver.ask_about_files()
     await stack.enter_async_context(lanes)
-    await _open_channels(given.channels, store, bus, stack)
+    await _open_channels(receptions, [Outbox(store, channel) for channel in channels], bus, stack)
     return _House(agent, workshop, first, live, toolbox)
 
 
-async def _open_channels(channels: tuple[Channel, ...], store: Store, bus: LocalBus, stack: AsyncExitStack) -> None:
-    if not channels:
+async def _open_channels(
+    receptions: list[Reception], outboxes: list[Outbox], bus: LocalBus, stack: AsyncExitStack
+) -> None:
+    """Let channels listen and send for as long as the house is open."""
+    if not outboxes:
         return
-    senders = [Outbox(store, channel) for channel in channels]
+    senders = {outbox.name: outbox for outbox in outboxes}
     group = await stack.enter_async_context(asyncio.TaskGroup())
-    tasks = [group.create_task(sender.run()) for sender in senders]
+    tasks = [group.create_task(outbox.run()) for outbox in outboxes]
+    tasks += [group.create_task(reception.run()) for reception in receptions]
     events = stack.enter_context(bus.subscribe())
-    tasks.append(group.create_task(_nudge_on_answers(events, senders)))
+    tasks.append(group.create_task(_tell_channels(events, senders, receptions)))
 
     async def leave() -> None:
         for task in tasks:
@@ -188,11 +205,26 @@ async def _open_channels(channels: tuple[Channel, ...], store: Store, bus: Local
     stack.push_async_callback(leave)
 
 
-async def _nudge_on_answers(events: Feed, senders: list[Outbox]) -> None:
-    async for event in events:
-        if isinstance(event, TurnEnded | PermissionAsked | CommandDone):
-            for sender in senders:
-                sender.nudge()
+async def _tell_channels(events: Feed, senders: Mapping[str, Outbox], receptions: list[Reception]) -> None:
+    """Whoever sends in a conversation is told that something is to be sent there, and nobody else."""
+    async with asyncio.TaskGroup() as group:
+        async for event in events:
+            for reception in receptions:
+                reception.live.hear(event, group)
+            for session in _answered_in(event):
+                if sender := senders.get(session.partition(":")[0]):
+                    sender.nudge()
+
+
+def _answered_in(event: Event) -> tuple[str, ...]:
+    match event:
+        case TurnEnded(finished=finished):
+            return (finished.address,)
+        case PermissionAsked(approvals=approvals):
+            return tuple(each.session for each in approvals)
+        case CommandDone(address=address):
+            return (address,)
+    return ()
 
 
 async def _open_store(home: Path, settings: Settings) -> Store:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from .core.channel import traits_of
 from .core.errors import BadSession, MailRefused
 from .core.events import Event
 from .core.keys import escaped, exact
 from .core.mail import Address, Inbound, Outbound, Said
 from .core.message import said
-from .core.people import OWNER, OWNERS_CHANNELS
+from .core.people import OWNER
 from .core.question import Approval
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def checked(name: str) -> str:
         raise MailRefused(
             f"a user is named platform:account, such as web:anna, without a further colon, and not {name[:LONGEST]!r}"
         )
-    if platform in OWNERS_CHANNELS:
+    if traits_of(platform).private:
         raise MailRefused(f"{platform}:… are the owner's own sessions; name users otherwise, such as web:{account}")
     return name
 
@@ -137,7 +138,7 @@ def spoken(
     text: str, session: str, event: str, author: str, attended: bool, commands: bool, preapproved: bool = False
 ) -> Inbound:
     """What a program says for someone. Raises BadSession, and MailRefused where it does not say for whom."""
-    owned = Address.parse(session).channel in OWNERS_CHANNELS
+    owned = traits_of(Address.parse(session).channel).private  # the owner speaks there, unless somebody is named
     if not author and not owned:
         raise MailRefused(
             f"nobody says who speaks in {session[:200]}: use agent.user({session[:200]!r}), or author=… "

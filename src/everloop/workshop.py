@@ -80,6 +80,7 @@ class Given(Struct, frozen=True):
     channels: tuple[Channel, ...] = ()
     roles: Mapping[str, Role] = {}  # of those who speak through the program
     waits: bool = False  # open also when no model can be had: one may be chosen later
+    listens: bool = False  # at the channels that the settings name
 
 
 class Workshop:

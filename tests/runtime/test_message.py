@@ -4,10 +4,11 @@ import asyncio
 from typing import Any
 
 import everloop
+from everloop.core.channel import Manifest, OutgoingPart, Traits
 from everloop.core.log import AgentTold, CallReturned
 from everloop.core.mail import Address, Inbound, Outbound, Said
 from everloop.core.message import Made, Media, said
-from everloop.core.rows import OutboxRow
+from everloop.core.ports import Deliver
 from everloop.core.thread import Thread
 from everloop.core.tool import Effect, tool
 from everloop.testing import Call, Say, ScriptedModel, Shown, Wait
@@ -171,13 +172,16 @@ async def test_where_others_may_read_it_a_person_is_asked_first(house):
 class Mailbox:
     """A channel whose messages can be waited for."""
 
-    name, once = "test", True
+    manifest = Manifest("test", Traits(once=True))
 
     def __init__(self) -> None:
-        self.came: asyncio.Queue[Outbound] = asyncio.Queue()
+        self.came: asyncio.Queue[OutgoingPart] = asyncio.Queue()
 
-    async def send(self, row: OutboxRow) -> str:
-        self.came.put_nowait(row.outbound)
+    async def run(self, deliver: Deliver, resume: str) -> None:
+        pass
+
+    async def send(self, part: OutgoingPart) -> str:
+        self.came.put_nowait(part)
         return "sent"
 
 

@@ -1,14 +1,17 @@
 """Answers leave in order and once, whatever the platform does."""
 
 import asyncio
+from collections import defaultdict
 from contextlib import asynccontextmanager
 
 import pytest
+from msgspec import structs
 
+from everloop.core.errors import Undeliverable
 from everloop.core.log import ModelSaid
-from everloop.core.mail import Address, Outbound
-from everloop.core.rows import Commit, Lease, OutboxRow
-from everloop.runtime.outbox import ATTEMPTS, LATE, Outbox
+from everloop.core.mail import Address, Outbound, ReplyTo
+from everloop.core.rows import Commit, Lease, OutboxRow, OutboxState
+from everloop.runtime.outbox import BLIND, LASTS, LATE, LEAST, Outbox
 from everloop.store.sqlite import SqliteStore
 from everloop.testing import RecordingChannel, Trouble
 from tests.runtime.conftest import letter
@@ -30,7 +33,7 @@ async def queue(store: SqliteStore, *texts: str, chat: str = "c") -> None:
 
 
 @asynccontextmanager
-async def sending(store: "SqliteStore | Aged", channel: RecordingChannel):
+async def sending(store: "SqliteStore | Aged | Watched", channel: RecordingChannel):
     task = asyncio.create_task(Outbox(store, channel, patience=0.0).run())
     try:
         yield
@@ -78,25 +81,163 @@ async def test_a_lost_acknowledgement_on_a_blind_channel_is_repeated_and_marked(
     assert [sent.text for sent in channel.delivered] == ["one", "(may be repeated) one"]
 
 
-async def test_after_many_attempts_a_message_is_a_dead_letter_and_the_next_one_goes(store):
+async def test_parts_leave_in_order_and_each_has_its_key(store):
     channel = RecordingChannel()
-    channel.trouble(Trouble.DOWN, times=ATTEMPTS)
+    await queue(store, "one\ftwo\fthree", "next")
+    async with sending(store, channel):
+        await channel.sent(4)
+    key = "c:one\ftwo\fthree"
+    assert [(sent.key, sent.text) for sent in channel.sends] == [
+        (key, "one"),
+        (f"{key}/1", "two"),
+        (f"{key}/2", "three"),
+        ("c:next", "next"),
+    ]
+
+
+async def test_a_part_that_has_arrived_is_not_sent_again_when_the_next_one_fails(store):
+    class Failing(RecordingChannel):
+        async def send(self, part):
+            if part.number == 1 and self.attempts == 1:
+                self.trouble(Trouble.DOWN, times=2)
+            return await super().send(part)
+
+    channel = Failing(once=False)
+    await queue(store, "one\ftwo\fthree")
+    async with sending(store, channel):
+        await channel.sent(3)
+    assert [sent.text for sent in channel.sends] == ["one", "two", "three"]
+    assert channel.attempts == 5
+
+
+async def test_only_the_part_of_which_nobody_knows_says_that_it_may_be_repeated(store):
+    channel = RecordingChannel(once=False)
+    channel.trouble(Trouble.ACK_LOST, times=1)
+    await queue(store, "one\ftwo")
+    async with sending(store, channel):
+        await channel.sent(2)
+    assert [sent.text for sent in channel.sends] == ["one", "(may be repeated) one", "two"]
+
+
+class Watched:
+    """A store of which is known how long each row is to wait."""
+
+    def __init__(self, store: SqliteStore, trying: float = 0.0, at_once: bool = True) -> None:
+        self._store = store
+        self._at_once = at_once
+        self._trying = trying
+        self.waits: list[float] = []
+        self._states: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+    async def due(self, channel: str) -> list[OutboxRow]:
+        return [structs.replace(row, trying=self._trying) for row in await self._store.due(channel)]
+
+    async def settle(self, row: int, state: OutboxState, receipt: str = "", again_in: float = 0.0) -> None:
+        if state != "sent":
+            self.waits.append(again_in)
+        await self._store.settle(row, state, receipt, 0.0 if self._at_once else again_in)
+        self._states[state].set()
+
+    async def settled(self, state: OutboxState) -> None:
+        """Wait until something has come to be so."""
+        await self._states[state].wait()
+
+
+async def test_what_the_platform_says_about_waiting_is_heeded_exactly(store):
+    channel = RecordingChannel(retry_after=0.125)
+    channel.trouble(Trouble.LIMITED, times=3)
+    await queue(store, "one")
+    watched = Watched(store)
+    async with sending(watched, channel):
+        await channel.sent(1)
+    assert watched.waits == [0.125, 0.125, 0.125]
+
+
+async def test_without_such_a_word_each_attempt_waits_about_twice_as_long_as_the_last(store):
+    channel = RecordingChannel()
+    channel.trouble(Trouble.DOWN, times=4)
+    await queue(store, "one")
+    watched = Watched(store)
+    task = asyncio.create_task(Outbox(watched, channel, patience=0.001, chance=lambda: 0.5).run())
+    await channel.sent(1)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert watched.waits == [0.00075, 0.0015, 0.003, 0.006]
+
+
+async def test_after_a_day_a_message_is_a_dead_letter_with_a_note_and_the_next_one_goes(store):
+    channel = RecordingChannel()
+    channel.trouble(Trouble.DOWN, times=LEAST)
+    await queue(store, "one", "two")
+    async with sending(Watched(store, trying=LASTS + 1), channel):
+        await channel.sent(1)
+    assert [sent.text for sent in channel.sends] == ["two"]
+    (dead,) = await store.undelivered()
+    assert (dead.state, dead.attempts, dead.chat, dead.text) == ("failed", LEAST, "fake:c", "one")
+    assert dead.why == "it did not arrive within 24 hours (fake does not answer)"
+
+
+async def test_within_the_day_it_is_tried_however_often_it_takes(store):
+    channel = RecordingChannel()
+    channel.trouble(Trouble.DOWN, times=40)
+    await queue(store, "one", "two")
+    async with sending(Watched(store, trying=LASTS - 1), channel):
+        await channel.sent(2)
+    assert [sent.text for sent in channel.sends] == ["one", "two"]
+
+
+async def test_a_blind_channel_does_not_repeat_a_message_for_a_whole_day(store):
+    channel = RecordingChannel(once=False)
+    channel.trouble(Trouble.ACK_LOST)
+    await queue(store, "one")
+    watched = Watched(store)
+    async with sending(watched, channel):
+        await watched.settled("failed")
+    assert len(channel.sends) == BLIND
+
+
+async def test_a_dead_letter_can_be_sent_again_and_is_not_older_than_before(store):
+    class Refusing(RecordingChannel):
+        refuses = True
+
+        async def send(self, part):
+            if self.refuses:
+                self.refuses = False
+                raise Undeliverable("no such chat")
+            return await super().send(part)
+
+    channel = Refusing()
     await queue(store, "one", "two")
     async with sending(store, channel):
         await channel.sent(1)
-    assert [sent.text for sent in channel.sends] == ["two"]
-    assert channel.attempts == ATTEMPTS + 1
-    dead = (await store.deliveries(["c:one"]))["c:one"]
-    assert (dead.state, dead.attempts) == ("failed", ATTEMPTS)
-
-
-async def test_one_attempt_less_and_it_arrives(store):
-    channel = RecordingChannel()
-    channel.trouble(Trouble.DOWN, times=ATTEMPTS - 1)
-    await queue(store, "one", "two")
-    async with sending(store, channel):
+        (dead,) = await store.undelivered()
+        assert (dead.why, await store.send_again(dead.id), await store.send_again(dead.id)) == (
+            "no such chat",
+            True,
+            False,
+        )
         await channel.sent(2)
-    assert [sent.text for sent in channel.sends] == ["one", "two"]
+    assert [sent.text for sent in channel.sends] == ["two", "one"]
+    assert await store.undelivered() == []
+
+
+async def test_a_dropped_letter_is_never_sent(store):
+    channel = RecordingChannel()
+    channel.trouble(Trouble.DOWN)
+    await queue(store, "one", "two")
+    watched = Watched(store, at_once=False)
+    outbox = asyncio.create_task(Outbox(watched, channel, patience=60.0).run())
+    await watched.settled("pending")
+    (waiting,) = await store.undelivered()
+    assert (waiting.state, await store.drop(waiting.id)) == ("pending", True)
+    channel.trouble(None)
+    await channel.sent(1)
+    outbox.cancel()
+    await asyncio.gather(outbox, return_exceptions=True)
+    assert [sent.text for sent in channel.sends] == ["two"]
 
 
 class Aged:
@@ -111,6 +252,9 @@ class Aged:
     async def due(self, channel: str) -> list[OutboxRow]:
         rows, self._rows = self._rows, []
         return rows
+
+    async def reply_to(self, outbound: Outbound) -> ReplyTo:
+        return ReplyTo("")
 
     async def settle(self, *_: object) -> None:
         pass

@@ -61,11 +61,11 @@ async def test_a_channel_that_tries_to_end_the_program_has_its_message_sent_agai
     class Leaving(RecordingChannel):
         left = False
 
-        async def send(self, row):
+        async def send(self, part):
             if not self.left:
                 self.left = True
                 raise SystemExit
-            return await super().send(row)
+            return await super().send(part)
 
     channel = Leaving("fake")
     async with house(ScriptedModel([Say("hello")]), channels=[channel]) as agent:

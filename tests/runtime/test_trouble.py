@@ -252,10 +252,10 @@ async def test_finishing_does_not_wait_for_a_persons_answer(house, gated):
 
 async def test_one_hanging_chat_holds_up_no_other(house):
     class Hanging(RecordingChannel):
-        async def send(self, row):
-            if row.outbound.address.chat == "slow":
+        async def send(self, part):
+            if part.address.chat == "slow":
                 await asyncio.Event().wait()
-            return await super().send(row)
+            return await super().send(part)
 
     channel = Hanging("fake")
     async with house(ScriptedModel(lambda shown: Say("hello")), channels=[channel]) as agent:

@@ -23,7 +23,7 @@ from everloop.core.log import (
     Stopped,
     UserSaid,
 )
-from everloop.core.mail import Address, Choose, Inbound, Mail, Outbound, Said, Stop, Word
+from everloop.core.mail import Address, Choose, Inbound, Mail, Outbound, ReplyTo, Said, Stop, Word
 from everloop.core.message import Made, Media, said
 from everloop.core.ports import Store
 from everloop.core.prompt import Usage
@@ -821,6 +821,71 @@ async def test_what_was_shown_needs_not_be_sent(store: Store):
     assert [shown.key for shown in await store.unshown("test:chat")] == ["k3"]
     assert await store.unshown("test:other") == []
     assert keys_of(await store.due("test")) == ["k3"]
+
+
+async def test_the_parts_that_have_arrived_are_known_to_the_next_sender(home: Home, store: Store):
+    await queued(store, "k")
+    [row] = await store.due("test")
+    assert row.parts == ()
+    assert await store.keep_parts(row.id, ["r0", "r1"])
+    other = await home.connect()
+    assert await other.due("test") == []  # there is time for the next part
+    await home.write("UPDATE outbox SET due = 0")
+    [again] = await other.due("test")
+    assert (again.parts, again.unsure, again.attempts) == (("r0", "r1"), True, 2)
+    assert not await store.keep_parts(row.id, ["r0", "r1", "r2"])
+    assert await home.rows("SELECT parts FROM outbox") == [('["r0","r1"]',)]
+
+
+async def test_where_a_channel_resumes_is_committed_with_its_letter(home: Home, store: Store):
+    assert await store.resume("test") == ""
+    for event, resume in (("e1", "1"), ("e2", "2")):
+        assert (await store.receive(structs.replace(letter(event), resume=resume))).fresh
+        assert await store.resume("test") == resume
+    assert not (await store.receive(structs.replace(letter("e2"), resume="3"))).fresh
+    assert (await store.command(structs.replace(letter("e4"), resume="4"), "none", "Help.")).fresh
+    assert (await (await home.connect()).resume("test"), await store.resume("other")) == ("4", "")
+    with pytest.raises(MailRefused):
+        await store.receive(structs.replace(letter("e5"), resume="5", owner="eve"))
+    assert await store.resume("test") == "4"
+
+
+def from_there(event: str, there: str) -> Inbound:
+    inbound = letter(event)
+    return structs.replace(inbound, letter=structs.replace(inbound.letter, reply_to=ReplyTo(there)))
+
+
+async def test_an_answer_goes_back_to_its_letter_and_anything_else_to_the_last_one(store: Store):
+    first, second = [(await store.receive(from_there(event, event))).id for event in ("e1", "e2")]
+    plain = (await store.receive(letter("e3"))).id
+    out = answer("k")
+    assert [
+        await store.reply_to(structs.replace(out, mails=mails)) for mails in ((first,), (second,), (), (plain,))
+    ] == [*("e1", "e2", "e2", "e2")]
+    assert await store.reply_to(answer("k", Address("test", "elsewhere"))) == ""
+
+
+async def test_what_was_given_up_is_listed_and_sent_again_or_dropped(home: Home, store: Store):
+    await queued(store, "k1", "k2", "k3")
+    assert await store.undelivered() == []
+    for state in ("failed", "failed", "pending"):
+        [row] = await store.due("test")
+        await store.settle(row.id, state, f"{state} it", again_in=60)
+    await home.write("UPDATE outbox SET at = 1000, due = 2000")
+    found = await store.undelivered()
+    assert [
+        (each.channel, each.chat, each.state, each.attempts, each.queued, each.due, each.why) for each in found
+    ] == [
+        ("test", "test:chat", "failed", 1, 1000.0, 2000.0, "failed it"),
+        ("test", "test:chat", "failed", 1, 1000.0, 2000.0, "failed it"),
+        ("test", "test:chat", "pending", 1, 1000.0, 2000.0, "pending it"),
+    ]
+    one, two, three = (each.id for each in found)
+    assert [await store.send_again(one), await store.send_again(three)] == [True, False]
+    assert [await store.drop(two), await store.drop(two), await store.drop(one)] == [True, False, False]
+    [row] = await store.due("test")
+    assert (row.outbound.key, row.attempts, row.age > 1000, row.trying < 60) == ("k1", 1, True, True)
+    assert (await store.deliveries(["k2"]))["k2"].state == "dropped"
 
 
 async def test_when_a_letter_came_in_is_told(home: Home, store: Store):

@@ -4,38 +4,38 @@ from pathlib import Path
 
 import pytest
 
+from everloop.core.channel import Manifest, OutgoingPart, Traits
 from everloop.core.errors import ChannelDown
-from everloop.core.mail import Address, Outbound
+from everloop.core.mail import Address
 from everloop.core.ports import Channel
-from everloop.core.rows import OutboxRow
 from everloop.testing import AckLost, Limited, RecordingChannel, Trouble, sends_in
 
 
-def row(key: str = "k1", text: str = "hello") -> OutboxRow:
-    return OutboxRow(1, "t", Outbound(key, Address("fake", "chat"), text), "sending", 0, 0.0)
+def part(key: str = "k1", text: str = "hello") -> OutgoingPart:
+    return OutgoingPart(key=key, address=Address("fake", "chat"), text=text)
 
 
 def test_it_is_a_channel():
     channel: Channel = RecordingChannel()
-    assert (channel.name, channel.once) == ("fake", True)
+    assert channel.manifest == Manifest("fake", Traits(once=True))
 
 
 async def test_it_remembers_what_was_sent():
     channel = RecordingChannel()
-    receipt = await channel.send(row())
+    receipt = await channel.send(part())
     (sent,) = channel.delivered
     assert (sent.key, sent.chat, sent.text, sent.kind, sent.receipt) == ("k1", "fake:chat", "hello", "reply", receipt)
 
 
 async def test_an_idempotent_platform_shows_a_second_send_of_a_key_to_nobody():
     channel = RecordingChannel()
-    assert await channel.send(row()) == await channel.send(row())
+    assert await channel.send(part()) == await channel.send(part())
     assert (len(channel.delivered), len(channel.repeats), channel.attempts) == (1, 1, 2)
 
 
 async def test_a_blind_platform_shows_it_twice():
     channel = RecordingChannel(once=False)
-    assert await channel.send(row()) != await channel.send(row())
+    assert await channel.send(part()) != await channel.send(part())
     assert (len(channel.delivered), len(channel.repeats)) == (2, 0)
 
 
@@ -43,8 +43,8 @@ async def test_a_lost_acknowledgement_is_a_delivery_all_the_same():
     channel = RecordingChannel()
     channel.trouble(Trouble.ACK_LOST, times=1)
     with pytest.raises(AckLost):
-        await channel.send(row())
-    await channel.send(row())
+        await channel.send(part())
+    await channel.send(part())
     assert (len(channel.delivered), len(channel.repeats)) == (1, 1)
 
 
@@ -56,23 +56,23 @@ async def test_a_platform_that_refuses_delivers_nothing_until_the_trouble_ends(
     channel.trouble(trouble)
     for _ in range(2):
         with pytest.raises(error):
-            await channel.send(row())
+            await channel.send(part())
     channel.trouble(None)
-    await channel.send(row())
+    await channel.send(part())
     assert (len(channel.sends), channel.attempts) == (1, 3)
 
 
 async def test_the_platform_outlives_the_process(tmp_path: Path):
     path = tmp_path / "sends"
-    receipt = await RecordingChannel(path=path).send(row())
+    receipt = await RecordingChannel(path=path).send(part())
     after_restart = RecordingChannel(path=path)
-    assert await after_restart.send(row()) == receipt
+    assert await after_restart.send(part()) == receipt
     assert (len(after_restart.delivered), len(after_restart.repeats)) == (1, 1)
     assert [sent.key for sent in sends_in(path)] == ["k1", "k1"]
 
 
 async def test_a_test_can_wait_for_sends():
     channel = RecordingChannel()
-    await channel.send(row())
+    await channel.send(part())
     await channel.tried(1)
     await channel.sent(1)

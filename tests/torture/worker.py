@@ -21,9 +21,9 @@ from msgspec.structs import replace
 
 import everloop
 from everloop.agent import Agent
+from everloop.core.channel import OutgoingPart
 from everloop.core.errors import MailRefused, StoreError
 from everloop.core.people import Role
-from everloop.core.rows import OutboxRow
 from everloop.core.tool import CallContext, Effect, Tool
 from everloop.testing import RecordingChannel, Sent, counting_tool, failpoints, outside
 from everloop.user import inbound_of
@@ -162,9 +162,9 @@ async def is_quiet(agent: Agent, folder: Path) -> bool:
 class SlowChannel(RecordingChannel):
     """A platform that takes a moment before and after it accepts a message."""
 
-    async def send(self, row: OutboxRow) -> str:
+    async def send(self, part: OutgoingPart) -> str:
         await asyncio.sleep(PAUSE / 2)
-        receipt = await super().send(row)
+        receipt = await super().send(part)
         await asyncio.sleep(PAUSE)
         return receipt
 

@@ -49,6 +49,9 @@ COMMANDS = {
     "replay": Command("run a recorded turn again, offline, and show where it differs, or write it as a test"),
     "context": Command("show what the model is told in a session, and what each part of it takes"),
     "files": Command("show which files are kept, and remove those that nothing names any more", ("list", "clean")),
+    "outbox": Command(
+        "show which answers a channel could not deliver, try them again or drop them", ("list", "retry", "drop")
+    ),
     "usage": Command("show what was used and what it cost, by day and model"),
     "logs": Command("show what went wrong, and the details of an error by its id"),
 }

@@ -11,8 +11,6 @@ from msgspec import Struct
 from .log import Entry
 from .mail import Letter
 
-ASIDE = "openai:"  # sessions whose clients keep the conversation themselves: their threads are archived from the start
-
 
 class Conversation(Struct, frozen=True, gc=False):
     """A thread as a list shows it. `title` is what it was named, or else the beginning of the first thing said."""

@@ -35,6 +35,7 @@ EverloopError
 │   ├── StreamCut            the answer broke off in the middle
 │   └── ModelMissing         no model is configured, or the embedded one cannot be had
 ├── ChannelDown              a message could not be delivered, and surely was not
+├── Undeliverable            a message was refused, and would be again
 ├── AddressRefused           a web address that a model, a user or a page has aimed where nobody may go
 ├── AnswerTooLarge           what came from there is more than is taken, as sent or as unpacked
 ├── ToolError                a tool's failure, written for the model to read
@@ -207,6 +208,14 @@ class ModelMissing(ProviderError):
 
 
 class ChannelDown(EverloopError):
+    """With `retry_after` the platform has said after how many seconds it may be tried again."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Undeliverable(EverloopError):
     pass
 
 

@@ -133,6 +133,7 @@ class PermissionAsked(_Event, frozen=True, gc=False):
 class CommandDone(_Event, frozen=True, gc=False, rename={"command": "name"}):
     name = "command"
     command: str
+    address: str = ""
 
 
 class Warned(_Event, frozen=True, gc=False):

@@ -1,6 +1,6 @@
 """What travels between the world and a thread: addresses, inbound mail, outbound answers."""
 
-from typing import Literal
+from typing import Literal, NewType
 
 from msgspec import Struct
 
@@ -29,6 +29,10 @@ class Address(Struct, frozen=True, gc=False):
         return f"{self.channel}:{self.chat}" + (f":{self.thread}" if self.thread else "")
 
 
+# What a channel needs to answer where something was said: only the channel that made it can read it. "" is nothing.
+ReplyTo = NewType("ReplyTo", str)
+
+
 class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
     """Someone spoke. `unattended` says that nobody is there to be asked anything back, `preapproved` that what would be
     asked is allowed ahead.
@@ -49,6 +53,7 @@ class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
     literal: bool = False
     preapproved: bool = False
     instead: tuple[str, ...] | None = None
+    reply_to: ReplyTo = ReplyTo("")
 
 
 class Stop(Struct, frozen=True, gc=False, tag="stop", omit_defaults=True):
@@ -113,12 +118,15 @@ Letter = Said | Stop | Decision | Choose | Squeeze | Undo | Word
 
 
 class Inbound(Struct, frozen=True, gc=False):
-    """A letter on its way in. `event` is the platform's own id: the same event twice is one letter."""
+    """A letter on its way in. `event` is the platform's own id: the same event twice is one letter.
+
+    `resume` is where its channel goes on after it (an offset, a sequence number), and is committed with it."""
 
     address: Address
     event: str
     letter: Letter
     owner: str = "owner"
+    resume: str = ""
 
 
 class Mail(Struct, frozen=True, gc=False):
@@ -151,7 +159,7 @@ class Delivery(Struct, frozen=True, gc=False):
 
     key: str
     channel: str
-    state: Literal["pending", "sending", "sent", "failed"]
+    state: Literal["pending", "sending", "sent", "failed", "dropped"]
     queued: float
     settled: float | None = None  # None while nobody has it
     attempts: int = 0

@@ -19,7 +19,6 @@ def role_named(name: str) -> Role:
 
 
 OWNER = "owner"
-OWNERS_CHANNELS = frozenset({"api", "cli", "page", "openai"})  # where the owner speaks unless somebody else is named
 
 
 def role_of(person: str, roles: Mapping[str, Role]) -> Role:

@@ -2,17 +2,18 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
 from .briefing import Briefing, Situation
+from .channel import Admitted, Declined, Delivered, FileRef, Hook, Incoming, Manifest, OutgoingPart
 from .conversation import Conversation, Deed, Found, Recalled, Snapshot, Written
 from .events import Event
 from .grant import Grant
 from .held import Held, Watched
 from .log import Entry
-from .mail import Delivery, Inbound, Mail, Outbound
+from .mail import Address, Delivery, Inbound, Mail, Outbound, ReplyTo
 from .people import Role
 from .prompt import Delta, Prompt, Reply, Usage
 from .rows import (
@@ -32,6 +33,7 @@ from .rows import (
     Taint,
     ThreadRow,
     TokenRow,
+    Undelivered,
 )
 
 
@@ -163,7 +165,12 @@ class Store(Doorbook, Protocol):
     running: int  # how many turns run here, as the lanes say: writes of many are gathered, those of one are not
 
     async def receive(self, inbound: Inbound) -> Receipt:
-        """Commit a letter to the inbox of the session's current thread, which is made if there is none."""
+        """Commit a letter to the inbox of the session's current thread, which is made if there is none; with it, where
+        its channel resumes."""
+        ...
+
+    async def resume(self, channel: str) -> str:
+        """Where a channel goes on: what its last letter said; "" if none has."""
         ...
 
     async def command(self, inbound: Inbound, action: Action | Deed, reply: str, otherwise: str = "") -> Receipt:
@@ -304,6 +311,26 @@ class Store(Doorbook, Protocol):
 
     async def settle(self, row: int, state: OutboxState, receipt: str = "", again_in: float = 0.0) -> None:
         """Say what became of a claimed row."""
+        ...
+
+    async def keep_parts(self, row: int, receipts: Sequence[str]) -> bool:
+        """So many parts of a claimed row have arrived; there is time for the next. False: it is another's by now."""
+        ...
+
+    async def reply_to(self, outbound: Outbound) -> ReplyTo:
+        """What its channel said of the letter that is answered, or of the last one of that conversation."""
+        ...
+
+    async def undelivered(self) -> list[Undelivered]:
+        """What could not be sent, in order: given up, or to be tried again."""
+        ...
+
+    async def send_again(self, row: int) -> bool:
+        """Try again what was given up, from now on as long as anything. Whether it was."""
+        ...
+
+    async def drop(self, row: int) -> bool:
+        """Never send what has been given up, or waits to be tried again. Whether there was such a one."""
         ...
 
     async def unshown(self, chat: str) -> list[Outbound]:
@@ -507,14 +534,79 @@ class Bus(Protocol):
         ...
 
 
+class Deliver(Protocol):
+    """What a channel is given: it says what has come in, and acknowledges it on its platform afterwards."""
+
+    async def __call__(self, incoming: Incoming, resume: str = "") -> Delivered:
+        """Commit it, and with it where to resume. Raises StoreError: then it must not be acknowledged."""
+        ...
+
+
 class Channel(Protocol):
-    """A way to speak with people. With `once`, a second send of the same key is not seen a second time."""
+    """A way to speak with people. What else it can do are the Protocols that follow: it has those methods, or not."""
 
-    name: str
-    once: bool
+    @property
+    def manifest(self) -> Manifest: ...
 
-    async def send(self, row: OutboxRow) -> str:
-        """Deliver and return the platform's id. Raises ChannelDown when surely nothing was delivered."""
+    async def run(self, deliver: Deliver, resume: str) -> None:
+        """Listen, from where `resume` says ("" at first). It is begun again after a while when it raises; when it
+        returns, there is nothing to listen to."""
+        ...
+
+    async def send(self, part: OutgoingPart) -> str:
+        """Deliver and return the platform's id. Raises ChannelDown when surely nothing was delivered, Undeliverable
+        when it never will be; after any other error it may have been."""
+        ...
+
+
+@runtime_checkable
+class Renders(Protocol):
+    """A channel that makes its own parts of an answer; what any other sends is one part."""
+
+    def render(self, outbound: Outbound) -> tuple[str, ...]:
+        """The texts of its parts, at least one; the same of the same answer, whenever it is asked. Each is a few words
+        shorter than the limit: `(delayed)` and the like may have to stand before it."""
+        ...
+
+
+@runtime_checkable
+class Previews(Protocol):
+    """A channel that can show a draft (`traits.preview`). What fails is not tried again."""
+
+    async def preview(self, address: Address, shown: str, text: str) -> str:
+        """Show it in place of what it returned before (`shown`, "" at first); returns what that is called. An empty
+        text takes it away: the answer follows, or the turn is over."""
+        ...
+
+
+@runtime_checkable
+class Signals(Protocol):
+    """A channel that can say what goes on (`traits.typing`). What fails is not tried again."""
+
+    async def signal(self, address: Address, what: Literal["typing", "done"]) -> None: ...
+
+
+@runtime_checkable
+class Fetches(Protocol):
+    """A channel whose messages come with files."""
+
+    async def fetch(self, ref: FileRef, limit: int) -> tuple[str, bytes]:
+        """Its name and its bytes. Raises ChannelDown, or Undeliverable for more bytes than the limit."""
+        ...
+
+
+@runtime_checkable
+class Hooked(Protocol):
+    """A channel that is called by its platform, through the gateway."""
+
+    def hooks(self, deliver: Deliver) -> Sequence[Hook]: ...
+
+
+class Admission(Protocol):
+    """Who may speak on a channel, decided before anything is committed."""
+
+    async def admit(self, manifest: Manifest, incoming: Incoming) -> Admitted | Declined:
+        """Raises StoreError."""
         ...
 
 

@@ -175,6 +175,22 @@ class OutboxRow(Struct, frozen=True, gc=False):
     attempts: int  # sends that have begun, this one included
     unsure: bool  # an earlier send may have arrived
     age: float  # seconds since it was queued
+    parts: tuple[str, ...] = ()  # the receipts of the parts that have arrived, the first ones
+    trying: float = 0.0  # seconds since sending it was begun, or begun again by a person
+
+
+class Undelivered(Struct, frozen=True):
+    """An answer that has not arrived, or not as a whole: it is tried again at `due`, or it has been given up."""
+
+    id: int
+    channel: str
+    chat: str
+    state: Literal["pending", "sending", "failed"]
+    attempts: int
+    queued: float
+    due: float
+    why: str  # it did not arrive the last time
+    text: str
 
 
 class TokenRow(Struct, frozen=True):

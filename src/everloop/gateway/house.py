@@ -3,11 +3,12 @@
 The gateway does not know how turns are driven: it puts letters in, listens to what happens, and reads the store.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
 from ..core.answer import Answer
+from ..core.channel import Hook
 from ..core.grant import Allowance, Grant
 from ..core.mail import Inbound
 from ..core.message import Part
@@ -24,6 +25,11 @@ class House(Protocol):
     @property
     def unused(self) -> Sequence[str]:
         """What is set and does nothing yet, in sentences."""
+        ...
+
+    @property
+    def hooks(self) -> Mapping[str, Sequence[Hook]]:
+        """What the platforms of channels call, by the channel's name."""
         ...
 
     @property

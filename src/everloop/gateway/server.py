@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from aiohttp import web
 
 from ..core.errors import HomeError
+from . import hooks
 from .answers import Refused, respond
 from .auth import Auth, Handler, Middleware, guard
 from .doorstep import LINGER, Doorstep, Limits, note_known
@@ -103,12 +104,13 @@ def application(house: House, auth: Auth, metrics: Metrics, sockets: Sockets, do
     """Every route there is. Those of the page are open to all, because they hold nothing but the page itself."""
     warnings.filterwarnings("ignore", category=web.NotAppKeyWarning)  # a plain key is enough for request["principal"]
     page = page_routes()
-    public = frozenset(route.path for route in page)
+    hooked = hooks.routes(house.hooks)
+    public = frozenset(route.path for route in (*page, *hooked))
     app = web.Application(
         middlewares=[doorstep.watch(), _counting(metrics), guard(auth, public), note_known, _draining(sockets)],
         client_max_size=LARGEST,
     )
-    app.add_routes([*_own(house, metrics, sockets, doorstep), *auth.routes(), *_further(house), *page])
+    app.add_routes([*_own(house, metrics, sockets, doorstep), *auth.routes(), *_further(house), *hooked, *page])
     app.on_response_prepare.append(_protect)
     return app
 

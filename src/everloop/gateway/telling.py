@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, assert_never
 
+from ..core.channel import traits_of
 from ..core.events import (
     AnswerBegan,
     AnswerEnded,
@@ -40,7 +41,6 @@ from .reading import Reading
 
 OPEN = 100  # messages of one connection whose turns are not over
 HELD = 10_000  # events that wait while a session is read
-HERE = ("api", "openai", "page")  # channels whose answers nobody but the gateway delivers
 
 
 class Letters:
@@ -173,7 +173,7 @@ class Telling:
         ids: list[str | None] = [self._letters.done(mail) for mail in turn.mails if mail in self._letters]
         if not ids and self._letters.were_answered(turn.mails):
             return
-        if not ids and (where.session or "").partition(":")[0] in HERE:
+        if not ids and traits_of(where.session or "").self_delivering:
             self._house.note_shown(reply_key(event.thread, event.seq))
         for id in ids or [None]:
             self._put(_end(where, id, event.thread, turn))

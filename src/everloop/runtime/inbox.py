@@ -57,7 +57,7 @@ class Inbox:
             reach("command.committed")
             if row and receipt.fresh and (effect.action == "stop" or receipt.thread != row.id):
                 await self._leave(row.id)
-            self._bus.publish(CommandDone(receipt.thread, 0, command.name))
+            self._bus.publish(CommandDone(receipt.thread, 0, command.name, str(inbound.address)))
             return receipt
         inbound = _unescaped(inbound)
         begun = await self._take_express(inbound) if express else None
@@ -66,6 +66,9 @@ class Inbox:
         return receipt
 
     async def _take_express(self, inbound: Inbound) -> Receipt | None:
+        letter = inbound.letter
+        if inbound.resume or (isinstance(letter, Said) and letter.reply_to):  # more than the letter is committed
+            return None
         begun = self._lanes.begin(inbound, asked=False)
         return await begun.receipt() if begun else None
 

@@ -1,18 +1,22 @@
-"""The one door out: answers leave in order, chat by chat, through the channel they came from.
+"""The one door out: answers leave in order, chat by chat, in the parts that their channel makes of them.
 
-A row is marked `sending` before any I/O and has its receipt after it. A send that broke off in between may have
-arrived: a channel that knows our key is simply asked again, any other is told so in the message itself.
+A row is marked `sending` before any I/O and has its receipt after it, and so has each part: what has a receipt is
+never sent again. A send that broke off in between may have arrived: a channel that knows our key is simply asked
+again, any other is told so in the message itself.
 """
 
 import asyncio
 import logging
+import random
+from collections.abc import Callable
 from contextlib import suppress
 
 from msgspec import structs
 
-from ..core.errors import ChannelDown, StoreError
+from ..core.channel import OutgoingPart, parts_of
+from ..core.errors import ChannelDown, StoreError, Undeliverable
 from ..core.failpoint import reach
-from ..core.ports import Channel, Store
+from ..core.ports import Channel, Renders, Store
 from ..core.rows import OutboxRow, OutboxState
 from .strangers import contained
 
@@ -20,18 +24,35 @@ _log = logging.getLogger("everloop.outbox")
 
 POLL = 2.0
 SEND = 60.0  # seconds for one send; less than the store gives us before it offers the message again
-ATTEMPTS = 8
+LASTS = 86_400.0  # seconds after which it is given up,
+LEAST = 3  # after so many attempts at least
+BLIND = 8  # sends of which each may have arrived, where nobody drops what came before
+LONGEST = 300.0  # seconds between two attempts, unless the platform says otherwise
 LATE = 15 * 60.0
 
 
 class Outbox:
     """The sender of one channel; `run` it in a task and `nudge` it when something was queued."""
 
-    def __init__(self, store: Store, channel: Channel, patience: float = 0.5) -> None:
+    def __init__(
+        self,
+        store: Store,
+        channel: Channel,
+        patience: float = 0.5,
+        lasts: float = LASTS,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
         self._store = store
         self._channel = channel
+        self._manifest = channel.manifest
         self._patience = patience  # seconds before the first retry; each further one waits twice as long
+        self._lasts = lasts
+        self._chance = chance
         self._nudged = asyncio.Event()
+
+    @property
+    def name(self) -> str:
+        return self._manifest.name
 
     def nudge(self) -> None:
         self._nudged.set()
@@ -42,36 +63,81 @@ class Outbox:
             while True:
                 self._nudged.clear()
                 try:
-                    for row in await self._store.due(self._channel.name):
+                    for row in await self._store.due(self.name):
                         group.create_task(self._send(row))
                 except StoreError as error:
-                    _log.warning("outbox of %s: %s", self._channel.name, error)
+                    _log.warning("outbox of %s: %s", self.name, error)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(POLL):  # wait_for may lose a cancellation that meets a nudge
                         await self._nudged.wait()
 
     async def _send(self, row: OutboxRow) -> None:
         try:
+            receipt = await self._send_parts(row)
+        except ChannelDown as error:
+            await self._try_again(row, "pending", str(error), error.retry_after)
+        except Undeliverable as error:
+            await self._give_up(row, str(error))
+        except Exception as error:  # the border to a channel's own code; it may have delivered before it failed
+            _log.warning("sending on %s failed", self.name, exc_info=True)
+            await self._try_again(row, "unsure", f"{type(error).__name__}: {error}")
+        else:
+            if receipt is not None:
+                await self._settle(row, "sent", receipt)
+                self.nudge()  # the next one of this chat may go
+
+    async def _send_parts(self, row: OutboxRow) -> str | None:
+        """Send what has no receipt yet; returns that of the last part, or None when it is another's to send by now."""
+        parts, receipts = await self._parts(row), [*row.parts]
+        for part in parts[len(receipts) :]:
             reach("outbox.sending")
             async with asyncio.timeout(SEND):
                 with contained():
-                    receipt = await self._channel.send(self._marked(row))
+                    receipts.append(await self._channel.send(part))
             reach("outbox.delivered")
-        except ChannelDown as error:
-            await self._try_again(row, "pending", str(error))
-        except Exception as error:  # the border to a channel's own code; it may have delivered before it failed
-            _log.warning("sending on %s failed", self._channel.name, exc_info=True)
-            await self._try_again(row, "unsure", f"{type(error).__name__}: {error}")
-        else:
-            await self._settle(row, "sent", receipt)
-            self.nudge()  # the next one of this chat may go
+            if part is not parts[-1] and not await self._keep(row, receipts):
+                return None
+        return receipts[-1]
 
-    async def _try_again(self, row: OutboxRow, state: OutboxState, why: str) -> None:
-        last = row.attempts >= ATTEMPTS
-        wait = 0.0 if last else min(60.0, self._patience * 2 ** (row.attempts - 1))
-        await self._settle(row, "failed" if last else state, why, wait)
-        if not last:
+    async def _parts(self, row: OutboxRow) -> list[OutgoingPart]:
+        try:
+            reply_to = await self._store.reply_to(row.outbound)
+        except StoreError as error:
+            raise ChannelDown(str(error)) from error
+        with contained():
+            texts = self._channel.render(row.outbound) if isinstance(self._channel, Renders) else (row.outbound.text,)
+        parts = parts_of(row.outbound, texts, reply_to)
+        first = min(len(row.parts), len(parts) - 1)
+        notes = self._notes(row, first)
+        parts[first] = structs.replace(parts[first], text=" ".join([*notes, parts[first].text]))
+        return parts
+
+    def _notes(self, row: OutboxRow, number: int) -> list[str]:
+        """What has to be said with the next part."""
+        repeated = ["(may be repeated)"] if row.unsure and not self._manifest.traits.once else []
+        return repeated + (["(delayed)"] if row.age > LATE and number == 0 else [])
+
+    async def _try_again(self, row: OutboxRow, state: OutboxState, why: str, after: float | None = None) -> None:
+        """After as many seconds as the platform says, else after twice as many as the last time, more or less: those
+        who were refused together do not come back together."""
+        blind = state == "unsure" and not self._manifest.traits.once and row.attempts >= BLIND
+        wait = min(LONGEST, self._patience * 2 ** min(row.attempts - 1, 30)) * (0.5 + self._chance() / 2)
+        wait = wait if after is None else after
+        if blind:
+            await self._give_up(row, f"it may have arrived several times already ({why})")
+        elif row.attempts >= LEAST and row.trying + wait > self._lasts:
+            await self._give_up(row, f"it did not arrive within {self._lasts / 3600:g} hours ({why})")
+        else:
+            await self._settle(row, state, why, wait)
             asyncio.get_running_loop().call_later(wait, self.nudge)
+
+    async def _give_up(self, row: OutboxRow, why: str) -> None:
+        _log.warning(
+            "an answer to %s was given up: %s; `everloop outbox retry %d` tries it again",
+            *(row.outbound.address, why, row.id),
+        )
+        await self._settle(row, "failed", why)
+        self.nudge()
 
     async def _settle(self, row: OutboxRow, state: OutboxState, receipt: str, again_in: float = 0.0) -> None:
         """Write what became of a send, however long that takes: forgetting it would send the message twice."""
@@ -81,16 +147,15 @@ class Outbox:
                 reach("outbox.settled")
                 return
             except StoreError as error:
-                _log.warning("a receipt of %s cannot be written: %s", self._channel.name, error)
+                _log.warning("a receipt of %s cannot be written: %s", self.name, error)
             await asyncio.sleep(POLL)
 
-    def _marked(self, row: OutboxRow) -> OutboxRow:
-        notes = []
-        if row.unsure and not self._channel.once:
-            notes.append("(may be repeated)")
-        if row.age > LATE:
-            notes.append("(delayed)")
-        if not notes:
-            return row
-        text = " ".join([*notes, row.outbound.text])
-        return structs.replace(row, outbound=structs.replace(row.outbound, text=text))
+    async def _keep(self, row: OutboxRow, receipts: list[str]) -> bool:
+        while True:
+            try:
+                kept = await self._store.keep_parts(row.id, receipts)
+                reach("outbox.part")
+                return kept
+            except StoreError as error:
+                _log.warning("a receipt of %s cannot be written: %s", self.name, error)
+            await asyncio.sleep(POLL)

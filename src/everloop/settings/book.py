@@ -157,7 +157,7 @@ def _shape_at(path: Path) -> Any:
         else:
             raise SettingsError(f"there is no setting {key_of(path)}; {key_of(path[:depth])} is one by itself")
     if notes_of(hint).get("kept"):
-        raise SettingsError(f"{key_of(path)} is kept for a later version, and not to be changed here")
+        raise SettingsError(f"{key_of(path)} is changed in the settings file itself, and not here")
     return hint
 
 

@@ -1,26 +1,27 @@
 """Settings that are kept for a later version: taken as they are, and never ignored in silence."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from .shape import Settings, snake
 
 
-def unused(settings: Settings) -> tuple[str, ...]:
-    """A sentence for each thing that is set and that this version does nothing with."""
-    return tuple(_unused(settings))
+def unused(settings: Settings, channels: Collection[str] = ()) -> tuple[str, ...]:
+    """A sentence for each thing that is set and that this version does nothing with. `channels` are there."""
+    return tuple(_unused(settings, channels))
 
 
-def _unused(settings: Settings) -> Iterator[str]:
-    for name in _switched_on(settings.channels):
-        yield f"channels.{name} is set, but this version has no channels yet: nothing listens there."
-    for name in _switched_on(settings.tools.mcp_servers):
+def _unused(settings: Settings, channels: Collection[str]) -> Iterator[str]:
+    for name in switched_on(settings.channels):
+        if name not in channels:
+            yield f"channels.{name} is set, but there is no such channel: nothing listens there."
+    for name in switched_on(settings.tools.mcp_servers):
         yield f"tools.mcp_servers.{name} is set, but this version has no MCP yet: its tools are not there."
     if settings.agents.defaults.memory_window is not None:
         yield "agents.defaults.memory_window is set, but this version has no memory yet: it changes nothing."
 
 
-def _switched_on(kept: Any) -> list[str]:
+def switched_on(kept: Any) -> list[str]:
     """The names of a table's entries, but for those that say they are off. What is no table is named as a whole."""
     if not isinstance(kept, dict):
         return [] if kept is None else ["*"]

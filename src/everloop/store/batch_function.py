@@ -9,7 +9,7 @@ sees every stop that has committed, a release every letter. Letters are numbered
 hence in the order in which they become visible.
 """
 
-from ..core.conversation import ASIDE
+from ..core.channel import ASIDE
 from . import schema
 
 _NOW = schema.DIALECTS["postgres"]["now"]

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from ..core import log
-from ..core.conversation import ASIDE
+from ..core.channel import ASIDE
 from ..core.grant import Grant
 from ..core.held import Watched
 from ..core.log import Compacted, Entry

@@ -25,6 +25,7 @@ from .bodies import (
     read_letter,
     read_outbound,
 )
+from .channel_rows import has_more, receipts_in
 from .deeds import Ask
 from .fetching import wire_over
 from .group import Group
@@ -86,6 +87,8 @@ class PostgresStore(Shelf):
         return cls(server, pool, lease_seconds, over)
 
     async def receive(self, inbound: Inbound) -> Receipt:
+        if has_more(inbound):
+            return await self._transact(lambda connection: transactions.receive(connection, inbound))
         row = await self._group.write(procedure.receive(inbound))
         if row.thread is None:
             raise MailRefused(NOT_YOURS)
@@ -179,12 +182,16 @@ class PostgresStore(Shelf):
             "  ORDER BY chat, id LIMIT $2 FOR UPDATE SKIP LOCKED) "
             f"UPDATE outbox o SET state = 'sending', attempts = o.attempts + 1, holder = $3, due = {NOW} + $4, "
             "  unsure = CASE WHEN ripe.was = 'sending' THEN 1 ELSE o.unsure END FROM ripe WHERE o.id = ripe.id "
-            f"RETURNING o.id, o.thread, o.body, o.attempts, o.unsure, {NOW} - o.at",
+            f"RETURNING o.id, o.thread, o.body, o.attempts, o.unsure, {NOW} - o.at, o.parts, "
+            f"  {NOW} - greatest(o.at, o.since)",
             *(channel, limit, self.holder, SENDING_SECONDS),
         )
         return [
-            OutboxRow(id, thread, read_outbound(body), attempts, bool(unsure), float(age))
-            for id, thread, body, attempts, unsure, age in sorted(rows, key=lambda row: row["id"])
+            OutboxRow(
+                *(id, thread, read_outbound(body), attempts, bool(unsure)),
+                *(float(age), receipts_in(parts), float(trying)),
+            )
+            for id, thread, body, attempts, unsure, age, parts, trying in sorted(rows, key=lambda row: row["id"])
         ]
 
     async def settle(self, row: int, state: OutboxState, receipt: str = "", again_in: float = 0.0) -> None:

@@ -152,6 +152,15 @@ MIGRATIONS: Migrations = [
         # A grant without a pattern was for anything of its tool, which nobody had said. They are asked again.
         "DELETE FROM grants",
     ],
+    [
+        # Channels: the receipts of the parts of an answer that have arrived, as JSON; since when it is tried again;
+        "ALTER TABLE outbox ADD COLUMN parts TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE outbox ADD COLUMN since {real} NOT NULL DEFAULT 0",
+        # where a channel goes on listening; what the last letter of a session said about answering it.
+        "CREATE TABLE resumes(channel TEXT PRIMARY KEY, token TEXT NOT NULL, at {real} NOT NULL)",
+        """CREATE TABLE reply_contexts(
+            session TEXT PRIMARY KEY, owner TEXT NOT NULL, reply_to TEXT NOT NULL, at {real} NOT NULL)""",
+    ],
 ]
 
 

@@ -19,9 +19,9 @@ from ..core.log import Entry
 from ..core.mail import Delivery
 from ..core.rows import MANY, Came
 from ..readings.words import best_of, is_question, rarity, uncommon, words_of
+from .channel_rows import ChannelRows
 from .deeds import IS_MESSAGE, LINE, Ask, do, is_kind
 from .naming import files_named
-from .taints import Taints
 from .words import snippet, spoken_in, title_in
 
 Result = TypeVar("Result")
@@ -95,7 +95,7 @@ class Line(Struct, frozen=True):
     words: str
 
 
-class Shelf(Taints):
+class Shelf(ChannelRows):
     """What a store does with conversations; a database gives it a way to ask, and its way to match words."""
 
     MATCHES: ClassVar[str]  # FROM said s … WHERE …, of the query $1
@@ -386,7 +386,7 @@ def _found(row: Any, words: Mapping[str, float]) -> Found:
 
 def _delivery(key: str, channel: str, state: Any, queued: float, due: float, attempts: int) -> Delivery:
     """A row that is no longer open is due when it was settled; those of older versions may not say so."""
-    over = state in ("sent", "failed")
+    over = state in ("sent", "failed", "dropped")
     return Delivery(key, channel, state, queued, max(queued, due) if over else None, attempts)
 
 

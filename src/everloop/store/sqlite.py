@@ -30,6 +30,7 @@ from .bodies import (
     read_letter,
     read_outbound,
 )
+from .channel_rows import has_more, keep_more, receipts_in
 from .database import connect
 from .deeds import Ask, do, run_at_once
 from .holders import Holders
@@ -86,9 +87,12 @@ class SqliteStore(Shelf):
 
     async def receive(self, inbound: Inbound) -> Receipt:
         body, kind = body_of(inbound.letter), kind_of(inbound.letter)
+        more = has_more(inbound)
 
         def transaction(execute: Execute) -> Receipt:
             thread = thread_of(execute, inbound)
+            if more:
+                run_at_once(keep_more(_asking(execute), inbound))
             return post(execute, inbound, thread, kind, body)
 
         return await self._writer.write(transaction)
@@ -98,6 +102,7 @@ class SqliteStore(Shelf):
 
         def transaction(execute: Execute) -> Receipt:
             thread = thread_of(execute, inbound)
+            run_at_once(keep_more(_asking(execute), inbound))
             receipt = post(execute, inbound, thread, "command", body, taken=1)
             if not receipt.fresh:
                 return receipt
@@ -208,7 +213,8 @@ class SqliteStore(Shelf):
         # The first open row of each chat, unless it has to wait. What is being sent may have lost its sender.
         first = "SELECT min(id) FROM outbox WHERE channel = ? AND state IN ('pending', 'sending') GROUP BY chat"
         heads = (
-            f"SELECT id, thread, body, attempts, unsure, {NOW} - at, state, holder, due <= {NOW} FROM outbox "
+            f"SELECT id, thread, body, attempts, unsure, {NOW} - at, state, holder, due <= {NOW}, parts, "
+            f"{NOW} - max(at, since) FROM outbox "
             f"WHERE id IN ({first}) AND (due <= {NOW} OR state = 'sending') ORDER BY id"
         )
         if not self._rows(heads, (channel,)):
@@ -216,7 +222,8 @@ class SqliteStore(Shelf):
 
         def transaction(execute: Execute) -> list[OutboxRow]:
             claimed: list[OutboxRow] = []
-            for id, thread, body, attempts, unsure, age, state, holder, ripe in execute(heads, (channel,)).fetchall():
+            for row in execute(heads, (channel,)).fetchall():
+                id, thread, body, attempts, unsure, age, state, holder, ripe, parts, trying = row
                 if len(claimed) == limit:
                     break
                 if not ripe and self._holders.alive(holder):
@@ -227,7 +234,8 @@ class SqliteStore(Shelf):
                     "unsure = ? WHERE id = ?",
                     (self.holder, SENDING_SECONDS, int(doubt), id),
                 )
-                claimed.append(OutboxRow(id, thread, read_outbound(body), attempts + 1, doubt, age))
+                sent = receipts_in(parts)
+                claimed.append(OutboxRow(id, thread, read_outbound(body), attempts + 1, doubt, age, sent, trying))
             return claimed
 
         return await self._writer.write(transaction)

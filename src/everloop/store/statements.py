@@ -4,7 +4,7 @@ import secrets
 
 import msgspec
 
-from ..core.conversation import ASIDE
+from ..core.channel import ASIDE
 from ..core.errors import MailRefused
 from ..core.mail import Decision, Inbound, Letter, Outbound
 from ..core.rows import Receipt

@@ -9,12 +9,14 @@ from typing import Any
 
 import msgspec
 
-from ..core.conversation import ASIDE, Branch, Deed, Resume
+from ..core.channel import ASIDE
+from ..core.conversation import Branch, Deed, Resume
 from ..core.errors import MailRefused
 from ..core.mail import Inbound, Letter, Outbound
 from ..core.rows import Action, Receipt
 from . import schema
 from .bodies import NOT_YOURS, body_of, kind_of, read_inbound
+from .channel_rows import keep_more
 from .deeds import Ask, do
 from .server import Connection
 
@@ -28,6 +30,7 @@ async def command(
 ) -> Receipt:
     """Do what a command says, and queue what it answers; a command that is known does nothing again."""
     thread = await _thread_of(connection, inbound)
+    await keep_more(asking(connection), inbound)
     receipt = await _post(connection, inbound, thread, "command", taken=1)
     if not receipt.fresh:
         return receipt
@@ -56,6 +59,13 @@ async def command(
         *(answer.key, thread, inbound.owner, inbound.address.channel, str(inbound.address), body_of(answer)),
     )
     return Receipt(receipt.id, thread, True, text)
+
+
+async def receive(connection: Connection, inbound: Inbound) -> Receipt:
+    """Post a letter, with what its channel keeps beside it."""
+    thread = await _thread_of(connection, inbound)
+    await keep_more(asking(connection), inbound)
+    return await _post(connection, inbound, thread, kind_of(inbound.letter))
 
 
 async def fire(connection: Connection) -> list[str]:

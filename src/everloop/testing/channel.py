@@ -12,8 +12,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from ..core.channel import Manifest, OutgoingPart, Traits
 from ..core.errors import ChannelDown
-from ..core.rows import OutboxRow
+from ..core.mail import Outbound
+from ..core.ports import Deliver
 from . import outside
 from .script import Tally
 
@@ -26,10 +28,6 @@ class Trouble(StrEnum):
 
 class Limited(ChannelDown):
     """The platform refused the message for now."""
-
-    def __init__(self, message: str, retry_after: float) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
 
 
 class AckLost(Exception):
@@ -55,15 +53,33 @@ class RecordingChannel:
     `trouble(Trouble.ACK_LOST, times=1)` spoils the next sends. `attempts` counts what was tried here, delivered or not.
     """
 
-    def __init__(self, name: str = "fake", path: Path | None = None, *, once: bool = True) -> None:
+    def __init__(
+        self, name: str = "fake", path: Path | None = None, *, once: bool = True, retry_after: float = 1.0
+    ) -> None:
         self.name = name
         self.once = once
+        self.deliver: Deliver | None = None  # once it runs
+        self.resumed: list[str] = []  # where it was to go on, each time that it was begun
+        self._retry_after = retry_after
         self._path = path
         self._sends: list[Sent] = []
         self._troubles: list[Trouble] = []
         self._always: Trouble | None = None
         self._tried = Tally()
         self._done = Tally()
+
+    @property
+    def manifest(self) -> Manifest:
+        return Manifest(self.name, Traits(once=self.once))
+
+    async def run(self, deliver: Deliver, resume: str) -> None:
+        """Nobody speaks here but a test, through `deliver`."""
+        self.deliver = deliver
+        self.resumed.append(resume)
+
+    def render(self, outbound: Outbound) -> tuple[str, ...]:
+        """A part for each page: a form feed in the text begins another."""
+        return tuple(outbound.text.split("\f"))
 
     @property
     def attempts(self) -> int:
@@ -98,22 +114,21 @@ class RecordingChannel:
         """Wait until so many sends of this process have returned a receipt."""
         await self._done.reached(times)
 
-    async def send(self, row: OutboxRow) -> str:
+    async def send(self, part: OutgoingPart) -> str:
         """Deliver. Raises ChannelDown or Limited before anything is delivered, AckLost after a delivery."""
         trouble = self._troubles.pop(0) if self._troubles else self._always
         self._tried.add()
         if trouble is Trouble.DOWN:
             raise ChannelDown(f"{self.name} does not answer")
         if trouble is Trouble.LIMITED:
-            raise Limited(f"{self.name} answered 429: too many messages", retry_after=1.0)
-        receipt = self._deliver(row)
+            raise Limited(f"{self.name} answered 429: too many messages", retry_after=self._retry_after)
+        receipt = self._deliver(part)
         if trouble is Trouble.ACK_LOST:
-            raise AckLost(f"{self.name} closed the connection before it acknowledged {row.outbound.key}")
+            raise AckLost(f"{self.name} closed the connection before it acknowledged {part.key}")
         self._done.add()
         return receipt
 
-    def _deliver(self, row: OutboxRow) -> str:
-        out = row.outbound
+    def _deliver(self, out: OutgoingPart) -> str:
         receipt = f"{self.name}-{out.key}" if self.once else f"{self.name}-{os.getpid()}-{self.attempts}"
         sent = Sent(out.key, str(out.address), out.text, out.kind, out.approval, receipt, os.getpid(), self.once)
         if self._path is None:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from typing import Annotated, Any, Protocol
 
+from everloop.core.channel import traits_of
 from everloop.core.conversation import Conversation
 from everloop.core.errors import StoreFull, ToolError
 from everloop.core.mail import Address, Inbound, Word
@@ -20,7 +21,6 @@ from everloop.core.tool import CallContext, Circumstances, Effect, Risk, Tool, t
 
 from .workspace import Workspace
 
-OWN = ("api", "cli", "openai", "page")  # channels at whose other end nobody is but whose conversation it is
 LONGEST = 50_000
 MOST_FILES = 20
 _SHOWN = 10
@@ -40,7 +40,7 @@ class Post(Protocol):
 
 def risk_of_message(args: dict[str, Any], situation: Circumstances) -> Risk:
     """Where others read along, it speaks to them."""
-    if args["session"].partition(":")[0] in OWN:
+    if traits_of(args["session"]).private:
         return Risk(mutates=True)
     return Risk("medium", leaves=True, mutates=True, why="others may read it there")
 

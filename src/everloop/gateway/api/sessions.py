@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from ...core.approval import approval_id
+from ...core.channel import traits_of
 from ...core.conversation import Archive, Branch, Conversation, Deed, Rename, Written
 from ...core.errors import MailRefused
 from ...core.log import Asked
@@ -21,7 +22,6 @@ from .route import Answer, Call
 from .shapes import Entries, FoundList, Moved, SessionList, SessionState, Traces
 
 BUSY = "Something is still going on in this conversation. Stop it first, then try again."
-OPEN = ("page:", "api:")  # where anyone may begin something; other places belong to whoever speaks there
 LONGEST_TRACE = 2000  # entries
 HIDDEN = ("opaque",)  # blocks that only their provider can read
 
@@ -135,7 +135,7 @@ async def _go(call: Call, found: Conversation, session: str, deed: Deed) -> Answ
     row = await call.desk.store.session(session)
     if row is not None and row.owner != _user(call):
         raise Refused(409, "refused", "That session belongs to someone else.")
-    if row is None and call.principal.role < Role.OWNER and not session.startswith(OPEN):
+    if row is None and call.principal.role < Role.OWNER and not traits_of(session).open:
         raise Refused(403, "forbidden", "Only the owner lays hands on places of other channels.")
     if not await call.desk.store.perform(_user(call), session, deed):
         raise Refused(409, "busy", BUSY)

@@ -6,7 +6,7 @@ import msgspec
 from aiohttp import web
 from msgspec import structs
 
-from ...core.conversation import ASIDE
+from ...core.channel import ASIDE
 from ...core.keys import escaped, exact
 from ...core.log import UserSaid
 from ...core.mail import Address, Inbound, Said

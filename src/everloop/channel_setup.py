@@ -1,0 +1,87 @@
+"""The channels that the settings name, made from the rows that they have there.
+
+A channel's package has a function `open_channel(values, http)`, which checks its own settings. Ours are named here;
+other packages bring theirs as entry points of the group `everloop.channels`, which is looked through only for names
+that are not ours.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from typing import Any
+
+from .core.channel import DOORS
+from .core.errors import SettingsError
+from .core.ports import Channel, Http
+from .settings import Settings
+from .settings.shape import snake
+from .settings.unused import switched_on
+
+PLUGINS = "everloop.channels"
+OURS = {"webhook": ".channels.webhook"}
+TAKEN = (*DOORS, "chat", "owner", "timer")  # names that session keys and principals begin with already
+_REFERENCE = re.compile(r"\$\{([A-Za-z_]\w*)\}")
+
+Open = Callable[[Mapping[str, Any], Http], Channel]
+
+
+def known(settings: Settings) -> frozenset[str]:
+    """Those of the channels that are set which somebody brings."""
+    wanted = switched_on(settings.channels)
+    return frozenset(name for name in wanted if name in OURS) | _plugged_in(name for name in wanted if name not in OURS)
+
+
+def channels_of(
+    settings: Settings, http: Callable[[], Http], environ: Mapping[str, str] = os.environ
+) -> tuple[Channel, ...]:
+    """What is set and switched on; what nobody brings is left out. Raises SettingsError."""
+    names = [name for name in switched_on(settings.channels) if name in known(settings)]
+    return tuple(_opened(name, settings.channels[name], http(), environ) for name in names)
+
+
+def _opened(name: str, values: Any, http: Http, environ: Mapping[str, str]) -> Channel:
+    if name in TAKEN:
+        raise SettingsError(f"channels.{name}: this name is taken by a door of the house itself")
+    if not isinstance(values, Mapping):
+        raise SettingsError(f"channels.{name} must be a table of settings")
+    expanded = {snake(str(key)): _expanded(f"channels.{name}.{key}", value, environ) for key, value in values.items()}
+    channel = _loaded(name)(expanded, http)
+    if channel.manifest.name != name:
+        raise SettingsError(f"channels.{name}: the channel calls itself {channel.manifest.name!r}")
+    return channel
+
+
+def _expanded(place: str, value: Any, environ: Mapping[str, str]) -> Any:
+    def look_up(reference: re.Match[str]) -> str:
+        if reference[1] not in environ:
+            raise SettingsError(f"{place} needs the environment variable {reference[1]}, which is not set")
+        return environ[reference[1]]
+
+    return _REFERENCE.sub(look_up, value) if isinstance(value, str) else value
+
+
+def _loaded(name: str) -> Open:
+    if name in OURS:
+        ours: Open = import_module(OURS[name], __package__).open_channel
+        return ours
+    from importlib.metadata import entry_points
+
+    (point, *others) = entry_points(group=PLUGINS, name=name)
+    if others:
+        raise SettingsError(f"channels.{name} comes from two packages; uninstall one of them")
+    try:
+        theirs: Open = point.load()
+    except BaseException as error:  # a stranger's code runs here, and may try to end the program
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        raise SettingsError(f"channels.{name} cannot be loaded ({why})") from error
+    return theirs
+
+
+def _plugged_in(names: Iterable[str]) -> frozenset[str]:
+    wanted = frozenset(names)
+    if not wanted:
+        return wanted
+    from importlib.metadata import entry_points
+
+    return wanted & {point.name for point in entry_points(group=PLUGINS)}

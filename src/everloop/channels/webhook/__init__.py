@@ -1,0 +1,10 @@
+"""Signed webhooks, in and out: a program posts what someone said to /hooks/webhook, and answers are posted to its URL.
+
+The form is that of Standard Webhooks (https://www.standardwebhooks.com): the headers webhook-id, webhook-timestamp and
+webhook-signature, which is an HMAC-SHA256 over all three: id, timestamp and body.
+"""
+
+from .wire import Webhook
+from .wire import open_channel as open_channel
+
+__all__ = ["Webhook", "open_channel"]

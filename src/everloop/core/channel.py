@@ -1,0 +1,158 @@
+"""Channels as values: what each can do (its traits), what comes in through it, what goes out, and its web hooks.
+
+The terminal, the page and the HTTP doors are rows of the same table: what a conversation may count on is asked of its
+channel's traits, never of its name.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Literal, NewType
+
+from msgspec import Struct
+
+from .mail import Address, Outbound, ReplyTo
+from .message import Made
+
+Unit = Literal["char", "utf16", "byte"]
+
+
+class Traits(Struct, frozen=True, kw_only=True):
+    """What a channel is, as data. What is not said is not so."""
+
+    private: bool = False  # nobody but the person whose conversation it is at the other end
+    self_delivering: bool = False  # whoever watches a conversation there has its answers: nobody else delivers them
+    open: bool = False  # anyone may begin a conversation at any address there
+    aside: bool = False  # its clients keep the conversations themselves: ours are archived from the start
+    once: bool = False  # a second send of the same key is not seen a second time
+    text_limit: int = 0  # the longest text of one part; 0: any
+    text_unit: Unit = "char"
+    preview: float = 0.0  # seconds between two versions of a draft; 0: it shows none
+    typing: float = 0.0  # seconds after which "typing" is to be said again; 0: it cannot be said
+    files: int = 0  # bytes of the largest file that it can send; 0: none
+    edits: bool = False  # what was sent can be replaced
+
+
+class Manifest(Struct, frozen=True):
+    """A channel's name, which begins the session keys of its conversations, and its traits."""
+
+    name: str
+    traits: Traits = Traits()
+
+
+# The doors of the house itself.
+DOORS: Mapping[str, Traits] = {
+    "api": Traits(private=True, self_delivering=True, open=True),
+    "cli": Traits(private=True),
+    "openai": Traits(private=True, self_delivering=True, aside=True),
+    "page": Traits(private=True, self_delivering=True, open=True),
+    "platform": Traits(),
+}
+[ASIDE] = [f"{name}:" for name, traits in DOORS.items() if traits.aside]  # how the keys of such sessions begin
+_NONE = Traits()
+
+
+def traits_of(session: str, channels: Mapping[str, Traits] = DOORS) -> Traits:
+    """Of the channel that a session key (or only its beginning) names; of one that nobody knows, nothing is so."""
+    return channels.get(session.partition(":")[0], _NONE)
+
+
+FileRef = NewType("FileRef", str)  # what a channel calls a file that it could fetch
+
+
+class Incoming(Struct, frozen=True, kw_only=True):
+    """Something that was said on a channel, as its codec reads it.
+
+    `event` is the platform's own id: the same event twice is one letter. `account` is the author's id on the platform,
+    one that nobody else can ever get: never a name. The channel says where (`chat`, `thread`), and cannot speak for
+    another channel. `direct`: nobody but the author is at the other end.
+    """
+
+    event: str
+    chat: str
+    account: str
+    text: str
+    thread: str = ""
+    direct: bool = True
+    mentioned: bool = False
+    reply_to: ReplyTo = ReplyTo("")
+    files: tuple[FileRef, ...] = ()
+
+
+class Delivered(Struct, frozen=True):
+    """What was delivered is committed, and may be acknowledged. `fresh`: it has not come before. `refused` says why
+    nothing comes of it; then it may be acknowledged, too, for it would be refused again."""
+
+    fresh: bool = True
+    refused: str = ""
+
+
+class Admitted(Struct, frozen=True):
+    """Who speaks, and whose conversation it is."""
+
+    author: str
+    owner: str
+
+
+class Declined(Struct, frozen=True):
+    why: str
+
+
+class OutgoingPart(Struct, frozen=True, kw_only=True):
+    """One message of the platform's: the whole answer, or the part of it with this `number` (from 0).
+
+    `key` is the same at each attempt and no other part's. `reply_to` is what the channel has said of the letter that
+    is answered, or of the last one of the conversation. Files go with the last part.
+    """
+
+    key: str
+    address: Address
+    text: str
+    reply_to: ReplyTo = ReplyTo("")
+    kind: str = "reply"
+    approval: str = ""
+    files: tuple[Made, ...] = ()
+    number: int = 0
+    of: int = 1
+
+
+def parts_of(outbound: Outbound, texts: tuple[str, ...], reply_to: ReplyTo) -> list[OutgoingPart]:
+    """An answer as the parts in which it leaves: one for each text that its channel makes of it."""
+    return [
+        OutgoingPart(
+            key=outbound.key if number == 0 else f"{outbound.key}/{number}",
+            address=outbound.address,
+            text=text,
+            reply_to=reply_to,
+            kind=outbound.kind,
+            approval=outbound.approval,
+            files=outbound.files if number == len(texts) - 1 else (),
+            number=number,
+            of=len(texts),
+        )
+        for number, text in enumerate(texts)
+    ]
+
+
+class HookRequest(Struct, frozen=True):
+    """A request to a web hook. The names of `headers` are in lower case; nothing in it has been checked."""
+
+    method: str
+    headers: Mapping[str, str]
+    body: bytes
+    query: Mapping[str, str] = {}
+
+
+class HookAnswer(Struct, frozen=True):
+    """Its body is JSON, unless a header says otherwise."""
+
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = {}
+
+
+class Hook(Struct, frozen=True):
+    """A route that the gateway mounts at /hooks/<channel><path>. It is open to all: the channel checks who asks."""
+
+    method: Literal["GET", "POST"]
+    path: str  # "", or /… for a further one
+    answer: Callable[[HookRequest], Awaitable[HookAnswer]]
+    largest: int = 1_000_000  # bytes of a body

@@ -1,0 +1,120 @@
+"""Where channels hand in what they hear: admission decides who speaks, then the inbox commits it.
+
+Admission is a seam. What stands here admits everyone who gets as far as the channel, as what they are: whom nobody has
+introduced is a guest. Allow-lists, mentions and rates are other admissions.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from ..core.channel import Admitted, Declined, Delivered, FileRef, Hook, Incoming, Manifest
+from ..core.errors import MailRefused, Undeliverable
+from ..core.keys import author_of, escaped
+from ..core.mail import Address, Inbound, Said
+from ..core.message import Part, Text, said
+from ..core.ports import Admission, Channel, Fetches, Hooked, Store
+from .inbox import Inbox
+from .live import Live
+from .strangers import contained
+
+_log = logging.getLogger("everloop.channels")
+
+FIRST, LONGEST = 0.5, 60.0  # seconds before a channel that broke off is begun again
+LONGEST_EVENT = 500  # characters; what is longer is no platform's id
+MOST_FILES = 20  # with one message
+LARGEST_FILE = 20_000_000  # bytes
+FETCHING = 60.0  # seconds for one of them
+
+Enclose = Callable[[str, bytes, str], Awaitable[Part]]
+
+
+class AdmitAll:
+    """A conversation of two belongs to the person; that of a group to the chat, whoever speaks in it."""
+
+    async def admit(self, manifest: Manifest, incoming: Incoming) -> Admitted | Declined:
+        author = author_of(manifest.name, incoming.account)
+        return Admitted(author, author if incoming.direct else f"chat:{manifest.name}/{escaped(incoming.chat)}")
+
+
+class Reception:
+    """Takes what comes in through one channel."""
+
+    def __init__(self, channel: Channel, inbox: Inbox, store: Store, admission: Admission, enclose: Enclose) -> None:
+        """`enclose` keeps a file for someone and makes the part that names it. Raises MailRefused."""
+        self._channel = channel
+        self._enclose = enclose
+        self.live = Live(channel)
+        self._manifest = channel.manifest
+        self._inbox = inbox
+        self._store = store
+        self._admission = admission
+
+    @property
+    def name(self) -> str:
+        return self._manifest.name
+
+    def hooks(self) -> Sequence[Hook]:
+        """What its platform calls, if it does."""
+        return self._channel.hooks(self.deliver) if isinstance(self._channel, Hooked) else ()
+
+    async def deliver(self, incoming: Incoming, resume: str = "") -> Delivered:
+        """The `Deliver` of this channel. Raises StoreError."""
+        if sentence := _wrong_in(incoming):
+            return Delivered(refused=sentence)
+        decided = await self._admission.admit(self._manifest, incoming)
+        if isinstance(decided, Declined):
+            return Delivered(refused=decided.why)
+        address = Address(self._manifest.name, escaped(incoming.chat), escaped(incoming.thread))
+        if incoming.files and await self._store.came(self.name, incoming.event):
+            return Delivered(fresh=False)
+        parts = said(incoming.text) if incoming.text.strip() or not incoming.files else ()
+        files = [await self._file(ref, decided.author) for ref in incoming.files[:MOST_FILES]]
+        letter = Said((*parts, *files), decided.author, str(address), reply_to=incoming.reply_to)
+        inbound = Inbound(address, incoming.event, letter, decided.owner, resume)
+        try:
+            receipt = await self._inbox.take(inbound)
+        except MailRefused as error:
+            return Delivered(refused=str(error))
+        self.live.note(receipt.thread, address)
+        self._inbox.wake(receipt, inbound)
+        return Delivered(receipt.fresh)
+
+    async def _file(self, ref: FileRef, owner: str) -> Part:
+        """A file that came along, or a word on why it cannot be had. Raises ChannelDown: then it is to come again."""
+        if not isinstance(self._channel, Fetches):
+            return Text("[a file came along that this channel cannot fetch]")
+        try:
+            async with asyncio.timeout(FETCHING):
+                with contained():
+                    name, data = await self._channel.fetch(ref, LARGEST_FILE)
+            return await self._enclose(name, data, owner)
+        except (MailRefused, Undeliverable) as error:
+            return Text(f"[a file came along that cannot be taken: {error}]")
+
+    async def run(self) -> None:
+        """Listen as long as there is something to listen to; what breaks off is begun again, after a while."""
+        wait = FIRST
+        while True:
+            began = asyncio.get_running_loop().time()
+            try:
+                with contained():
+                    await self._channel.run(self.deliver, await self._store.resume(self._manifest.name))
+                return
+            except Exception:  # the border to a channel's own code
+                _log.warning("the channel %s broke off", self._manifest.name, exc_info=True)
+            lasted = asyncio.get_running_loop().time() - began
+            wait = FIRST if lasted > LONGEST else min(LONGEST, wait * 2)
+            await asyncio.sleep(wait)
+
+
+def _wrong_in(incoming: Incoming) -> str:
+    if not incoming.event or len(incoming.event) > LONGEST_EVENT:
+        return f"a message has an id of 1 to {LONGEST_EVENT} characters"
+    if not incoming.chat or not incoming.account:
+        return "a message says in which chat it was written, and by whom"
+    try:
+        "".join((incoming.event, incoming.chat, incoming.account, incoming.thread, incoming.reply_to)).encode()
+    except UnicodeEncodeError:
+        return "the message is not valid UTF-8 text"
+    return ""

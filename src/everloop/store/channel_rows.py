@@ -1,0 +1,97 @@
+"""What a store keeps for channels beside letters and answers, written once for both databases: where each goes on
+listening, how a conversation is replied to, which parts of an answer have arrived, what could not be sent."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ..core.mail import Inbound, Outbound, ReplyTo, Said
+from ..core.rows import Undelivered
+from .bodies import SENDING_SECONDS, read_letter, read_outbound
+from .deeds import Ask
+from .taints import Taints
+
+_RESUME = (
+    "INSERT INTO resumes(channel, token, at) VALUES($1, $2, {now}) "
+    "ON CONFLICT (channel) DO UPDATE SET token = excluded.token, at = excluded.at"
+)
+_REPLY_TO = (
+    "INSERT INTO reply_contexts(session, owner, reply_to, at) VALUES($1, $2, $3, {now}) "
+    "ON CONFLICT (session) DO UPDATE SET reply_to = excluded.reply_to, at = excluded.at"
+)
+# Answers that nobody has tried to send wait for someone to come and look: those of a terminal, for example.
+_UNDELIVERED = (
+    "SELECT id, channel, chat, state, attempts, at, due, receipt, body FROM outbox "
+    "WHERE state = 'failed' OR (state IN ('pending', 'sending') AND attempts > 0) ORDER BY id"
+)
+_KEEP = (
+    "UPDATE outbox SET parts = $2, unsure = 0, due = {now} + CAST($3 AS {real}) "
+    "WHERE id = $1 AND state = 'sending' AND holder = $4 RETURNING id"
+)
+_AGAIN = (
+    "UPDATE outbox SET state = 'pending', attempts = 0, due = 0, since = {now} "
+    "WHERE id = $1 AND state = 'failed' RETURNING id"
+)
+_DROP = (
+    "UPDATE outbox SET state = 'dropped', due = {now} "
+    "WHERE id = $1 AND (state = 'failed' OR (state = 'pending' AND attempts > 0)) RETURNING id"
+)
+
+
+def has_more(inbound: Inbound) -> bool:
+    """Whether something is kept with it beside the letter."""
+    return bool(inbound.resume or (isinstance(inbound.letter, Said) and inbound.letter.reply_to))
+
+
+async def keep_more(ask: Ask, inbound: Inbound) -> None:
+    """Also for a letter that is known: that it came again says that its channel has not gone on yet."""
+    if inbound.resume:
+        await ask(_RESUME, inbound.address.channel, inbound.resume)
+    if isinstance(inbound.letter, Said) and inbound.letter.reply_to:
+        await ask(_REPLY_TO, str(inbound.address), inbound.owner, inbound.letter.reply_to)
+
+
+def receipts_in(parts: str) -> tuple[str, ...]:
+    return msgspec.json.decode(parts, type=tuple[str, ...]) if parts else ()
+
+
+class ChannelRows(Taints):
+    """What a store knows of channels."""
+
+    holder: str
+
+    async def resume(self, channel: str) -> str:
+        rows = await self._ask("SELECT token FROM resumes WHERE channel = $1", channel)
+        return str(rows[0][0]) if rows else ""
+
+    async def reply_to(self, outbound: Outbound) -> ReplyTo:
+        for mail in reversed(outbound.mails):
+            for (body,) in await self._ask("SELECT body FROM inbox WHERE id = $1", mail):
+                letter = read_letter(body)
+                if isinstance(letter, Said) and letter.reply_to:
+                    return letter.reply_to
+        rows = await self._ask("SELECT reply_to FROM reply_contexts WHERE session = $1", str(outbound.address))
+        return ReplyTo(rows[0][0]) if rows else ReplyTo("")
+
+    async def keep_parts(self, row: int, receipts: Sequence[str]) -> bool:
+        kept = msgspec.json.encode(receipts).decode()
+        return await self._changed_one(_KEEP, row, kept, SENDING_SECONDS, self.holder)
+
+    async def undelivered(self) -> list[Undelivered]:
+        rows = await self._ask(_UNDELIVERED)
+        return [
+            Undelivered(id, channel, chat, state, attempts, queued, due, why, read_outbound(body).text)
+            for id, channel, chat, state, attempts, queued, due, why, body in rows
+        ]
+
+    async def send_again(self, row: int) -> bool:
+        return await self._changed_one(_AGAIN, row)
+
+    async def drop(self, row: int) -> bool:
+        return await self._changed_one(_DROP, row)
+
+    async def _changed_one(self, statement: str, *values: object) -> bool:
+        async def work(ask: Ask) -> bool:
+            return bool(await ask(statement, *values))
+
+        return await self._do(work)

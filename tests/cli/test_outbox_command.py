@@ -1,0 +1,66 @@
+"""`everloop outbox`: what a channel could not deliver is listed, sent again and dropped."""
+
+import asyncio
+import json
+
+from tests.runtime.conftest import letter
+
+from everloop.core.log import ModelSaid
+from everloop.core.mail import Address, Outbound
+from everloop.core.rows import Commit, Lease
+from everloop.store.sqlite import SqliteStore
+
+
+async def give_up(home, *texts: str) -> None:
+    """Leave dead letters behind, as the gateway would."""
+    store = await SqliteStore.connect(home)
+    receipt = await store.receive(letter("hi", "e1", session="fake:room"))
+    outbox = [Outbound(f"k:{text}", Address("fake", "room"), text) for text in texts]
+    lease = Lease(receipt.thread, 0, 0)
+    await store.commit(lease, Commit([ModelSaid("x")], outbox=outbox, release=True, seen=receipt.id, state="resting"))
+    for _ in texts:
+        (row,) = await store.due("fake")
+        await store.settle(row.id, "failed", "no such\x1b[2J room")
+    await store.close()
+
+
+async def test_what_was_given_up_is_listed_with_the_reason(person):
+    person.home.mkdir(exist_ok=True)
+    empty = await person.run("outbox")
+    await give_up(person.home, "hello", "x" * 100)
+    ran = await person.run("outbox", "list")
+    told = json.loads((await person.run("outbox", "list", "--json")).out)
+    assert (empty.status, empty.out, empty.err) == (0, "Nothing waits to be delivered.\n", "")
+    head, first, second = ran.out.splitlines()
+    assert head.split() == ["ID", "CHAT", "STATE", "TRIES", "SINCE", "WHY", "TEXT"]
+    assert (first.split()[:4], first.endswith("hello"), second.endswith("xxx…")) == (
+        ["1", "fake:room", "given", "up"],
+        True,
+        True,
+    )
+    assert "\x1b" not in ran.out
+    assert [(each["id"], each["chat"], each["state"], each["text"]) for each in told["outbox"]] == [
+        (1, "fake:room", "failed", "hello"),
+        (2, "fake:room", "failed", "x" * 100),
+    ]
+
+
+async def test_one_is_sent_again_and_the_rest_are_dropped(person):
+    person.home.mkdir(exist_ok=True)
+    await give_up(person.home, "one", "two", "three")
+    ran = [await person.run("outbox", *words) for words in (["retry", "2"], ["drop", "all"], ["list"])]
+    assert [(each.status, each.out, each.err) for each in ran] == [
+        (0, "1 will be sent again.\n", ""),
+        (0, "2 will not be sent.\n", ""),
+        (0, "Nothing waits to be delivered.\n", ""),
+    ]
+    store = await SqliteStore.connect(person.home)
+    assert [row.outbound.text for row in await store.due("fake")] == ["two"]
+    await store.close()
+
+
+async def test_what_is_not_there_is_said_in_a_sentence(person):
+    person.home.mkdir(exist_ok=True)
+    ran = await asyncio.gather(*(person.run("outbox", *words) for words in (["retry", "7"], ["drop", "x"], ["mail"])))
+    assert [(each.status != 0, each.out, "Traceback" in each.err) for each in ran] == [(True, "", False)] * 3
+    assert ran[0].err == "everloop: nothing undelivered has the number '7'; see: everloop outbox list\n"

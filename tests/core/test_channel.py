@@ -1,0 +1,67 @@
+"""The table of traits: what a conversation may count on is asked of its channel's traits, never of its name."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import everloop
+from everloop.core.channel import ASIDE, DOORS, Traits, parts_of, traits_of
+from everloop.core.mail import Address, Outbound, ReplyTo
+from everloop.core.message import Made, Media
+
+PACKAGE = Path(everloop.__file__).parent
+
+
+def test_a_channel_that_nobody_knows_promises_nothing():
+    assert traits_of("telegram:7") == traits_of("") == traits_of("apis:x") == Traits()
+
+
+def test_the_doors_of_the_house_are_told_apart_by_their_traits():
+    assert traits_of("page:1") == traits_of("page") == DOORS["page"]
+    assert [name for name in DOORS if traits_of(name).private] == ["api", "cli", "openai", "page"]
+    assert [name for name in DOORS if traits_of(name).self_delivering] == ["api", "openai", "page"]
+    assert [name for name in DOORS if traits_of(name).open] == ["api", "page"]
+    assert ASIDE == "openai:"
+
+
+def test_a_channel_of_ones_own_is_found_among_those_that_are_given():
+    mine = Traits(once=True, text_limit=4096, text_unit="utf16")
+    assert traits_of("mine:7", {**DOORS, "mine": mine}) == mine
+
+
+def test_an_answer_becomes_a_part_for_each_text_with_the_files_at_the_last():
+    made = (Made(Media("f", "text/plain", "a.txt", "owner"), 3),)
+    answer = Outbound("k", Address("fake", "room"), "one two", files=made)
+    found = parts_of(answer, ("one", "two"), ReplyTo("there"))
+    assert [(part.key, part.text, part.files, part.number, part.of, part.reply_to) for part in found] == [
+        ("k", "one", (), 0, 2, "there"),
+        ("k/1", "two", made, 1, 2, "there"),
+    ]
+
+
+def comparisons(source: str) -> list[int]:
+    """The lines that compare something with the name of a door, alone or as the beginning of a session key."""
+    named = {name for door in DOORS for name in (door, f"{door}:")}
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        beginning = (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "startswith"
+        )
+        if isinstance(node, ast.Compare) or beginning:
+            found += [each.lineno for each in ast.walk(node) if isinstance(each, ast.Constant) and each.value in named]
+    return found
+
+
+@pytest.mark.parametrize(
+    "source", ['channel == "cli"', 'key.startswith("api:")', 'x in ("page", "api")', 'key.startswith(("page:", "x"))']
+)
+def test_a_comparison_with_a_channels_name_is_found(source: str):
+    assert comparisons(source)
+
+
+def test_nothing_asks_for_a_channels_name():
+    apart = {"providers", "settings"}  # where `openai` is a host and a dialect
+    files = [file for file in PACKAGE.rglob("*.py") if file.relative_to(PACKAGE).parts[0] not in apart]
+    found = {str(file.relative_to(PACKAGE)): comparisons(file.read_text()) for file in files}
+    assert {file: lines for file, lines in found.items() if lines} == {}
