@@ -3,31 +3,21 @@
 import asyncio
 import json
 
-from tests.runtime.conftest import letter
+from tests.channels.dead_letters import give_up
 
-from everloop.core.log import ModelSaid
-from everloop.core.mail import Address, Outbound
-from everloop.core.rows import Commit, Lease
 from everloop.store.sqlite import SqliteStore
 
 
-async def give_up(home, *texts: str) -> None:
-    """Leave dead letters behind, as the gateway would."""
+async def leave_behind(home, *texts: str) -> None:
     store = await SqliteStore.connect(home)
-    receipt = await store.receive(letter("hi", "e1", session="fake:room"))
-    outbox = [Outbound(f"k:{text}", Address("fake", "room"), text) for text in texts]
-    lease = Lease(receipt.thread, 0, 0)
-    await store.commit(lease, Commit([ModelSaid("x")], outbox=outbox, release=True, seen=receipt.id, state="resting"))
-    for _ in texts:
-        (row,) = await store.due("fake")
-        await store.settle(row.id, "failed", "no such\x1b[2J room")
+    await give_up(store, *texts)
     await store.close()
 
 
 async def test_what_was_given_up_is_listed_with_the_reason(person):
     person.home.mkdir(exist_ok=True)
     empty = await person.run("outbox")
-    await give_up(person.home, "hello", "x" * 100)
+    await leave_behind(person.home, "hello", "x" * 100)
     ran = await person.run("outbox", "list")
     told = json.loads((await person.run("outbox", "list", "--json")).out)
     assert (empty.status, empty.out, empty.err) == (0, "Nothing waits to be delivered.\n", "")
@@ -47,7 +37,7 @@ async def test_what_was_given_up_is_listed_with_the_reason(person):
 
 async def test_one_is_sent_again_and_the_rest_are_dropped(person):
     person.home.mkdir(exist_ok=True)
-    await give_up(person.home, "one", "two", "three")
+    await leave_behind(person.home, "one", "two", "three")
     ran = [await person.run("outbox", *words) for words in (["retry", "2"], ["drop", "all"], ["list"])]
     assert [(each.status, each.out, each.err) for each in ran] == [
         (0, "1 will be sent again.\n", ""),

@@ -25,6 +25,7 @@ from everloop.gateway.repeats import WINDOW
 from everloop.gateway.secrets import hash_of
 from everloop.readings.spans import trace_id
 from everloop.testing import Call, Say, ScriptedModel, Shown
+from tests.channels.dead_letters import give_up
 from tests.gateway.stand_in import stand_in
 
 OWNER = {"Authorization": "Bearer owner"}
@@ -382,6 +383,25 @@ async def test_a_file_is_kept_for_its_owner_and_shown_only_if_that_is_harmless(t
     assert (told, body) == ((201, 200, 404), b"<script>alert(1)</script>")
     told = (mine.content_type, mine.headers["Content-Disposition"])
     assert told == ("text/plain", "attachment; filename=\"file\"; filename*=UTF-8''file")
+
+
+async def test_what_could_not_be_delivered_is_the_owners_to_send_again_or_drop(tmp_path: Path):
+    async with opened(tmp_path) as (agent, client):
+        await give_up(agent.store, "one", "two")
+        _, found = await get(client, "/api/outbox")
+        one, two = (each["id"] for each in found["outbox"])
+        others = [(await get(client, "/api/outbox", who))[0] for who in (USER, READER)]
+        again = [(await post(client, f"/api/outbox/{one}/retry", {}))[0] for _ in range(2)]
+        dropped = [(await client.delete(f"/api/outbox/{two}", headers=OWNER)).status for _ in range(2)]
+        stolen = (await client.delete(f"/api/outbox/{two}", headers=USER)).status
+        _, left = await get(client, "/api/outbox")
+        states = [each.state for each in (await agent.store.deliveries(["k:one", "k:two"])).values()]
+    assert [(each["text"], each["state"], each["chat"]) for each in found["outbox"]] == [
+        ("one", "failed", "fake:room"),
+        ("two", "failed", "fake:room"),
+    ]
+    assert (others, again, dropped, stolen) == ([403, 403], [200, 404], [200, 404], 403)
+    assert (left, states) == ({"outbox": []}, ["pending", "dropped"])
 
 
 async def test_a_token_is_made_once_listed_without_its_secret_and_revoked(tmp_path: Path):

@@ -28,6 +28,7 @@ from everloop.gateway.api.route import Route, served
 from everloop.gateway.api.shapes import Me, SessionList
 from everloop.gateway.principal import need_of
 from everloop.testing import Call, Say, ScriptedModel, Shown
+from tests.channels.dead_letters import give_up
 
 from .stand_in import stand_in
 
@@ -113,12 +114,15 @@ async def house(openings, gated_send) -> Any:
         kept = await (await client.post("/api/files", data=b"some words")).json()
     async with open_records(door.home) as records:
         await records.store.keep_grant(Grant("ab12", "owner", "owner", "send", any=True, until=4e9))
+        await give_up(records.store, *map(str, range(12)))
+        undelivered = [str(each.id) for each in await records.store.undelivered()]
     door.known = {
         "^/api/sessions/ id": [each["id"] for each in listed["sessions"]],
         "^/api/approvals/ id": [asked["approval"]],
         "^/api/files/ ref": [kept["file"]],
         "^/api/grants/ id": ["ab12"],
         "^/api/keys/ name": ["openai"],
+        "^/api/outbox/ id": undelivered,
     }
     return door
 

@@ -1113,6 +1113,27 @@ async def test_a_database_of_version_1_comes_up_with_its_rows_and_what_version_2
     assert await store.secret("ann", "key") == b"box"
 
 
+async def test_answers_of_a_database_without_parts_are_sent_by_the_version_that_has_them(home: Home):
+    await home.connect(migrations=schema.MIGRATIONS[:7])
+    body = '{"key":"k","address":{"channel":"test","chat":"chat","thread":""},"text":"hello","mails":[1]}'
+    said = '{"type":"said","parts":[{"type":"text","text":"hi"}],"author":"ann","address":"test:chat"}'
+    await home.write(
+        "INSERT INTO outbox(key, thread, owner, channel, chat, body, at) "
+        f"VALUES('k', 't', 'owner', 'test', 'test:chat', '{body}', 1000)"
+    )
+    await home.write(
+        "INSERT INTO inbox(channel, event, thread, owner, kind, body, at) "
+        f"VALUES('test', 'e1', 't', 'owner', 'said', '{said}', 1000)"
+    )
+    store = await home.connect()
+    [row] = await store.due("test")
+    assert (row.outbound.text, row.parts, row.attempts, row.trying == pytest.approx(row.age, abs=1)) == (
+        *("hello", (), 1),
+        True,
+    )
+    assert (await store.reply_to(row.outbound), await store.resume("test")) == ("", "")
+
+
 async def test_a_migration_that_fails_leaves_nothing_behind(home: Home, store: Store):
     broken = [*schema.MIGRATIONS, ["CREATE TABLE later(id TEXT)", "INSERT INTO nowhere VALUES(1)"]]
     with pytest.raises(Exception, match="nowhere"):

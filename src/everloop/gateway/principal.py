@@ -65,6 +65,7 @@ NEEDS: dict[str, tuple[str, str]] = {
     "/api/models": ("read", "admin"),
     "/api/keys": ("admin", "admin"),
     "/api/tokens": ("admin", "admin"),
+    "/api/outbox": ("admin", "admin"),
 }
 # Open to everyone, beside the files of the page: they tell nothing, or are how one comes in.
 PUBLIC = frozenset({"/health", "/ready", "/login", "/auth/login"})

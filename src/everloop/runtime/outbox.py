@@ -153,9 +153,7 @@ class Outbox:
     async def _keep(self, row: OutboxRow, receipts: list[str]) -> bool:
         while True:
             try:
-                kept = await self._store.keep_parts(row.id, receipts)
-                reach("outbox.part")
-                return kept
+                return await self._store.keep_parts(row.id, receipts)
             except StoreError as error:
                 _log.warning("a receipt of %s cannot be written: %s", self.name, error)
             await asyncio.sleep(POLL)

@@ -8,7 +8,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from ..core.channel import Admitted, Declined, Delivered, FileRef, Hook, Incoming, Manifest
+from msgspec import structs
+
+from ..core.channel import Admitted, Declined, Delivered, FileRef, Hook, HookAnswer, HookRequest, Incoming, Manifest
 from ..core.errors import MailRefused, Undeliverable
 from ..core.keys import author_of, escaped
 from ..core.mail import Address, Inbound, Said
@@ -26,6 +28,7 @@ MOST_FILES = 20  # with one message
 LARGEST_FILE = 20_000_000  # bytes
 FETCHING = 60.0  # seconds for one of them
 
+Answers = Callable[[HookRequest], Awaitable[HookAnswer]]
 Enclose = Callable[[str, bytes, str], Awaitable[Part]]
 
 
@@ -56,7 +59,9 @@ class Reception:
 
     def hooks(self) -> Sequence[Hook]:
         """What its platform calls, if it does."""
-        return self._channel.hooks(self.deliver) if isinstance(self._channel, Hooked) else ()
+        if not isinstance(self._channel, Hooked):
+            return ()
+        return [structs.replace(hook, answer=_contained(hook.answer)) for hook in self._channel.hooks(self.deliver)]
 
     async def deliver(self, incoming: Incoming, resume: str = "") -> Delivered:
         """The `Deliver` of this channel. Raises StoreError."""
@@ -106,6 +111,14 @@ class Reception:
             lasted = asyncio.get_running_loop().time() - began
             wait = FIRST if lasted > LONGEST else min(LONGEST, wait * 2)
             await asyncio.sleep(wait)
+
+
+def _contained(answer: Answers) -> Answers:
+    async def answer_contained(request: HookRequest) -> HookAnswer:
+        with contained():
+            return await answer(request)
+
+    return answer_contained
 
 
 def _wrong_in(incoming: Incoming) -> str:

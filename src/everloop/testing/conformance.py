@@ -168,6 +168,8 @@ async def check_known_event(trial: Trial) -> None:
     said = ["you said one", "you said two", "you said three"]
     assert platform.seen == said, f"the same event is one message, also after a restart: {platform.seen}"
     assert (model.calls, later.calls) == (2, 1), "no model is asked about an event that is known"
+    heard = " ".join(message.text for message in later.prompts[-1].messages if message.role == "user").split()
+    assert heard.count("one") == 1, f"it stands in the conversation once, and not {heard.count('one')} times"
 
 
 async def check_resumed(trial: Trial) -> None:

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from ...core.people import Role
 from ..answers import respond
-from . import files, rest, sessions, setup, setup_shapes, shapes, tokens
+from . import files, outbox, rest, sessions, setup, setup_shapes, shapes, tokens
 from .desk import Desk
 from .openapi import document
 from .route import Route, served
@@ -135,6 +135,25 @@ TABLE = (
         *("DELETE", "/api/tokens/{id}", "Let a token hold no longer, at once", tokens.revoke, shapes.Revoked),
         at=shapes.OfToken,
         least=Role.ADMIN,
+        needs="admin",
+    ),
+    Route(
+        *("GET", "/api/outbox", "Answers that a channel could not deliver", outbox.list_undelivered),
+        shapes.OutboxList,
+        least=Role.OWNER,
+        needs="admin",
+    ),
+    Route(
+        *("POST", "/api/outbox/{id}/retry", "Try again what was given up", outbox.retry, shapes.OutboxChanged),
+        at=shapes.OfOutbox,
+        body=shapes.Nothing,
+        least=Role.OWNER,
+        needs="admin",
+    ),
+    Route(
+        *("DELETE", "/api/outbox/{id}", "Never send it", outbox.drop, shapes.OutboxChanged),
+        at=shapes.OfOutbox,
+        least=Role.OWNER,
         needs="admin",
     ),
     Route("POST", "/api/files", "Keep a file, to be named in a message", files.keep, shapes.Kept,

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from ...core.conversation import Conversation, Found
-from ...core.rows import TokenRow
+from ...core.rows import TokenRow, Undelivered
 from ...core.tool import Risk
 from ...core.visible import UNSEEN
 from ...readings.spans import TurnSpans
@@ -119,6 +119,10 @@ class OfGrant(Ask, frozen=True):
 
 class OfToken(Ask, frozen=True):
     id: Annotated[str, Meta(pattern="^[0-9a-f]{4,32}$")]
+
+
+class OfOutbox(Ask, frozen=True):
+    id: Annotated[str, Meta(pattern="^[1-9][0-9]{0,15}$")]
 
 
 class Creating(Ask, frozen=True):
@@ -256,6 +260,14 @@ class ModelList(Struct, frozen=True):
 
 class TokenList(Struct, frozen=True):
     tokens: list[TokenRow]
+
+
+class OutboxList(Struct, frozen=True):
+    outbox: list[Undelivered]
+
+
+class OutboxChanged(Struct, frozen=True):
+    id: int
 
 
 class NewToken(Struct, frozen=True):
