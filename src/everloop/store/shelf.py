@@ -20,8 +20,8 @@ from ..core.mail import Delivery
 from ..core.rows import MANY, Came
 from ..readings.words import best_of, is_question, rarity, uncommon, words_of
 from .deeds import IS_MESSAGE, LINE, Ask, do
+from .jobs import JobRows
 from .naming import files_named
-from .taints import Taints
 from .words import snippet, spoken_in, title_in
 
 Result = TypeVar("Result")
@@ -95,7 +95,7 @@ class Line(Struct, frozen=True):
     words: str
 
 
-class Shelf(Taints):
+class Shelf(JobRows):
     """What a store does with conversations; a database gives it a way to ask, and its way to match words."""
 
     MATCHES: ClassVar[str]  # FROM said s … WHERE …, of the query $1
