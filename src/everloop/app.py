@@ -16,7 +16,7 @@ from .bus.local import LocalBus
 from .core.errors import EverloopError, HomeError
 from .core.events import CommandDone, PermissionAsked, TurnEnded
 from .core.people import Role
-from .core.ports import Channel, Doorbook, Feed, Http, Provider, Store, Vault
+from .core.ports import Bus, Channel, Clock, Doorbook, Http, Provider, Store, Vault
 from .core.thread import Finished
 from .core.tool import Tool
 from .files.folder import Folder
@@ -25,6 +25,7 @@ from .files.stock import Bounded, Stock
 from .library import Library, library_of, network_of
 from .runtime.approvals import Approvals
 from .runtime.calls import Toolbox
+from .runtime.clock import SystemClock
 from .runtime.commands import Commands
 from .runtime.context import Gallery
 from .runtime.driver import Driver
@@ -32,7 +33,9 @@ from .runtime.inbox import Inbox
 from .runtime.lanes import Lanes
 from .runtime.outbox import Outbox
 from .runtime.people import KnownPeople
+from .runtime.scheduler import Scheduler
 from .runtime.sessions import Sessions
+from .runtime.supervisor import Supervisor
 from .runtime.view import View
 from .settings import Settings, home_of, load, unused, without_secrets, workspace_of
 from .tools.bootstrap import make_workspace
@@ -40,7 +43,7 @@ from .tools.home import Home
 from .tools.tainted import Ended
 from .toolset import check_workspace, furnish, sandbox_of
 from .voices import Casting, HouseVoices
-from .workshop import Furniture, Given, LiveVoices, Workshop, stage_of, start, watched_files
+from .workshop import Furniture, Given, LiveVoices, Workshop, stage_of, watched_files
 
 if TYPE_CHECKING:
     from .gateway.server import Gateway
@@ -56,15 +59,17 @@ async def open(
     channels: Iterable[Channel] = (),
     http: Http | None = None,
     roles: Mapping[str, Role] = {},
+    clock: Clock | None = None,
 ) -> AsyncIterator[Agent]:
     """Open everloop for as long as the block lasts: `async with everloop.open(home=…, settings={…}) as agent`.
 
     Turns that were cut off go on at once. `provider` takes the place of the configured model, `tools` are added to
     the built-in ones. `http` takes the place of the network, as `everloop.testing.Cassette` does; it is not closed.
     `roles` says what the users of the program may do (`agent.user`); who is not in it is a guest. It is looked at each
-    time, so that a program may add to it. Raises SettingsError, HomeError, StoreError, ModelMissing.
+    time, so that a program may add to it. `clock` takes the place of the machine's for what is to happen later.
+    Raises SettingsError, HomeError, StoreError, ModelMissing.
     """
-    async with _opened(home, settings, Given(provider, http, (*tools,), (*channels,), roles)) as house:
+    async with _opened(home, settings, Given(provider, http, (*tools,), (*channels,), roles, clock=clock)) as house:
         yield house.agent
 
 
@@ -91,7 +96,7 @@ async def _opened(
     folder = Path(home) if home is not None else home_of(os.environ)
     loaded = load(folder, os.environ, settings)
     async with AsyncExitStack() as stack:
-        store = await _open_store(folder, loaded)
+        store = await _open_store(folder, loaded, given.clock)
         stack.push_async_callback(store.close)
         yield await _furnish(folder, loaded, store, given, stack)
 
@@ -102,7 +107,7 @@ async def open_kept(home: Path, settings: Mapping[str, Any] = {}, **given: Any) 
     from .settings.book import Book
     from .steward import Steward
 
-    async with _opened(home, settings, Given(**{**given, "waits": True})) as house:
+    async with _opened(home, settings, Given(**{**given, "waits": True, "whose": ""})) as house:
         agent, book = house.agent, Book(home, os.environ, settings)
         agent.files = Bounded(Folder(home / "files"), house.first.settings.gateway.bytes_per_user)
         agent.steward = Steward(book, house.workshop, house.first, house.voices, house.toolbox, agent)
@@ -142,12 +147,15 @@ async def _furnish(home: Path, settings: Settings, store: Store, given: Given, s
     except OSError as error:
         raise HomeError(f"the workspace {workspace} cannot be used ({error.strerror})") from error
     files, bus = Folder(home / "files"), LocalBus()
+    clock = given.clock or SystemClock()
+    supervisor = await stack.enter_async_context(Supervisor(clock))
     made_later = await stack.enter_async_context(AsyncExitStack())  # is closed after the lanes, too
-    workshop = Workshop(home, store, files, bus, given, made_later)
+    workshop = Workshop(home, store, files, bus, given, supervisor, made_later)
     first = await workshop.make(settings)
     toolbox = Toolbox(first.tools, files, first.results, first.toolset.take_back, first.toolset.keep)
     voices = LiveVoices(first.voices)
-    ended = _tell_a_collector(settings, store, given.http, stack) if _wants_spans(settings) else None
+    spans = (settings, store, given.http, supervisor, stack)
+    ended = _tell_a_collector(*spans) if _wants_spans(settings) else None
     parts = (store, bus, voices, toolbox, Gallery(files, fit))
     people = KnownPeople(store, given.roles)
     driver = Driver(*parts, defaults.steering, people, ended=ended, files=workshop.prompt_files)
@@ -162,47 +170,48 @@ async def _furnish(home: Path, settings: Settings, store: Store, given: Given, s
     commands = Commands(store, voices, approvals, sessions, people)
     inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, first.toolset.leave)
     told = (first.speaker.name, first.speaker.notice, voices, first.toolset.web, without_secrets(settings))
-    agent = Agent(store, bus, inbox, lanes, files, approvals, sessions, *told)
+    agent = Agent(store, bus, inbox, lanes, files, approvals, sessions, *told, tasks=supervisor.states)
     agent.missing, agent.unused = first.missing, unused(settings)
     stack.push_async_callback(agent.close)  # after the lanes: answers of the last moment are acknowledged too
     if workshop.prompt_files and workshop.prompt_files.unasked:  # whoever found it was killed before it was told
         await driver.ask_about_files()
     await stack.enter_async_context(lanes)
-    await _open_channels(given.channels, store, bus, stack)
+    scheduler = Scheduler(store, bus, clock, owner=given.whose, lease_seconds=settings.store.lease_seconds)
+    stack.push_async_callback(supervisor.start("scheduler", scheduler.run).end)
+    _open_channels(given.channels, store, bus, supervisor, stack)
     return _House(agent, workshop, first, voices, toolbox)
 
 
-async def _open_channels(channels: tuple[Channel, ...], store: Store, bus: LocalBus, stack: AsyncExitStack) -> None:
+def _open_channels(
+    channels: tuple[Channel, ...], store: Store, bus: Bus, supervisor: Supervisor, stack: AsyncExitStack
+) -> None:
     if not channels:
         return
-    senders = [Outbox(store, channel) for channel in channels]
-    group = await stack.enter_async_context(asyncio.TaskGroup())
-    tasks = [group.create_task(sender.run()) for sender in senders]
-    events = stack.enter_context(bus.subscribe())
-    tasks.append(group.create_task(_nudge_on_answers(events, senders)))
-
-    async def leave() -> None:
-        for task in tasks:
-            task.cancel()
-
-    stack.push_async_callback(leave)
+    senders = {channel.name: Outbox(store, channel) for channel in channels}
+    for name, sender in senders.items():
+        stack.push_async_callback(supervisor.start(f"outbox {name}", sender.run).end)
+    nudging = supervisor.start("answers", lambda: _nudge_on_answers(bus, [*senders.values()]))
+    stack.push_async_callback(nudging.end)
 
 
-async def _nudge_on_answers(events: Feed, senders: list[Outbox]) -> None:
-    async for event in events:
-        if isinstance(event, TurnEnded | PermissionAsked | CommandDone):
-            for sender in senders:
-                sender.nudge()
+async def _nudge_on_answers(bus: Bus, senders: list[Outbox]) -> None:
+    while True:  # a feed ends when its reader is too slow
+        with bus.subscribe() as events:
+            async for event in events:
+                if isinstance(event, TurnEnded | PermissionAsked | CommandDone):
+                    for sender in senders:
+                        sender.nudge()
 
 
-async def _open_store(home: Path, settings: Settings) -> Store:
+async def _open_store(home: Path, settings: Settings, clock: Clock | None = None) -> Store:
+    """On PostgreSQL the time is the server's, the same for all machines."""
     if settings.store.url:
         from .store.postgres import PostgresStore
 
         return await PostgresStore.connect(settings.store.url, settings.store.lease_seconds)
     from .store.sqlite import SqliteStore
 
-    return await SqliteStore.connect(home, settings.store.lease_seconds)
+    return await SqliteStore.connect(home, settings.store.lease_seconds, clock=clock)
 
 
 class Records(Struct, frozen=True):
@@ -286,7 +295,7 @@ def _wants_spans(settings: Settings) -> bool:
 
 
 def _tell_a_collector(
-    settings: Settings, store: Store, http: Http | None, stack: AsyncExitStack
+    settings: Settings, store: Store, http: Http | None, supervisor: Supervisor, stack: AsyncExitStack
 ) -> Callable[[str, Finished], None] | None:
     """Have the spans of turns sent, beside everything else; what is returned is to be told of turns that end."""
     from .telemetry.exporter import Exporter
@@ -299,7 +308,7 @@ def _tell_a_collector(
     network = network_of(settings, stack) if http is None else http
     exporter = Exporter(store, network, target, __version__, wanted.content)
     stack.push_async_callback(exporter.close)
-    start(exporter.run(), stack)
+    stack.push_async_callback(supervisor.start("spans", exporter.run).end)
     return exporter.note
 
 

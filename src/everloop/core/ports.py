@@ -167,7 +167,7 @@ class Doorbook(Protocol):
 
 
 class Jobs(Protocol):
-    """What is to happen later, and who sees to it. Times are those of the store's clock. Raises StoreError."""
+    """What is to happen later. Times are those of the store's clock. Raises StoreError."""
 
     async def add_job(self, job: Job) -> bool:
         """Keep it, unless there is one of this id, or was one in the last month. Raises BadSchedule."""
@@ -179,6 +179,10 @@ class Jobs(Protocol):
 
     async def drop_job(self, owner: str, id: str) -> bool:
         """Whether there was one to drop. Work on it that has begun counts for nothing."""
+        ...
+
+    async def is_due(self, kinds: Collection[str], owner: str = "") -> bool:
+        """Whether a job that speaks is to be fired, or work of these kinds to be claimed; of one owner or of all."""
         ...
 
     async def fire(self, owner: str = "") -> list[str]:
@@ -199,16 +203,20 @@ class Jobs(Protocol):
         when another has claimed it since, or it was dropped: then nothing was written."""
         ...
 
+
+class Leases(Protocol):
+    """What one process does for all, by a name. Raises StoreError."""
+
     async def hold(self, name: str, seconds: float, under: str = "") -> bool:
-        """Take or prolong a lease on something that one process does for all; not while another holds `under`."""
+        """Take or prolong the lease; not while another holds `under`."""
         ...
 
     async def let_go(self, name: str) -> None:
-        """Give such a lease back, if it is ours."""
+        """Give it back, if it is ours."""
         ...
 
 
-class Store(Doorbook, Jobs, Protocol):
+class Store(Doorbook, Jobs, Leases, Protocol):
     """The truth: threads, entries, inbox, outbox, leases, jobs, users, usage. Raises StoreError."""
 
     holder: str  # this process's name on leases

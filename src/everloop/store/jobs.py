@@ -35,6 +35,12 @@ _RIPE = (
     "SELECT id FROM jobs WHERE state = 'waiting' AND due <= {now} AND session <> '' "
     f"AND CAST($1 AS TEXT) IN ('', owner) ORDER BY due, id LIMIT {BATCH}"
 )
+# What another is at may have been left: that is looked at more closely when it is claimed.
+_DUE = (
+    "SELECT 1 FROM jobs WHERE state IN ('waiting', 'working') AND due <= {now} "
+    "AND (until <= {now} OR holder <> CAST($2 AS TEXT)) AND (session <> '' OR kind IN ('', KINDS)) "
+    "AND CAST($1 AS TEXT) IN ('', owner) LIMIT 1"
+)
 _OPEN = "state IN ('waiting', 'working') AND due <= {now} AND session = ''"
 _WORK = (
     f"SELECT id, kind, until <= {{now}}, coalesce(holder, '') FROM jobs WHERE {_OPEN} "
@@ -84,6 +90,10 @@ class JobRows(Taints):
 
     async def drop_job(self, owner: str, id: str) -> bool:
         return bool(await self._change("DELETE FROM jobs WHERE id = $2 AND owner = $1 RETURNING id", owner, id))
+
+    async def is_due(self, kinds: Collection[str], owner: str = "") -> bool:
+        places = "".join(f", ${n}" for n in range(3, 3 + len(kinds)))
+        return bool(await self._ask(_DUE.replace(", KINDS", places), owner, self.holder, *kinds))
 
     async def fire(self, owner: str = "") -> list[str]:
         ripe = await self._ask(_RIPE, owner)
