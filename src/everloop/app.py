@@ -187,10 +187,10 @@ def _open_channels(
 ) -> None:
     if not channels:
         return
-    senders = {channel.name: Outbox(store, channel) for channel in channels}
-    for name, sender in senders.items():
-        stack.push_async_callback(supervisor.start(f"outbox {name}", sender.run).end)
-    nudging = supervisor.start("answers", lambda: _nudge_on_answers(bus, [*senders.values()]))
+    senders = [Outbox(store, channel) for channel in channels]
+    for channel, sender in zip(channels, senders, strict=True):
+        stack.push_async_callback(supervisor.start(f"outbox {channel.name}", sender.run).end)
+    nudging = supervisor.start("answers", lambda: _nudge_on_answers(bus, senders))
     stack.push_async_callback(nudging.end)
 
 

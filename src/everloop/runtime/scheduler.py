@@ -48,6 +48,7 @@ class Scheduler:
         self._workers = workers
         self._owner = owner
         self._seconds = lease_seconds
+        self._held = False  # the lease, when it was last wanted
         self._working = 0
         self._lease, self._under = (f"{LEASE}:{owner}", LEASE) if owner else (LEASE, "")
 
@@ -62,13 +63,15 @@ class Scheduler:
                         _log.warning("jobs wait: %s", error)
                     await self._clock.sleep(POLL)
         finally:
-            await asyncio.shield(self._leave())
+            if self._held:
+                await asyncio.shield(self._leave())
 
     async def look(self) -> list[JobRow]:
         """Fire what is due and speaks; returns what is due and is work, if there is room for it."""
         if not await self._store.is_due(self._workers.keys(), self._owner):
             return []
-        if not await self._store.hold(self._lease, self._seconds, self._under):
+        self._held = await self._store.hold(self._lease, self._seconds, self._under)
+        if not self._held:
             return []
         while threads := await self._store.fire(self._owner):
             for thread in threads:
