@@ -177,7 +177,7 @@ async def _furnish(home: Path, settings: Settings, store: Store, given: Given, s
         await driver.ask_about_files()
     await stack.enter_async_context(lanes)
     scheduler = Scheduler(store, bus, clock, owner=given.whose, lease_seconds=settings.store.lease_seconds)
-    stack.push_async_callback(supervisor.start("scheduler", scheduler.run).end)
+    supervisor.start("scheduler", scheduler.run)  # it ends after the lanes, which begin to close at once
     _open_channels(given.channels, store, bus, supervisor, stack)
     return _House(agent, workshop, first, voices, toolbox)
 
