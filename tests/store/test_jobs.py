@@ -78,6 +78,12 @@ async def test_a_schedule_that_is_none_is_refused_with_a_sentence(store: Store, 
     assert await store.jobs("owner") == []
 
 
+@pytest.mark.parametrize("due", [float("nan"), float("inf"), float("-inf")])
+async def test_a_job_that_is_due_at_no_time_is_refused(store: Store, due: float):
+    with pytest.raises(BadSchedule, match="a job is due at a time"):
+        await store.add_job(speaking(due=due))
+
+
 @given(st.floats(1, 1e7), st.floats(0, 4e9), st.floats(0, 4e9))
 def test_a_next_time_is_never_past_and_never_far(every: float, due: float, later: float):
     then = next_due(f"every {every!r}", due, due + later)

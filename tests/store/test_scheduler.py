@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import pytest
 
 from everloop.bus.local import LocalBus
+from everloop.core.errors import StoreError
 from everloop.core.jobs import Job, JobRow
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
@@ -234,3 +235,28 @@ async def test_work_that_takes_long_holds_up_no_letter(home: Home, store: Store)
         await begun.wait()
         await store.add_job(speaking("j"))
         await until(lambda: _are(home, 1))
+
+
+class Away:
+    """A store that cannot be reached for so many looks."""
+
+    def __init__(self, store: Store, looks: int) -> None:
+        self._store = store
+        self.left = looks
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def is_due(self, *args: Any) -> bool:
+        if self.left:
+            self.left -= 1
+            raise StoreError("the database is away")
+        return await self._store.is_due(*args)
+
+
+async def test_while_the_store_is_away_jobs_wait_and_that_is_told_once(home: Home, store: Store, caplog):
+    await store.add_job(speaking("j"))
+    away: Any = Away(store, 5)
+    async with running(scheduler(away)):
+        await until(lambda: _are(home, 1))
+    assert (away.left, caplog.text.count("jobs wait until the store is back: the database is away")) == (0, 1)

@@ -45,9 +45,11 @@ def event_of(id: str, due: float) -> str:
     return f"job:{id}:{due:.15g}"
 
 
-def check_schedule(schedule: str) -> None:
+def check_times(job: Job) -> None:
     """Raises BadSchedule."""
-    _seconds(schedule)
+    _seconds(job.schedule)
+    if not math.isfinite(job.due):
+        raise BadSchedule(f"a job is due at a time, in seconds since 1970, not {job.due}")
 
 
 def next_due(schedule: str, due: float, now: float) -> float | None:

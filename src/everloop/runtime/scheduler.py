@@ -49,6 +49,7 @@ class Scheduler:
         self._owner = owner
         self._seconds = lease_seconds
         self._held = False  # the lease, when it was last wanted
+        self._is_away = False  # the store
         self._working = 0
         self._lease, self._under = (f"{LEASE}:{owner}", LEASE) if owner else (LEASE, "")
 
@@ -59,12 +60,19 @@ class Scheduler:
                     try:
                         for row in await self.look():
                             group.create_task(self._work(row))
+                        self._is_away = False
                     except StoreError as error:
-                        _log.warning("jobs wait: %s", error)
+                        self._tell_once(error)
                     await self._clock.sleep(POLL)
         finally:
             if self._held:
                 await asyncio.shield(self._leave())
+
+    def _tell_once(self, error: StoreError) -> None:
+        """One line for an outage, however long it lasts."""
+        if not self._is_away:
+            _log.warning("jobs wait until the store is back: %s", error)
+        self._is_away = True
 
     async def look(self) -> list[JobRow]:
         """Fire what is due and speaks; returns what is due and is work, if there is room for it."""

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from ..core.conversation import ASIDE
 from ..core.failpoint import reach
-from ..core.jobs import Job, JobRow, check_schedule, event_of, next_due
+from ..core.jobs import Job, JobRow, check_times, event_of, next_due
 from ..core.mail import Decision, Inbound
 from .bodies import body_of, kind_of, read_inbound
 from .deeds import Ask
@@ -79,7 +79,7 @@ class JobRows(Taints):
         ...
 
     async def add_job(self, job: Job) -> bool:
-        check_schedule(job.schedule)
+        check_times(job)
         session, body = (str(job.letter.address), body_of(job.letter)) if job.letter else ("", job.payload)
         values = (job.id, job.owner, job.kind, session, job.schedule, float(job.due), body)
         return bool(await self._change(_ADD, *values))
@@ -99,7 +99,9 @@ class JobRows(Taints):
         ripe = await self._ask(_RIPE, owner)
         fired = [await self._do(partial(_fire, id)) for (id,) in ripe]
         if fired:
-            await self._change("DELETE FROM jobs WHERE state = 'done' AND until < {now} - CAST($1 AS {real})", KEPT)
+            await self._change(
+                "DELETE FROM jobs WHERE state IN ('done', 'failed') AND until < {now} - CAST($1 AS {real})", KEPT
+            )
         return [thread for thread in fired if thread]
 
     async def claim_jobs(self, kinds: Collection[str], seconds: float, owner: str = "", limit: int = 1) -> list[JobRow]:
@@ -145,7 +147,7 @@ async def _fire(id: str, ask: Ask) -> str:
     thread = await _post(ask, structs.replace(read_inbound(body), event=event_of(id, due), owner=owner))
     reach("job.posted")
     if not thread:
-        await ask(_SETTLE, id, "failed", due, 0.0, UNREACHED, 0)
+        await ask(_SETTLE, id, "failed", due, float(now), UNREACHED, 0)
         return ""
     await _go_on(ask, id, schedule, due, float(now))
     return thread
