@@ -19,6 +19,7 @@ from .core.message import Part, text_of
 from .core.ports import Bus, Feed, Files, Http, Store
 from .core.question import Approval as Approval
 from .core.rows import Receipt, ThreadRow
+from .core.tasks import TaskState
 from .core.thread import Finished
 from .files.enclosing import enclose
 from .files.pictures import attach, take
@@ -58,10 +59,13 @@ class Agent:
         voices: Voices | None = None,
         web: Http | None = None,
         settings: Mapping[str, Any] = {},
+        *,
         hooks: Mapping[str, Sequence[Hook]] = {},
+        tasks: Callable[[], Sequence[TaskState]] = list,
     ) -> None:
         self.store = store
         self.hooks = hooks  # what the platforms of channels call, by the channel's name
+        self.tasks = tasks  # what runs for as long as the house is open, as it stands
         self.files = files
         self.sessions = sessions
         self.settings = settings  # what is set, without secrets

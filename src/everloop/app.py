@@ -18,7 +18,7 @@ from .core.errors import EverloopError, HomeError
 from .core.events import CommandDone, Event, PermissionAsked, TurnEnded
 from .core.message import Part
 from .core.people import Role
-from .core.ports import Channel, Doorbook, Feed, Http, Provider, Store, Vault
+from .core.ports import Bus, Channel, Clock, Doorbook, Http, Provider, Store, Vault
 from .core.thread import Finished
 from .core.tool import Tool
 from .files.enclosing import enclose
@@ -28,6 +28,7 @@ from .files.stock import Bounded, Stock
 from .library import Library, library_of, network_of
 from .runtime.approvals import Approvals
 from .runtime.calls import Kit, Toolbox
+from .runtime.clock import SystemClock
 from .runtime.commands import Commands
 from .runtime.context import Gallery
 from .runtime.driver import Driver
@@ -36,7 +37,9 @@ from .runtime.lanes import Lanes
 from .runtime.outbox import Outbox
 from .runtime.people import KnownPeople
 from .runtime.reception import AdmitAll, Reception
+from .runtime.scheduler import Scheduler
 from .runtime.sessions import Sessions
+from .runtime.supervisor import Supervisor
 from .runtime.view import View
 from .settings import Settings, home_of, load, unused, without_secrets, workspace_of
 from .tools.bootstrap import make_workspace
@@ -44,7 +47,7 @@ from .tools.home import Home
 from .tools.tainted import Ended
 from .toolset import Kits, check_workspace, furnish, sandbox_of
 from .voices import Casting, HouseVoices
-from .workshop import Furniture, Given, HouseBriefer, LiveHouse, Workshop, start, this_minute, watched_files
+from .workshop import Furniture, Given, HouseBriefer, LiveHouse, Workshop, this_minute, watched_files
 
 if TYPE_CHECKING:
     from .gateway.server import Gateway
@@ -60,15 +63,17 @@ async def open(
     channels: Iterable[Channel] = (),
     http: Http | None = None,
     roles: Mapping[str, Role] = {},
+    clock: Clock | None = None,
 ) -> AsyncIterator[Agent]:
     """Open everloop for as long as the block lasts: `async with everloop.open(home=…, settings={…}) as agent`.
 
     Turns that were cut off go on at once. `provider` takes the place of the configured model, `tools` are added to
     the built-in ones. `http` takes the place of the network, as `everloop.testing.Cassette` does; it is not closed.
     `roles` says what the users of the program may do (`agent.user`); who is not in it is a guest. It is looked at each
-    time, so that a program may add to it. Raises SettingsError, HomeError, StoreError, ModelMissing.
+    time, so that a program may add to it. `clock` takes the place of the machine's for what is to happen later.
+    Raises SettingsError, HomeError, StoreError, ModelMissing.
     """
-    async with _opened(home, settings, Given(provider, http, (*tools,), (*channels,), roles)) as house:
+    async with _opened(home, settings, Given(provider, http, (*tools,), (*channels,), roles, clock=clock)) as house:
         yield house.agent
 
 
@@ -95,7 +100,7 @@ async def _opened(
     folder = Path(home) if home is not None else home_of(os.environ)
     loaded = load(folder, os.environ, settings)
     async with AsyncExitStack() as stack:
-        store = await _open_store(folder, loaded)
+        store = await _open_store(folder, loaded, given.clock)
         stack.push_async_callback(store.close)
         yield await _furnish(folder, loaded, store, given, stack)
 
@@ -106,7 +111,7 @@ async def open_kept(home: Path, settings: Mapping[str, Any] = {}, **given: Any) 
     from .settings.book import Book
     from .steward import Steward
 
-    async with _opened(home, settings, Given(**{**given, "waits": True, "listens": True})) as house:
+    async with _opened(home, settings, Given(**{**given, "waits": True, "listens": True, "whose": ""})) as house:
         agent, book = house.agent, Book(home, os.environ, settings)
         agent.files = Bounded(Folder(home / "files"), house.first.settings.gateway.bytes_per_user)
         agent.steward = Steward(book, house.workshop, house.first, house.live, house.toolbox, agent)
@@ -146,12 +151,15 @@ async def _furnish(home: Path, settings: Settings, store: Store, given: Given, s
     except OSError as error:
         raise HomeError(f"the workspace {workspace} cannot be used ({error.strerror})") from error
     files, bus = Folder(home / "files"), LocalBus()
+    clock = given.clock or SystemClock()
+    supervisor = await stack.enter_async_context(Supervisor(clock))
     made_later = await stack.enter_async_context(AsyncExitStack())  # is closed after the lanes, too
-    workshop = Workshop(home, store, files, bus, given, made_later)
+    workshop = Workshop(home, store, files, bus, given, supervisor, made_later)
     first = await workshop.make(settings)
     live = LiveHouse(first)
     toolbox = Toolbox(live.kit_of, files, first.results)
-    ended = _tell_a_collector(settings, store, given.http, stack) if _wants_spans(settings) else None
+    spans = (settings, store, given.http, supervisor, stack)
+    ended = _tell_a_collector(*spans) if _wants_spans(settings) else None
     parts = (store, bus, live, live, toolbox, Gallery(files, fit))
     people = KnownPeople(store, given.roles)
     driver = Driver(*parts, defaults.steering, people, ended=ended, files=workshop.prompt_files)
@@ -175,45 +183,44 @@ async def _furnish(home: Path, settings: Settings, store: Store, given: Given, s
 
     receptions = [Reception(channel, inbox, store, AdmitAll(), enclose_file) for channel in channels]
     hooks = {reception.name: reception.hooks() for reception in receptions}
-    agent = Agent(store, bus, inbox, lanes, files, approvals, sessions, *told, hooks=hooks)
+    agent = Agent(store, bus, inbox, lanes, files, approvals, sessions, *told, hooks=hooks, tasks=supervisor.states)
     agent.missing, agent.unused = first.missing, unused(settings, known(settings))
     stack.push_async_callback(agent.close)  # after the lanes: answers of the last moment are acknowledged too
     if workshop.prompt_files and workshop.prompt_files.unasked:  # whoever found it was killed before it was told
         await driver.ask_about_files()
     await stack.enter_async_context(lanes)
-    await _open_channels(receptions, [Outbox(store, channel) for channel in channels], bus, stack)
+    scheduler = Scheduler(store, bus, clock, owner=given.whose, lease_seconds=settings.store.lease_seconds)
+    supervisor.start("scheduler", scheduler.run)  # it ends after the lanes, which begin to close at once
+    _open_channels(receptions, [Outbox(store, channel) for channel in channels], bus, supervisor, stack)
     return _House(agent, workshop, first, live, toolbox)
 
 
-async def _open_channels(
-    receptions: list[Reception], outboxes: list[Outbox], bus: LocalBus, stack: AsyncExitStack
+def _open_channels(
+    receptions: list[Reception], outboxes: list[Outbox], bus: Bus, supervisor: Supervisor, stack: AsyncExitStack
 ) -> None:
     """Let channels listen and send for as long as the house is open."""
     if not outboxes:
         return
     senders = {outbox.name: outbox for outbox in outboxes}
-    group = await stack.enter_async_context(asyncio.TaskGroup())
-    tasks = [group.create_task(outbox.run()) for outbox in outboxes]
-    tasks += [group.create_task(reception.run()) for reception in receptions]
-    events = stack.enter_context(bus.subscribe())
-    tasks.append(group.create_task(_tell_channels(events, senders, receptions)))
-
-    async def leave() -> None:
-        for task in tasks:
-            task.cancel()
-
-    stack.push_async_callback(leave)
+    for outbox in outboxes:
+        stack.push_async_callback(supervisor.start(f"outbox {outbox.name}", outbox.run).end)
+    for reception in receptions:
+        stack.push_async_callback(supervisor.start(f"channel {reception.name}", reception.run).end)
+    telling = supervisor.start("answers", lambda: _tell_channels(bus, senders, receptions))
+    stack.push_async_callback(telling.end)
 
 
-async def _tell_channels(events: Feed, senders: Mapping[str, Outbox], receptions: list[Reception]) -> None:
+async def _tell_channels(bus: Bus, senders: Mapping[str, Outbox], receptions: list[Reception]) -> None:
     """Whoever sends in a conversation is told that something is to be sent there, and nobody else."""
     async with asyncio.TaskGroup() as group:
-        async for event in events:
-            for reception in receptions:
-                reception.live.hear(event, group)
-            for session in _answered_in(event):
-                if sender := senders.get(session.partition(":")[0]):
-                    sender.nudge()
+        while True:  # a feed ends when its reader is too slow
+            with bus.subscribe() as events:
+                async for event in events:
+                    for reception in receptions:
+                        reception.live.hear(event, group)
+                    for session in _answered_in(event):
+                        if sender := senders.get(session.partition(":")[0]):
+                            sender.nudge()
 
 
 def _answered_in(event: Event) -> tuple[str, ...]:
@@ -227,14 +234,15 @@ def _answered_in(event: Event) -> tuple[str, ...]:
     return ()
 
 
-async def _open_store(home: Path, settings: Settings) -> Store:
+async def _open_store(home: Path, settings: Settings, clock: Clock | None = None) -> Store:
+    """On PostgreSQL the time is the server's, the same for all machines."""
     if settings.store.url:
         from .store.postgres import PostgresStore
 
         return await PostgresStore.connect(settings.store.url, settings.store.lease_seconds)
     from .store.sqlite import SqliteStore
 
-    return await SqliteStore.connect(home, settings.store.lease_seconds)
+    return await SqliteStore.connect(home, settings.store.lease_seconds, clock=clock)
 
 
 class Records(Struct, frozen=True):
@@ -323,7 +331,7 @@ def _wants_spans(settings: Settings) -> bool:
 
 
 def _tell_a_collector(
-    settings: Settings, store: Store, http: Http | None, stack: AsyncExitStack
+    settings: Settings, store: Store, http: Http | None, supervisor: Supervisor, stack: AsyncExitStack
 ) -> Callable[[str, Finished], None] | None:
     """Have the spans of turns sent, beside everything else; what is returned is to be told of turns that end."""
     from .telemetry.exporter import Exporter
@@ -336,7 +344,7 @@ def _tell_a_collector(
     network = network_of(settings, stack) if http is None else http
     exporter = Exporter(store, network, target, __version__, wanted.content)
     stack.push_async_callback(exporter.close)
-    start(exporter.run(), stack)
+    stack.push_async_callback(supervisor.start("spans", exporter.run).end)
     return exporter.note
 
 

@@ -7,11 +7,10 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,7 +20,7 @@ from .core.briefing import Briefing, Situation
 from .core.decide import Rules
 from .core.errors import ModelMissing, SettingsError
 from .core.people import OWNER, Role
-from .core.ports import Briefer, Bus, Channel, Files, Http, Provider, Store, Vault
+from .core.ports import Briefer, Bus, Channel, Clock, Files, Http, Provider, Store, Vault
 from .core.prompt import Delta, Prompt, Reply
 from .core.tool import Tool
 from .library import keys_of, library_of, network_of
@@ -29,6 +28,7 @@ from .providers.keys import Keys
 from .providers.models import UNKNOWN_WINDOW, Models, Speaker
 from .providers.models import given as given_speaker
 from .runtime.calls import Kit
+from .runtime.supervisor import Supervisor
 from .runtime.voices import OneVoice, Voice, Voices
 from .settings import Preset, Settings, Tools, workspace_of
 from .tools.bootstrap import Bootstrap, make_workspace
@@ -81,12 +81,23 @@ class Given(Struct, frozen=True):
     roles: Mapping[str, Role] = {}  # of those who speak through the program
     waits: bool = False  # open also when no model can be had: one may be chosen later
     listens: bool = False  # at the channels that the settings name
+    clock: Clock | None = None
+    whose: str = OWNER  # jobs are seen to here; "" is everyone's
 
 
 class Workshop:
     """Makes what follows from the settings: at the opening, and again whenever they change."""
 
-    def __init__(self, home: Path, store: Store, files: Files, bus: Bus, given: Given, stack: AsyncExitStack) -> None:
+    def __init__(
+        self,
+        home: Path,
+        store: Store,
+        files: Files,
+        bus: Bus,
+        given: Given,
+        supervisor: Supervisor,
+        stack: AsyncExitStack,
+    ) -> None:
         from .store.vault import Vault as Boxes
         from .store.vault import key_of
 
@@ -98,6 +109,7 @@ class Workshop:
         self._files = files
         self._bus = bus
         self._given = given
+        self._supervisor = supervisor
         self._stack = stack
         self._http = given.http
         self._cellar: dict[str, Speaker] = {}  # what runs in this process is loaded once
@@ -203,7 +215,8 @@ class Workshop:
             speaker = absent(casting.asked("").model, lambda: self._look_again(why))
             return speaker, WaitingVoices(casting, now, speaker), range, why
         if speaker.warm and not self._first:
-            start(speaker.warm(), self._stack)  # it loads while the person types
+            warming = self._supervisor.start("warm-up", speaker.warm, once=True)  # it loads while the person types
+            self._stack.push_async_callback(warming.end)
         return speaker, HouseVoices(casting, now), range, ""
 
 
@@ -265,17 +278,6 @@ class HouseBriefer:
 def policy_of(tools: Tools) -> Policy:
     rules = (PolicyRule(rule.tool, rule.stance, rule.risk) for rule in tools.policy)
     return Policy(tools.approvals, tuple(rules))
-
-
-def start(work: Coroutine[Any, Any, object], stack: AsyncExitStack) -> None:
-    """Do something beside everything else, for as long as the house is open. What fails there shows when it is used."""
-    task = asyncio.ensure_future(work)
-
-    async def end() -> None:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-    stack.push_async_callback(end)
 
 
 def this_minute() -> Callable[[], str]:

@@ -277,7 +277,7 @@ def let_a_day_pass(home: Path) -> None:
     # By the store's own library: two of them in one process do not see each other's locks, and spoil the file.
     with closing(apsw.Connection(str(home / "everloop.db"))) as database:
         database.execute("PRAGMA busy_timeout = 10000")
-        database.execute("UPDATE timers SET due = due - 86400")
+        database.execute("UPDATE jobs SET due = due - 86400")
 
 
 async def test_silence_for_a_day_is_a_denial(house, gated, tmp_path):

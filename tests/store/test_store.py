@@ -23,7 +23,7 @@ from everloop.core.log import (
     Stopped,
     UserSaid,
 )
-from everloop.core.mail import Address, Choose, Inbound, Mail, Outbound, ReplyTo, Said, Stop, Word
+from everloop.core.mail import Address, Choose, Decision, Inbound, Mail, Outbound, ReplyTo, Said, Stop, Word
 from everloop.core.message import Made, Media, said
 from everloop.core.ports import Store
 from everloop.core.prompt import Usage
@@ -89,7 +89,7 @@ async def log_of(home: Home, thread: str) -> list[tuple[Any, ...]]:
 
 
 async def everything(home: Home) -> list[list[tuple[Any, ...]]]:
-    tables = ("sessions", "threads", "entries", "inbox", "outbox", "timers", "usage")
+    tables = ("sessions", "threads", "entries", "inbox", "outbox", "jobs", "usage")
     return [sorted(await home.rows(f"SELECT * FROM {table}"), key=repr) for table in tables]
 
 
@@ -529,7 +529,7 @@ async def test_every_row_carries_its_owner(home: Home, store: Store):
         usage=[Spent(1, "m", Usage())],
         timers=[Timer("t", 60, letter("timer", owner="ann"))],
     )
-    for table in ("sessions", "threads", "entries", "inbox", "outbox", "timers", "usage"):
+    for table in ("sessions", "threads", "entries", "inbox", "outbox", "jobs", "usage"):
         assert await home.rows(f"SELECT DISTINCT owner FROM {table}") == [("ann",)], table
 
 
@@ -935,13 +935,14 @@ async def test_a_timer_waits_for_its_time(home: Home, store: Store):
     lease = await taken(store)
     await append(store, lease, timers=[Timer("t", 60, letter("timer"))])
     assert await store.fire() == []
-    await home.write("UPDATE timers SET due = due - 60")
+    await home.write("UPDATE jobs SET due = due - 60")
     assert await store.fire() == [lease.thread]
 
 
-async def test_a_timer_goes_to_its_own_thread_even_when_the_session_has_moved_on(store: Store):
+async def test_the_timer_of_a_question_goes_to_its_own_thread_even_when_the_session_has_moved_on(store: Store):
     lease = await taken(store)
-    await append(store, lease, timers=[Timer("t", 0, letter("timer"))])
+    expiry = Inbound(Address("timer", lease.thread), "t", Decision(lease.thread, 2, 0, "expired"))
+    await append(store, lease, timers=[Timer("t", 0, expiry)])
     await store.command(letter("e2", "/new"), "new", "A new conversation.")
     assert await store.fire() == [lease.thread]
 
@@ -950,7 +951,7 @@ async def test_the_same_key_is_one_timer(home: Home, store: Store):
     lease = await taken(store)
     for event in ("first", "second"):
         await append(store, lease, timers=[Timer("t", 60, letter(event))])
-    assert await home.rows("SELECT count(*) FROM timers") == [(1,)]
+    assert await home.rows("SELECT count(*) FROM jobs") == [(1,)]
 
 
 # Secrets

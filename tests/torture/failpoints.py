@@ -22,7 +22,7 @@ ACTIONS = ("kill", "exit", "raise", "stop")
 LEASE = 1.0
 PATIENCE = 20.0
 MUCH = "\n" + "and so on and on " * 100  # what follows the first line is no order to the model
-FATAL = {"store.migrating", "outbox.settled"}  # an error that nobody expects here ends the process, not silently
+FATAL = {"store.migrating"}  # an error that nobody expects here ends the process, not silently
 
 
 def names() -> list[str]:

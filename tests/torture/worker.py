@@ -23,6 +23,8 @@ import everloop
 from everloop.agent import Agent
 from everloop.core.channel import OutgoingPart
 from everloop.core.errors import MailRefused, StoreError
+from everloop.core.jobs import Job
+from everloop.core.mail import Address, Decision, Inbound
 from everloop.core.people import Role
 from everloop.core.tool import CallContext, Effect, Tool
 from everloop.testing import RecordingChannel, Sent, counting_tool, failpoints, outside
@@ -76,6 +78,7 @@ async def _live(life: Life) -> None:
             sessions = list(dict.fromkeys(event.session for event in events_in(folder / "feed.jsonl")))
             platform = [group.create_task(deliver(agent, folder, session, life.seed)) for session in sessions]
             await asyncio.gather(*platform)
+            await until(lambda: remind(agent, folder))
             await until(lambda: is_quiet(agent, folder))
             (folder / "quiet").touch()
             if life.stay:
@@ -99,6 +102,14 @@ async def deliver(agent: Agent, folder: Path, session: str, seed: int) -> None:
         outside.append(folder / "acks.jsonl", ack)
         await asyncio.sleep(rng.expovariate(1 / 0.02))
         await until(lambda thread=ack.thread: has_room(agent, thread))
+
+
+async def remind(agent: Agent, folder: Path) -> bool:
+    """A job that is due at once, whose letter changes nothing; whether it has been fired."""
+    thread = acks_in(folder / "acks.jsonl")[0].thread
+    letter = Inbound(Address("timer", thread), "", Decision(thread, 0, 0, "expired"))
+    await agent.store.add_job(Job("reminder", "timer", 1.0, letter=letter))
+    return [row.state for row in await agent.store.jobs("owner") if row.job.id == "reminder"] == ["done"]
 
 
 async def tell(agent: Agent, folder: Path, event: Event) -> Ack:

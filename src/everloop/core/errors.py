@@ -14,7 +14,8 @@ EverloopError
 ├── VaultLocked              the key to the vault is missing, wrong, or can be read by others
 ├── MailRefused              a message that is not taken in: too long, empty, not text, or nobody's
 │   ├── NoRoom               a file that is not kept: its sender has as many as they may
-│   └── BadSession           a session key that is none; a ValueError, too
+│   ├── BadSession           a session key that is none; a ValueError, too
+│   └── BadSchedule          a schedule that is none; a ValueError, too
 ├── ReplayRefused            a recorded turn that cannot be run again: there is none of that name, or it is damaged
 ├── ProviderError            a model call failed
 │   ├── KeyRefused           401, 403: the key is missing or wrong
@@ -109,6 +110,10 @@ class NoRoom(MailRefused):
 
 
 class BadSession(MailRefused, ValueError):
+    pass
+
+
+class BadSchedule(MailRefused, ValueError):
     pass
 
 

@@ -1,6 +1,6 @@
 """The doors between the rooms, as Protocols. `app` hands each room what it needs through them."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Literal, Protocol, runtime_checkable
 
@@ -12,6 +12,7 @@ from .conversation import Conversation, Deed, Found, Recalled, Snapshot, Written
 from .events import Event
 from .grant import Grant
 from .held import Held, Watched
+from .jobs import Job, JobRow
 from .log import Entry
 from .mail import Address, Delivery, Inbound, Mail, Outbound, ReplyTo
 from .people import Role
@@ -35,6 +36,16 @@ from .rows import (
     TokenRow,
     Undelivered,
 )
+
+
+class Clock(Protocol):
+    """The time, for all that a process does later. A simulated one is handed over in its place."""
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+        ...
+
+    async def sleep(self, seconds: float) -> None: ...
 
 
 class Provider(Protocol):
@@ -158,8 +169,58 @@ class Doorbook(Protocol):
         ...
 
 
-class Store(Doorbook, Protocol):
-    """The truth: threads, entries, inbox, outbox, leases, timers, users, usage. Raises StoreError."""
+class Jobs(Protocol):
+    """What is to happen later. Times are those of the store's clock. Raises StoreError."""
+
+    async def add_job(self, job: Job) -> bool:
+        """Keep it, unless there is one of this id, or was one in the last month. Raises BadSchedule."""
+        ...
+
+    async def jobs(self, owner: str) -> list[JobRow]:
+        """The owner's, in the order in which they are due."""
+        ...
+
+    async def drop_job(self, owner: str, id: str) -> bool:
+        """Whether there was one to drop. Work on it that has begun counts for nothing."""
+        ...
+
+    async def is_due(self, kinds: Collection[str], owner: str = "") -> bool:
+        """Whether a job that speaks is to be fired, or work of these kinds to be claimed; of one owner or of all."""
+        ...
+
+    async def fire(self, owner: str = "") -> list[str]:
+        """Have each job that speaks and is due post its letter, in one transaction that also sets its next time; those
+        of one owner or of all. Returns the threads to wake."""
+        ...
+
+    async def claim_jobs(self, kinds: Collection[str], seconds: float, owner: str = "", limit: int = 1) -> list[JobRow]:
+        """Take work that is due, for so long: nobody else has it until then, unless this process is gone."""
+        ...
+
+    async def prolong_job(self, row: JobRow, seconds: float) -> bool:
+        """False when the claim has run out, or the job was dropped: whoever works on it has to stop."""
+        ...
+
+    async def settle_job(self, row: JobRow, result: str, again_in: float | None = None) -> bool:
+        """Say what came of a claimed job, which is done with that, or is to be tried `again_in` so many seconds. False
+        when another has claimed it since, or it was dropped: then nothing was written."""
+        ...
+
+
+class Leases(Protocol):
+    """What one process does for all, by a name. Raises StoreError."""
+
+    async def hold(self, name: str, seconds: float, under: str = "") -> bool:
+        """Take or prolong the lease; not while another holds `under`."""
+        ...
+
+    async def let_go(self, name: str) -> None:
+        """Give it back, if it is ours."""
+        ...
+
+
+class Store(Doorbook, Jobs, Leases, Protocol):
+    """The truth: threads, entries, inbox, outbox, leases, jobs, users, usage. Raises StoreError."""
 
     holder: str  # this process's name on leases
     running: int  # how many turns run here, as the lanes say: writes of many are gathered, those of one are not
@@ -228,7 +289,7 @@ class Store(Doorbook, Protocol):
         ...
 
     async def files_named(self) -> set[str]:
-        """Every file that is named anywhere: in entries of all threads, in letters, answers and timers. Each by the
+        """Every file that is named anywhere: in entries of all threads, in letters, answers and jobs. Each by the
         first twelve digits of its hash, which is the least by which it can be asked for."""
         ...
 
@@ -340,10 +401,6 @@ class Store(Doorbook, Protocol):
     async def acknowledge(self, keys: Sequence[str], given: Sequence[int] = ()) -> None:
         """Say that these answers have been shown: they need not be sent any more. `given` are letters whose own senders
         have what came of them."""
-        ...
-
-    async def fire(self) -> list[str]:
-        """Turn due timers into letters; returns the threads to wake."""
         ...
 
     async def asking(self, session: str = "") -> list[ThreadRow]:

@@ -59,7 +59,8 @@ class Commit(Struct, gc=False):
     `entries` are appended in any case; `starts` only if no stop lies in the inbox, so that nothing starts after a
     stop has committed. `absorbed` are the letters that these entries take in. `ended` gives, for each letter whose
     turn is over, the seq of the entry that ended it. With `release` the lease is given back if no letter newer
-    than `seen` has come. `taints` begin with the starts (or with the entries, when nothing starts), `untaints` end.
+    than `seen` has come. `posts` are letters to other threads, which are to be woken then. `taints` begin with the
+    starts (or with the entries, when nothing starts), `untaints` end.
 
     `letter` comes in with this very commit: it is posted and taken at once, as the first entry (a UserSaid, which
     gets the letter's number). That is refused as Fenced when the session has another thread by now, other mail
@@ -73,6 +74,7 @@ class Commit(Struct, gc=False):
     outbox: Sequence[Outbound] = ()
     usage: "Sequence[Spent]" = ()
     timers: "Sequence[Timer]" = ()
+    posts: "Sequence[Post]" = ()
     taints: "Sequence[Taint]" = ()
     untaints: "Sequence[Untaint]" = ()
     release: bool = False
@@ -102,11 +104,19 @@ class SpentRow(Struct, frozen=True, gc=False):
 
 
 class Timer(Struct, frozen=True):
-    """At `due` (seconds from now) the letter is put into the thread's inbox. The key makes it fire once."""
+    """A job that speaks once, `due` in so many seconds. The key makes it one job."""
 
     key: str
     due: float
     inbound: Inbound
+
+
+class Post(Struct, frozen=True):
+    """A letter to another conversation: to the session's thread, which is made if there is none, or to the `thread`
+    that is named. It is posted once per event, and not at all where the thread is gone or is another owner's."""
+
+    inbound: Inbound
+    thread: str = ""
 
 
 class Taint(Struct, frozen=True, gc=False):
@@ -157,6 +167,7 @@ class ThreadRow(Struct, frozen=True, gc=False):
     state: ThreadState
     holder: str  # who has the lease, or had it and did not give it back
     epoch: int = 0  # of the lease that was taken last
+    spawned_by: str = ""  # of a child: the call that it works for, as thread:answer:place
 
 
 class Opened(Struct, frozen=True, gc=False):

@@ -15,6 +15,7 @@ from ..core.message import Part
 from ..core.ports import Feed, Files, Store
 from ..core.question import Approval
 from ..core.rows import Receipt
+from ..core.tasks import TaskState
 
 
 class House(Protocol):
@@ -37,6 +38,10 @@ class House(Protocol):
 
     @property
     def files(self) -> Files: ...
+
+    def tasks(self) -> Sequence[TaskState]:
+        """What runs for as long as the house is open: channels, the scheduler, the exporter of spans."""
+        ...
 
     async def tell(self, inbound: Inbound) -> Receipt:
         """Commit a letter and wake its thread, without waiting for what comes of it."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ..core.events import CallMeasured, Event, ToolReturned, TurnEnded
+from ..core.tasks import TaskState
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -24,6 +25,8 @@ HELP = {
     "everloop_connections": ("gauge", "Connections that are open, WebSockets among them."),
     "everloop_ws_connections": ("gauge", "WebSocket clients that are connected."),
     "everloop_turns_running": ("gauge", "Turns that run in this process."),
+    "everloop_task": ("gauge", "What runs for as long as the house is open: 1 for the state that each is in."),
+    "everloop_task_restarts": ("gauge", "How often each of them failed and was begun again."),
     "everloop_uptime_seconds": ("gauge", "Seconds since the gateway began."),
     "everloop_resident_bytes": ("gauge", "Memory of this process."),
 }
@@ -54,10 +57,13 @@ class Metrics:
     def uptime(self) -> float:
         return time.monotonic() - self._began
 
-    def tell(self, now: Mapping[str, float]) -> str:
+    def tell(self, now: Mapping[str, float], tasks: Iterable[TaskState] = ()) -> str:
         """All of it as text; `now` are the numbers that go up and down."""
         gauges = {**now, "uptime_seconds": self.uptime, "resident_bytes": resident()}
         rows = {(f"everloop_{name}", ()): value for name, value in gauges.items()} | dict(self._counts)
+        for task in tasks:
+            rows["everloop_task", (("task", task.name), ("state", task.state))] = 1
+            rows["everloop_task_restarts", (("task", task.name),)] = task.restarts
         return "".join(_family(name, rows) for name in HELP)
 
 

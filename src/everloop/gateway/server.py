@@ -129,7 +129,7 @@ def _own(house: House, metrics: Metrics, sockets: Sockets, doorstep: Doorstep) -
             "turns_running": float(house.store.running),
         }
         return web.Response(
-            text=metrics.tell(now), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
+            text=metrics.tell(now, house.tasks()), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
         )
 
     return [

@@ -288,7 +288,7 @@ class Lanes:
             await asyncio.sleep(POLL)
 
     async def _look(self) -> None:
-        for thread in {*await self._store.fire(), *await self._store.waiting()}:
+        for thread in await self._store.waiting():
             self.wake(thread)
         for thread in await self._store.stopping(list(self._lanes)):
             await self._stop_if_told(thread)

@@ -90,7 +90,7 @@ BEGIN
             n BIGINT, key TEXT, channel TEXT, event TEXT, owner TEXT, letter TEXT, body TEXT,
             thread TEXT, head BIGINT, epoch BIGINT, entries TEXT[], starts TEXT[], fold BIGINT,
             absorbed BIGINT[], ended_mail BIGINT[], ended_seq BIGINT[], outbox JSON, usage JSON, timers JSON,
-            taints JSON, untaints JSON, release BOOLEAN, state TEXT, seen BIGINT)
+            posts JSON, taints JSON, untaints JSON, release BOOLEAN, state TEXT, seen BIGINT)
     ), mail AS (
         SELECT i.n, max(x.id) AS newest, bool_or(x.kind = 'stop') AS stopped
         FROM i JOIN inbox x ON x.thread = i.thread AND x.ended = 0 AND x.taken = 0 AND x.id <> ALL (i.absorbed)
@@ -158,9 +158,17 @@ BEGIN
             seq BIGINT, model TEXT, input BIGINT, output BIGINT, cache_read BIGINT, cache_write BIGINT,
             cost DOUBLE PRECISION, reasoning BIGINT)
     ), timers_ AS (
-        INSERT INTO timers(key, thread, owner, due, body)
-        SELECT c.key, f.thread, f.whose, moment + c.due, c.body
-        FROM final f, json_to_recordset(f.timers) AS c(key TEXT, due DOUBLE PRECISION, body TEXT)
+        INSERT INTO jobs(id, owner, kind, session, schedule, due, body)
+        SELECT c.key, f.whose, 'timer', c.session, '', moment + c.due, c.body
+        FROM final f, json_to_recordset(f.timers) AS c(key TEXT, session TEXT, due DOUBLE PRECISION, body TEXT)
+        ON CONFLICT DO NOTHING
+    ), posts_ AS (
+        INSERT INTO inbox(channel, event, thread, owner, kind, body, at)
+        SELECT p.channel, p.event, t.id, p.owner, p.letter, p.body, moment
+        FROM final f, json_to_recordset(f.posts) AS p(key TEXT, channel TEXT, event TEXT, owner TEXT, letter TEXT,
+            body TEXT, thread TEXT)
+        LEFT JOIN sessions s ON s.key = p.key AND s.owner = p.owner
+        JOIN threads t ON t.id = coalesce(p.thread, s.thread) AND t.owner = p.owner
         ON CONFLICT DO NOTHING
     ), taints_ AS (
         INSERT INTO taints AS x (key, owner, place, began, ended, outside, command)

@@ -117,6 +117,5 @@ class Blocked:
 
 def _keys(job: Job) -> Sequence[str]:
     _, item = job
-    session = (item.session[0],) if item.session else ()
-    thread = (item.thread,) if item.thread else ()
-    return session + thread or (f"settle {id(job)}",)
+    sessions = tuple(key for key, _ in item.sessions)
+    return sessions + item.threads or (f"settle {id(job)}",)

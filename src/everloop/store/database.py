@@ -2,12 +2,14 @@
 
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import apsw
 
 from ..core.errors import HomeError, StoreCorrupt, StoreError, StoreFull, StoreNewer
 from ..core.failpoint import reach
+from ..core.ports import Clock
 from . import copies, schema
 from .holders import Holders
 from .schema import Migrations
@@ -20,9 +22,17 @@ _NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "
 
 
 def connect(
-    home: Path, *, migrations: Migrations = schema.MIGRATIONS, synchronous: str = "FULL", vfs: str = ""
+    home: Path,
+    *,
+    migrations: Migrations = schema.MIGRATIONS,
+    synchronous: str = "FULL",
+    vfs: str = "",
+    clock: Clock | None = None,
 ) -> tuple[Holders, apsw.Connection, apsw.Connection]:
-    """Open the file of a home for writing and for reading. Raises HomeError, StoreError."""
+    """Open the file of a home for writing and for reading. Raises HomeError, StoreError.
+
+    A clock takes the place of SQLite's own, in all that is written from now on.
+    """
     _check_home(home)
     path, holders = home / DATABASE, Holders(home / "run")
     try:
@@ -30,7 +40,14 @@ def connect(
     except BaseException:
         holders.close()
         raise
+    if clock is not None:
+        for each in (connection, reader):  # what schema.py calls the time
+            each.create_scalar_function("unixepoch", partial(_tell, clock), 1)
     return holders, connection, reader
+
+
+def _tell(clock: Clock, *_: object) -> float:
+    return clock.now()
 
 
 def _open(

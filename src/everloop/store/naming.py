@@ -24,7 +24,7 @@ _TABLES = (
     _Naming("entries", ("thread", "seq"), ("", 0)),
     _Naming("inbox", ("id",), (0,), "body || coalesce(reply, '')"),
     _Naming("outbox", ("id",), (0,)),
-    _Naming("timers", ("key",), ("",)),
+    _Naming("jobs", ("id",), ("",)),
 )
 
 

@@ -24,12 +24,12 @@ Question = tuple[int | None, _Texts, _Texts, _Texts, _Texts, bytes | None, bytes
 
 
 class Item(Struct):
-    """One write as it travels, and the session or the thread that has to be locked for it."""
+    """One write as it travels, and the sessions and threads that have to be locked for it."""
 
     json: bytes  # an object, but for its number in the batch
     commits: bool = False
-    session: tuple[str, str] | None = None  # key and owner
-    thread: str = ""
+    sessions: tuple[tuple[str, str], ...] = ()  # keys and owners
+    threads: tuple[str, ...] = ()
 
 
 class Row(Struct):
@@ -84,8 +84,19 @@ class _Used(Struct):
 
 class _Wound(Struct):
     key: str
+    session: str
     due: float
     body: str
+
+
+class _Posted(Struct):
+    key: str
+    channel: str
+    event: str
+    owner: str
+    letter: str
+    body: str
+    thread: str | None  # when it is named
 
 
 class _Tainted(Struct):
@@ -113,6 +124,7 @@ class _Commit(Struct, omit_defaults=True):
     outbox: list[_Queued] | None = None
     usage: list[_Used] | None = None
     timers: list[_Wound] | None = None
+    posts: list[_Posted] | None = None
     taints: list[_Tainted] | None = None
     untaints: Sequence[Untaint] | None = None
     key: str | None = None  # and the following: a letter that comes in with it
@@ -124,9 +136,9 @@ class _Commit(Struct, omit_defaults=True):
 
 
 def receive(inbound: Inbound) -> Item:
-    thread = inbound.letter.thread if isinstance(inbound.letter, Decision) else ""
-    item = _Receive(*_post(inbound), thread or None)
-    return Item(_encode(item), session=(item.key, item.owner), thread=thread)
+    thread = _named(inbound)
+    item = _Receive(*_post(inbound), thread)
+    return Item(_encode(item), sessions=((item.key, item.owner),), threads=(thread,) if thread else ())
 
 
 def settle(row: int, state: OutboxState, receipt: str, again_in: float) -> Item:
@@ -158,14 +170,19 @@ def commit(lease: Lease, commit: Commit) -> Item:
             for u in (s.usage,)
         ]
     if commit.timers:
-        item.timers = [_Wound(timer.key, timer.due, body_of(timer.inbound)) for timer in commit.timers]
+        item.timers = [_Wound(t.key, str(t.inbound.address), t.due, body_of(t.inbound)) for t in commit.timers]
     if commit.taints:
         item.taints = [_Tainted(t.key, t.place, t.began, t.ended, int(t.outside), t.command) for t in commit.taints]
     if commit.untaints:
         item.untaints = commit.untaints
     if commit.letter:
         item.key, item.channel, item.event, item.owner, item.letter, item.body = _post(commit.letter)
-    return Item(_encode(item), commits=True, thread=lease.thread)
+    if not commit.posts:
+        return Item(_encode(item), commits=True, threads=(lease.thread,))
+    item.posts = [_Posted(*_post(each.inbound), each.thread or _named(each.inbound)) for each in commit.posts]
+    sessions = tuple((post.key, post.owner) for post in item.posts if post.thread is None)
+    threads = tuple(post.thread for post in item.posts if post.thread is not None)
+    return Item(_encode(item), commits=True, sessions=sessions, threads=(lease.thread, *threads))
 
 
 def statement(holder: str, lease_seconds: float) -> Statement[Question, Row]:
@@ -182,11 +199,9 @@ def values_of(items: Sequence[Item], patience: int | None = None) -> Question:
     posts: list[bytes] = []
     commits: list[bytes] = []
     for number, item in enumerate(items):
-        if item.session:
-            key, owner = item.session
-            sessions[key] = owner
-        if item.thread:
-            threads.add(item.thread)
+        if item.sessions:
+            sessions.update(item.sessions)
+        threads.update(item.threads)
         (commits if item.commits else posts).append(b'{"n":%d,' % number + item.json[1:])
     fresh = [secrets.token_hex(8) for _ in sessions] if sessions else ()
     return patience, sessions, sessions.values(), fresh, threads, _array_of(posts), _array_of(commits)
@@ -212,6 +227,11 @@ def _read_row(data: bytes, at: int) -> Row:
     thread, at = text_at(data, at)
     answer, _ = text_at(data, at)
     return Row(ok, number, head, epoch, started, released, came, thread, answer)
+
+
+def _named(inbound: Inbound) -> str | None:
+    """The thread that a letter names itself."""
+    return inbound.letter.thread if isinstance(inbound.letter, Decision) else None
 
 
 def _array_of(objects: list[bytes]) -> bytes | None:

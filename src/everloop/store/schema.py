@@ -21,6 +21,7 @@ DIALECTS = {
         "now": "unixepoch('subsec')",
         "clustered": " WITHOUT ROWID",
         "lock": "",
+        "skip": "",
         "least": "min",
         "greatest": "max",
         "words": "",
@@ -36,6 +37,7 @@ DIALECTS = {
         "now": "extract(epoch from clock_timestamp())",
         "clustered": "",
         "lock": " FOR UPDATE",
+        "skip": " FOR UPDATE SKIP LOCKED",
         "least": "least",
         "greatest": "greatest",
         "words": ", words TSVECTOR NOT NULL",
@@ -160,6 +162,22 @@ MIGRATIONS: Migrations = [
         "CREATE TABLE resumes(channel TEXT PRIMARY KEY, token TEXT NOT NULL, at {real} NOT NULL)",
         """CREATE TABLE reply_contexts(
             session TEXT PRIMARY KEY, owner TEXT NOT NULL, reply_to TEXT NOT NULL, at {real} NOT NULL)""",
+        # What is to happen later: one with a session posts its body there, a letter; any other is work to be claimed.
+        """CREATE TABLE jobs(
+            id TEXT PRIMARY KEY, owner TEXT NOT NULL, kind TEXT NOT NULL, session TEXT NOT NULL, schedule TEXT NOT NULL,
+            due {real} NOT NULL, body TEXT NOT NULL, state TEXT NOT NULL DEFAULT 'waiting',
+            attempts {int} NOT NULL DEFAULT 0, holder TEXT, epoch {int} NOT NULL DEFAULT 0,
+            until {real} NOT NULL DEFAULT 0, result TEXT NOT NULL DEFAULT '')""",
+        "CREATE INDEX jobs_due ON jobs(state, due)",
+        # A timer is a job that is due once. The old table stays for processes of an older version that go on for a
+        # while beside newer ones: they write it and fire from it themselves.
+        """INSERT INTO jobs(id, owner, kind, session, schedule, due, body)
+            SELECT key, owner, 'timer', 'timer:' || thread, '', due, body FROM timers""",
+        "DELETE FROM timers",
+        # Who alone does something for the whole house, such as firing jobs.
+        "CREATE TABLE leases(name TEXT PRIMARY KEY, holder TEXT NOT NULL, epoch {int} NOT NULL, until {real} NOT NULL)",
+        # The call that a child thread works for, as thread:answer:place.
+        "ALTER TABLE threads ADD COLUMN spawned_by TEXT NOT NULL DEFAULT ''",
     ],
 ]
 

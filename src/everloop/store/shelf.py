@@ -21,6 +21,7 @@ from ..core.rows import MANY, Came
 from ..readings.words import best_of, is_question, rarity, uncommon, words_of
 from .channel_rows import ChannelRows
 from .deeds import IS_MESSAGE, LINE, Ask, do, is_kind
+from .jobs import JobRows
 from .naming import files_named
 from .words import snippet, spoken_in, title_in
 
@@ -95,7 +96,7 @@ class Line(Struct, frozen=True):
     words: str
 
 
-class Shelf(ChannelRows):
+class Shelf(ChannelRows, JobRows):
     """What a store does with conversations; a database gives it a way to ask, and its way to match words."""
 
     MATCHES: ClassVar[str]  # FROM said s … WHERE …, of the query $1

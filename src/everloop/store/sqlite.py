@@ -18,18 +18,11 @@ from ..core.conversation import Branch, Deed, Resume
 from ..core.errors import StoreCorrupt, StoreError
 from ..core.log import Entry
 from ..core.mail import Inbound, Mail, Outbound
+from ..core.ports import Clock
 from ..core.rows import Action, Commit, Committed, Lease, Opened, OutboxRow, OutboxState, Receipt, Renewal, ThreadRow
 from . import schema
 from .blocker import Blocker
-from .bodies import (
-    NOT_ASIDE,
-    SENDING_SECONDS,
-    body_of,
-    kind_of,
-    read_inbound,
-    read_letter,
-    read_outbound,
-)
+from .bodies import NOT_ASIDE, SENDING_SECONDS, body_of, kind_of, read_letter, read_outbound
 from .channel_rows import has_more, keep_more, receipts_in
 from .database import connect
 from .deeds import Ask, do, run_at_once
@@ -42,7 +35,7 @@ from .writer import Execute, Writer
 
 Result = TypeVar("Result")
 
-_ROW = "id, session, owner, head, folded, state, coalesce(holder, ''), epoch"
+_ROW = "id, session, owner, head, folded, state, coalesce(holder, ''), epoch, spawned_by"
 
 
 class SqliteStore(Shelf):
@@ -78,10 +71,11 @@ class SqliteStore(Shelf):
         migrations: Migrations = schema.MIGRATIONS,
         synchronous: str = "FULL",
         vfs: str = "",
+        clock: Clock | None = None,
     ) -> "SqliteStore":
         """Open the store of a home, bringing its schema up to date. Raises HomeError and StoreError."""
         holders, connection, reader = await asyncio.to_thread(
-            connect, home, migrations=migrations, synchronous=synchronous, vfs=vfs
+            connect, home, migrations=migrations, synchronous=synchronous, vfs=vfs, clock=clock
         )
         return cls(connection, reader, holders, lease_seconds)
 
@@ -272,19 +266,6 @@ class SqliteStore(Shelf):
 
         await self._writer.write(transaction)
 
-    async def fire(self) -> list[str]:
-        if not self._rows(f"SELECT 1 FROM timers WHERE due <= {NOW} LIMIT 1"):
-            return []
-
-        def transaction(execute: Execute) -> list[str]:
-            fired = execute(f"DELETE FROM timers WHERE due <= {NOW} RETURNING thread, body").fetchall()
-            for thread, body in fired:
-                inbound = read_inbound(body)
-                post(execute, inbound, thread, kind_of(inbound.letter), body_of(inbound.letter))
-            return [thread for thread, _ in fired]
-
-        return await self._writer.write(transaction)
-
     async def asking(self, session: str = "") -> list[ThreadRow]:
         rows = self._rows(
             f"SELECT {_ROW} FROM threads WHERE state = 'waiting' AND ?1 IN ('', session) ORDER BY created, id",
@@ -302,6 +283,9 @@ class SqliteStore(Shelf):
         self._reader.close()
         self._connection.close()
         self._holders.close()
+
+    def _alive(self, holder: str) -> bool:
+        return self._holders.alive(holder)
 
     def _rows(self, sql: str, values: tuple[object, ...] = ()) -> list[Any]:
         try:

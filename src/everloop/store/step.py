@@ -6,12 +6,12 @@ more, since SQLite makes a table of its own for every RETURNING.
 
 from functools import lru_cache
 
-from ..core.errors import Fenced
+from ..core.errors import Fenced, MailRefused
 from ..core.mail import Inbound
-from ..core.rows import Commit, Committed, Lease
+from ..core.rows import Commit, Committed, Lease, Post
 from .bodies import bodies_of, body_of, fold_in, kind_of, numbered
 from .holders import Holders
-from .statements import NOW, queue
+from .statements import NOW, post, queue, thread_of
 from .writer import Execute
 
 # A row for each letter that waits, or one without a letter. The + keeps SQLite from planning anew for every value.
@@ -36,6 +36,10 @@ _TAINT = (
     "INSERT INTO taints(key, owner, place, began, ended, outside, command) VALUES(?, ?, ?, ?, ?, ?, ?) "
     "ON CONFLICT(key) DO UPDATE SET ended = excluded.ended, command = excluded.command, "
     "outside = max(outside, excluded.outside)"
+)
+_TIME = (
+    "INSERT INTO jobs(id, owner, kind, session, schedule, due, body) VALUES(?, ?, 'timer', ?, '', ?, ?) "
+    "ON CONFLICT DO NOTHING"
 )
 _UNTAINT = "UPDATE taints SET ended = ?, command = ? WHERE key = ? AND ended IS NULL"
 
@@ -110,7 +114,7 @@ def _note_taints(execute: Execute, commit: Commit, owner: str, started: bool) ->
 
 
 def _keep_beside(execute: Execute, commit: Commit, thread: str, owner: str, now: float) -> None:
-    """What goes with the entries: answers to be sent, what was spent, what is to come back."""
+    """What goes with the entries: answers to be sent, what was spent, what is to come back, what others are told."""
     for outbound in commit.outbox:
         queue(execute, thread, owner, outbound)
     for spent in commit.usage:
@@ -118,7 +122,17 @@ def _keep_beside(execute: Execute, commit: Commit, thread: str, owner: str, now:
         counts = (u.input, u.output, u.cache_read, u.cache_write, spent.cost, u.reasoning)
         execute(_SPEND, (thread, spent.seq, owner, now, spent.model, *counts))
     for timer in commit.timers:
-        execute(
-            "INSERT INTO timers VALUES(?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            (timer.key, thread, owner, now + timer.due, body_of(timer.inbound)),
-        )
+        session = str(timer.inbound.address)
+        execute(_TIME, (timer.key, owner, session, now + timer.due, body_of(timer.inbound)))
+    for each in commit.posts:
+        _post(execute, each)
+
+
+def _post(execute: Execute, each: Post) -> None:
+    inbound, letter = each.inbound, each.inbound.letter
+    try:
+        thread = each.thread or thread_of(execute, inbound)
+    except MailRefused:  # the session is another's
+        return
+    if execute("SELECT 1 FROM threads WHERE id = ? AND owner = ?", (thread, inbound.owner)).fetchall():
+        post(execute, inbound, thread, kind_of(letter), body_of(letter))

@@ -1,4 +1,4 @@
-"""What is rarely written to PostgreSQL, each a transaction of plain statements: commands, and timers that go off.
+"""What is rarely written to PostgreSQL, in a transaction of plain statements: commands.
 
 They take their locks in the order of batch_function.py: session, then threads by id.
 """
@@ -15,14 +15,13 @@ from ..core.errors import MailRefused
 from ..core.mail import Inbound, Letter, Outbound
 from ..core.rows import Action, Receipt
 from . import schema
-from .bodies import NOT_YOURS, body_of, kind_of, read_inbound
+from .bodies import NOT_YOURS, body_of, kind_of
 from .channel_rows import keep_more
 from .deeds import Ask, do
 from .server import Connection
 
 NOW = schema.DIALECTS["postgres"]["now"]
 PENDING = "ended = 0 AND taken = 0"
-RIPE = f"SELECT thread FROM timers WHERE due <= {NOW}"
 
 
 async def command(
@@ -66,19 +65,6 @@ async def receive(connection: Connection, inbound: Inbound) -> Receipt:
     thread = await _thread_of(connection, inbound)
     await keep_more(asking(connection), inbound)
     return await _post(connection, inbound, thread, kind_of(inbound.letter))
-
-
-async def fire(connection: Connection) -> list[str]:
-    """Post the letters of the timers that are due; the threads they went to."""
-    locked = await connection.fetch(f"SELECT id FROM threads WHERE id IN ({RIPE}) ORDER BY id FOR UPDATE")
-    fired = await connection.fetch(
-        f"DELETE FROM timers WHERE due <= {NOW} AND thread = ANY($1) RETURNING thread, body",
-        [id for (id,) in locked],
-    )
-    for thread, body in fired:
-        inbound = read_inbound(body)
-        await _post(connection, inbound, thread, kind_of(inbound.letter))
-    return [thread for thread, _ in fired]
 
 
 def asking(connection: Connection) -> Ask:

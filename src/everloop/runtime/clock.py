@@ -1,0 +1,14 @@
+"""The time of this machine, as processes are handed it."""
+
+import asyncio
+import time
+
+
+class SystemClock:
+    """The Clock that everything goes by where no other is handed over."""
+
+    def now(self) -> float:
+        return time.time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)

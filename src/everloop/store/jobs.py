@@ -1,0 +1,214 @@
+"""What is to happen later, written once for both databases.
+
+A job that speaks is claimed, posted and put off to its next time in one transaction, so that each of its times is one
+letter, whoever is killed. On PostgreSQL locks are taken in the order job, session, thread, and nobody who holds one of
+the latter waits for a job.
+"""
+
+import secrets
+from abc import abstractmethod
+from collections.abc import Collection, Sequence
+from functools import partial
+from typing import Any
+
+from msgspec import structs
+
+from ..core.channel import ASIDE
+from ..core.failpoint import reach
+from ..core.jobs import Job, JobRow, check_times, event_of, next_due
+from ..core.mail import Decision, Inbound
+from .bodies import body_of, kind_of, read_inbound
+from .deeds import Ask
+from .taints import Taints
+
+KEPT = 30 * 86400.0  # seconds for which a job that is over is known, and not taken in again
+BATCH = 100  # that are fired in one go
+UNREACHED = "its conversation is gone, or is not theirs"
+
+_COLUMNS = "id, kind, due, owner, schedule, session, body, state, attempts, epoch, result"
+_ADD = (
+    "INSERT INTO jobs(id, owner, kind, session, schedule, due, body, epoch) "
+    # It begins with the time, so that no claim on one of this name that was dropped before is taken for one on this.
+    "VALUES($1, $2, $3, $4, $5, $6, $7, CAST({now} * 1000 AS {int})) ON CONFLICT DO NOTHING RETURNING id"
+)
+_RIPE = (
+    "SELECT id FROM jobs WHERE state = 'waiting' AND due <= {now} AND session <> '' "
+    f"AND CAST($1 AS TEXT) IN ('', owner) ORDER BY due, id LIMIT {BATCH}"
+)
+# What another is at may have been left: that is looked at more closely when it is claimed.
+_DUE = (
+    "SELECT 1 FROM jobs WHERE state IN ('waiting', 'working') AND due <= {now} "
+    "AND (until <= {now} OR holder <> CAST($2 AS TEXT)) AND (session <> '' OR kind IN ('', KINDS)) "
+    "AND CAST($1 AS TEXT) IN ('', owner) LIMIT 1"
+)
+_OPEN = "state IN ('waiting', 'working') AND due <= {now} AND session = ''"
+_WORK = (
+    f"SELECT id, kind, until <= {{now}}, coalesce(holder, '') FROM jobs WHERE {_OPEN} "
+    "AND CAST($1 AS TEXT) IN ('', owner) ORDER BY due, id"
+)
+_CLAIM = (
+    "UPDATE jobs SET state = 'working', holder = $2, epoch = epoch + 1, until = {now} + CAST($3 AS {real}), "
+    f"attempts = attempts + 1 WHERE id = (SELECT id FROM jobs WHERE id = $1 AND {_OPEN} "
+    f"AND (until <= {{now}} OR holder = $4){{skip}}) RETURNING {_COLUMNS}"
+)
+_PROLONG = (
+    "UPDATE jobs SET until = {now} + CAST($4 AS {real}) WHERE id = $1 AND epoch = $2 AND holder = $3 "
+    "AND state = 'working' AND until > {now} RETURNING id"
+)
+_SETTLE = (
+    "UPDATE jobs SET state = $2, due = $3, until = $4, result = $5, attempts = $6, holder = NULL WHERE id = $1 "
+    "RETURNING id"
+)
+_STANDING = "SELECT name, holder, until - {now} FROM leases WHERE name IN ($1, $2) AND until > {now}"
+_HOLD = (
+    "INSERT INTO leases(name, holder, epoch, until) VALUES($1, $2, 1, {now} + CAST($3 AS {real})) "
+    "ON CONFLICT(name) DO UPDATE SET holder = excluded.holder, until = excluded.until, "
+    "epoch = leases.epoch + CASE WHEN leases.holder = excluded.holder THEN 0 ELSE 1 END "
+    "WHERE leases.holder = $2 OR leases.until <= {now} OR leases.holder = $4 RETURNING epoch"
+)
+
+
+class JobRows(Taints):
+    """What a store does with jobs, and with leases on what one process does for all."""
+
+    holder: str
+
+    @abstractmethod
+    def _alive(self, holder: str) -> bool:
+        """False when a process is surely gone, so that its leases need not run out."""
+        ...
+
+    async def add_job(self, job: Job) -> bool:
+        check_times(job)
+        session, body = (str(job.letter.address), body_of(job.letter)) if job.letter else ("", job.payload)
+        values = (job.id, job.owner, job.kind, session, job.schedule, float(job.due), body)
+        return bool(await self._change(_ADD, *values))
+
+    async def jobs(self, owner: str) -> list[JobRow]:
+        rows = await self._ask(f"SELECT {_COLUMNS} FROM jobs WHERE owner = $1 ORDER BY due, id", owner)
+        return [_row(row) for row in rows]
+
+    async def drop_job(self, owner: str, id: str) -> bool:
+        return bool(await self._change("DELETE FROM jobs WHERE id = $2 AND owner = $1 RETURNING id", owner, id))
+
+    async def is_due(self, kinds: Collection[str], owner: str = "") -> bool:
+        places = "".join(f", ${n}" for n in range(3, 3 + len(kinds)))
+        return bool(await self._ask(_DUE.replace(", KINDS", places), owner, self.holder, *kinds))
+
+    async def fire(self, owner: str = "") -> list[str]:
+        ripe = await self._ask(_RIPE, owner)
+        fired = [await self._do(partial(_fire, id)) for (id,) in ripe]
+        if fired:
+            await self._change(
+                "DELETE FROM jobs WHERE state IN ('done', 'failed') AND until < {now} - CAST($1 AS {real})", KEPT
+            )
+        return [thread for thread in fired if thread]
+
+    async def claim_jobs(self, kinds: Collection[str], seconds: float, owner: str = "", limit: int = 1) -> list[JobRow]:
+        claimed: list[JobRow] = []
+        for id, kind, free, holder in await self._ask(_WORK, owner):
+            if len(claimed) == limit:
+                break
+            gone = holder if holder and not free and not self._alive(holder) else ""
+            if kind in kinds and (free or gone):
+                claimed += [_row(row) for row in await self._change(_CLAIM, id, self.holder, float(seconds), gone)]
+        return claimed
+
+    async def prolong_job(self, row: JobRow, seconds: float) -> bool:
+        return bool(await self._change(_PROLONG, row.job.id, row.epoch, self.holder, float(seconds)))
+
+    async def settle_job(self, row: JobRow, result: str, again_in: float | None = None) -> bool:
+        return await self._do(lambda ask: _settle(ask, row, self.holder, result, again_in))
+
+    async def hold(self, name: str, seconds: float, under: str = "") -> bool:
+        rows = await self._ask(_STANDING, name, under)
+        others = {of: holder for of, holder, _ in rows if holder != self.holder}
+        if any(self._alive(holder) for holder in others.values()):
+            return False
+        if any(of == name and left > seconds / 2 for of, holder, left in rows if holder == self.holder):
+            return True
+        gone = others.get(name, "")
+        return bool(await self._change(_HOLD, name, self.holder, float(seconds), gone))
+
+    async def let_go(self, name: str) -> None:
+        await self._change("UPDATE leases SET until = 0 WHERE name = $1 AND holder = $2", name, self.holder)
+
+
+async def _fire(id: str, ask: Ask) -> str:
+    """The thread to which a job has posted; "" if another was quicker, or it could not."""
+    rows = await ask(
+        "SELECT owner, schedule, due, body, {now} FROM jobs WHERE id = $1 AND state = 'waiting' AND due <= {now}{skip}",
+        id,
+    )
+    if not rows:
+        return ""
+    owner, schedule, due, body, now = rows[0]
+    reach("job.claimed")
+    thread = await _post(ask, structs.replace(read_inbound(body), event=event_of(id, due), owner=owner))
+    reach("job.posted")
+    if not thread:
+        await ask(_SETTLE, id, "failed", due, float(now), UNREACHED, 0)
+        return ""
+    await _go_on(ask, id, schedule, due, float(now))
+    return thread
+
+
+async def _settle(ask: Ask, row: JobRow, holder: str, result: str, again_in: float | None) -> bool:
+    rows = await ask(
+        "SELECT schedule, due, attempts, {now} FROM jobs WHERE id = $1 AND epoch = $2 AND holder = $3 "
+        "AND state = 'working'{lock}",
+        *(row.job.id, row.epoch, holder),
+    )
+    if not rows:
+        return False
+    schedule, due, attempts, now = rows[0]
+    if again_in is not None:
+        await ask(_SETTLE, row.job.id, "waiting", due, float(now) + again_in, result, attempts)
+        return True
+    await _go_on(ask, row.job.id, schedule, due, float(now), result)
+    return True
+
+
+async def _go_on(ask: Ask, id: str, schedule: str, due: float, now: float, result: str = "") -> None:
+    """To its next time, or to its end: `until` is then when that was."""
+    if (later := next_due(schedule, due, now)) is not None:
+        await ask(_SETTLE, id, "waiting", later, 0.0, result, 0)
+    else:
+        await ask(_SETTLE, id, "done", due, now, result, 0)
+
+
+async def _post(ask: Ask, inbound: Inbound) -> str:
+    """Put a letter into an inbox, once per event: that of the thread that a decision names, else of the session's
+    thread, which is made if there is none. The thread; "" when it is gone or another's."""
+    letter, address = inbound.letter, inbound.address
+    thread = letter.thread if isinstance(letter, Decision) else await _thread_of(ask, inbound)
+    if not await ask("SELECT 1 FROM threads WHERE id = $1 AND owner = $2{lock}", thread, inbound.owner):
+        return ""
+    await ask(
+        "INSERT INTO inbox(channel, event, thread, owner, kind, body, at) VALUES($1, $2, $3, $4, $5, $6, {now}) "
+        "ON CONFLICT DO NOTHING",
+        *(address.channel, inbound.event, thread, inbound.owner, kind_of(letter), body_of(letter)),
+    )
+    return thread
+
+
+async def _thread_of(ask: Ask, inbound: Inbound) -> str:
+    key, fresh = str(inbound.address), secrets.token_hex(8)
+    rows = await ask(
+        "INSERT INTO sessions(key, owner, thread) VALUES($1, $2, $3) "
+        "ON CONFLICT(key) DO UPDATE SET owner = sessions.owner RETURNING thread",
+        *(key, inbound.owner, fresh),
+    )
+    if rows[0][0] == fresh:
+        await ask(
+            "INSERT INTO threads(id, owner, session, created, archived) VALUES($1, $2, $3, {now}, $4)",
+            *(fresh, inbound.owner, key, int(key.startswith(ASIDE))),
+        )
+    return str(rows[0][0])
+
+
+def _row(row: Sequence[Any]) -> JobRow:
+    id, kind, due, owner, schedule, session, body, state, attempts, epoch, result = row
+    letter = read_inbound(body) if session else None
+    job = Job(id, kind, due, owner, schedule, letter, "" if session else body)
+    return JobRow(job, state, attempts, epoch, result)

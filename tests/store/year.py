@@ -1,0 +1,32 @@
+"""A process that sees to jobs by a simulated clock: `python -m tests.store.year HOME-OR-URL CLOCK`.
+
+The test that starts it kills it at failpoints, and moves the clock on.
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from everloop.bus.local import LocalBus
+from everloop.core.ports import Store
+from everloop.runtime.scheduler import Scheduler
+from everloop.store.postgres import PostgresStore
+from everloop.store.sqlite import SqliteStore
+from everloop.testing import failpoints
+from everloop.testing.clock import SimulatedClock
+
+
+async def open_store(place: str, clock: SimulatedClock) -> Store:
+    if place.startswith("postgresql:"):
+        return await PostgresStore.connect(place)
+    return await SqliteStore.connect(Path(place), clock=clock)
+
+
+async def live(place: str, clock: SimulatedClock) -> None:
+    store = await open_store(place, clock)
+    await Scheduler(store, LocalBus(), clock).run()
+
+
+if __name__ == "__main__":
+    failpoints.from_environment()
+    asyncio.run(live(sys.argv[1], SimulatedClock(Path(sys.argv[2]))))
