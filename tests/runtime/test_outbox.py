@@ -224,6 +224,19 @@ async def test_a_dead_letter_can_be_sent_again_and_is_not_older_than_before(stor
     assert await store.undelivered() == []
 
 
+async def test_an_answer_of_which_a_channel_makes_nothing_is_given_up_and_holds_up_no_other(store):
+    class Silent(RecordingChannel):
+        def render(self, outbound):
+            return () if outbound.text == "one" else (outbound.text,)
+
+    channel = Silent()
+    await queue(store, "one", "two")
+    async with sending(store, channel):
+        await channel.sent(1)
+    assert [sent.text for sent in channel.sends] == ["two"]
+    assert [each.why for each in await store.undelivered()] == ["fake makes nothing of it that could be sent"]
+
+
 async def test_a_dropped_letter_is_never_sent(store):
     channel = RecordingChannel()
     channel.trouble(Trouble.DOWN)

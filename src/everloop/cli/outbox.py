@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     words = parser.add_subparsers(dest="word", metavar="WORD", required=True)
     listed = words.add_parser("list", help="show what could not be delivered, and why (the default)")
     listed.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
-    retry = words.add_parser("retry", help="try again what was given up, for another day")
+    retry = words.add_parser("retry", help="try it again, now and for another day")
     drop = words.add_parser("drop", help="never send it")
     for word in (retry, drop):
         word.add_argument("id", metavar="ID", help="its number in the list, or `all` that was given up")
@@ -72,6 +72,5 @@ async def _change(records: Records, word: str, wanted: list[Undelivered]) -> str
     act = store.send_again if word == "retry" else store.drop
     done = [each for each in wanted if await act(each.id)]
     if wanted and not done:
-        why = "is still being tried" if word == "retry" else "is being sent right now"
-        raise EverloopError(f"{wanted[0].id} {why}; nothing was changed")
+        raise EverloopError(f"{wanted[0].id} is being sent right now; nothing was changed")
     return f"{len(done)} {'will be sent again' if word == 'retry' else 'will not be sent'}."

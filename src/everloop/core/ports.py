@@ -387,7 +387,8 @@ class Store(Doorbook, Jobs, Leases, Protocol):
         ...
 
     async def send_again(self, row: int) -> bool:
-        """Try again what was given up, from now on as long as anything. Whether it was."""
+        """Try again, now and as long as anything, what was given up or waits to be tried. Whether there was such a
+        one."""
         ...
 
     async def drop(self, row: int) -> bool:

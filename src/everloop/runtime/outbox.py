@@ -106,6 +106,8 @@ class Outbox:
             raise ChannelDown(str(error)) from error
         with contained():
             texts = self._channel.render(row.outbound) if isinstance(self._channel, Renders) else (row.outbound.text,)
+        if not texts:
+            raise Undeliverable(f"{self.name} makes nothing of it that could be sent")
         parts = parts_of(row.outbound, texts, reply_to)
         first = min(len(row.parts), len(parts) - 1)
         notes = self._notes(row, first)

@@ -28,14 +28,12 @@ _KEEP = (
     "UPDATE outbox SET parts = $2, unsure = 0, due = {now} + CAST($3 AS {real}) "
     "WHERE id = $1 AND state = 'sending' AND holder = $4 RETURNING id"
 )
+_WAITS = "(state = 'failed' OR (state = 'pending' AND attempts > 0))"
 _AGAIN = (
     "UPDATE outbox SET state = 'pending', attempts = 0, due = 0, since = {now} "
-    "WHERE id = $1 AND state = 'failed' RETURNING id"
+    f"WHERE id = $1 AND {_WAITS} RETURNING id"
 )
-_DROP = (
-    "UPDATE outbox SET state = 'dropped', due = {now} "
-    "WHERE id = $1 AND (state = 'failed' OR (state = 'pending' AND attempts > 0)) RETURNING id"
-)
+_DROP = f"UPDATE outbox SET state = 'dropped', due = {{now}} WHERE id = $1 AND {_WAITS} RETURNING id"
 
 
 def has_more(inbound: Inbound) -> bool:

@@ -144,7 +144,7 @@ TABLE = (
         needs="admin",
     ),
     Route(
-        *("POST", "/api/outbox/{id}/retry", "Try again what was given up", outbox.retry, shapes.OutboxChanged),
+        *("POST", "/api/outbox/{id}/retry", "Try it again, now and for a day", outbox.retry, shapes.OutboxChanged),
         at=shapes.OfOutbox,
         body=shapes.Nothing,
         least=Role.OWNER,

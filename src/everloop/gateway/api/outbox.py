@@ -11,7 +11,7 @@ async def list_undelivered(call: Call) -> Answer:
 
 async def retry(call: Call) -> Answer:
     if not await call.desk.store.send_again(int(call.path.id)):
-        raise Refused(404, "not_found", "Nothing of that number has been given up.")
+        raise Refused(404, "not_found", "Nothing of that number waits to be sent again, or has been given up.")
     return OutboxChanged(int(call.path.id))
 
 
