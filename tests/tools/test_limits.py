@@ -276,6 +276,33 @@ class TestPipes:
             assert outcome.output.startswith("1048576 131072 131072 ")
 
 
+# Looks at a process with many descriptors from when it is about to end until it has.
+ENDING = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from everloop.tools.sandbox import usage
+made_up = 0
+for n in range(40):
+    r, w = os.pipe()
+    pid = os.fork()
+    if not pid:
+        for _ in range(450): os.pipe()
+        os.write(w, b"x"); os._exit(0)
+    os.read(r, 1); os.close(r); os.close(w)
+    while not os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        made_up += any(link.startswith(f"socket:{pid}/") for link in usage._links(pid))
+    os.waitpid(pid, 0)
+print(made_up)
+"""
+
+
+def test_a_process_that_is_about_to_end_hides_nothing() -> None:
+    """Where it cannot be looked into for a moment, which it cannot by any but root, nothing is made up."""
+    with world("none", NOBODY) as place:
+        argv = [*place.prefix(), SYSTEM_PYTHON, "-c", ENDING, str(place.base / "package")]
+        assert subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout == "0\n"
+
+
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers of these calls are those of x86-64")
 @pytest.mark.parametrize("uid", USERS)
 class TestRefused:

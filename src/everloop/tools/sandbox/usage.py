@@ -186,6 +186,8 @@ def _links(pid: int) -> list[str]:
     try:
         return [link for _, link in _named_links(pid)]
     except PermissionError:
+        if _is_ending(pid):
+            return []
         return [f"{kind}:{pid}/{number}" for kind in ("socket", "pipe") for number in range(_descriptors(pid))]
 
 
@@ -219,9 +221,15 @@ def _private_lines(pid: int, name: str) -> list[bytes]:
     try:
         return _lines(f"/proc/{pid}/{name}")
     except PermissionError:
-        if any(line.startswith(b"VmSize:") for line in _lines(f"/proc/{pid}/status")):
-            raise
-        return []  # it has ended, and nobody has asked yet how
+        if _is_ending(pid):
+            return []
+        raise
+
+
+def _is_ending(pid: int) -> bool:
+    """Whether it has no memory any more: it is about to end, or nobody has asked yet how it did. Then it seems to hide
+    what it does not."""
+    return not any(line.startswith(b"VmSize:") for line in _lines(f"/proc/{pid}/status"))
 
 
 def _number(lines: list[bytes], name: bytes) -> int:
