@@ -18,7 +18,7 @@ from .core.errors import EverloopError, HomeError
 from .core.events import CommandDone, Event, PermissionAsked, TurnEnded
 from .core.message import Part
 from .core.people import Role
-from .core.ports import Bus, Channel, Clock, Doorbook, Http, Provider, Store, Vault
+from .core.ports import Bus, Channel, Clock, Credentials, Http, Provider, Store, Vault
 from .core.thread import Finished
 from .core.tool import Tool
 from .files.enclosing import enclose
@@ -355,7 +355,7 @@ def token_scopes() -> tuple[str, ...]:
     return tuple(SCOPES)
 
 
-async def new_token(book: Doorbook, owner: str, name: str, scopes: Iterable[str], seconds: float = 0) -> str:
+async def new_token(book: Credentials, owner: str, name: str, scopes: Iterable[str], seconds: float = 0) -> str:
     """Make a token for the gateway and return it: this once, for only its hash is kept. Raises EverloopError."""
     from .gateway.secrets import hash_of, new_secret
 
@@ -365,7 +365,7 @@ async def new_token(book: Doorbook, owner: str, name: str, scopes: Iterable[str]
     return token
 
 
-async def set_password(book: Doorbook, owner: str, password: str) -> None:
+async def set_password(book: Credentials, owner: str, password: str) -> None:
     """Let this be the password of the page. All browsers are logged out. Raises EverloopError."""
     from .gateway.secrets import LONGEST, SHORTEST, hash_password
 
@@ -375,7 +375,7 @@ async def set_password(book: Doorbook, owner: str, password: str) -> None:
     await book.end_visits(owner)
 
 
-async def remove_password(book: Doorbook, owner: str) -> bool:
+async def remove_password(book: Credentials, owner: str) -> bool:
     """Whether there was one. All browsers are logged out: the link of the next start is the way in."""
     removed = await book.forget_login(owner, "password")
     await book.end_visits(owner)

@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from ..core.errors import EverloopError
 from ..core.people import role_named
-from ..core.ports import Doorbook
+from ..core.ports import Credentials
 from ..core.rows import Known
 from .answers import Refused, noted, refusal, refused_by, respond
 from .doorway import Doorway
@@ -54,7 +54,7 @@ class Middleware(Protocol):
 class Auth:
     """Knows who is asking. Nothing is remembered between two requests, so what is revoked is refused at once."""
 
-    def __init__(self, book: Doorbook, doorway: Doorway, throttle: Throttle | None = None) -> None:
+    def __init__(self, book: Credentials, doorway: Doorway, throttle: Throttle | None = None) -> None:
         self._book = book
         self._throttle = throttle or Throttle()
         self.doorway = doorway

@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 from ..core.errors import StoreError
-from ..core.ports import Store
+from ..core.ports import Outgoing
 
 LAZY = 0.05  # seconds for which acknowledgements are gathered
 
@@ -12,7 +12,7 @@ _log = logging.getLogger("everloop.acknowledgements")
 
 
 class Acknowledgements:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Outgoing) -> None:
         self._store = store
         self._shown: list[str] = []
         self._given: list[int] = []

@@ -16,7 +16,7 @@ from msgspec import structs
 from ..core.channel import OutgoingPart, parts_of
 from ..core.errors import ChannelDown, StoreError, Undeliverable
 from ..core.failpoint import reach
-from ..core.ports import Channel, Renders, Store
+from ..core.ports import Channel, Outgoing, Renders
 from ..core.rows import OutboxRow, OutboxState
 from .strangers import contained
 
@@ -36,7 +36,7 @@ class Outbox:
 
     def __init__(
         self,
-        store: Store,
+        store: Outgoing,
         channel: Channel,
         patience: float = 0.5,
         lasts: float = LASTS,

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping
 
 from ..core.people import OWNER, Role
-from ..core.ports import Doorbook, People
+from ..core.ports import People, Users
 
 
 class KnownPeople:
     """What the program says counts first. Both are looked at each time: someone may be introduced at any moment."""
 
-    def __init__(self, users: Doorbook | None = None, given: Mapping[str, Role] = {}) -> None:
+    def __init__(self, users: Users | None = None, given: Mapping[str, Role] = {}) -> None:
         self._users = users
         self._given = given
 

@@ -18,7 +18,7 @@ from typing import Protocol
 import msgspec
 
 from ..core.errors import HomeError, VaultLocked
-from ..core.ports import Store
+from ..core.ports import Secrets
 
 KEY_FILE = "vault.key"
 PASSPHRASE = "EVERLOOP_VAULT_PASSPHRASE"
@@ -52,7 +52,7 @@ def key_of(home: Path, environ: Mapping[str, str]) -> Key:
 class Vault:
     """The Vault port over the boxes that a store keeps for one owner."""
 
-    def __init__(self, store: Store, key: Key, owner: str = "owner") -> None:
+    def __init__(self, store: Secrets, key: Key, owner: str = "owner") -> None:
         self._store = store
         self._key = key
         self._owner = owner

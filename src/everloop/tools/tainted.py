@@ -4,7 +4,7 @@ import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from everloop.core.ports import Store
+from everloop.core.ports import Taints
 from everloop.core.rows import Taint
 
 Ended = Callable[[str, str], Awaitable[float | None]]
@@ -19,7 +19,7 @@ def place_of(workspace: Path) -> str:
 class Tainted:
     """`place` is the folder, `ended` asks the sandbox about commands in the background."""
 
-    def __init__(self, store: Store, place: str, ended: Ended) -> None:
+    def __init__(self, store: Taints, place: str, ended: Ended) -> None:
         self._store = store
         self._ended = ended
         self.place = place

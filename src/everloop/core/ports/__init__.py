@@ -1,0 +1,61 @@
+"""The doors between the rooms, as Protocols, a small file for each group; `app` hands each room what it needs."""
+
+from .archive import Archive
+from .bus import Bus, Feed
+from .channel import Admission, Channel, Deliver, Fetches, Hooked, Previews, Renders, Signals
+from .clock import Clock
+from .credentials import Credentials, Logins, Tokens, Users
+from .files import Files, KeptFile
+from .grants import Grants
+from .http import Http, HttpAnswer
+from .jobs import Jobs, Leases
+from .ledger import Ledger
+from .log import Log
+from .mail import Arrivals, Mailroom
+from .outbox import Outgoing
+from .people import Briefer, People
+from .provider import Embedded, Embedder, Provider
+from .store import Store
+from .taints import PromptFiles, Taints
+from .vault import Secrets, Vault
+
+__all__ = [
+    "Admission",
+    "Archive",
+    "Arrivals",
+    "Briefer",
+    "Bus",
+    "Channel",
+    "Clock",
+    "Credentials",
+    "Deliver",
+    "Embedded",
+    "Embedder",
+    "Feed",
+    "Fetches",
+    "Files",
+    "Grants",
+    "Hooked",
+    "Http",
+    "HttpAnswer",
+    "Jobs",
+    "KeptFile",
+    "Leases",
+    "Ledger",
+    "Log",
+    "Logins",
+    "Mailroom",
+    "Outgoing",
+    "People",
+    "Previews",
+    "PromptFiles",
+    "Provider",
+    "Renders",
+    "Secrets",
+    "Signals",
+    "Store",
+    "Taints",
+    "Tokens",
+    "Users",
+    "Vault",
+]

@@ -1,0 +1,22 @@
+"""Who someone is, and what a model is told when they ask."""
+
+from typing import Protocol
+
+from ..briefing import Briefing, Situation
+from ..people import Role
+
+
+class People(Protocol):
+    """Who someone is to the agent, now: one truth for the gateway, tools, commands and approvals."""
+
+    async def role(self, person: str) -> Role:
+        """Whom nobody has introduced is a guest. Raises StoreError."""
+        ...
+
+
+class Briefer(Protocol):
+    """Makes what a model is told in a turn."""
+
+    async def brief(self, situation: Situation) -> Briefing:
+        """The same value as long as it says the same. Raises StoreError."""
+        ...

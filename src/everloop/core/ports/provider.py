@@ -1,0 +1,46 @@
+"""Models: who answers, and who makes vectors."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from ..prompt import Delta, Prompt, Reply, Usage
+
+
+class Provider(Protocol):
+    """A source of model answers."""
+
+    name: str
+
+    async def reply(self, prompt: Prompt, show: Callable[[Delta], None]) -> Reply:
+        """Ask once and return the whole answer; `show` is called with each piece as it arrives.
+
+        Retries what can be retried as long as nothing has been shown. Raises ProviderError. Cancelling it
+        closes the connection.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Embedded(Struct, frozen=True):
+    """Texts as vectors, one for each, in their order. `model` is provider/model: vectors of two cannot be compared."""
+
+    vectors: list[list[float]]
+    model: str
+    usage: Usage = Usage()
+    cost: float | None = None  # US dollars, where the price and the number of tokens are known
+
+
+class Embedder(Protocol):
+    """A model that turns texts into vectors: what means the same lies close together."""
+
+    name: str  # provider/model
+
+    async def embed(self, texts: Sequence[str]) -> Embedded:
+        """Retries what can be retried. Raises ProviderError.
+
+        Nobody else takes note of what it cost: whoever asks in a turn commits a `Spent` for it with what came of it.
+        """
+        ...

@@ -1,0 +1,29 @@
+"""All that is kept, as one."""
+
+from typing import Protocol
+
+from .archive import Archive
+from .credentials import Credentials
+from .grants import Grants
+from .jobs import Jobs, Leases
+from .ledger import Ledger
+from .log import Log
+from .mail import Arrivals, Mailroom
+from .outbox import Outgoing
+from .taints import Taints
+from .vault import Secrets
+
+
+class Store(
+    Log, Mailroom, Arrivals, Outgoing, Archive, Grants, Taints, Secrets, Ledger, Credentials, Jobs, Leases, Protocol
+):
+    """The truth: threads, entries, inbox, outbox, leases, jobs, users, usage. Raises StoreError."""
+
+    holder: str  # this process's name on leases
+    running: int  # how many turns run here, as the lanes say: writes of many are gathered, those of one are not
+
+    async def changed(self) -> bool:
+        """Whether another process may have written since the last call."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,37 @@
+"""Secrets: as closed boxes, and opened."""
+
+from typing import Protocol
+
+
+class Secrets(Protocol):
+    """Raises StoreError."""
+
+    async def keep_secret(self, owner: str, name: str, box: bytes) -> None:
+        """Keep a closed box under a name, in place of the one that was there."""
+        ...
+
+    async def secret(self, owner: str, name: str) -> bytes | None: ...
+
+    async def secrets(self, owner: str) -> list[str]:
+        """The names of the owner's boxes, in order."""
+        ...
+
+    async def forget_secret(self, owner: str, name: str) -> bool:
+        """Whether there was one to forget."""
+        ...
+
+
+class Vault(Protocol):
+    """The keys and tokens of one owner, encrypted wherever they lie. Raises VaultLocked and StoreError."""
+
+    async def get(self, name: str) -> str | None:
+        """The value of that name, or None if there is none; only then is no key needed."""
+        ...
+
+    async def set(self, name: str, value: str) -> None: ...
+
+    async def names(self) -> list[str]: ...
+
+    async def forget(self, name: str) -> bool:
+        """Whether there was one to forget. It needs no key."""
+        ...
