@@ -31,17 +31,17 @@ HOMES = Path(__file__).parent / ".homes"  # on the disk, for /tmp may be memory,
 BAR = 10.0
 START = """
 import sys, time, types
-names = ("furnish", "Toolset", "check_workspace", "sandbox_of")
-sys.modules["everloop.toolset"] = types.SimpleNamespace(**dict.fromkeys(names))
+names = ("PEOPLE", "Kits", "Toolset", "check_workspace", "build_tools", "sandbox_of")
+sys.modules["everloop.app.tools"] = types.SimpleNamespace(**dict.fromkeys(names))
 import everloop.app  # and all that it loads but the tools
 from pathlib import Path
 from everloop.bus.local import LocalBus
 from everloop.files.folder import Folder
 from everloop.settings import Settings
-del sys.modules["everloop.toolset"]
+del sys.modules["everloop.app.tools"]
 begun = time.process_time()
-from everloop.toolset import furnish
-furnish(Path("home"), Path("home/workspace"), Settings(), Folder(Path("home/files")), LocalBus(), 8000)
+from everloop.app.tools import build_tools
+build_tools(Path("home"), Path("home/workspace"), Settings(), Folder(Path("home/files")), LocalBus(), 8000)
 print((time.process_time() - begun) * 1000)
 """
 

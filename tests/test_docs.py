@@ -14,6 +14,7 @@ import pytest
 from msgspec import Struct
 
 import everloop
+from everloop.app.tools import build_tools
 from everloop.bus.local import LocalBus
 from everloop.cli import build_parser
 from everloop.core import log
@@ -27,7 +28,6 @@ from everloop.gateway import frames
 from everloop.gateway.principal import SCOPES
 from everloop.providers.catalog import HOSTS
 from everloop.settings import Account, PolicyRule, Preset, Price, Settings, Stance, Tools, load
-from everloop.toolset import furnish
 
 NAMED = {"accounts": Account, "models": Preset, "prices": Price}
 ROOT = Path(__file__).parents[1]
@@ -53,7 +53,7 @@ def test_a_name_that_is_not_documented_is_missing():
 def specs(folder: Path) -> dict[str, ToolSpec]:
     """Every tool that a house can have."""
     chosen = load(folder, {}, {"tools": {"web": {"search": {"url": "http://search.example"}}}})
-    made = furnish(folder, folder / "ws", chosen, Folder(folder / "files"), LocalBus(), 8000, NEVER_ASKED)
+    made = build_tools(folder, folder / "ws", chosen, Folder(folder / "files"), LocalBus(), 8000, NEVER_ASKED)
     return {tool.spec.name: tool.spec for tool in made.tools}
 
 

@@ -21,52 +21,15 @@ ROOMS = {
     "channels", "gateway", "testing", "telemetry",
 }  # fmt: skip
 ABOVE = {
-    "settings": {"core"},
+    "settings": set(),
     "process": set(),
-    "agent": {"core", "settings", "steward", "user", *ROOMS},
-    "user": {"core", "agent", *ROOMS},
-    "voices": {"core", "settings", *ROOMS},
-    "toolset": {"core", "settings", *ROOMS},
-    "replay": {"core", "settings", "toolset", *ROOMS},
-    "trial": {"core", "settings", "voices", *ROOMS},
-    "library": {"core", "settings", *ROOMS},
-    "workshop": {"core", "settings", "voices", "toolset", "library", *ROOMS},
-    "channel_setup": {"core", "settings", *ROOMS},
-    "destinations": {"core", "settings", *ROOMS},
-    "steward": {"core", "settings", "workshop", "trial", "destinations", *ROOMS},
-    "app": {
-        "core",
-        "settings",
-        "agent",
-        "channel_setup",
-        "voices",
-        "toolset",
-        "library",
-        "workshop",
-        "steward",
-        *ROOMS,
-    },
-    "cli": {
-        "core",
-        "settings",
-        "process",
-        "agent",
-        "user",
-        "app",
-        "library",
-        "voices",
-        "replay",
-        "trial",
-        "providers",
-    },  # `models` looks at their rows
+    "agent": {"settings", "user", *ROOMS},
+    "user": {"agent", *ROOMS},
+    "app": {"settings", "agent", *ROOMS},
+    "replay": {"settings", "app", *ROOMS},
+    "cli": {"settings", "process", "agent", "user", "app", "replay", "providers"},  # `models` looks at their rows
     "__main__": {"cli"},
-    "__init__": {
-        "core",
-        "agent",
-        "app",
-        "process",
-        "user",
-    },  # on first use, as another test sees
+    "__init__": {"agent", "app", "process", "user"},  # on first use, as another test sees
 }
 THINKING = {"core", "readings"}  # nothing waits there, and nothing touches the world
 HTTP_CLIENTS = {"aiohttp", "http.client", "httpcore", "httpx", "httpx2", "requests", "urllib.request", "urllib3"}

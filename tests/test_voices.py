@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from everloop.app.presets import HouseVoices, Presets, filled
 from everloop.core.briefing import Briefing
 from everloop.core.decide import Rules
 from everloop.core.errors import ModelMissing, RateLimited
@@ -14,14 +15,13 @@ from everloop.core.prompt import Prompt, Transcript
 from everloop.core.thread import Thread
 from everloop.net.trusted import TrustedHttp
 from everloop.providers.keys import Keys
-from everloop.providers.models import Models, Speaker, in_process
+from everloop.providers.models import Models, ResolvedModel, in_process
 from everloop.providers.prices import Prices
 from everloop.runtime.context import Context, Profile
 from everloop.runtime.voices import SHORT, Briefed, Voice
 from everloop.settings import Account, Agents, Defaults, Preset, Providers, Settings
 from everloop.testing import Fail, Say, ScriptedModel
 from everloop.testing.model_server import WINDOW, ModelServer
-from everloop.voices import Casting, HouseVoices, filled
 
 TOLD = Briefing("Be brief.", Rules(max_steps=7))
 NAMED = Preset("custom/b", ("custom/c",), "low", 0.5, 0.9, 100, 1000)
@@ -48,15 +48,15 @@ class House:
         self._http = http
         self.accounts = {"custom": Account("sk-canary-voices", api_base=base)}
 
-    def casting(self, defaults: Defaults, **presets: Preset) -> Casting:
+    def presets(self, defaults: Defaults, **presets: Preset) -> Presets:
         keys = Keys(self.accounts, {"OPENAI_API_KEY": "k"}, {}, Path())
         settings = Settings(Agents(defaults), Providers(accounts=self.accounts), presets)
-        return Casting(settings, Models(self._http, keys, Prices(), self._embedded))
+        return Presets(settings, Models(self._http, keys, Prices(), self._embedded))
 
     def voices(self, defaults: Defaults, **presets: Preset) -> HouseVoices:
-        return HouseVoices(self.casting(defaults, **presets), lambda: "noon")
+        return HouseVoices(self.presets(defaults, **presets), lambda: "noon")
 
-    def _embedded(self, name: str) -> Speaker:
+    def _embedded(self, name: str) -> ResolvedModel:
         async def warm() -> None:
             pass
 
@@ -81,9 +81,9 @@ def test_a_preset_with_gaps_is_filled_from_the_defaults():
 
 
 async def test_a_name_is_a_preset_or_a_model(house):
-    casting = house.casting(A, fast=Preset("custom/b", max_tokens=5))
-    assert [casting.find(name).name for name in ("", "fast", "custom/c")] == ["custom/a", "custom/b", "custom/c"]
-    assert [casting.asked(name).max_tokens for name in ("", "fast", "custom/c")] == [8192, 5, 8192]
+    presets = house.presets(A, fast=Preset("custom/b", max_tokens=5))
+    assert [presets.find(name).name for name in ("", "fast", "custom/c")] == ["custom/a", "custom/b", "custom/c"]
+    assert [presets.asked(name).max_tokens for name in ("", "fast", "custom/c")] == [8192, 5, 8192]
 
 
 async def test_the_default_may_be_a_preset(house):
@@ -209,7 +209,7 @@ async def test_whoever_comes_while_the_host_is_asked_waits_for_the_same_answer()
     assert (voice.told(TOLD).rules.limit, len(asked)) == (5000, 2)
 
 
-async def asked_in_turn(speaker: Speaker, server: Small) -> list[str]:
+async def asked_in_turn(speaker: ResolvedModel, server: Small) -> list[str]:
     """The models that are asked when none of them can answer."""
     server.play(lambda shown: Fail(RateLimited("busy", 3600.0)))
     server.requests.clear()
@@ -221,19 +221,19 @@ async def asked_in_turn(speaker: Speaker, server: Small) -> list[str]:
 
 
 async def test_a_chain_is_made_of_presets_and_models(house, server):
-    casting = house.casting(Defaults("custom/a", ("fast", "nosuch/x", "custom/c")), fast=NAMED)
-    assert await asked_in_turn(await casting.look(""), server) == ["a", "b", "c"]
+    presets = house.presets(Defaults("custom/a", ("fast", "nosuch/x", "custom/c")), fast=NAMED)
+    assert await asked_in_turn(await presets.look(""), server) == ["a", "b", "c"]
 
 
 async def test_a_model_that_is_chosen_from_its_own_fallbacks_is_there_once(house, server):
-    casting = house.casting(Defaults("custom/a", ("custom/b", "custom/c")))
-    assert await asked_in_turn(casting.find("custom/b"), server) == ["b", "c"]
+    presets = house.presets(Defaults("custom/a", ("custom/b", "custom/c")))
+    assert await asked_in_turn(presets.find("custom/b"), server) == ["b", "c"]
 
 
 async def test_a_preset_may_have_fallbacks_of_its_own_or_none(house, server):
-    casting = house.casting(Defaults("custom/a", ("custom/b",)), own=NAMED, none=Preset("custom/a", ()))
-    assert await asked_in_turn(casting.find("own"), server) == ["b", "c"]
-    assert await asked_in_turn(casting.find("none"), server) == ["a"]
+    presets = house.presets(Defaults("custom/a", ("custom/b",)), own=NAMED, none=Preset("custom/a", ()))
+    assert await asked_in_turn(presets.find("own"), server) == ["b", "c"]
+    assert await asked_in_turn(presets.find("none"), server) == ["a"]
 
 
 async def test_vectors_are_made_by_the_model_that_is_set_for_it_and_else_by_none(house):

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, aclosing, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import structs
 
@@ -34,10 +34,6 @@ from .user import User, as_before, spoken
 PATIENCE = 1.0  # seconds between looks whether a turn waits for a person
 FETCH_SECONDS = 30.0
 WAITS = "a question waits in {} and has to be answered first (see: everloop approvals)"
-
-if TYPE_CHECKING:
-    from .steward import Steward
-
 
 Again = Callable[[], Awaitable[Inbound | None]]
 
@@ -80,7 +76,7 @@ class Agent:
         self.notice = notice  # what a person should know about this model
         self.missing = ""  # why nobody can answer yet, if that is so
         self.unused: tuple[str, ...] = ()  # what is set and does nothing yet, in sentences
-        self.steward: Steward | None = None  # changes settings while the house is open
+        self.steward: Any = None  # changes settings while the house is open
 
     async def ask(
         self,

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import everloop
-from everloop.channel_setup import channels_of, known
+from everloop.app.channels import channels_of, known
 from everloop.channels.webhook import Webhook, open_channel
 from everloop.channels.webhook.codec import check, parse, secret_of, signature
 from everloop.core.channel import Delivered, Incoming, OutgoingPart

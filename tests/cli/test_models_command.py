@@ -15,6 +15,7 @@ from aiohttp import web
 from tests.cli.person import SECRET, Person, Ran, is_one_plain_sentence
 from tests.providers.fake_logins import POLL, Drawer, FakeLogins, Said
 
+from everloop.app.trial import fault_of_call
 from everloop.cli.keys import log_in
 from everloop.cli.terminal import Terminal
 from everloop.core.errors import KeyRefused, LoginDenied
@@ -23,7 +24,6 @@ from everloop.core.tool import ToolCall
 from everloop.net.trusted import TrustedHttp
 from everloop.providers.logins.openai_codex import CodexLogin
 from everloop.testing import Call, Fail, Say, Spend
-from everloop.trial import fault_of_call
 
 CANARY = "sk-canary-7f3a91"
 LOCAL = ("ollama", "lmstudio", "llamacpp", "vllm")

@@ -125,7 +125,7 @@ async def person(tmp_path: Path, gossip: Gossip) -> AsyncIterator[Person]:
     await person.leave()
 
 
-async def furnish(person: Person, url: str, places: dict[str, str]) -> None:
+async def build_tools(person: Person, url: str, places: dict[str, str]) -> None:
     """Configure the providers, with the key of each in its place. In the settings only the name of a variable is."""
     settings = ""
     for provider, place in places.items():
@@ -164,7 +164,7 @@ def rotated(turns: int) -> dict[str, str]:
 
 @pytest.mark.parametrize("turns", range(4))
 async def test_a_key_stays_secret_wherever_it_is_kept_and_whatever_the_host_says(person, gossip, turns):
-    await furnish(person, gossip.url, rotated(turns))
+    await build_tools(person, gossip.url, rotated(turns))
     typed = "".join(f"/model {provider}/m\n" + "".join(f"{manner}\n" for manner in QUICK) for provider in PROVIDERS)
     ran = await person.run("agent", typed=typed.encode())
     assert leaks(person, ran) == []
@@ -176,7 +176,7 @@ async def test_a_key_stays_secret_wherever_it_is_kept_and_whatever_the_host_says
 
 
 async def test_a_key_stays_secret_when_a_host_fails_again_and_again(person, gossip):
-    await furnish(person, gossip.url, rotated(0))
+    await build_tools(person, gossip.url, rotated(0))
     typed = "".join(f"{manner}\n" for manner in SLOW).encode()
 
     async def tell(provider: str) -> Ran:
@@ -192,7 +192,7 @@ async def test_a_key_stays_secret_when_a_host_fails_again_and_again(person, goss
 
 @pytest.mark.parametrize("manner", [*QUICK[:-1], *SLOW])
 async def test_a_key_stays_secret_when_hosts_are_asked_for_their_models(person, gossip, manner):
-    await furnish(person, gossip.url, rotated(1))
+    await build_tools(person, gossip.url, rotated(1))
     gossip.manner = manner
     runs = [await person.run("models", "--json"), await person.run("models", "gemini")]
     assert leaks(person, *runs) == []
@@ -203,7 +203,7 @@ async def test_a_key_stays_secret_when_hosts_are_asked_for_their_models(person, 
 
 
 async def test_a_host_that_has_moved_does_not_take_the_key_along(person, gossip):
-    await furnish(person, gossip.url, rotated(3))
+    await build_tools(person, gossip.url, rotated(3))
     stranger, gossip.manner = Gossip(), "be-moved"
     async with serving(stranger) as gossip.moved_to:
         runs = [await person.run("models", "--json"), await person.run("agent", "-m", "be-moved")]
@@ -214,7 +214,7 @@ async def test_a_host_that_has_moved_does_not_take_the_key_along(person, gossip)
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_key_stays_secret_when_a_model_is_tried(person, gossip, provider):
-    await furnish(person, gossip.url, rotated(2))
+    await build_tools(person, gossip.url, rotated(2))
     runs = []
     for gossip.manner in QUICK:
         runs.append(await person.run("models", "test", f"{provider}/m"))

@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from everloop.app.build import WHERE, WHO
+from everloop.app.presets import filled, voice_of
+from everloop.app.tools import build_tools
 from everloop.bus.local import LocalBus
 from everloop.core.briefing import Briefing
 from everloop.core.decide import Rules
@@ -26,9 +29,6 @@ from everloop.providers.embedded import NOTICE, WEIGHTS, EmbeddedProvider, fetch
 from everloop.providers.embedded.profile import render_prefix
 from everloop.providers.models import in_process
 from everloop.settings import Defaults, Preset, load
-from everloop.toolset import furnish
-from everloop.voices import filled, voice_of
-from everloop.workshop import WHERE, WHO
 
 pytest.importorskip("xllamacpp")
 
@@ -198,7 +198,7 @@ async def test_the_prompt_with_the_four_tools_is_at_most_400_tokens(model: Embed
 
 
 async def test_the_whole_prompt_of_the_house_is_at_most_400_tokens_however_long_the_files_are(model, tmp_path):
-    made = furnish(tmp_path, tmp_path / "ws", load(tmp_path, {}), Folder(tmp_path / "files"), LocalBus(), 8000)
+    made = build_tools(tmp_path, tmp_path / "ws", load(tmp_path, {}), Folder(tmp_path / "files"), LocalBus(), 8000)
     rules = Rules({each.spec.name: each.spec for each in made.tools})
     identity = (WHO + WHERE).replace("{workspace}", "/home/somebody/.everloop/workspace")
     speaker, asked = in_process(model, SMALL.window, "", model.warm), filled(Preset("embedded"), Defaults())

@@ -9,7 +9,7 @@ from everloop.core.errors import ModelMissing, RateLimited
 from everloop.core.message import Message, said
 from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
 from everloop.providers.keys import Keys
-from everloop.providers.models import Models, Speaker, given, in_process
+from everloop.providers.models import Models, ResolvedModel, given, in_process
 from everloop.providers.prices import Price, Prices
 from everloop.settings import Account
 from everloop.testing import Fail, Say, ScriptedModel, Spend
@@ -33,7 +33,7 @@ class House:
         keys = Keys(self.accounts, self.environ, {}, Path())
         return Models(self._http, keys, Prices(self.prices), self._embedded)
 
-    def _embedded(self, name: str) -> Speaker:
+    def _embedded(self, name: str) -> ResolvedModel:
         if name == "nosuch":
             raise ModelMissing("there is no such embedded model")
         self.made.append(name)
@@ -56,7 +56,7 @@ def house(http, server) -> House:
     return House(http, server.url)
 
 
-async def ask(speaker: Speaker, shown: list[Delta] | None = None) -> Reply:
+async def ask(speaker: ResolvedModel, shown: list[Delta] | None = None) -> Reply:
     prompt = Prompt(speaker.model, "Be brief.", Transcript((Message("user", said("hi")),)))
     return await speaker.provider.reply(prompt, (shown if shown is not None else []).append)
 

@@ -17,7 +17,7 @@ from everloop.core.prompt import Reply
 from everloop.providers.catalog import HOSTS
 from everloop.providers.logins import kept_as
 from everloop.providers.logins.tokens import Tokens
-from everloop.providers.models import Speaker, in_process
+from everloop.providers.models import ResolvedModel, in_process
 from everloop.store.vault import KEY_FILE, PASSPHRASE
 from everloop.testing import Call, Fail, Line, Say, ScriptedModel, Shown, Wait
 from everloop.testing.model_server import ModelServer
@@ -276,11 +276,11 @@ class Slow:
 async def test_a_model_of_this_process_that_was_chosen_later_is_closed_after_the_last_turn(house):
     slow = Slow()
 
-    def made(name: str) -> Speaker:
+    def made(name: str) -> ResolvedModel:
         return in_process(slow, 8192, "", slow.warm)
 
     async with house() as agent:
-        agent._inbox._commands._voices.now.voices._casting._models._embedded = made
+        agent._inbox._commands._voices.now.voices._presets._models._embedded = made
         await agent.ask("/model embedded")
         talking = asyncio.create_task(agent.ask("hi"))
         await slow.asked.wait()

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import everloop
 from everloop import Role
+from everloop.app.tools import folder_of
 from everloop.testing import Call, Say, ScriptedModel, Shown
-from everloop.toolset import folder_of
 
 CANARY = "CANARY-of-the-owner"
 PEOPLE = {"web:anna": Role.USER, "web:bob": Role.USER, "web:ada": Role.ADMIN}

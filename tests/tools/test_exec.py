@@ -322,11 +322,11 @@ from everloop.bus.local import LocalBus
 from everloop.core.tool import CallContext
 from everloop.files.folder import Folder
 from everloop.settings import load
-from everloop.toolset import furnish
+from everloop.app.tools import build_tools
 
 async def main(home, command):
     (home / "workspace").mkdir()
-    toolset = furnish(home, home / "workspace", load(home, {}), Folder(home / "files"), LocalBus(), 8000)
+    toolset = build_tools(home, home / "workspace", load(home, {}), Folder(home / "files"), LocalBus(), 8000)
     if command:
         (tool,) = [each for each in toolset.tools if each.spec.name == "exec"]
         await tool.run({"command": command}, CallContext("t:1:0", "t", "s", "ann"))

@@ -18,6 +18,7 @@ import pytest
 from msgspec import structs
 
 import everloop
+from everloop.app.tools import Toolset, build_tools
 from everloop.bus.local import LocalBus
 from everloop.core.errors import SettingsError, ToolError
 from everloop.core.tool import Change
@@ -30,7 +31,6 @@ from everloop.tools.sandbox.bwrap import Bubblewrap
 from everloop.tools.sandbox.port import SCRIPT, Job, Outcome, View
 from everloop.tools.sandbox.view import environment, python
 from everloop.tools.workspace import Workspace
-from everloop.toolset import Toolset, furnish
 
 from .sandbox_helpers import NOBODY, TOKEN, World, context, run_once, world
 
@@ -215,7 +215,7 @@ class TestOwnCode:
         done: dict[str, str] = {}
         for number, attempt in enumerate(self.CHANGES):
             with world("bwrap", uid) as place:
-                self.furnish(place)
+                self.build_tools(place)
                 (place.base / "elsewhere").mkdir()
                 before = self.state(place)
                 way = Bubblewrap(str(place.bwrap), [str(place.workspace / own)])
@@ -228,7 +228,7 @@ class TestOwnCode:
                     done[attempt] = outcome.stderr
         return done
 
-    def furnish(self, place: World) -> None:
+    def build_tools(self, place: World) -> None:
         program = place.workspace / "lib/env/bin/everloop"
         program.parent.mkdir(parents=True)
         program.write_text("#!/bin/sh\necho run\n")
@@ -336,7 +336,7 @@ class TestFileTools:
 
     def toolset(self, home: Path) -> Toolset:
         settings = load(home.parent, {}, {})
-        return furnish(home, home.parents[2], settings, Folder(home / "files"), LocalBus(), 8000)
+        return build_tools(home, home.parents[2], settings, Folder(home / "files"), LocalBus(), 8000)
 
     async def all_refused(self, toolset: Toolset) -> list[str]:
         tools, said = {tool.spec.name: tool for tool in toolset.tools}, []
@@ -401,7 +401,7 @@ class TestFileTools:
     async def test_were_it_not_the_home_it_would_be_there(self, home: Path, tmp_path: Path) -> None:
         """Negative control: all the same ways lead there when something else is the home."""
         settings = load(tmp_path, {}, {})
-        toolset = furnish(tmp_path / "home", home.parents[2], settings, Folder(tmp_path / "f"), LocalBus(), 8000)
+        toolset = build_tools(tmp_path / "home", home.parents[2], settings, Folder(tmp_path / "f"), LocalBus(), 8000)
         tools = {tool.spec.name: tool for tool in toolset.tools}
         (home.parents[2] / "moved").symlink_to("link")
         for name, args in self.CALLS[:7]:
@@ -440,7 +440,7 @@ class TestRefusedAtTheStart:
     def sentence(self, home: Path, workspace: Path) -> str:
         settings = load(home.parent, {}, {})
         try:
-            furnish(home, workspace, settings, Folder(home.parent / "f"), LocalBus(), 8000)
+            build_tools(home, workspace, settings, Folder(home.parent / "f"), LocalBus(), 8000)
         except SettingsError as error:
             return str(error)
         return ""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import everloop
+from everloop.app.tools import ESSENTIAL, Toolset, build_tools
 from everloop.bus.local import LocalBus
 from everloop.core.approval import Policy, PolicyRule
 from everloop.core.decide import Ask, Rules, RunCalls, Settle, Step, decide
@@ -21,7 +22,6 @@ from everloop.core.tool import CallContext, Change, Effect, Risk, Shown, Tool, T
 from everloop.files.folder import Folder
 from everloop.settings import load
 from everloop.testing import Call, Say, ScriptedModel
-from everloop.toolset import ESSENTIAL, Toolset, furnish
 
 SEARCH = {"web": {"search": {"engine": "searxng", "url": "http://search.example"}}}
 TOOLS = {
@@ -52,7 +52,9 @@ NEVER_ASKED: Any = object()  # a store that only has to be there
 
 def furnished(folder: Path, **tools: Any) -> Toolset:
     settings = load(folder, {}, {"tools": SEARCH | tools})
-    return furnish(folder / "home", folder / "ws", settings, Folder(folder / "files"), LocalBus(), 8000, NEVER_ASKED)
+    return build_tools(
+        folder / "home", folder / "ws", settings, Folder(folder / "files"), LocalBus(), 8000, NEVER_ASKED
+    )
 
 
 @tool
@@ -120,7 +122,7 @@ class TestClasses:
     def test_the_home_itself_is_no_workspace(self, tmp_path: Path):
         settings = load(tmp_path, {}, {"tools": SEARCH})
         with pytest.raises(SettingsError) as caught:
-            furnish(tmp_path, tmp_path / "." / "", settings, Folder(tmp_path / "files"), LocalBus(), 8000)
+            build_tools(tmp_path, tmp_path / "." / "", settings, Folder(tmp_path / "files"), LocalBus(), 8000)
         assert str(caught.value) == (
             f"workspace is {tmp_path}, where everloop keeps its own files; choose another folder"
         )
@@ -129,7 +131,7 @@ class TestClasses:
         (tmp_path / "home").mkdir()
         (tmp_path / "home/config.toml").write_text("secret")
         settings = load(tmp_path, {}, {"tools": SEARCH})
-        made = furnish(tmp_path / "home", tmp_path, settings, Folder(tmp_path / "files"), LocalBus(), 8000)
+        made = build_tools(tmp_path / "home", tmp_path, settings, Folder(tmp_path / "files"), LocalBus(), 8000)
         tools = {each.spec.name: each for each in made.tools}
         context = CallContext("t:1:0", "t", "cli:direct", "owen")
         with pytest.raises(ToolError, match="permission denied"):
@@ -181,7 +183,7 @@ def refused(name: str, person: str) -> Step:
 class TestLeavingOut:
     def names(self, folder: Path, *disabled: str) -> set[str]:
         settings = load(folder, {}, {"tools": {"disabled": disabled}})
-        made = furnish(
+        made = build_tools(
             folder / "home", folder / "ws", settings, Folder(folder / "files"), LocalBus(), 8000, NEVER_ASKED
         )
         return {tool.spec.name for tool in made.tools}

@@ -8,15 +8,15 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from ..app import open_library
+from ..app.models import ModelLibrary
+from ..app.presets import Presets
 from ..core.errors import EverloopError, KeyRefused, ModelMissing, ProviderError, VaultLocked
-from ..library import Library
 from ..providers import logins
 from ..providers.catalog import HOSTS, Host
 from ..providers.choose import Choice, host_of
 from ..providers.discovery import Model
 from ..providers.keys import Keys, unknown_provider
 from ..providers.prices import Price, Prices, find_window
-from ..voices import Casting
 from .table import counted, rate, table, to_json
 from .terminal import Terminal
 
@@ -78,9 +78,9 @@ async def list_models(wanted: str, as_json: bool, terminal: Terminal) -> int:
     return 0
 
 
-async def _find_uses(library: Library) -> list[Use]:
+async def _find_uses(library: ModelLibrary) -> list[Use]:
     """The default first. The small model is named only where it is another, as one for embeddings is."""
-    casting = Casting(library.settings, library.models)
+    casting = Presets(library.settings, library.models)
     asked = casting.asked("")
     spares = [await _find_use(library, "fallback", casting.asked(name).model) for name in asked.fallbacks or ()]
     purposes = [("small", casting.small), ("embeddings", casting.embedding)]
@@ -88,7 +88,7 @@ async def _find_uses(library: Library) -> list[Use]:
     return [await _find_use(library, "default", asked.model), *spares, *others]
 
 
-async def _find_use(library: Library, role: str, name: str) -> Use:
+async def _find_use(library: ModelLibrary, role: str, name: str) -> Use:
     try:
         if role == "embeddings":
             return Use(role, (await library.models.embedder(name)).name)
@@ -97,7 +97,7 @@ async def _find_use(library: Library, role: str, name: str) -> Use:
         return Use(role, name, str(error))
 
 
-async def _find_hosts(library: Library, uses: list[Use], everything: bool) -> list[HostRow]:
+async def _find_hosts(library: ModelLibrary, uses: list[Use], everything: bool) -> list[HostRow]:
     kept = await library.vault.names()
     names = list(dict.fromkeys((*HOSTS, *library.keys.accounts)))
     rows = await asyncio.gather(*(_look_at(library, name, kept) for name in names))
@@ -105,7 +105,7 @@ async def _find_hosts(library: Library, uses: list[Use], everything: bool) -> li
     return [replace(row, use=roles.get(row.name, "")) for row, shown in rows if shown or everything]
 
 
-async def _look_at(library: Library, name: str, kept: Collection[str]) -> tuple[HostRow, bool]:
+async def _look_at(library: ModelLibrary, name: str, kept: Collection[str]) -> tuple[HostRow, bool]:
     """A provider, and whether there is anything about it that the owner has configured or started."""
     host, configured = host_of(name, library.keys), name in library.keys.accounts
     if host is None:
@@ -145,7 +145,7 @@ def _how_to_get_in(host: Host) -> str:
     return f"set {host.key_variable}" if host.base else f"set providers.{host.name}.api_base"
 
 
-async def _choice_at(library: Library, host: Host) -> Choice:
+async def _choice_at(library: ModelLibrary, host: Host) -> Choice:
     """How this host is asked for its models. Raises ProviderError when something is missing for that."""
     choice = library.models.choice(f"{host.name}/*")
     if choice.host is None or choice.host.name != host.name:
@@ -157,7 +157,7 @@ async def _choice_at(library: Library, host: Host) -> Choice:
     return replace(choice, key=key, headers={**choice.headers, **(await login() if login else {})})
 
 
-async def _listed(library: Library, choice: Choice) -> list[Model]:
+async def _listed(library: ModelLibrary, choice: Choice) -> list[Model]:
     try:
         return await library.models.discovery.models(choice)
     except ProviderError as error:
@@ -188,13 +188,13 @@ def _in_short(error: EverloopError) -> str:
     return "vault locked"
 
 
-async def _find_models(library: Library, wanted: str, uses: list[Use]) -> list[ModelRow]:
+async def _find_models(library: ModelLibrary, wanted: str, uses: list[Use]) -> list[ModelRow]:
     provider, _, pattern = wanted.partition("/")
     host = host_of(provider, library.keys)
     if host is None:
         raise unknown_provider(provider, library.settings.providers.accounts)
     prices = Prices({name: Price(*astuple(price)) for name, price in library.settings.prices.items()})
-    casting = Casting(library.settings, library.models)
+    casting = Presets(library.settings, library.models)
     models = await _described(library, await _choice_at(library, host))
     roles = {use.model: use.role for use in reversed(uses)}
 
@@ -209,7 +209,7 @@ async def _find_models(library: Library, wanted: str, uses: list[Use]) -> list[M
     return sorted(map(row, fitting), key=lambda row: row.name)
 
 
-async def _described(library: Library, choice: Choice) -> list[Model]:
+async def _described(library: ModelLibrary, choice: Choice) -> list[Model]:
     discovery, models = library.models.discovery, await _listed(library, choice)
     if not (choice.host and choice.host.port):
         return models

@@ -1,15 +1,15 @@
 """`everloop models test`: asks a model for an answer and for a tool call. Nothing of it is stored."""
 
 from ..app import open_library
-from ..trial import Embedding, Tried, trials_of
-from ..voices import Casting
+from ..app.presets import Presets
+from ..app.trial import Embedding, Tried, trials_of
 from .table import dollars, to_json
 from .terminal import Terminal
 
 
 async def try_model(name: str, as_json: bool, terminal: Terminal) -> int:
     async with open_library() as library:
-        trials = await trials_of(name, Casting(library.settings, library.models), library.models)
+        trials = await trials_of(name, Presets(library.settings, library.models), library.models)
         if trials.notice:
             terminal.note(trials.notice)
         terminal.note(f"asking {trials.model}")

@@ -24,7 +24,7 @@ from .router import Candidate, Router
 UNKNOWN_WINDOW = 8192  # tokens, of a model of which nothing is known
 
 
-class Speaker(Struct, frozen=True):
+class ResolvedModel(Struct, frozen=True):
     """A model or a chain of them that can be asked."""
 
     name: str  # provider/model of the first choice
@@ -38,15 +38,17 @@ class Speaker(Struct, frozen=True):
     warm: Callable[[], Coroutine[Any, Any, None]] | None = None  # makes it ready, which takes a while
 
 
-def given(provider: Provider) -> Speaker:
+def given(provider: Provider) -> ResolvedModel:
     """A provider that a program has brought along: how much it can read is its own affair."""
-    return Speaker(provider.name, provider.name, provider, 128_000)
+    return ResolvedModel(provider.name, provider.name, provider, 128_000)
 
 
-def in_process(provider: Provider, window: int, notice: str, warm: Callable[[], Coroutine[Any, Any, None]]) -> Speaker:
+def in_process(
+    provider: Provider, window: int, notice: str, warm: Callable[[], Coroutine[Any, Any, None]]
+) -> ResolvedModel:
     """The embedded model, which costs nothing and sees nothing."""
     candidate = Candidate(provider.name, provider.name, provider, cost=lambda reply: 0.0, sees=False)
-    return Speaker(provider.name, provider.name, candidate, window, compact=True, notice=notice, warm=warm)
+    return ResolvedModel(provider.name, provider.name, candidate, window, compact=True, notice=notice, warm=warm)
 
 
 class Models:
@@ -60,7 +62,7 @@ class Models:
         http: Http,
         keys: Keys,
         prices: Prices,
-        embedded: Callable[[str], Speaker],
+        embedded: Callable[[str], ResolvedModel],
         logins: Mapping[str, Headers] = {},
         patience: float = 5.0,
     ) -> None:
@@ -72,7 +74,7 @@ class Models:
         self._logins = logins
         self._patience = patience
         self._choices: dict[str, Choice] = {}  # what was found on this machine
-        self._speakers: dict[tuple[str, bool], Speaker] = {}
+        self._speakers: dict[tuple[str, bool], ResolvedModel] = {}
         self.discovery = Discovery(http, logins=logins)
 
     async def look(self, name: str) -> Choice:
@@ -86,7 +88,7 @@ class Models:
         self._choices[name] = self._choices[choice.name] = choice
         return choice
 
-    def find(self, name: str, fallbacks: Sequence[str] = ()) -> Speaker:
+    def find(self, name: str, fallbacks: Sequence[str] = ()) -> ResolvedModel:
         """Raises ModelMissing. A fallback that cannot be had is left out: it is there for bad times, not for these."""
         names = self._chain(name, fallbacks)
         speakers = [self._speaker(each, last=each == names[-1]) for each in names]
@@ -125,14 +127,14 @@ class Models:
                 chain.setdefault(self._speaker(fallback).name, fallback)
         return list(chain.values())
 
-    def _speaker(self, name: str, last: bool = True) -> Speaker:
+    def _speaker(self, name: str, last: bool = True) -> ResolvedModel:
         choice = self.choice(name)
         key = (choice.name, last or choice.host is None)  # what runs in this process is loaded once
         if key not in self._speakers:
             self._speakers[key] = self._embedded(choice.model) if choice.host is None else self._at(choice, last)
         return self._speakers[key]
 
-    def _at(self, choice: Choice, last: bool) -> Speaker:
+    def _at(self, choice: Choice, last: bool) -> ResolvedModel:
         """The last of a chain is patient with its host; the others leave it to the next."""
         host = choice.host
         assert host is not None
@@ -155,7 +157,7 @@ class Models:
 
         window = find_window(host.family or host.name, choice.model) or UNKNOWN_WINDOW
         candidate = Candidate(choice.name, choice.model, provider, cost=cost)
-        return Speaker(choice.name, choice.model, candidate, window, measure, local=bool(host.port))
+        return ResolvedModel(choice.name, choice.model, candidate, window, measure, local=bool(host.port))
 
     def _login_of(self, choice: Choice) -> Headers | None:
         """Raises ModelMissing where nobody is logged in and has to be."""

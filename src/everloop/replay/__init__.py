@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 
 from msgspec import Struct, structs
 
+from ..app.tools import build_tools
 from ..bus.local import LocalBus
 from ..core.decide import Rules
 from ..core.log import Answered, Entry, ModelChosen, decode, encode
@@ -30,7 +31,6 @@ from ..testing.as_test import name_of, source_of
 from ..testing.entry_difference import Difference
 from ..testing.masking import Masking
 from ..testing.record import Record, cut, thread_before, turns_in
-from ..toolset import furnish
 from .book import HERE, Died, PlayedBook, PutDown
 from .outside import (
     UNLIMITED,
@@ -73,7 +73,7 @@ def tools_now(settings: Settings) -> dict[str, ToolSpec]:
     chosen = structs.replace(settings, tools=structs.replace(settings.tools, plugins=()))
     with TemporaryDirectory(prefix="everloop-replay-") as folder:
         home = Path(folder)
-        tools = furnish(home, home / "workspace", chosen, Folder(home / "files"), LocalBus(), 8000).tools
+        tools = build_tools(home, home / "workspace", chosen, Folder(home / "files"), LocalBus(), 8000).tools
         return {tool.spec.name: tool.spec for tool in tools}
 
 

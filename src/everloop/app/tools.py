@@ -17,30 +17,30 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from .core.errors import SettingsError
-from .core.events import ToolOutput
-from .core.people import OWNER
-from .core.ports import Bus, Files, Http, Store
-from .core.tool import CallContext, Tool
-from .runtime.calls import Kit
-from .settings import Search, Settings
-from .tools.exec import Shell, exec_tools
-from .tools.files import file_tools
-from .tools.history import history_tools
-from .tools.home import Home
-from .tools.keeping import Keeping
-from .tools.marks import MARKS, Marks
-from .tools.message import message_tool
-from .tools.run_python import run_python_tool
-from .tools.sandbox.exposure import why_not_there
-from .tools.sandbox.later import LaterSandbox
-from .tools.sandbox.port import Limits, Sandbox, View
-from .tools.sandbox.view import environment
-from .tools.tainted import Tainted, place_of
-from .tools.taking_back import TakingBack
-from .tools.web_fetch import web_fetch_tool
-from .tools.web_search import Engine, choose_engine, web_search_tool
-from .tools.workspace import Workspace
+from ..core.errors import SettingsError
+from ..core.events import ToolOutput
+from ..core.people import OWNER
+from ..core.ports import Bus, Files, Http, Store
+from ..core.tool import CallContext, Tool
+from ..runtime.calls import Kit
+from ..settings import Search, Settings
+from ..tools.exec import Shell, exec_tools
+from ..tools.files import file_tools
+from ..tools.history import history_tools
+from ..tools.home import Home
+from ..tools.keeping import Keeping
+from ..tools.marks import MARKS, Marks
+from ..tools.message import message_tool
+from ..tools.run_python import run_python_tool
+from ..tools.sandbox.exposure import why_not_there
+from ..tools.sandbox.later import LaterSandbox
+from ..tools.sandbox.port import Limits, Sandbox, View
+from ..tools.sandbox.view import environment
+from ..tools.tainted import Tainted, place_of
+from ..tools.taking_back import TakingBack
+from ..tools.web_fetch import web_fetch_tool
+from ..tools.web_search import Engine, choose_engine, web_search_tool
+from ..tools.workspace import Workspace
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint  # takes its time, and few have plugins
@@ -84,7 +84,7 @@ class Toolset(Struct, frozen=True):
             await way.close()
 
 
-def furnish(
+def build_tools(
     home: Path,
     workspace: Path,
     settings: Settings,
@@ -194,14 +194,14 @@ def sandbox_of(home: Path, settings: Settings) -> Sandbox:
     """Raises SettingsError now, not at the first command, if the hosts that commands may reach are none."""
     spool, chosen, shared, serve = home / "spool", settings.tools.exec, bool(settings.store.url), None
     if chosen.network:
-        from .net.proxy import Proxy
+        from ..net.proxy import Proxy
 
         serve = Proxy(chosen.network).serve
 
     def make() -> Sandbox:
-        from .tools.sandbox.choose import choose_way
-        from .tools.sandbox.commands import Commands
-        from .tools.sandbox.outlet import Outlet
+        from ..tools.sandbox.choose import choose_way
+        from ..tools.sandbox.commands import Commands
+        from ..tools.sandbox.outlet import Outlet
 
         choose = partial(choose_way, unsafe=chosen.unsafe_without_sandbox)
         return Commands(spool, choose, shared, outlet=Outlet(serve) if serve else None)
@@ -234,7 +234,7 @@ class Later:
 
 def _check_allowed(hosts: Iterable[str]) -> None:
     """Said now, to who wrote it, and not to a model at its first page."""
-    from .net.addresses import Allowed
+    from ..net.addresses import Allowed
 
     try:
         Allowed(hosts)
@@ -243,13 +243,13 @@ def _check_allowed(hosts: Iterable[str]) -> None:
 
 
 def _open_web(settings: Settings) -> Any:
-    from .net.open import OpenHttp
+    from ..net.open import OpenHttp
 
     return OpenHttp(settings.tools.web.allow, ca_file=settings.net.ca_file or None)
 
 
 def _trusted(settings: Settings) -> Http:
-    from .net.trusted import TrustedHttp
+    from ..net.trusted import TrustedHttp
 
     return TrustedHttp(settings.net.ca_file or None, settings.net.proxy)
 

@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
-from .core.briefing import Briefing
-from .core.decide import Rules
-from .core.errors import ModelMissing
-from .core.gauge import tokens_of
-from .core.ports import Embedder
-from .core.sections import Section, joined, shrunk
-from .core.tool import ToolSpec
-from .providers.models import Models, Speaker
-from .runtime.context import Context, Profile
-from .runtime.voices import SHORT, Voice
-from .settings import Defaults, Preset, Settings
+from ..core.briefing import Briefing
+from ..core.decide import Rules
+from ..core.errors import ModelMissing
+from ..core.gauge import tokens_of
+from ..core.ports import Embedder
+from ..core.sections import Section, joined, shrunk
+from ..core.tool import ToolSpec
+from ..providers.models import Models, ResolvedModel
+from ..runtime.context import Context, Profile
+from ..runtime.voices import SHORT, Voice
+from ..settings import Defaults, Preset, Settings
 
 _log = logging.getLogger("everloop.voices")
 
@@ -26,8 +26,8 @@ COMPACT = 1200  # tokens that stand before the conversation of a model that is n
 LITTLE = 280  # characters of the system prompt that the embedded model is shown beside its tools
 
 
-class Casting:
-    """Which speaker a name stands for, as the settings say: a preset, or any model with all else as in the defaults."""
+class Presets:
+    """Which model a name stands for, as the settings say: a preset, or any model with all else as in the defaults."""
 
     def __init__(self, settings: Settings, models: Models) -> None:
         self._defaults = settings.agents.defaults
@@ -36,7 +36,7 @@ class Casting:
         self.embedding = settings.agents.defaults.embedding_model
         self.presets = settings.models
 
-    async def look(self, name: str) -> Speaker:
+    async def look(self, name: str) -> ResolvedModel:
         """As `find`, after a look at the servers of this machine where a name asks for it. Raises ModelMissing."""
         asked = self.asked(name)
         await self._models.look(asked.model)
@@ -47,10 +47,10 @@ class Casting:
             except ModelMissing as error:  # it is left out, as `Models.find` says
                 missing.append(f"The fallback {spare} is left out: {error}.")
                 _log.warning("%s", missing[-1])
-        speaker = self.find(name)
-        return replace(speaker, notice="\n".join([*filter(None, [speaker.notice]), *missing])) if missing else speaker
+        model = self.find(name)
+        return replace(model, notice="\n".join([*filter(None, [model.notice]), *missing])) if missing else model
 
-    def find(self, name: str) -> Speaker:
+    def find(self, name: str) -> ResolvedModel:
         asked = self.asked(name)
         return self._models.find(asked.model, [self.asked(spare).model for spare in asked.fallbacks or ()])
 
@@ -67,8 +67,8 @@ class Casting:
 class HouseVoices:
     """The Voices port. `now` tells the time as models are to read it."""
 
-    def __init__(self, casting: Casting, now: Callable[[], str]) -> None:
-        self._casting = casting
+    def __init__(self, presets: Presets, now: Callable[[], str]) -> None:
+        self._presets = presets
         self._now = now
         self._voices: dict[str, Voice] = {}
 
@@ -77,63 +77,63 @@ class HouseVoices:
         return self.find("").name
 
     def names(self) -> list[str]:
-        return list(self._casting.presets)
+        return list(self._presets.presets)
 
     async def look(self, name: str) -> Voice:
-        await self._casting.look(name)
+        await self._presets.look(name)
         return self.find(name)
 
     async def small(self) -> Voice | None:
         """For summaries and the like: the small model of the settings; None: whoever answers. Raises ModelMissing."""
-        return await self.look(self._casting.small) if self._casting.small else None
+        return await self.look(self._presets.small) if self._presets.small else None
 
     async def embedder(self) -> Embedder | None:
         """For recall by meaning: the embedding model of the settings, if there is one. Raises ModelMissing."""
-        return await self._casting.embedder()
+        return await self._presets.embedder()
 
     def find(self, name: str) -> Voice:
         if name not in self._voices:
-            speaker = self._casting.find(name)
-            key = name if name in self._casting.presets else speaker.name
-            self._voices[name] = voice_of(speaker, self._casting.asked(name), self._now, key)
+            model = self._presets.find(name)
+            key = name if name in self._presets.presets else model.name
+            self._voices[name] = voice_of(model, self._presets.asked(name), self._now, key)
         return self._voices[name]
 
 
-def voice_of(speaker: Speaker, asked: Preset, now: Callable[[], str], key: str = "") -> Voice:
+def voice_of(model: ResolvedModel, asked: Preset, now: Callable[[], str], key: str = "") -> Voice:
     """A model that is asked in this way."""
 
     def fit(window: int, briefing: Briefing) -> tuple[Context, Rules]:
-        return _fitted(window, speaker, asked, briefing, now)
+        return _fitted(window, model, asked, briefing, now)
 
     return Voice(
-        name=speaker.name,
+        name=model.name,
         key=key,
-        model=speaker.model,
-        provider=speaker.provider,
-        window=asked.context_window or speaker.window,
+        model=model.model,
+        provider=model.provider,
+        window=asked.context_window or model.window,
         fit=fit,
-        measure=None if asked.context_window else speaker.measure,
-        asks_from=0 if speaker.local else SHORT,
+        measure=None if asked.context_window else model.measure,
+        asks_from=0 if model.local else SHORT,
     )
 
 
 def _fitted(
-    window: int, speaker: Speaker, asked: Preset, told: Briefing, now: Callable[[], str]
+    window: int, model: ResolvedModel, asked: Preset, told: Briefing, now: Callable[[], str]
 ) -> tuple[Context, Rules]:
-    """A speaker with all that it is told. What an answer may need is kept free in its window."""
+    """A model with all that it is told. What an answer may need is kept free in its window."""
     assert asked.max_tokens is not None
-    tools = _tools_for(window, speaker.compact, told)
-    identity = (speaker.compact and told.brief) or told.identity
-    room = LITTLE - len(identity) if speaker.compact else _room_for_files(window, told, tools)
+    tools = _tools_for(window, model.compact, told)
+    identity = (model.compact and told.brief) or told.identity
+    room = LITTLE - len(identity) if model.compact else _room_for_files(window, told, tools)
     sections = (Section("identity", identity), *shrunk(told.files, room))
     profile = Profile(
-        model=speaker.model,
+        model=model.model,
         sections=sections,
         max_tokens=min(asked.max_tokens, window // 4),
         temperature=asked.temperature,
         top_p=asked.top_p,
         effort=asked.reasoning_effort or "",
-        tail=not speaker.compact,
+        tail=not model.compact,
     )
     context = Context(profile, tuple(tools.values()), now)
     rules = replace(

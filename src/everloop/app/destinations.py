@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from .core.errors import ModelMissing, SettingsError
-from .providers.catalog import HOSTS, Host
-from .providers.choose import host_of
-from .providers.keys import Keys
-from .settings import Settings
-from .telemetry.target import target_of
+from ..core.errors import ModelMissing, SettingsError
+from ..providers.catalog import HOSTS, Host
+from ..providers.choose import host_of
+from ..providers.keys import Keys
+from ..settings import Settings
+from ..telemetry.target import target_of
 
 _PORTS = {"http": 80, "https": 443}
 _SAID = {

@@ -1,7 +1,7 @@
-"""Keeps the house in order while it is open: settings are changed, keys kept, models tried, and the next turn knows.
+"""Settings are changed while the house is open, keys kept, models tried, and the next turn knows.
 
-What is made of the settings is a set of furniture. A change makes another set and, once it is known to be good and the
-file is written, puts it in the place of the first. Turns that run end with what they began with.
+A change builds all anew and, once it is known to be good and the file is written, puts that in the place of what there
+was. Turns that run end with what they began with.
 """
 
 import asyncio
@@ -12,20 +12,20 @@ from typing import Any, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .core.errors import EverloopError, ModelMissing
-from .core.ports import Vault
+from ..core.errors import EverloopError, ModelMissing
+from ..core.ports import Vault
+from ..providers.catalog import HOSTS
+from ..providers.keys import Keys, checked_key, keyed_host, notes_on
+from ..providers.models import ResolvedModel
+from ..runtime.calls import Toolbox
+from ..settings import Preset, Settings, without_secrets
+from ..settings.book import Book, changes_of
+from ..settings.edit import Path, path_of
+from ..settings.rows import Row, value_at
+from ..settings.scopes import scopes_for
+from .build import Built, LiveHouse
 from .destinations import check_destinations
-from .providers.catalog import HOSTS
-from .providers.keys import Keys, checked_key, keyed_host, notes_on
-from .providers.models import Speaker
-from .runtime.calls import Toolbox
-from .settings import Preset, Settings, without_secrets
-from .settings.book import Book, changes_of
-from .settings.edit import Path, path_of
-from .settings.rows import Row, value_at
-from .settings.scopes import scopes_for
 from .trial import Embedding, Trials, Tried, trials_of, trials_with
-from .workshop import Furniture, LiveHouse
 
 
 class Sign(Protocol):
@@ -69,28 +69,28 @@ class Maker(Protocol):
 
     async def keys(self, settings: Settings) -> Keys: ...
 
-    async def make(self, settings: Settings) -> Furniture:
+    async def make(self, settings: Settings) -> Built:
         """Raises SettingsError, ModelMissing."""
         ...
 
 
-class Steward:
+class LiveSettings:
     def __init__(
         self,
         book: Book,
-        workshop: Maker,
-        first: Furniture,
+        builder: Maker,
+        first: Built,
         live: LiveHouse,
         toolbox: Toolbox,
         sign: Sign,
     ) -> None:
         self._book = book
-        self._workshop = workshop
+        self._builder = builder
         self._now = first
         self._live = live
         self._toolbox = toolbox
         self._sign = sign
-        self._vault = workshop.vault
+        self._vault = builder.vault
         self._alone = asyncio.Lock()
 
     async def look(self) -> Looked:
@@ -111,10 +111,10 @@ class Steward:
         async with self._alone:
             draft = await asyncio.to_thread(self._book.draft, asked, version)
             wanted = draft.edition.settings
-            await asyncio.to_thread(self._workshop.check, wanted)
+            await asyncio.to_thread(self._builder.check, wanted)
             before = (await asyncio.to_thread(self._book.read)).settings
-            check_destinations(before, wanted, await self._workshop.keys(wanted), os.environ)
-            made = await self._workshop.make(taken_over(self._now.settings, wanted))
+            check_destinations(before, wanted, await self._builder.keys(wanted), os.environ)
+            made = await self._builder.make(taken_over(self._now.settings, wanted))
             await asyncio.to_thread(self._book.write, draft)
             self._take(made)
         return await self.look()
@@ -122,9 +122,9 @@ class Steward:
     async def refresh(self) -> None:
         """Look again at keys and models, as they are now."""
         async with self._alone:
-            self._take(await self._workshop.make(self._now.settings))
+            self._take(await self._builder.make(self._now.settings))
 
-    async def look_again(self) -> Speaker:
+    async def look_again(self) -> ResolvedModel:
         """Who answers, if anybody can by now: a key may have been kept or a server started. Raises ModelMissing."""
         await self.refresh()
         if self._now.missing:
@@ -157,7 +157,7 @@ class Steward:
     async def _trials(self, name: str) -> Trials:
         now = self._now
         if now.range is not None:
-            return await trials_of(name, now.range.casting, now.range.models)
+            return await trials_of(name, now.range.presets, now.range.models)
         if name:
             raise ModelMissing("this program has one model, which was handed over to it")
         return trials_with(now.speaker, Preset(now.speaker.name))
@@ -174,7 +174,7 @@ class Steward:
             return replace(row, where="file", problem=str(error))
         return replace(row, where=found.where if found else "", problem=keys.locked(host))
 
-    def _take(self, made: Furniture) -> None:
+    def _take(self, made: Built) -> None:
         self._now = made
         self._toolbox.resize(made.results)
         self._live.now = made

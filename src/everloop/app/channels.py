@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
-from .core.channel import DOORS
-from .core.errors import SettingsError
-from .core.ports import Channel, Http
-from .settings import Settings
-from .settings.shape import snake
-from .settings.unused import switched_on
+from ..core.channel import DOORS
+from ..core.errors import SettingsError
+from ..core.ports import Channel, Http
+from ..settings import Settings
+from ..settings.shape import snake
+from ..settings.unused import switched_on
 
 PLUGINS = "everloop.channels"
 OURS = {"webhook": ".channels.webhook"}

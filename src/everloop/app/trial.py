@@ -6,14 +6,14 @@ from functools import partial
 
 from msgspec import Struct
 
-from .core.errors import ProviderError
-from .core.message import Message, said
-from .core.ports import Embedder
-from .core.prompt import Delta, Prompt, Reply, Transcript
-from .core.tool import ToolSpec, parse_args, problems_of
-from .providers.models import Models, Speaker
-from .settings import Preset
-from .voices import Casting
+from ..core.errors import ProviderError
+from ..core.message import Message, said
+from ..core.ports import Embedder
+from ..core.prompt import Delta, Prompt, Reply, Transcript
+from ..core.tool import ToolSpec, parse_args, problems_of
+from ..providers.models import Models, ResolvedModel
+from ..settings import Preset
+from .presets import Presets
 
 Show = Callable[[str], None]
 
@@ -97,17 +97,17 @@ class Trials:
         self.run = run
 
 
-async def trials_of(name: str, casting: Casting, models: Models) -> Trials:
+async def trials_of(name: str, presets: Presets, models: Models) -> Trials:
     """Raises ModelMissing."""
-    asked = casting.asked(name)
+    asked = presets.asked(name)
     choice = await models.look(asked.model)
-    if "embed" in choice.model.lower() or (name and name == casting.embedding):
+    if "embed" in choice.model.lower() or (name and name == presets.embedding):
         embedder = await models.embedder(asked.model)
         return Trials(embedder.name, "", (lambda progress: _try_embedder(embedder),))
     return trials_with(models.find(asked.model), asked)
 
 
-def trials_with(speaker: Speaker, asked: Preset) -> Trials:
+def trials_with(speaker: ResolvedModel, asked: Preset) -> Trials:
     return Trials(speaker.name, speaker.notice, tuple(partial(_try, trial, speaker, asked) for trial in TRIALS))
 
 
@@ -121,7 +121,7 @@ async def _try_embedder(embedder: Embedder) -> Embedding:
     return Embedding(True, "", total, len(made.vectors[0]), made.usage.input, made.cost)
 
 
-async def _try(trial: Trial, speaker: Speaker, asked: Preset, progress: Show) -> Tried:
+async def _try(trial: Trial, speaker: ResolvedModel, asked: Preset, progress: Show) -> Tried:
     began = time.perf_counter()
     first = None
 
@@ -141,7 +141,7 @@ async def _try(trial: Trial, speaker: Speaker, asked: Preset, progress: Show) ->
     return Tried(trial.name, not fault, fault, first, total, used.input, used.output, reply.cost)
 
 
-def _prompt(trial: Trial, speaker: Speaker, asked: Preset) -> Prompt:
+def _prompt(trial: Trial, speaker: ResolvedModel, asked: Preset) -> Prompt:
     window = asked.context_window or speaker.window
     return Prompt(
         model=speaker.model,

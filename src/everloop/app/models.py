@@ -9,17 +9,17 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from .core.errors import KeyRefused, ModelMissing, VaultLocked
-from .core.ports import Http, Store, Vault
-from .providers import logins as logins_
-from .providers.discovery import Headers
-from .providers.keys import Keys
-from .providers.models import Models, Speaker, in_process
-from .providers.prices import Price, Prices
-from .settings import Settings, path_in
+from ..core.errors import KeyRefused, ModelMissing, VaultLocked
+from ..core.ports import Http, Store, Vault
+from ..providers import logins as logins_
+from ..providers.discovery import Headers
+from ..providers.keys import Keys
+from ..providers.models import Models, ResolvedModel, in_process
+from ..providers.prices import Price, Prices
+from ..settings import Settings, path_in
 
 
-class Library(Struct, frozen=True):
+class ModelLibrary(Struct, frozen=True):
     """What there is to choose a model from."""
 
     settings: Settings
@@ -30,20 +30,20 @@ class Library(Struct, frozen=True):
     models: Models
 
 
-async def library_of(
+async def open_models(
     home: Path,
     settings: Settings,
     store: Store,
     stack: AsyncExitStack | None,
     given_http: Http | None = None,
-    cellar: dict[str, Speaker] | None = None,
-) -> Library:
+    in_process_models: dict[str, ResolvedModel] | None = None,
+) -> ModelLibrary:
     """Every model that the settings, the environment and the vault give a key for, and those of this machine.
 
-    Without a stack, who calls brings the network and closes what is in the cellar.
+    Without a stack, who calls brings the network and closes what is in the in_process_models.
     """
-    from .store.vault import Vault as Boxes
-    from .store.vault import key_of
+    from ..store.vault import Vault as Boxes
+    from ..store.vault import key_of
 
     http = given_http
     if http is None:
@@ -57,9 +57,9 @@ async def library_of(
     known = [name for name in logins_.NAMES if logins_.kept_as(name) in names]
     logins = {name: _unlocking(logins_.load(name, http, vault)) for name in known}
     heard = _recorded(http, home, settings, [key for key in kept.values() if isinstance(key, str)])
-    loaded: dict[str, Speaker] = {} if cellar is None else cellar
+    loaded: dict[str, ResolvedModel] = {} if in_process_models is None else in_process_models
 
-    def embedded(name: str) -> Speaker:
+    def embedded(name: str) -> ResolvedModel:
         if name not in loaded:
             loaded[name] = _embedded(home, settings, name, http)
         return loaded[name]
@@ -67,7 +67,7 @@ async def library_of(
     models = Models(heard, keys, prices, embedded, logins)
     if stack is not None:
         stack.push_async_callback(models.close)
-    return Library(settings, store, vault, http, keys, models)
+    return ModelLibrary(settings, store, vault, http, keys, models)
 
 
 async def keys_of(home: Path, settings: Settings, vault: Vault) -> Keys:
@@ -101,7 +101,7 @@ async def _taken_out(vault: Vault, name: str) -> str | VaultLocked:
 
 
 def network_of(settings: Settings, stack: AsyncExitStack) -> Http:
-    from .net.trusted import TrustedHttp
+    from ..net.trusted import TrustedHttp
 
     http = TrustedHttp(settings.net.ca_file or None, settings.net.proxy)
     stack.push_async_callback(http.close)
@@ -112,14 +112,14 @@ def _recorded(http: Http, home: Path, settings: Settings, keys: Iterable[str]) -
     """What models are asked through: neither logins, which are all secrets, nor downloads are ever recorded."""
     if not settings.net.record:
         return http
-    from .testing.recorder import Recorder
+    from ..testing.recorder import Recorder
 
     configured = [account.api_key for account in settings.providers.accounts.values()]
     return Recorder(http, path_in(home, settings.net.record), [*keys, *configured])
 
 
-def _embedded(home: Path, settings: Settings, name: str, http: Http) -> Speaker:
-    from .providers.embedded import NOTICE, WEIGHTS, EmbeddedProvider
+def _embedded(home: Path, settings: Settings, name: str, http: Http) -> ResolvedModel:
+    from ..providers.embedded import NOTICE, WEIGHTS, EmbeddedProvider
 
     weights = WEIGHTS.get(f"embedded/{name}" if name else "embedded")
     if weights is None:

@@ -10,47 +10,47 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from . import __version__
-from .agent import Agent
-from .bus.local import LocalBus
-from .channel_setup import channels_of, known
-from .core.errors import EverloopError, HomeError
-from .core.events import CommandDone, Event, PermissionAsked, TurnEnded
-from .core.message import Part
-from .core.people import Role
-from .core.ports import Bus, Channel, Clock, Credentials, Http, Provider, Store, Vault
-from .core.thread import Finished
-from .core.tool import Tool
-from .files.enclosing import enclose
-from .files.folder import Folder
-from .files.pictures import fit, take
-from .files.stock import Bounded, Stock
-from .library import Library, library_of, network_of
-from .runtime.approvals import Approvals
-from .runtime.calls import Kit, Toolbox
-from .runtime.clock import SystemClock
-from .runtime.commands import Commands
-from .runtime.context import Gallery
-from .runtime.driver import Driver
-from .runtime.inbox import Inbox
-from .runtime.lanes import Lanes
-from .runtime.outbox import Outbox
-from .runtime.people import KnownPeople
-from .runtime.reception import AdmitAll, Reception
-from .runtime.scheduler import Scheduler
-from .runtime.sessions import Sessions
-from .runtime.supervisor import Supervisor
-from .runtime.view import View
-from .settings import Settings, home_of, load, unused, without_secrets, workspace_of
-from .tools.bootstrap import make_workspace
-from .tools.home import Home
-from .tools.tainted import Ended
-from .toolset import Kits, check_workspace, furnish, sandbox_of
-from .voices import Casting, HouseVoices
-from .workshop import Furniture, Given, HouseBriefer, LiveHouse, Workshop, this_minute, watched_files
+from .. import __version__
+from ..agent import Agent
+from ..bus.local import LocalBus
+from ..core.errors import EverloopError, HomeError
+from ..core.events import CommandDone, Event, PermissionAsked, TurnEnded
+from ..core.message import Part
+from ..core.people import Role
+from ..core.ports import Bus, Channel, Clock, Credentials, Http, Provider, Store, Vault
+from ..core.thread import Finished
+from ..core.tool import Tool
+from ..files.enclosing import enclose
+from ..files.folder import Folder
+from ..files.pictures import fit, take
+from ..files.stock import Bounded, Stock
+from ..runtime.approvals import Approvals
+from ..runtime.calls import Kit, Toolbox
+from ..runtime.clock import SystemClock
+from ..runtime.commands import Commands
+from ..runtime.context import Gallery
+from ..runtime.driver import Driver
+from ..runtime.inbox import Inbox
+from ..runtime.lanes import Lanes
+from ..runtime.outbox import Outbox
+from ..runtime.people import KnownPeople
+from ..runtime.reception import AdmitAll, Reception
+from ..runtime.scheduler import Scheduler
+from ..runtime.sessions import Sessions
+from ..runtime.supervisor import Supervisor
+from ..runtime.view import View
+from ..settings import Settings, home_of, load, unused, without_secrets, workspace_of
+from ..tools.bootstrap import make_workspace
+from ..tools.home import Home
+from ..tools.tainted import Ended
+from .build import Builder, Built, HouseBriefer, LiveHouse, Overrides, this_minute, watched_files
+from .channels import channels_of, known
+from .models import ModelLibrary, network_of, open_models
+from .presets import HouseVoices, Presets
+from .tools import Kits, build_tools, check_workspace, sandbox_of
 
 if TYPE_CHECKING:
-    from .gateway.server import Gateway
+    from ..gateway.server import Gateway
 
 
 @asynccontextmanager
@@ -73,7 +73,7 @@ async def open(
     time, so that a program may add to it. `clock` takes the place of the machine's for what is to happen later.
     Raises SettingsError, HomeError, StoreError, ModelMissing.
     """
-    async with _opened(home, settings, Given(provider, http, (*tools,), (*channels,), roles, clock=clock)) as house:
+    async with _opened(home, settings, Overrides(provider, http, (*tools,), (*channels,), roles, clock=clock)) as house:
         yield house.agent
 
 
@@ -81,18 +81,18 @@ class _House(Struct, frozen=True):
     """What is open, and what can be changed of it."""
 
     agent: Agent
-    workshop: Workshop
-    first: Furniture
+    builder: Builder
+    first: Built
     live: LiveHouse
     toolbox: Toolbox
 
 
 @asynccontextmanager
 async def _opened(
-    home: str | os.PathLike[str] | None, settings: Mapping[str, Any], given: Given
+    home: str | os.PathLike[str] | None, settings: Mapping[str, Any], given: Overrides
 ) -> AsyncIterator[_House]:
     if "EVERLOOP_FAILPOINT" in os.environ or "EVERLOOP_FAILPOINT_RECORD" in os.environ:
-        from .testing import failpoints
+        from ..testing import failpoints
 
         failpoints.from_environment()
     if not (logger := logging.getLogger("everloop")).handlers:
@@ -102,20 +102,20 @@ async def _opened(
     async with AsyncExitStack() as stack:
         store = await _open_store(folder, loaded, given.clock)
         stack.push_async_callback(store.close)
-        yield await _furnish(folder, loaded, store, given, stack)
+        yield await _build_house(folder, loaded, store, given, stack)
 
 
 @asynccontextmanager
 async def open_kept(home: Path, settings: Mapping[str, Any] = {}, **given: Any) -> AsyncIterator[Agent]:
     """As `open`, with a steward, through whom the settings can be changed; so it opens also without a model."""
-    from .settings.book import Book
-    from .steward import Steward
+    from ..settings.book import Book
+    from .reconfigure import LiveSettings
 
-    async with _opened(home, settings, Given(**{**given, "waits": True, "listens": True, "whose": ""})) as house:
+    async with _opened(home, settings, Overrides(**{**given, "waits": True, "listens": True, "whose": ""})) as house:
         agent, book = house.agent, Book(home, os.environ, settings)
         agent.files = Bounded(Folder(home / "files"), house.first.settings.gateway.bytes_per_user)
-        agent.steward = Steward(book, house.workshop, house.first, house.live, house.toolbox, agent)
-        house.workshop.look_again = agent.steward.look_again
+        agent.steward = LiveSettings(book, house.builder, house.first, house.live, house.toolbox, agent)
+        house.builder.look_again = agent.steward.look_again
         yield agent
 
 
@@ -128,8 +128,8 @@ async def serve(
     Without a model it opens too: one can be chosen in the page. Raises what else `open` raises; SettingsError also when
     it would be reached from elsewhere without encryption.
     """
-    from .gateway.doorway import check_place
-    from .gateway.server import serve as answer
+    from ..gateway.doorway import check_place
+    from ..gateway.server import serve as answer
 
     folder = Path(home) if home is not None else home_of(os.environ)
     loaded = load(folder, os.environ, settings)
@@ -142,7 +142,7 @@ async def serve(
         yield gateway
 
 
-async def _furnish(home: Path, settings: Settings, store: Store, given: Given, stack: AsyncExitStack) -> _House:
+async def _build_house(home: Path, settings: Settings, store: Store, given: Overrides, stack: AsyncExitStack) -> _House:
     defaults = settings.agents.defaults
     workspace = workspace_of(settings, home)
     check_workspace(workspace, home)
@@ -154,22 +154,22 @@ async def _furnish(home: Path, settings: Settings, store: Store, given: Given, s
     clock = given.clock or SystemClock()
     supervisor = await stack.enter_async_context(Supervisor(clock))
     made_later = await stack.enter_async_context(AsyncExitStack())  # is closed after the lanes, too
-    workshop = Workshop(home, store, files, bus, given, supervisor, made_later)
-    first = await workshop.make(settings)
+    builder = Builder(home, store, files, bus, given, supervisor, made_later)
+    first = await builder.make(settings)
     live = LiveHouse(first)
     toolbox = Toolbox(live.kit_of, files, first.results)
     spans = (settings, store, given.http, supervisor, stack)
     ended = _tell_a_collector(*spans) if _wants_spans(settings) else None
     parts = (store, bus, live, live, toolbox, Gallery(files, fit))
     people = KnownPeople(store, given.roles)
-    driver = Driver(*parts, defaults.steering, people, ended=ended, files=workshop.prompt_files)
+    driver = Driver(*parts, defaults.steering, people, ended=ended, files=builder.prompt_files)
     lanes = Lanes(
         *(store, bus, driver),
         cap=settings.agents.max_concurrent_turns,
         lease_seconds=settings.store.lease_seconds,
         grace=settings.agents.shutdown_seconds,
     )
-    approvals = Approvals(store, people, workshop.prompt_files)
+    approvals = Approvals(store, people, builder.prompt_files)
     sessions = Sessions(store, people, lambda: toolbox.specs)
     commands = Commands(store, live, approvals, sessions, people)
     inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, first.toolset.leave)
@@ -186,13 +186,13 @@ async def _furnish(home: Path, settings: Settings, store: Store, given: Given, s
     agent = Agent(store, bus, inbox, lanes, files, approvals, sessions, *told, hooks=hooks, tasks=supervisor.states)
     agent.missing, agent.unused = first.missing, unused(settings, known(settings))
     stack.push_async_callback(agent.close)  # after the lanes: answers of the last moment are acknowledged too
-    if workshop.prompt_files and workshop.prompt_files.unasked:  # whoever found it was killed before it was told
+    if builder.prompt_files and builder.prompt_files.unasked:  # whoever found it was killed before it was told
         await driver.ask_about_files()
     await stack.enter_async_context(lanes)
     scheduler = Scheduler(store, bus, clock, owner=given.whose, lease_seconds=settings.store.lease_seconds)
     supervisor.start("scheduler", scheduler.run)  # it ends after the lanes, which begin to close at once
     _open_channels(receptions, [Outbox(store, channel) for channel in channels], bus, supervisor, stack)
-    return _House(agent, workshop, first, live, toolbox)
+    return _House(agent, builder, first, live, toolbox)
 
 
 def _open_channels(
@@ -237,10 +237,10 @@ def _answered_in(event: Event) -> tuple[str, ...]:
 async def _open_store(home: Path, settings: Settings, clock: Clock | None = None) -> Store:
     """On PostgreSQL the time is the server's, the same for all machines."""
     if settings.store.url:
-        from .store.postgres import PostgresStore
+        from ..store.postgres import PostgresStore
 
         return await PostgresStore.connect(settings.store.url, settings.store.lease_seconds)
-    from .store.sqlite import SqliteStore
+    from ..store.sqlite import SqliteStore
 
     return await SqliteStore.connect(home, settings.store.lease_seconds, clock=clock)
 
@@ -259,8 +259,8 @@ class Records(Struct, frozen=True):
 @asynccontextmanager
 async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
     """For commands that count and tidy up, also where the vault is locked. Raises SettingsError, StoreError."""
-    from .store.vault import Vault as Boxes
-    from .store.vault import key_of
+    from ..store.vault import Vault as Boxes
+    from ..store.vault import key_of
 
     folder = home or home_of(os.environ)
     settings = load(folder, os.environ, {})
@@ -297,32 +297,32 @@ async def open_view(home: Path | None = None) -> AsyncIterator[View]:
     async with AsyncExitStack() as stack:
         store = await _open_store(folder, settings)
         stack.push_async_callback(store.close)
-        casting = Casting(settings, (await library_of(folder, settings, store, stack)).models)
+        presets = Presets(settings, (await open_models(folder, settings, store, stack)).models)
         files, workspace = Folder(folder / "files"), workspace_of(settings, folder)
         longest = settings.agents.defaults.tool_result_max_chars
-        toolset = furnish(folder, workspace, settings, files, LocalBus(), longest, store)
+        toolset = build_tools(folder, workspace, settings, files, LocalBus(), longest, store)
         stack.push_async_callback(toolset.close)
         watched = watched_files(Home(folder), settings, store, files, toolset.commands.ended)
         await watched.look()
 
         def make(place: Path) -> Kit:
             shared = (store, toolset.commands, None, toolset.ways)
-            return furnish(folder, place, settings, files, LocalBus(), longest, *shared).kit()
+            return build_tools(folder, place, settings, files, LocalBus(), longest, *shared).kit()
 
         kits = Kits(folder, workspace, toolset.kit(), make)
         briefer = HouseBriefer(settings, kits, toolset.large, watched)
-        yield View(store, HouseVoices(casting, this_minute()), briefer, KnownPeople(store), watched.names)
+        yield View(store, HouseVoices(presets, this_minute()), briefer, KnownPeople(store), watched.names)
 
 
 @asynccontextmanager
-async def open_library(home: Path | None = None) -> AsyncIterator[Library]:
+async def open_library(home: Path | None = None) -> AsyncIterator[ModelLibrary]:
     """For commands that look at models and keys without speaking to anyone. Raises what `open` raises."""
     folder = home or home_of(os.environ)
     settings = load(folder, os.environ, {})
     async with AsyncExitStack() as stack:
         store = await _open_store(folder, settings)
         stack.push_async_callback(store.close)
-        yield await library_of(folder, settings, store, stack)
+        yield await open_models(folder, settings, store, stack)
 
 
 def _wants_spans(settings: Settings) -> bool:
@@ -334,8 +334,8 @@ def _tell_a_collector(
     settings: Settings, store: Store, http: Http | None, supervisor: Supervisor, stack: AsyncExitStack
 ) -> Callable[[str, Finished], None] | None:
     """Have the spans of turns sent, beside everything else; what is returned is to be told of turns that end."""
-    from .telemetry.exporter import Exporter
-    from .telemetry.target import target_of
+    from ..telemetry.exporter import Exporter
+    from ..telemetry.target import target_of
 
     wanted = settings.telemetry
     target = target_of(wanted.otlp_endpoint, wanted.otlp_headers, os.environ, __version__)
@@ -350,14 +350,14 @@ def _tell_a_collector(
 
 def token_scopes() -> tuple[str, ...]:
     """What a token of the gateway may be good for."""
-    from .gateway.principal import SCOPES
+    from ..gateway.principal import SCOPES
 
     return tuple(SCOPES)
 
 
 async def new_token(book: Credentials, owner: str, name: str, scopes: Iterable[str], seconds: float = 0) -> str:
     """Make a token for the gateway and return it: this once, for only its hash is kept. Raises EverloopError."""
-    from .gateway.secrets import hash_of, new_secret
+    from ..gateway.secrets import hash_of, new_secret
 
     token = new_secret("ev_")
     if not await book.keep_token(owner, name, hash_of(token), tuple(scopes), seconds):
@@ -367,7 +367,7 @@ async def new_token(book: Credentials, owner: str, name: str, scopes: Iterable[s
 
 async def set_password(book: Credentials, owner: str, password: str) -> None:
     """Let this be the password of the page. All browsers are logged out. Raises EverloopError."""
-    from .gateway.secrets import LONGEST, SHORTEST, hash_password
+    from ..gateway.secrets import LONGEST, SHORTEST, hash_password
 
     if not SHORTEST <= len(password) <= LONGEST:
         raise EverloopError(f"a password has {SHORTEST} to {LONGEST} characters; nothing was changed")

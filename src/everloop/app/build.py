@@ -1,6 +1,6 @@
 """Makes what follows from the settings, at the opening and again whenever they change: models, tools, prompts.
 
-What is made is a set of furniture. Where no model can be had, the house may open all the same and say what is missing.
+Where no model can be had, the house may open all the same and say what is missing.
 """
 
 import asyncio
@@ -15,29 +15,29 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .core.approval import Policy, PolicyRule
-from .core.briefing import Briefing, Situation
-from .core.decide import Rules
-from .core.errors import ModelMissing, SettingsError
-from .core.people import OWNER, Role
-from .core.ports import Briefer, Bus, Channel, Clock, Files, Http, Provider, Store, Vault
-from .core.prompt import Delta, Prompt, Reply
-from .core.tool import Tool
-from .library import keys_of, library_of, network_of
-from .providers.keys import Keys
-from .providers.models import UNKNOWN_WINDOW, Models, Speaker
-from .providers.models import given as given_speaker
-from .runtime.calls import Kit
-from .runtime.supervisor import Supervisor
-from .runtime.voices import OneVoice, Voice, Voices
-from .settings import Preset, Settings, Tools, workspace_of
-from .tools.bootstrap import Bootstrap, make_workspace
-from .tools.home import Home
-from .tools.prompt_files import WatchedFiles
-from .tools.tainted import Ended, Tainted, place_of
-from .tools.workspace import Workspace
-from .toolset import PEOPLE, Kits, Toolset, check_workspace, furnish
-from .voices import Casting, HouseVoices, filled, voice_of
+from ..core.approval import Policy, PolicyRule
+from ..core.briefing import Briefing, Situation
+from ..core.decide import Rules
+from ..core.errors import ModelMissing, SettingsError
+from ..core.people import OWNER, Role
+from ..core.ports import Briefer, Bus, Channel, Clock, Files, Http, Provider, Store, Vault
+from ..core.prompt import Delta, Prompt, Reply
+from ..core.tool import Tool
+from ..providers.keys import Keys
+from ..providers.models import UNKNOWN_WINDOW, Models, ResolvedModel
+from ..providers.models import given as given_model
+from ..runtime.calls import Kit
+from ..runtime.supervisor import Supervisor
+from ..runtime.voices import OneVoice, Voice, Voices
+from ..settings import Preset, Settings, Tools, workspace_of
+from ..tools.bootstrap import Bootstrap, make_workspace
+from ..tools.home import Home
+from ..tools.prompt_files import WatchedFiles
+from ..tools.tainted import Ended, Tainted, place_of
+from ..tools.workspace import Workspace
+from .models import keys_of, network_of, open_models
+from .presets import HouseVoices, Presets, filled, voice_of
+from .tools import PEOPLE, Kits, Toolset, build_tools, check_workspace
 
 CROWD = 20  # turns at once, from which on those that begin together look at the owner's files once
 GUESTS = "~guests"  # whose tools are the same
@@ -51,17 +51,17 @@ CHOOSE = "You can choose a model and keep a key in the page, under Settings."
 class Range(Struct, frozen=True):
     """Every model that can be chosen from, and what opens them."""
 
-    casting: Casting
+    presets: Presets
     models: Models
     keys: Keys
 
 
-class Furniture(Struct, frozen=True):
+class Built(Struct, frozen=True):
     """What is made of the settings. `range` is None where one model was handed over; `missing` says why nobody can
     answer."""
 
     settings: Settings
-    speaker: Speaker
+    speaker: ResolvedModel
     voices: Voices
     briefer: Briefer
     toolset: Toolset
@@ -71,7 +71,7 @@ class Furniture(Struct, frozen=True):
     missing: str = ""
 
 
-class Given(Struct, frozen=True):
+class Overrides(Struct, frozen=True):
     """What a program brings along, in the place of what the house would make."""
 
     provider: Provider | None = None
@@ -85,7 +85,7 @@ class Given(Struct, frozen=True):
     whose: str = OWNER  # jobs are seen to here; "" is everyone's
 
 
-class Workshop:
+class Builder:
     """Makes what follows from the settings: at the opening, and again whenever they change."""
 
     def __init__(
@@ -94,12 +94,12 @@ class Workshop:
         store: Store,
         files: Files,
         bus: Bus,
-        given: Given,
+        given: Overrides,
         supervisor: Supervisor,
         stack: AsyncExitStack,
     ) -> None:
-        from .store.vault import Vault as Boxes
-        from .store.vault import key_of
+        from ..store.vault import Vault as Boxes
+        from ..store.vault import key_of
 
         self.vault: Vault = Boxes(store, key_of(home, os.environ))
         self._home = home
@@ -112,14 +112,15 @@ class Workshop:
         self._supervisor = supervisor
         self._stack = stack
         self._http = given.http
-        self._cellar: dict[str, Speaker] = {}  # what runs in this process is loaded once
+        self._in_process: dict[str, ResolvedModel] = {}  # what runs in this process is loaded once
         self._first: Toolset | None = None
         self.prompt_files: WatchedFiles | None = None  # is made with the first tools
         self._last: tuple[Tools, int, Toolset] | None = None
-        self.look_again: Callable[[], Awaitable[Speaker]] | None = None  # set by who can put other furniture in place
-        stack.push_async_callback(self._close_cellar)
+        # Set by who can put something else in the place of what was built.
+        self.look_again: Callable[[], Awaitable[ResolvedModel]] | None = None
+        stack.push_async_callback(self._close_in_process)
 
-    async def make(self, settings: Settings) -> Furniture:
+    async def make(self, settings: Settings) -> Built:
         """Raises SettingsError, ModelMissing."""
         speaker, voices, range, missing = await self._cast(settings)
         longest = settings.agents.defaults.tool_result_max_chars
@@ -131,22 +132,22 @@ class Workshop:
             self.prompt_files = watched_files(*place, toolset.commands.ended)
             await self.prompt_files.look()
         briefer = HouseBriefer(settings, kits, toolset.large, self.prompt_files)
-        return Furniture(settings, speaker, voices, briefer, toolset, kits, results, range, missing)
+        return Built(settings, speaker, voices, briefer, toolset, kits, results, range, missing)
 
-    async def _look_again(self, why: str) -> Speaker:
+    async def _look_again(self, why: str) -> ResolvedModel:
         if self.look_again is None:  # the house is just being opened
             raise ModelMissing(why)
         return await self.look_again()
 
-    async def _close_cellar(self) -> None:
-        for speaker in self._cellar.values():
+    async def _close_in_process(self) -> None:
+        for speaker in self._in_process.values():
             await speaker.provider.close()
 
     def check(self, settings: Settings) -> None:
         """Raises SettingsError for what would keep the house from opening the next time."""
-        from .gateway.doorway import check_place, context_of
-        from .net.proxy import Proxy
-        from .telemetry.target import target_of
+        from ..gateway.doorway import check_place, context_of
+        from ..net.proxy import Proxy
+        from ..telemetry.target import target_of
 
         place, workspace = settings.gateway, workspace_of(settings, self._home)
         check_place(place)
@@ -176,7 +177,7 @@ class Workshop:
             return self._last[2]
         place = (self._home, workspace_of(settings, self._home))
         commands = self._first.commands if self._first else None
-        toolset = furnish(*place, settings, self._files, self._bus, results, self._store, commands, self._own)
+        toolset = build_tools(*place, settings, self._files, self._bus, results, self._store, commands, self._own)
         self._last = (settings.tools, results, toolset)
         if self._first is None:
             self._stack.push_async_callback(toolset.close)
@@ -190,34 +191,36 @@ class Workshop:
         def make(workspace: Path) -> Kit:
             place = (self._home, workspace, settings, self._files, self._bus, results)
             shared = (self._store, owners.commands, self._own, owners.ways)
-            return furnish(*place, *shared).kit(self._given.tools)
+            return build_tools(*place, *shared).kit(self._given.tools)
 
         return Kits(self._home, workspace_of(settings, self._home), owners.kit(self._given.tools), make)
 
-    async def _cast(self, settings: Settings) -> tuple[Speaker, Voices, Range | None, str]:
+    async def _cast(self, settings: Settings) -> tuple[ResolvedModel, Voices, Range | None, str]:
         """Who speaks when nobody else is chosen, and who can be chosen."""
         now = this_minute()
         if self._given.provider is not None:
-            only = given_speaker(self._given.provider)
+            only = given_model(self._given.provider)
             asked = filled(Preset(only.name), settings.agents.defaults)
             return only, OneVoice(voice_of(only, asked, now)), None, ""
         self._http = self._http or network_of(settings, self._stack)
-        stack = None if self._first else self._stack  # nothing of a later one is to be closed but what is in the cellar
-        library = await library_of(self._home, settings, self._store, stack, self._http, self._cellar)
-        casting = Casting(settings, library.models)
-        range = Range(casting, library.models, library.keys)
+        stack = (
+            None if self._first else self._stack
+        )  # nothing of a later one is to be closed but what runs in this process
+        library = await open_models(self._home, settings, self._store, stack, self._http, self._in_process)
+        presets = Presets(settings, library.models)
+        range = Range(presets, library.models, library.keys)
         try:
-            speaker = await casting.look("")
+            speaker = await presets.look("")
         except ModelMissing as error:
             if not self._given.waits:
                 raise
             why = sentence_of(error)
-            speaker = absent(casting.asked("").model, lambda: self._look_again(why))
-            return speaker, WaitingVoices(casting, now, speaker), range, why
+            speaker = absent(presets.asked("").model, lambda: self._look_again(why))
+            return speaker, WaitingVoices(presets, now, speaker), range, why
         if speaker.warm and not self._first:
             warming = self._supervisor.start("warm-up", speaker.warm, once=True)  # it loads while the person types
             self._stack.push_async_callback(warming.end)
-        return speaker, HouseVoices(casting, now), range, ""
+        return speaker, HouseVoices(presets, now), range, ""
 
 
 def watched_files(home: Home, settings: Settings, store: Store, files: Files, ended: Ended) -> WatchedFiles:
@@ -296,7 +299,7 @@ def this_minute() -> Callable[[], str]:
 class LiveHouse:
     """The Voices and the Briefer port of a house whose settings change, and its tools: of what there is `now`."""
 
-    def __init__(self, now: Furniture) -> None:
+    def __init__(self, now: Built) -> None:
         self.now = now
 
     @property
@@ -326,7 +329,7 @@ class Absent:
     """The Provider of a house in which nobody can answer yet. Each time it is asked it looks again; where there is
     still nobody, that says what is missing."""
 
-    def __init__(self, name: str, look: Callable[[], Awaitable[Speaker]]) -> None:
+    def __init__(self, name: str, look: Callable[[], Awaitable[ResolvedModel]]) -> None:
         self.name = name
         self._look = look
 
@@ -343,16 +346,16 @@ def sentence_of(error: ModelMissing) -> str:
     return f"Nobody can answer yet: {text}. {CHOOSE}"
 
 
-def absent(name: str, look: Callable[[], Awaitable[Speaker]]) -> Speaker:
-    return Speaker(name, name, Absent(name, look), UNKNOWN_WINDOW)
+def absent(name: str, look: Callable[[], Awaitable[ResolvedModel]]) -> ResolvedModel:
+    return ResolvedModel(name, name, Absent(name, look), UNKNOWN_WINDOW)
 
 
 class WaitingVoices(HouseVoices):
     """The voices of a house whose usual model cannot be had: others may be chosen."""
 
-    def __init__(self, casting: Casting, now: Callable[[], str], speaker: Speaker) -> None:
-        super().__init__(casting, now)
-        self._waiting = voice_of(speaker, casting.asked(""), now)
+    def __init__(self, presets: Presets, now: Callable[[], str], speaker: ResolvedModel) -> None:
+        super().__init__(presets, now)
+        self._waiting = voice_of(speaker, presets.asked(""), now)
 
     async def look(self, name: str) -> Voice:
         return await super().look(name) if name else self._waiting
