@@ -14,10 +14,10 @@ import everloop
 from everloop.app import new_token, open_records, serve, token_scopes
 from everloop.core.tool import Effect, Tool, tool
 from everloop.gateway.auth import Auth
-from everloop.gateway.doorstep import Doorstep
-from everloop.gateway.doorway import Doorway
+from everloop.gateway.connection_limits import ConnectionLimits
 from everloop.gateway.hub import Hub
 from everloop.gateway.metrics import Metrics
+from everloop.gateway.origins import Origins
 from everloop.gateway.server import application, page_routes
 from everloop.gateway.socket import Rooms
 from everloop.gateway.sockets import Sockets
@@ -128,9 +128,9 @@ async def routes_of(tmp_path: Path) -> Any:
 
     async def look() -> list[tuple[str, str]]:
         async with everloop.open(home=tmp_path / "other", provider=ScriptedModel([])) as agent:
-            auth = Auth(agent.store, Doorway(frozenset(), frozenset(), 0))
+            auth = Auth(agent.store, Origins(frozenset(), frozenset(), 0))
             rooms = Rooms(agent, Hub(agent, Metrics()), auth, Metrics(), "")
-            app = application(agent, auth, rooms.metrics, Sockets(rooms), Doorstep(GatewaySection()))
+            app = application(agent, auth, rooms.metrics, Sockets(rooms), ConnectionLimits(GatewaySection()))
             paths = {route.path for route in page_routes()}
             found = [(r.method, r.resource.canonical) for r in app.router.routes() if r.resource is not None]
         return [(m, p.replace("{", "").replace("}", "")) for m, p in found if p not in paths]

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from everloop.gateway.answers import Refused
-from everloop.gateway.doorstep import Doorstep
+from everloop.gateway.connection_limits import ConnectionLimits
 from everloop.gateway.throttle import TRIES, TRIES_OF_ALL, Throttle
 from everloop.settings.shape import GatewaySection
 from everloop.testing import Say, ScriptedModel, Wait
@@ -93,7 +93,7 @@ async def test_whoever_takes_for_ever_over_a_body_is_sent_away_and_a_quiet_webso
 async def test_a_large_body_that_comes_steadily_has_the_time_it_needs():
     """Time goes by as the test says: ten seconds for each 100 kB."""
     now = 0.0
-    doorstep = Doorstep(GatewaySection(request_seconds=5), lambda: now)
+    doorstep = ConnectionLimits(GatewaySection(request_seconds=5), lambda: now)
     caller = doorstep.connect(web.Server(_nobody))()
     caller.begin(_Asking())
     late = []

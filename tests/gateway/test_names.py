@@ -13,7 +13,7 @@ from everloop.core.keys import LONGEST, author_of, escaped, exact
 from everloop.core.mail import Address
 from everloop.gateway.api.shapes import Moving
 from everloop.gateway.frames import Stop
-from everloop.gateway.openai.letters import _address as openai_address
+from everloop.gateway.openai.to_inbound import _address as openai_address
 from everloop.gateway.platform import Message, _address
 from everloop.gateway.refusals import Refused
 from everloop.testing import Say, ScriptedModel, Shown

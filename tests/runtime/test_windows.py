@@ -31,7 +31,7 @@ def nobodys_keys(monkeypatch) -> None:
             monkeypatch.delenv(variable, raising=False)
 
 
-class Telling(ModelServer):
+class ClientFeed(ModelServer):
     """Says how much its models can read, as far as it likes to."""
 
     window: int | None = 128_000
@@ -60,8 +60,8 @@ class Telling(ModelServer):
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[Telling]:
-    async with Telling() as server:
+async def server() -> AsyncIterator[ClientFeed]:
+    async with ClientFeed() as server:
         yield server
 
 

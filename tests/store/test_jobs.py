@@ -91,7 +91,7 @@ def test_a_next_time_is_never_past_and_never_far(every: float, due: float, later
     assert due + later < then <= due + later + 2 * every
 
 
-# Keeping
+# KeepFile
 
 
 async def test_a_job_is_kept_as_it_was_given_and_once(store: Store):

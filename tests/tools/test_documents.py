@@ -15,9 +15,9 @@ import pytest
 from everloop.core.errors import ToolError
 from everloop.core.tool import CallContext, Change, Shown, Tool
 from everloop.files.folder import Folder
+from everloop.tools.document_worker import html_of
 from everloop.tools.documents import can_make, can_use
 from everloop.tools.files import workspace_tools
-from everloop.tools.making import html_of
 from everloop.tools.markup import Block, Span, blocks_of, spans_of
 
 CONTEXT = CallContext(key="t:1:0", thread="t", session="cli:direct", user="ann")

@@ -9,10 +9,10 @@ import pytest
 
 from everloop.core.errors import ToolError
 from everloop.core.tool import CallContext, Tool
-from everloop.tools.apart import run_apart
 from everloop.tools.find_files import find_files_tool
 from everloop.tools.grep import grep_tool
 from everloop.tools.walk import Glob
+from everloop.tools.worker import run_apart
 from everloop.tools.workspace import Workspace
 
 CONTEXT = CallContext(key="t:1:0", thread="t", session="cli:direct", user="ann")

@@ -128,7 +128,7 @@ async def serve(
     Without a model it opens too: one can be chosen in the page. Raises what else `open` raises; SettingsError also when
     it would be reached from elsewhere without encryption.
     """
-    from ..gateway.doorway import check_place
+    from ..gateway.origins import check_place
     from ..gateway.server import serve as answer
 
     folder = Path(home) if home is not None else home_of(os.environ)

@@ -145,7 +145,7 @@ class Builder:
 
     def check(self, settings: Settings) -> None:
         """Raises SettingsError for what would keep the house from opening the next time."""
-        from ..gateway.doorway import check_place, context_of
+        from ..gateway.origins import check_place, context_of
         from ..net.proxy import Proxy
         from ..telemetry.target import target_of
 
@@ -203,9 +203,8 @@ class Builder:
             asked = filled(Preset(only.name), settings.agents.defaults)
             return only, OneVoice(voice_of(only, asked, now)), None, ""
         self._http = self._http or network_of(settings, self._stack)
-        stack = (
-            None if self._first else self._stack
-        )  # nothing of a later one is to be closed but what runs in this process
+        # Of a later one nothing is to be closed but what runs in this process.
+        stack = None if self._first else self._stack
         library = await open_models(self._home, settings, self._store, stack, self._http, self._in_process)
         presets = Presets(settings, library.models)
         range = Range(presets, library.models, library.keys)

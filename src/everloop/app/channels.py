@@ -19,7 +19,7 @@ from ..settings.shape import snake
 from ..settings.unused import switched_on
 
 PLUGINS = "everloop.channels"
-OURS = {"webhook": ".channels.webhook"}
+OURS = {"webhook": "everloop.channels.webhook"}
 TAKEN = (*DOORS, "chat", "owner", "timer")  # names that session keys and principals begin with already
 _REFERENCE = re.compile(r"\$\{([A-Za-z_]\w*)\}")
 
@@ -63,7 +63,7 @@ def _expanded(place: str, value: Any, environ: Mapping[str, str]) -> Any:
 
 def _loaded(name: str) -> Open:
     if name in OURS:
-        ours: Open = import_module(OURS[name], __package__).open_channel
+        ours: Open = import_module(OURS[name]).open_channel
         return ours
     from importlib.metadata import entry_points
 

@@ -28,7 +28,7 @@ from ..tools.exec import Shell, exec_tools
 from ..tools.files import file_tools
 from ..tools.history import history_tools
 from ..tools.home import Home
-from ..tools.keeping import Keeping
+from ..tools.keep_file import KeepFile
 from ..tools.marks import MARKS, Marks
 from ..tools.message import message_tool
 from ..tools.run_python import run_python_tool
@@ -37,7 +37,7 @@ from ..tools.sandbox.later import LaterSandbox
 from ..tools.sandbox.port import Limits, Sandbox, View
 from ..tools.sandbox.view import environment
 from ..tools.tainted import Tainted, place_of
-from ..tools.taking_back import TakingBack
+from ..tools.undo_file import UndoFile
 from ..tools.web_fetch import web_fetch_tool
 from ..tools.web_search import Engine, choose_engine, web_search_tool
 from ..tools.workspace import Workspace
@@ -60,8 +60,8 @@ class Toolset(Struct, frozen=True):
     large: frozenset[str]
     commands: Sandbox
     ways: tuple["Later", ...]  # out to the network
-    take_back: TakingBack
-    keep: Keeping
+    take_back: UndoFile
+    keep: KeepFile
     place: str  # the name of the workspace
 
     def kit(self, given: Iterable[Tool] = ()) -> Kit:
@@ -139,7 +139,7 @@ def build_tools(
     built_in = _enabled(built_in, chosen.disabled)
     names = {tool.spec.name for tool in built_in}
     plugged = plugged_in(chosen.plugins, names) if chosen.plugins else ()
-    after = (TakingBack(seen, files), Keeping(seen, files))
+    after = (UndoFile(seen, files), KeepFile(seen, files))
     large, place = frozenset(names - ESSENTIAL), place_of(workspace)
     return Toolset((*built_in, *plugged), large, commands, (web, searched), *after, place)
 

@@ -23,7 +23,7 @@ from .log import (
     Undoing,
     UserSaid,
 )
-from .mail import Choose, Decision, Mail, Said, Squeeze, Stop, Undo, Word
+from .mail import Choose, CompactRequest, Decision, Mail, Said, Stop, Undo, Word
 from .people import Role, role_of
 from .thread import STOPPED, Thread
 from .tool import Effect, ToolCall, ToolSpec, problems_of
@@ -330,7 +330,7 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mappi
             return Admitted((Answered(letter.answer, letter.place, letter.verdict, letter.by),))
         case Choose(model=model, by=by):
             return Admitted((ModelChosen(model, by),))
-        case Squeeze(by=by):
+        case CompactRequest(by=by):
             return Admitted((CompactionAsked(by),))
         case Word() as word:
             if thread.owes_reply:

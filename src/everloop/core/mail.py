@@ -82,7 +82,7 @@ class Choose(Struct, frozen=True, gc=False, tag="choose", omit_defaults=True):
     by: str = ""
 
 
-class Squeeze(Struct, frozen=True, gc=False, tag="squeeze", omit_defaults=True):
+class CompactRequest(Struct, frozen=True, gc=False, tag="squeeze", omit_defaults=True):
     """Someone wants what was said to become a summary now."""
 
     by: str = ""
@@ -114,7 +114,7 @@ class Word(Struct, frozen=True, gc=False, tag="word", omit_defaults=True):
     outside: bool = False
 
 
-Letter = Said | Stop | Decision | Choose | Squeeze | Undo | Word
+Letter = Said | Stop | Decision | Choose | CompactRequest | Undo | Word
 
 
 class Inbound(Struct, frozen=True, gc=False):

@@ -27,7 +27,7 @@ from ..core.people import role_named
 from ..core.ports import Credentials
 from ..core.rows import Known
 from .answers import Refused, noted, refusal, refused_by, respond
-from .doorway import Doorway
+from .origins import Origins
 from .principal import PUBLIC, SCOPES, Principal, need_of, principal_of
 from .secrets import LONGEST, SHORTEST, fits_password, hash_of, hash_password, new_secret, page_secret
 from .throttle import Throttle
@@ -54,7 +54,7 @@ class Middleware(Protocol):
 class Auth:
     """Knows who is asking. Nothing is remembered between two requests, so what is revoked is refused at once."""
 
-    def __init__(self, book: Credentials, doorway: Doorway, throttle: Throttle | None = None) -> None:
+    def __init__(self, book: Credentials, doorway: Origins, throttle: Throttle | None = None) -> None:
         self._book = book
         self._throttle = throttle or Throttle()
         self.doorway = doorway

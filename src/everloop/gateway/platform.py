@@ -20,13 +20,13 @@ from ..core.ports import Store
 from .blobs import blob_of, check_size, enclosed
 from .bodies import read_body, read_json, shaped
 from .desk import Desk
-from .giving import give
 from .identity import who
 from .links import links_of
 from .principal import lacking, principal_of
 from .refusals import Refused, explain
 from .repeats import Repeats, event_of
 from .streaming import Piece, Told, stream
+from .whole_answer import give
 
 CHANNEL = "platform"
 MOST_ATTACHMENTS = 20

@@ -16,11 +16,11 @@ from ..core.errors import HomeError
 from . import hooks
 from .answers import Refused, respond
 from .auth import Auth, Handler, Middleware, guard
-from .doorstep import LINGER, Doorstep, Limits, note_known
-from .doorway import Place, check_place, context_of, doorway_of
+from .connection_limits import LINGER, ConnectionLimits, Limits, note_known
 from .house import House
 from .hub import Hub
 from .metrics import Metrics
+from .origins import Place, check_place, context_of, doorway_of
 from .socket import Rooms
 from .sockets import Sockets
 
@@ -72,16 +72,16 @@ async def serve(
     auth, metrics = Auth(house.store, doorway_of(place, port)), Metrics()
     hub = Hub(house, metrics)
     sockets = Sockets(Rooms(house, hub, auth, metrics, version), place.sockets_per_user)
-    doorstep = Doorstep(place)
-    app = application(house, auth, metrics, sockets, doorstep)
+    limits = ConnectionLimits(place)
+    app = application(house, auth, metrics, sockets, limits)
     runner = web.AppRunner(
         app, access_log=None, handle_signals=False, shutdown_timeout=LAST_WORDS, lingering_time=LINGER
     )
-    async with hub.open(), _beside(sockets.patrol()), _beside(doorstep.patrol()):
+    async with hub.open(), _beside(sockets.patrol()), _beside(limits.patrol()):
         await runner.setup()
         assert runner.server is not None
         door = await asyncio.get_running_loop().create_server(
-            doorstep.connect(runner.server),
+            limits.connect(runner.server),
             sock=listening,
             backlog=WAITING,
             ssl=tls,
@@ -100,22 +100,24 @@ async def serve(
             await runner.cleanup()
 
 
-def application(house: House, auth: Auth, metrics: Metrics, sockets: Sockets, doorstep: Doorstep) -> web.Application:
+def application(
+    house: House, auth: Auth, metrics: Metrics, sockets: Sockets, limits: ConnectionLimits
+) -> web.Application:
     """Every route there is. Those of the page are open to all, because they hold nothing but the page itself."""
     warnings.filterwarnings("ignore", category=web.NotAppKeyWarning)  # a plain key is enough for request["principal"]
     page = page_routes()
     hooked = hooks.routes(house.hooks)
     public = frozenset(route.path for route in (*page, *hooked))
     app = web.Application(
-        middlewares=[doorstep.watch(), _counting(metrics), guard(auth, public), note_known, _draining(sockets)],
+        middlewares=[limits.watch(), _counting(metrics), guard(auth, public), note_known, _draining(sockets)],
         client_max_size=LARGEST,
     )
-    app.add_routes([*_own(house, metrics, sockets, doorstep), *auth.routes(), *_further(house), *hooked, *page])
+    app.add_routes([*_own(house, metrics, sockets, limits), *auth.routes(), *_further(house), *hooked, *page])
     app.on_response_prepare.append(_protect)
     return app
 
 
-def _own(house: House, metrics: Metrics, sockets: Sockets, doorstep: Doorstep) -> list[web.RouteDef]:
+def _own(house: House, metrics: Metrics, sockets: Sockets, limits: ConnectionLimits) -> list[web.RouteDef]:
     async def health(request: web.Request) -> web.Response:
         return respond({"status": "ok"})
 
@@ -124,7 +126,7 @@ def _own(house: House, metrics: Metrics, sockets: Sockets, doorstep: Doorstep) -
 
     async def tell(request: web.Request) -> web.Response:
         now = {
-            "connections": float(len(doorstep)),
+            "connections": float(len(limits)),
             "ws_connections": float(len(sockets)),
             "turns_running": float(house.store.running),
         }

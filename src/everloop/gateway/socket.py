@@ -24,6 +24,7 @@ from ..core.people import Role
 from ..core.rows import MANY, Receipt
 from .answers import Refused, noted, refused_by
 from .auth import Auth
+from .client_feed import OPEN, ClientFeed, Letters
 from .frames import (
     NEEDS,
     NOWHERE,
@@ -47,7 +48,6 @@ from .metrics import Metrics
 from .principal import Principal, lacking, principal_of
 from .reading import Portion, Reading, history_frame, portions
 from .sending import Sending
-from .telling import OPEN, Letters, Telling
 
 WATCHED = 200  # sessions
 PATIENCE = 2.0  # seconds that a client has to take note of its end
@@ -86,7 +86,7 @@ class Connection:
         self._sending = Sending(self._send_text, self.lose)
         self._watched: set[str] = set()
         self._letters = Letters()
-        self._telling = Telling(rooms.house, rooms.hub, self._letters, self._put, self.lose)
+        self._telling = ClientFeed(rooms.house, rooms.hub, self._letters, self._put, self.lose)
         self._lost = False
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()

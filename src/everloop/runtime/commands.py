@@ -10,15 +10,15 @@ from ..core.conversation import Deed
 from ..core.errors import MailRefused, ModelMissing
 from ..core.gauge import rough
 from ..core.grant import described, extent
-from ..core.mail import Choose, Inbound, Said, Squeeze, Stop
+from ..core.mail import Choose, CompactRequest, Inbound, Said, Stop
 from ..core.message import text_of
 from ..core.people import Role
 from ..core.ports import People, Store
 from ..core.rows import Action, SpentRow
 from ..core.thread import Thread
 from .approvals import Approvals
-from .looking_back import LookingBack, sentence
 from .people import KnownPeople
+from .session_commands import SessionCommands, sentence
 from .sessions import BUSY, Sessions
 from .voices import Voices
 
@@ -49,7 +49,7 @@ class Commands:
         self._voices = voices
         self._approvals = approvals
         self._sessions = sessions
-        self._looking_back = LookingBack(store, sessions)
+        self._looking_back = SessionCommands(store, sessions)
 
     def find(self, text: str) -> Command | None:
         """The command that someone typed, if what they typed looks like one; there need not be one of that name."""
@@ -92,7 +92,7 @@ class Commands:
         enough = LEAST_AGAIN if thread and thread.condensed else LEAST_TOKENS
         if len(known) < LEAST or sum(map(rough, known)) < enough:
             return Effect(inbound, "none", "There is too little in this conversation to make a summary of it.")
-        squeezing = structs.replace(inbound, letter=Squeeze(author))
+        squeezing = structs.replace(inbound, letter=CompactRequest(author))
         return Effect(squeezing, "tell", "What was said before becomes a summary; nothing of it is lost.")
 
     async def _thread(self, inbound: Inbound) -> Thread | None:

@@ -18,6 +18,7 @@ from ..core.errors import Fenced, MailRefused, StoreError
 from ..core.mail import Inbound, Mail, Outbound
 from ..core.rows import Action, Commit, Committed, Lease, Opened, OutboxRow, OutboxState, Receipt, Renewal, ThreadRow
 from . import procedure, schema, transactions
+from .archive import HOLDERS, KIN, ArchiveRows, Line, mark_of
 from .bodies import (
     NOT_ASIDE,
     NOT_YOURS,
@@ -33,7 +34,6 @@ from .renewals import Renewals
 from .schema import Migrations
 from .sender import WireOver, again_if_undone
 from .server import Connection, Pool, Server
-from .shelf import HOLDERS, KIN, Line, Shelf, mark_of
 from .transactions import NOW, PENDING
 
 Result = TypeVar("Result")
@@ -42,7 +42,7 @@ _OPEN = "state IN ('pending', 'sending')"
 _ROW = "t.id, t.session, t.owner, t.head, t.folded, t.state, coalesce(t.holder, ''), t.epoch, t.spawned_by"
 
 
-class PostgresStore(Shelf):
+class PostgresStore(ArchiveRows):
     """Use `await PostgresStore.connect(url)`."""
 
     MATCHES = "FROM said s WHERE s.words @@ CAST(CAST($1 AS TEXT) AS TSQUERY)"

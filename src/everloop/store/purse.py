@@ -4,11 +4,11 @@ from ..core.grant import Grant
 from ..core.rows import SpentRow
 from . import schema
 from .bodies import body_of, read_grant, spent_row
+from .credentials import CredentialRows
 from .deeds import Ask
-from .doorbook import Doorkeeping
 
 
-class Purse(Doorkeeping):
+class PurseRows(CredentialRows):
     """What a store does with grants, secrets and bills."""
 
     async def keep_grant(self, grant: Grant) -> None:

@@ -21,6 +21,7 @@ from ..core.mail import Inbound, Mail, Outbound
 from ..core.ports import Clock
 from ..core.rows import Action, Commit, Committed, Lease, Opened, OutboxRow, OutboxState, Receipt, Renewal, ThreadRow
 from . import schema
+from .archive import HOLDERS, KIN, ArchiveRows, Line, mark_of
 from .blocker import Blocker
 from .bodies import NOT_ASIDE, SENDING_SECONDS, body_of, kind_of, read_letter, read_outbound
 from .channel_rows import has_more, keep_more, receipts_in
@@ -28,7 +29,6 @@ from .database import connect
 from .deeds import Ask, do, run_at_once
 from .holders import Holders
 from .schema import Migrations
-from .shelf import HOLDERS, KIN, Line, Shelf, mark_of
 from .statements import NOW, PENDING, become, new_thread, post, queue, stop, thread_of
 from .step import write_step
 from .writer import Execute, Writer
@@ -38,7 +38,7 @@ Result = TypeVar("Result")
 _ROW = "id, session, owner, head, folded, state, coalesce(holder, ''), epoch, spawned_by"
 
 
-class SqliteStore(Shelf):
+class SqliteStore(ArchiveRows):
     """Use `await SqliteStore.connect(home)`."""
 
     MATCHES = "FROM said_words JOIN said s ON s.id = said_words.rowid WHERE said_words MATCH $1"

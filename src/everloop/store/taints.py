@@ -11,7 +11,7 @@ from ..core.rows import Taint
 from ..core.taint import merged
 from .bodies import body_of, read_watched
 from .deeds import Ask
-from .purse import Purse
+from .purse import PurseRows
 
 OWNER = "owner"  # whose workspace it is, as long as there is one
 _ROW = "key, place, began, ended, outside, command"
@@ -29,7 +29,7 @@ _QUESTION = (
 )
 
 
-class Taints(Purse):
+class Taints(PurseRows):
     """What a store knows of taints, and of the files that are watched because of them."""
 
     async def taints(self, place: str, at: float | None = None, slack: float = 0.02) -> list[Taint]:

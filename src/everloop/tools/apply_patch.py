@@ -18,7 +18,7 @@ def apply_patch_tool(workspace: Workspace, changes: Changes) -> Tool:
         expected_sha: Annotated[dict[str, str] | None, "For some paths, how the sha256 of the file must begin"] = None,
     ) -> Result:  # fmt: skip
         """Change, add, move and delete text files. Nothing is changed unless the whole patch fits."""
-        from .patching import apply  # takes its time, and not every model patches
+        from .patch_worker import apply  # takes its time, and not every model patches
 
         return await apply(workspace, changes, patch, context, expected_sha or {})
 

@@ -21,7 +21,7 @@ def create_document_tool(changes: Changes) -> Tool:
         ] = None,
     ) -> Result:
         """Make a document from Markdown and tables, or replace one. A csv takes one table, an xlsx a sheet for each."""
-        from .making import document  # takes its time, and few ever need it
+        from .document_worker import document  # takes its time, and few ever need it
 
         return await write(changes, path, await document(path, content, sheets or {}), context)
 

@@ -13,7 +13,7 @@ import msgspec
 from everloop.core.errors import ToolError
 from everloop.core.media import office_of
 
-from .apart import run_apart
+from .worker import run_apart
 
 LARGEST = 50_000_000
 _SECONDS = 30.0
@@ -55,7 +55,7 @@ def _require(name: str, kind: str) -> None:
 async def text_of_document(name: str, kind: str, data: bytes) -> str:
     """What a document says. Raises ToolError."""
     _require(name, kind)
-    ran = await run_apart("everloop.tools.documents_apart", _request("read", kind) + data, seconds=_SECONDS)
+    ran = await run_apart("everloop.tools.documents_worker", _request("read", kind) + data, seconds=_SECONDS)
     if ran.problem:
         raise ToolError(f"{name!r} cannot be read as {kind}: {_last_line(ran.problem)}")
     text = ran.out.decode("utf-8", "replace")
@@ -67,7 +67,7 @@ async def document_of(name: str, kind: str, blocks: Sequence[Any], sheets: dict[
     require_maker(name, kind)
     request = _request("make", kind) + msgspec.json.encode({"blocks": blocks, "sheets": sheets})
     # openpyxl puts a sheet into a temporary file first.
-    ran = await run_apart("everloop.tools.documents_apart", request, seconds=_SECONDS, writes=_LARGEST_WRITTEN)
+    ran = await run_apart("everloop.tools.documents_worker", request, seconds=_SECONDS, writes=_LARGEST_WRITTEN)
     if ran.problem or ran.late:
         raise ToolError(f"{name!r} cannot be made: {_last_line(ran.problem) or 'it took too long'}")
     return ran.out

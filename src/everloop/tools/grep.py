@@ -15,14 +15,14 @@ from everloop.core.errors import ToolError
 from everloop.core.people import Role
 from everloop.core.tool import Effect, Result, Shown, Tool, tool
 
-from .apart import run_apart
 from .find_files import glob_of
 from .marks import MARKS, Marks
 from .walk import STRANGE
+from .worker import run_apart
 from .workspace import Workspace
 
 if TYPE_CHECKING:
-    from .searching import Wanted
+    from .grep_worker import Wanted
 
 _SECONDS = 20.0
 _EVER = 1e12  # seconds; JSON has no infinity
@@ -41,7 +41,7 @@ def grep_tool(workspace: Workspace, max_chars: int, seconds: float = _SECONDS, m
         """Search the text of files. Each line found is told as path:number:line."""
         if not pattern or len(pattern) > 5000:
             raise ToolError("the pattern is empty" if not pattern else "the pattern is longer than 5,000 characters")
-        from .searching import Wanted  # what takes its time is loaded when it is used
+        from .grep_worker import Wanted  # what takes its time is loaded when it is used
 
         glob_of(workspace, include)  # refuses what is no pattern
         fd, is_folder = await asyncio.to_thread(_open, workspace, path)
@@ -89,7 +89,7 @@ def _open(workspace: Workspace, path: str) -> tuple[int, bool]:
 
 async def _search(wanted: "Wanted", seconds: float) -> str:
     request = msgspec.json.encode(wanted)
-    ran = await run_apart("everloop.tools.searching", request, seconds=seconds, fds=(wanted.fd,), most=1_000_000)
+    ran = await run_apart("everloop.tools.grep_worker", request, seconds=seconds, fds=(wanted.fd,), most=1_000_000)
     if ran.problem:
         raise ToolError(ran.problem if "regular expression" in ran.problem else f"the search failed: {ran.problem}")
     found = ran.out.decode("utf-8", "replace").rstrip("\n")

@@ -20,8 +20,8 @@ from msgspec import Struct
 from everloop.core.errors import ToolError
 from everloop.core.media import HEAD, kind_of
 
-from .apart import run_apart
 from .untrusted import short
+from .worker import run_apart
 
 LARGEST_PAGE = 3_000_000  # bytes of HTML: more is never prose, and takes seconds to be understood
 _LARGEST_TEXT = 2_000_000  # characters that are kept of anything

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from everloop.core.tool import ToolCall
 from everloop.gateway.openai import chat_shapes, responses_shapes
-from everloop.gateway.openai.asking import Asking, Turn, check, check_calls, results_of, tidy
+from everloop.gateway.openai.request import Asking, Turn, check, check_calls, results_of, tidy
 from everloop.gateway.refusals import Refused
 from everloop.testing import Say, ScriptedModel
 from tests.gateway.doors.conftest import TOKEN, Serve, Served

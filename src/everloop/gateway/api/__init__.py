@@ -112,7 +112,7 @@ TABLE = (
     Route(
         *("PUT", "/api/keys/{name}", "Keep the key of a provider in the vault", setup.keep_key, setup_shapes.KeyKept),
         at=setup_shapes.OfProvider,
-        body=setup_shapes.Keeping,
+        body=setup_shapes.KeepFile,
         least=Role.OWNER,
         needs="admin",
         tells=True,  # what is said goes out under the account of this key
@@ -160,7 +160,7 @@ TABLE = (
           query=shapes.Naming, takes_bytes=True, status=201),
     Route("GET", "/api/files/{ref}", "A file of yours that is kept", files.fetch, None, at=shapes.OfFile),
     Route("GET", "/api/files/{ref}/{name}", "A file that one of your conversations tells of", files.fetch_told, None,
-          at=shapes.NamedFile, query=shapes.Telling),
+          at=shapes.NamedFile, query=shapes.ClientFeed),
 )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ class OfProvider(Ask, frozen=True):
     name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 
 
-class Keeping(Ask, frozen=True):
+class KeepFile(Ask, frozen=True):
     key: Annotated[str, Meta(min_length=1, max_length=10_000)]
 
 

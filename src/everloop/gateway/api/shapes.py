@@ -45,7 +45,7 @@ class NamedFile(OfFile, frozen=True):
     name: Annotated[str, Meta(min_length=1, max_length=300)]
 
 
-class Telling(Ask, frozen=True):
+class ClientFeed(Ask, frozen=True):
     """The entry that tells of the file; without it, the file is one of your own."""
 
     thread: Id | None = None

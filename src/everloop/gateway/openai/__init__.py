@@ -8,9 +8,9 @@ from aiohttp import web
 from ..desk import Desk
 from ..refusals import Refused
 from ..repeats import Repeats
-from .answering import in_their_shape
 from .chat import complete
 from .models import list_models, show_model
+from .reply import in_their_shape
 from .responses import respond
 
 Door = Callable[[Desk, web.Request], Awaitable[web.StreamResponse]]

@@ -15,9 +15,9 @@ from ..refusals import Refused
 from ..repeats import Repeats
 from ..streaming import Piece, Told, stream
 from . import chat_shapes
-from .answering import NO_RETRY, answered, chat_usage, error_of, named, now
-from .asking import Asking
-from .letters import write
+from .reply import NO_RETRY, answered, chat_usage, error_of, named, now
+from .request import Asking
+from .to_inbound import write
 from .trimming import Trimming, trimmed
 
 FINISH = {"stop": "stop", "length": "length", "calls": "tool_calls", "refused": "content_filter"}

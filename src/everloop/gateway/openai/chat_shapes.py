@@ -9,7 +9,7 @@ from ...core.tool import ToolCall
 from ..blobs import Blob, blob_of, data_of
 from ..bodies import shaped
 from ..refusals import Refused
-from .asking import (
+from .request import (
     DEFAULT,
     MOST_MESSAGES,
     MOST_TOKENS,

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from ..desk import Desk
 from ..identity import who
-from .asking import BARE, BARELY, DEFAULT, model_of
+from .request import BARE, BARELY, DEFAULT, model_of
 
 
 async def list_models(house: Desk, request: web.Request) -> web.StreamResponse:

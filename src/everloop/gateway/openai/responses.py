@@ -27,9 +27,9 @@ from ..refusals import Refused
 from ..repeats import Attempt, Repeats
 from ..streaming import Piece, Told, stream
 from . import responses_shapes
-from .answering import NO_RETRY, answered, named, now, responses_usage
-from .asking import Asking
-from .letters import write
+from .reply import NO_RETRY, answered, named, now, responses_usage
+from .request import Asking
+from .to_inbound import write
 from .trimming import Trimming, trimmed
 
 _GONE = "There is no response of this id."

@@ -49,7 +49,7 @@ class Caller(web.RequestHandler):
 
     __slots__ = ("_doorstep", "_request", "address", "known", "received", "since")
 
-    def __init__(self, doorstep: "Doorstep", server: web.Server, **given: Any) -> None:
+    def __init__(self, doorstep: "ConnectionLimits", server: web.Server, **given: Any) -> None:
         super().__init__(server, **given)
         self._doorstep = doorstep
         self._request: web.BaseRequest | None = None
@@ -102,7 +102,7 @@ class Caller(web.RequestHandler):
         _log.info("a request from %s was not answered: %r", self.address, given.get("exc_info"))
 
 
-class Doorstep:
+class ConnectionLimits:
     """All connections. `connect` makes one for the event loop; `patrol` sends away those that are late."""
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:

@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 _HOLDS = "(until = 0 OR until > {now})"
 
 
-class Doorkeeping(ABC):
+class CredentialRows(ABC):
     """What a store does with tokens, passwords, one-time links and logins of browsers."""
 
     @abstractmethod

@@ -38,7 +38,7 @@ class Place(Protocol):
     def behind_proxy(self) -> bool: ...
 
 
-class Doorway(Struct, frozen=True):
+class Origins(Struct, frozen=True):
     """The names it has, in small letters and with the port, and the further origins that are let in."""
 
     hosts: frozenset[str]
@@ -76,7 +76,7 @@ def _host(request: web.Request) -> str:
     return request.headers["Host"].lower()
 
 
-def doorway_of(place: Place, port: int) -> Doorway:
+def doorway_of(place: Place, port: int) -> Origins:
     given = [name.lower() for name in place.allowed_hosts]
     own = (
         [] if place.host in ("", "0.0.0.0", "::") else [f"[{place.host}]" if ":" in place.host else place.host.lower()]
@@ -85,7 +85,7 @@ def doorway_of(place: Place, port: int) -> Doorway:
     hosts |= {name for name in given if _has_port(name)}
     if port == (443 if place.tls_cert else 80) or place.behind_proxy:  # then browsers leave the port out
         hosts |= {*given, *own}
-    return Doorway(frozenset(hosts), frozenset(place.allowed_origins), port, bool(place.tls_cert), place.behind_proxy)
+    return Origins(frozenset(hosts), frozenset(place.allowed_origins), port, bool(place.tls_cert), place.behind_proxy)
 
 
 def _has_port(name: str) -> bool:

@@ -20,7 +20,7 @@ from ..identity import who
 from ..principal import lacking, principal_of
 from ..refusals import Refused
 from ..repeats import event_of, token_of
-from .asking import Asking, Piece, Turn, check, check_calls, model_of, results_of, tidy
+from .request import Asking, Piece, Turn, check, check_calls, model_of, results_of, tidy
 
 CHANNEL = ASIDE.rstrip(":")  # of conversations that their clients keep
 SESSION = "X-Everloop-Session"

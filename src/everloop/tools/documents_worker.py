@@ -13,7 +13,7 @@ from itertools import chain, islice, zip_longest
 from typing import Any
 
 from .markup import Span, spans_of
-from .pdf_apart import make_pdf
+from .pdf_worker import make_pdf
 
 _MOST = 4_000_000  # characters of a text
 _ROWS = 100_000

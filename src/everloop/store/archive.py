@@ -96,7 +96,7 @@ class Line(Struct, frozen=True):
     words: str
 
 
-class Shelf(ChannelRows, JobRows):
+class ArchiveRows(ChannelRows, JobRows):
     """What a store does with conversations; a database gives it a way to ask, and its way to match words."""
 
     MATCHES: ClassVar[str]  # FROM said s … WHERE …, of the query $1

@@ -11,9 +11,9 @@ from ...core.prompt import Usage
 from ...core.tool import ToolCall
 from ..answers import type_of
 from ..desk import Desk
-from ..giving import give
 from ..refusals import Refused, explain
 from ..repeats import Attempt
+from ..whole_answer import give
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

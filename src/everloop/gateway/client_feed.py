@@ -77,7 +77,7 @@ class Letters:
         return any(mail in self._answered for mail in mails)
 
 
-class Telling:
+class ClientFeed:
     """`put` takes frames in their order; `lose` parts with a client that would have missed something."""
 
     def __init__(

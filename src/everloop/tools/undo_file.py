@@ -18,7 +18,7 @@ NOT_KEPT = "what it held before was too large to be kept"
 LOST = "what it held before cannot be read any more"
 
 
-class TakingBack:
+class UndoFile:
     """Called with a change, a key that is the same over attempts, and whose call it was; says why it was left."""
 
     def __init__(self, workspace: Workspace, files: Files) -> None:

@@ -28,7 +28,7 @@ def sentence(error: MailRefused) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-class LookingBack:
+class SessionCommands:
     def __init__(self, store: Store, sessions: Sessions) -> None:
         self._store = store
         self._sessions = sessions
