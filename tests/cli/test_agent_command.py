@@ -383,7 +383,7 @@ async def test_what_is_set_and_does_nothing_yet_is_said_at_the_start(person, mod
     person.home.mkdir(exist_ok=True)
     (person.home / "config.toml").write_text('[channels.telegram]\ntoken = "123:abc"\n')
     ran = await person.run("agent", "-m", "hi")
-    assert ran.err == "channels.telegram is set, but this version has no channels yet: nothing listens there.\n"
+    assert ran.err == "channels.telegram is set, but there is no such channel: nothing listens there.\n"
 
 
 class TestWordsThatThereAreNot:

@@ -127,7 +127,8 @@ class Watched:
         self._at_once = at_once
         self._trying = trying
         self.waits: list[float] = []
-        self._states: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
+        self._states: dict[str, int] = defaultdict(int)
+        self._some = asyncio.Condition()
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._store, name)
@@ -139,11 +140,14 @@ class Watched:
         if state != "sent":
             self.waits.append(again_in)
         await self._store.settle(row, state, receipt, 0.0 if self._at_once else again_in)
-        self._states[state].set()
+        async with self._some:
+            self._states[state] += 1
+            self._some.notify_all()
 
-    async def settled(self, state: OutboxState) -> None:
-        """Wait until something has come to be so."""
-        await self._states[state].wait()
+    async def settled(self, state: OutboxState, times: int = 1) -> None:
+        """Wait until something has come to be so, so many times."""
+        async with self._some:
+            await self._some.wait_for(lambda: self._states[state] >= times)
 
 
 async def test_what_the_platform_says_about_waiting_is_heeded_exactly(store):
@@ -211,15 +215,16 @@ async def test_a_dead_letter_can_be_sent_again_and_is_not_older_than_before(stor
 
     channel = Refusing()
     await queue(store, "one", "two")
-    async with sending(store, channel):
-        await channel.sent(1)
+    watched = Watched(store)
+    async with sending(watched, channel):
+        await watched.settled("sent")
         (dead,) = await store.undelivered()
         assert (dead.why, await store.send_again(dead.id), await store.send_again(dead.id)) == (
             "no such chat",
             True,
             False,
         )
-        await channel.sent(2)
+        await watched.settled("sent", 2)
     assert [sent.text for sent in channel.sends] == ["two", "one"]
     assert await store.undelivered() == []
 
@@ -231,8 +236,9 @@ async def test_an_answer_of_which_a_channel_makes_nothing_is_given_up_and_holds_
 
     channel = Silent()
     await queue(store, "one", "two")
-    async with sending(store, channel):
-        await channel.sent(1)
+    watched = Watched(store)
+    async with sending(watched, channel):
+        await watched.settled("sent")
     assert [sent.text for sent in channel.sends] == ["two"]
     assert [each.why for each in await store.undelivered()] == ["fake makes nothing of it that could be sent"]
 
