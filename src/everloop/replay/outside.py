@@ -42,18 +42,17 @@ class PlayedModel:
             sentence = f"the model is shown other messages: {_counted(shown)}, and then {_counted(recorded)}"
             tape.different = Difference(tape.seq, tape.record.entry(tape.seq), sentence)
             await tape.break_off("")
-        match tape.coming:
-            case ModelSaid() as said:
-                return Reply(
-                    *(said.text, said.calls, said.usage, said.finish),
-                    *(said.model, said.reasoning, said.opaque, said.cost),
-                )
-            case ModelFailed(error=kind, text=text):
-                error = ProviderError(text)
-                error.kind = kind
-                raise error
-            case _:
-                return await tape.break_off("the model is asked")
+        said = tape.coming
+        if isinstance(said, ModelFailed):
+            error = ProviderError(said.text)
+            error.kind = said.error
+            raise error
+        if not isinstance(said, ModelSaid):
+            return await tape.break_off("the model is asked")
+        return Reply(
+            *(said.text, said.calls, said.usage, said.finish),
+            *(said.model, said.reasoning, said.opaque, said.cost),
+        )
 
     async def close(self) -> None:
         pass
@@ -81,13 +80,12 @@ class PlayedToolbox(Toolbox):
         return ()
 
     async def verify(self, thread: Thread, place: int, context: CallContext) -> CallReturned | None:
-        match self._tape.coming:
-            case CallStarted():
-                return None
-            case CallReturned(outcome="unknown"):
-                raise ToolError("nobody could tell")
-            case _:
-                return self._tape.result(thread.answer, place) or await self._tape.break_off("a call is verified")
+        coming = self._tape.coming
+        if isinstance(coming, CallStarted):
+            return None
+        if isinstance(coming, CallReturned) and coming.outcome == "unknown":
+            raise ToolError("nobody could tell")
+        return self._tape.result(thread.answer, place) or await self._tape.break_off("a call is verified")
 
 
 class PlayedContext(Context):

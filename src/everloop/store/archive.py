@@ -15,9 +15,10 @@ from msgspec import Struct, structs
 
 from ..core import log
 from ..core.conversation import Conversation, Deed, Found, Recalled, Snapshot, Written
-from ..core.log import Entry
+from ..core.log import Compacted, Entry, UserSaid
 from ..core.mail import Delivery
 from ..core.rows import MANY, Came
+from ..readings.spoken import name_of
 from ..readings.words import best_of, is_question, rarity, uncommon, words_of
 from .channel_rows import ChannelRows
 from .deeds import IS_MESSAGE, LINE, Ask, do, is_kind
@@ -44,7 +45,7 @@ _LIST = f"""SELECT t.id, t.session, t.title, t.created,
     t.head, t.archived, t.parent, t.parent_seq,
     EXISTS(SELECT 1 FROM sessions s WHERE s.key = t.session AND s.thread = t.id),
     (SELECT e.body FROM entries e WHERE e.thread = t.id AND e.seq < t.begins + 20
-        AND {is_kind("user_said")} ORDER BY e.seq LIMIT 1)
+        AND {is_kind(name_of(UserSaid))} ORDER BY e.seq LIMIT 1)
     FROM threads t WHERE t.owner = $1 AND t.head > 0 AND (CAST($2 AS TEXT) = '' OR t.session = $2)
     AND substr(t.id, 1, length(CAST($3 AS TEXT))) = $3 AND t.archived <= $4 ORDER BY active DESC, t.id LIMIT $5"""
 
@@ -141,7 +142,7 @@ class ArchiveRows(ChannelRows, JobRows):
     async def folded(self, thread: str, until: int) -> int:
         rows = await self._ask(
             f"{LINE} SELECT e.seq FROM line l JOIN entries e ON e.thread = l.id AND e.seq BETWEEN l.first AND l.last "
-            'WHERE e.seq <= $2 AND substr(e.body, 2, 18) = \'"kind":"compacted"\' ORDER BY e.seq DESC LIMIT 1',
+            f"WHERE e.seq <= $2 AND {is_kind(name_of(Compacted))} ORDER BY e.seq DESC LIMIT 1",
             *(thread, until),
         )
         return int(rows[0][0]) if rows else 0
