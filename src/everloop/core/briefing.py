@@ -4,8 +4,7 @@ from msgspec import Struct
 
 from .decide import Rules
 from .people import Role
-from .prompt import Terms
-from .sections import Section
+from .prompt import Section, Terms
 
 
 class Situation(Struct, frozen=True):
