@@ -33,7 +33,7 @@ from ..core.log import (
 from ..core.message import Media, Part, Text, enclosed, text_of
 from ..core.tool import ToolCall
 
-ResolvedModel = Literal["user", "assistant", "tool", "house"]
+Speaker = Literal["user", "assistant", "tool", "house"]
 
 
 class Kind(Struct, frozen=True):
@@ -83,7 +83,7 @@ class Utterance(Struct, frozen=True, gc=False):
     are a stranger's; `strange` says that strangers' words may be in it, whoever says it. `beside` are the files that it
     tells of beside its parts."""
 
-    who: ResolvedModel
+    who: Speaker
     parts: tuple[Part, ...]
     calls: tuple[ToolCall, ...] = ()
     author: str = ""
