@@ -113,6 +113,9 @@ def test_files_are_those_that_came_with_it_and_those_that_it_tells_of():
     said = spoken(with_text)
     assert said
     assert said.files == (PICTURE, Media("file:0123456789ab", "", "a.txt", "ann"))
+    in_a_group = spoken(UserSaid(with_text.parts, "ann", principal="chat:x/y"))
+    assert in_a_group
+    assert in_a_group.files == (PICTURE, Media("file:0123456789ab", "", "a.txt", "chat:x/y"))
     told = spoken(CallReturned(3, 0, "[a.txt, kept as file:0123456789ab]", made=(MADE,)))
     assert told
     assert told.files == (MADE,)  # a result that looks like a file is none

@@ -81,7 +81,7 @@ COUNTED = {name_of(kind): traits.counted for kind, traits in KINDS.items() if tr
 class Utterance(Struct, frozen=True, gc=False):
     """What is said in an entry. `author` is the person, if it is one. `origin` is whose words a result tells, if they
     are a stranger's; `strange` says that strangers' words may be in it, whoever says it. `beside` are the files that it
-    tells of beside its parts."""
+    tells of beside its parts, `owner` is whose folder those of its parts lie in, if not the author's."""
 
     who: Speaker
     parts: tuple[Part, ...]
@@ -90,6 +90,7 @@ class Utterance(Struct, frozen=True, gc=False):
     origin: str = ""
     strange: bool = False
     beside: tuple[Media, ...] = ()
+    owner: str = ""
 
     @property
     def text(self) -> str:
@@ -99,7 +100,7 @@ class Utterance(Struct, frozen=True, gc=False):
     def files(self) -> tuple[Media, ...]:
         """All files that it tells of: also those that came with what a person said."""
         parts = self.parts if self.who == "user" else ()
-        return (*(media for part in parts if (media := enclosed(part, self.author))), *self.beside)
+        return (*(media for part in parts if (media := enclosed(part, self.owner or self.author))), *self.beside)
 
     def with_calls(self, mark: str = "") -> str:
         """The text, and a line for each call."""
@@ -109,8 +110,9 @@ class Utterance(Struct, frozen=True, gc=False):
 def spoken(entry: Entry) -> Utterance | None:
     """None of an entry in which nothing is said to anyone."""
     match entry:
-        case UserSaid(parts=parts, author=author, brought=brought):
-            return Utterance("user", parts, author=author, strange=brought is not None and brought.outside)
+        case UserSaid(parts=parts, author=author, brought=brought, principal=owner):
+            strange = brought is not None and brought.outside
+            return Utterance("user", parts, author=author, strange=strange, owner=owner)
         case ModelSaid(text=text, calls=calls):
             return Utterance("assistant", (Text(text),), calls)
         case CallReturned(text=text, origin=origin, file=file, media=media, made=made):
