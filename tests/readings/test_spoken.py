@@ -62,6 +62,8 @@ SAID: list[tuple[Entry, Utterance, bool]] = [  # and whether it counts as a mess
         False,
     ),
     (GaveUp("broken", "sorry"), Utterance("house", (Text("sorry"),)), True),
+    (GaveUp("broken", "sorry", cut="hal"), Utterance("house", (Text("hal\n\n[sorry]"),)), True),
+    (Stopped("ann", "hal"), Utterance("assistant", (Text("hal"),)), False),
     (AgentTold("lunch"), Utterance("assistant", (Text("lunch"),)), True),
     (AgentTold("lunch", (PICTURE,)), Utterance("assistant", (Text("lunch"),), beside=(PICTURE,)), True),
     (AgentTold("lunch", outside=True), Utterance("assistant", (Text("lunch"),), strange=True), True),

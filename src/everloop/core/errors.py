@@ -227,10 +227,12 @@ class LinkFailed(ToolError): ...
 
 
 class TurnFailed(EverloopError):
-    """`unknown` has a sentence for each call of which nobody knows whether it took effect; the message holds it too."""
+    """`unknown` has a sentence for each call of which nobody knows whether it took effect; the message holds it too.
+    `cut` is what had been said of an answer that was stopped or broke off."""
 
-    def __init__(self, message: str, reason: str, error_id: str, unknown: tuple[str, ...] = ()) -> None:
+    def __init__(self, message: str, reason: str, error_id: str, unknown: tuple[str, ...] = (), cut: str = "") -> None:
         super().__init__(message)
         self.reason = reason
         self.error_id = error_id
         self.unknown = unknown
+        self.cut = cut

@@ -205,7 +205,7 @@ def answer_of(finished: Finished, thread: str, session: str) -> Answer:
     """Raises TurnFailed when the turn has ended without an answer."""
     if finished.reason:
         told = with_unknown(finished.text or STOPPED, finished.unknown)
-        raise TurnFailed(told, finished.reason, finished.error, finished.unknown)
+        raise TurnFailed(told, finished.reason, finished.error, finished.unknown, finished.cut)
     return Answer(
         content=finished.text or "",
         session=session,

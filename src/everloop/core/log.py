@@ -92,10 +92,13 @@ class ModelSaid(_Entry, frozen=True):
 
 
 class ModelFailed(_Entry, frozen=True):
-    """The last ModelCalled came to nothing. `error` is the kind, `text` a sentence for the user."""
+    """The last ModelCalled came to nothing. `error` is the kind, `text` a sentence for the user; `cut` is what had
+    been said of an answer that broke off, and `reasoning` what was thought before it."""
 
     error: str
     text: str
+    cut: str = ""
+    reasoning: str = ""
 
 
 class CallStarted(_Entry, frozen=True):
@@ -160,9 +163,11 @@ class ModelChosen(_Entry, frozen=True):
 
 
 class Stopped(_Entry, frozen=True):
-    """The user ended the turn."""
+    """The user ended the turn. `text` is what had been said by then of the answer, `reasoning` what was thought."""
 
     by: str
+    text: str = ""
+    reasoning: str = ""
 
 
 class Resumed(_Entry, frozen=True):
@@ -172,11 +177,14 @@ class Resumed(_Entry, frozen=True):
 
 
 class GaveUp(_Entry, frozen=True):
-    """The turn ends without an answer; `text` says why to the user, `error` finds the detail in the log."""
+    """The turn ends without an answer; `text` says why to the user, `error` finds the detail in the log. `cut` is what
+    had been said of an answer that broke off, and `reasoning` what was thought before it."""
 
     reason: str
     text: str
     error: str = ""
+    cut: str = ""
+    reasoning: str = ""
 
 
 class Standing(Struct, frozen=True, omit_defaults=True, gc=False):

@@ -36,7 +36,7 @@ from .moment import Moment, way_out
 from .prompt import Finish, Transcript, Usage
 from .tool import ToolCall
 from .turn import Turn
-from .wording import describe, not_known, rendered
+from .wording import cut_short, describe, not_known, rendered
 
 STOPPED = "operation cancelled by user"
 _NOT_RUN = ("denied", "repeated", "handed")
@@ -61,6 +61,7 @@ class Finished(Struct, frozen=True, gc=False):
     calls: tuple[ToolCall, ...] = ()  # that were handed to the client, who goes on with their results
     files: tuple[Made, ...] = ()  # that its tools have made or shown, each as it was last
     unknown: tuple[str, ...] = ()  # what a person is told of calls of which nobody knows whether they took effect
+    cut: str = ""  # what had been said of an answer that was stopped or broke off
 
 
 class Undo(Struct, gc=False):
@@ -163,6 +164,7 @@ class Thread:
             case ModelFailed():
                 self.turn.calling, self.turn.failure = False, entry
                 self.turn.failures += 1
+                self.turn.cut = entry if entry.cut else self.turn.cut
             case CallStarted():
                 self.started.add(entry.place)
             case CallReturned():
@@ -178,13 +180,13 @@ class Thread:
                 self.wants_room = False
                 if self.owes_reply:
                     self.turn.stopped, self.turn.calling = True, False
-                    self._end_if_stopped()
+                    self._end_if_stopped(entry.text)
             case Resumed():
                 self.turn.calling = False
                 self.turn.resumes += 1
             case GaveUp():
-                self._say(Message("assistant", said(entry.text)))
-                self._end(entry.text, entry.reason, entry.error)
+                self._say(Message("assistant", said(cut_short(entry.cut, entry.text))))
+                self._end(entry.text, entry.reason, entry.error, cut=entry.cut)
             case Compacted():
                 self._start_from(entry)
             case CompactionAsked():
@@ -383,13 +385,15 @@ class Thread:
         for media in (*entry.made, *entry.media):
             self.turn.files[media.name or media.file] = Made(media, self.seq)
 
-    def _end_if_stopped(self) -> None:
+    def _end_if_stopped(self, cut: str = "") -> None:
+        """`cut` is what had been said of the answer."""
         if self.turn.stopped and not self.open_calls:
             self._take_in_unheard()  # what was said before a stop is stopped with it
-            self._say(Message("assistant", said(STOPPED)))  # some hosts insist that the two sides take turns
-            self._end(None, "stopped")
+            # Some hosts insist that the two sides take turns.
+            self._say(Message("assistant", said(cut_short(cut, STOPPED))))
+            self._end(None, "stopped", cut=cut)
 
-    def _end(self, text: str | None, reason: str = "", error: str = "", turn: int = 0) -> None:
+    def _end(self, text: str | None, reason: str = "", error: str = "", turn: int = 0, cut: str = "") -> None:
         ended = self.turn
         self.finished = Finished(
             turn=turn or ended.seq,
@@ -408,6 +412,7 @@ class Thread:
             calls=tuple(ended.handed),
             files=tuple(ended.files.values()),
             unknown=tuple(ended.unknown),
+            cut=cut,
         )
         self.owes_reply, self.undoing = False, None
         ended.end()

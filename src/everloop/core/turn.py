@@ -16,6 +16,7 @@ class Turn:
         "brought",
         "calling",
         "cost",
+        "cut",
         "empties",
         "exits",
         "failure",
@@ -57,6 +58,7 @@ class Turn:
         self.empties = 0
         self.failures = 0
         self.failure: ModelFailed | None = None
+        self.cut: ModelFailed | None = None  # the last of its answers that broke off in the middle
         self.stopped = False
         self.calling = False  # a model is being asked
         self.wrapping = False  # for the last time
@@ -129,6 +131,7 @@ class Turn:
         self.calling = False
         self.steps += 1
         self.resumes = self.failures = 0
+        self.cut = None
         self.usage, self.model, self.finish = self.usage + entry.usage, entry.model, entry.finish
         self.cost = None if self.cost is None or entry.cost is None else self.cost + entry.cost
 

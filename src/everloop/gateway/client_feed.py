@@ -182,6 +182,7 @@ class ClientFeed:
 def _end(where: Where, id: str | None, thread: str, turn: Finished) -> dict[str, Any]:
     if turn.reason:
         content = with_unknown(turn.text or "the turn was stopped", turn.unknown)
-        return frame("error", where, id=id, code=turn.reason, content=content)
+        cut = {"cut": turn.cut} if turn.cut else {}
+        return frame("error", where, id=id, code=turn.reason, content=content, **cut)
     told = {"files": links_of(thread, turn.files), "unknown": turn.unknown}
     return frame("response", where, id=id, content=turn.text or "", **told)

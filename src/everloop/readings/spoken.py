@@ -32,6 +32,7 @@ from ..core.log import (
 )
 from ..core.message import Media, Part, Text, enclosed, text_of
 from ..core.tool import ToolCall
+from ..core.wording import cut_short
 
 Speaker = Literal["user", "assistant", "tool", "house"]
 
@@ -57,7 +58,7 @@ KINDS: Mapping[type[Entry], Kind] = {
     Asked: Kind(),
     Answered: Kind(),
     ModelChosen: Kind(),
-    Stopped: Kind(),
+    Stopped: Kind("never"),
     Resumed: Kind(),
     GaveUp: Kind("always"),
     Compacted: Kind(),
@@ -119,8 +120,10 @@ def spoken(entry: Entry) -> Utterance | None:
             whole = (Media(file, "text/plain", "result.txt"),) if file else ()
             files = (*made, *media, *whole)
             return Utterance("tool", (Text(text),), origin=origin, strange=bool(origin), beside=files)
-        case GaveUp(text=text):
-            return Utterance("house", (Text(text),))
+        case GaveUp(text=text, cut=cut):
+            return Utterance("house", (Text(cut_short(cut, text)),))
+        case Stopped(text=text):
+            return Utterance("assistant", (Text(text),)) if text else None
         case AgentTold(text=text, outside=outside, files=files):
             return Utterance("assistant", (Text(text),), strange=outside, beside=files)
         case (
@@ -130,7 +133,6 @@ def spoken(entry: Entry) -> Utterance | None:
             | Asked()
             | Answered()
             | ModelChosen()
-            | Stopped()
             | Resumed()
             | Compacted()
             | CompactionAsked()

@@ -73,6 +73,8 @@ class PlayedBook(Book):
         if letter is None or tape.delivered == tape.seq:
             return False
         tape.delivered = before = tape.seq
+        if isinstance(coming, Stopped):
+            self.cut = coming.text, coming.reasoning
         await self._store.receive(Inbound(HERE, f"letter:{before}", letter))
         self.expect_mail()
         await super().absorb(steering, people)
@@ -85,6 +87,8 @@ class PlayedBook(Book):
                 before=entry.before,
                 brought=entry.brought,
                 preapproved=entry.preapproved,
+                principal=entry.principal,
+                terms=entry.terms,
             )
         if isinstance(entry, Stopped):
             return Stop(entry.by)

@@ -39,6 +39,7 @@ from ..core.events import (
     AnswerEnded,
     AnswerPiece,
     CallMeasured,
+    Draft,
     OutcomeUnknown,
     PermissionAsked,
     SummaryBegan,
@@ -308,9 +309,8 @@ class Driver:
         mails = tuple(thread.turn.mails)
         if thread.turn.steps == 0 and not thread.turn.failures and not thread.turn.empties:
             self._bus.publish(TurnBegan(thread.id, book.lease.head, thread.turn.seq, mails))
-        self._bus.publish(AnswerBegan(thread.id, book.lease.head, called, mails))
-        draft = _Draft(self._bus, thread.id, called)
-        began = time.monotonic()
+        draft = _Draft(self._bus, AnswerBegan(thread.id, book.lease.head, called, mails))
+        began, book.cut = time.monotonic(), ("", "")
         said: ModelSaid | ModelFailed | None = None
         try:
             with interrupt:
@@ -319,12 +319,15 @@ class Driver:
                 try:
                     said = _said(await model.voice.provider.reply(context.prompt(thread, tail, wrap), draft.show))
                 except ProviderError as error:
-                    said = ModelFailed(error.kind, str(error))
+                    said = ModelFailed(error.kind, str(error), draft.text, draft.reasoning)
             reach("model.answered")
             if said is not None:
                 book.keep(said)
+            else:
+                book.cut = draft.text, draft.reasoning
         finally:
-            self._bus.publish(AnswerEnded(thread.id, book.lease.head, called, kept=isinstance(said, ModelSaid)))
+            kept = isinstance(said, ModelSaid) or (interrupt.fired and bool(draft.text))
+            self._bus.publish(AnswerEnded(thread.id, book.lease.head, called, kept=kept))
         if isinstance(said, ModelSaid) and self._bus.hears(thread.id):
             full = used(thread, model.rules) / model.rules.limit
             measured = CallMeasured(
@@ -460,7 +463,9 @@ class Driver:
         if step.failure and role < Role.USER:
             text = EXCUSES.get(step.reason, FOR_GUESTS)
         self._bus.publish(Warned(book.thread.id, book.lease.head, step.reason, text, error))
-        book.keep(GaveUp(step.reason, f"{text} (error {error})", error))
+        cut = book.thread.turn.cut
+        said = (cut.cut, cut.reasoning) if cut else ("", "")
+        book.keep(GaveUp(step.reason, f"{text} (error {error})", error, *said))
 
 
 def _rules(model: Briefed, thread: Thread, role: Role) -> Rules:
@@ -500,27 +505,38 @@ def _too_long(thread: Thread, model: Briefed) -> str:
 
 
 class _Draft:
-    """Passes the pieces of an answer on as they come."""
+    """Passes the pieces of an answer on as they come, and keeps them until it is whole."""
 
-    __slots__ = ("_bus", "_called", "_shown", "_thread")
+    __slots__ = ("_began", "_bus", "_draft", "_shown")
 
-    def __init__(self, bus: Bus, thread: str, called: int) -> None:
+    def __init__(self, bus: Bus, began: AnswerBegan) -> None:
         self._bus = bus
-        self._thread = thread
-        self._called = called
+        self._began = began
+        self._draft = Draft(began)
         self._shown = 0
+        bus.publish(began)
 
     def show(self, delta: Delta) -> None:
         self._shown += 1
-        self._bus.publish(
-            AnswerPiece(
-                *(self._thread, self._called, self._shown),
-                text=delta.text,
-                reasoning=delta.reasoning,
-                progress=delta.progress,
-                notice=delta.notice,
-            )
+        piece = AnswerPiece(
+            thread=self._began.thread,
+            seq=self._began.message,
+            n=self._shown,
+            text=delta.text,
+            reasoning=delta.reasoning,
+            progress=delta.progress,
+            notice=delta.notice,
         )
+        self._draft.add(piece)
+        self._bus.publish(piece)
+
+    @property
+    def text(self) -> str:
+        return whole.text if (whole := self._draft.whole) else ""
+
+    @property
+    def reasoning(self) -> str:
+        return whole.reasoning if (whole := self._draft.whole) else ""
 
 
 def _said(reply: Reply) -> ModelSaid:
