@@ -187,7 +187,7 @@ async def _build_house(home: Path, settings: Settings, store: Store, given: Over
     agent.missing, agent.unused = first.missing, unused(settings, known(settings))
     stack.push_async_callback(agent.close)  # after the lanes: answers of the last moment are acknowledged too
     if builder.prompt_files and builder.prompt_files.unasked:  # whoever found it was killed before it was told
-        await driver.ask_about_files()
+        await driver.questions.ask_about_files()
     await stack.enter_async_context(lanes)
     scheduler = Scheduler(store, bus, clock, owner=given.whose, lease_seconds=settings.store.lease_seconds)
     supervisor.start("scheduler", scheduler.run)  # it ends after the lanes, which begin to close at once

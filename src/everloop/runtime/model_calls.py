@@ -1,0 +1,114 @@
+"""Asking the model: what it is told beside the conversation, the intent before, the answer as it comes, its cost."""
+
+import time
+
+from ..core.decide import WARNING, Rules, used
+from ..core.errors import ProviderError
+from ..core.events import AnswerBegan, AnswerEnded, AnswerPiece, CallMeasured, TurnBegan, Warned
+from ..core.failpoint import reach
+from ..core.log import ModelCalled, ModelFailed, ModelSaid
+from ..core.ports import Bus, Store
+from ..core.prompt import Delta, Reply
+from ..readings.recall import ENTRIES, asked_for, room_for, told_again
+from ..readings.sections import changed_parts
+from .book import Book
+from .context import Gallery
+from .interrupt import Interrupt
+from .voices import Briefed
+
+NEARLY_FULL = "this conversation fills most of what the model can read; earlier parts will soon become a summary"
+
+
+class ModelCalls:
+    def __init__(self, store: Store, bus: Bus, gallery: Gallery) -> None:
+        self._store = store
+        self._bus = bus
+        self._gallery = gallery
+
+    async def make(self, book: Book, model: Briefed, wrap: bool, interrupt: Interrupt) -> None:
+        thread, context = book.thread, model.context
+        recalled = await self._recall(book, model.rules) if thread.condensed else ""
+        tail, prefix = context.tail(thread, wrap, recalled), context.prefix(wrap, thread.turn.brought)
+        before, tokens = thread.prefix, used(thread, model.rules)
+        if not await book.write(ModelCalled(model.voice.name, tail, wrap, prefix if prefix != before else "")):
+            return
+        reach("model.intended")
+        called = thread.seq
+        mails = tuple(thread.turn.mails)
+        if thread.turn.steps == 0 and not thread.turn.failures and not thread.turn.empties:
+            self._bus.publish(TurnBegan(thread.id, book.lease.head, thread.turn.seq, mails))
+        self._bus.publish(AnswerBegan(thread.id, book.lease.head, called, mails))
+        draft = _Draft(self._bus, thread.id, called)
+        began = time.monotonic()
+        said: ModelSaid | ModelFailed | None = None
+        try:
+            with interrupt:
+                if thread.transcript.media:
+                    await self._gallery.hang(thread.transcript, thread.turn.principal)
+                try:
+                    said = _said(await model.voice.provider.reply(context.prompt(thread, tail, wrap), draft.show))
+                except ProviderError as error:
+                    said = ModelFailed(error.kind, str(error))
+            reach("model.answered")
+            if said is not None:
+                book.keep(said)
+        finally:
+            self._bus.publish(AnswerEnded(thread.id, book.lease.head, called, kept=isinstance(said, ModelSaid)))
+        if isinstance(said, ModelSaid) and self._bus.hears(thread.id):
+            full = used(thread, model.rules) / model.rules.limit
+            measured = CallMeasured(
+                thread=thread.id,
+                seq=book.lease.head,
+                model=said.model,
+                usage=said.usage,
+                cost=said.cost,
+                seconds=time.monotonic() - began,
+                cached=said.usage.cache_read / max(1, said.usage.input),
+                prefix_changed=tuple(changed_parts(before, prefix)),
+                full=full,
+            )
+            self._bus.publish(measured)
+            if tokens / model.rules.limit < WARNING <= full:
+                self._bus.publish(Warned(thread.id, book.lease.head, "window", NEARLY_FULL))
+
+    async def _recall(self, book: Book, rules: Rules) -> str:
+        """Of what is a summary now, what is meant by what people have just said; the same for all steps until they say
+        something else."""
+        thread = book.thread
+        said = thread.said_now()
+        if book.recalled[0] != (thread.covered, said):
+            words = asked_for(said)
+            found = await book.patiently(lambda: self._store.recall(thread.id, words, thread.covered, ENTRIES))
+            shown = thread.transcript.text if found.entries else ""
+            book.recalled = (thread.covered, said), told_again(found, shown, room_for(rules.limit))
+        return book.recalled[1]
+
+
+class _Draft:
+    """Passes the pieces of an answer on as they come."""
+
+    __slots__ = ("_bus", "_called", "_shown", "_thread")
+
+    def __init__(self, bus: Bus, thread: str, called: int) -> None:
+        self._bus = bus
+        self._thread = thread
+        self._called = called
+        self._shown = 0
+
+    def show(self, delta: Delta) -> None:
+        self._shown += 1
+        self._bus.publish(
+            AnswerPiece(
+                *(self._thread, self._called, self._shown),
+                text=delta.text,
+                reasoning=delta.reasoning,
+                progress=delta.progress,
+                notice=delta.notice,
+            )
+        )
+
+
+def _said(reply: Reply) -> ModelSaid:
+    return ModelSaid(
+        reply.text, reply.calls, reply.usage, reply.finish, reply.model, reply.reasoning, reply.opaque, reply.cost
+    )
