@@ -18,8 +18,8 @@ from ..core.events import CommandDone, Event, PermissionAsked, TurnEnded
 from ..core.message import Part
 from ..core.people import Role
 from ..core.ports import Bus, Channel, Clock, Credentials, Http, Provider, Store, Vault
-from ..core.thread import Finished
 from ..core.tool import Tool
+from ..core.turn import Finished
 from ..files.enclosing import enclose
 from ..files.folder import Folder
 from ..files.pictures import fit, take

@@ -53,8 +53,9 @@ from ..core.mail import Mail
 from ..core.people import CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS, OWNER, Role
 from ..core.ports import Briefer, Bus, People, PromptFiles, Store
 from ..core.scene import Scene, scene
-from ..core.thread import Finished, Thread
+from ..core.thread import Thread
 from ..core.tool import CallContext, Effect
+from ..core.turn import Finished
 from .approvals import Approvals
 from .book import Book
 from .calls import Toolbox

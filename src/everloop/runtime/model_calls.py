@@ -1,6 +1,9 @@
 """Asking the model: what it is told beside the conversation, the intent before, the answer as it comes, its cost."""
 
 import time
+from collections.abc import Mapping
+
+from msgspec import structs
 
 from ..core.decide import WARNING, Rules, used
 from ..core.errors import ProviderError
@@ -8,7 +11,8 @@ from ..core.events import AnswerBegan, AnswerEnded, AnswerPiece, CallMeasured, T
 from ..core.failpoint import reach
 from ..core.log import ModelCalled, ModelFailed, ModelSaid
 from ..core.ports import Bus, Store
-from ..core.prompt import Delta, Reply
+from ..core.prompt import Delta, Prompt
+from ..core.tool import ToolCall, ToolSpec
 from ..readings.recall import ENTRIES, asked_for, room_for, told_again
 from ..readings.sections import changed_parts
 from .book import Book
@@ -46,7 +50,7 @@ class ModelCalls:
                 if thread.transcript.media:
                     await self._gallery.hang(thread.transcript, thread.turn.principal)
                 try:
-                    said = _said(await model.voice.provider.reply(context.prompt(thread, tail, wrap), draft.show))
+                    said = await self._ask(model, context.prompt(thread, tail, wrap), draft)
                 except ProviderError as error:
                     said = ModelFailed(error.kind, str(error))
             reach("model.answered")
@@ -70,6 +74,13 @@ class ModelCalls:
             self._bus.publish(measured)
             if tokens / model.rules.limit < WARNING <= full:
                 self._bus.publish(Warned(thread.id, book.lease.head, "window", NEARLY_FULL))
+
+    async def _ask(self, model: Briefed, prompt: Prompt, draft: "_Draft") -> ModelSaid:
+        reply = await model.voice.provider.reply(prompt, draft.show)
+        calls = _marked(reply.calls, model.rules.tools) if reply.calls else ()
+        return ModelSaid(
+            reply.text, calls, reply.usage, reply.finish, reply.model, reply.reasoning, reply.opaque, reply.cost
+        )
 
     async def _recall(self, book: Book, rules: Rules) -> str:
         """Of what is a summary now, what is meant by what people have just said; the same for all steps until they say
@@ -108,7 +119,9 @@ class _Draft:
         )
 
 
-def _said(reply: Reply) -> ModelSaid:
-    return ModelSaid(
-        reply.text, reply.calls, reply.usage, reply.finish, reply.model, reply.reasoning, reply.opaque, reply.cost
-    )
+def _marked(calls: tuple[ToolCall, ...], tools: Mapping[str, ToolSpec]) -> tuple[ToolCall, ...]:
+    """With how each leads out: whoever reads the log later may not have the tool any more."""
+    exits = [tools[call.name].exit if call.name in tools else "" for call in calls]
+    if not any(exits):
+        return calls
+    return tuple(structs.replace(call, exit=exit or call.exit) for call, exit in zip(calls, exits, strict=True))
