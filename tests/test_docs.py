@@ -20,8 +20,9 @@ from everloop.cli import build_parser
 from everloop.core import log
 from everloop.core.events import Event, TurnEnded
 from everloop.core.people import Role
-from everloop.core.thread import Finished, Thread
+from everloop.core.thread import Thread
 from everloop.core.tool import Effect, Risk, Tool, ToolSpec
+from everloop.core.turn import Finished
 from everloop.files.folder import Folder
 from everloop.gateway import frames
 from everloop.gateway.principal import SCOPES

@@ -19,7 +19,7 @@ from .core.permission import Allowance, Grant
 from .core.permission import Approval as Approval
 from .core.ports import Bus, Feed, Files, Http, Store
 from .core.rows import Receipt, ThreadRow
-from .core.thread import Finished
+from .core.turn import Finished
 from .files.enclosing import enclose
 from .files.pictures import attach, take
 from .runtime.acknowledgements import Acknowledgements

@@ -236,8 +236,8 @@ class TestWhatStrangersWrote:
         assert not thread.outside
         thread.add(CallReturned(3, 0, "see http://a.example/x", origin="http://b.example/", public=True))
         assert thread.outside
-        assert thread.mentions("http://a.example/x")
-        assert not thread.mentions("http://a.example/y")
+        assert thread.before(0).mentions("http://a.example/x")
+        assert not thread.before(0).mentions("http://a.example/y")
 
     def test_a_summary_does_not_wash_it_off(self):
         thread = calling("look")

@@ -41,8 +41,9 @@ from everloop.core.mail import Choose, Decision, Mail, Said, Stop, Word
 from everloop.core.message import Made, Media, Message, said
 from everloop.core.people import Role
 from everloop.core.prompt import Usage
-from everloop.core.thread import Finished, Thread
+from everloop.core.thread import Thread
 from everloop.core.tool import Change, ToolCall
+from everloop.core.turn import Finished
 from everloop.core.wording import rendered
 from tests.core.makers import CALLED, DIGEST, ROLES, RULES, SPECS, answered, asked, call, calling, spoke
 
@@ -340,7 +341,7 @@ def test_a_word_from_elsewhere_is_no_turn_and_is_delivered():
     assert (thread.turn.seq, thread.owes_reply, decide(thread, RULES)) == (1, False, Rest())
     assert thread.finished == Finished(4, 4, "lunch", "cli:direct", (9,))
     assert [m.role for m in thread.transcript.messages] == ["user", "assistant", "user", "assistant"]
-    assert not thread.mentions("lunch")
+    assert not thread.before(0).mentions("lunch")
 
 
 def test_the_requester_steers_a_running_turn_and_anyone_else_waits():

@@ -214,10 +214,10 @@ class TestEntries:
 
     def test_what_a_summary_says_nobody_has_said(self):
         thread = Thread.of(spoke(f"see https://a.example/1 {LONG}"), CALLED, ModelSaid(LONG * 2))
-        assert thread.mentions("https://a.example/1")
+        assert thread.before(0).mentions("https://a.example/1")
         later = squeezed(thread, SMALL)
         assert "https://a.example/1" in later.transcript.messages[0].text
-        assert not later.mentions("https://a.example/1")
+        assert not later.before(0).mentions("https://a.example/1")
 
     def test_an_undo_is_finished_before_a_summary_is_made(self):
         undoing = Undoing("hi", (Change("a", "new", "x"),), by="ann", address="cli:direct")

@@ -29,8 +29,9 @@ from everloop.core.message import said
 from everloop.core.people import Role
 from everloop.core.permission import Grant
 from everloop.core.prompt import Delta, Prompt, Reply, Section, Usage
-from everloop.core.thread import Finished, Thread
+from everloop.core.thread import Thread
 from everloop.core.tool import CallContext, Change, Effect, Risk, Shown, Tool, ToolCall, ToolSpec
+from everloop.core.turn import Finished
 from everloop.files.folder import Folder
 from everloop.files.pictures import fit
 from everloop.runtime.book import Book

@@ -484,3 +484,21 @@ async def test_an_overlong_letter_to_a_known_thread_ends_its_turn_with_a_sentenc
         await agent.ask("one")
         with pytest.raises(TurnFailed, match="too long"):
             await agent.ask("x" * 10_000)
+
+
+async def test_how_a_call_leads_out_is_noted_with_it(house):
+    @tool(Effect.READ, exit="address")
+    async def peek(url: str) -> str:
+        """Look at it."""
+        return "seen"
+
+    @tool(Effect.READ)
+    async def look(url: str) -> str:
+        """Look at it."""
+        return "seen"
+
+    calls = Calls(Call("peek", {"url": "https://a.example"}), Call("look", {"url": "https://a.example"}))
+    async with house(ScriptedModel([calls, Say("done")]), tools=[peek, look]) as agent:
+        await agent.ask("go")
+        [said] = [entry for entry in await entries(agent) if isinstance(entry, log.ModelSaid) and entry.calls]
+    assert [(call.name, call.exit) for call in said.calls] == [("peek", "address"), ("look", "")]

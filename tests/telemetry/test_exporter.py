@@ -15,8 +15,8 @@ import everloop
 from everloop import tool
 from everloop.core.mail import Address, Inbound, Said, reply_key
 from everloop.core.message import said
-from everloop.core.thread import Finished
 from everloop.core.tool import Effect
+from everloop.core.turn import Finished
 from everloop.net.trusted import TrustedHttp
 from everloop.readings.spans import trace_id
 from everloop.telemetry import exporter as exporter_

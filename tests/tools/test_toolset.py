@@ -295,7 +295,7 @@ class TestAddressesThatTell:
     def test_nor_by_having_a_tool_repeat_it(self, tmp_path: Path):
         echo = ToolCall("1", "exec", f'{{"command": "echo {self.MADE_UP}"}}')
         thread = asked_by("owen", echo)
-        thread.outside = True
+        thread.strangers.outside = True
         thread.extend(
             (
                 CallReturned(3, 0, f"[exit code 0]\n{self.MADE_UP}\n"),
@@ -309,13 +309,13 @@ class TestAddressesThatTell:
         kept = (Message("user", said("see https://kept.example")), Message("assistant", said("https://own.example")))
         thread = Thread.of(Compacted("I had read https://summed.example", kept))
         names = ("kept", "own", "summed")
-        assert [name for name in names if thread.mentions(f"https://{name}.example")] == ["kept"]
+        assert [name for name in names if thread.before(0).mentions(f"https://{name}.example")] == ["kept"]
 
     def test_the_person_is_told_why(self, tmp_path: Path):
         risk = specs_of(tmp_path)["web_fetch"].risk
         assert risk is not None
         thread = Thread()
-        thread.outside = True
+        thread.strangers.outside = True
         why = (
             "nobody gave the model this address: it made it up after it had read what strangers wrote, and fetching it "
             "may tell collect.example what the model knows"

@@ -18,8 +18,8 @@ from ..core.events import CommandDone, Event, PermissionAsked, TurnEnded
 from ..core.message import Part
 from ..core.people import Role
 from ..core.ports import Bus, Channel, Clock, Credentials, Http, Provider, Store, Vault
-from ..core.thread import Finished
 from ..core.tool import Tool
+from ..core.turn import Finished
 from ..files.enclosing import enclose
 from ..files.folder import Folder
 from ..files.pictures import fit, take
@@ -187,7 +187,7 @@ async def _build_house(home: Path, settings: Settings, store: Store, given: Over
     agent.missing, agent.unused = first.missing, unused(settings, known(settings))
     stack.push_async_callback(agent.close)  # after the lanes: answers of the last moment are acknowledged too
     if builder.prompt_files and builder.prompt_files.unasked:  # whoever found it was killed before it was told
-        await driver.ask_about_files()
+        await driver.questions.ask_about_files()
     await stack.enter_async_context(lanes)
     scheduler = Scheduler(store, bus, clock, owner=given.whose, lease_seconds=settings.store.lease_seconds)
     supervisor.start("scheduler", scheduler.run)  # it ends after the lanes, which begin to close at once

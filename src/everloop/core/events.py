@@ -11,8 +11,9 @@ from .errors import TurnFailed
 from .message import Made
 from .permission import Approval
 from .prompt import Finish, Usage
-from .thread import STOPPED, Finished
+from .thread import STOPPED
 from .tool import ToolCall
+from .turn import Finished
 from .wording import with_unknown
 
 _PLACE = {"thread", "seq", "n"}

@@ -31,7 +31,7 @@ from ..core.events import (
     Warned,
 )
 from ..core.mail import reply_key
-from ..core.thread import Finished
+from ..core.turn import Finished
 from ..core.wording import with_unknown
 from .frames import Where, approval_frame, chunk, draft_frames, event_frame, frame, msg_of
 from .house import House

@@ -8,9 +8,9 @@ from ..core.briefing import Briefing, Situation
 from ..core.decide import Rules
 from ..core.errors import ProviderError, ToolError
 from ..core.log import Answered, CallReturned, CallStarted, Entry, GaveUp, ModelCalled, ModelFailed, ModelSaid
-from ..core.moment import Moment
 from ..core.permission import Grant, Wanted
 from ..core.prompt import Brought, Delta, Prompt, Reply, Transcript
+from ..core.strangers import Moment
 from ..core.thread import Thread
 from ..core.tool import CallContext, Circumstances, Ground, ToolCall, ToolSpec
 from ..files.folder import Folder

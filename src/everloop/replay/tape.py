@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from typing import Never
 
 from ..core.log import Asked, CallReturned, Entry
-from ..core.thread import Finished, Thread
+from ..core.thread import Thread
 from ..core.tool import ToolCall, ToolSpec
+from ..core.turn import Finished
 from ..runtime.interrupt import Interrupt
 from ..testing.entry_difference import Difference, plain
 from ..testing.record import Record

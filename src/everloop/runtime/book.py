@@ -18,7 +18,8 @@ from ..core.mail import Address, Decision, Inbound, Mail, Outbound, Said, reply_
 from ..core.people import Role
 from ..core.ports import People, Store
 from ..core.rows import Commit, Committed, Lease, Spent, Taint, ThreadState, Timer, Untaint
-from ..core.thread import Finished, Thread
+from ..core.thread import Thread
+from ..core.turn import Finished
 from ..core.wording import GO_ON, cut_short, with_unknown
 from .patience import AWAY, commit_again, patiently
 from .people import roles_of

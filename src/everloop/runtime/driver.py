@@ -16,7 +16,6 @@ from msgspec import structs
 from ..core.briefing import Situation
 from ..core.decide import (
     UNKNOWN,
-    WARNING,
     Ask,
     CallModel,
     Compact,
@@ -33,53 +32,39 @@ from ..core.decide import (
     decide,
     used,
 )
-from ..core.errors import ModelMissing, ProviderError, ToolError
+from ..core.errors import ModelMissing, ToolError
 from ..core.events import (
-    AnswerBegan,
-    AnswerEnded,
-    AnswerPiece,
-    CallMeasured,
-    Draft,
     OutcomeUnknown,
-    PermissionAsked,
-    SummaryBegan,
-    SummaryWritten,
     ToolCalled,
     ToolReturned,
-    TurnBegan,
     TurnEnded,
     Warned,
 )
 from ..core.failpoint import reach
 from ..core.log import (
-    Answered,
     CallReturned,
     CallStarted,
     GaveUp,
-    ModelCalled,
     ModelFailed,
-    ModelSaid,
     Stopped,
     TakenBack,
 )
 from ..core.mail import Mail
 from ..core.people import CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS, OWNER, Role
 from ..core.ports import Briefer, Bus, People, PromptFiles, Store
-from ..core.prompt import Delta, Reply
-from ..core.rows import MANY
 from ..core.scene import Scene, scene
-from ..core.thread import Finished, Thread
+from ..core.thread import Thread
 from ..core.tool import CallContext, Effect
-from ..readings.compaction import Plan
-from ..readings.recall import ENTRIES, asked_for, room_for, told_again
-from ..readings.sections import changed_parts
-from .approvals import Approvals, asking, pending_in, question, wanted
+from ..core.turn import Finished
+from .approvals import Approvals
 from .book import Book
 from .calls import Toolbox
+from .compactor import Compactor
 from .context import Gallery
 from .interrupt import Interrupt
+from .model_calls import ModelCalls
 from .people import KnownPeople
-from .summaries import Summary, bounds, compacted, plan_for, summarise, summary_tokens
+from .permission import PermissionQuestions
 from .tainting import Tainting, key_of
 from .voices import Briefed, Voice, Voices
 
@@ -99,7 +84,6 @@ EXCUSES = {
 }
 FOR_GUESTS = "I could not answer. Whoever runs this can look up why."  # a host's own words may name models and keys
 DAY = 86_400
-NEARLY_FULL = "this conversation fills most of what the model can read; earlier parts will soon become a summary"
 TOO_LONG = (
     "This conversation is too long: it needs about {tokens:,} tokens, and {model} reads at most {limit:,} as far as is "
     "known. Say less at once, start anew with /new, or choose a model that reads more with /model. If this one does, "
@@ -132,10 +116,11 @@ class Driver:
         self._voices = voices
         self._briefer = briefer
         self._toolbox = toolbox
-        self._gallery = gallery
+        self._model_calls = ModelCalls(store, bus, gallery)
+        self._compactor = Compactor(voices, bus)
         self._steering: Steering = steering
         self._people = people or KnownPeople()
-        self._approvals = Approvals(store, self._people, files)
+        self.questions = PermissionQuestions(store, bus, toolbox, Approvals(store, self._people, files))
         self._gone: dict[str, float] = {}  # models that cannot be had, and until when they are not looked for
 
     @property
@@ -168,7 +153,7 @@ class Driver:
                 if await book.rest():
                     reach("thread.rested")
                     if self._files and self._files.unasked:
-                        await self.ask_about_files(thread.id)
+                        await self.questions.ask_about_files(thread.id)
                     return
                 continue
             role = await self._role(book)
@@ -192,7 +177,7 @@ class Driver:
                     if await book.rest():
                         return
                 case CallModel(wrap=wrap):
-                    await self._call_model(book, model, wrap, interrupt)
+                    await self._model_calls.make(book, model, wrap, interrupt)
                 case RunCalls(places=places):
                     await self._run_calls(book, places, role, interrupt)
                 case Verify(place=place):
@@ -201,16 +186,20 @@ class Driver:
                     await self._untaint(book, [each for each in results if isinstance(each, CallReturned)])
                     book.keep(*results)
                 case Ask(places=places):
-                    if await self._ask(book, places):
+                    if await self.questions.ask(book, places):
                         return
                 case GiveUp(reason="context", failure=None):
-                    self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(thread, model))), role)
+                    self._give_up(book, _overflow(thread, model), role)
                 case TakeBack(place=place):
                     await self._take_back(book, place)
                 case GiveUp():
                     self._give_up(book, step, role)
                 case Compact():
-                    await self._make_room(book, model, role, interrupt)
+                    if _is_told_by_the_call(thread, model):
+                        wrap = thread.turn.steps >= model.rules.max_steps
+                        await self._model_calls.make(book, model, wrap, interrupt)
+                    elif not await self._compactor.make_room(book, model, interrupt):
+                        self._give_up(book, _overflow(thread, model), role)
                 case _:
                     assert_never(step)
 
@@ -225,42 +214,6 @@ class Driver:
         with interrupt:
             await model.voice.learn()
         return decide(book.thread, _rules(model, book.thread, role))
-
-    async def _make_room(self, book: Book, model: Briefed, role: Role, interrupt: Interrupt) -> None:
-        """Let a summary stand for what was said before; give up if even that is too long."""
-        thread = book.thread
-        if model.voice.unsure and thread.turn.failure is None and not thread.wants_room:  # the call itself will tell
-            await self._call_model(book, model, thread.turn.steps >= model.rules.max_steps, interrupt)
-            return
-        rules, before = bounds(thread, model.rules), used(thread, model.rules)
-        planned = plan_for(thread, rules)
-        if planned is None and not thread.wants_room:
-            self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(thread, model))), role)
-            return
-        if thread.owes_reply:
-            await book.write()  # a turn that ends without a model call must know its letter's number first
-        written = await self._summarise(book, model, planned, rules, interrupt) if planned else Summary("")
-        if written is None:
-            return  # stopped
-        reach("compaction.summarised")
-        book.keep(compacted(thread, planned, written))
-        await book.write()  # nobody is told before
-        reach("compaction.written")
-        if planned:
-            after = used(thread, model.rules)
-            self._bus.publish(SummaryWritten(thread.id, book.lease.head, before, after, written.model))
-
-    async def _summarise(
-        self, book: Book, model: Briefed, planned: Plan, rules: Rules, interrupt: Interrupt
-    ) -> Summary | None:
-        """None if it was stopped."""
-        tokens = used(book.thread, model.rules)
-        self._bus.publish(SummaryBegan(book.thread.id, book.lease.head, tokens))
-        with interrupt:
-            return await summarise(
-                self._voices, model.voice, planned.covered, book.thread.summary, summary_tokens(rules)
-            )
-        return None
 
     async def _briefed(self, book: Book, role: Role) -> Briefed:
         """Who answers, told what was there to be told when the turn began: it stays so to its end."""
@@ -296,66 +249,6 @@ class Driver:
             self._gone[name] = time.monotonic() + GONE_SECONDS
             _log.warning("%s cannot be asked any more, %s answers: %s", name, self._voices.default, error)
             return self._voices.find("")
-
-    async def _call_model(self, book: Book, model: Briefed, wrap: bool, interrupt: Interrupt) -> None:
-        thread, context = book.thread, model.context
-        recalled = await self._recall(book, model.rules) if thread.condensed else ""
-        tail, prefix = context.tail(thread, wrap, recalled), context.prefix(wrap, thread.turn.brought)
-        before, tokens = thread.prefix, used(thread, model.rules)
-        if not await book.write(ModelCalled(model.voice.name, tail, wrap, prefix if prefix != before else "")):
-            return
-        reach("model.intended")
-        called = thread.seq
-        mails = tuple(thread.turn.mails)
-        if thread.turn.steps == 0 and not thread.turn.failures and not thread.turn.empties:
-            self._bus.publish(TurnBegan(thread.id, book.lease.head, thread.turn.seq, mails))
-        draft = _Draft(self._bus, AnswerBegan(thread.id, book.lease.head, called, mails))
-        began, book.cut = time.monotonic(), ("", "")
-        said: ModelSaid | ModelFailed | None = None
-        try:
-            with interrupt:
-                if thread.transcript.media:
-                    await self._gallery.hang(thread.transcript, thread.turn.principal)
-                try:
-                    said = _said(await model.voice.provider.reply(context.prompt(thread, tail, wrap), draft.show))
-                except ProviderError as error:
-                    said = ModelFailed(error.kind, str(error), draft.text, draft.reasoning)
-            reach("model.answered")
-            if said is not None:
-                book.keep(said)
-            else:
-                book.cut = draft.text, draft.reasoning
-        finally:
-            kept = isinstance(said, ModelSaid) or (interrupt.fired and bool(draft.text))
-            self._bus.publish(AnswerEnded(thread.id, book.lease.head, called, kept=kept))
-        if isinstance(said, ModelSaid) and self._bus.hears(thread.id):
-            full = used(thread, model.rules) / model.rules.limit
-            measured = CallMeasured(
-                thread=thread.id,
-                seq=book.lease.head,
-                model=said.model,
-                usage=said.usage,
-                cost=said.cost,
-                seconds=time.monotonic() - began,
-                cached=said.usage.cache_read / max(1, said.usage.input),
-                prefix_changed=tuple(changed_parts(before, prefix)),
-                full=full,
-            )
-            self._bus.publish(measured)
-            if tokens / model.rules.limit < WARNING <= full:
-                self._bus.publish(Warned(thread.id, book.lease.head, "window", NEARLY_FULL))
-
-    async def _recall(self, book: Book, rules: Rules) -> str:
-        """Of what is a summary now, what is meant by what people have just said; the same for all steps until they say
-        something else."""
-        thread = book.thread
-        said = thread.said_now()
-        if book.recalled[0] != (thread.covered, said):
-            words = asked_for(said)
-            found = await book.patiently(lambda: self._store.recall(thread.id, words, thread.covered, ENTRIES))
-            shown = thread.transcript.text if found.entries else ""
-            book.recalled = (thread.covered, said), told_again(found, shown, room_for(rules.limit))
-        return book.recalled[1]
 
     async def _run_calls(self, book: Book, places: tuple[int, ...], role: Role, interrupt: Interrupt) -> None:
         """Reads run side by side. What is quick and local may run before the answer is committed: if that is lost,
@@ -403,40 +296,6 @@ class Driver:
             book.keep(result)
         else:
             await self._run_calls(book, (place,), role, interrupt)
-
-    async def _ask(self, book: Book, places: tuple[int, ...]) -> bool:
-        """The question and the rest that follows it are one commit; says whether the thread rests.
-
-        What was allowed ahead is not asked, and where nobody is there nobody is."""
-        thread = book.thread
-        unanswered = False
-        for place in places:
-            toolbox = self._toolbox
-            asked = asking(thread, place, toolbox.spec(thread, place), toolbox.ground(thread, place))
-            book.keep(asked)
-            call = wanted(thread, asked)
-            grant = await book.patiently(partial(self._approvals.granted, call))
-            if grant:
-                book.keep(Answered(asked.answer, place, "allowed", f"grant:{grant}"))
-            elif thread.turn.unattended:
-                book.keep(Answered(asked.answer, place, "unattended"))
-            else:
-                unanswered = True
-                book.send(*question(thread, asked))
-        if not unanswered:
-            return False
-        rests = await book.rest()
-        reach("approval.asked")
-        self._bus.publish(PermissionAsked(thread.id, book.lease.head, tuple(pending_in(thread, thread.address))))
-        return rests
-
-    async def ask_about_files(self, thread: str = "") -> None:
-        """Tell people of changes of prompt files that are held back, now that this thread rests."""
-        for approval in await self._approvals.ask_about_files(thread):
-            where = approval.decision.thread
-            if where and self._bus.hears(where):
-                head = (await self._store.open(where, MANY)).row.head
-                self._bus.publish(PermissionAsked(where, head, (approval,)))
 
     async def _untaint(self, book: Book, results: Sequence[CallReturned], began: float = 0.0) -> None:
         if self._tainting:
@@ -498,51 +357,19 @@ def _may_be_too_long(thread: Thread, model: Briefed, step: Step) -> bool:
     return model.wonders(used(thread, model.rules) - model.rules.overhead, refused, isinstance(step, Compact))
 
 
+def _is_told_by_the_call(thread: Thread, model: Briefed) -> bool:
+    """Whether to ask rather than to make room: nobody knows how much the model can read, and its host will say so."""
+    return model.voice.unsure and thread.turn.failure is None and not thread.wants_room
+
+
+def _overflow(thread: Thread, model: Briefed) -> GiveUp:
+    return GiveUp("context", ModelFailed("overflow", _too_long(thread, model)))
+
+
 def _too_long(thread: Thread, model: Briefed) -> str:
     if thread.turn.failure:  # the host itself has said so
         return EXCUSES["context"]
     return TOO_LONG.format(tokens=used(thread, model.rules), model=model.voice.name, limit=model.rules.limit)
-
-
-class _Draft:
-    """Passes the pieces of an answer on as they come, and keeps them until it is whole."""
-
-    __slots__ = ("_began", "_bus", "_draft", "_shown")
-
-    def __init__(self, bus: Bus, began: AnswerBegan) -> None:
-        self._bus = bus
-        self._began = began
-        self._draft = Draft(began)
-        self._shown = 0
-        bus.publish(began)
-
-    def show(self, delta: Delta) -> None:
-        self._shown += 1
-        piece = AnswerPiece(
-            thread=self._began.thread,
-            seq=self._began.message,
-            n=self._shown,
-            text=delta.text,
-            reasoning=delta.reasoning,
-            progress=delta.progress,
-            notice=delta.notice,
-        )
-        self._draft.add(piece)
-        self._bus.publish(piece)
-
-    @property
-    def text(self) -> str:
-        return whole.text if (whole := self._draft.whole) else ""
-
-    @property
-    def reasoning(self) -> str:
-        return whole.reasoning if (whole := self._draft.whole) else ""
-
-
-def _said(reply: Reply) -> ModelSaid:
-    return ModelSaid(
-        reply.text, reply.calls, reply.usage, reply.finish, reply.model, reply.reasoning, reply.opaque, reply.cost
-    )
 
 
 async def _together(runs: list[Coroutine[Any, Any, CallReturned]]) -> list[CallReturned]:

@@ -15,7 +15,7 @@ from ..core.errors import EverloopError, StoreError
 from ..core.log import UserSaid
 from ..core.ports import Http, Store
 from ..core.rows import MANY
-from ..core.thread import Finished
+from ..core.turn import Finished
 from ..readings.spans import TurnSpans, deliver, keys_of, turns_of
 from .contents import contents_of
 from .otlp import request

@@ -73,7 +73,7 @@ def web_fetch_tool(web: Web, max_chars: int = 8000) -> Tool:
     most = max(max_chars - _FENCE, 500)
     kept: dict[str, _Fetched] = {}  # the last few texts, so that reading on fetches nothing and nothing shifts
 
-    @tool(Effect.READ, seconds=_SECONDS, permission=Role.USER, risk=risk_of_fetch)
+    @tool(Effect.READ, seconds=_SECONDS, permission=Role.USER, risk=risk_of_fetch, exit="address")
     async def web_fetch(
         url: Annotated[str, "Address of the page, beginning with https:// or http://"],
         context: CallContext,

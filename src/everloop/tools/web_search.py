@@ -57,7 +57,7 @@ def web_search_tool(engine: Engine, max_chars: int = 8000) -> Tool:
     """`max_chars` is how long an answer may be, with the mark around it: what is longer is shortened elsewhere, and
     the rest of it read without the mark."""
 
-    @tool(Effect.READ, seconds=30, permission=Role.USER, risk=risk_of_search)
+    @tool(Effect.READ, seconds=30, permission=Role.USER, risk=risk_of_search, exit="words")
     async def web_search(
         query: Annotated[str, "What to search for, as words"],
         context: CallContext,
