@@ -20,9 +20,9 @@ from ..core.ports import People, Store
 from ..core.rows import Commit, Committed, Lease, Spent, Taint, ThreadState, Timer, Untaint
 from ..core.thread import Finished, Thread
 from ..core.unknown import with_unknown
+from .models import Briefed
 from .patience import AWAY, commit_again, patiently
 from .people import roles_of
-from .voices import Briefed
 
 Result = TypeVar("Result")
 

@@ -61,12 +61,12 @@ from ..core.log import (
     Stopped,
     TakenBack,
 )
+from ..core.log_context import LogContext, log_context
 from ..core.mail import Mail
 from ..core.people import CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS, OWNER, Role
 from ..core.ports import Briefer, Bus, People, PromptFiles, Store
 from ..core.prompt import Delta, Reply
 from ..core.rows import MANY
-from ..core.scene import Scene, scene
 from ..core.sections import changed_parts
 from ..core.thread import Finished, Thread
 from ..core.tool import CallContext, Effect
@@ -77,10 +77,10 @@ from .book import Book
 from .calls import Toolbox
 from .context import Gallery
 from .interrupt import Interrupt
+from .models import Briefed, Model, Models
 from .people import KnownPeople
 from .summaries import Summary, bounds, compacted, plan_for, summarise, summary_tokens
 from .tainting import Tainting, key_of
-from .voices import Briefed, Voice, Voices
 
 _log = logging.getLogger("everloop.driver")
 
@@ -113,7 +113,7 @@ class Driver:
         self,
         store: Store,
         bus: Bus,
-        voices: Voices,
+        models: Models,
         briefer: Briefer,
         toolbox: Toolbox,
         gallery: Gallery,
@@ -128,7 +128,7 @@ class Driver:
         self._files = files
         self._tainting = Tainting(files, lambda person: toolbox.kit(person).place) if files else None
         self._ended = ended  # is told of the turns that end here, with their thread
-        self._voices = voices
+        self._models = models
         self._briefer = briefer
         self._toolbox = toolbox
         self._gallery = gallery
@@ -171,10 +171,10 @@ class Driver:
                     return
                 continue
             role = await self._role(book)
-            model = await self._briefed(book, role)
-            step = decide(thread, _rules(model, thread, role))
-            if isinstance(step, _ASKING) and _may_be_too_long(thread, model, step):
-                step = await self._learn(book, model, role, interrupt)
+            briefed = await self._briefed(book, role)
+            step = decide(thread, _rules(briefed, thread, role))
+            if isinstance(step, _ASKING) and _may_be_too_long(thread, briefed, step):
+                step = await self._measure_window(book, briefed, role, interrupt)
             if not isinstance(step, CallModel) and book.is_unposted:
                 await book.write()  # a turn that ends without a model call must know its letter's number first
                 continue
@@ -191,7 +191,7 @@ class Driver:
                     if await book.rest():
                         return
                 case CallModel(wrap=wrap):
-                    await self._call_model(book, model, wrap, interrupt)
+                    await self._call_model(book, briefed, wrap, interrupt)
                 case RunCalls(places=places):
                     await self._run_calls(book, places, role, interrupt)
                 case Verify(place=place):
@@ -203,13 +203,13 @@ class Driver:
                     if await self._ask(book, places):
                         return
                 case GiveUp(reason="context", failure=None):
-                    self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(thread, model))), role)
+                    self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(thread, briefed))), role)
                 case TakeBack(place=place):
                     await self._take_back(book, place)
                 case GiveUp():
                     self._give_up(book, step, role)
                 case Compact():
-                    await self._make_room(book, model, role, interrupt)
+                    await self._make_room(book, briefed, role, interrupt)
                 case _:
                     assert_never(step)
 
@@ -218,27 +218,27 @@ class Driver:
         person = book.thread.turn.requester
         return Role.OWNER if person == OWNER else await book.patiently(partial(self._people.role, person))
 
-    async def _learn(self, book: Book, model: Briefed, role: Role, interrupt: Interrupt) -> Step:
+    async def _measure_window(self, book: Book, briefed: Briefed, role: Role, interrupt: Interrupt) -> Step:
         """What comes next, now that the model's host has said how much it can read."""
         await book.write()  # a turn that ends without a model call must know its letter's number first
         with interrupt:
-            await model.voice.learn()
-        return decide(book.thread, _rules(model, book.thread, role))
+            await briefed.model.measure_window()
+        return decide(book.thread, _rules(briefed, book.thread, role))
 
-    async def _make_room(self, book: Book, model: Briefed, role: Role, interrupt: Interrupt) -> None:
+    async def _make_room(self, book: Book, briefed: Briefed, role: Role, interrupt: Interrupt) -> None:
         """Let a summary stand for what was said before; give up if even that is too long."""
         thread = book.thread
-        if model.voice.unsure and thread.turn.failure is None and not thread.wants_room:  # the call itself will tell
-            await self._call_model(book, model, thread.turn.steps >= model.rules.max_steps, interrupt)
+        if briefed.model.unsure and thread.turn.failure is None and not thread.wants_room:  # the call itself will tell
+            await self._call_model(book, briefed, thread.turn.steps >= briefed.rules.max_steps, interrupt)
             return
-        rules, before = bounds(thread, model.rules), used(thread, model.rules)
+        rules, before = bounds(thread, briefed.rules), used(thread, briefed.rules)
         planned = plan_for(thread, rules)
         if planned is None and not thread.wants_room:
-            self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(thread, model))), role)
+            self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(thread, briefed))), role)
             return
         if thread.owes_reply:
             await book.write()  # a turn that ends without a model call must know its letter's number first
-        written = await self._summarise(book, model, planned, rules, interrupt) if planned else Summary("")
+        written = await self._summarise(book, briefed, planned, rules, interrupt) if planned else Summary("")
         if written is None:
             return  # stopped
         reach("compaction.summarised")
@@ -246,18 +246,18 @@ class Driver:
         await book.write()  # nobody is told before
         reach("compaction.written")
         if planned:
-            after = used(thread, model.rules)
+            after = used(thread, briefed.rules)
             self._bus.publish(SummaryWritten(thread.id, book.lease.head, before, after, written.model))
 
     async def _summarise(
-        self, book: Book, model: Briefed, planned: Plan, rules: Rules, interrupt: Interrupt
+        self, book: Book, briefed: Briefed, planned: Plan, rules: Rules, interrupt: Interrupt
     ) -> Summary | None:
         """None if it was stopped."""
-        tokens = used(book.thread, model.rules)
+        tokens = used(book.thread, briefed.rules)
         self._bus.publish(SummaryBegan(book.thread.id, book.lease.head, tokens))
         with interrupt:
             return await summarise(
-                self._voices, model.voice, planned.covered, book.thread.summary, summary_tokens(rules)
+                self._models, briefed.model, planned.covered, book.thread.summary, summary_tokens(rules)
             )
         return None
 
@@ -269,16 +269,16 @@ class Driver:
             # The principal is the person: conversations of several have none of their own yet.
             situation = Situation(turn.requester, role, turn.requester, thread.address, thread.id)
             briefing = await book.patiently(partial(self._briefer.brief, situation))
-            scene.set(Scene(thread.address, thread.id, turn.seq))
+            log_context.set(LogContext(thread.address, thread.id, turn.seq))
         else:
             briefing = before.briefing
         try:
-            voice = self._voices.find(thread.voice)
+            model = self._models.find(thread.model_name)
         except ModelMissing:
-            voice = await self._look_for(thread.voice)
-        if before is not None and before.voice.key == voice.key:
+            model = await self._look_for(thread.model_name)
+        if before is not None and before.model.key == model.key:
             return before
-        book.turn, book.briefed = turn.seq, Briefed(voice, briefing)
+        book.turn, book.briefed = turn.seq, Briefed(model, briefing)
         return book.briefed
 
     async def _may_ask(self, book: Book) -> bool:
@@ -286,23 +286,23 @@ class Driver:
         guest, day = book.thread.turn.requester, int(time.time() // DAY)
         return await book.patiently(lambda: self._store.count_call(guest, day, CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS))
 
-    async def _look_for(self, name: str) -> Voice:
-        """A voice that was there when it was chosen. When it is gone, better another than none."""
+    async def _look_for(self, name: str) -> Model:
+        """A model that was there when it was chosen. When it is gone, better another than none."""
         if time.monotonic() < self._gone.get(name, 0.0):
-            return self._voices.find("")
+            return self._models.find("")
         try:
-            return await self._voices.look(name)
+            return await self._models.look(name)
         except ModelMissing as error:
             self._gone[name] = time.monotonic() + GONE_SECONDS
-            _log.warning("%s cannot be asked any more, %s answers: %s", name, self._voices.default, error)
-            return self._voices.find("")
+            _log.warning("%s cannot be asked any more, %s answers: %s", name, self._models.default, error)
+            return self._models.find("")
 
-    async def _call_model(self, book: Book, model: Briefed, wrap: bool, interrupt: Interrupt) -> None:
-        thread, context = book.thread, model.context
-        recalled = await self._recall(book, model.rules) if thread.condensed else ""
+    async def _call_model(self, book: Book, briefed: Briefed, wrap: bool, interrupt: Interrupt) -> None:
+        thread, context = book.thread, briefed.context
+        recalled = await self._recall(book, briefed.rules) if thread.condensed else ""
         tail, prefix = context.tail(thread, wrap, recalled), context.prefix(wrap, thread.turn.brought)
-        before, tokens = thread.prefix, used(thread, model.rules)
-        if not await book.write(ModelCalled(model.voice.name, tail, wrap, prefix if prefix != before else "")):
+        before, tokens = thread.prefix, used(thread, briefed.rules)
+        if not await book.write(ModelCalled(briefed.model.name, tail, wrap, prefix if prefix != before else "")):
             return
         reach("model.intended")
         called = thread.seq
@@ -318,7 +318,7 @@ class Driver:
                 if thread.transcript.media:
                     await self._gallery.hang(thread.transcript, thread.turn.requester)
                 try:
-                    said = _said(await model.voice.provider.reply(context.prompt(thread, tail, wrap), draft.show))
+                    said = _said(await briefed.model.provider.reply(context.prompt(thread, tail, wrap), draft.show))
                 except ProviderError as error:
                     said = ModelFailed(error.kind, str(error))
             reach("model.answered")
@@ -327,7 +327,7 @@ class Driver:
         finally:
             self._bus.publish(AnswerEnded(thread.id, book.lease.head, called, kept=isinstance(said, ModelSaid)))
         if isinstance(said, ModelSaid) and self._bus.hears(thread.id):
-            full = used(thread, model.rules) / model.rules.limit
+            full = used(thread, briefed.rules) / briefed.rules.limit
             measured = CallMeasured(
                 thread=thread.id,
                 seq=book.lease.head,
@@ -340,7 +340,7 @@ class Driver:
                 full=full,
             )
             self._bus.publish(measured)
-            if tokens / model.rules.limit < WARNING <= full:
+            if tokens / briefed.rules.limit < WARNING <= full:
                 self._bus.publish(Warned(thread.id, book.lease.head, "window", NEARLY_FULL))
 
     async def _recall(self, book: Book, rules: Rules) -> str:
@@ -464,11 +464,11 @@ class Driver:
         book.keep(GaveUp(step.reason, f"{text} (error {error})", error))
 
 
-def _rules(model: Briefed, thread: Thread, role: Role) -> Rules:
+def _rules(briefed: Briefed, thread: Thread, role: Role) -> Rules:
     """As they are for whoever has asked."""
     if role is Role.OWNER:
-        return model.rules
-    return structs.replace(model.rules, roles={thread.turn.requester: role})
+        return briefed.rules
+    return structs.replace(briefed.rules, roles={thread.turn.requester: role})
 
 
 def _context(book: Book, place: int, role: Role) -> CallContext:
@@ -486,16 +486,18 @@ def _context(book: Book, place: int, role: Role) -> CallContext:
     )
 
 
-def _may_be_too_long(thread: Thread, model: Briefed, step: Step) -> bool:
+def _may_be_too_long(thread: Thread, briefed: Briefed, step: Step) -> bool:
     """So that the model's host is to be asked how much it can read, before anything else."""
     refused = thread.turn.failure is not None and thread.turn.failure.error == "overflow"
-    return model.wonders(used(thread, model.rules) - model.rules.overhead, refused, isinstance(step, Compact))
+    return briefed.should_measure(
+        used(thread, briefed.rules) - briefed.rules.overhead, refused, isinstance(step, Compact)
+    )
 
 
-def _too_long(thread: Thread, model: Briefed) -> str:
+def _too_long(thread: Thread, briefed: Briefed) -> str:
     if thread.turn.failure:  # the host itself has said so
         return EXCUSES["context"]
-    return TOO_LONG.format(tokens=used(thread, model.rules), model=model.voice.name, limit=model.rules.limit)
+    return TOO_LONG.format(tokens=used(thread, briefed.rules), model=briefed.model.name, limit=briefed.rules.limit)
 
 
 class _Draft:
