@@ -16,7 +16,7 @@ from .core.keys import escaped, exact
 from .core.mail import Address, Inbound, Outbound, Said
 from .core.message import said
 from .core.people import OWNER
-from .core.question import Approval
+from .core.permission import Approval
 
 if TYPE_CHECKING:
     from .agent import Agent, Answer

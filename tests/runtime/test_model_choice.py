@@ -10,11 +10,12 @@ import everloop
 from everloop.core import log
 from everloop.core.errors import HostFailed, KeyRefused, RateLimited, TurnFailed
 from everloop.core.rows import SpentRow
-from everloop.core.tool import Effect, tool
+from everloop.core.tool import Effect
 from everloop.providers.catalog import HOSTS
 from everloop.runtime.commands import describe
 from everloop.testing import Call, Fail, Say, ScriptedModel, Spend, Wait
 from everloop.testing.model_server import ModelServer
+from everloop.tools.decorator import tool
 from tests.runtime.test_turns import entries
 
 Opener = Callable[..., AbstractAsyncContextManager[everloop.Agent]]

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from everloop.core.gauge import tokens_of
-from everloop.core.sections import BETWEEN, changed_parts
-from everloop.core.tool import Effect, tool
+from everloop.core.tool import Effect
+from everloop.readings.contents import tokens_of
+from everloop.readings.sections import BETWEEN, changed_parts
 from everloop.testing import Call, Say, ScriptedModel
 from everloop.tools.bootstrap import FILES
+from everloop.tools.decorator import tool
 from tests.runtime.test_turns import entries
 
 DEFAULT, COMPACT = 3000, 1200  # tokens that a prompt may have before anything is said

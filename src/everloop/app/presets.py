@@ -9,11 +9,12 @@ from msgspec.structs import replace
 from ..core.briefing import Briefing
 from ..core.decide import Rules
 from ..core.errors import ModelMissing
-from ..core.gauge import tokens_of
 from ..core.ports import Embedder
-from ..core.sections import Section, joined, shrunk
+from ..core.prompt import Section
 from ..core.tool import ToolSpec
 from ..providers.models import ModelResolver, ResolvedModel
+from ..readings.contents import tokens_of
+from ..readings.sections import joined, shrunk
 from ..runtime.context import Context, Profile
 from ..runtime.models import SHORT, Model
 from ..settings import Defaults, Preset, Settings

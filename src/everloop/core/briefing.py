@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from .decide import Rules
 from .people import Role
-from .sections import Section
+from .prompt import Section
 
 
 class Situation(Struct, frozen=True):

@@ -138,3 +138,11 @@ class Delta(Struct, frozen=True, gc=False):
     reasoning: str = ""
     progress: str = ""  # something to show while there is no text yet, such as "reading 40 %"
     notice: str = ""  # something a person should know, such as that another model is asked
+
+
+class Section(Struct, frozen=True, gc=False):
+    """`source` is where all of it can be read, should it be cut."""
+
+    name: str
+    text: str
+    source: str = ""

@@ -31,14 +31,12 @@ from .log import (
     UserSaid,
     Verdict,
 )
-from .message import Made, Message, Text, is_strange, said
+from .message import Made, Message, Text, is_strange, said, said_in_turn
 from .moment import Moment, way_out
 from .prompt import Finish, Transcript, Usage
-from .summary import rendered, said_in_turn
 from .tool import ToolCall
 from .turn import Turn
-from .undo import describe
-from .unknown import not_known
+from .wording import describe, not_known, rendered
 
 STOPPED = "operation cancelled by user"
 _NOT_RUN = ("denied", "repeated", "handed")

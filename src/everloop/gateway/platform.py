@@ -10,8 +10,7 @@ from typing import Annotated, Any
 from aiohttp import web
 from msgspec import Meta, Struct
 
-from ..core.answer import Answer
-from ..core.events import ToolCalled, ToolReturned
+from ..core.events import Answer, ToolCalled, ToolReturned
 from ..core.keys import author_of, escaped, place_of
 from ..core.log import CallReturned, ModelSaid
 from ..core.mail import Address, Inbound, Said

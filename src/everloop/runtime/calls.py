@@ -9,12 +9,12 @@ from msgspec import Struct, structs
 
 from ..core.errors import HostTimeout, HostUnreachable, LinkFailed, StreamCut, ToolError
 from ..core.log import CallReturned, Outcome
-from ..core.media import kind_of
 from ..core.message import Media
 from ..core.people import OWNER
 from ..core.ports import Files
 from ..core.thread import Thread
 from ..core.tool import CallContext, Change, Effect, Ground, Picture, Result, Shown, Tool, ToolSpec, parse_args
+from ..readings.media import kind_of
 from .strangers import contained
 
 _log = logging.getLogger("everloop.calls")

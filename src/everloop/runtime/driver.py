@@ -67,11 +67,11 @@ from ..core.people import CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS, OWNER, Role
 from ..core.ports import Briefer, Bus, People, PromptFiles, Store
 from ..core.prompt import Delta, Reply
 from ..core.rows import MANY
-from ..core.sections import changed_parts
 from ..core.thread import Finished, Thread
 from ..core.tool import CallContext, Effect
 from ..readings.compaction import Plan
 from ..readings.recall import ENTRIES, asked_for, room_for, told_again
+from ..readings.sections import changed_parts
 from .approvals import Approvals, asking, pending_in, question, wanted
 from .book import Book
 from .calls import Toolbox

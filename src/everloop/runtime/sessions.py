@@ -20,10 +20,10 @@ from ..core.ports import People, Store
 from ..core.rows import ThreadRow
 from ..core.thread import Thread
 from ..core.tool import ToolSpec
-from ..core.visible import refuse_unseen
 from ..readings.branch import LastTurn, branch_off, last_turn
 from ..readings.spoken import spoken
 from ..readings.undo import changes_of, lasting_in
+from ..readings.visible import refuse_unseen
 from .people import KnownPeople
 
 BUSY = "Something is still going on in this conversation. Stop it with /stop, then try again."

@@ -8,10 +8,10 @@ from ..core.errors import ModelMissing
 from ..core.log import ModelCalled
 from ..core.people import OWNER
 from ..core.ports import Briefer, People, Store
-from ..core.sections import changed_parts
 from ..core.thread import Thread
 from ..readings.contents import Contents, pieces_of
 from ..readings.recall import ENTRIES, asked_for, room_for, told_again
+from ..readings.sections import changed_parts
 from .models import Briefed, Models
 
 

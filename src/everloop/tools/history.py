@@ -11,8 +11,9 @@ from everloop.core.errors import ToolError
 from everloop.core.log import Entry
 from everloop.core.people import Role
 from everloop.core.rows import ThreadRow
-from everloop.core.tool import CallContext, Effect, Tool, tool
+from everloop.core.tool import CallContext, Effect, Tool
 from everloop.readings.spoken import spoken
+from everloop.tools.decorator import tool
 
 from .untrusted import fence
 

@@ -12,12 +12,13 @@ from everloop.core.channel import traits_of
 from everloop.core.conversation import Conversation
 from everloop.core.errors import StoreFull, ToolError
 from everloop.core.mail import Address, Inbound, Word
-from everloop.core.media import LARGEST_IMAGE, mime_of
 from everloop.core.message import Media
 from everloop.core.people import Role
 from everloop.core.ports import Files
 from everloop.core.rows import Receipt, ThreadRow
-from everloop.core.tool import CallContext, Circumstances, Effect, Risk, Tool, tool
+from everloop.core.tool import CallContext, Circumstances, Effect, Risk, Tool
+from everloop.readings.media import LARGEST_IMAGE, mime_of
+from everloop.tools.decorator import tool
 
 from .workspace import Workspace
 

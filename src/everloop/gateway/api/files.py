@@ -10,7 +10,7 @@ from aiohttp import web
 
 from ...core.errors import EverloopError, MailRefused
 from ...core.log import UserSaid
-from ...core.media import kind_of, limit_of, mime_of
+from ...readings.media import kind_of, limit_of, mime_of
 from ..answers import Refused
 from ..links import last_of, media_in
 from .route import Answer, Call
