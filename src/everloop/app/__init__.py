@@ -22,8 +22,8 @@ from ..core.thread import Finished
 from ..core.tool import Tool
 from ..files.enclosing import enclose
 from ..files.folder import Folder
+from ..files.inventory import BoundedFiles, FileInventory
 from ..files.pictures import fit, take
-from ..files.stock import Bounded, Stock
 from ..runtime.approvals import Approvals
 from ..runtime.calls import Kit, Toolbox
 from ..runtime.clock import SystemClock
@@ -108,12 +108,12 @@ async def _opened(
 @asynccontextmanager
 async def open_kept(home: Path, settings: Mapping[str, Any] = {}, **given: Any) -> AsyncIterator[Agent]:
     """As `open`, with a steward, through whom the settings can be changed; so it opens also without a model."""
-    from ..settings.book import SettingsEditor
+    from ..settings.editor import SettingsEditor
     from .reconfigure import LiveSettings
 
     async with _opened(home, settings, Overrides(**{**given, "waits": True, "listens": True, "whose": ""})) as house:
         agent, book = house.agent, SettingsEditor(home, os.environ, settings)
-        agent.files = Bounded(Folder(home / "files"), house.first.settings.gateway.bytes_per_user)
+        agent.files = BoundedFiles(Folder(home / "files"), house.first.settings.gateway.bytes_per_user)
         agent.steward = LiveSettings(book, house.builder, house.first, house.live, house.toolbox, agent)
         house.builder.look_again = agent.steward.look_again
         yield agent
@@ -253,7 +253,7 @@ class Records(Struct, frozen=True):
     vault: Vault
     approvals: Approvals
     sessions: Sessions
-    files: Stock
+    files: FileInventory
 
 
 @asynccontextmanager
@@ -271,7 +271,7 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
             Home(folder), settings, store, Folder(folder / "files"), _asking_a_sandbox(folder, settings)
         )
         approvals = Approvals(store, KnownPeople(store), watched)
-        yield Records(settings, store, vault, approvals, Sessions(store), Stock(folder / "files"))
+        yield Records(settings, store, vault, approvals, Sessions(store), FileInventory(folder / "files"))
     finally:
         await store.close()
 

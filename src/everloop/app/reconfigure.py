@@ -19,8 +19,8 @@ from ..providers.keys import Keys, checked_key, keyed_host, notes_on
 from ..providers.models import ResolvedModel
 from ..runtime.calls import Toolbox
 from ..settings import Preset, Settings, without_secrets
-from ..settings.book import SettingsEditor, changes_of
 from ..settings.edit import Path, path_of
+from ..settings.editor import SettingsEditor, changes_of
 from ..settings.rows import SettingsRow, value_at
 from ..settings.scopes import scopes_for
 from .build import Built, LiveHouse

@@ -14,7 +14,7 @@ from ..core.ports import Embedded, Http
 from ..core.prompt import Usage
 from . import dialects
 from .choose import Choice
-from .dialects.reading import UNREADABLE
+from .dialects.decoder import UNREADABLE
 from .host import checked, masked, name_host, wait_before_retry
 from .secrets import hide_secrets
 

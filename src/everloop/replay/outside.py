@@ -179,5 +179,5 @@ class PlayedStore(SqliteStore):
 
 
 class EmptyGallery(Gallery):
-    async def hang(self, transcript: Transcript, user: str) -> None:
+    async def load_media(self, transcript: Transcript, user: str) -> None:
         """Nobody looks at the pictures."""

@@ -316,7 +316,7 @@ class Driver:
         try:
             with interrupt:
                 if thread.transcript.media:
-                    await self._gallery.hang(thread.transcript, thread.turn.requester)
+                    await self._gallery.load_media(thread.transcript, thread.turn.requester)
                 try:
                     said = _said(await briefed.model.provider.reply(context.prompt(thread, tail, wrap), draft.show))
                 except ProviderError as error:

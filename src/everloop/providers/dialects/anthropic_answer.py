@@ -10,9 +10,9 @@ from everloop.core.prompt import Finish, Reply, Usage
 from everloop.core.tool import ToolCall
 
 from .call_pieces import short_id
-from .kept import to_json
-from .reading import UNREADABLE, EventDecoder
+from .decoder import UNREADABLE, EventDecoder
 from .refusals import error_in_stream
+from .rendered import to_json
 
 NAME = "anthropic_messages"
 

@@ -18,9 +18,9 @@ from everloop.core.tool import ToolCall, ToolSpec, parse_args
 from . import signer
 from .anthropic_answer import NAME
 from .anthropic_answer import AnthropicDecoder as decoder
-from .kept import RenderedPrompt, content_of, kept_for, note_of, to_json
 from .quirks import Quirks
 from .refusals import error_from
+from .rendered import RenderedPrompt, content_of, note_of, rendered_for, to_json
 
 __all__ = ["LISTING", "NAME", "decoder", "encode", "error_from", "headers", "path"]
 
@@ -52,7 +52,7 @@ def encode(prompt: Prompt, quirks: Quirks, host: str) -> bytes:
 
 
 def _bring_up_to_date(prompt: Prompt, quirks: Quirks, host: str) -> RenderedPrompt:
-    kept = kept_for(prompt.transcript, (NAME, host, prompt.model, prompt.sees, quirks))
+    kept = rendered_for(prompt.transcript, (NAME, host, prompt.model, prompt.sees, quirks))
     reader = signer(NAME, host, prompt.model)
     if kept.count < len(prompt.transcript.messages):
         _render_news(kept, prompt, reader)

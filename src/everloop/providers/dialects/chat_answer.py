@@ -11,7 +11,7 @@ from everloop.core.errors import HostFailed
 from everloop.core.prompt import Finish, Reply, Usage
 
 from .call_pieces import NAME, CallPieces, mend
-from .reading import BodyDecoder
+from .decoder import BodyDecoder
 from .refusals import error_in_stream
 from .sse import MOST_BYTES, Lines, Pieces
 from .thinking import Thinking

@@ -19,8 +19,8 @@ from . import refusals, signer
 from .gemini_answer import NAME, places_in, wait_in
 from .gemini_answer import GeminiDecoder as decoder
 from .gemini_schema import fitted
-from .kept import RenderedPrompt, content_of, kept_for, note_of, to_json
 from .quirks import Quirks
+from .rendered import RenderedPrompt, content_of, note_of, rendered_for, to_json
 
 __all__ = ["LISTING", "NAME", "decoder", "encode", "error_from", "headers", "path"]
 
@@ -50,7 +50,7 @@ def encode(prompt: Prompt, quirks: Quirks, host: str) -> bytes:
 
 
 def _bring_up_to_date(prompt: Prompt, quirks: Quirks, host: str) -> RenderedPrompt:
-    kept = kept_for(prompt.transcript, (NAME, host, prompt.model, prompt.sees, quirks))
+    kept = rendered_for(prompt.transcript, (NAME, host, prompt.model, prompt.sees, quirks))
     if kept.count < len(prompt.transcript.messages):
         _render_news(kept, _Pen(prompt, signer(NAME, host, prompt.model)))
     made_of = (

@@ -17,7 +17,7 @@ from everloop.core.tool import ToolCall
 
 from . import refusals
 from .call_pieces import short_id
-from .reading import UNREADABLE, EventDecoder, check_text, is_whole
+from .decoder import UNREADABLE, EventDecoder, check_text, is_whole
 
 NAME = "gemini"
 

@@ -13,9 +13,9 @@ from everloop.core.tool import ToolCall, ToolSpec
 from . import signer
 from .call_pieces import NAME, extras_in, short_id
 from .chat_answer import ChatDecoder as decoder
-from .kept import RenderedPrompt, content_of, kept_for, note_of, to_json
 from .quirks import Quirks
 from .refusals import error_from
+from .rendered import RenderedPrompt, content_of, note_of, rendered_for, to_json
 
 __all__ = ["LISTING", "NAME", "decoder", "encode", "error_from", "headers", "path"]
 
@@ -43,7 +43,7 @@ def encode(prompt: Prompt, quirks: Quirks, host: str) -> bytes:
 
 
 def _bring_up_to_date(prompt: Prompt, quirks: Quirks, host: str) -> RenderedPrompt:
-    kept = kept_for(prompt.transcript, (NAME, host, prompt.model, prompt.sees, quirks))
+    kept = rendered_for(prompt.transcript, (NAME, host, prompt.model, prompt.sees, quirks))
     messages = prompt.transcript.messages
     if kept.count < len(messages):
         _render_news(messages[kept.count :], kept, prompt, quirks, host)

@@ -12,9 +12,9 @@ from everloop.core.tool import ToolCall, ToolSpec
 
 from . import signer
 from .call_pieces import short_id
-from .kept import RenderedPrompt, content_of, kept_for, note_of, to_json
 from .quirks import Quirks
 from .refusals import error_from
+from .rendered import RenderedPrompt, content_of, note_of, rendered_for, to_json
 from .responses_answer import BETWEEN, NAME, OutputItem, places_in
 from .responses_answer import ResponsesDecoder as decoder
 
@@ -42,7 +42,7 @@ def encode(prompt: Prompt, quirks: Quirks, host: str) -> bytes:
 
 
 def _bring_up_to_date(prompt: Prompt, quirks: Quirks, host: str) -> RenderedPrompt:
-    kept = kept_for(prompt.transcript, (NAME, host, prompt.model, prompt.sees, quirks))
+    kept = rendered_for(prompt.transcript, (NAME, host, prompt.model, prompt.sees, quirks))
     reader = signer(NAME, host, prompt.model)
     for message in prompt.transcript.messages[kept.count :]:
         kept.messages += _render(message, prompt, reader)

@@ -11,7 +11,7 @@ from everloop.core.message import Message, Opaque
 from everloop.core.prompt import Finish, Reply, Usage
 from everloop.core.tool import ToolCall
 
-from .reading import UNREADABLE, EventDecoder, check_text
+from .decoder import UNREADABLE, EventDecoder, check_text
 from .refusals import error_in_stream
 
 NAME = "openai_responses"

@@ -31,7 +31,7 @@ class RenderedPrompt:
         self.messages: list[bytes] = []
 
 
-def kept_for(transcript: Transcript, way: Hashable) -> RenderedPrompt:
+def rendered_for(transcript: Transcript, way: Hashable) -> RenderedPrompt:
     """What was kept for this way of speaking, or a new and empty one."""
     kept: RenderedPrompt | None = transcript.rendered.get(way)
     if kept is None:

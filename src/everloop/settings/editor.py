@@ -1,4 +1,4 @@
-"""The settings of a home as a book: it can be read with the origin of every value, and something in it changed.
+"""The settings of a home as they can be edited: read with the origin of every value, and changed.
 
 A change is worked out and checked as a whole before a byte is written. It goes into the file of the home; what the
 environment or the start of the program says lies over the file, so that is not to be changed here.

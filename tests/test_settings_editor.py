@@ -8,7 +8,7 @@ import pytest
 
 from everloop.core.errors import SettingsError, SettingsMoved
 from everloop.settings import AccountSection, Preset, Settings, load
-from everloop.settings.book import SettingsEditor
+from everloop.settings.editor import SettingsEditor
 from everloop.settings.rows import SettingsRow, leaves_of
 from everloop.settings.words import ABOUT
 
