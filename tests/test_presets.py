@@ -127,7 +127,7 @@ async def test_a_preset_says_how_its_model_is_asked(house):
     assert how(asked(models, "openai/gpt-5.4-mini")) == ("gpt-5.4-mini", 0.1, None, "high", 8192)
 
 
-async def test_all_voices_are_told_the_same_and_a_small_one_no_time(house):
+async def test_all_models_are_told_the_same_and_a_small_one_no_time(house):
     models = house.models(A)
     assert (asked(models, "").system, models.find("").fitted_to(TOLD).rules.max_steps) == ("Be brief.", 7)
     assert [models.find(name).fitted_to(TOLD).context.tail(Thread(), False) for name in ("", "embedded")] == [

@@ -285,7 +285,7 @@ async def test_metrics_name_what_made_the_hosts_cache_useless(house, tmp_path):
         assert await changed(agent) == [("model",)]
         assert await changed(agent) == [()]
     async with house(tools=[look]) as agent:
-        assert await changed(agent) == [("tools",)]
+        assert await changed(agent) == [("identity", "tools")]
     async with house({"workspace": str(tmp_path / "elsewhere")}, tools=[look]) as agent:
         assert await changed(agent) == [("identity",)]
 

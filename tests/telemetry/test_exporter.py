@@ -235,7 +235,9 @@ def test_nothing_of_it_is_loaded_where_it_is_not_wanted(tmp_path: Path):
 
     def loaded(settings: dict[str, Any]) -> set[str]:
         lines = [line.format(home=str(tmp_path), settings=settings) for line in code]
-        return {name for name in loaded_by(*lines) if name.startswith(("everloop.telemetry", "everloop.readings.spans"))}
+        return {
+            name for name in loaded_by(*lines) if name.startswith(("everloop.telemetry", "everloop.readings.spans"))
+        }
 
     assert loaded({}) == set()
     assert "everloop.telemetry.exporter" in loaded(wanted)

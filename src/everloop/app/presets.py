@@ -21,6 +21,7 @@ from ..settings import Defaults, Preset, Settings
 
 _log = logging.getLogger("everloop.models")
 
+TOOLS = "{tools}"  # stands in an identity for the names of those that are offered
 ROOM_FOR_TOOLS = 0.35  # of the window
 ROOM_FOR_FILES = 0.125  # of the window
 COMPACT = 1200  # tokens that stand before the conversation of a model that is not shown all tools
@@ -124,7 +125,8 @@ def _fitted(
     """A model with all that it is told. What an answer may need is kept free in its window."""
     assert asked.max_tokens is not None
     tools = _tools_for(window, model.compact, told)
-    identity = (model.compact and told.brief) or told.identity
+    names = ", ".join(tools) or "none"
+    identity = ((model.compact and told.brief) or told.identity).replace(TOOLS, names)
     room = LITTLE - len(identity) if model.compact else _room_for_files(window, told, tools)
     sections = (Section("identity", identity), *shrunk(told.files, room))
     profile = Profile(

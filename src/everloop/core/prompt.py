@@ -76,6 +76,17 @@ class Offered(Struct, frozen=True, gc=False, omit_defaults=True):
         return ToolSpec(self.name, self.description, self.schema)
 
 
+class Terms(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a conversation may do, where that is less than its settings say: a task that was handed on has fewer steps
+    and fewer tools. 0 steps are as many as always; `tools` are those that it has at most, None all of them."""
+
+    steps: int = 0
+    tools: tuple[str, ...] | None = None
+
+    def leaves(self, tool: str) -> bool:
+        return self.tools is None or tool in self.tools
+
+
 class Brought(Struct, frozen=True, gc=False, omit_defaults=True):
     """What a client brings along with what it says; it holds for that turn. Whatever is not given is as it would be.
 

@@ -267,7 +267,7 @@ class Thread:
     def _begin(self, seq: int, entry: UserSaid) -> None:
         # To each of two who speak in one conversation the other is a stranger.
         self.outside = self.outside or self.turn.requester not in ("", entry.author)
-        self.turn, self.owes_reply = Turn.begun_by(entry, seq), True
+        self.turn, self.owes_reply = Turn.begun_by(entry, seq, self.turn.terms), True
         self._take_in(entry)
         messages = self.transcript.messages
         began = len(messages) - 1

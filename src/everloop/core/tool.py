@@ -97,7 +97,8 @@ class ToolSpec(Struct, frozen=True):
 class CallContext(Struct, frozen=True):
     """What a running call may know. `key` is stable over attempts: `thread:answer:place`. `outside` says whether what
     strangers wrote has been read in the conversation, `results` are references to results of its own tools, `ground` is
-    the identity of the folder that it was allowed in, `role` that of `user` now."""
+    the identity of the folder that it was allowed in, `role` that of `user` now. `whose` files and workspace
+    it works with is said where they are not those of `user`, as in a group; `turn` is the id of the turn."""
 
     key: str
     thread: str
@@ -107,6 +108,12 @@ class CallContext(Struct, frozen=True):
     results: AbstractSet[str] = frozenset()
     ground: str = ""
     role: Role = Role.GUEST
+    whose: str = ""
+    turn: int = 0
+
+    @property
+    def principal(self) -> str:
+        return self.whose or self.user
 
 
 class Picture(Struct, frozen=True):

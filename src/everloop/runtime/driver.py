@@ -266,8 +266,7 @@ class Driver:
         thread, turn = book.thread, book.thread.turn
         before = book.briefed if book.turn == turn.seq else None
         if before is None:
-            # The principal is the person: conversations of several have none of their own yet.
-            situation = Situation(turn.requester, role, turn.requester, thread.address, thread.id)
+            situation = Situation(turn.requester, role, turn.principal, thread.address, thread.id, turn.terms)
             briefing = await book.patiently(partial(self._briefer.brief, situation))
             log_context.set(LogContext(thread.address, thread.id, turn.seq))
         else:
@@ -316,7 +315,7 @@ class Driver:
         try:
             with interrupt:
                 if thread.transcript.media:
-                    await self._gallery.load_media(thread.transcript, thread.turn.requester)
+                    await self._gallery.load_media(thread.transcript, thread.turn.principal)
                 try:
                     said = _said(await briefed.model.provider.reply(context.prompt(thread, tail, wrap), draft.show))
                 except ProviderError as error:
@@ -483,6 +482,8 @@ def _context(book: Book, place: int, role: Role) -> CallContext:
         results=thread.results,
         ground=asked.grounds[-1].identity if asked and asked.grounds else "",
         role=role,
+        whose=thread.turn.principal,
+        turn=thread.turn.seq,
     )
 
 

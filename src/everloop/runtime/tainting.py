@@ -54,7 +54,7 @@ class Tainting:
 
     async def _find_out(self, book: Book, key: str, began: float, background: str) -> None:
         """A call has worked with strangers' words where none had been read before: it has tainted its folder."""
-        at, place = time.time(), self._place_of(book.thread.turn.requester)
+        at, place = time.time(), self._place_of(book.thread.turn.principal)
         await self._look(book, place, closely=True)
         book.taint(Taint(key, place, began or at, None if background else at, command=background))
         if background:
@@ -64,13 +64,13 @@ class Tainting:
         if not book.is_tainted(key):
             return
         at = time.time()
-        await self._look(book, self._place_of(book.thread.turn.requester), closely=True)
+        await self._look(book, self._place_of(book.thread.turn.principal), closely=True)
         book.untaint(Untaint(key, at, background))
         if background:
             self._files.expect_more()
 
     async def _begin(self, book: Book, key: str, outside: bool) -> None:
-        place = self._place_of(book.thread.turn.requester)
+        place = self._place_of(book.thread.turn.principal)
         await self._look(book, place)
         self._begun += 1
         if self._begun % MANY == 0:

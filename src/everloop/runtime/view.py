@@ -65,8 +65,9 @@ class View(Struct, frozen=True):
 
     async def _briefed(self, thread: Thread) -> Briefed:
         """Who would answer, and what it would be told, as the driver finds it."""
-        person = thread.turn.requester or OWNER
-        situation = Situation(person, await self.people.role(person), person, thread.address, thread.id)
+        person, turn = thread.turn.requester or OWNER, thread.turn
+        role = await self.people.role(person)
+        situation = Situation(person, role, turn.principal or person, thread.address, thread.id, turn.terms)
         briefing = await self.briefer.brief(situation)
         try:
             model = await self.models.look(thread.choice)

@@ -48,7 +48,7 @@ def search_history_tool(past: Past, max_chars: int) -> Tool:
         if not query.strip():
             raise ToolError("the query is empty")
         row = await past.session(context.session)
-        owner = row.owner if row else context.user
+        owner = row.owner if row else context.principal
         found = await past.search(owner, query, thread=context.thread, limit=count)
         lines = [_place(each) for each in found]
         return _fitted(lines, max_chars) or "[nothing was found]"

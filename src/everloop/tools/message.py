@@ -83,8 +83,8 @@ async def _found(post: PostOffice, session: str, context: CallContext) -> Thread
         row = await post.session(str(Address.parse(session)))
     except ValueError as error:
         raise ToolError(str(error)) from error
-    if row is None or row.owner != context.user:
-        known = await post.conversations(context.user, limit=_SHOWN)
+    if row is None or row.owner != context.principal:
+        known = await post.conversations(context.principal, limit=_SHOWN)
         keys = dict.fromkeys(each.session for each in known if each.session != context.session)
         there = f"there are: {', '.join(keys)}" if keys else "there is no other"
         raise ToolError(f"there is no conversation {session!r} that you may write to; {there}")

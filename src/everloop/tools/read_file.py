@@ -77,7 +77,7 @@ def read_file_tool(workspace: Workspace, files: Files, max_chars: int, marks: Ma
         part = TextWindow(offset, limit, column, max(max_chars - _FOOTER, _FOOTER))
         origin, public = await _origin(workspace, marks, path, context)
         try:
-            found = await _found(workspace, files, path, context.user, part)
+            found = await _found(workspace, files, path, context.principal, part)
             told = await _told(found, part) if isinstance(found, Document) else found
         except ToolError as error:
             error.origin = origin
