@@ -39,7 +39,7 @@ from everloop.runtime.calls import Toolbox
 from everloop.runtime.context import Context, Gallery, Profile
 from everloop.runtime.driver import Driver
 from everloop.runtime.interrupt import Interrupt
-from everloop.runtime.voices import OneVoice, Voice
+from everloop.runtime.models import Model, OneModel
 from everloop.store.sqlite import SqliteStore
 
 HERE = Address("test", "chaos")
@@ -104,8 +104,8 @@ class Chaos:
         profile = Profile("model", (Section("identity", "system"),), tail=chance.random() < 0.8)
         self.now = 0
         context = Context(profile, tuple(self.toolbox.specs.values()), self.clock)
-        voice = Voice("test/model", "", "model", self, 100_000, lambda window, told: (context, self.rules))
-        self.driver = Driver(store, LocalBus(), OneVoice(voice), self, self.toolbox, Gallery(files, fit))
+        model = Model("test/model", "", "model", self, 100_000, lambda window, told: (context, self.rules))
+        self.driver = Driver(store, LocalBus(), OneModel(model), self, self.toolbox, Gallery(files, fit))
 
     async def brief(self, situation: Situation) -> Briefing:
         return Briefing("system", self.rules)

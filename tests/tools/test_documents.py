@@ -18,7 +18,7 @@ from everloop.files.folder import Folder
 from everloop.tools.document_worker import html_of
 from everloop.tools.documents import can_make, can_use
 from everloop.tools.files import workspace_tools
-from everloop.tools.markup import Block, Span, blocks_of, spans_of
+from everloop.tools.markup import Block, StyledText, blocks_of, spans_of
 
 CONTEXT = CallContext(key="t:1:0", thread="t", session="cli:direct", user="ann")
 needs = {
@@ -107,15 +107,15 @@ def test_markdown_is_read_as_blocks():
 
 def test_a_line_is_read_as_spans():
     assert spans_of("a **b** _c_ `d*e*` [f](g) snake_case_name 2 * 3 * 4 **open") == [
-        Span("a "),
-        Span("b", bold=True),
-        Span(" "),
-        Span("c", italic=True),
-        Span(" "),
-        Span("d*e*", code=True),
-        Span(" "),
-        Span("f", link="g"),
-        Span(" snake_case_name 2 * 3 * 4 **open"),
+        StyledText("a "),
+        StyledText("b", bold=True),
+        StyledText(" "),
+        StyledText("c", italic=True),
+        StyledText(" "),
+        StyledText("d*e*", code=True),
+        StyledText(" "),
+        StyledText("f", link="g"),
+        StyledText(" snake_case_name 2 * 3 * 4 **open"),
     ]
 
 

@@ -30,7 +30,7 @@ from everloop.tools.beneath import Opener, open_in_steps, opener
 from everloop.tools.edit_file import edited
 from everloop.tools.files import file_tools, workspace_tools
 from everloop.tools.home import Home
-from everloop.tools.read_file import Part, Source, read_part
+from everloop.tools.read_file import ByteSource, TextWindow, read_part
 from everloop.tools.workspace import Workspace
 
 CANARY = "canary-81c2"
@@ -217,10 +217,10 @@ class TestReading:
 @given(st.text("aé\n\r😀", min_size=1, max_size=60), st.integers(1, 20), st.integers(1, 5))
 def test_the_parts_of_a_text_make_up_the_text(text: str, chars: int, limit: int) -> None:
     data = text.encode()
-    source = Source("t", len(data), lambda at, count: data[at : at + count])
+    source = ByteSource("t", len(data), lambda at, count: data[at : at + count])
     whole, offset, column = "", 1, 1
     for _ in range(200):
-        shown = read_part(source, Part(offset, limit, column, chars))
+        shown = read_part(source, TextWindow(offset, limit, column, chars))
         body, _, note = shown.rpartition("\n")
         if more := re.fullmatch(r"\[line \d+ goes on; continue with offset=(\d+), column=(\d+)\]", note):
             whole, offset, column = whole + body, int(more[1]), int(more[2])

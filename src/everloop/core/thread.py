@@ -188,7 +188,7 @@ class Thread:
         )
 
     @property
-    def voice(self) -> str:
+    def model_name(self) -> str:
         """The name of the model that is to answer; "" is the one of the settings."""
         return (self.turn.brought and self.turn.brought.model) or self.choice
 

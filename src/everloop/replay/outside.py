@@ -17,9 +17,9 @@ from ..files.folder import Folder
 from ..readings.recall import RECALLED
 from ..runtime.calls import Kit, Toolbox
 from ..runtime.context import Context, Gallery, Profile
-from ..runtime.voices import Fitted, Voice
+from ..runtime.models import Fitted, Model
 from ..store.sqlite import SqliteStore
-from ..testing.entry_difference import Difference
+from ..testing.entry_difference import EntryDifference
 from ..testing.record import fingerprint, thread_before
 from .tape import Tape
 
@@ -27,7 +27,7 @@ UNLIMITED = 1 << 62
 TIME = re.compile(r"^Current time: (.*)$", re.MULTILINE)
 
 
-class PlayedModel:
+class PlayedProvider:
     """Gives the recorded answers, and looks whether it is shown what was shown then."""
 
     name = "recorded"
@@ -40,7 +40,7 @@ class PlayedModel:
         shown, recorded = fingerprint(prompt.transcript), next(tape.shown, "")
         if recorded and shown != recorded:
             sentence = f"the model is shown other messages: {_counted(shown)}, and then {_counted(recorded)}"
-            tape.different = Difference(tape.seq, tape.record.entry(tape.seq), sentence)
+            tape.different = EntryDifference(tape.seq, tape.record.entry(tape.seq), sentence)
             await tape.break_off("")
         said = tape.coming
         if isinstance(said, ModelFailed):
@@ -116,17 +116,17 @@ def _time(coming: Entry | None) -> str:
     return found[1] if found else "…"
 
 
-class PlayedVoice(Voice):
+class PlayedModel(Model):
     """Whoever answered then, told what was told then; the settings that said so are not recorded."""
 
     def __init__(self, tape: Tape) -> None:
         contexts = {tail: PlayedContext(tape, tail) for tail in (False, True)}
-        super().__init__("", "", "", PlayedModel(tape), UNLIMITED, lambda window, told: (contexts[True], told.rules))
+        super().__init__("", "", "", PlayedProvider(tape), UNLIMITED, lambda window, told: (contexts[True], told.rules))
         self._tape = tape
         self._contexts = contexts
         self._time = True  # whether it was told the time
 
-    def told(self, briefing: Briefing) -> Fitted:
+    def fitted_to(self, briefing: Briefing) -> Fitted:
         if isinstance(called := self._tape.coming, ModelCalled):
             self.name, self._time = called.model, TIME.search(called.tail) is not None
         return Fitted(briefing, self.window, self._contexts[self._time], briefing.rules)
@@ -177,5 +177,5 @@ class PlayedStore(SqliteStore):
 
 
 class EmptyGallery(Gallery):
-    async def hang(self, transcript: Transcript, user: str) -> None:
+    async def load_media(self, transcript: Transcript, user: str) -> None:
         """Nobody looks at the pictures."""

@@ -21,9 +21,9 @@ from ..core.rows import Commit, Committed, Lease, Spent, Taint, ThreadState, Tim
 from ..core.thread import Thread
 from ..core.turn import Finished
 from ..core.wording import GO_ON, cut_short, with_unknown
+from .models import Briefed
 from .patience import AWAY, commit_again, patiently
 from .people import roles_of
-from .voices import Briefed
 
 Result = TypeVar("Result")
 

@@ -49,10 +49,10 @@ from ..core.log import (
     Stopped,
     TakenBack,
 )
+from ..core.log_context import LogContext, log_context
 from ..core.mail import Mail
 from ..core.people import CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS, OWNER, Role
 from ..core.ports import Briefer, Bus, People, PromptFiles, Store
-from ..core.scene import Scene, scene
 from ..core.thread import Thread
 from ..core.tool import CallContext, Effect
 from ..core.turn import Finished
@@ -63,10 +63,10 @@ from .compactor import Compactor
 from .context import Gallery
 from .interrupt import Interrupt
 from .model_calls import ModelCalls
+from .models import Briefed, Model, Models
 from .people import KnownPeople
 from .permission import PermissionQuestions
 from .tainting import Tainting, key_of
-from .voices import Briefed, Voice, Voices
 
 _log = logging.getLogger("everloop.driver")
 
@@ -98,7 +98,7 @@ class Driver:
         self,
         store: Store,
         bus: Bus,
-        voices: Voices,
+        models: Models,
         briefer: Briefer,
         toolbox: Toolbox,
         gallery: Gallery,
@@ -113,11 +113,11 @@ class Driver:
         self._files = files
         self._tainting = Tainting(files, lambda person: toolbox.kit(person).place) if files else None
         self._ended = ended  # is told of the turns that end here, with their thread
-        self._voices = voices
+        self._models = models
         self._briefer = briefer
         self._toolbox = toolbox
         self._model_calls = ModelCalls(store, bus, gallery)
-        self._compactor = Compactor(voices, bus)
+        self._compactor = Compactor(models, bus)
         self._steering: Steering = steering
         self._people = people or KnownPeople()
         self.questions = PermissionQuestions(store, bus, toolbox, Approvals(store, self._people, files))
@@ -157,10 +157,10 @@ class Driver:
                     return
                 continue
             role = await self._role(book)
-            model = await self._briefed(book, role)
-            step = decide(thread, _rules(model, thread, role))
-            if isinstance(step, _ASKING) and _may_be_too_long(thread, model, step):
-                step = await self._learn(book, model, role, interrupt)
+            briefed = await self._briefed(book, role)
+            step = decide(thread, _rules(briefed, thread, role))
+            if isinstance(step, _ASKING) and _may_be_too_long(thread, briefed, step):
+                step = await self._measure_window(book, briefed, role, interrupt)
             if not isinstance(step, CallModel) and book.is_unposted:
                 await book.write()  # a turn that ends without a model call must know its letter's number first
                 continue
@@ -177,7 +177,7 @@ class Driver:
                     if await book.rest():
                         return
                 case CallModel(wrap=wrap):
-                    await self._model_calls.make(book, model, wrap, interrupt)
+                    await self._model_calls.make(book, briefed, wrap, interrupt)
                 case RunCalls(places=places):
                     await self._run_calls(book, places, role, interrupt)
                 case Verify(place=place):
@@ -189,17 +189,17 @@ class Driver:
                     if await self.questions.ask(book, places):
                         return
                 case GiveUp(reason="context", failure=None):
-                    self._give_up(book, _overflow(thread, model), role)
+                    self._give_up(book, _overflow(thread, briefed), role)
                 case TakeBack(place=place):
                     await self._take_back(book, place)
                 case GiveUp():
                     self._give_up(book, step, role)
                 case Compact():
-                    if _is_told_by_the_call(thread, model):
-                        wrap = thread.turn.steps >= model.rules.max_steps
-                        await self._model_calls.make(book, model, wrap, interrupt)
-                    elif not await self._compactor.make_room(book, model, interrupt):
-                        self._give_up(book, _overflow(thread, model), role)
+                    if _is_told_by_the_call(thread, briefed):
+                        wrap = thread.turn.steps >= briefed.rules.max_steps
+                        await self._model_calls.make(book, briefed, wrap, interrupt)
+                    elif not await self._compactor.make_room(book, briefed, interrupt):
+                        self._give_up(book, _overflow(thread, briefed), role)
                 case _:
                     assert_never(step)
 
@@ -208,12 +208,12 @@ class Driver:
         person = book.thread.turn.requester
         return Role.OWNER if person == OWNER else await book.patiently(partial(self._people.role, person))
 
-    async def _learn(self, book: Book, model: Briefed, role: Role, interrupt: Interrupt) -> Step:
+    async def _measure_window(self, book: Book, briefed: Briefed, role: Role, interrupt: Interrupt) -> Step:
         """What comes next, now that the model's host has said how much it can read."""
         await book.write()  # a turn that ends without a model call must know its letter's number first
         with interrupt:
-            await model.voice.learn()
-        return decide(book.thread, _rules(model, book.thread, role))
+            await briefed.model.measure_window()
+        return decide(book.thread, _rules(briefed, book.thread, role))
 
     async def _briefed(self, book: Book, role: Role) -> Briefed:
         """Who answers, told what was there to be told when the turn began: it stays so to its end."""
@@ -222,16 +222,16 @@ class Driver:
         if before is None:
             situation = Situation(turn.requester, role, turn.principal, thread.address, thread.id, turn.terms)
             briefing = await book.patiently(partial(self._briefer.brief, situation))
-            scene.set(Scene(thread.address, thread.id, turn.seq))
+            log_context.set(LogContext(thread.address, thread.id, turn.seq))
         else:
             briefing = before.briefing
         try:
-            voice = self._voices.find(thread.voice)
+            model = self._models.find(thread.model_name)
         except ModelMissing:
-            voice = await self._look_for(thread.voice)
-        if before is not None and before.voice.key == voice.key:
+            model = await self._look_for(thread.model_name)
+        if before is not None and before.model.key == model.key:
             return before
-        book.turn, book.briefed = turn.seq, Briefed(voice, briefing)
+        book.turn, book.briefed = turn.seq, Briefed(model, briefing)
         return book.briefed
 
     async def _may_ask(self, book: Book) -> bool:
@@ -239,16 +239,16 @@ class Driver:
         guest, day = book.thread.turn.requester, int(time.time() // DAY)
         return await book.patiently(lambda: self._store.count_call(guest, day, CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS))
 
-    async def _look_for(self, name: str) -> Voice:
-        """A voice that was there when it was chosen. When it is gone, better another than none."""
+    async def _look_for(self, name: str) -> Model:
+        """A model that was there when it was chosen. When it is gone, better another than none."""
         if time.monotonic() < self._gone.get(name, 0.0):
-            return self._voices.find("")
+            return self._models.find("")
         try:
-            return await self._voices.look(name)
+            return await self._models.look(name)
         except ModelMissing as error:
             self._gone[name] = time.monotonic() + GONE_SECONDS
-            _log.warning("%s cannot be asked any more, %s answers: %s", name, self._voices.default, error)
-            return self._voices.find("")
+            _log.warning("%s cannot be asked any more, %s answers: %s", name, self._models.default, error)
+            return self._models.find("")
 
     async def _run_calls(self, book: Book, places: tuple[int, ...], role: Role, interrupt: Interrupt) -> None:
         """Reads run side by side. What is quick and local may run before the answer is committed: if that is lost,
@@ -327,11 +327,11 @@ class Driver:
         book.keep(GaveUp(step.reason, f"{text} (error {error})", error, *said))
 
 
-def _rules(model: Briefed, thread: Thread, role: Role) -> Rules:
+def _rules(briefed: Briefed, thread: Thread, role: Role) -> Rules:
     """As they are for whoever has asked."""
     if role is Role.OWNER:
-        return model.rules
-    return structs.replace(model.rules, roles={thread.turn.requester: role})
+        return briefed.rules
+    return structs.replace(briefed.rules, roles={thread.turn.requester: role})
 
 
 def _context(book: Book, place: int, role: Role) -> CallContext:
@@ -351,25 +351,27 @@ def _context(book: Book, place: int, role: Role) -> CallContext:
     )
 
 
-def _may_be_too_long(thread: Thread, model: Briefed, step: Step) -> bool:
+def _may_be_too_long(thread: Thread, briefed: Briefed, step: Step) -> bool:
     """So that the model's host is to be asked how much it can read, before anything else."""
     refused = thread.turn.failure is not None and thread.turn.failure.error == "overflow"
-    return model.wonders(used(thread, model.rules) - model.rules.overhead, refused, isinstance(step, Compact))
+    return briefed.should_measure(
+        used(thread, briefed.rules) - briefed.rules.overhead, refused, isinstance(step, Compact)
+    )
 
 
-def _is_told_by_the_call(thread: Thread, model: Briefed) -> bool:
+def _is_told_by_the_call(thread: Thread, briefed: Briefed) -> bool:
     """Whether to ask rather than to make room: nobody knows how much the model can read, and its host will say so."""
-    return model.voice.unsure and thread.turn.failure is None and not thread.wants_room
+    return briefed.model.unsure and thread.turn.failure is None and not thread.wants_room
 
 
-def _overflow(thread: Thread, model: Briefed) -> GiveUp:
-    return GiveUp("context", ModelFailed("overflow", _too_long(thread, model)))
+def _overflow(thread: Thread, briefed: Briefed) -> GiveUp:
+    return GiveUp("context", ModelFailed("overflow", _too_long(thread, briefed)))
 
 
-def _too_long(thread: Thread, model: Briefed) -> str:
+def _too_long(thread: Thread, briefed: Briefed) -> str:
     if thread.turn.failure:  # the host itself has said so
         return EXCUSES["context"]
-    return TOO_LONG.format(tokens=used(thread, model.rules), model=model.voice.name, limit=model.rules.limit)
+    return TOO_LONG.format(tokens=used(thread, briefed.rules), model=briefed.model.name, limit=briefed.rules.limit)
 
 
 async def _together(runs: list[Coroutine[Any, Any, CallReturned]]) -> list[CallReturned]:

@@ -13,7 +13,7 @@ from ..core.message import Text, text_of
 from ..core.ports import Bus, Store
 from ..core.rows import Receipt
 from ..readings.commands import Command, unescaped
-from .commands import Commands
+from .commands import SlashCommands
 from .lanes import Begun, Lanes
 
 Leave = Callable[[str], Awaitable[None]]
@@ -29,7 +29,7 @@ class Inbox:
         store: Store,
         bus: Bus,
         lanes: Lanes,
-        commands: Commands,
+        commands: SlashCommands,
         max_chars: int = 200_000,
         leave: Leave = _leave_nothing,
     ) -> None:

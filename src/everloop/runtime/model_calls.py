@@ -18,7 +18,7 @@ from ..readings.sections import changed_parts
 from .book import Book
 from .context import Gallery
 from .interrupt import Interrupt
-from .voices import Briefed
+from .models import Briefed
 
 NEARLY_FULL = "this conversation fills most of what the model can read; earlier parts will soon become a summary"
 
@@ -29,12 +29,12 @@ class ModelCalls:
         self._bus = bus
         self._gallery = gallery
 
-    async def make(self, book: Book, model: Briefed, wrap: bool, interrupt: Interrupt) -> None:
-        thread, context = book.thread, model.context
-        recalled = await self._recall(book, model.rules) if thread.condensed else ""
+    async def make(self, book: Book, briefed: Briefed, wrap: bool, interrupt: Interrupt) -> None:
+        thread, context = book.thread, briefed.context
+        recalled = await self._recall(book, briefed.rules) if thread.condensed else ""
         tail, prefix = context.tail(thread, wrap, recalled), context.prefix(wrap, thread.turn.brought)
-        before, tokens = thread.prefix, used(thread, model.rules)
-        if not await book.write(ModelCalled(model.voice.name, tail, wrap, prefix if prefix != before else "")):
+        before, tokens = thread.prefix, used(thread, briefed.rules)
+        if not await book.write(ModelCalled(briefed.model.name, tail, wrap, prefix if prefix != before else "")):
             return
         reach("model.intended")
         called = thread.seq
@@ -47,9 +47,9 @@ class ModelCalls:
         try:
             with interrupt:
                 if thread.transcript.media:
-                    await self._gallery.hang(thread.transcript, thread.turn.principal)
+                    await self._gallery.load_media(thread.transcript, thread.turn.principal)
                 try:
-                    said = await self._ask(model, context.prompt(thread, tail, wrap), draft)
+                    said = await self._ask(briefed, context.prompt(thread, tail, wrap), draft)
                 except ProviderError as error:
                     said = ModelFailed(error.kind, str(error), draft.text, draft.reasoning)
             reach("model.answered")
@@ -61,7 +61,7 @@ class ModelCalls:
             kept = isinstance(said, ModelSaid) or (interrupt.fired and bool(draft.text))
             self._bus.publish(AnswerEnded(thread.id, book.lease.head, called, kept=kept))
         if isinstance(said, ModelSaid) and self._bus.hears(thread.id):
-            full = used(thread, model.rules) / model.rules.limit
+            full = used(thread, briefed.rules) / briefed.rules.limit
             measured = CallMeasured(
                 thread=thread.id,
                 seq=book.lease.head,
@@ -74,12 +74,12 @@ class ModelCalls:
                 full=full,
             )
             self._bus.publish(measured)
-            if tokens / model.rules.limit < WARNING <= full:
+            if tokens / briefed.rules.limit < WARNING <= full:
                 self._bus.publish(Warned(thread.id, book.lease.head, "window", NEARLY_FULL))
 
-    async def _ask(self, model: Briefed, prompt: Prompt, draft: "_Draft") -> ModelSaid:
-        reply = await model.voice.provider.reply(prompt, draft.show)
-        calls = _marked(reply.calls, model.rules.tools) if reply.calls else ()
+    async def _ask(self, briefed: Briefed, prompt: Prompt, draft: "_Draft") -> ModelSaid:
+        reply = await briefed.model.provider.reply(prompt, draft.show)
+        calls = _marked(reply.calls, briefed.rules.tools) if reply.calls else ()
         return ModelSaid(
             reply.text, calls, reply.usage, reply.finish, reply.model, reply.reasoning, reply.opaque, reply.cost
         )

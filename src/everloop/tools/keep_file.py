@@ -1,4 +1,4 @@
-"""KeepFile what a file holds after a call has changed it, so that people can have it as it was then."""
+"""Keeps what a file holds after a call has changed it, so that people can have it as it was then."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ from .workspace import Workspace
 _log = logging.getLogger("everloop.tools")
 
 
-class KeepFile:
+class FileKeeper:
     """Called with a change and whose call it was. None if there is nothing to keep: the file is gone, is more than
     anyone is sent, or holds something else by now."""
 
