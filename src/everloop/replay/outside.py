@@ -3,12 +3,12 @@
 import re
 from collections.abc import Callable
 
-from ..core.approval import Policy, Stance
+from ..core.approval import Policy, Stance, definition_of
 from ..core.briefing import Briefing, Situation
 from ..core.decide import Rules
 from ..core.errors import ProviderError, ToolError
 from ..core.log import Answered, CallReturned, CallStarted, Entry, GaveUp, ModelCalled, ModelFailed, ModelSaid
-from ..core.permission import Grant, Wanted
+from ..core.permission import Grant
 from ..core.prompt import Brought, Delta, Prompt, Reply, Transcript
 from ..core.strangers import Moment
 from ..core.thread import Thread
@@ -150,23 +150,18 @@ class PlayedPolicy(Policy, frozen=True, kw_only=True):
         return self.tape.record.stance(situation.thread.answer, situation.place)
 
 
-class PlayedGrant(Grant, frozen=True):
-    """The one that was used then."""
-
-    def fits(self, wanted: Wanted) -> bool:
-        return True
-
-
 class PlayedStore(SqliteStore):
     """What was allowed ahead then is allowed now."""
 
     tape: Tape
 
     async def grants(self, user: str = "") -> list[Grant]:
+        """The one that was used then; whatever it was for then, it is for that call now."""
         coming = self.tape.coming
         if isinstance(coming, Answered) and coming.by.startswith("grant:"):
             tool = self.tape.calls[coming.place].name
-            return [PlayedGrant(coming.by.removeprefix("grant:"), user, "owner", tool)]
+            definition = definition_of(self.tape.tools[tool])
+            return [Grant(coming.by.removeprefix("grant:"), user, "owner", tool, definition, any=True)]
         return []
 
     async def use_grant(self, id: str) -> bool:
