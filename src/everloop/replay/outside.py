@@ -8,7 +8,7 @@ from ..core.briefing import Briefing, Situation
 from ..core.decide import Rules
 from ..core.errors import ProviderError, ToolError
 from ..core.log import Answered, CallReturned, CallStarted, Entry, GaveUp, ModelCalled, ModelFailed, ModelSaid
-from ..core.permission import Grant, Wanted
+from ..core.permission import Grant, WantedCall
 from ..core.prompt import Brought, Delta, Prompt, Reply, Transcript
 from ..core.strangers import Moment
 from ..core.thread import Thread
@@ -153,7 +153,7 @@ class PlayedPolicy(Policy, frozen=True, kw_only=True):
 class PlayedGrant(Grant, frozen=True):
     """The one that was used then."""
 
-    def fits(self, wanted: Wanted) -> bool:
+    def fits(self, wanted: WantedCall) -> bool:
         return True
 
 
