@@ -7,7 +7,7 @@ from msgspec import structs
 
 from everloop.core.approval import Policy, PolicyRule, digest_of
 from everloop.core.decide import Ask, Rules, RunCalls, decide
-from everloop.core.exits import Exits, Sources, Way, Weighed
+from everloop.core.exits import Exits, Sources, WayOut, Weighed
 from everloop.core.given import Given, address_of, host_of, site_of, stem_of, words_in
 from everloop.core.log import Answered, Asked, CallReturned, Compacted, ModelCalled, ModelSaid, UserSaid, decode, encode
 from everloop.core.message import Media, Message, Text, said
@@ -373,12 +373,12 @@ class TestExits:
     def test_a_call_that_is_none_leads_nowhere(self):
         calls = (ToolCall("", "web_fetch", "nonsense"), ToolCall("", "web_search", "{}"), ToolCall("", "exec", "{}"))
         assert [way_out(call) for call in calls] == [None] * 3
-        assert way_out(search("x")) == Way(query="x")
+        assert way_out(search("x")) == WayOut(query="x")
 
     def test_how_a_call_leads_out_is_what_was_noted_with_it_whatever_its_tool_is_called(self):
         peek = ToolCall("", "peek", '{"url": "https://s0.a.example/0", "query": "q"}', "address")
-        assert way_out(peek) == Way(url="https://s0.a.example/0")
-        assert way_out(structs.replace(peek, exit="words")) == Way(query="q")
+        assert way_out(peek) == WayOut(url="https://s0.a.example/0")
+        assert way_out(structs.replace(peek, exit="words")) == WayOut(query="q")
         assert way_out(structs.replace(peek, exit="")) is None
         thread = run(reading("go", self.PAGE), decode(encode(ModelSaid("", (peek,)))).calls[0])
         assert thread.turn.exits == Exits({"a.example": 1})

@@ -24,7 +24,7 @@ from everloop.core.mail import Mail, Stop
 from everloop.core.message import Message, said
 from everloop.core.prompt import Reply, Section, Usage
 from everloop.core.thread import Thread
-from everloop.core.tool import Change, ToolCall
+from everloop.core.tool import FileChange, ToolCall
 from everloop.core.wording import DETAILS, FENCE, HEAD, STRANGER, rendered
 from everloop.readings.compaction import (
     AGENT,
@@ -220,7 +220,7 @@ class TestEntries:
         assert not later.before(0).mentions("https://a.example/1")
 
     def test_an_undo_is_finished_before_a_summary_is_made(self):
-        undoing = Undoing("hi", (Change("a", "new", "x"),), by="ann", address="cli:direct")
+        undoing = Undoing("hi", (FileChange("a", "new", "x"),), by="ann", address="cli:direct")
         thread = Thread.of(*(spoke(), CALLED, ModelSaid(LONG)) * 3, undoing, CompactionAsked("ann"))
         assert not isinstance(decide(thread, SMALL), Compact)
 

@@ -30,7 +30,7 @@ from everloop.core.people import Role
 from everloop.core.permission import Grant
 from everloop.core.prompt import Delta, Prompt, Reply, Section, Usage
 from everloop.core.thread import Thread
-from everloop.core.tool import CallContext, Change, Effect, Risk, Shown, Tool, ToolCall, ToolSpec
+from everloop.core.tool import CallContext, Effect, FileChange, Risk, Shown, Tool, ToolCall, ToolSpec
 from everloop.core.turn import Finished
 from everloop.files.folder import Folder
 from everloop.files.pictures import fit
@@ -221,11 +221,11 @@ class Chaos:
                 return f"{name} brought nothing new"
             kind = self.chance.random()
             if kind < 0.15:
-                raise ToolError("it did not work", (Change("notes.md", "new", "abc"),))
+                raise ToolError("it did not work", (FileChange("notes.md", "new", "abc"),))
             if kind < 0.2:
                 raise ValueError("oops")
             if kind < 0.3:
-                return Shown("changed", changes=(Change("notes.md", "new", "abc"),), origin="a page")
+                return Shown("changed", changes=(FileChange("notes.md", "new", "abc"),), origin="a page")
             if kind < 0.4:
                 return f"{self.chance.random()} " * 40  # more than is shown
             return f"{name} brought {self.chance.choice(['this', 'that'])}"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from everloop.core.errors import ToolError
-from everloop.core.tool import CallContext, Change, Shown, Tool
+from everloop.core.tool import CallContext, FileChange, Shown, Tool
 from everloop.files.folder import Folder
 from everloop.tools.document_worker import html_of
 from everloop.tools.documents import can_make, can_use
@@ -173,7 +173,7 @@ class TestMaking:
         sheets = {"Costs": [["what", "cost"], ["bread", 2.5], ["sum", "=SUM(B2:B2)"]], "a/b:c" * 20: [], "COSTS": [[1]]}
         said = await tools["create_document"].run({"path": "a.xlsx", "sheets": sheets}, CONTEXT)
         data = (root / "a.xlsx").read_bytes()
-        change = Change("a.xlsx", "new", sha256(data).hexdigest()[:12])
+        change = FileChange("a.xlsx", "new", sha256(data).hexdigest()[:12])
         assert said == Shown(f"Wrote {len(data)} bytes to a.xlsx.", changes=(change,))
         assert (await tools["read_file"].run({"path": "a.xlsx"}, CONTEXT)).text == (
             "[sheet Costs]\nwhat | cost\nbread | 2.5\nsum | =SUM(B2:B2)\n"

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from everloop.core.errors import ToolError
-from everloop.core.tool import CallContext, Change, Effect, Shown, Tool, ToolCall, problems_of
+from everloop.core.tool import CallContext, Effect, FileChange, Shown, Tool, ToolCall, problems_of
 from everloop.files.folder import Folder
 from everloop.tools.beneath import Opener, open_in_steps, opener
 from everloop.tools.edit_file import edited
@@ -236,7 +236,7 @@ class TestWriting:
     async def test_a_file_is_written_with_the_folders_above_it(self, root: Path) -> None:
         write = tools_in(root)["write_file"]
         assert await write.run({"path": "a/b/c.txt", "content": "жук\n"}, CONTEXT) == Shown(
-            "Wrote 7 bytes to a/b/c.txt.", changes=(Change("a/b/c.txt", "new", "a8adca71e237"),)
+            "Wrote 7 bytes to a/b/c.txt.", changes=(FileChange("a/b/c.txt", "new", "a8adca71e237"),)
         )
         assert (root / "a/b/c.txt").read_bytes() == "жук\n".encode()
         assert os.listdir(root / "a/b") == ["c.txt"]
@@ -378,7 +378,7 @@ class TestEditing:
         args = {"path": "a.py", "old_text": "return 1", "new_text": "return 2"}
         old, new = (sha256(f"def f():\n    return {n}\n".encode()).hexdigest() for n in (1, 2))
         assert await edit.run(args, CONTEXT) == Shown(
-            "Edited a.py at line 2.", changes=(Change("a.py", f"file:{old}", new[:12]),)
+            "Edited a.py at line 2.", changes=(FileChange("a.py", f"file:{old}", new[:12]),)
         )
         assert (root / "a.py").read_text() == "def f():\n    return 2\n"
         later = CallContext(key="t:2:0", thread="t", session="cli:direct", user="ann")

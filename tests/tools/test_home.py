@@ -21,7 +21,7 @@ import everloop
 from everloop.app.tools import Toolset, build_tools
 from everloop.bus.local import LocalBus
 from everloop.core.errors import SettingsError, ToolError
-from everloop.core.tool import Change
+from everloop.core.tool import FileChange
 from everloop.files.folder import Folder
 from everloop.settings import load
 from everloop.testing import Call, Say, ScriptedModel, Shown
@@ -361,7 +361,7 @@ class TestFileTools:
 
     async def test_nothing_of_it_is_kept_or_put_back_or_said_to_models(self, home: Path) -> None:
         toolset = self.toolset(home)
-        change = Change("apps/deep/everloop/config.toml", before="new", now="")
+        change = FileChange("apps/deep/everloop/config.toml", before="new", now="")
         assert await toolset.keep(change, "ann") is None
         assert "permission denied" in await toolset.take_back(change, "key", "ann")
         assert Bootstrap(Workspace(home.parents[2], hidden=Home(home))).sections() == ()

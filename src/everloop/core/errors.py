@@ -46,7 +46,7 @@ EverloopError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .tool import Change
+    from .tool import FileChange
 
 
 class EverloopError(Exception):
@@ -215,7 +215,7 @@ class ToolError(EverloopError):
     names the stranger whose words are quoted."""
 
     def __init__(
-        self, message: str, changes: "tuple[Change, ...]" = (), background: str = "", origin: str = ""
+        self, message: str, changes: "tuple[FileChange, ...]" = (), background: str = "", origin: str = ""
     ) -> None:
         super().__init__(message)
         self.changes = changes

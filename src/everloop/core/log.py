@@ -19,7 +19,7 @@ from .errors import StoreCorrupt, StoreNewer
 from .exits import Exits
 from .message import Made, Media, Message, Opaque, Part, Text
 from .prompt import Brought, Finish, Terms, Usage
-from .tool import Change, Ground, Risk, ToolCall
+from .tool import FileChange, Ground, Risk, ToolCall
 
 VERSION = 1
 CLIENT = "a client's tools"  # the origin of what these have said
@@ -124,7 +124,7 @@ class CallReturned(_Entry, frozen=True):
     outcome: Outcome = "done"
     file: str = ""
     media: tuple[Media, ...] = ()  # what it is shown beside the text
-    changes: tuple[Change, ...] = ()
+    changes: tuple[FileChange, ...] = ()
     origin: str = ""
     made: tuple[Media, ...] = ()
     background: str = ""
@@ -243,7 +243,7 @@ class Undoing(_Entry, frozen=True):
     `said` is what that turn had begun with, `lasting` what it did that cannot be taken back, `by` who wanted it so."""
 
     said: str
-    changes: tuple[Change, ...] = ()
+    changes: tuple[FileChange, ...] = ()
     lasting: tuple[str, ...] = ()
     whose: str = ""
     by: str = ""

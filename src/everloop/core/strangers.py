@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from .exits import Exits, Giver, Sources, Way, Weighed
+from .exits import Exits, Giver, Sources, WayOut, Weighed
 from .log import Answered
 from .message import Message, Text, is_strange
 from .tool import Exit, ToolCall, parse_args
@@ -23,7 +23,7 @@ class Strangers:
     def __init__(self, outside: bool = False) -> None:
         self.outside = outside
         self.sources = Sources()
-        self._ways: tuple[int, dict[int, Way]] = 0, {}  # of the calls of which answer
+        self._ways: tuple[int, dict[int, WayOut]] = 0, {}  # of the calls of which answer
 
     def hear(self, message: Message) -> None:
         """Who gives what with it. What the model says, or has a tool repeat, does not count: with that it could give
@@ -49,7 +49,7 @@ class Strangers:
         self.sources.add(way.url or way.query)
         return renewed
 
-    def ways(self, answer: int, calls: Mapping[int, ToolCall]) -> dict[int, Way]:
+    def ways(self, answer: int, calls: Mapping[int, ToolCall]) -> dict[int, WayOut]:
         """How the open calls of an answer lead out, by their places; worked out once for each answer."""
         if self._ways[0] != answer:
             self._ways = answer, {place: way for place, call in calls.items() if (way := way_out(call))}
@@ -89,7 +89,7 @@ class Moment:
         return exits
 
 
-def way_out(call: ToolCall) -> Way | None:
+def way_out(call: ToolCall) -> WayOut | None:
     """How this call leads out, if it does. Reading on in a page that was fetched before asks nobody for anything."""
     leads = call.exit or _BY_NAME.get(call.name, "")
     if not leads:
@@ -100,5 +100,5 @@ def way_out(call: ToolCall) -> Way | None:
         return None
     url, query = args.get("url"), args.get("query")
     if leads == "address" and isinstance(url, str) and not args.get("offset"):
-        return Way(url=url)
-    return Way(query=query) if leads == "words" and isinstance(query, str) else None
+        return WayOut(url=url)
+    return WayOut(query=query) if leads == "words" and isinstance(query, str) else None

@@ -130,7 +130,7 @@ class Picture(Struct, frozen=True):
     name: str = ""
 
 
-class Change(Struct, frozen=True, gc=False):
+class FileChange(Struct, frozen=True, gc=False):
     """A file that a call has changed. `before` refers to what it held, or is `new` (there was none) or `not kept` (it
     was too large); `now` is the beginning of the new content's sha256, or `gone`."""
 
@@ -146,7 +146,7 @@ class Shown(Struct, frozen=True):
 
     text: str
     pictures: tuple[Picture, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[FileChange, ...] = ()
     origin: str = ""
     background: str = ""
     public: bool = False

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from ..core.errors import HostFailed, ModelMissing, ProviderError
-from ..core.ports import Embedded, Http
+from ..core.ports import Embeddings, Http
 from ..core.prompt import Usage
 from . import dialects
 from .choose import Choice
@@ -133,7 +133,7 @@ class HostEmbedder:
         self._sleep = sleep
         self._chance = chance
 
-    async def embed(self, texts: Sequence[str]) -> Embedded:
+    async def embed(self, texts: Sequence[str]) -> Embeddings:
         """As the port promises, with as many requests as the host's own limit makes necessary."""
         vectors: Vectors = []
         counts: list[int | None] = []
@@ -142,7 +142,7 @@ class HostEmbedder:
             vectors += some
             counts.append(tokens)
         usage = Usage(input=sum(count or 0 for count in counts))
-        return Embedded(vectors, self.name, usage, None if None in counts else self._cost(usage))
+        return Embeddings(vectors, self.name, usage, None if None in counts else self._cost(usage))
 
     async def _insist(self, texts: Sequence[str]) -> tuple[Vectors, int | None]:
         attempt = 1

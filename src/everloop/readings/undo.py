@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 
 from ..core.log import CallReturned, Entry
-from ..core.tool import Change, Effect, ToolCall, ToolSpec
+from ..core.tool import Effect, FileChange, ToolCall, ToolSpec
 from .calls import calls_in
 
 SHOWN = 100  # characters of a call that cannot be undone
 MANY = 20
 
 
-def changes_of(entries: Sequence[Entry]) -> tuple[Change, ...]:
+def changes_of(entries: Sequence[Entry]) -> tuple[FileChange, ...]:
     """What these entries tell of files, in the order in which it is taken back: the latest change first."""
     changes = [change for entry in entries if isinstance(entry, CallReturned) for change in entry.changes]
     return tuple(reversed(changes))

@@ -13,7 +13,7 @@ from ..core.people import Role
 from ..core.ports import People, Store
 from ..core.rows import Action, SpentRow
 from ..core.thread import Thread
-from ..readings.commands import COMMANDS, Command, listed, rest_of
+from ..readings.commands import COMMANDS, SlashCommand, listed, rest_of
 from ..readings.commands import find as find_command
 from ..readings.grants import described, extent
 from ..readings.questions import chosen as chosen_in
@@ -53,11 +53,11 @@ class SlashCommands:
         self._sessions = sessions
         self._looking_back = SessionCommands(store, sessions)
 
-    def find(self, text: str) -> Command | None:
+    def find(self, text: str) -> SlashCommand | None:
         """The command that someone typed, if what they typed looks like one; there need not be one of that name."""
         return find_command(text)
 
-    async def work_out(self, command: Command, inbound: Inbound, letter: Said) -> CommandEffect:
+    async def work_out(self, command: SlashCommand, inbound: Inbound, letter: Said) -> CommandEffect:
         """What it comes to; nothing has happened yet, but that what a person allows ahead is kept."""
         rest, role = rest_of(text_of(letter.parts)), await self._people.role(letter.author)
         if command.name not in COMMANDS or (rest and not command.takes):

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
 from msgspec import Struct
 
-from ..core.conversation import Branch, Conversation, Deed, Mark, Resume, Snapshot
+from ..core.conversation import Branch, Conversation, Deed, Mark, ResumeThread, Snapshot
 from ..core.decide import APPROVER
 from ..core.errors import MailRefused
 from ..core.log import Compacted, Entry, Stopped, Undoing, UserSaid
@@ -76,7 +76,7 @@ class Sessions:
     async def go_to(self, conversation: Conversation, session: str, by: str) -> Deed:
         """How a session goes on with a conversation: its own as it is, another's in a branch."""
         if session == conversation.session:
-            return Resume(conversation.id)
+            return ResumeThread(conversation.id)
         return await self.fork(conversation, session, by)
 
     async def fork(self, conversation: Conversation, session: str, by: str, at: int | None = None) -> Branch:

@@ -6,7 +6,7 @@ import logging
 from everloop.core.errors import StoreFull, ToolError
 from everloop.core.message import Media
 from everloop.core.ports import Files
-from everloop.core.tool import Change
+from everloop.core.tool import FileChange
 from everloop.readings.media import LARGEST_IMAGE, mime_of
 
 from .workspace import Workspace
@@ -22,7 +22,7 @@ class FileKeeper:
         self._workspace = workspace
         self._files = files
 
-    async def __call__(self, change: Change, owner: str) -> Media | None:
+    async def __call__(self, change: FileChange, owner: str) -> Media | None:
         if change.now == "gone":
             return None
         try:

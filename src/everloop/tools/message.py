@@ -11,7 +11,7 @@ from typing import Annotated, Any, Protocol
 from everloop.core.channel import traits_of
 from everloop.core.conversation import Conversation
 from everloop.core.errors import StoreFull, ToolError
-from everloop.core.mail import Address, Inbound, Word
+from everloop.core.mail import Address, Inbound, Telling
 from everloop.core.message import Media
 from everloop.core.people import Role
 from everloop.core.ports import Files
@@ -69,7 +69,7 @@ def message_tool(post: PostOffice, wake: Callable[[str], None], workspace: Works
         address, event = Address.parse(row.session), f"message:{context.key}"
         if not await post.came(address.channel, event):  # else the files may not be what they were, or be gone
             sent = [await _keep(workspace, kept, path, row.owner) for path in files or ()]
-            word = Word(text, tuple(sent), row.session, context.session, context.user, context.outside)
+            word = Telling(text, tuple(sent), row.session, context.session, context.user, context.outside)
             receipt = await post.receive(Inbound(address, event, word, row.owner))
             wake(receipt.thread)
         return f"Told in {row.session}."
