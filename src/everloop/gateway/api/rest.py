@@ -101,8 +101,17 @@ def _concerns(user: str, who: Principal) -> bool:
 
 
 def _shown(each: Approval) -> ApprovalShown:
-    what = (each.tool, each.text, each.risk, each.until, each.kind, tuple(each.choices))
-    return ApprovalShown(each.id, each.session, each.requester, *what)
+    return ApprovalShown(
+        id=each.id,
+        session=each.session,
+        requester=each.requester,
+        tool=each.tool,
+        text=each.text,
+        risk=each.risk,
+        until=each.until,
+        kind=each.kind,
+        choices=tuple(each.choices),
+    )
 
 
 def _told(grant: Grant) -> GrantShown:
