@@ -150,7 +150,7 @@ class Auth:
         return respond({"user": principal.user})
 
     async def _welcome(self, request: web.Request, user: str, response: web.Response) -> web.Response:
-        """A new cookie each time: one that somebody has planted before is worth nothing."""
+        """A new cookie each time: one that somebody has planted before (session fixation) is worth nothing."""
         cookie = new_secret()
         await self._book.keep_visit(user, hash_of(cookie), hash_of(page_secret(cookie)), VISIT)
         secure = self.doorway.is_secure(request)

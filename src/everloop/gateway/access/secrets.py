@@ -2,6 +2,7 @@
 
 Tokens and cookies are random enough that a plain hash cannot be turned back. Passwords are not, so theirs is made
 expensive: Argon2 where argon2-cffi is installed, scrypt otherwise. What was hashed with one is read with the same.
+Hashes are compared in constant time (timing attacks).
 """
 
 import base64

@@ -1,4 +1,5 @@
-"""Slows down whoever guesses, wherever they sit: also on this machine, where any page a browser shows may knock."""
+"""Slows down whoever guesses passwords (brute force), wherever they sit: also on this machine, where any page a
+browser shows may knock."""
 
 import time
 from collections import OrderedDict, deque

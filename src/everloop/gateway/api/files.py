@@ -1,7 +1,8 @@
 """Files: kept to be named in a message, and given to those who may read what tells of them.
 
 A file may hold anything, and it is served by the page's own address. So nothing but pictures is ever shown as what it
-is: all else is a download, in a sandbox should a browser open it anyway, and never of a type that could run.
+is: all else is a download, in a sandbox should a browser open it anyway, and never of a type that could run (stored
+XSS).
 """
 
 from urllib.parse import quote

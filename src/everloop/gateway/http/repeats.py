@@ -1,4 +1,5 @@
-"""The same request again, from a client that has no answer: its first turn counts, and is not done a second time.
+"""The same request again, from a client that has no answer: its first turn counts, and is not done a second time
+(idempotency).
 
 Clients ask again by themselves when a connection breaks, when they have waited too long, and after some answers. None
 of them says so, so a request is known by what it says: its credential, route, session and body make the event of its

@@ -1,8 +1,8 @@
 """Connections before anything is known of them: they are counted, and have to say soon what they want.
 
-Whoever opens many connections, or takes for ever to finish a request, holds a place that somebody else could have. So
-there is a number of places in all and for each address, and time for a request to arrive: some seconds, and more as
-its bytes come. What is answered, or has become a WebSocket, has all the time it wants.
+Whoever opens many connections, or takes for ever to finish a request (slowloris), holds a place that somebody else
+could have. So there is a number of places in all and for each address, and time for a request to arrive: some seconds,
+and more as its bytes come. What is answered, or has become a WebSocket, has all the time it wants.
 
 Behind a proxy, and for all programs of this machine, everybody has one address. So that one of them does not keep out
 the others, a connection that has shown no credentials yet and lets us wait gives its place to the next that comes, the

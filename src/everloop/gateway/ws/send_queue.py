@@ -1,4 +1,4 @@
-"""What waits to be sent to one WebSocket, in order and bounded.
+"""What waits to be sent to one WebSocket, in order and bounded (backpressure).
 
 A client that reads too slowly first gets several pieces of an answer as one, and is cut off when even that is too much:
 it can come back and resume, and nothing is lost, because the log has it.
