@@ -14,7 +14,7 @@ from aiohttp import web
 import everloop
 from everloop.app import new_token, open_records, token_scopes
 from everloop.app import serve as open_gateway
-from everloop.core.tool import Effect, Tool, tool
+from everloop.core.tool import Effect, Tool
 from everloop.gateway import page
 from everloop.gateway.access.auth import Auth
 from everloop.gateway.access.permissions import Permission
@@ -27,6 +27,7 @@ from everloop.gateway.ws.connections import ClientConnections
 from everloop.gateway.ws.hub import Hub
 from everloop.settings.shape import GatewaySection
 from everloop.testing import ScriptedModel
+from everloop.tools.decorator import tool
 
 from .http_doors import canary, serve  # noqa: F401  # fixtures of three folders
 

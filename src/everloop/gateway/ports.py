@@ -8,17 +8,15 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol
 
-from ..core.answer import Answer
 from ..core.channel import Hook
 from ..core.conversation import Branch, Conversation, Deed
-from ..core.events import Event
-from ..core.grant import Allowance, Grant
+from ..core.events import Answer, Event
+from ..core.jobs import TaskState
 from ..core.mail import Inbound
 from ..core.message import Part
+from ..core.permission import Allowance, Approval, Grant
 from ..core.ports import Feed, Files, Store
-from ..core.question import Approval
 from ..core.rows import Receipt
-from ..core.tasks import TaskState
 
 Again = Callable[[], Awaitable[Inbound | None]]
 

@@ -10,8 +10,9 @@ from aiohttp.test_utils import TestServer
 
 from everloop.core.errors import HostFailed
 from everloop.core.people import Role
-from everloop.core.tool import Effect, tool
+from everloop.core.tool import Effect
 from everloop.testing import Call, Fail, Say, ScriptedModel, Think
+from everloop.tools.decorator import tool
 from tests.gateway.http_doors import TOKEN, Serve, Served
 
 HI = {
@@ -181,7 +182,8 @@ async def test_an_attachment_is_fetched_where_the_owner_allows_it_and_nowhere_el
     async with serve(model, settings={"tools": {"web": {"allow": [host]}}}) as served:
         assert (await post(served, attachments=attachments))[1]["content"] == "a red square"
     _, picture = model.prompts[0].messages[-1].parts
-    assert (picture.name, picture.mime, picture.owner) == ("red.png", "image/png", "discord:7")
+    whose = "chat:platform/discord/s1/c1"  # what is sent into a channel is its chat's
+    assert (picture.name, picture.mime, picture.owner) == ("red.png", "image/png", whose)
 
 
 async def test_an_attachment_that_has_no_end_is_given_up(serve: Serve):

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from ...core.errors import GrantRefused, MailRefused
-from ...core.grant import MANY, Grant, described
 from ...core.people import Role
-from ...core.question import Approval
+from ...core.permission import Approval, Grant
 from ...core.rows import SpentRow
+from ...readings.grants import MANY, described
 from ..access.principal import Principal
 from ..http.errors import Refused
 from .route import ApiAnswer, ApiCall

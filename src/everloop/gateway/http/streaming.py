@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from aiohttp import web
 from msgspec import Struct
 
-from ...core.answer import Answer
 from ...core.events import (
+    Answer,
     AnswerBegan,
     AnswerGiven,
     AnswerPiece,

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from ...core.answer import Answer
+from ...core.events import Answer
 from ..ports import TurnAgent
 from .repeats import Attempt, is_there
 from .turn_errors import explain_turn

@@ -6,7 +6,7 @@ the message speaks there as `<platform>:<user>`: someone whom nobody has introdu
 
 from aiohttp import web
 
-from ...core.answer import Answer
+from ...core.events import Answer
 from ..access.permissions import CHAT, Route
 from ..http.repeats import Repeats
 from ..http.streaming import stream

@@ -5,8 +5,7 @@ from typing import Any
 
 from aiohttp import web
 
-from ...core.answer import Answer
-from ...core.events import ToolCalled, ToolReturned
+from ...core.events import Answer, ToolCalled, ToolReturned
 from ...core.log import CallReturned, ModelSaid
 from ...core.ports import Store
 from ..file_links import links_of

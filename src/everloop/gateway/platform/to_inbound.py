@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 from ...core.keys import author_of, escaped, place_of
 from ...core.mail import Address, Inbound, Said
 from ...core.message import Part, Text
+from ...core.people import chat_of
 from ..access.principal import lacking, principal_of
 from ..http.blobs import blob_of, check_size, enclosed
 from ..http.bodies import read_body, read_json, shaped
@@ -45,15 +46,16 @@ async def write(agent: TurnAgent, request: web.Request) -> Inbound:
     message = shaped(plain, PlatformMessage)
     author = author_of(message.platform, message.platform_user_id)
     address = address_of(message)
+    whose = chat_of(CHANNEL, address.chat) if message.platform_channel_id else ""
     parts: list[Part] = [Text(message.content)] if message.content.strip() else []
     for attachment in message.attachments:
-        parts.append(await _part(agent, attachment, author))
+        parts.append(await _part(agent, attachment, whose or author))
     if not parts:
         raise Refused(400, "message_refused", "The message is empty.", param="content")
     row = await agent.store.session(str(address))
     if row is not None and row.owner != bot:
         raise Refused(404, "session_not_found", "This place belongs to someone else's bot.")
-    letter = Said(tuple(parts), author, str(address), unattended=True)
+    letter = Said(tuple(parts), author, str(address), unattended=True, principal=whose)
     principal = principal_of(request)
     if scope := lacking(principal, letter):
         raise Refused(403, "forbidden", f"This needs a token of the scope {scope}.")
@@ -74,7 +76,7 @@ def address_of(message: PlatformMessage) -> Address:
     )
 
 
-async def _part(agent: TurnAgent, attachment: PlatformAttachment, author: str) -> Part:
+async def _part(agent: TurnAgent, attachment: PlatformAttachment, owner: str) -> Part:
     """What it is said to be is not believed; its bytes tell. But what is said to be too large need not be fetched."""
     check_size(attachment.size_bytes or 0)
-    return await enclosed(agent, blob_of(attachment.url, attachment.filename or ""), author)
+    return await enclosed(agent, blob_of(attachment.url, attachment.filename or ""), owner)

@@ -32,7 +32,7 @@ from ...core.events import (
 )
 from ...core.mail import reply_key
 from ...core.thread import Finished
-from ...core.unknown import with_unknown
+from ...core.wording import with_unknown
 from ..file_links import links_of
 from ..ports import GatewayAgent
 from .frames import Where, approval_frame, chunk, draft_frames, event_frame, frame, msg_of
