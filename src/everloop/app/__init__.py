@@ -164,7 +164,9 @@ async def _build_house(home: Path, settings: Settings, store: Store, given: Over
     people = KnownPeople(store, given.roles)
     driver = Driver(*parts, defaults.steering, people, ended=ended, files=builder.prompt_files)
     lanes = Lanes(
-        *(store, bus, driver),
+        store,
+        bus,
+        driver,
         cap=settings.agents.max_concurrent_turns,
         lease_seconds=settings.store.lease_seconds,
         grace=settings.agents.shutdown_seconds,

@@ -45,8 +45,14 @@ class PlayedModel:
         match tape.coming:
             case ModelSaid() as said:
                 return Reply(
-                    *(said.text, said.calls, said.usage, said.finish),
-                    *(said.model, said.reasoning, said.opaque, said.cost),
+                    text=said.text,
+                    calls=said.calls,
+                    usage=said.usage,
+                    finish=said.finish,
+                    model=said.model,
+                    reasoning=said.reasoning,
+                    opaque=said.opaque,
+                    cost=said.cost,
                 )
             case ModelFailed(error=kind, text=text):
                 error = ProviderError(text)

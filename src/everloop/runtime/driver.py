@@ -514,7 +514,9 @@ class _Draft:
         self._shown += 1
         self._bus.publish(
             AnswerPiece(
-                *(self._thread, self._called, self._shown),
+                self._thread,
+                self._called,
+                self._shown,
                 text=delta.text,
                 reasoning=delta.reasoning,
                 progress=delta.progress,
