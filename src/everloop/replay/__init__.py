@@ -141,6 +141,11 @@ def _driver(store: PlayedStore, tape: Tape, home: Path) -> Driver:
     voices, briefer = OneVoice(PlayedVoice(tape)), PlayedBriefer(rules)
     files = Folder(home / "files")
     return Driver(
-        *(store, LocalBus(), voices, briefer, PlayedToolbox(tape, files), EmptyGallery(files, fit)),
+        store=store,
+        bus=LocalBus(),
+        voices=voices,
+        briefer=briefer,
+        toolbox=PlayedToolbox(tape, files),
+        gallery=EmptyGallery(files, fit),
         people=KnownPeople(given=deciders),
     )
