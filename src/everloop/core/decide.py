@@ -328,8 +328,16 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mappi
         case Undo() as letter:
             if thread.owes_reply:
                 return WAIT
-            undo = (letter.said, letter.changes, letter.lasting, letter.whose, letter.by, letter.address)
-            return Admitted((Undoing(*undo, mail.id),))
+            undoing = Undoing(
+                said=letter.said,
+                changes=letter.changes,
+                lasting=letter.lasting,
+                whose=letter.whose,
+                by=letter.by,
+                address=letter.address,
+                mail=mail.id,
+            )
+            return Admitted((undoing,))
         case Stop(by=by):
             # What has not begun to work yet was not what someone else wanted to stop.
             meant = by == thread.turn.requester or thread.turn.steps > 0 or thread.turn.calling
@@ -347,8 +355,16 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mappi
         case Word() as word:
             if thread.owes_reply:
                 return WAIT  # nobody is interrupted in the middle of a turn
-            told = (word.text, word.files, word.address, word.sender, word.by, word.outside)
-            return Admitted((AgentTold(*told, mail.id),))
+            told = AgentTold(
+                text=word.text,
+                files=word.files,
+                address=word.address,
+                sender=word.sender,
+                by=word.by,
+                outside=word.outside,
+                mail=mail.id,
+            )
+            return Admitted((told,))
         case _:
             assert_never(mail.letter)
 

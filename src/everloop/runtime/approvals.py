@@ -32,9 +32,15 @@ def asking(thread: Thread, place: int, spec: ToolSpec, grounds: tuple[Ground, ..
 
 def wanted(thread: Thread, asked: Asked) -> Wanted:
     """A call that was asked about, as it is compared with what was allowed ahead."""
-    tool = thread.open_calls[asked.place].name
-    bound = (asked.digest, asked.definition, asked.risk, asked.grounds)
-    return Wanted(tool, thread.turn.requester, thread.id, *bound)
+    return Wanted(
+        tool=thread.open_calls[asked.place].name,
+        user=thread.turn.requester,
+        thread=thread.id,
+        digest=asked.digest,
+        definition=asked.definition,
+        risk=asked.risk,
+        grounds=asked.grounds,
+    )
 
 
 def question(thread: Thread, asked: Asked) -> tuple[Outbound, Timer]:
