@@ -128,12 +128,12 @@ async def serve(
     Without a model it opens too: one can be chosen in the page. Raises what else `open` raises; SettingsError also when
     it would be reached from elsewhere without encryption.
     """
-    from ..gateway.origins import check_place
     from ..gateway.server import serve as answer
+    from ..gateway.transport.listen import check_listen
 
     folder = Path(home) if home is not None else home_of(os.environ)
     loaded = load(folder, os.environ, settings)
-    check_place(loaded.gateway)
+    check_listen(loaded.gateway)
     grace = loaded.agents.shutdown_seconds
     async with (
         open_kept(folder, settings, **given) as agent,
@@ -164,7 +164,9 @@ async def _build_house(home: Path, settings: Settings, store: Store, given: Over
     people = KnownPeople(store, given.roles)
     driver = Driver(*parts, defaults.steering, people, ended=ended, files=builder.prompt_files)
     lanes = Lanes(
-        *(store, bus, driver),
+        store,
+        bus,
+        driver,
         cap=settings.agents.max_concurrent_turns,
         lease_seconds=settings.store.lease_seconds,
         grace=settings.agents.shutdown_seconds,
@@ -350,14 +352,14 @@ def _tell_a_collector(
 
 def token_scopes() -> tuple[str, ...]:
     """What a token of the gateway may be good for."""
-    from ..gateway.principal import SCOPES
+    from ..gateway.access.principal import SCOPES
 
     return tuple(SCOPES)
 
 
 async def new_token(book: Credentials, owner: str, name: str, scopes: Iterable[str], seconds: float = 0) -> str:
     """Make a token for the gateway and return it: this once, for only its hash is kept. Raises EverloopError."""
-    from ..gateway.secrets import hash_of, new_secret
+    from ..gateway.access.secrets import hash_of, new_secret
 
     token = new_secret("ev_")
     if not await book.keep_token(owner, name, hash_of(token), tuple(scopes), seconds):
@@ -367,7 +369,7 @@ async def new_token(book: Credentials, owner: str, name: str, scopes: Iterable[s
 
 async def set_password(book: Credentials, owner: str, password: str) -> None:
     """Let this be the password of the page. All browsers are logged out. Raises EverloopError."""
-    from ..gateway.secrets import LONGEST, SHORTEST, hash_password
+    from ..gateway.access.secrets import LONGEST, SHORTEST, hash_password
 
     if not SHORTEST <= len(password) <= LONGEST:
         raise EverloopError(f"a password has {SHORTEST} to {LONGEST} characters; nothing was changed")

@@ -149,13 +149,14 @@ class Builder:
 
     def check(self, settings: Settings) -> None:
         """Raises SettingsError for what would keep the house from opening the next time."""
-        from ..gateway.origins import check_place, context_of
+        from ..gateway.transport.listen import check_listen
+        from ..gateway.transport.tls import tls_context
         from ..net.proxy import Proxy
         from ..telemetry.target import target_of
 
         place, workspace = settings.gateway, workspace_of(settings, self._home)
-        check_place(place)
-        context_of(place, self._home)
+        check_listen(place)
+        tls_context(place, self._home)
         Proxy(settings.tools.exec.network)
         target_of(settings.telemetry.otlp_endpoint, {}, {}, "")
         if settings.store.url and not settings.store.url.startswith(("postgresql://", "postgres://")):

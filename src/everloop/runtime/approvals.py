@@ -56,8 +56,17 @@ def _approval(thread: Thread, asked: Asked, session: str) -> Approval:
     decision = Decision(thread.id, asked.answer, asked.place, "denied", digest=asked.digest)
     call_wanted = wanted(thread, asked)
     return Approval(
-        *(name, session, thread.turn.requester, call.name, shown(call), asked.risk, asked.until),
-        *(decision, thread.address, call_wanted, choices_of(call_wanted)),
+        id=name,
+        session=session,
+        requester=thread.turn.requester,
+        tool=call.name,
+        text=shown(call),
+        risk=asked.risk,
+        until=asked.until,
+        decision=decision,
+        address=thread.address,
+        wanted=call_wanted,
+        choices=choices_of(call_wanted),
     )
 
 
@@ -66,8 +75,15 @@ def _about(held: Held) -> Approval:
     decision = Decision(held.thread, 0, 0, "denied", digest=held.id)
     risk = Risk("high", mutates=True, why=why_of(held))
     return Approval(
-        *(held.id, held.session, "owner", held.name, difference(held), risk, 0.0),
-        *(decision, held.session),
+        id=held.id,
+        session=held.session,
+        requester="owner",
+        tool=held.name,
+        text=difference(held),
+        risk=risk,
+        until=0.0,
+        decision=decision,
+        address=held.session,
         held=held,
     )
 

@@ -213,7 +213,8 @@ class _Bringing:
         self._add(ModelCalled(IMPORTED))
         self._add(
             ModelSaid(
-                *(text, calls),
+                text,
+                calls,
                 finish="calls" if calls else "stop",
                 model=IMPORTED,
                 reasoning=message.reasoning_content or "",

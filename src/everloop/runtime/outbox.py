@@ -137,7 +137,9 @@ class Outbox:
     async def _give_up(self, row: OutboxRow, why: str) -> None:
         _log.warning(
             "an answer to %s was given up: %s; `everloop outbox retry %d` tries it again",
-            *(row.outbound.address, why, row.id),
+            row.outbound.address,
+            why,
+            row.id,
         )
         await self._settle(row, "failed", why)
         self.nudge()

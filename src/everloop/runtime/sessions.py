@@ -174,7 +174,9 @@ class Sessions:
         written = await self._store.history(thread, first - 1, cut - first + 1) if cut else []
         left_out, choice, told = (turn.seq, turn.choice, turn.told) if turn else (0, None, ())
         return Branch(
-            *(secrets.token_hex(8), branch_off(written, session, by, turn=left_out, choice=choice, told=told), first),
+            secrets.token_hex(8),
+            branch_off(written, session, by, turn=left_out, choice=choice, told=told),
+            first,
             times=[each.at for each in written],
             parent=thread,
             at=cut,
@@ -214,7 +216,8 @@ class Sessions:
         key = session or brought.key
         entries = branch_off(brought.written, key, "owner")
         branch = Branch(
-            *(secrets.token_hex(8), entries),
+            secrets.token_hex(8),
+            entries,
             times=[each.at for each in brought.written],
             title=brought.title,
             created=brought.created,

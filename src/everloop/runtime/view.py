@@ -34,10 +34,18 @@ class View(Struct, frozen=True):
         called = await self._prefixes(row.id) if row else []
         (_, before), (at, after) = called[-2:] if len(called) > 1 else [(0, ""), (0, "")]
         return Contents(
-            *(session, thread.id, model.name, model.window, rules.limit, used(thread, rules)),
+            session=session,
+            thread=thread.id,
+            model=model.name,
+            window=model.window,
+            limit=rules.limit,
+            used=used(thread, rules),
             counted=thread.measured and rules.prefix == thread.prefix,
             pieces=pieces_of(
-                *(context.sections, context.tools, thread, context.tail(thread, wrap=False)),
+                sections=context.sections,
+                tools=context.tools,
+                thread=thread,
+                tail=context.tail(thread, wrap=False),
                 recalled=await self._recall(thread, rules),
             ),
             changed=tuple(changed_parts(before, after)),

@@ -132,7 +132,9 @@ class ArchiveRows(ChannelRows, JobRows):
         rows = await self._ask(
             f"{LINE} SELECT e.seq, e.at, e.body FROM line l JOIN entries e ON e.thread = l.id "
             "AND e.seq BETWEEN {greatest}(l.first, $2 + 1) AND l.last ORDER BY e.seq LIMIT $3",
-            *(thread, after, limit),
+            thread,
+            after,
+            limit,
         )
         return [Written(seq, at, log.decode(body)) for seq, at, body in rows]
 
@@ -143,7 +145,8 @@ class ArchiveRows(ChannelRows, JobRows):
         rows = await self._ask(
             f"{LINE} SELECT e.seq FROM line l JOIN entries e ON e.thread = l.id AND e.seq BETWEEN l.first AND l.last "
             f"WHERE e.seq <= $2 AND {is_kind(name_of(Compacted))} ORDER BY e.seq DESC LIMIT 1",
-            *(thread, until),
+            thread,
+            until,
         )
         return int(rows[0][0]) if rows else 0
 
@@ -160,7 +163,9 @@ class ArchiveRows(ChannelRows, JobRows):
         rows = await self._ask(
             "SELECT event, id, thread, at, ended, taken FROM inbox WHERE channel = $1 AND event BETWEEN $2 AND $3 "
             "ORDER BY event DESC LIMIT 1",
-            *(channel, first, last),
+            channel,
+            first,
+            last,
         )
         if not rows:
             return None
@@ -254,7 +259,8 @@ class ArchiveRows(ChannelRows, JobRows):
             thread = replaced[0][0]
             replaced = await self._ask(
                 "SELECT b.id FROM threads t JOIN threads b ON b.id = t.replaced WHERE t.id = $1 AND b.parent_seq >= $2",
-                *(thread, found.seq),
+                thread,
+                found.seq,
             )
         return thread
 
@@ -322,7 +328,10 @@ class ArchiveRows(ChannelRows, JobRows):
         """Index the next entries of a thread, unless another process has been quicker; says up to where."""
         rows = await self._ask(
             "SELECT seq, body FROM entries WHERE thread = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4",
-            *(thread, indexed, head, BATCH),
+            thread,
+            indexed,
+            head,
+            BATCH,
         )
         lines = await asyncio.to_thread(_lines, rows, thread)
         until = int(rows[-1][0]) if rows else head
@@ -395,6 +404,15 @@ def _delivery(key: str, channel: str, state: Any, queued: float, due: float, att
 def _conversation(row: Any) -> Conversation:
     id, session, title, created, active, messages, head, archived, parent, parent_seq, current, first = row
     return Conversation(
-        *(id, session, title or title_in(first or ""), created, active, messages, head),
-        *(bool(archived), parent, parent_seq, bool(current)),
+        id=id,
+        session=session,
+        title=title or title_in(first or ""),
+        created=created,
+        active=active,
+        messages=messages,
+        head=head,
+        archived=bool(archived),
+        parent=parent,
+        parent_seq=parent_seq,
+        current=bool(current),
     )

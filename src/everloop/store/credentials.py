@@ -34,7 +34,12 @@ class CredentialRows(ABC):
                 "INSERT INTO tokens(id, owner, name, hash, scopes, at, until) "
                 "VALUES($1, $2, $3, $4, $5, {now}, CASE WHEN CAST($6 AS {real}) > 0 THEN {now} + $6 ELSE 0 END) "
                 "ON CONFLICT DO NOTHING RETURNING id",
-                *(id, owner, name, hash, " ".join(scopes), float(seconds)),
+                id,
+                owner,
+                name,
+                hash,
+                " ".join(scopes),
+                float(seconds),
             )
             return id if kept else ""
 
@@ -68,7 +73,10 @@ class CredentialRows(ABC):
             "INSERT INTO logins(owner, kind, hash, at, until) "
             "VALUES($1, $2, $3, {now}, CASE WHEN CAST($4 AS {real}) > 0 THEN {now} + $4 ELSE 0 END) "
             "ON CONFLICT(owner, kind) DO UPDATE SET hash = excluded.hash, at = excluded.at, until = excluded.until",
-            *(owner, kind, hash, float(seconds)),
+            owner,
+            kind,
+            hash,
+            float(seconds),
         )
 
     async def login(self, owner: str, kind: Literal["password", "link"]) -> str | None:
@@ -92,7 +100,11 @@ class CredentialRows(ABC):
             await ask(
                 "INSERT INTO web_sessions(id, owner, hash, page, at, until) "
                 "VALUES($1, $2, $3, $4, {now}, {now} + CAST($5 AS {real}))",
-                *(id, owner, hash, page, float(seconds)),
+                id,
+                owner,
+                hash,
+                page,
+                float(seconds),
             )
 
         await self._do(work)

@@ -65,7 +65,9 @@ async def do(ask: Ask, owner: str, session: str, deed: Deed) -> bool:
         case ArchiveThread(thread=thread, archived=archived):
             found = await ask(
                 "UPDATE threads SET archived = $3 WHERE id = $1 AND owner = $2 RETURNING id",
-                *(thread, owner, int(archived)),
+                thread,
+                owner,
+                int(archived),
             )
         case Mark(name=name, thread=thread, seq=seq):
             found = await ask(
@@ -74,7 +76,10 @@ async def do(ask: Ask, owner: str, session: str, deed: Deed) -> bool:
                 "WHERE id = $1 AND owner = $2 AND head >= $4 "
                 "ON CONFLICT(owner, name) DO UPDATE SET thread = excluded.thread, seq = excluded.seq, at = excluded.at "
                 "RETURNING name",
-                *(thread, owner, name, seq),
+                thread,
+                owner,
+                name,
+                seq,
             )
     return bool(found)
 
@@ -83,7 +88,9 @@ async def _resume(ask: Ask, owner: str, session: str, thread: str) -> bool:
     found = await ask(
         "UPDATE sessions SET thread = $1 WHERE key = $2 AND owner = $3 "
         "AND EXISTS(SELECT 1 FROM threads WHERE id = $1 AND owner = $3 AND session = $2) RETURNING key",
-        *(thread, session, owner),
+        thread,
+        session,
+        owner,
     )
     if found:
         await ask("UPDATE threads SET archived = 0, replaced = '' WHERE id = $1 AND archived = 1", thread)
@@ -92,7 +99,9 @@ async def _resume(ask: Ask, owner: str, session: str, thread: str) -> bool:
     made = await ask(
         "INSERT INTO sessions(key, owner, thread) SELECT session, owner, id FROM threads "
         "WHERE id = $1 AND session = $2 AND owner = $3 ON CONFLICT DO NOTHING RETURNING key",
-        *(thread, session, owner),
+        thread,
+        session,
+        owner,
     )
     return bool(made)
 
@@ -112,7 +121,9 @@ async def _branch(ask: Ask, owner: str, session: str, branch: Branch) -> bool:
         await ask(
             "INSERT INTO sessions(key, owner, thread) VALUES($1, $2, $3) "
             "ON CONFLICT(key) DO UPDATE SET thread = excluded.thread",
-            *(session, owner, branch.id),
+            session,
+            owner,
+            branch.id,
         )
     return True
 
@@ -132,8 +143,19 @@ async def _make(ask: Ask, owner: str, session: str, branch: Branch) -> None:
         "INSERT INTO threads(id, owner, session, created, head, folded, title, parent, parent_seq, begins, messages, "
         "counted, indexed) VALUES($1, $2, $3, CASE WHEN CAST($4 AS {real}) > 0 THEN CAST($4 AS {real}) ELSE {now} END, "
         "$5, $6, $7, $8, $9, $10, $11, $12, $13)",
-        *(branch.id, owner, session, branch.created, before + len(bodies), before + fold if fold else 0, branch.title),
-        *(branch.parent, branch.at, branch.first, counted, before, branch.at if branch.parent else 0),
+        branch.id,
+        owner,
+        session,
+        branch.created,
+        before + len(bodies),
+        before + fold if fold else 0,
+        branch.title,
+        branch.parent,
+        branch.at,
+        branch.first,
+        counted,
+        before,
+        branch.at if branch.parent else 0,
     )
     for start in range(0, len(bodies), ROWS):
         await _append(ask, owner, branch, before + start + 1, bodies[start : start + ROWS], branch.times[start:])
@@ -155,6 +177,7 @@ async def _count_before(ask: Ask, branch: Branch) -> int:
     rows = await ask(
         f"{LINE} SELECT count(*) FROM line l JOIN entries e ON e.thread = l.id AND e.seq BETWEEN l.first AND l.last "
         f"WHERE e.seq < $2 AND {IS_MESSAGE}",
-        *(branch.parent, branch.first),
+        branch.parent,
+        branch.first,
     )
     return int(rows[0][0])

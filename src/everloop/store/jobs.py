@@ -158,7 +158,9 @@ async def _settle(ask: Ask, row: JobRow, holder: str, result: str, again_in: flo
     rows = await ask(
         "SELECT schedule, due, attempts, {now} FROM jobs WHERE id = $1 AND epoch = $2 AND holder = $3 "
         "AND state = 'working'{lock}",
-        *(row.job.id, row.epoch, holder),
+        row.job.id,
+        row.epoch,
+        holder,
     )
     if not rows:
         return False
@@ -188,7 +190,12 @@ async def _post(ask: Ask, inbound: Inbound) -> str:
     await ask(
         "INSERT INTO inbox(channel, event, thread, owner, kind, body, at) VALUES($1, $2, $3, $4, $5, $6, {now}) "
         "ON CONFLICT DO NOTHING",
-        *(address.channel, inbound.event, thread, inbound.owner, kind_of(letter), body_of(letter)),
+        address.channel,
+        inbound.event,
+        thread,
+        inbound.owner,
+        kind_of(letter),
+        body_of(letter),
     )
     return thread
 
@@ -198,12 +205,17 @@ async def _thread_of(ask: Ask, inbound: Inbound) -> str:
     rows = await ask(
         "INSERT INTO sessions(key, owner, thread) VALUES($1, $2, $3) "
         "ON CONFLICT(key) DO UPDATE SET owner = sessions.owner RETURNING thread",
-        *(key, inbound.owner, fresh),
+        key,
+        inbound.owner,
+        fresh,
     )
     if rows[0][0] == fresh:
         await ask(
             "INSERT INTO threads(id, owner, session, created, archived) VALUES($1, $2, $3, {now}, $4)",
-            *(fresh, inbound.owner, key, int(key.startswith(ASIDE))),
+            fresh,
+            inbound.owner,
+            key,
+            int(key.startswith(ASIDE)),
         )
     return str(rows[0][0])
 

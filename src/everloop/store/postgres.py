@@ -107,7 +107,8 @@ class PostgresStore(ArchiveRows):
             f"(SELECT array_agg(id ORDER BY id) FROM inbox WHERE thread = t.id AND {PENDING}), "
             f"(SELECT array_agg(body ORDER BY id) FROM inbox WHERE thread = t.id AND {PENDING}) "
             "FROM threads t WHERE t.id = $1",
-            *(thread, after),
+            thread,
+            after,
         )
         if not rows:
             raise StoreError(f"there is no thread {thread}")
@@ -146,7 +147,9 @@ class PostgresStore(ArchiveRows):
     async def give_back(self, lease: Lease) -> None:
         await self._rows(
             "UPDATE threads SET holder = NULL WHERE id = $1 AND $2::bigint IN (0, epoch) AND holder = $3",
-            *(lease.thread, lease.epoch, self.holder),
+            lease.thread,
+            lease.epoch,
+            self.holder,
         )
 
     async def ended(self, mail: int) -> int:
@@ -184,12 +187,21 @@ class PostgresStore(ArchiveRows):
             "  unsure = CASE WHEN ripe.was = 'sending' THEN 1 ELSE o.unsure END FROM ripe WHERE o.id = ripe.id "
             f"RETURNING o.id, o.thread, o.body, o.attempts, o.unsure, {NOW} - o.at, o.parts, "
             f"  {NOW} - greatest(o.at, o.since)",
-            *(channel, limit, self.holder, SENDING_SECONDS),
+            channel,
+            limit,
+            self.holder,
+            SENDING_SECONDS,
         )
         return [
             OutboxRow(
-                *(id, thread, read_outbound(body), attempts, bool(unsure)),
-                *(float(age), receipts_in(parts), float(trying)),
+                id=id,
+                thread=thread,
+                outbound=read_outbound(body),
+                attempts=attempts,
+                unsure=bool(unsure),
+                age=float(age),
+                parts=receipts_in(parts),
+                trying=float(trying),
             )
             for id, thread, body, attempts, unsure, age, parts, trying in sorted(rows, key=lambda row: row["id"])
         ]
@@ -200,7 +212,8 @@ class PostgresStore(ArchiveRows):
     async def unshown(self, chat: str) -> list[Outbound]:
         rows = await self._rows(
             f"SELECT body FROM outbox WHERE channel = $1 AND chat = $2 AND {_OPEN} ORDER BY id",
-            *(chat.partition(":")[0], chat),
+            chat.partition(":")[0],
+            chat,
         )
         return [read_outbound(body) for (body,) in rows]
 
@@ -262,7 +275,8 @@ class PostgresStore(ArchiveRows):
         rows = await self._rows(
             "SELECT w.place, h.id FROM unnest($1::text[]) WITH ORDINALITY AS w(query, place), "
             "LATERAL (SELECT s.id FROM said s WHERE s.words @@ w.query::tsquery ORDER BY s.id DESC LIMIT $2) AS h",
-            *([f"'{word}' & ({marks})" if len(threads) <= KIN else f"'{word}'" for word in words], HOLDERS),
+            [f"'{word}' & ({marks})" if len(threads) <= KIN else f"'{word}'" for word in words],
+            HOLDERS,
         )
         found: list[list[int]] = [[] for _ in words]
         for place, id in rows:
@@ -274,7 +288,10 @@ class PostgresStore(ArchiveRows):
             "INSERT INTO said(thread, seq, owner, who, words) "
             "SELECT $1, l.seq, $2, l.who, array_to_tsvector(string_to_array(l.words, ' ')) "
             "FROM unnest($3::bigint[], $4::text[], $5::text[]) AS l(seq, who, words) ORDER BY l.seq",
-            *(thread, owner, [line.seq for line in lines], [line.who for line in lines]),
+            thread,
+            owner,
+            [line.seq for line in lines],
+            [line.who for line in lines],
             [line.words for line in lines],
         )
 

@@ -15,7 +15,11 @@ class PurseRows(CredentialRows):
         await self._change(
             "INSERT INTO grants(id, owner, at, until, runs, body) VALUES($1, $2, {now}, $3, $4, $5) "
             "ON CONFLICT(id) DO NOTHING",
-            *(grant.id, grant.user, grant.until, grant.runs, body_of(grant)),
+            grant.id,
+            grant.user,
+            grant.until,
+            grant.runs,
+            body_of(grant),
         )
 
     async def grants(self, user: str = "") -> list[Grant]:
@@ -35,7 +39,9 @@ class PurseRows(CredentialRows):
         await self._change(
             "INSERT INTO vault(owner, name, at, box) VALUES($1, $2, {now}, $3) "
             "ON CONFLICT(owner, name) DO UPDATE SET at = excluded.at, box = excluded.box",
-            *(owner, name, box),
+            owner,
+            name,
+            box,
         )
 
     async def secret(self, owner: str, name: str) -> bytes | None:

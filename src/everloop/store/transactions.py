@@ -55,7 +55,12 @@ async def command(
     await connection.execute("UPDATE inbox SET reply = $1, thread = $2 WHERE id = $3", text, thread, receipt.id)
     await connection.execute(
         f"INSERT INTO outbox(key, thread, owner, channel, chat, body, at) VALUES($1, $2, $3, $4, $5, $6, {NOW})",
-        *(answer.key, thread, inbound.owner, inbound.address.channel, str(inbound.address), body_of(answer)),
+        answer.key,
+        thread,
+        inbound.owner,
+        inbound.address.channel,
+        str(inbound.address),
+        body_of(answer),
     )
     return Receipt(receipt.id, thread, True, text)
 
@@ -85,7 +90,9 @@ async def _thread_of(connection: Connection, inbound: Inbound) -> str:
     thread, owner = await connection.fetchrow(
         "INSERT INTO sessions(key, owner, thread) VALUES($1, $2, $3) "
         "ON CONFLICT (key) DO UPDATE SET owner = sessions.owner RETURNING thread, owner",
-        *(key, inbound.owner, fresh),
+        key,
+        inbound.owner,
+        fresh,
     )
     if owner != inbound.owner:
         raise MailRefused(NOT_YOURS)
@@ -105,7 +112,10 @@ async def _new_thread(connection: Connection, inbound: Inbound) -> str:
 async def _make_thread(connection: Connection, thread: str, inbound: Inbound) -> None:
     await connection.execute(
         f"INSERT INTO threads(id, owner, session, created, archived) VALUES($1, $2, $3, {NOW}, $4)",
-        *(thread, inbound.owner, str(inbound.address), int(str(inbound.address).startswith(ASIDE))),
+        thread,
+        inbound.owner,
+        str(inbound.address),
+        int(str(inbound.address).startswith(ASIDE)),
     )
 
 
@@ -114,7 +124,14 @@ async def _post(connection: Connection, inbound: Inbound, thread: str, kind: str
     id = await connection.fetchval(
         "INSERT INTO inbox(channel, event, thread, owner, kind, body, at, taken, ended) "
         f"VALUES($1, $2, $3, $4, $5, $6, {NOW}, $7, $8) ON CONFLICT DO NOTHING RETURNING id",
-        *(channel, event, thread, inbound.owner, kind, body_of(inbound.letter), taken, -taken),
+        channel,
+        event,
+        thread,
+        inbound.owner,
+        kind,
+        body_of(inbound.letter),
+        taken,
+        -taken,
     )
     if id is not None:
         return Receipt(id, thread, True)
@@ -128,7 +145,10 @@ async def _become(connection: Connection, id: int, thread: str, letter: Letter) 
     """Make a letter of a command: it lies in the thread's inbox, and its turn is the answer."""
     await connection.execute(
         "UPDATE inbox SET thread = $1, kind = $2, body = $3, taken = 0, ended = 0 WHERE id = $4",
-        *(thread, kind_of(letter), body_of(letter), id),
+        thread,
+        kind_of(letter),
+        body_of(letter),
+        id,
     )
 
 

@@ -2,10 +2,12 @@
 show comes through the API and the WebSocket, to those who have logged in."""
 
 import hashlib
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from aiohttp import web
+
+from ..access.permissions import PUBLIC, Route
+from ..http.handler import Handler
 
 FOLDER = Path(__file__).parent
 PREFIX = "/page/"  # all files but the page itself, which is `/`
@@ -32,14 +34,16 @@ HEADERS = {
 }
 
 
-def routes() -> list[web.RouteDef]:
+def routes() -> list[Route]:
     """`/` and the files it loads."""
     files = {path.name: path for path in FOLDER.iterdir() if path.suffix in KINDS}
-    table = [web.get("/", _served(FOLDER / "index.html", "text/html"))]
-    return table + [web.get(f"{PREFIX}{name}", _served(path, KINDS[path.suffix])) for name, path in files.items()]
+    table = [Route("GET", "/", _served(FOLDER / "index.html", "text/html"), PUBLIC)]
+    return table + [
+        Route("GET", f"{PREFIX}{name}", _served(path, KINDS[path.suffix]), PUBLIC) for name, path in files.items()
+    ]
 
 
-def _served(path: Path, kind: str) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def _served(path: Path, kind: str) -> Handler:
     body = path.read_bytes()
     tag = hashlib.sha256(body).hexdigest()[:16]
 
