@@ -139,6 +139,57 @@ async def test_a_write_whose_fate_is_unknown_is_not_acknowledged_and_not_repeate
         await store.close()
 
 
+async def lose_the_answer_of_a_claim(store: PostgresStore, proxy: Proxy) -> None:
+    proxy.deaf = True
+    claiming = asyncio.ensure_future(store.due("test"))
+    await proxy.heard.wait()
+    proxy.cut()
+    with pytest.raises(StoreUnreachable):
+        await claiming
+    proxy.deaf = False
+
+
+async def queue_one(store: Store) -> None:
+    await store.due("test")  # from now on the server knows the statement, and is asked nothing else
+    receipt = await store.receive(letter("e1"))
+    await store.commit(Lease(receipt.thread), Commit(outbox=[Outbound("k", CHAT, "hi")]))
+
+
+async def test_a_claim_whose_answer_was_lost_is_found_again_and_counts_as_no_attempt(postgres_home: Home):
+    """It was not sent, so nobody is told that it may be repeated."""
+    async with proxied(postgres_home) as (proxy, url):
+        store, other = await PostgresStore.connect(url), await postgres_home.connect()
+        await queue_one(store)
+        await lose_the_answer_of_a_claim(store, proxy)
+        assert await postgres_home.rows("SELECT state, holder FROM outbox") == [("sending", store.holder)]
+        assert await other.due("test") == []
+        [row] = await store.due("test")
+        assert (row.outbound.key, row.attempts, row.unsure) == ("k", 1, False)
+        assert (await store.due("test"), await other.due("test")) == ([], [])
+        await store.close()
+
+
+async def test_a_claim_whose_answer_was_lost_is_another_s_when_they_have_taken_it_over(postgres_home: Home):
+    """Nobody else can know that it was not sent."""
+    async with proxied(postgres_home) as (proxy, url):
+        store, other = await PostgresStore.connect(url), await postgres_home.connect()
+        await queue_one(store)
+        await lose_the_answer_of_a_claim(store, proxy)
+        await postgres_home.write("UPDATE outbox SET due = 0")
+        [row] = await other.due("test")
+        assert (row.attempts, row.unsure) == (2, True)
+        assert await store.due("test") == []
+        await store.close()
+
+
+async def test_a_claim_that_was_heard_of_and_ran_out_may_have_been_sent(postgres_home: Home):
+    store = await postgres_home.connect()
+    await queue_one(store)
+    assert [row.unsure for row in await store.due("test")] == [False]
+    await postgres_home.write("UPDATE outbox SET due = 0")
+    assert [(row.attempts, row.unsure) for row in await store.due("test")] == [(2, True)]
+
+
 async def test_a_letter_whose_fate_is_unknown_is_one_letter_when_it_comes_again(postgres_home: Home):
     async with proxied(postgres_home) as (proxy, url):
         store = await PostgresStore.connect(url)
@@ -196,18 +247,18 @@ async def test_commits_are_synchronous_and_statements_end(postgres_home: Home):
 async def test_writes_that_meet_share_a_round_trip(postgres_home: Home):
     store: Any = await postgres_home.connect()
     await store.receive(letter("first"))
-    before = store._group.batches
+    before = store._writer.batches
     store.running = 100
     await asyncio.gather(*(store.receive(letter(str(n))) for n in range(100)))
-    assert store._group.batches == before + 1
+    assert store._writer.batches == before + 1
 
 
 async def test_what_comes_while_one_is_written_shares_the_next_round_trip(postgres_home: Home):
     store: Any = await postgres_home.connect()
     await store.receive(letter("first"))
-    before = store._group.batches
+    before = store._writer.batches
     await asyncio.gather(*(store.receive(letter(str(n))) for n in range(100)))
-    assert store._group.batches == before + 2
+    assert store._writer.batches == before + 2
     assert await postgres_home.rows("SELECT count(*) FROM inbox") == [(101,)]
 
 
@@ -272,7 +323,7 @@ async def test_a_server_that_has_been_silent_for_too_long_is_given_up(postgres_h
     async with proxied(postgres_home) as (proxy, url):
         store: Any = await PostgresStore.connect(url)
         await store.receive(letter("e1"))
-        wire = store._group._sender.wire
+        wire = store._writer._sender.wire
         wire._look_at_the_clock()  # nobody waits
         proxy.deaf = True
         writing = asyncio.ensure_future(store.receive(letter("e2")))
@@ -307,8 +358,8 @@ async def test_whoever_ends_all_tasks_leaves_nobody_waiting(postgres_home: Home,
         store: Any = await PostgresStore.connect(url)
         writing = asyncio.ensure_future(store.receive(letter("e1")))
         await asyncio.sleep(0)
-        [task] = [task for task in asyncio.all_tasks() if task.get_name() == "everloop-group"]
-        while asked and store._group._sender.wire is None:  # noqa: ASYNC110  nothing tells of it
+        [task] = [task for task in asyncio.all_tasks() if task.get_name() == "everloop-batch"]
+        while asked and store._writer._sender.wire is None:  # noqa: ASYNC110  nothing tells of it
             await asyncio.sleep(0)
         proxy.deaf = asked
         if asked:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 
 from ..core.errors import StoreError
-from .procedure import Item, Row
+from .batch_items import Item, WriteResult
 from .sender import Fate, Locked, Sender
 from .server import LOCK_SECONDS, WAIT_SECONDS
 
-Job = tuple["asyncio.Future[Row]", Item]
+Job = tuple["asyncio.Future[WriteResult]", Item]
 Tell = Callable[[Sequence[tuple[Job, Fate]]], None]
 
 MOST = 100  # at once

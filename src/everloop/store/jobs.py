@@ -5,21 +5,17 @@ letter, whoever is killed. On PostgreSQL locks are taken in the order job, sessi
 the latter waits for a job.
 """
 
-import secrets
-from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
 from msgspec import structs
 
-from ..core.channel import ASIDE
 from ..core.failpoint import reach
 from ..core.jobs import Job, JobRow, check_times, event_of, next_due
-from ..core.mail import Decision, Inbound
-from .bodies import body_of, kind_of, read_inbound
-from .deeds import Ask
-from .taints import Taints
+from .codec import body_of, read_inbound
+from .database import Ask, Database
+from .letters import post_if_theirs
 
 KEPT = 30 * 86400.0  # seconds for which a job that is over is known, and not taken in again
 BATCH = 100  # that are fired in one go
@@ -68,15 +64,8 @@ _HOLD = (
 )
 
 
-class JobRows(Taints):
+class JobRows(Database):
     """What a store does with jobs, and with leases on what one process does for all."""
-
-    holder: str
-
-    @abstractmethod
-    def _alive(self, holder: str) -> bool:
-        """False when a process is surely gone, so that its leases need not run out."""
-        ...
 
     async def add_job(self, job: Job) -> bool:
         check_times(job)
@@ -144,7 +133,7 @@ async def _fire(id: str, ask: Ask) -> str:
         return ""
     owner, schedule, due, body, now = rows[0]
     reach("job.claimed")
-    thread = await _post(ask, structs.replace(read_inbound(body), event=event_of(id, due), owner=owner))
+    thread = await post_if_theirs(ask, structs.replace(read_inbound(body), event=event_of(id, due), owner=owner))
     reach("job.posted")
     if not thread:
         await ask(_SETTLE, id, "failed", due, float(now), UNREACHED, 0)
@@ -175,36 +164,6 @@ async def _go_on(ask: Ask, id: str, schedule: str, due: float, now: float, resul
         await ask(_SETTLE, id, "waiting", later, 0.0, result, 0)
     else:
         await ask(_SETTLE, id, "done", due, now, result, 0)
-
-
-async def _post(ask: Ask, inbound: Inbound) -> str:
-    """Put a letter into an inbox, once per event: that of the thread that a decision names, else of the session's
-    thread, which is made if there is none. The thread; "" when it is gone or another's."""
-    letter, address = inbound.letter, inbound.address
-    thread = letter.thread if isinstance(letter, Decision) else await _thread_of(ask, inbound)
-    if not await ask("SELECT 1 FROM threads WHERE id = $1 AND owner = $2{lock}", thread, inbound.owner):
-        return ""
-    await ask(
-        "INSERT INTO inbox(channel, event, thread, owner, kind, body, at) VALUES($1, $2, $3, $4, $5, $6, {now}) "
-        "ON CONFLICT DO NOTHING",
-        *(address.channel, inbound.event, thread, inbound.owner, kind_of(letter), body_of(letter)),
-    )
-    return thread
-
-
-async def _thread_of(ask: Ask, inbound: Inbound) -> str:
-    key, fresh = str(inbound.address), secrets.token_hex(8)
-    rows = await ask(
-        "INSERT INTO sessions(key, owner, thread) VALUES($1, $2, $3) "
-        "ON CONFLICT(key) DO UPDATE SET owner = sessions.owner RETURNING thread",
-        *(key, inbound.owner, fresh),
-    )
-    if rows[0][0] == fresh:
-        await ask(
-            "INSERT INTO threads(id, owner, session, created, archived) VALUES($1, $2, $3, {now}, $4)",
-            *(fresh, inbound.owner, key, int(key.startswith(ASIDE))),
-        )
-    return str(rows[0][0])
 
 
 def _row(row: Sequence[Any]) -> JobRow:

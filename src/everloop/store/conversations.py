@@ -1,18 +1,11 @@
-"""What is done with whole conversations, written once for both databases.
+"""What is done with whole conversations, written once for both databases."""
 
-A deed is a coroutine that only ever waits for the statements that it asks. On PostgreSQL it is awaited; on SQLite,
-where a statement answers at once, it is run to its end in one go (`run_at_once`), inside the writer's transaction.
-"""
-
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
 
 from ..core.conversation import Archive, Branch, Deed, Mark, Rename, Resume
 from ..readings.spoken import COUNTED
-from .bodies import bodies_of, fold_in
-
-Result = TypeVar("Result")
-Ask = Callable[..., Awaitable[Sequence[Any]]]
+from .codec import bodies_of, fold_in
+from .database import Ask
 
 ROWS = 500  # in one statement
 
@@ -40,16 +33,6 @@ def _has_text(kind: str) -> str:
 _MESSAGES = [is_kind(kind) for kind, when in COUNTED.items() if when == "always"]
 _MESSAGES += [f"{is_kind(kind)} AND {_has_text(kind)}" for kind, when in COUNTED.items() if when == "with text"]
 IS_MESSAGE = f"({' OR '.join(_MESSAGES)})"
-
-
-def run_at_once(work: Coroutine[Any, Any, Result]) -> Result:
-    """The result of a coroutine that never has to wait."""
-    try:
-        work.send(None)
-    except StopIteration as done:
-        result: Result = done.value
-        return result
-    raise RuntimeError("a deed has waited for something else than its statements")
 
 
 async def do(ask: Ask, owner: str, session: str, deed: Deed) -> bool:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from ..core.errors import StoreError
-from . import procedure
+from . import batch_items
+from .batch_items import Item, WriteResult
 from .blocked import Blocked, Job
 from .fetching import wire_over
-from .procedure import Item, Row
 from .sender import UNDONE, Fate, Locked, Sender, WireOver
 from .server import Server
 
@@ -20,11 +20,11 @@ BATCH = 100  # while one is written, those of the one before it go on; all at on
 WARY_MS = 100  # how long a batch waits for a lock while others are known to be held
 
 
-class Group:
+class BatchWriter:
     """One batch is under way at a time."""
 
     def __init__(self, server: Server, holder: str, lease_seconds: float, over: WireOver = wire_over) -> None:
-        statement = procedure.statement(holder, lease_seconds)
+        statement = batch_items.statement(holder, lease_seconds)
         self._server = server
         self._sender = Sender(server, statement, over)
         self._blocked = Blocked(Sender(server, statement, over), self._tell)
@@ -37,9 +37,9 @@ class Group:
         self.running = 0  # turns, as the port says
         self.batches = 0
 
-    def write(self, item: Item) -> "asyncio.Future[Row]":
+    def write(self, item: Item) -> "asyncio.Future[WriteResult]":
         """Whoever is cancelled while waiting does not take the write back."""
-        future: asyncio.Future[Row] = self._loop.create_future()
+        future: asyncio.Future[WriteResult] = self._loop.create_future()
         if self._closed:
             future.set_exception(StoreError("the store is closed"))
             return future
@@ -80,10 +80,10 @@ class Group:
         if wire is None or wire.is_closed():
             self._send_in_a_task(batch, patience)
         else:
-            question = procedure.values_of([item for _, item in batch], patience)
+            question = batch_items.values_of([item for _, item in batch], patience)
             wire.ask(question, partial(self._hear, batch))
 
-    def _hear(self, batch: list[Job], answer: list[Row] | Exception) -> None:
+    def _hear(self, batch: list[Job], answer: list[WriteResult] | Exception) -> None:
         if isinstance(answer, Exception):
             self._hear_of_trouble(batch, answer)
             return
@@ -99,7 +99,7 @@ class Group:
 
     def _send_in_a_task(self, batch: list[Job], patience: int | None = None) -> None:
         sending = self._sender.send([item for _, item in batch], patience)
-        self._task = self._loop.create_task(sending, name="everloop-group")
+        self._task = self._loop.create_task(sending, name="everloop-batch")
         self._task.add_done_callback(partial(self._hear_of_the_task, batch))
 
     def _hear_of_the_task(self, batch: list[Job], task: "asyncio.Task[Sequence[Fate]]") -> None:
