@@ -6,10 +6,9 @@ import msgspec
 
 from ..core import log
 from ..core.channel import ASIDE
-from ..core.grant import Grant
-from ..core.held import Watched
 from ..core.log import Compacted, Entry
 from ..core.mail import Inbound, Letter, Outbound
+from ..core.permission import Grant, Watched
 
 NOT_ASIDE = f"AND i.channel <> '{ASIDE.rstrip(':')}'"  # of letters: those whose clients do not keep the conversation
 THREAD = "id, session, owner, head, folded, state, coalesce(holder, ''), epoch, spawned_by"  # of a ThreadRow

@@ -1,6 +1,6 @@
 """What is allowed ahead, written once for both databases."""
 
-from ..core.grant import Grant
+from ..core.permission import Grant
 from .codec import body_of, read_grant
 from .database import Database
 

@@ -12,10 +12,11 @@ from typing import Any
 from msgspec import structs
 
 from ..core.failpoint import reach
-from ..core.jobs import Job, JobRow, check_times, event_of, next_due
+from ..core.jobs import Job, JobRow
 from .codec import body_of, read_inbound
 from .database import Ask, Database
 from .letters import post_if_theirs
+from .schedule import check_times, event_of, next_due
 
 KEPT = 30 * 86400.0  # seconds for which a job that is over is known, and not taken in again
 BATCH = 100  # that are fired in one go
