@@ -7,15 +7,19 @@ from typing import Protocol
 from ..core.events import Answer, Event
 from ..core.mail import Inbound
 from ..core.message import Part
-from ..core.ports import Store
+from ..core.ports import Archive, Arrivals, Log, Mailroom
 from ..core.rows import Receipt
 
 Again = Callable[[], Awaitable[Inbound | None]]
 
 
+class LetterStore(Log, Mailroom, Arrivals, Archive, Protocol):
+    """What is kept of letters, and of the turns that they make."""
+
+
 class Desk(Protocol):
     @property
-    def store(self) -> Store: ...
+    def store(self) -> LetterStore: ...
 
     def answering(self, inbound: Inbound, again: Again | None = None) -> AbstractAsyncContextManager[Answer]:
         """The answer; it counts as given when the block ends well. `again` is asked when this letter has come before:

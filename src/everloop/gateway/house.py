@@ -13,8 +13,23 @@ from ..core.jobs import TaskState
 from ..core.mail import Inbound
 from ..core.message import Part
 from ..core.permission import Allowance, Approval, Grant
-from ..core.ports import Feed, Files, Store
+from ..core.ports import (
+    Activity,
+    Archive,
+    Arrivals,
+    Credentials,
+    Feed,
+    Files,
+    Ledger,
+    Log,
+    Mailroom,
+    Outgoing,
+)
 from ..core.rows import Receipt
+
+
+class GatewayStore(Log, Mailroom, Arrivals, Outgoing, Archive, Credentials, Ledger, Activity, Protocol):
+    """What the gateway reads and writes: no grants, secrets, taints or jobs."""
 
 
 class House(Protocol):
@@ -33,7 +48,7 @@ class House(Protocol):
         ...
 
     @property
-    def store(self) -> Store: ...
+    def store(self) -> GatewayStore: ...
 
     @property
     def files(self) -> Files: ...

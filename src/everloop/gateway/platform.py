@@ -16,7 +16,7 @@ from ..core.log import CallReturned, ModelSaid
 from ..core.mail import Address, Inbound, Said
 from ..core.message import Part, Text
 from ..core.people import chat_of
-from ..core.ports import Store
+from ..core.ports import Log
 from .blobs import blob_of, check_size, enclosed
 from .bodies import read_body, read_json, shaped
 from .desk import Desk
@@ -111,7 +111,7 @@ async def _part(house: Desk, attachment: Attachment, owner: str) -> Part:
     return await enclosed(house, blob_of(attachment.url, attachment.filename or ""), owner)
 
 
-async def _told(store: Store, answer: Answer) -> dict[str, Any]:
+async def _told(store: Log, answer: Answer) -> dict[str, Any]:
     return {
         "content": answer.told,
         "unknown": answer.unknown,
@@ -121,7 +121,7 @@ async def _told(store: Store, answer: Answer) -> dict[str, Any]:
     }
 
 
-async def _calls(store: Store, turn: str) -> list[dict[str, Any]]:
+async def _calls(store: Log, turn: str) -> list[dict[str, Any]]:
     """The tool calls of a turn, in their order, with what came of them."""
     thread, _, began = turn.partition(":")
     found: dict[tuple[int, int], dict[str, Any]] = {}
@@ -138,7 +138,7 @@ async def _calls(store: Store, turn: str) -> list[dict[str, Any]]:
 
 
 class _Teller:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Log) -> None:
         self._store = store
 
     def more(self, piece: Piece) -> Iterator[Told]:

@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, assert_never
+from typing import Any, Protocol, assert_never
 
 from msgspec import structs
 
@@ -63,7 +63,7 @@ from ..core.log import (
 )
 from ..core.mail import Mail
 from ..core.people import CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS, OWNER, Role
-from ..core.ports import Briefer, Bus, People, PromptFiles, Store
+from ..core.ports import Archive, Briefer, Bus, Ledger, People, PromptFiles
 from ..core.prompt import Delta, Reply
 from ..core.rows import MANY
 from ..core.scene import Scene, scene
@@ -72,7 +72,7 @@ from ..core.tool import CallContext, Effect
 from ..readings.compaction import Plan
 from ..readings.recall import ENTRIES, asked_for, room_for, told_again
 from ..readings.sections import changed_parts
-from .approvals import Approvals, asking, pending_in, question, wanted
+from .approvals import Approvals, ApprovalStore, asking, pending_in, question, wanted
 from .book import Book
 from .calls import Toolbox
 from .context import Gallery
@@ -106,12 +106,16 @@ TOO_LONG = (
 )
 
 
+class DriverStore(ApprovalStore, Archive, Ledger, Protocol):
+    """What a turn asks of the store beside its book."""
+
+
 class Driver:
     """Drives threads, one call of `drive` each; what they share is here."""
 
     def __init__(
         self,
-        store: Store,
+        store: DriverStore,
         bus: Bus,
         voices: Voices,
         briefer: Briefer,

@@ -17,10 +17,9 @@ from msgspec import structs
 from ...core.events import Answer, ToolCalled, ToolReturned
 from ...core.log import UserSaid
 from ...core.mail import Inbound, Said
-from ...core.ports import Store
 from ...core.wording import with_unknown
 from ..bodies import read_body, read_json
-from ..desk import Desk
+from ..desk import Desk, LetterStore
 from ..identity import who
 from ..refusals import Refused
 from ..repeats import Attempt, Repeats
@@ -56,7 +55,7 @@ def _name(inbound: Inbound) -> str:
     return f"resp_{base64.urlsafe_b64encode(name).decode().rstrip('=')}"
 
 
-async def _session_of(store: Store, id: str, user: str) -> str:
+async def _session_of(store: LetterStore, id: str, user: str) -> str:
     """The session that a response was made in. Raises Refused unless it can be gone on from."""
     gone = Refused(_GONE, "previous_response_not_found", status=404, param="previous_response_id")
     try:

@@ -11,11 +11,11 @@ from ...core.keys import escaped, exact
 from ...core.log import UserSaid
 from ...core.mail import Address, Inbound, Said
 from ...core.message import Message, Part, Text
-from ...core.ports import Store
+from ...core.ports import Archive
 from ...core.prompt import Brought
 from ...core.rows import Receipt
 from ..blobs import Blob, enclosed
-from ..desk import Desk
+from ..desk import Desk, LetterStore
 from ..identity import who
 from ..principal import lacking, principal_of
 from ..refusals import Refused
@@ -96,7 +96,7 @@ def _address(session: str) -> Address:
         raise Refused(f"{error}.", "invalid_session", param=SESSION) from error
 
 
-async def _check_session(store: Store, session: str, user: str) -> None:
+async def _check_session(store: Archive, session: str, user: str) -> None:
     if len(session) > LONGEST_SESSION or not session.isprintable():
         raise Refused(f"A session key has at most {LONGEST_SESSION} letters.", "invalid_session", param=SESSION)
     row = await store.session(str(_address(session)))
@@ -136,7 +136,7 @@ async def _claim(house: Desk, inbound: Inbound, digest: str) -> None:
         )
 
 
-async def _kept_digest(store: Store, receipt: Receipt) -> str:
+async def _kept_digest(store: LetterStore, receipt: Receipt) -> str:
     """The digest of the request that a letter came with: it lies in the inbox, or else in the log."""
     for mail in await store.mail(receipt.thread):
         if mail.id == receipt.id and isinstance(mail.letter, Said) and mail.letter.brought:
