@@ -5,7 +5,7 @@ import shutil
 import socket
 import ssl
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +15,7 @@ import asyncpg
 import pytest
 
 from everloop.core.errors import Fenced, StoreError, StoreUnreachable
+from everloop.core.jobs import Job
 from everloop.core.log import ModelCalled, UserSaid
 from everloop.core.mail import Address, Inbound, Mail, Outbound, Said, Stop
 from everloop.core.message import said
@@ -53,6 +54,7 @@ class Proxy:
         self._path = path
         self._writers: list[asyncio.StreamWriter] = []
         self.deaf = False  # what the server says no longer arrives, and whoever calls anew hears nothing at all
+        self.answers = 0  # so many still arrive
         self.heard = asyncio.Event()  # the server has answered while we were deaf
         self.piece = 65536  # how much arrives at once
         self.context: ssl.SSLContext | None = None  # encrypts what is said to us
@@ -71,9 +73,10 @@ class Proxy:
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, back: bool = False) -> None:
         while data := await reader.read(65536):
-            if back and self.deaf:
+            if back and self.deaf and not self.answers:
                 self.heard.set()
                 continue
+            self.answers -= back and self.deaf
             for at in range(0, len(data), self.piece):
                 writer.write(data[at : at + self.piece])
                 await asyncio.sleep(0)  # else all of it would have arrived before anybody read
@@ -140,8 +143,12 @@ async def test_a_write_whose_fate_is_unknown_is_not_acknowledged_and_not_repeate
 
 
 async def lose_the_answer_of_a_claim(store: PostgresStore, proxy: Proxy) -> None:
+    await lose_the_answer(store.due("test"), proxy)
+
+
+async def lose_the_answer(claim: Coroutine[Any, Any, object], proxy: Proxy) -> None:
     proxy.deaf = True
-    claiming = asyncio.ensure_future(store.due("test"))
+    claiming = asyncio.ensure_future(claim)
     await proxy.heard.wait()
     proxy.cut()
     with pytest.raises(StoreUnreachable):
@@ -188,6 +195,29 @@ async def test_a_claim_that_was_heard_of_and_ran_out_may_have_been_sent(postgres
     assert [row.unsure for row in await store.due("test")] == [False]
     await postgres_home.write("UPDATE outbox SET due = 0")
     assert [(row.attempts, row.unsure) for row in await store.due("test")] == [(2, True)]
+
+
+@pytest.mark.parametrize("taken", [False, True], ids=["nobody-else", "another-has-taken-it-over"])
+async def test_a_claim_on_a_job_whose_answer_was_lost_is_found_again(postgres_home: Home, taken: bool):
+    async with proxied(postgres_home) as (proxy, url):
+        store, other = await PostgresStore.connect(url), await postgres_home.connect()
+        await store.add_job(Job("first", "tidy", 1.0))
+        assert len(await store.claim_jobs({"tidy"}, 30.0)) == 1  # from now on the server knows the statements
+        await store.add_job(Job("second", "tidy", 1.0))
+        assert (await store.is_due({"tidy"}), await store.is_due({"other"})) == (True, False)
+        proxy.answers = 1  # to the look at what is there
+        await lose_the_answer(store.claim_jobs({"tidy"}, 30.0), proxy)
+        claimed = await postgres_home.rows("SELECT state, attempts, holder FROM jobs WHERE id = 'second'")
+        assert claimed == [("working", 1, store.holder)]
+        assert (await store.is_due({"tidy"}), await other.claim_jobs({"tidy"}, 30.0)) == (True, [])
+        if taken:
+            await postgres_home.write("UPDATE jobs SET until = 0 WHERE id = 'second'")
+            assert [(row.job.id, row.attempts) for row in await other.claim_jobs({"tidy"}, 30.0)] == [("second", 2)]
+        mine = await store.claim_jobs({"tidy"}, 30.0)
+        assert [(row.job.id, row.attempts) for row in mine] == ([] if taken else [("second", 1)])
+        assert [await store.settle_job(row, "done") for row in mine] == [True] * len(mine)
+        assert await store.is_due({"tidy"}) is taken  # what another is at may have been left
+        await store.close()
 
 
 async def test_a_letter_whose_fate_is_unknown_is_one_letter_when_it_comes_again(postgres_home: Home):

@@ -15,6 +15,10 @@ class Claims:
     def __init__(self) -> None:
         self._unheard: dict[str, list[str]] = {}
 
+    def are_unheard(self, what: str) -> bool:
+        """Whether something may have been claimed of which nobody was told."""
+        return what in self._unheard
+
     @contextmanager
     def keys(self, what: str) -> Iterator[list[str]]:
         """What is claimed in the block is claimed by the first key; what has any of the others is ours, too."""

@@ -11,11 +11,11 @@ from .grants import GrantRows
 from .history import HistoryRows
 from .inbox import InboxRows
 from .jobs import JobRows
+from .ledger import LedgerRows
 from .outbox import OutboxRows
 from .search import SearchRows
 from .secrets import SecretRows
 from .taints import TaintRows
-from .usage import UsageRows
 
 
 class ColdStore(
@@ -30,7 +30,7 @@ class ColdStore(
     TaintRows,
     GrantRows,
     SecretRows,
-    UsageRows,
+    LedgerRows,
     CredentialRows,
 ):
     """What a store does that no turn waits for."""

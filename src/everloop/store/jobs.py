@@ -13,13 +13,15 @@ from msgspec import structs
 
 from ..core.failpoint import reach
 from ..core.jobs import Job, JobRow
-from .codec import body_of, read_inbound
+from .claims import Claims
+from .codec import body_of, list_of, read_inbound
 from .database import Ask, Database
 from .letters import post_if_theirs
 from .schedule import check_times, event_of, next_due
 
 KEPT = 30 * 86400.0  # seconds for which a job that is over is known, and not taken in again
 BATCH = 100  # that are fired in one go
+WORK = "work"  # what claims on jobs are noted under
 UNREACHED = "its conversation is gone, or is not theirs"
 
 _COLUMNS = "id, kind, due, owner, schedule, session, body, state, attempts, epoch, result"
@@ -39,14 +41,16 @@ _DUE = (
     "AND CAST($1 AS TEXT) IN ('', owner) LIMIT 1"
 )
 _OPEN = "state IN ('waiting', 'working') AND due <= {now} AND session = ''"
+_UNHEARD = "state = 'working' AND holder = $2 AND claim IN (SELECT value FROM {each}($3{json}))"  # see claims.py
 _WORK = (
-    f"SELECT id, kind, until <= {{now}}, coalesce(holder, '') FROM jobs WHERE {_OPEN} "
+    f"SELECT id, kind, until <= {{now}} OR ({_UNHEARD}), coalesce(holder, '') FROM jobs WHERE {_OPEN} "
     "AND CAST($1 AS TEXT) IN ('', owner) ORDER BY due, id"
 )
 _CLAIM = (
-    "UPDATE jobs SET state = 'working', holder = $2, epoch = epoch + 1, until = {now} + CAST($3 AS {real}), "
-    f"attempts = attempts + 1 WHERE id = (SELECT id FROM jobs WHERE id = $1 AND {_OPEN} "
-    f"AND (until <= {{now}} OR holder = $4){{skip}}) RETURNING {_COLUMNS}"
+    "UPDATE jobs SET state = 'working', holder = $2, epoch = epoch + 1, until = {now} + CAST($4 AS {real}), "
+    f"claim = $6, attempts = attempts + CASE WHEN {_UNHEARD} THEN 0 ELSE 1 END "
+    f"WHERE id = (SELECT id FROM jobs WHERE id = $1 AND {_OPEN} "
+    f"AND (until <= {{now}} OR holder = $5 OR ({_UNHEARD})){{skip}}) RETURNING {_COLUMNS}"
 )
 _PROLONG = (
     "UPDATE jobs SET until = {now} + CAST($4 AS {real}) WHERE id = $1 AND epoch = $2 AND holder = $3 "
@@ -68,6 +72,8 @@ _HOLD = (
 class JobRows(Database):
     """What a store does with jobs, and with leases on what one process does for all."""
 
+    _claims: Claims
+
     async def add_job(self, job: Job) -> bool:
         check_times(job)
         session, body = (str(job.letter.address), body_of(job.letter)) if job.letter else ("", job.payload)
@@ -82,6 +88,8 @@ class JobRows(Database):
         return bool(await self._change("DELETE FROM jobs WHERE id = $2 AND owner = $1 RETURNING id", owner, id))
 
     async def is_due(self, kinds: Collection[str], owner: str = "") -> bool:
+        if self._claims.are_unheard(WORK):
+            return True
         places = "".join(f", ${n}" for n in range(3, 3 + len(kinds)))
         return bool(await self._ask(_DUE.replace(", KINDS", places), owner, self.holder, *kinds))
 
@@ -96,12 +104,15 @@ class JobRows(Database):
 
     async def claim_jobs(self, kinds: Collection[str], seconds: float, owner: str = "", limit: int = 1) -> list[JobRow]:
         claimed: list[JobRow] = []
-        for id, kind, free, holder in await self._ask(_WORK, owner):
-            if len(claimed) == limit:
-                break
-            gone = holder if holder and not free and not self._alive(holder) else ""
-            if kind in kinds and (free or gone):
-                claimed += [_row(row) for row in await self._change(_CLAIM, id, self.holder, float(seconds), gone)]
+        with self._claims.keys(WORK) as keys:
+            ours = (self.holder, list_of(keys))
+            for id, kind, free, holder in await self._ask(_WORK, owner, *ours):
+                if len(claimed) == limit:
+                    break
+                gone = holder if holder and not free and not self._alive(holder) else ""
+                if kind in kinds and (free or gone):
+                    rows = await self._change(_CLAIM, id, *ours, float(seconds), gone, keys[0])
+                    claimed += [_row(row) for row in rows]
         return claimed
 
     async def prolong_job(self, row: JobRow, seconds: float) -> bool:

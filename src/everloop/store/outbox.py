@@ -40,7 +40,7 @@ class OutboxRows(Database):
     _claims: Claims
 
     async def due(self, channel: str, limit: int = 100) -> list[OutboxRow]:
-        with self._claims.keys(channel) as keys:
+        with self._claims.keys(f"outbox {channel}") as keys:
             ours = (list_of(keys), self.holder, channel)
             gone: set[str] = set()
             if self.SEES_HOLDERS:

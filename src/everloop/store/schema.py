@@ -184,8 +184,9 @@ MIGRATIONS: Migrations = [
         "ALTER TABLE threads ADD COLUMN spawned_by TEXT NOT NULL DEFAULT ''",
     ],
     [
-        # The key by which whoever sends an answer knows their claim again, if they were not told of it.
+        # The key by which whoever sends an answer, or works on a job, knows their claim again: see claims.py.
         "ALTER TABLE outbox ADD COLUMN claim TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE jobs ADD COLUMN claim TEXT NOT NULL DEFAULT ''",
     ],
 ]
 

@@ -19,7 +19,7 @@ _ONE_MORE = (
 )
 
 
-class UsageRows(Database):
+class LedgerRows(Database):
     async def spent(self, since: float = 0, thread: str = "", offset: float = 0) -> list[SpentRow]:
         return [_spent_row(row) for row in await self._ask(_SPENT, float(offset), float(since), thread)]
 
