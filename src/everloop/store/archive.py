@@ -5,7 +5,7 @@ from typing import Any
 from ..core.conversation import Conversation, Deed, Snapshot
 from ..core.rows import MANY, ThreadRow
 from .codec import NOT_ASIDE, THREAD
-from .conversations import IS_MESSAGE, do, is_kind
+from .conversations import IS_MESSAGE, is_kind, perform
 from .database import Ask, Database
 from .file_references import files_named
 from .taints import OWNER
@@ -52,7 +52,7 @@ class ArchiveRows(Database):
         return str(rows[0][0]) if rows else ""
 
     async def perform(self, owner: str, session: str, deed: Deed) -> bool:
-        return await self._do(lambda ask: do(ask, owner, session, deed))
+        return await self._do(lambda ask: perform(ask, owner, session, deed))
 
     async def conversations(
         self, owner: str, *, session: str = "", id: str = "", archived: bool = False, limit: int = MANY

@@ -35,7 +35,7 @@ _MESSAGES += [f"{is_kind(kind)} AND {_has_text(kind)}" for kind, when in COUNTED
 IS_MESSAGE = f"({' OR '.join(_MESSAGES)})"
 
 
-async def do(ask: Ask, owner: str, session: str, deed: Deed) -> bool:
+async def perform(ask: Ask, owner: str, session: str, deed: Deed) -> bool:
     match deed:
         case Branch():
             return await _branch(ask, owner, session, deed)

@@ -10,7 +10,7 @@ from ..core.mail import Inbound, Letter, Mail, Outbound
 from ..core.rows import Action, Receipt, ThreadRow
 from .channel_rows import keep_more
 from .codec import THREAD, body_of, kind_of, list_of, read_letter
-from .conversations import do
+from .conversations import perform
 from .database import Ask, Database
 from .letters import OF_PEOPLE, PENDING, new_thread, post, queue, thread_of
 
@@ -81,7 +81,7 @@ async def _command(ask: Ask, inbound: Inbound, action: Action | Deed, reply: str
         return receipt
     if isinstance(action, str):
         done, thread = await _act(ask, inbound, action, thread)
-    elif done := await do(ask, inbound.owner, str(inbound.address), action):
+    elif done := await perform(ask, inbound.owner, str(inbound.address), action):
         thread = _thread_after(action, thread)
         if isinstance(action, Branch) and action.letter:
             await _become(ask, receipt.id, thread, action.letter)

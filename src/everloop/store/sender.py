@@ -13,7 +13,7 @@ from .server import LOCK_SECONDS, WAIT_SECONDS, Connection, Server
 from .wire import Statement
 
 Result = TypeVar("Result")
-Fate = WriteResult | Exception
+WriteOutcome = WriteResult | Exception
 RowWire = AnyWire[Question, WriteResult]
 WireOver = Callable[[Connection, Any, Statement[Question, WriteResult]], RowWire]
 
@@ -33,7 +33,7 @@ class Sender:
         self._over = over
         self.wire: RowWire | None = None
 
-    async def send(self, items: Sequence[Item], patience: int | None = None) -> Sequence[Fate]:
+    async def send(self, items: Sequence[Item], patience: int | None = None) -> Sequence[WriteOutcome]:
         """One transaction for all; if the database refuses it for what one of them holds, one for each."""
         try:
             return await again_after_a_deadlock(lambda: self._ask(items, patience))
