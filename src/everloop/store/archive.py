@@ -3,7 +3,9 @@
 from typing import Any
 
 from ..core.conversation import Conversation, Deed, Snapshot
+from ..core.log import UserSaid
 from ..core.rows import MANY, ThreadRow
+from ..readings.spoken import name_of
 from .codec import NOT_ASIDE, THREAD
 from .conversations import IS_MESSAGE, is_kind, perform
 from .database import Ask, Database
@@ -20,7 +22,7 @@ _LIST = f"""SELECT t.id, t.session, t.title, t.created,
     t.head, t.archived, t.parent, t.parent_seq,
     EXISTS(SELECT 1 FROM sessions s WHERE s.key = t.session AND s.thread = t.id),
     (SELECT e.body FROM entries e WHERE e.thread = t.id AND e.seq < t.begins + 20
-        AND {is_kind("user_said")} ORDER BY e.seq LIMIT 1)
+        AND {is_kind(name_of(UserSaid))} ORDER BY e.seq LIMIT 1)
     FROM threads t WHERE t.owner = $1 AND t.head > 0 AND (CAST($2 AS TEXT) = '' OR t.session = $2)
     AND substr(t.id, 1, length(CAST($3 AS TEXT))) = $3 AND t.archived <= $4 ORDER BY active DESC, t.id LIMIT $5"""
 

@@ -2,9 +2,10 @@
 
 from ..core import log
 from ..core.conversation import Written
-from ..core.log import Entry
+from ..core.log import Compacted, Entry
 from ..core.rows import MANY, Lease
-from .conversations import LINE
+from ..readings.spoken import name_of
+from .conversations import LINE, is_kind
 from .database import Database
 
 
@@ -23,7 +24,7 @@ class HistoryRows(Database):
     async def folded(self, thread: str, until: int) -> int:
         rows = await self._ask(
             f"{LINE} SELECT e.seq FROM line l JOIN entries e ON e.thread = l.id AND e.seq BETWEEN l.first AND l.last "
-            'WHERE e.seq <= $2 AND substr(e.body, 2, 18) = \'"kind":"compacted"\' ORDER BY e.seq DESC LIMIT 1',
+            f"WHERE e.seq <= $2 AND {is_kind(name_of(Compacted))} ORDER BY e.seq DESC LIMIT 1",
             *(thread, until),
         )
         return int(rows[0][0]) if rows else 0

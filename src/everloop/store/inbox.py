@@ -5,7 +5,7 @@ from functools import partial
 
 import msgspec
 
-from ..core.conversation import Branch, Deed, Resume
+from ..core.conversation import Branch, Deed, ResumeThread
 from ..core.mail import Inbound, Letter, Mail, Outbound
 from ..core.rows import Action, Receipt, ThreadRow
 from .channel_rows import keep_more
@@ -110,7 +110,7 @@ async def _act(ask: Ask, inbound: Inbound, action: Action, thread: str) -> tuple
 
 def _thread_after(deed: Deed, thread: str) -> str:
     match deed:
-        case Resume():
+        case ResumeThread():
             return deed.thread
         case Branch():
             return deed.id

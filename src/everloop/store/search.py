@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from msgspec import Struct, structs
 
 from ..core import log
-from ..core.conversation import Found, Recalled, Written
+from ..core.conversation import Recalled, SearchHit, Written
 from ..readings.words import best_of, is_question, rarity, uncommon, words_of
 from .database import Ask, Database
 from .words import snippet, spoken_in
@@ -93,7 +93,7 @@ class SearchRows(Database):
 
     async def search(
         self, owner: str, words: str, *, thread: str = "", session: str = "", limit: int = 20
-    ) -> list[Found]:
+    ) -> list[SearchHit]:
         every = words_of(words)
         wanted = (uncommon(every) or every)[:WORDS]
         if not wanted:
@@ -144,7 +144,7 @@ class SearchRows(Database):
         last = {each.id: min(each.last, until) for each in family}
         return {id for id, thread, seq in rows if seq <= last.get(thread, 0)}
 
-    async def _living(self, found: Found) -> str:
+    async def _living(self, found: SearchHit) -> str:
         """The thread that someone wants to go on with: what was replaced by a branch lives on there."""
         thread = found.thread
         replaced: Sequence[Any] = [(thread,)]
@@ -274,7 +274,7 @@ def _asks(row: Any) -> bool:
     return said is not None and is_question(said[1])
 
 
-def _found(row: Any, words: Mapping[str, float]) -> Found:
+def _found(row: Any, words: Mapping[str, float]) -> SearchHit:
     thread, seq, at, who, body = row
     said = spoken_in(body)
-    return Found(thread, seq, at, who, snippet(said[1] if said else "", words))
+    return SearchHit(thread, seq, at, who, snippet(said[1] if said else "", words))

@@ -16,11 +16,11 @@ from ..core.errors import EverloopError, StoreError
 from ..core.log import UserSaid
 from ..core.ports import Arrivals, Http, Log, Outgoing
 from ..core.rows import MANY
-from ..core.thread import Finished
+from ..core.turn import Finished
 from ..readings.spans import TurnSpans, deliver, keys_of, turns_of
 from .contents import contents_of
 from .otlp import request
-from .target import Target
+from .target import ExportTarget
 
 _log = logging.getLogger("everloop.telemetry")
 
@@ -64,7 +64,7 @@ class Exporter:
         self,
         store: SpanStore,
         http: Http,
-        target: Target,
+        target: ExportTarget,
         version: str,
         content: bool = False,
         *,
