@@ -261,14 +261,13 @@ class Records(Struct, frozen=True):
 @asynccontextmanager
 async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
     """For commands that count and tidy up, also where the vault is locked. Raises SettingsError, StoreError."""
-    from ..store.vault import Vault as Boxes
-    from ..store.vault import key_of
+    from ..store.vault import EncryptedVault, key_of
 
     folder = home or home_of(os.environ)
     settings = load(folder, os.environ, {})
     store = await _open_store(folder, settings)
     try:
-        vault = Boxes(store, key_of(folder, os.environ))
+        vault = EncryptedVault(store, key_of(folder, os.environ))
         watched = watched_files(
             Home(folder), settings, store, Folder(folder / "files"), _asking_a_sandbox(folder, settings)
         )

@@ -102,10 +102,9 @@ class Builder:
         supervisor: Supervisor,
         stack: AsyncExitStack,
     ) -> None:
-        from ..store.vault import Vault as Boxes
-        from ..store.vault import key_of
+        from ..store.vault import EncryptedVault, key_of
 
-        self.vault: Vault = Boxes(store, key_of(home, os.environ))
+        self.vault: Vault = EncryptedVault(store, key_of(home, os.environ))
         self._home = home
         self._own = Home(home)
         stack.callback(self._own.close)

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -20,7 +20,7 @@ from msgspec import Struct
 from ..core.errors import SettingsError
 from ..core.events import ToolOutput
 from ..core.people import OWNER, is_chat
-from ..core.ports import Bus, Files, Http, Store
+from ..core.ports import Archive, Arrivals, Bus, Files, Http, Log, Mailroom, Taints
 from ..core.tool import CallContext, Tool
 from ..runtime.calls import Kit
 from ..settings import Search, Settings
@@ -84,6 +84,10 @@ class Toolset(Struct, frozen=True):
             await way.close()
 
 
+class ToolStore(Log, Mailroom, Arrivals, Archive, Taints, Protocol):
+    """What tools look back at, post to and are watched by."""
+
+
 def build_tools(
     home: Path,
     workspace: Path,
@@ -91,7 +95,7 @@ def build_tools(
     files: Files,
     bus: Bus,
     max_chars: int,
-    store: Store | None = None,
+    store: ToolStore | None = None,
     commands: Sandbox | None = None,
     own: Home | None = None,
     ways: tuple["Later", ...] = (),

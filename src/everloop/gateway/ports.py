@@ -15,10 +15,18 @@ from ..core.jobs import TaskState
 from ..core.mail import Inbound
 from ..core.message import Part
 from ..core.permission import Allowance, Approval, Grant
-from ..core.ports import Feed, Files, Store
+from ..core.ports import Activity, Archive, Arrivals, Credentials, Feed, Files, Ledger, Log, Mailroom, Outgoing
 from ..core.rows import Receipt
 
 Again = Callable[[], Awaitable[Inbound | None]]
+
+
+class LetterStore(Log, Mailroom, Arrivals, Archive, Protocol):
+    """What is kept of letters, and of the turns that they make."""
+
+
+class GatewayStore(LetterStore, Outgoing, Credentials, Ledger, Activity, Protocol):
+    """What the gateway reads and writes: no grants, secrets, taints or jobs."""
 
 
 class GatewayAgent(Protocol):
@@ -37,7 +45,7 @@ class GatewayAgent(Protocol):
         ...
 
     @property
-    def store(self) -> Store: ...
+    def store(self) -> GatewayStore: ...
 
     @property
     def files(self) -> Files: ...
@@ -108,7 +116,7 @@ class TurnAgent(Protocol):
     """What the doors that take letters over HTTP need."""
 
     @property
-    def store(self) -> Store: ...
+    def store(self) -> LetterStore: ...
 
     def answering(self, inbound: Inbound, again: Again | None = None) -> AbstractAsyncContextManager[Answer]:
         """The answer; it counts as given when the block ends well. `again` is asked when this letter has come before:

@@ -4,6 +4,7 @@ What waits for an answer is nowhere but in the logs: whoever wants to see it rea
 """
 
 import time
+from typing import Protocol
 
 from ..core.approval import approval_id, definition_of, digest_of, risk_of
 from ..core.decide import APPROVER
@@ -12,7 +13,7 @@ from ..core.log import Asked
 from ..core.mail import Address, Decision, Inbound, Outbound
 from ..core.people import Role
 from ..core.permission import Allowance, Approval, Grant, Held, WantedCall
-from ..core.ports import People, PromptFiles, Store
+from ..core.ports import Grants, Log, Mailroom, People, PromptFiles
 from ..core.rows import Timer
 from ..core.thread import Thread
 from ..core.tool import Ground, Risk, ToolCall, ToolSpec
@@ -88,10 +89,14 @@ def _about(held: Held) -> Approval:
     )
 
 
+class ApprovalStore(Log, Mailroom, Grants, Protocol):
+    """Threads that ask, and what is allowed ahead."""
+
+
 class Approvals:
     """What waits for an answer, and what was allowed ahead."""
 
-    def __init__(self, store: Store, people: People, files: PromptFiles | None = None) -> None:
+    def __init__(self, store: ApprovalStore, people: People, files: PromptFiles | None = None) -> None:
         self._store = store
         self._people = people
         self._files = files

@@ -16,7 +16,7 @@ from ..core.errors import StoreBroken
 from ..core.log import Compacted, Entry, ModelSaid, Resumed, Stopped
 from ..core.mail import Address, Decision, Inbound, Mail, Outbound, Said, reply_key
 from ..core.people import Role
-from ..core.ports import People, Store
+from ..core.ports import Log, Mailroom, People
 from ..core.rows import Commit, Committed, Lease, Spent, Taint, ThreadState, Timer, Untaint
 from ..core.thread import Thread
 from ..core.turn import Finished
@@ -26,6 +26,10 @@ from .patience import AWAY, commit_again, patiently
 from .people import roles_of
 
 Result = TypeVar("Result")
+
+
+class ThreadStore(Log, Mailroom, Protocol):
+    """Logs, and the inboxes beside them."""
 
 
 class Listener(Protocol):
@@ -67,7 +71,9 @@ class Book:
         "turn",
     )
 
-    def __init__(self, store: Store, thread: Thread, lease: Lease, mail: Sequence[Mail], listener: Listener) -> None:
+    def __init__(
+        self, store: ThreadStore, thread: Thread, lease: Lease, mail: Sequence[Mail], listener: Listener
+    ) -> None:
         self._store = store
         self._listener = listener
         self.lease = lease
@@ -89,7 +95,7 @@ class Book:
         self.cut = "", ""  # what was said, and thought, of the answer that was last broken off
 
     @classmethod
-    async def open(cls, store: Store, thread: Thread, listener: Listener) -> "Book":
+    async def open(cls, store: ThreadStore, thread: Thread, listener: Listener) -> "Book":
         opened = await store.open(thread.id, thread.seq)
         if opened.first > thread.seq + 1:  # someone compacted it meanwhile: begin again from there
             thread = Thread(thread.id, opened.first - 1)
@@ -101,7 +107,7 @@ class Book:
         return book
 
     @classmethod
-    def begin(cls, store: Store, thread: Thread, inbound: Inbound, listener: Listener) -> "Book":
+    def begin(cls, store: ThreadStore, thread: Thread, inbound: Inbound, listener: Listener) -> "Book":
         """Let a letter straight into a resting thread: the first commit posts it, takes it and starts the turn. It
         raises Fenced when the letter has to go through the inbox."""
         assert isinstance(inbound.letter, Said)

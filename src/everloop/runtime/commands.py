@@ -1,6 +1,7 @@
 """Slash commands that are understood in every channel, whatever the model is doing."""
 
 import time
+from typing import Protocol
 
 from msgspec import Struct, structs
 
@@ -10,7 +11,7 @@ from ..core.gauge import rough
 from ..core.mail import Choose, CompactRequest, Inbound, Said, Stop
 from ..core.message import text_of
 from ..core.people import Role
-from ..core.ports import People, Store
+from ..core.ports import Archive, Ledger, Log, People
 from ..core.rows import Action, SpentRow
 from ..core.thread import Thread
 from ..readings.commands import COMMANDS, SlashCommand, listed, rest_of
@@ -37,10 +38,14 @@ class CommandEffect(Struct, frozen=True):
     otherwise: str = ""
 
 
+class CommandStore(Archive, Log, Ledger, Protocol):
+    """Conversations, their logs, and what they cost."""
+
+
 class SlashCommands:
     def __init__(
         self,
-        store: Store,
+        store: CommandStore,
         models: Models,
         approvals: Approvals,
         sessions: Sessions,

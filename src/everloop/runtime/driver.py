@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, assert_never
+from typing import Any, Protocol, assert_never
 
 from msgspec import structs
 
@@ -52,11 +52,11 @@ from ..core.log import (
 from ..core.log_context import LogContext, log_context
 from ..core.mail import Mail
 from ..core.people import CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS, OWNER, Role
-from ..core.ports import Briefer, Bus, People, PromptFiles, Store
+from ..core.ports import Archive, Briefer, Bus, Ledger, People, PromptFiles
 from ..core.thread import Thread
 from ..core.tool import CallContext, Effect
 from ..core.turn import Finished
-from .approvals import Approvals
+from .approvals import Approvals, ApprovalStore
 from .book import Book
 from .calls import Toolbox
 from .compactor import Compactor
@@ -91,12 +91,16 @@ TOO_LONG = (
 )
 
 
+class DriverStore(ApprovalStore, Archive, Ledger, Protocol):
+    """What a turn asks of the store beside its book."""
+
+
 class Driver:
     """Drives threads, one call of `drive` each; what they share is here."""
 
     def __init__(
         self,
-        store: Store,
+        store: DriverStore,
         bus: Bus,
         models: Models,
         briefer: Briefer,

@@ -8,14 +8,15 @@ import asyncio
 import logging
 import time
 from types import TracebackType
+from typing import Protocol
 
 from ..core.errors import EverloopError, Fenced, StoreError
 from ..core.mail import Inbound, Said
-from ..core.ports import Bus, Store
+from ..core.ports import Activity, Bus
 from ..core.rows import Receipt
 from ..core.thread import Thread
 from ..core.turn import Finished
-from .book import Book
+from .book import Book, ThreadStore
 from .driver import Driver
 from .interrupt import Interrupt
 from .resting import Resting
@@ -30,6 +31,10 @@ RETRY = 2.0
 # Parts of a lease. It is renewed early, so that after half a lease without the store there is time to try again; and a
 # turn whose lease was not renewed ends a while before others may take it over.
 RENEW_AFTER, END_AFTER = 1 / 8, 5 / 6
+
+
+class LaneStore(ThreadStore, Activity, Protocol):
+    """What lanes ask of the store: threads, and how much goes on."""
 
 
 class Lane:
@@ -109,7 +114,14 @@ class Lanes:
     """Use as `async with lanes:`; leaving it ends every turn at the next step, or after `grace` seconds."""
 
     def __init__(
-        self, store: Store, bus: Bus, driver: Driver, *, cap: int = 500, lease_seconds: float = 30.0, grace: float = 5.0
+        self,
+        store: LaneStore,
+        bus: Bus,
+        driver: Driver,
+        *,
+        cap: int = 500,
+        lease_seconds: float = 30.0,
+        grace: float = 5.0,
     ) -> None:
         self._store = store
         self._driver = driver

@@ -5,7 +5,7 @@ from functools import partial
 from ..core.events import PermissionAsked
 from ..core.failpoint import reach
 from ..core.log import Answered
-from ..core.ports import Bus, Store
+from ..core.ports import Bus, Log
 from ..core.rows import MANY
 from .approvals import Approvals, asking, pending_in, question, wanted
 from .book import Book
@@ -13,7 +13,7 @@ from .calls import Toolbox
 
 
 class PermissionQuestions:
-    def __init__(self, store: Store, bus: Bus, toolbox: Toolbox, approvals: Approvals) -> None:
+    def __init__(self, store: Log, bus: Bus, toolbox: Toolbox, approvals: Approvals) -> None:
         self._store = store
         self._bus = bus
         self._toolbox = toolbox

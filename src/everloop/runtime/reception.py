@@ -16,7 +16,7 @@ from ..core.keys import author_of, escaped
 from ..core.mail import Address, Inbound, Said
 from ..core.message import Part, Text, said
 from ..core.people import chat_of
-from ..core.ports import Admission, Channel, Fetches, Hooked, Store
+from ..core.ports import Admission, Arrivals, Channel, Fetches, Hooked
 from .inbox import Inbox
 from .live import Live
 from .strangers import contained
@@ -44,7 +44,7 @@ class AdmitAll:
 class Reception:
     """Takes what comes in through one channel."""
 
-    def __init__(self, channel: Channel, inbox: Inbox, store: Store, admission: Admission, enclose: Enclose) -> None:
+    def __init__(self, channel: Channel, inbox: Inbox, store: Arrivals, admission: Admission, enclose: Enclose) -> None:
         """`enclose` keeps a file for someone and makes the part that names it. Raises MailRefused."""
         self._channel = channel
         self._enclose = enclose

@@ -6,6 +6,7 @@ do, or what cannot be done, is a MailRefused with a sentence.
 
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -16,7 +17,7 @@ from ..core.log import Compacted, Entry, Stopped, Undoing, UserSaid
 from ..core.mail import Inbound, Letter, Said, Undo
 from ..core.message import Part, enclosed, said, text_of
 from ..core.people import OWNER
-from ..core.ports import People, Store
+from ..core.ports import Archive, Log, People
 from ..core.rows import ThreadRow
 from ..core.thread import Thread
 from ..core.tool import ToolSpec
@@ -42,9 +43,13 @@ class Spoken(Struct, frozen=True):
     text: str
 
 
+class SessionStore(Archive, Log, Protocol):
+    """Conversations, and what was said in them."""
+
+
 class Sessions:
     def __init__(
-        self, store: Store, people: People | None = None, tools: Callable[[], Mapping[str, ToolSpec]] = dict
+        self, store: SessionStore, people: People | None = None, tools: Callable[[], Mapping[str, ToolSpec]] = dict
     ) -> None:
         self._store = store
         self._people = people or KnownPeople()

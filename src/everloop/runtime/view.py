@@ -7,18 +7,19 @@ from ..core.decide import Rules, used
 from ..core.errors import ModelMissing
 from ..core.log import ModelCalled
 from ..core.people import OWNER
-from ..core.ports import Briefer, People, Store
+from ..core.ports import Briefer, People
 from ..core.thread import Thread
 from ..readings.contents import Contents, pieces_of
 from ..readings.recall import ENTRIES, asked_for, room_for, told_again
 from ..readings.sections import changed_parts
 from .models import Briefed, Models
+from .sessions import SessionStore
 
 
 class View(Struct, frozen=True):
     """A house that is looked into: nobody speaks in it, and nothing in it goes on."""
 
-    store: Store
+    store: SessionStore
     models: Models
     briefer: Briefer
     people: People

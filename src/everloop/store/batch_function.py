@@ -11,6 +11,7 @@ hence in the order in which they become visible.
 
 from ..core.channel import ASIDE
 from . import schema
+from .letters import OF_PEOPLE
 
 _NOW = schema.DIALECTS["postgres"]["now"]
 
@@ -137,7 +138,7 @@ BEGIN
     ), inbox_ AS (
         UPDATE inbox x SET
             taken = CASE WHEN u.taken THEN 1 ELSE x.taken END,
-            ended = CASE WHEN u.ended IS NOT NULL THEN u.ended WHEN x.kind IN ('said', 'undo') THEN 0 ELSE -1 END
+            ended = CASE WHEN u.ended IS NOT NULL THEN u.ended WHEN x.{OF_PEOPLE} THEN 0 ELSE -1 END
         FROM (
             SELECT m.id, bool_or(m.taken) AS taken, max(m.ended) AS ended FROM (
                 SELECT a.id, true AS taken, NULL::BIGINT AS ended FROM final f, unnest(f.absorbed) AS a(id)

@@ -24,6 +24,8 @@ DIALECTS = {
         "skip": "",
         "least": "min",
         "greatest": "max",
+        "each": "json_each",  # of a JSON array, a row with its `value`
+        "json": "",
         "words": "",
         "index_words": "CREATE VIRTUAL TABLE said_words USING fts5("
         "words, content='', contentless_delete=1, tokenize='ascii', detail='none')",
@@ -40,6 +42,8 @@ DIALECTS = {
         "skip": " FOR UPDATE SKIP LOCKED",
         "least": "least",
         "greatest": "greatest",
+        "each": "json_array_elements_text",
+        "json": "::JSON",
         "words": ", words TSVECTOR NOT NULL",
         "index_words": "CREATE INDEX said_words ON said USING gin(words)",
         "forget_words": "SELECT 1",
@@ -179,15 +183,12 @@ MIGRATIONS: Migrations = [
         # The call that a child thread works for, as thread:answer:place.
         "ALTER TABLE threads ADD COLUMN spawned_by TEXT NOT NULL DEFAULT ''",
     ],
+    [
+        # The key by which whoever sends an answer, or works on a job, knows their claim again: see claims.py.
+        "ALTER TABLE outbox ADD COLUMN claim TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE jobs ADD COLUMN claim TEXT NOT NULL DEFAULT ''",
+    ],
 ]
-
-
-# The time zone's offset, since when, and in which thread ("" is any).
-SPENT = """SELECT CAST(floor((at + CAST($1 AS {real})) / 86400) AS {int}) AS day, model, count(*),
-    sum(input), sum(output), sum(cache_read), sum(cache_write), sum(reasoning), coalesce(sum(cost), 0.0),
-    count(*) - count(cost)
-    FROM usage WHERE at >= $2 AND CAST($3 AS TEXT) IN ('', thread)
-    GROUP BY 1, model ORDER BY 1, model"""
 
 
 def statements(dialect: str, migrations: Migrations) -> list[str]:

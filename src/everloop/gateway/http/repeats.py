@@ -18,9 +18,9 @@ from msgspec import structs
 
 from ...core.log import CallReturned, Entry, ModelSaid
 from ...core.mail import Inbound, Said
-from ...core.ports import Store
+from ...core.ports import Arrivals
 from ...core.rows import Came
-from .turn_errors import what_ran
+from .turn_errors import TurnStore, what_ran
 
 WINDOW = 600.0  # seconds after its end for which a turn stands for the same request
 _PREFIX = "once:"
@@ -42,7 +42,7 @@ def token_of(event: str) -> str:
     return sha256(event.encode()).hexdigest()[:24]
 
 
-async def came_before(store: Store, channel: str, event: str) -> Came | None:
+async def came_before(store: Arrivals, channel: str, event: str) -> Came | None:
     """The last letter under this name, whatever its number."""
     name = event.rpartition(":")[0]
     return await store.newest(channel, f"{name}:{0:08x}", f"{name}:{_LAST:08x}")
@@ -60,7 +60,7 @@ class Repeats:
     def __init__(self) -> None:
         self._waiting: dict[str, list[web.Request]] = {}
 
-    def attempt(self, store: Store, request: web.Request, inbound: Inbound) -> "Attempt":
+    def attempt(self, store: TurnStore, request: web.Request, inbound: Inbound) -> "Attempt":
         return Attempt(store, self._waiting, request, inbound)
 
 
@@ -68,7 +68,7 @@ class Attempt:
     """A request on its way to its turn: `with attempt.waits(): …`. `inbound` is the letter that stands for it."""
 
     def __init__(
-        self, store: Store, waiting: dict[str, list[web.Request]], request: web.Request, inbound: Inbound
+        self, store: TurnStore, waiting: dict[str, list[web.Request]], request: web.Request, inbound: Inbound
     ) -> None:
         self._store = store
         self._waiting = waiting

@@ -6,11 +6,12 @@ two obey `x-should-retry`; the others do not know it.
 """
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from ...core.errors import StoreError
 from ...core.log import Entry, TakenBack, Undoing, UserSaid
 from ...core.mail import Inbound
-from ...core.ports import Store
+from ...core.ports import Arrivals, Log
 from ...core.rows import MANY, Came
 from ...readings.calls import calls_in
 from .errors import Refused, refused_at_http_door
@@ -20,12 +21,16 @@ DONE_ALREADY = 424  # Failed Dependency: the nearest to it that nobody takes for
 _LISTED = 10
 
 
+class TurnStore(Log, Arrivals, Protocol):
+    """What is kept of turns, and of the letters that made them."""
+
+
 def is_retried(status: int) -> bool:
     """Whether some client asks again by itself after this."""
     return status in (408, 409, 425, 429) or status >= 500
 
 
-async def explain_turn(store: Store, inbound: Inbound, error: Exception) -> Refused:
+async def explain_turn(store: TurnStore, inbound: Inbound, error: Exception) -> Refused:
     """Why there is no answer to a letter that may have been taken."""
     refused = refused_at_http_door(error)
     try:
@@ -52,7 +57,7 @@ def _described(ran: tuple[str, ...] | None, session: object, thread: object) -> 
     return f"{done} Look into {where} before you ask again."
 
 
-async def what_ran(store: Store, came: Came) -> tuple[str, ...] | None:
+async def what_ran(store: TurnStore, came: Came) -> tuple[str, ...] | None:
     """The tools with an effect that have been started for a letter, in their order; None when nobody can say."""
     last = came.ended if came.ended > 0 else (await store.open(came.thread, MANY)).row.head
     first = max(0, last - LOOKS_BACK)

@@ -17,14 +17,13 @@ from msgspec import structs
 from ...core.events import Answer, ToolCalled, ToolReturned
 from ...core.log import UserSaid
 from ...core.mail import Inbound, Said
-from ...core.ports import Store
 from ...core.wording import with_unknown
 from ..access.principal import principal_of
 from ..http.bodies import read_body, read_json
 from ..http.errors import Refused
 from ..http.repeats import Attempt, Repeats
 from ..http.streaming import AnswerDelta, SseEvent, stream
-from ..ports import TurnAgent
+from ..ports import LetterStore, TurnAgent
 from . import responses_shapes
 from .reply import NO_RETRY, answered, named, now, responses_usage
 from .request import ClientRequest
@@ -56,7 +55,7 @@ def _name(inbound: Inbound) -> str:
     return f"resp_{base64.urlsafe_b64encode(name).decode().rstrip('=')}"
 
 
-async def _session_of(store: Store, id: str, user: str) -> str:
+async def _session_of(store: LetterStore, id: str, user: str) -> str:
     """The session that a response was made in. Raises Refused unless it can be gone on from."""
     gone = Refused(404, "previous_response_not_found", _GONE, param="previous_response_id")
     try:

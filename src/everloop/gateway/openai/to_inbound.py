@@ -11,14 +11,14 @@ from ...core.keys import escaped, exact
 from ...core.log import UserSaid
 from ...core.mail import Address, Inbound, Said
 from ...core.message import Message, Part, Text
-from ...core.ports import Store
+from ...core.ports import Archive
 from ...core.prompt import Brought
 from ...core.rows import Receipt
 from ..access.principal import lacking, principal_of
 from ..http.blobs import Blob, enclosed
 from ..http.errors import Refused
 from ..http.repeats import event_of, token_of
-from ..ports import TurnAgent
+from ..ports import LetterStore, TurnAgent
 from .request import ClientMessage, ClientRequest, TextOrFile, check, check_calls, model_of, results_of, tidy
 
 CHANNEL = ASIDE.rstrip(":")  # of conversations that their clients keep
@@ -95,7 +95,7 @@ def _address(session: str) -> Address:
         raise Refused(400, "invalid_session", f"{error}.", param=SESSION) from error
 
 
-async def _check_session(store: Store, session: str, user: str) -> None:
+async def _check_session(store: Archive, session: str, user: str) -> None:
     if len(session) > LONGEST_SESSION or not session.isprintable():
         raise Refused(400, "invalid_session", f"A session key has at most {LONGEST_SESSION} letters.", param=SESSION)
     row = await store.session(str(_address(session)))
@@ -133,7 +133,7 @@ async def _claim(agent: TurnAgent, inbound: Inbound, digest: str) -> None:
         raise Refused(409, "idempotency_key_reused", f"This {KEY} was used before with another request.", param=KEY)
 
 
-async def _kept_digest(store: Store, receipt: Receipt) -> str:
+async def _kept_digest(store: LetterStore, receipt: Receipt) -> str:
     """The digest of the request that a letter came with: it lies in the inbox, or else in the log."""
     for mail in await store.mail(receipt.thread):
         if mail.id == receipt.id and isinstance(mail.letter, Said) and mail.letter.brought:

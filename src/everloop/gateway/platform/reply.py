@@ -7,7 +7,7 @@ from aiohttp import web
 
 from ...core.events import Answer, ToolCalled, ToolReturned
 from ...core.log import CallReturned
-from ...core.ports import Store
+from ...core.ports import Log
 from ...core.tool import ToolCall
 from ...readings.calls import calls_in
 from ..file_links import links_of
@@ -16,7 +16,7 @@ from ..http.handler import Handler
 from ..http.streaming import AnswerDelta, SseEvent
 
 
-async def body_of(store: Store, answer: Answer) -> dict[str, Any]:
+async def body_of(store: Log, answer: Answer) -> dict[str, Any]:
     return {
         "content": answer.told,
         "unknown": answer.unknown,
@@ -26,7 +26,7 @@ async def body_of(store: Store, answer: Answer) -> dict[str, Any]:
     }
 
 
-async def _calls(store: Store, turn: str) -> list[dict[str, Any]]:
+async def _calls(store: Log, turn: str) -> list[dict[str, Any]]:
     """The tool calls of a turn, in their order, with what came of them."""
     thread, _, began = turn.partition(":")
     if not thread:
@@ -41,7 +41,7 @@ def _described(call: ToolCall, came: CallReturned | None) -> dict[str, Any]:
 
 
 class PlatformStream:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Log) -> None:
         self._store = store
 
     def more(self, piece: AnswerDelta) -> Iterator[SseEvent]:

@@ -1,18 +1,11 @@
-"""What is done with whole conversations, written once for both databases.
+"""What is done with whole conversations, written once for both databases."""
 
-A deed is a coroutine that only ever waits for the statements that it asks. On PostgreSQL it is awaited; on SQLite,
-where a statement answers at once, it is run to its end in one go (`run_at_once`), inside the writer's transaction.
-"""
-
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
 
 from ..core.conversation import ArchiveThread, Branch, Deed, Mark, Rename, ResumeThread
 from ..readings.spoken import COUNTED
-from .bodies import bodies_of, fold_in
-
-Result = TypeVar("Result")
-Ask = Callable[..., Awaitable[Sequence[Any]]]
+from .codec import bodies_of, fold_in
+from .database import Ask
 
 ROWS = 500  # in one statement
 
@@ -42,17 +35,7 @@ _MESSAGES += [f"{is_kind(kind)} AND {_has_text(kind)}" for kind, when in COUNTED
 IS_MESSAGE = f"({' OR '.join(_MESSAGES)})"
 
 
-def run_at_once(work: Coroutine[Any, Any, Result]) -> Result:
-    """The result of a coroutine that never has to wait."""
-    try:
-        work.send(None)
-    except StopIteration as done:
-        result: Result = done.value
-        return result
-    raise RuntimeError("a deed has waited for something else than its statements")
-
-
-async def do(ask: Ask, owner: str, session: str, deed: Deed) -> bool:
+async def perform(ask: Ask, owner: str, session: str, deed: Deed) -> bool:
     match deed:
         case Branch():
             return await _branch(ask, owner, session, deed)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from ..core.mail import Decision, Inbound
 from ..core.rows import Commit, Lease, OutboxState, Untaint
 from .batch_function import CALL, NAME, VALUES
-from .bodies import bodies_of, body_of, fold_in, kind_of
+from .codec import bodies_of, body_of, fold_in, kind_of
 from .wire import Statement, text_at, texts
 
 # The columns of CALL before the texts: none is null, so that each is where it always is, after its length.
@@ -32,7 +32,7 @@ class Item(Struct):
     threads: tuple[str, ...] = ()
 
 
-class Row(Struct):
+class WriteResult(Struct):
     """What became of one write."""
 
     ok: bool
@@ -71,7 +71,7 @@ class _Queued(Struct):
     body: str
 
 
-class _Used(Struct):
+class _UsageItem(Struct):
     seq: int
     model: str
     input: int
@@ -82,7 +82,7 @@ class _Used(Struct):
     reasoning: int
 
 
-class _Wound(Struct):
+class _TimerItem(Struct):
     key: str
     session: str
     due: float
@@ -122,8 +122,8 @@ class _Commit(Struct, omit_defaults=True):
     ended_mail: list[int] | None = None
     ended_seq: list[int] | None = None
     outbox: list[_Queued] | None = None
-    usage: list[_Used] | None = None
-    timers: list[_Wound] | None = None
+    usage: list[_UsageItem] | None = None
+    timers: list[_TimerItem] | None = None
     posts: list[_Posted] | None = None
     taints: list[_Tainted] | None = None
     untaints: Sequence[Untaint] | None = None
@@ -165,12 +165,12 @@ def commit(lease: Lease, commit: Commit) -> Item:
         item.outbox = [_Queued(o.key, o.address.channel, str(o.address), body_of(o)) for o in commit.outbox]
     if commit.usage:
         item.usage = [
-            _Used(s.seq, s.model, u.input, u.output, u.cache_read, u.cache_write, s.cost, u.reasoning)
+            _UsageItem(s.seq, s.model, u.input, u.output, u.cache_read, u.cache_write, s.cost, u.reasoning)
             for s in commit.usage
             for u in (s.usage,)
         ]
     if commit.timers:
-        item.timers = [_Wound(t.key, str(t.inbound.address), t.due, body_of(t.inbound)) for t in commit.timers]
+        item.timers = [_TimerItem(t.key, str(t.inbound.address), t.due, body_of(t.inbound)) for t in commit.timers]
     if commit.taints:
         item.taints = [_Tainted(t.key, t.place, t.began, t.ended, int(t.outside), t.command) for t in commit.taints]
     if commit.untaints:
@@ -185,11 +185,11 @@ def commit(lease: Lease, commit: Commit) -> Item:
     return Item(_encode(item), commits=True, sessions=sessions, threads=(lease.thread, *threads))
 
 
-def statement(holder: str, lease_seconds: float) -> Statement[Question, Row]:
+def statement(holder: str, lease_seconds: float) -> Statement[Question, WriteResult]:
     """What is asked over and over, each time about the `values_of` some items."""
     same = holder, lease_seconds
     packed = holder.encode(), struct.pack("!d", lease_seconds)
-    return Statement(NAME, CALL, VALUES, same, packed, _pack, _plain, _read_row, Row)
+    return Statement(NAME, CALL, VALUES, same, packed, _pack, _plain, _read_row, WriteResult)
 
 
 def values_of(items: Sequence[Item], patience: int | None = None) -> Question:
@@ -219,14 +219,14 @@ def _plain(question: Question) -> Sequence[object]:
     return waits, *(list(texts) or None for texts in names), *(json and json.decode() for json in (posts, commits))
 
 
-def _read_row(data: bytes, at: int) -> Row:
+def _read_row(data: bytes, at: int) -> WriteResult:
     ok, number, head, epoch, started, released, came = _NUMBERS.unpack_from(data, at)
     at += _NUMBERS.size
     if data.startswith(_NO_TEXTS, at):  # as for each commit
-        return Row(ok, number, head, epoch, started, released, came)
+        return WriteResult(ok, number, head, epoch, started, released, came)
     thread, at = text_at(data, at)
     answer, _ = text_at(data, at)
-    return Row(ok, number, head, epoch, started, released, came, thread, answer)
+    return WriteResult(ok, number, head, epoch, started, released, came, thread, answer)
 
 
 def _named(inbound: Inbound) -> str | None:

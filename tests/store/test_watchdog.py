@@ -13,8 +13,8 @@ import pytest
 
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
-from everloop.store.blocker import Blocker
 from everloop.store.sqlite import SqliteStore
+from everloop.store.watchdog import Watchdog
 
 FREEZE = """
 import os, signal, sys, apsw
@@ -49,7 +49,7 @@ def letter(event: str) -> Inbound:
 async def test_one_of_ours_that_blocks_the_store_is_named_and_ended(tmp_path, caplog):
     caplog.set_level(logging.WARNING, "everloop.store")
     store = await SqliteStore.connect(tmp_path)
-    store._writer._blocked = Blocker(tmp_path / "everloop.db", store._holders, say_after=0.0, end_after=0.2).waited
+    store._writer._blocked = Watchdog(tmp_path / "everloop.db", store._holders, say_after=0.0, end_after=0.2).waited
     with frozen(tmp_path, "ours") as process:
         assert (await store.receive(letter("e1"))).fresh
         assert process.wait() == -signal.SIGKILL
@@ -60,7 +60,7 @@ async def test_one_of_ours_that_blocks_the_store_is_named_and_ended(tmp_path, ca
 async def test_a_stranger_is_named_but_never_ended(tmp_path, caplog):
     caplog.set_level(logging.WARNING, "everloop.store")
     store = await SqliteStore.connect(tmp_path)
-    blocker = Blocker(tmp_path / "everloop.db", store._holders, say_after=0.0, end_after=0.0)
+    watchdog = Watchdog(tmp_path / "everloop.db", store._holders, say_after=0.0, end_after=0.0)
     looks = 0
 
     with frozen(tmp_path, "a stranger's") as process:
@@ -68,7 +68,7 @@ async def test_a_stranger_is_named_but_never_ended(tmp_path, caplog):
         def look(seconds: float) -> None:
             nonlocal looks
             looks += 1
-            blocker.waited(seconds)
+            watchdog.waited(seconds)
             if looks == 20:
                 os.kill(process.pid, signal.SIGCONT)
 
@@ -87,10 +87,10 @@ async def test_one_of_ours_that_runs_as_another_user_is_said_so_once(tmp_path, c
     def refuse(pid: int, number: int) -> None:
         raise PermissionError
 
-    blocker = Blocker(tmp_path / "everloop.db", store._holders, say_after=0.0, end_after=0.0, kill=refuse)
+    watchdog = Watchdog(tmp_path / "everloop.db", store._holders, say_after=0.0, end_after=0.0, kill=refuse)
     with frozen(tmp_path, "ours") as process:
         for seconds in (1.0, 2.0, 3.0):
-            blocker.waited(seconds)
+            watchdog.waited(seconds)
         assert [record.getMessage() for record in caplog.records] == [
             f"process {process.pid} holds the database's write lock since 1 s",
             f"ending process {process.pid}, which blocks the database",

@@ -17,7 +17,7 @@ END_AFTER = 30.0
 _log = logging.getLogger("everloop.store")
 
 
-class Blocker:
+class Watchdog:
     def __init__(
         self,
         database: Path,

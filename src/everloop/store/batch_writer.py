@@ -9,37 +9,37 @@ from collections.abc import Sequence
 from functools import partial
 
 from ..core.errors import StoreError
-from . import procedure
-from .blocked import Blocked, Job
+from . import batch_items
+from .batch_items import Item, WriteResult
+from .blocked import Blocked, QueuedWrite
 from .fetching import wire_over
-from .procedure import Item, Row
-from .sender import UNDONE, Fate, Locked, Sender, WireOver
+from .sender import UNDONE, Locked, Sender, WireOver, WriteOutcome
 from .server import Server
 
 BATCH = 100  # while one is written, those of the one before it go on; all at once would wait for one another
 WARY_MS = 100  # how long a batch waits for a lock while others are known to be held
 
 
-class Group:
+class BatchWriter:
     """One batch is under way at a time."""
 
     def __init__(self, server: Server, holder: str, lease_seconds: float, over: WireOver = wire_over) -> None:
-        statement = procedure.statement(holder, lease_seconds)
+        statement = batch_items.statement(holder, lease_seconds)
         self._server = server
         self._sender = Sender(server, statement, over)
         self._blocked = Blocked(Sender(server, statement, over), self._tell)
         self._loop = asyncio.get_running_loop()
-        self._queue: list[Job] = []
+        self._queue: list[QueuedWrite] = []
         self._busy = False
-        self._task: asyncio.Task[Sequence[Fate]] | None = None
+        self._task: asyncio.Task[Sequence[WriteOutcome]] | None = None
         self._closed = False
         self._ended = asyncio.Event()
         self.running = 0  # turns, as the port says
         self.batches = 0
 
-    def write(self, item: Item) -> "asyncio.Future[Row]":
+    def write(self, item: Item) -> "asyncio.Future[WriteResult]":
         """Whoever is cancelled while waiting does not take the write back."""
-        future: asyncio.Future[Row] = self._loop.create_future()
+        future: asyncio.Future[WriteResult] = self._loop.create_future()
         if self._closed:
             future.set_exception(StoreError("the store is closed"))
             return future
@@ -80,36 +80,36 @@ class Group:
         if wire is None or wire.is_closed():
             self._send_in_a_task(batch, patience)
         else:
-            question = procedure.values_of([item for _, item in batch], patience)
+            question = batch_items.values_of([item for _, item in batch], patience)
             wire.ask(question, partial(self._hear, batch))
 
-    def _hear(self, batch: list[Job], answer: list[Row] | Exception) -> None:
+    def _hear(self, batch: list[QueuedWrite], answer: list[WriteResult] | Exception) -> None:
         if isinstance(answer, Exception):
             self._hear_of_trouble(batch, answer)
             return
         self._send_soon()
         _settle(batch, answer)
 
-    def _hear_of_trouble(self, batch: list[Job], error: Exception) -> None:
+    def _hear_of_trouble(self, batch: list[QueuedWrite], error: Exception) -> None:
         if isinstance(error, UNDONE) and not isinstance(error, Locked):
             self._send_in_a_task(batch)
             return
         self._sender.hear(error)
         self._go_on(batch, [error] * len(batch))
 
-    def _send_in_a_task(self, batch: list[Job], patience: int | None = None) -> None:
+    def _send_in_a_task(self, batch: list[QueuedWrite], patience: int | None = None) -> None:
         sending = self._sender.send([item for _, item in batch], patience)
-        self._task = self._loop.create_task(sending, name="everloop-group")
+        self._task = self._loop.create_task(sending, name="everloop-batch")
         self._task.add_done_callback(partial(self._hear_of_the_task, batch))
 
-    def _hear_of_the_task(self, batch: list[Job], task: "asyncio.Task[Sequence[Fate]]") -> None:
+    def _hear_of_the_task(self, batch: list[QueuedWrite], task: "asyncio.Task[Sequence[WriteOutcome]]") -> None:
         if task.cancelled():  # somebody ends all tasks; what the server was doing is not known
             self._sender.close()
             self._go_on(batch, [StoreError("the write was broken off")] * len(batch))
         else:
             self._go_on(batch, task.result())
 
-    def _go_on(self, batch: list[Job], answers: Sequence[Fate]) -> None:
+    def _go_on(self, batch: list[QueuedWrite], answers: Sequence[WriteOutcome]) -> None:
         """Those who wait are told, whatever it was, but for those that others keep from being written."""
         pairs = list(zip(batch, answers, strict=True))
         if blocked := [job for job, answer in pairs if isinstance(answer, Locked)]:
@@ -117,14 +117,14 @@ class Group:
         self._send_soon()
         self._tell([(job, answer) for job, answer in pairs if not isinstance(answer, Locked)])
 
-    def _tell(self, told: Sequence[tuple[Job, Fate]]) -> None:
+    def _tell(self, told: Sequence[tuple[QueuedWrite, WriteOutcome]]) -> None:
         _settle(
             [job for job, _ in told],
             [self._server.plain(answer) if isinstance(answer, Exception) else answer for _, answer in told],
         )
 
 
-def _settle(batch: Sequence[Job], answers: Sequence[Fate]) -> None:
+def _settle(batch: Sequence[QueuedWrite], answers: Sequence[WriteOutcome]) -> None:
     for (future, _), answer in zip(batch, answers, strict=True):
         if future.done():
             continue

@@ -1,4 +1,4 @@
-"""One step of a turn in SQLite: what a driver commits, if the thread is still in its hands.
+"""A commit in SQLite: what a driver writes in one step, if the thread is still in its hands.
 
 First a look, then the changes: nothing comes between them, for one alone writes. Changes that tell what they found cost
 more, since SQLite makes a table of its own for every RETURNING.
@@ -6,12 +6,14 @@ more, since SQLite makes a table of its own for every RETURNING.
 
 from functools import lru_cache
 
-from ..core.errors import Fenced, MailRefused
+from ..core.errors import Fenced
 from ..core.mail import Inbound
-from ..core.rows import Commit, Committed, Lease, Posting
-from .bodies import bodies_of, body_of, fold_in, kind_of, numbered
+from ..core.rows import Commit, Committed, Lease
+from .codec import bodies_of, body_of, fold_in, kind_of, numbered
+from .database import run_at_once
 from .holders import Holders
-from .statements import NOW, post, queue, thread_of
+from .letters import OF_PEOPLE, post_if_theirs
+from .sqlite_statements import NOW, asking, queue
 from .writer import Execute
 
 # A row for each letter that waits, or one without a letter. The + keeps SQLite from planning anew for every value.
@@ -25,6 +27,7 @@ _LET_IN = (
     "SELECT ?, ?, thread, owner, ?, ?, ?, 1 FROM sessions WHERE key = ? AND thread = ? AND owner = ? "
     "ON CONFLICT DO NOTHING"
 )
+_ABSORB = f"UPDATE inbox SET taken = 1, ended = iif({OF_PEOPLE}, 0, -1) WHERE id = ?"
 _MOVE = (
     "UPDATE threads SET head = ?, epoch = ?, holder = ?, expires = ?, state = ?, folded = max(folded, ?) WHERE id = ?"
 )
@@ -44,7 +47,7 @@ _TIME = (
 _UNTAINT = "UPDATE taints SET ended = ?, command = ? WHERE key = ? AND ended IS NULL"
 
 
-def write_step(holders: Holders, ttl: float, lease: Lease, commit: Commit, execute: Execute) -> Committed:
+def write_commit(holders: Holders, ttl: float, lease: Lease, commit: Commit, execute: Execute) -> Committed:
     """What `Store.commit` promises, as a transaction. Raises Fenced."""
     thread, rows = lease.thread, execute(_LOOK, (lease.thread,)).fetchall()
     if not rows:
@@ -98,7 +101,7 @@ def _insert_of(entries: int) -> str:
 
 def _settle_mail(execute: Execute, commit: Commit) -> None:
     for id in commit.absorbed:
-        execute("UPDATE inbox SET taken = 1, ended = iif(kind IN ('said', 'undo'), 0, -1) WHERE id = ?", (id,))
+        execute(_ABSORB, (id,))
     for id, ended in commit.ended:
         execute("UPDATE inbox SET ended = ? WHERE id = ?", (ended, id))
 
@@ -125,14 +128,4 @@ def _keep_beside(execute: Execute, commit: Commit, thread: str, owner: str, now:
         session = str(timer.inbound.address)
         execute(_TIME, (timer.key, owner, session, now + timer.due, body_of(timer.inbound)))
     for each in commit.posts:
-        _post(execute, each)
-
-
-def _post(execute: Execute, each: Posting) -> None:
-    inbound, letter = each.inbound, each.inbound.letter
-    try:
-        thread = each.thread or thread_of(execute, inbound)
-    except MailRefused:  # the session is another's
-        return
-    if execute("SELECT 1 FROM threads WHERE id = ? AND owner = ?", (thread, inbound.owner)).fetchall():
-        post(execute, inbound, thread, kind_of(letter), body_of(letter))
+        run_at_once(post_if_theirs(asking(execute), each.inbound, each.thread))

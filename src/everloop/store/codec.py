@@ -1,7 +1,6 @@
 """Letters, answers and entries as the text that a row keeps."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
@@ -10,11 +9,9 @@ from ..core.channel import ASIDE
 from ..core.log import Compacted, Entry
 from ..core.mail import Inbound, Letter, Outbound
 from ..core.permission import Grant, PromptFile
-from ..core.prompt import Usage
-from ..core.rows import SpentRow
 
-NOT_YOURS = "this session is not yours"
 NOT_ASIDE = f"AND i.channel <> '{ASIDE.rstrip(':')}'"  # of letters: those whose clients do not keep the conversation
+THREAD = "id, session, owner, head, folded, state, coalesce(holder, ''), epoch, spawned_by"  # of a ThreadRow
 SENDING_SECONDS = 70.0  # a send that has not come back by then may be tried again; the outbox gives up after 60
 
 read_letter: Callable[[str], Letter] = msgspec.json.Decoder(Letter).decode
@@ -47,9 +44,9 @@ def kind_of(letter: Letter) -> str:
     return str(letter.__struct_config__.tag)
 
 
-def spent_row(row: Sequence[Any]) -> SpentRow:
-    day, model, calls, *counts, cost, unpriced = row
-    return SpentRow(day, model, calls, Usage(*map(int, counts)), cost, unpriced)
+def list_of(values: Collection[str] | Collection[int]) -> str:
+    """As one value of a statement, which makes rows of it: see `each` in schema.py."""
+    return _encode(tuple(values)).decode()
 
 
 def fold_in(entries: Sequence[Entry]) -> int:

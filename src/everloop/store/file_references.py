@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 from msgspec import Struct
 
-from .deeds import Ask
+from .database import Ask
 
 BATCH = 1000  # rows that are read at once: nothing else waits for long
 _FILE = re.compile("file(?::|%3[Aa])([0-9a-f]{12})")  # also as a link has it

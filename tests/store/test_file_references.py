@@ -7,7 +7,7 @@ from everloop.core.message import Made, Media, said
 from everloop.core.ports import Store
 from everloop.core.rows import Commit, Lease, Timer
 from everloop.core.tool import FileChange
-from everloop.store import naming
+from everloop.store import file_references
 
 CHAT = Address("test", "chat")
 
@@ -71,7 +71,7 @@ async def test_what_was_archived_branched_off_or_summed_up_is_named_still(store:
 
 async def test_a_table_of_many_rows_is_read_to_its_end(store: Store):
     for thread in range(3):
-        entries = [ModelSaid("a file") for _ in range(naming.BATCH * 2 // 3)]
+        entries = [ModelSaid("a file") for _ in range(file_references.BATCH * 2 // 3)]
         last = ModelSaid(file("abc"[thread]))
         await store.commit(await begun(store, f"e{thread}"), Commit([*entries, last], release=True, state="resting"))
     assert await store.files_named() == named(*"abc")
