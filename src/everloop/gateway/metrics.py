@@ -38,7 +38,7 @@ class Metrics:
         self._began = time.monotonic()
 
     def count(self, name: str, amount: float = 1, **labels: str) -> None:
-        self._counts[f"everloop_{name}", tuple(labels.items())] += amount  # type: ignore[assignment]
+        self._counts[name, tuple(labels.items())] += amount  # type: ignore[assignment]
 
     def hear(self, event: Event) -> None:
         match event:
@@ -60,7 +60,8 @@ class Metrics:
     def tell(self, now: Mapping[str, float], tasks: Iterable[TaskState] = ()) -> str:
         """All of it as text; `now` are the numbers that go up and down."""
         gauges = {**now, "uptime_seconds": self.uptime, "resident_bytes": resident()}
-        rows = {(f"everloop_{name}", ()): value for name, value in gauges.items()} | dict(self._counts)
+        rows: dict[tuple[str, Labels], float] = {(f"everloop_{name}", ()): value for name, value in gauges.items()}
+        rows |= {(f"everloop_{name}", labels): value for (name, labels), value in self._counts.items()}
         for task in tasks:
             rows["everloop_task", (("task", task.name), ("state", task.state))] = 1
             rows["everloop_task_restarts", (("task", task.name),)] = task.restarts

@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from ..core.conversation import Written
 from ..core.errors import EverloopError
-from ..core.events import Event
 from ..core.log import ModelFailed, ModelSaid, UserSaid
 from ..core.mail import Address, Inbound, Said
 from ..core.message import Part, Text
@@ -47,7 +46,7 @@ from .lookup import PAGE, Lookup
 from .metrics import Metrics
 from .principal import Principal, lacking, principal_of
 from .reading import Portion, Reading, history_frame, portions
-from .sending import Sending
+from .sending import Sending, frames_of
 
 WATCHED = 200  # sessions
 PATIENCE = 2.0  # seconds that a client has to take note of its end
@@ -72,6 +71,10 @@ class Others(Protocol):
 
     def __len__(self) -> int: ...
 
+    def judged(self) -> dict[str, Principal | None]:
+        """The credentials that were looked at in this round of the event loop, by what was shown."""
+        ...
+
 
 class Connection:
     def __init__(self, rooms: Rooms, request: web.Request, wire: web.WebSocketResponse, all: Others) -> None:
@@ -83,10 +86,12 @@ class Connection:
         self._know(principal_of(request))
         self._wire = wire
         self._all = all
-        self._sending = Sending(self._send_text, self.lose)
+        self._sending = Sending(self._write, self.lose)
+        self._put = self._sending.put
         self._watched: set[str] = set()
         self._letters = Letters()
         self._telling = ClientFeed(rooms.house, rooms.hub, self._letters, self._put, self.lose)
+        self.hear = self._telling.hear
         self._lost = False
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -109,8 +114,14 @@ class Connection:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _send_text(self, text: bytes) -> None:
-        await self._wire.send_frame(text, web.WSMsgType.TEXT)
+    async def _write(self, texts: Sequence[bytes]) -> None:
+        """In one write, which aiohttp does not offer; its own frames, pings and a close, stand between ours."""
+        transport = self._request.transport
+        if transport is None or transport.is_closing() or self._wire.closed:
+            raise ConnectionResetError("the client has gone")
+        self._rooms.metrics.count("ws_frames_total", len(texts), direction="out")
+        transport.write(frames_of(texts))
+        await self._request.writer.drain()
 
     async def _send(self) -> None:
         try:
@@ -167,7 +178,7 @@ class Connection:
             if message.type is not web.WSMsgType.TEXT:
                 raise Refused(400, "malformed", "frames are JSON objects in text")
             asked = _parsed(message.data)
-            if await self.check({}):
+            if await self.check(self._all.judged()):
                 self._principal.need(NEEDS[type(asked)])
                 await self._answer(asked)
         except Refused as refused:
@@ -197,11 +208,6 @@ class Connection:
         self._rooms.metrics.count("ws_errors_total", code=refused.code)
         where = Where(getattr(asked, "session", None))
         self._put(frame("error", where, id=getattr(asked, "id", None), code=refused.code, content=refused.message))
-
-    def _put(self, *frames: dict[str, Any]) -> None:
-        for each in frames:
-            self._rooms.metrics.count("ws_frames_total", direction="out")
-            self._sending.put(each)
 
     async def _say(self, asked: Message) -> None:
         row = await self._look.row(asked.session)
@@ -253,13 +259,13 @@ class Connection:
         """See to it that there is an answer, also when another process gives it or it was given long ago."""
         ended = not receipt.fresh and await self._house.store.ended(receipt.id)
         answer, code = await self._outcome(receipt, inbound)
-        if not ended:  # the event says the same, and in its place after all that was said before
+        if not ended and not told.is_set():  # the event says the same, in its place after all that was said before
             with suppress(TimeoutError):
                 async with asyncio.timeout(LATE):
                     await told.wait()
         id = self._letters.done(receipt.id)
         if id is not None and code != "closed":  # closed: it goes on at the next start, and so does the client
-            self._sending.put(lambda: self._recall(receipt, session, id, answer, code))
+            self._put(lambda: self._recall(receipt, session, id, answer, code))
 
     async def _outcome(self, receipt: Receipt, inbound: Inbound) -> tuple[dict[str, Any], str]:
         """What the answer is, or the sentence that stands for it and the error's code."""
@@ -321,7 +327,7 @@ class Connection:
         entries = await self._house.store.history(row.id, after, before - 1 - after)
         *earlier, last = await self._portions(asked.session, row.id, entries)
         where = Where(asked.session, row.id, row.head)
-        self._sending.put(*history_frame(where, last, more=after > 0 or bool(earlier)))
+        self._put(history_frame(where, last, more=after > 0 or bool(earlier)))
 
     async def _portions(self, session: str, thread: str, entries: Sequence[Written]) -> list[Portion]:
         """Entries as they are told, in parts that are not too large for one frame."""
@@ -365,9 +371,9 @@ class Connection:
             more = len(entries) == PAGE
             *earlier, rest = await self._portions(session, thread, entries)
             for part in earlier:
-                self._sending.put(*history_frame(Where(session, thread, part.entries[-1]["seq"]), part, more=True))
+                self._put(history_frame(Where(session, thread, part.entries[-1]["seq"]), part, more=True))
                 await self._sending.room()
-            self._sending.put(*history_frame(where, rest, more=more or not last))
+            self._put(history_frame(where, rest, more=more or not last))
             answered = max([answered, *(w.seq for w in entries if isinstance(w.entry, ModelSaid | ModelFailed))])
             if not more:
                 self._telling.has_come_to(thread, after)
@@ -389,9 +395,6 @@ class Connection:
             raise Refused(429, "busy", f"one connection watches at most {WATCHED} sessions; open another")
         self._watched.add(session)
         self._rooms.hub.watch(session, self)
-
-    def hear(self, session: str, event: Event) -> None:
-        self._telling.hear(session, event)
 
 
 def _parsed(text: str) -> Any:
