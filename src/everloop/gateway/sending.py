@@ -8,6 +8,7 @@ much: it can come back and resume, and nothing is lost, because the log has it.
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
 from struct import pack
 from typing import Any
 
@@ -16,6 +17,7 @@ import msgspec
 LIMIT = 4_000_000  # bytes that may wait
 LARGE = LIMIT // 4  # as which a frame counts at most: an answer that is larger has to get through, as piece and whole
 ROOM = 500_000  # below which more history is read for it
+UNKNOWN = 500  # as which one counts that has to be looked up
 FRAMES = 5000
 JOIN = 8  # frames that wait, from which on pieces are joined
 TOGETHER = 64_000  # bytes, from which on no further frame goes out with the same write
@@ -72,20 +74,22 @@ class Sending:
             if self._over:
                 return
             if not isinstance(item, dict):
-                self._append(item)
+                self._append(item, UNKNOWN)
             elif item["type"] != "stream_chunk":
-                self._append(_encode(item))
+                text = _encode(item)
+                self._append(text, min(len(text), LARGE))
             elif len(self._waiting) >= JOIN and isinstance(last := self._waiting[-1], _Pieces) and last.takes(item):
                 self._bytes += last.add(item)
             else:
-                self._append(_Pieces(item))
+                pieces = _Pieces(item)
+                self._append(pieces, pieces.size)
             if self._bytes > LIMIT or len(self._waiting) > FRAMES:
                 self.drop()
                 self._overflow()
 
-    def _append(self, item: bytes | _Pieces | Later) -> None:
+    def _append(self, item: bytes | _Pieces | Later, size: int) -> None:
         self._waiting.append(item)
-        self._bytes += _size(item)
+        self._bytes += size
         if self._idle is not None and not self._idle.done():
             self._idle.set_result(None)
 
@@ -114,16 +118,23 @@ class Sending:
         """The texts that go out together: none of them waits for one that has to be looked up."""
         texts: list[bytes] = []
         size = 0
-        while self._waiting and size < TOGETHER and isinstance(item := self._waiting[0], bytes | _Pieces):
+        while self._waiting and size < TOGETHER:
+            item = self._waiting[0]
+            if isinstance(item, bytes):
+                text, counted = item, min(len(item), LARGE)
+            elif isinstance(item, _Pieces):
+                text, counted = item.encoded(), item.size
+            else:
+                break
             del self._waiting[0]
-            self._bytes -= _size(item)
-            texts.append(item if isinstance(item, bytes) else item.encoded())
-            size += len(texts[-1])
+            self._bytes -= counted
+            texts.append(text)
+            size += len(text)
         return texts
 
     async def _looked_up(self) -> bytes:
         later = self._waiting.popleft()
-        self._bytes -= _size(later)
+        self._bytes -= UNKNOWN
         assert not isinstance(later, bytes | _Pieces)
         return _encode(await later())
 
@@ -133,6 +144,7 @@ def frames_of(texts: Sequence[bytes]) -> bytes:
     return b"".join([part for text in texts for part in (_head(len(text)), text)])
 
 
+@lru_cache(maxsize=2048)
 def _head(length: int) -> bytes:
     """Of a whole text that is sent by a server, which masks nothing."""
     if length < 126:
@@ -140,13 +152,6 @@ def _head(length: int) -> bytes:
     if length < 2**16:
         return pack("!BBH", 0x81, 126, length)
     return pack("!BBQ", 0x81, 127, length)
-
-
-def _size(item: bytes | _Pieces | Later) -> int:
-    """As how many bytes it counts; what is looked up later is not there yet."""
-    if isinstance(item, bytes):
-        return min(len(item), LARGE)
-    return item.size if isinstance(item, _Pieces) else 500
 
 
 def _length(piece: Frame) -> int:

@@ -143,11 +143,8 @@ class Connection:
 
     def _know(self, principal: Principal) -> None:
         self._principal = principal
+        self.user = principal.user
         self._look = Lookup(self._house, self._rooms.hub, principal)
-
-    @property
-    def user(self) -> str:
-        return self._principal.user
 
     async def close(self, code: int, why: str, seconds: float = PATIENCE) -> None:
         try:

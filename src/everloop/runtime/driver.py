@@ -327,7 +327,8 @@ class Driver:
         finally:
             self._bus.publish(AnswerEnded(thread.id, book.lease.head, called, kept=isinstance(said, ModelSaid)))
         if isinstance(said, ModelSaid) and self._bus.hears(thread.id):
-            full = used(thread, model.rules) / model.rules.limit
+            rules = model.rules
+            full = used(thread, rules) / rules.limit
             measured = CallMeasured(
                 thread=thread.id,
                 seq=book.lease.head,
@@ -340,7 +341,7 @@ class Driver:
                 full=full,
             )
             self._bus.publish(measured)
-            if tokens / model.rules.limit < WARNING <= full:
+            if tokens / rules.limit < WARNING <= full:
                 self._bus.publish(Warned(thread.id, book.lease.head, "window", NEARLY_FULL))
 
     async def _recall(self, book: Book, rules: Rules) -> str:
@@ -488,8 +489,9 @@ def _context(book: Book, place: int, role: Role) -> CallContext:
 
 def _may_be_too_long(thread: Thread, model: Briefed, step: Step) -> bool:
     """So that the model's host is to be asked how much it can read, before anything else."""
+    rules = model.rules
     refused = thread.turn.failure is not None and thread.turn.failure.error == "overflow"
-    return model.wonders(used(thread, model.rules) - model.rules.overhead, refused, isinstance(step, Compact))
+    return model.wonders(used(thread, rules) - rules.overhead, refused, isinstance(step, Compact))
 
 
 def _too_long(thread: Thread, model: Briefed) -> str:
