@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ..core.events import CallMeasured, Event, ToolReturned, TurnEnded
-from ..core.tasks import TaskState
+from ..core.jobs import TaskState
 
 Labels = tuple[tuple[str, str], ...]
 
