@@ -13,7 +13,11 @@ from struct import pack
 from typing import Any
 
 import msgspec
+from aiohttp import web
 
+from .metrics import Metrics
+
+PATIENCE = 2.0  # seconds that a client has to take note of its end
 LIMIT = 4_000_000  # bytes that may wait
 LARGE = LIMIT // 4  # as which a frame counts at most: an answer that is larger has to get through, as piece and whole
 ROOM = 500_000  # below which more history is read for it
@@ -137,6 +141,33 @@ class Sending:
         self._bytes -= UNKNOWN
         assert not isinstance(later, bytes | _Pieces)
         return _encode(await later())
+
+
+class Wire:
+    """The WebSocket of one client: `frames` come in, texts go out, several with one write where aiohttp has one for
+    each. What aiohttp itself sends, pings and the close, stands between ours."""
+
+    def __init__(self, request: web.Request, frames: web.WebSocketResponse, metrics: Metrics) -> None:
+        self._request = request
+        self._metrics = metrics
+        self.frames = frames
+
+    async def write(self, texts: Sequence[bytes]) -> None:
+        """Raises ConnectionError when the client has gone."""
+        transport = self._request.transport
+        if transport is None or transport.is_closing() or self.frames.closed:
+            raise ConnectionResetError("the client has gone")
+        self._metrics.count("ws_frames_total", len(texts), direction="out")
+        transport.write(frames_of(texts))
+        await self._request.writer.drain()
+
+    async def close(self, code: int, why: str, seconds: float = PATIENCE) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self.frames.close(code=code, message=why.encode())
+        except TimeoutError:
+            if self._request.transport is not None:
+                self._request.transport.abort()
 
 
 def frames_of(texts: Sequence[bytes]) -> bytes:

@@ -46,11 +46,10 @@ from .lookup import PAGE, Lookup
 from .metrics import Metrics
 from .principal import Principal, lacking, principal_of
 from .reading import Portion, Reading, history_frame, portions
-from .sending import Sending, frames_of
+from .sending import Sending, Wire
 
 WATCHED = 200  # sessions
-PATIENCE = 2.0  # seconds that a client has to take note of its end
-SLOW = 30.0  # the same, of one that is parted with because it reads slowly
+SLOW = 30.0  # seconds that one who is parted with because it reads slowly has to take note of it
 LATE = 1.0  # seconds that an answer waits for what was said before it
 
 
@@ -84,9 +83,10 @@ class Connection:
         headers = request.headers
         self._shown = f"{headers.get('Authorization', '')}\n{headers.get('Cookie', '')}"
         self._know(principal_of(request))
-        self._wire = wire
+        self._wire = Wire(request, wire, rooms.metrics)
+        self.close = self._wire.close
         self._all = all
-        self._sending = Sending(self._write, self.lose)
+        self._sending = Sending(self._wire.write, self.lose)
         self._put = self._sending.put
         self._watched: set[str] = set()
         self._letters = Letters()
@@ -101,7 +101,7 @@ class Connection:
         try:
             async with self._group:
                 self._begin(self._send())
-                async for message in self._wire:
+                async for message in self._wire.frames:
                     await self._take(message)
                 for task in tuple(self._tasks):
                     task.cancel()
@@ -114,20 +114,11 @@ class Connection:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _write(self, texts: Sequence[bytes]) -> None:
-        """In one write, which aiohttp does not offer; its own frames, pings and a close, stand between ours."""
-        transport = self._request.transport
-        if transport is None or transport.is_closing() or self._wire.closed:
-            raise ConnectionResetError("the client has gone")
-        self._rooms.metrics.count("ws_frames_total", len(texts), direction="out")
-        transport.write(frames_of(texts))
-        await self._request.writer.drain()
-
     async def _send(self) -> None:
         try:
             await self._sending.run()
         except (ConnectionError, RuntimeError):  # it has gone; reading tells
-            await self._wire.close()
+            await self._wire.frames.close()
 
     async def check(self, judged: dict[str, Principal | None]) -> bool:
         """Whether the credentials still hold, or it is closed; `judged` are those that were looked at in this round."""
@@ -145,14 +136,6 @@ class Connection:
         self._principal = principal
         self.user = principal.user
         self._look = Lookup(self._house, self._rooms.hub, principal)
-
-    async def close(self, code: int, why: str, seconds: float = PATIENCE) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._wire.close(code=code, message=why.encode())
-        except TimeoutError:
-            if self._request.transport is not None:
-                self._request.transport.abort()
 
     def lose(self) -> None:
         """Part with a client that is too slow: what waits for it is thrown away, and it is told if it listens."""
