@@ -4,10 +4,12 @@ import asyncio
 import itertools
 import re
 import ssl
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from http.cookies import SimpleCookie
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any, cast
 
 import aiohttp
 import pytest
@@ -23,6 +25,7 @@ from everloop.gateway.access.principal import SCOPES
 from everloop.gateway.access.secrets import fits_password, hash_of, hash_password
 from everloop.gateway.access.throttle import SECONDS, TRIES, Throttle
 from everloop.gateway.http.errors import Refused
+from everloop.gateway.ws.connections import Sockets
 from everloop.testing import Say, ScriptedModel
 
 from ..conftest import Wire
@@ -396,6 +399,28 @@ class TestTokens:
             await wire.send("message", id="m1", content="hi")
             assert (await wire.raw.receive(timeout=5)).data == 1008
         assert spoken.prompts == []
+
+    async def test_what_many_clients_of_one_token_send_after_its_revocation_does_nothing(self, openings):
+        spoken = ScriptedModel([Say("hello")] * 20)
+        door = await openings(spoken)
+        token = await door.token(name="mine")
+        async with AsyncExitStack() as stack, door.socket(await door.token(name="kept")) as kept:
+            wires = [await stack.enter_async_context(door.socket(token)) for _ in range(10)]
+            await asyncio.gather(*(wire.ask("hi", session=f"api:{n}") for n, wire in enumerate(wires)))
+            assert await door.revoke("mine")
+            await asyncio.gather(*(wire.send("message", id="m2", session="api:0", content="again") for wire in wires))
+            closed = [(await wire.raw.receive(timeout=5)).data for wire in wires]
+            await kept.send("status")
+            assert (await kept.next())["type"] == "status_result"
+        assert (closed, len(spoken.prompts)) == ([1008] * 10, 10)
+
+    async def test_a_look_at_credentials_counts_for_one_round_of_the_event_loop_alone(self):
+        sockets = Sockets(cast(Any, None))
+        look = sockets.judged()
+        again = sockets.judged()
+        await asyncio.sleep(0)  # a round
+        later = sockets.judged()
+        assert (again is look, later is look, later) == (True, False, {})
 
     async def test_each_scope_opens_its_frames_and_no_others(self, openings):
         door = await openings(ScriptedModel([Say("hello")] * 9))

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import random
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
 
 import msgspec
@@ -177,9 +178,9 @@ class Slow:
         self.lost = 0
         self.last = asyncio.Event()
 
-    async def send(self, text: bytes) -> None:
+    async def send(self, texts: Sequence[bytes]) -> None:
         await self.gate.wait()
-        self.read.append(msgspec.json.decode(text))
+        self.read += [msgspec.json.decode(text) for text in texts]
         if self.read[-1]["n"] == 49_999:
             self.last.set()
 

@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from ...core.conversation import Written
 from ...core.errors import EverloopError
-from ...core.events import Event
 from ...core.log import ModelFailed, ModelSaid, UserSaid
 from ...core.mail import Address, Inbound, Said
 from ...core.message import Part, Text
@@ -46,12 +45,11 @@ from .frames import (
 )
 from .history import Portion, ReadSoFar, history_frame, portions
 from .hub import Hub
-from .send_queue import SendQueue
+from .send_queue import SendQueue, Wire
 from .user_view import PAGE, UserView
 
 WATCHED = 200  # sessions
-PATIENCE = 2.0  # seconds that a client has to take note of its end
-SLOW = 30.0  # the same, of one that is parted with because it reads slowly
+SLOW = 30.0  # seconds that one who is parted with because it reads slowly has to take note of it
 LATE = 1.0  # seconds that an answer waits for what was said before it
 
 
@@ -72,6 +70,10 @@ class Peers(Protocol):
 
     def __len__(self) -> int: ...
 
+    def judged(self) -> dict[str, Principal | None]:
+        """The credentials that were looked at in this round of the event loop, by what was shown."""
+        ...
+
 
 class ClientConnection:
     def __init__(self, rooms: ConnectionContext, request: web.Request, wire: web.WebSocketResponse, all: Peers) -> None:
@@ -81,12 +83,15 @@ class ClientConnection:
         headers = request.headers
         self._shown = f"{headers.get('Authorization', '')}\n{headers.get('Cookie', '')}"
         self._know(principal_of(request))
-        self._wire = wire
+        self._wire = Wire(request, wire, rooms.metrics)
+        self.close = self._wire.close
         self._all = all
-        self._sending = SendQueue(self._send_text, self.lose)
+        self._sending = SendQueue(self._wire.write, self.lose)
+        self._put = self._sending.put
         self._watched: set[str] = set()
         self._letters = PendingReplies()
         self._telling = ClientFeed(rooms.house, rooms.hub, self._letters, self._put, self.lose)
+        self.hear = self._telling.hear
         self._lost = False
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -96,7 +101,7 @@ class ClientConnection:
         try:
             async with self._group:
                 self._begin(self._send())
-                async for message in self._wire:
+                async for message in self._wire.frames:
                     await self._take(message)
                 for task in tuple(self._tasks):
                     task.cancel()
@@ -109,14 +114,11 @@ class ClientConnection:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _send_text(self, text: bytes) -> None:
-        await self._wire.send_frame(text, web.WSMsgType.TEXT)
-
     async def _send(self) -> None:
         try:
             await self._sending.run()
         except (ConnectionError, RuntimeError):  # it has gone; reading tells
-            await self._wire.close()
+            await self._wire.frames.close()
 
     async def check(self, judged: dict[str, Principal | None]) -> bool:
         """Whether the credentials still hold, or it is closed; `judged` are those that were looked at in this round."""
@@ -132,19 +134,8 @@ class ClientConnection:
 
     def _know(self, principal: Principal) -> None:
         self._principal = principal
+        self.user = principal.user
         self._look = UserView(self._house, self._rooms.hub, principal)
-
-    @property
-    def user(self) -> str:
-        return self._principal.user
-
-    async def close(self, code: int, why: str, seconds: float = PATIENCE) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._wire.close(code=code, message=why.encode())
-        except TimeoutError:
-            if self._request.transport is not None:
-                self._request.transport.abort()
 
     def lose(self) -> None:
         """Part with a client that is too slow: what waits for it is thrown away, and it is told if it listens."""
@@ -167,7 +158,7 @@ class ClientConnection:
             if message.type is not web.WSMsgType.TEXT:
                 raise Refused(400, "malformed", "frames are JSON objects in text")
             asked = _parsed(message.data)
-            if await self.check({}):
+            if await self.check(self._all.judged()):
                 self._principal.need(NEEDS[type(asked)])
                 await self._answer(asked)
         except Refused as refused:
@@ -197,11 +188,6 @@ class ClientConnection:
         self._rooms.metrics.count("ws_errors_total", code=refused.code)
         where = Where(getattr(asked, "session", None))
         self._put(frame("error", where, id=getattr(asked, "id", None), code=refused.code, content=refused.message))
-
-    def _put(self, *frames: dict[str, Any]) -> None:
-        for each in frames:
-            self._rooms.metrics.count("ws_frames_total", direction="out")
-            self._sending.put(each)
 
     async def _say(self, asked: MessageFrame) -> None:
         row = await self._look.row(asked.session)
@@ -253,13 +239,13 @@ class ClientConnection:
         """See to it that there is an answer, also when another process gives it or it was given long ago."""
         ended = not receipt.fresh and await self._house.store.ended(receipt.id)
         answer, code = await self._outcome(receipt, inbound)
-        if not ended:  # the event says the same, and in its place after all that was said before
+        if not ended and not told.is_set():  # the event says the same, in its place after all that was said before
             with suppress(TimeoutError):
                 async with asyncio.timeout(LATE):
                     await told.wait()
         id = self._letters.done(receipt.id)
         if id is not None and code != "closed":  # closed: it goes on at the next start, and so does the client
-            self._sending.put(lambda: self._recall(receipt, session, id, answer, code))
+            self._put(lambda: self._recall(receipt, session, id, answer, code))
 
     async def _outcome(self, receipt: Receipt, inbound: Inbound) -> tuple[dict[str, Any], str]:
         """What the answer is, or the sentence that stands for it and the error's code."""
@@ -321,7 +307,7 @@ class ClientConnection:
         entries = await self._house.store.history(row.id, after, before - 1 - after)
         *earlier, last = await self._portions(asked.session, row.id, entries)
         where = Where(asked.session, row.id, row.head)
-        self._sending.put(*history_frame(where, last, more=after > 0 or bool(earlier)))
+        self._put(history_frame(where, last, more=after > 0 or bool(earlier)))
 
     async def _portions(self, session: str, thread: str, entries: Sequence[Written]) -> list[Portion]:
         """Entries as they are told, in parts that are not too large for one frame."""
@@ -365,9 +351,9 @@ class ClientConnection:
             more = len(entries) == PAGE
             *earlier, rest = await self._portions(session, thread, entries)
             for part in earlier:
-                self._sending.put(*history_frame(Where(session, thread, part.entries[-1]["seq"]), part, more=True))
+                self._put(history_frame(Where(session, thread, part.entries[-1]["seq"]), part, more=True))
                 await self._sending.room()
-            self._sending.put(*history_frame(where, rest, more=more or not last))
+            self._put(history_frame(where, rest, more=more or not last))
             answered = max([answered, *(w.seq for w in entries if isinstance(w.entry, ModelSaid | ModelFailed))])
             if not more:
                 self._telling.has_come_to(thread, after)
@@ -389,9 +375,6 @@ class ClientConnection:
             raise Refused(429, "busy", f"one connection watches at most {WATCHED} sessions; open another")
         self._watched.add(session)
         self._rooms.hub.watch(session, self)
-
-    def hear(self, session: str, event: Event) -> None:
-        self._telling.hear(session, event)
 
 
 def _parsed(text: str) -> Any:

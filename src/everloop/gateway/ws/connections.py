@@ -27,10 +27,25 @@ class ClientConnections:
         self._of_one = of_one  # the most of one user
         self._users: Counter[str] = Counter()
         self._open: set[ClientConnection] = set()
+        self._judged: dict[str, Principal | None] | None = None
         self.draining = False
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def judged(self) -> dict[str, Principal | None]:
+        """The credentials that were looked at in this round of the event loop, by what was shown.
+
+        What is dealt with in a round had arrived before it, so nobody is let in by a look that is older than what they
+        sent; and whoever's look takes longer than a round keeps it to themselves, for the next has another book.
+        """
+        if self._judged is None:
+            self._judged = {}
+            asyncio.get_running_loop().call_soon(self._end_round)
+        return self._judged
+
+    def _end_round(self) -> None:
+        self._judged = None
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         if request.headers.get("Upgrade", "").lower() != "websocket":

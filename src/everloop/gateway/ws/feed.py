@@ -135,27 +135,30 @@ class ClientFeed:
 
     def _show(self, session: str, event: Event) -> None:
         """Unless the client knows it already: from the log, or because it was answered before this was heard."""
-        where = Where(session, event.thread, event.seq)
-        read = self._read.get(event.thread)
+        thread, seq = event.thread, event.seq
+        where = Where(session, thread, seq)
+        read = self._read.get(thread)
         if read is not None and read.tells(event):
             if isinstance(event, TurnEnded) and any(mail in self._letters for mail in event.finished.mails):
                 self._finish(where, event)
             return
-        before = Where(session, event.thread, self._at.get(event.thread, event.seq))
-        self._at[event.thread] = max(event.seq, self._at.get(event.thread, 0))
-        id = self._answering.get(event.thread)
+        at = self._at.get(thread)
+        if at is None or seq > at:
+            self._at[thread] = seq
+        id = self._answering.get(thread)
         match event:
             case AnswerPiece():
                 self._put(chunk(where, id, event))
             case AnswerBegan(message=message):
-                self._answering[event.thread] = id = self._letters.id_of(event.mails)
-                self._put(frame("stream_start", where, id=id, msg=msg_of(event.thread, message)))
+                self._answering[thread] = id = self._letters.id_of(event.mails)
+                self._put(frame("stream_start", where, id=id, msg=msg_of(thread, message)))
             case AnswerEnded(message=message, kept=kept):
-                self._put(frame("stream_end", where, id=id, msg=msg_of(event.thread, message), kept=kept))
+                self._put(frame("stream_end", where, id=id, msg=msg_of(thread, message), kept=kept))
             case PermissionAsked(approvals=approvals):
                 self._put(*(approval_frame(where, each) for each in approvals))
             case TurnEnded():
-                self._put(event_frame(before, event))  # whoever breaks off here has not been given the answer yet
+                # Whoever breaks off here has not been given the answer yet.
+                self._put(event_frame(Where(session, thread, seq if at is None else at), event))
                 self._finish(where, event)
             case TurnBegan() | CallMeasured() | SummaryBegan() | SummaryWritten() | ToolCalled() | ToolOutput():
                 self._put(event_frame(where, event))

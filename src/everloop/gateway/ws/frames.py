@@ -160,7 +160,9 @@ def approval_frame(where: Where, asked: Approval) -> dict[str, Any]:
 
 
 def event_frame(where: Where, event: Event) -> dict[str, Any]:
-    data = {key: value for key, value in event.data.items() if key not in ("mails", "files")}
+    data = event.data
+    for key in ("mails", "files"):
+        data.pop(key, None)
     return frame("event", where, category=CATEGORIES.get(type(event), "agent"), event=event.name, data=data)
 
 

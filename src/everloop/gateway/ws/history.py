@@ -30,9 +30,8 @@ def portions(entries: list[dict[str, Any]]) -> list[Portion]:
     return parts
 
 
-def history_frame(where: Where, part: Portion, *, more: bool) -> tuple[dict[str, Any], int]:
-    """The frame, and about how many bytes it is."""
-    return frame("history_result", where, entries=part.entries, more=more), part.size
+def history_frame(where: Where, part: Portion, *, more: bool) -> dict[str, Any]:
+    return frame("history_result", where, entries=part.entries, more=more)
 
 
 class ReadSoFar(Struct, frozen=True):

@@ -74,7 +74,9 @@ class Hub:
                 async for event in events:
                     self._keep(event)
                     self._metrics.hear(event)
-                    await self._pass_on(event)
+                    if self._watchers:
+                        known = self._sessions.get(event.thread) or await self._look_up(event.thread)
+                        self._pass_on(event, *known)
             self.drafts.clear()  # it was too slow, and cannot know what it has missed
             for watcher in {watcher for watchers in self._watchers.values() for watcher in watchers}:
                 watcher.lose()
@@ -92,10 +94,7 @@ class Hub:
             case TurnEnded(thread=thread) | PermissionAsked(thread=thread):  # the answer is committed
                 self.drafts.pop(thread, None)
 
-    async def _pass_on(self, event: Event) -> None:
-        if not self._watchers:
-            return
-        session, owner = self._sessions.get(event.thread) or await self._look_up(event.thread)
+    def _pass_on(self, event: Event, session: str, owner: str) -> None:
         for watcher in tuple(self._watchers.get(session, ())):
             if watcher.user == owner:  # a session may be watched before it is there, and then be another's
                 watcher.hear(session, event)
