@@ -33,6 +33,7 @@ from ..runtime.driver import Driver
 from ..runtime.inbox import Inbox
 from ..runtime.lanes import Lanes
 from ..runtime.outbox import Outbox
+from ..runtime.ownership import Ownership, Work
 from ..runtime.people import KnownPeople
 from ..runtime.reception import AdmitAll, Reception
 from ..runtime.scheduler import Scheduler
@@ -190,22 +191,34 @@ async def _build_house(home: Path, settings: Settings, store: Store, given: Over
         await driver.ask_about_files()
     await stack.enter_async_context(lanes)
     scheduler = Scheduler(store, bus, clock, owner=given.whose, lease_seconds=settings.store.lease_seconds)
-    supervisor.start("scheduler", scheduler.run)  # it ends after the lanes, which begin to close at once
-    _open_channels(receptions, [Outbox(store, channel) for channel in channels], bus, supervisor, stack)
+    # It ends after the lanes, which begin to close at once.
+    supervisor.start("scheduler", scheduler.run, is_elsewhere=lambda: scheduler.is_elsewhere)
+    owned = [Ownership(store, f"channel:{each.name}", settings.store.lease_seconds) for each in receptions]
+    _open_channels(receptions, [Outbox(store, channel) for channel in channels], owned, bus, supervisor, stack)
     return _House(agent, builder, first, live, toolbox)
 
 
 def _open_channels(
-    receptions: list[Reception], outboxes: list[Outbox], bus: Bus, supervisor: Supervisor, stack: AsyncExitStack
+    receptions: list[Reception],
+    outboxes: list[Outbox],
+    owned: list[Ownership],
+    bus: Bus,
+    supervisor: Supervisor,
+    stack: AsyncExitStack,
 ) -> None:
-    """Let channels listen and send for as long as the house is open."""
+    """Let channels listen and send for as long as the house is open, each in one process at a time."""
     if not outboxes:
         return
+
+    def start(name: str, work: Work, owner: Ownership) -> None:
+        task = supervisor.start(name, lambda: owner.during(work), is_elsewhere=lambda: owner.is_elsewhere)
+        stack.push_async_callback(task.end)
+
+    for outbox, reception, owner in zip(outboxes, receptions, owned, strict=True):
+        stack.push_async_callback(supervisor.start(f"lease {outbox.name}", owner.run).end)
+        start(f"outbox {outbox.name}", outbox.run, owner)
+        start(f"channel {outbox.name}", reception.run, owner)
     senders = {outbox.name: outbox for outbox in outboxes}
-    for outbox in outboxes:
-        stack.push_async_callback(supervisor.start(f"outbox {outbox.name}", outbox.run).end)
-    for reception in receptions:
-        stack.push_async_callback(supervisor.start(f"channel {reception.name}", reception.run).end)
     telling = supervisor.start("answers", lambda: _tell_channels(bus, senders, receptions))
     stack.push_async_callback(telling.end)
 

@@ -4,11 +4,12 @@ from typing import Literal
 
 from msgspec import Struct
 
-RunState = Literal["running", "waiting", "ended", "failed"]
+RunState = Literal["running", "standby", "waiting", "ended", "failed"]
 
 
 class TaskState(Struct, frozen=True):
-    """How a long-running task stands: `waiting` to be begun again, `ended` by itself, or `failed` for good."""
+    """How a long-running task stands: `standby` while another process does it, `waiting` to be begun again, `ended` by
+    itself, or `failed` for good."""
 
     name: str
     state: RunState

@@ -98,3 +98,6 @@ class Tape:
 
     def is_waited_for(self) -> bool:
         return False
+
+    def wake(self, thread: str) -> None:
+        pass

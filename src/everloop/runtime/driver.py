@@ -156,6 +156,10 @@ class Driver:
             self._bus.publish(OutcomeUnknown(thread, turn.seq, turn.turn, turn.mails, turn.unknown))
         self._bus.publish(TurnEnded(thread, turn.seq, turn))
 
+    def wake(self, thread: str) -> None:
+        """Say that a thread has mail, now that this is committed."""
+        self._bus.wake(thread)
+
     async def drive(self, book: Book, interrupt: Interrupt, leaving: Callable[[], bool]) -> None:
         """Go on with a thread until it rests, or until `leaving` says that the house closes."""
         if book.in_the_middle:

@@ -61,6 +61,9 @@ class Lane:
     def is_waited_for(self) -> bool:
         return False
 
+    def wake(self, thread: str) -> None:
+        self._driver.wake(thread)
+
 
 class Begun(Lane):
     """One that begins with a letter, past the inbox: `asked`, someone waits for its turn to be `finished`, else for it

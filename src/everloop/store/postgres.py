@@ -34,11 +34,12 @@ from .renewals import Renewals
 from .schema import Migrations
 from .sender import WireOver, again_if_undone
 from .server import Connection, Pool, Server
-from .transactions import NOW, PENDING
+from .transactions import ELAPSED, NOW, PENDING
 
 Result = TypeVar("Result")
 
 _OPEN = "state IN ('pending', 'sending')"
+_RIPE = f"due <= CASE state WHEN 'sending' THEN {ELAPSED} ELSE {NOW} END"
 _ROW = "t.id, t.session, t.owner, t.head, t.folded, t.state, coalesce(t.holder, ''), t.epoch, t.spawned_by"
 
 
@@ -163,7 +164,7 @@ class PostgresStore(ArchiveRows):
         rows = await self._rows(
             "SELECT DISTINCT t.id FROM inbox i JOIN threads t ON t.id = i.thread "
             "WHERE i.ended = 0 AND (i.taken = 0 OR t.state = 'running') "
-            f"AND (t.holder IS NULL OR t.expires <= {NOW})"
+            f"AND (t.holder IS NULL OR t.expires <= {ELAPSED})"
         )
         return [id for (id,) in rows]
 
@@ -177,10 +178,10 @@ class PostgresStore(ArchiveRows):
         # The first open row of each chat, read in the order of the index. One that two processes want goes to the
         # first; the other skips it, or sees that it is no longer due.
         rows = await self._rows(
-            f"WITH ripe AS (SELECT id, state AS was FROM outbox o WHERE channel = $1 AND {_OPEN} AND due <= {NOW} "
+            f"WITH ripe AS (SELECT id, state AS was FROM outbox o WHERE channel = $1 AND {_OPEN} AND {_RIPE} "
             f"  AND id = (SELECT min(id) FROM outbox WHERE channel = $1 AND chat = o.chat AND {_OPEN}) "
             "  ORDER BY chat, id LIMIT $2 FOR UPDATE SKIP LOCKED) "
-            f"UPDATE outbox o SET state = 'sending', attempts = o.attempts + 1, holder = $3, due = {NOW} + $4, "
+            f"UPDATE outbox o SET state = 'sending', attempts = o.attempts + 1, holder = $3, due = {ELAPSED} + $4, "
             "  unsure = CASE WHEN ripe.was = 'sending' THEN 1 ELSE o.unsure END FROM ripe WHERE o.id = ripe.id "
             f"RETURNING o.id, o.thread, o.body, o.attempts, o.unsure, {NOW} - o.at, o.parts, "
             f"  {NOW} - greatest(o.at, o.since)",

@@ -29,7 +29,7 @@ from .database import connect
 from .deeds import Ask, do, run_at_once
 from .holders import Holders
 from .schema import Migrations
-from .statements import NOW, PENDING, become, new_thread, post, queue, stop, thread_of
+from .statements import ELAPSED, NOW, PENDING, become, new_thread, post, queue, stop, thread_of
 from .step import write_step
 from .writer import Execute, Writer
 
@@ -165,8 +165,8 @@ class SqliteStore(ArchiveRows):
                 values[1]
                 for values in wanted
                 if execute(
-                    f"UPDATE threads SET expires = {NOW} + ? WHERE id = ? AND epoch = ? AND holder = ? "
-                    f"AND expires > {NOW} RETURNING id",
+                    f"UPDATE threads SET expires = {ELAPSED} + ? WHERE id = ? AND epoch = ? AND holder = ? "
+                    f"AND expires > {ELAPSED} RETURNING id",
                     values,
                 ).fetchall()
             ]
@@ -194,7 +194,7 @@ class SqliteStore(ArchiveRows):
 
     async def waiting(self) -> list[str]:
         rows = self._rows(
-            f"SELECT DISTINCT t.id, t.holder, t.expires > {NOW} FROM inbox i JOIN threads t ON t.id = i.thread "
+            f"SELECT DISTINCT t.id, t.holder, t.expires > {ELAPSED} FROM inbox i JOIN threads t ON t.id = i.thread "
             "WHERE i.ended = 0 AND (i.taken = 0 OR t.state = 'running')"
         )
         return [id for id, holder, fresh in rows if not (holder and fresh) or not self._holders.alive(holder)]
@@ -206,10 +206,11 @@ class SqliteStore(ArchiveRows):
     async def due(self, channel: str, limit: int = 100) -> list[OutboxRow]:
         # The first open row of each chat, unless it has to wait. What is being sent may have lost its sender.
         first = "SELECT min(id) FROM outbox WHERE channel = ? AND state IN ('pending', 'sending') GROUP BY chat"
+        ripe = f"due <= iif(state = 'sending', {ELAPSED}, {NOW})"  # a claim runs out by itself
         heads = (
-            f"SELECT id, thread, body, attempts, unsure, {NOW} - at, state, holder, due <= {NOW}, parts, "
+            f"SELECT id, thread, body, attempts, unsure, {NOW} - at, state, holder, {ripe}, parts, "
             f"{NOW} - max(at, since) FROM outbox "
-            f"WHERE id IN ({first}) AND (due <= {NOW} OR state = 'sending') ORDER BY id"
+            f"WHERE id IN ({first}) AND ({ripe} OR state = 'sending') ORDER BY id"
         )
         if not self._rows(heads, (channel,)):
             return []
@@ -217,14 +218,14 @@ class SqliteStore(ArchiveRows):
         def transaction(execute: Execute) -> list[OutboxRow]:
             claimed: list[OutboxRow] = []
             for row in execute(heads, (channel,)).fetchall():
-                id, thread, body, attempts, unsure, age, state, holder, ripe, parts, trying = row
+                id, thread, body, attempts, unsure, age, state, holder, is_ripe, parts, trying = row
                 if len(claimed) == limit:
                     break
-                if not ripe and self._holders.alive(holder):
+                if not is_ripe and self._holders.alive(holder):
                     continue
                 doubt = bool(unsure) or state == "sending"
                 execute(
-                    f"UPDATE outbox SET state = 'sending', attempts = attempts + 1, holder = ?, due = {NOW} + ?, "
+                    f"UPDATE outbox SET state = 'sending', attempts = attempts + 1, holder = ?, due = {ELAPSED} + ?, "
                     "unsure = ? WHERE id = ?",
                     (self.holder, SENDING_SECONDS, int(doubt), id),
                 )

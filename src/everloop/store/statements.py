@@ -12,7 +12,7 @@ from . import schema
 from .bodies import NOT_YOURS, body_of, kind_of
 from .writer import Execute
 
-NOW = schema.DIALECTS["sqlite"]["now"]
+NOW, ELAPSED = schema.DIALECTS["sqlite"]["now"], schema.DIALECTS["sqlite"]["elapsed"]
 
 PENDING = "inbox.thread = ?1 AND ended = 0 AND taken = 0"
 _POST = (

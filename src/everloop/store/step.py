@@ -11,12 +11,12 @@ from ..core.mail import Inbound
 from ..core.rows import Commit, Committed, Lease, Post
 from .bodies import bodies_of, body_of, fold_in, kind_of, numbered
 from .holders import Holders
-from .statements import NOW, post, queue, thread_of
+from .statements import ELAPSED, NOW, post, queue, thread_of
 from .writer import Execute
 
 # A row for each letter that waits, or one without a letter. The + keeps SQLite from planning anew for every value.
 _LOOK = (
-    f"SELECT {NOW}, head, epoch, t.owner, holder, expires, i.id, i.kind FROM threads t "
+    f"SELECT {NOW}, {ELAPSED}, head, epoch, t.owner, holder, expires, i.id, i.kind FROM threads t "
     "LEFT JOIN inbox i ON i.thread = t.id AND ended = 0 AND taken = 0 WHERE t.id = +?"
 )
 # With OR FAIL SQLite keeps nothing to undo the statement alone: the writer takes back the whole step when one fails.
@@ -41,6 +41,10 @@ _TIME = (
     "INSERT INTO jobs(id, owner, kind, session, schedule, due, body) VALUES(?, ?, 'timer', ?, '', ?, ?) "
     "ON CONFLICT DO NOTHING"
 )
+_SPAWN = (
+    "UPDATE threads SET spawned_by = ?1 WHERE id = ?2 AND owner = ?3 AND head = 0 AND spawned_by = '' "
+    "AND NOT EXISTS(SELECT 1 FROM inbox WHERE thread = ?2 AND ended = 0)"
+)
 _UNTAINT = "UPDATE taints SET ended = ?, command = ? WHERE key = ? AND ended IS NULL"
 
 
@@ -49,12 +53,12 @@ def write_step(holders: Holders, ttl: float, lease: Lease, commit: Commit, execu
     thread, rows = lease.thread, execute(_LOOK, (lease.thread,)).fetchall()
     if not rows:
         raise Fenced(f"there is no thread {thread}")
-    now, head, epoch, owner, holder, expires, waits, _ = rows[0]
-    left = {row[6]: row[7] for row in rows if row[6] not in commit.absorbed} if waits else {}
+    now, elapsed, head, epoch, owner, holder, expires, waits, _ = rows[0]
+    left = {row[7]: row[8] for row in rows if row[7] not in commit.absorbed} if waits else {}
     newest = max(left) if left else 0
     started = bool(commit.starts) and "stop" not in left.values()
     released = commit.release and newest <= commit.seen
-    fresh = expires > now
+    fresh = expires > elapsed
     if lease.epoch:
         ours = holder == holders.me and epoch == lease.epoch and (fresh or not started)
     else:
@@ -71,7 +75,7 @@ def write_step(holders: Holders, ttl: float, lease: Lease, commit: Commit, execu
     if started:
         bodies += bodies_of(commit.starts)
     fold, new_head = fold_in(commit.entries), head + len(bodies)
-    lent = (None if released else holders.me, now + ttl if fresh else expires)
+    lent = (None if released else holders.me, elapsed + ttl if fresh else expires)
     execute(_MOVE, (new_head, epoch, *lent, commit.state, fold and head + fold, thread))
     if bodies:
         values = [value for n, body in enumerate(bodies, head + 1) for value in (thread, n, owner, now, body)]
@@ -134,5 +138,7 @@ def _post(execute: Execute, each: Post) -> None:
         thread = each.thread or thread_of(execute, inbound)
     except MailRefused:  # the session is another's
         return
+    if each.spawned_by and not each.thread:
+        execute(_SPAWN, (each.spawned_by, thread, inbound.owner))
     if execute("SELECT 1 FROM threads WHERE id = ? AND owner = ?", (thread, inbound.owner)).fetchall():
         post(execute, inbound, thread, kind_of(letter), body_of(letter))

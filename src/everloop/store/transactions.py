@@ -20,7 +20,7 @@ from .channel_rows import keep_more
 from .deeds import Ask, do
 from .server import Connection
 
-NOW = schema.DIALECTS["postgres"]["now"]
+NOW, ELAPSED = schema.DIALECTS["postgres"]["now"], schema.DIALECTS["postgres"]["elapsed"]
 PENDING = "ended = 0 AND taken = 0"
 
 
