@@ -16,7 +16,7 @@ from .core.events import AnswerGiven, Event, LetterTaken, TurnEnded
 from .core.grant import Allowance, Grant
 from .core.mail import Inbound, Outbound, Said, reply_key
 from .core.message import Part, text_of
-from .core.ports import Bus, Feed, Files, Http, Store
+from .core.ports import Bus, Clock, Feed, Files, Http, Store
 from .core.question import Approval as Approval
 from .core.rows import Receipt, ThreadRow
 from .core.tasks import TaskState
@@ -25,6 +25,7 @@ from .files.enclosing import enclose
 from .files.pictures import attach, take
 from .runtime.acknowledgements import Acknowledgements
 from .runtime.approvals import Approvals
+from .runtime.clock import MACHINE
 from .runtime.inbox import Inbox
 from .runtime.lanes import Begun, Lanes
 from .runtime.sessions import Sessions
@@ -58,10 +59,12 @@ class Agent:
         *,
         hooks: Mapping[str, Sequence[Hook]] = {},
         tasks: Callable[[], Sequence[TaskState]] = list,
+        clock: Clock = MACHINE,
     ) -> None:
         self.store = store
         self.hooks = hooks  # what the platforms of channels call, by the channel's name
         self.tasks = tasks  # what runs for as long as the house is open, as it stands
+        self.clock = clock
         self.files = files
         self.sessions = sessions
         self.settings = settings  # what is set, without secrets

@@ -16,7 +16,7 @@ import pytest
 from everloop.core.jobs import Job, event_of
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
-from everloop.testing.clock import SET, SHADOW, SimulatedClock
+from everloop.testing.clock import SimulatedClock
 
 from .year import open_store
 
@@ -38,14 +38,7 @@ class Simulation:
     async def begin(self) -> None:
         if self.place.startswith("postgresql:"):
             self._server = await asyncpg.connect(self.place)
-            for statement in SHADOW:
-                await self._server.execute(statement)
-        await self.set(BEGAN)
-
-    async def set(self, now: float) -> None:
-        if self._server:
-            await self._server.execute(SET.format(now=now))
-        self.clock.set(now)
+        self.clock.set(BEGAN)
 
     async def letters(self) -> list[tuple[str, float]]:
         query = "SELECT event, at FROM inbox ORDER BY id"
@@ -61,7 +54,7 @@ class Simulation:
             if process.poll() is not None:
                 return False
             await asyncio.sleep(0.002)
-            await self.set(self.clock.now() + 1)
+            self.clock.set(self.clock.now() + 1)
         return True
 
     async def close(self) -> None:
@@ -84,7 +77,7 @@ class Simulation:
 @pytest.fixture
 async def simulation(home: Any, tmp_path: Path) -> AsyncIterator[Simulation]:
     url = getattr(home, "url", "")
-    made = Simulation(f"{url}%2Cpg_catalog" if url else str(tmp_path / "home"), tmp_path / "clock")
+    made = Simulation(url or str(tmp_path / "home"), tmp_path / "clock")
     await made.begin()
     yield made
     await made.close()
@@ -97,7 +90,7 @@ async def test_a_daily_job_speaks_each_day_of_a_year_whoever_is_killed(simulatio
     for first, until, failpoint in legs():
         with simulation.process(failpoint) as process:
             for day in range(first, until):
-                await simulation.set(BEGAN + (day + 1) * DAY)
+                simulation.clock.set(BEGAN + (day + 1) * DAY)
                 assert await simulation.count(day + 1, process) is not bool(failpoint)
             process.kill()
             assert process.wait() == -9
@@ -123,10 +116,10 @@ async def test_after_a_month_in_which_nobody_was_there_one_letter_makes_up_for_i
     store = await open_store(simulation.place, simulation.clock)
     letter = Inbound(CHAT, "", Said(said("good morning"), "owner", str(CHAT)))
     await store.add_job(Job("daily", "reminder", BEGAN + DAY, schedule=f"every {DAY}", letter=letter))
-    await simulation.set(BEGAN + 30.5 * DAY)
+    simulation.clock.set(BEGAN + 30.5 * DAY)
     with simulation.process() as process:
         assert await simulation.count(1, process)
-        await simulation.set(BEGAN + 31 * DAY)
+        simulation.clock.set(BEGAN + 31 * DAY)
         assert await simulation.count(2, process)
     assert [event for event, _ in await simulation.letters()] == [
         event_of("daily", BEGAN + DAY),

@@ -26,7 +26,7 @@ from ..files.pictures import fit, take
 from ..files.stock import Bounded, Stock
 from ..runtime.approvals import Approvals
 from ..runtime.calls import Kit, Toolbox
-from ..runtime.clock import SystemClock
+from ..runtime.clock import MACHINE
 from ..runtime.commands import Commands
 from ..runtime.context import Gallery
 from ..runtime.driver import Driver
@@ -71,7 +71,8 @@ async def open(
     Turns that were cut off go on at once. `provider` takes the place of the configured model, `tools` are added to
     the built-in ones. `http` takes the place of the network, as `everloop.testing.Cassette` does; it is not closed.
     `roles` says what the users of the program may do (`agent.user`); who is not in it is a guest. It is looked at each
-    time, so that a program may add to it. `clock` takes the place of the machine's for what is to happen later.
+    time, so that a program may add to it. `clock` takes the place of the machine's in all that is told, kept or to
+    happen later, over either database; leases go on by real time.
     Raises SettingsError, HomeError, StoreError, ModelMissing.
     """
     async with _opened(home, settings, Overrides(provider, http, (*tools,), (*channels,), roles, clock=clock)) as house:
@@ -152,7 +153,7 @@ async def _build_house(home: Path, settings: Settings, store: Store, given: Over
     except OSError as error:
         raise HomeError(f"the workspace {workspace} cannot be used ({error.strerror})") from error
     files, bus = Folder(home / "files"), LocalBus()
-    clock = given.clock or SystemClock()
+    clock = given.clock or MACHINE
     supervisor = await stack.enter_async_context(Supervisor(clock))
     made_later = await stack.enter_async_context(AsyncExitStack())  # is closed after the lanes, too
     builder = Builder(home, store, files, bus, given, supervisor, made_later)
@@ -163,16 +164,16 @@ async def _build_house(home: Path, settings: Settings, store: Store, given: Over
     ended = _tell_a_collector(*spans) if _wants_spans(settings) else None
     parts = (store, bus, live, live, toolbox, Gallery(files, fit))
     people = KnownPeople(store, given.roles)
-    driver = Driver(*parts, defaults.steering, people, ended=ended, files=builder.prompt_files)
+    driver = Driver(*parts, defaults.steering, people, ended=ended, files=builder.prompt_files, clock=clock)
     lanes = Lanes(
         *(store, bus, driver),
         cap=settings.agents.max_concurrent_turns,
         lease_seconds=settings.store.lease_seconds,
         grace=settings.agents.shutdown_seconds,
     )
-    approvals = Approvals(store, people, builder.prompt_files)
-    sessions = Sessions(store, people, lambda: toolbox.specs)
-    commands = Commands(store, live, approvals, sessions, people)
+    approvals = Approvals(store, people, builder.prompt_files, clock)
+    sessions = Sessions(store, people, lambda: toolbox.specs, clock)
+    commands = Commands(store, live, approvals, sessions, people, clock)
     inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, first.toolset.leave)
     told = (first.speaker.name, first.speaker.notice, live, first.toolset.web, without_secrets(settings))
     channels = given.channels
@@ -184,7 +185,9 @@ async def _build_house(home: Path, settings: Settings, store: Store, given: Over
 
     receptions = [Reception(channel, inbox, store, AdmitAll(), enclose_file) for channel in channels]
     hooks = {reception.name: reception.hooks() for reception in receptions}
-    agent = Agent(store, bus, inbox, lanes, files, approvals, sessions, *told, hooks=hooks, tasks=supervisor.states)
+    agent = Agent(
+        store, bus, inbox, lanes, files, approvals, sessions, *told, hooks=hooks, tasks=supervisor.states, clock=clock
+    )
     agent.missing, agent.unused = first.missing, unused(settings, known(settings))
     stack.push_async_callback(agent.close)  # after the lanes: answers of the last moment are acknowledged too
     if builder.prompt_files and builder.prompt_files.unasked:  # whoever found it was killed before it was told
@@ -194,7 +197,9 @@ async def _build_house(home: Path, settings: Settings, store: Store, given: Over
     # It ends after the lanes, which begin to close at once.
     supervisor.start("scheduler", scheduler.run, is_elsewhere=lambda: scheduler.is_elsewhere)
     owned = [Ownership(store, f"channel:{each.name}", settings.store.lease_seconds) for each in receptions]
-    _open_channels(receptions, [Outbox(store, channel) for channel in channels], owned, bus, supervisor, stack)
+    _open_channels(
+        receptions, [Outbox(store, channel, clock=clock) for channel in channels], owned, bus, supervisor, stack
+    )
     return _House(agent, builder, first, live, toolbox)
 
 
@@ -248,7 +253,11 @@ def _answered_in(event: Event) -> tuple[str, ...]:
 
 
 async def _open_store(home: Path, settings: Settings, clock: Clock | None = None) -> Store:
-    """On PostgreSQL the time is the server's, the same for all machines."""
+    """On PostgreSQL the time is the server's, the same for all machines, unless a clock is handed over."""
+    if settings.store.url and clock is not None:
+        from ..store.clocked import ClockedPostgresStore
+
+        return await ClockedPostgresStore.connect_by(clock, settings.store.url, settings.store.lease_seconds)
     if settings.store.url:
         from ..store.postgres import PostgresStore
 
@@ -324,7 +333,7 @@ async def open_view(home: Path | None = None) -> AsyncIterator[View]:
 
         kits = Kits(folder, workspace, toolset.kit(), make)
         briefer = HouseBriefer(settings, kits, toolset.large, watched)
-        yield View(store, HouseVoices(presets, this_minute()), briefer, KnownPeople(store), watched.names)
+        yield View(store, HouseVoices(presets, this_minute(MACHINE)), briefer, KnownPeople(store), watched.names)
 
 
 @asynccontextmanager

@@ -6,7 +6,6 @@ Where no model can be had, the house may open all the same and say what is missi
 import asyncio
 import os
 import socket
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import datetime
@@ -27,6 +26,7 @@ from ..providers.keys import Keys
 from ..providers.models import UNKNOWN_WINDOW, Models, ResolvedModel
 from ..providers.models import given as given_model
 from ..runtime.calls import Kit
+from ..runtime.clock import MACHINE
 from ..runtime.supervisor import Supervisor
 from ..runtime.voices import OneVoice, Voice, Voices
 from ..settings import Preset, Settings, Tools, workspace_of
@@ -197,7 +197,7 @@ class Builder:
 
     async def _cast(self, settings: Settings) -> tuple[ResolvedModel, Voices, Range | None, str]:
         """Who speaks when nobody else is chosen, and who can be chosen."""
-        now = this_minute()
+        now = this_minute(self._given.clock or MACHINE)
         if self._given.provider is not None:
             only = given_model(self._given.provider)
             asked = filled(Preset(only.name), settings.agents.defaults)
@@ -282,14 +282,14 @@ def policy_of(tools: Tools) -> Policy:
     return Policy(tools.approvals, tuple(rules))
 
 
-def this_minute() -> Callable[[], str]:
+def this_minute(clock: Clock) -> Callable[[], str]:
     """A clock for the prompt. Formatting a time zone costs more than a thread's fold, so it is done once a minute."""
     shown, text = -1, ""
 
     def now() -> str:
         nonlocal shown, text
-        if (minute := int(time.time() // 60)) != shown:
-            shown, text = minute, f"{datetime.now().astimezone():%A %Y-%m-%d %H:%M %Z}"
+        if (minute := int((at := clock.now()) // 60)) != shown:
+            shown, text = minute, f"{datetime.fromtimestamp(at).astimezone():%A %Y-%m-%d %H:%M %Z}"
         return text
 
     return now

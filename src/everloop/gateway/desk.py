@@ -8,7 +8,7 @@ from ..core.answer import Answer
 from ..core.events import Event
 from ..core.mail import Inbound
 from ..core.message import Part
-from ..core.ports import Store
+from ..core.ports import Clock, Store
 from ..core.rows import Receipt
 
 Again = Callable[[], Awaitable[Inbound | None]]
@@ -17,6 +17,9 @@ Again = Callable[[], Awaitable[Inbound | None]]
 class Desk(Protocol):
     @property
     def store(self) -> Store: ...
+
+    @property
+    def clock(self) -> Clock: ...
 
     def answering(self, inbound: Inbound, again: Again | None = None) -> AbstractAsyncContextManager[Answer]:
         """The answer; it counts as given when the block ends well. `again` is asked when this letter has come before:

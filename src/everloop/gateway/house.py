@@ -12,7 +12,7 @@ from ..core.channel import Hook
 from ..core.grant import Allowance, Grant
 from ..core.mail import Inbound
 from ..core.message import Part
-from ..core.ports import Feed, Files, Store
+from ..core.ports import Clock, Feed, Files, Store
 from ..core.question import Approval
 from ..core.rows import Receipt
 from ..core.tasks import TaskState
@@ -35,6 +35,11 @@ class House(Protocol):
 
     @property
     def store(self) -> Store: ...
+
+    @property
+    def clock(self) -> Clock:
+        """The time by which everything is kept; connections and their limits go by real time."""
+        ...
 
     @property
     def files(self) -> Files: ...

@@ -55,7 +55,7 @@ class Message(Struct):
 def routes(house: Desk) -> list[web.RouteDef]:
     """Every request has been authenticated: `request["principal"]` is the bot's."""
 
-    repeats = Repeats()
+    repeats = Repeats(house.clock)
 
     async def tell(answer: Answer) -> web.Response:
         return web.json_response(await _told(house.store, answer))

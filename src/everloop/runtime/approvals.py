@@ -3,8 +3,6 @@
 What waits for an answer is nowhere but in the logs: whoever wants to see it reads the threads that wait.
 """
 
-import time
-
 from ..core.approval import approval_id, definition_of, digest_of, risk_of, shown
 from ..core.decide import APPROVER
 from ..core.errors import GrantRefused, MailRefused
@@ -13,19 +11,20 @@ from ..core.held import Held, difference
 from ..core.log import Asked
 from ..core.mail import Address, Decision, Inbound, Outbound
 from ..core.people import Role
-from ..core.ports import People, PromptFiles, Store
+from ..core.ports import Clock, People, PromptFiles, Store
 from ..core.question import NOTHING_ALIKE, Approval
 from ..core.rows import Timer
 from ..core.thread import Thread
 from ..core.tool import Ground, Risk, ToolCall, ToolSpec
+from .clock import MACHINE
 
 EXPIRES = 24 * 3600.0
 
 
-def asking(thread: Thread, place: int, spec: ToolSpec, grounds: tuple[Ground, ...] = ()) -> Asked:
-    """The entry that says what a person is asked."""
+def asking(thread: Thread, place: int, spec: ToolSpec, grounds: tuple[Ground, ...], now: float) -> Asked:
+    """The entry that says what a person is asked, from `now` on."""
     call = thread.open_calls[place]
-    until, risk = time.time() + EXPIRES, risk_of(call, spec, thread.before(place))
+    until, risk = now + EXPIRES, risk_of(call, spec, thread.before(place))
     return Asked(thread.answer, place, digest_of(call, spec), until, risk, definition_of(spec), grounds)
 
 
@@ -73,8 +72,9 @@ def _about(held: Held) -> Approval:
 class Approvals:
     """What waits for an answer, and what was allowed ahead."""
 
-    def __init__(self, store: Store, people: People, files: PromptFiles | None = None) -> None:
+    def __init__(self, store: Store, people: People, files: PromptFiles | None = None, clock: Clock = MACHINE) -> None:
         self._store = store
+        self._clock = clock
         self._people = people
         self._files = files
 
@@ -159,7 +159,8 @@ class Approvals:
     async def _grant(self, approval: Approval, chosen: Allowance, by: str) -> Grant:
         if approval.wanted is None:
             raise GrantRefused(NOTHING_ALIKE)
-        grant = granted(approval.wanted, chosen, id=approval.id, by=by, now=time.time(), call=approval.text)
+        now = self._clock.now()
+        grant = granted(approval.wanted, chosen, id=approval.id, by=by, now=now, call=approval.text)
         if await self._people.role(by) < (Role.OWNER if chosen.seconds > DAY else _needed(grant)):
             raise MailRefused("only the owner allows anything of a tool, or for longer than a day; nothing was decided")
         return grant

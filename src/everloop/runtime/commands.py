@@ -1,7 +1,5 @@
 """Slash commands that are understood in every channel, whatever the model is doing."""
 
-import time
-
 from msgspec import Struct, structs
 
 from ..core.commands import COMMANDS, Command, listed, rest_of
@@ -13,10 +11,11 @@ from ..core.grant import described, extent
 from ..core.mail import Choose, CompactRequest, Inbound, Said, Stop
 from ..core.message import text_of
 from ..core.people import Role
-from ..core.ports import People, Store
+from ..core.ports import Clock, People, Store
 from ..core.rows import Action, SpentRow
 from ..core.thread import Thread
 from .approvals import Approvals
+from .clock import MACHINE
 from .people import KnownPeople
 from .session_commands import SessionCommands, sentence
 from .sessions import BUSY, Sessions
@@ -43,8 +42,10 @@ class Commands:
         approvals: Approvals,
         sessions: Sessions,
         people: People | None = None,
+        clock: Clock = MACHINE,
     ) -> None:
         self._store = store
+        self._clock = clock
         self._people = people or KnownPeople()
         self._voices = voices
         self._approvals = approvals
@@ -133,7 +134,7 @@ class Commands:
             answer, grant = await self._approvals.decide(approval, allow, author, chosen, inbound.event)
         except MailRefused as error:
             return Effect(inbound, "none", sentence(error))
-        ahead = f" So is, {extent(grant, time.time())}: {described(grant, grant.thread)}." if grant else ""
+        ahead = f" So is, {extent(grant, self._clock.now())}: {described(grant, grant.thread)}." if grant else ""
         reply = f"{approval.tool} is {'allowed' if allow else 'not allowed'}.{ahead}"
         return Effect(structs.replace(inbound, letter=answer.letter), "tell", reply)
 

@@ -63,7 +63,7 @@ from ..core.log import (
 )
 from ..core.mail import Mail
 from ..core.people import CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS, OWNER, Role
-from ..core.ports import Briefer, Bus, People, PromptFiles, Store
+from ..core.ports import Briefer, Bus, Clock, People, PromptFiles, Store
 from ..core.prompt import Delta, Reply
 from ..core.rows import MANY
 from ..core.scene import Scene, scene
@@ -75,6 +75,7 @@ from ..readings.recall import ENTRIES, asked_for, room_for, told_again
 from .approvals import Approvals, asking, pending_in, question, wanted
 from .book import Book
 from .calls import Toolbox
+from .clock import MACHINE
 from .context import Gallery
 from .interrupt import Interrupt
 from .people import KnownPeople
@@ -121,6 +122,7 @@ class Driver:
         people: People | None = None,
         ended: Callable[[str, Finished], None] | None = None,
         files: PromptFiles | None = None,
+        clock: Clock = MACHINE,
     ) -> None:
         """`files` are those that stand in prompts, where tools can write them."""
         self._store = store
@@ -134,7 +136,8 @@ class Driver:
         self._gallery = gallery
         self._steering: Steering = steering
         self._people = people or KnownPeople()
-        self._approvals = Approvals(store, self._people, files)
+        self._clock = clock
+        self._approvals = Approvals(store, self._people, files, clock)
         self._gone: dict[str, float] = {}  # models that cannot be had, and until when they are not looked for
 
     @property
@@ -287,7 +290,7 @@ class Driver:
 
     async def _may_ask(self, book: Book) -> bool:
         """Whether a guest may have a model asked once more today; counted before it is asked, whatever comes of it."""
-        guest, day = book.thread.turn.requester, int(time.time() // DAY)
+        guest, day = book.thread.turn.requester, int(self._clock.now() // DAY)
         return await book.patiently(lambda: self._store.count_call(guest, day, CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS))
 
     async def _look_for(self, name: str) -> Voice:
@@ -414,7 +417,8 @@ class Driver:
         unanswered = False
         for place in places:
             toolbox = self._toolbox
-            asked = asking(thread, place, toolbox.spec(thread, place), toolbox.ground(thread, place))
+            spec, grounds = toolbox.spec(thread, place), toolbox.ground(thread, place)
+            asked = asking(thread, place, spec, grounds, self._clock.now())
             book.keep(asked)
             call = wanted(thread, asked)
             grant = await book.patiently(partial(self._approvals.granted, call))

@@ -1,6 +1,5 @@
 """Conversations: the list, what was said, going on elsewhere, taking turns back."""
 
-import time
 from typing import Any
 
 import msgspec
@@ -162,7 +161,7 @@ async def _event(call: Call, found: Conversation, channel: str, event: str) -> s
     row = await store.session(found.session)  # looked up after it: what it has done is to be seen
     if row is not None and row.id == found.id:
         return next_event(came.event) if came else event
-    if came is None or time.time() - came.at > WINDOW:
+    if came is None or call.desk.clock.now() - came.at > WINDOW:
         raise Refused(409, "not_current", "Its session has gone on to another conversation. Continue this one first.")
     return came.event
 

@@ -18,7 +18,7 @@ Door = Callable[[Desk, web.Request], Awaitable[web.StreamResponse]]
 
 def routes(house: Desk) -> list[web.RouteDef]:
     """Every request has been authenticated: `request["principal"]` is who sends it."""
-    repeats = Repeats()
+    repeats = Repeats(house.clock)
 
     def door(handle: Door) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         return in_their_shape(partial(handle, house))
