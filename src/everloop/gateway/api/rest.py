@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from ...core.errors import GrantRefused, MailRefused
-from ...core.grant import MANY, Grant, described
 from ...core.people import Role
-from ...core.question import Approval
+from ...core.permission import Approval, Grant
 from ...core.rows import SpentRow
+from ...readings.grants import MANY, described
 from ..answers import Refused
 from ..principal import Principal
 from .route import Answer, Call
