@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import structs
 
-from .core.channel import Hook
+from .core.channel import DOORS, Hook, Traits
 from .core.errors import EverloopError, Fenced, MailRefused, ModelMissing, TurnFailed
 from .core.events import Answer as Answer
 from .core.events import AnswerGiven, Event, LetterTaken, TurnEnded, answer_of
@@ -28,6 +28,7 @@ from .runtime.clock import MACHINE
 from .runtime.inbox import Inbox
 from .runtime.lanes import Begun, Lanes
 from .runtime.sessions import Sessions
+from .runtime.supervisor import Supervised, Supervisor
 from .runtime.voices import Voices
 from .user import User, as_before, spoken
 
@@ -57,12 +58,14 @@ class Agent:
         settings: Mapping[str, Any] = {},
         *,
         hooks: Mapping[str, Sequence[Hook]] = {},
-        tasks: Callable[[], Sequence[TaskState]] = list,
+        traits: Mapping[str, Traits] = DOORS,
+        supervisor: Supervisor,
         clock: Clock = MACHINE,
     ) -> None:
         self.store = store
         self.hooks = hooks  # what the platforms of channels call, by the channel's name
-        self.tasks = tasks  # what runs for as long as the house is open, as it stands
+        self.traits = traits  # of every channel that is known here, by its name
+        self._supervisor = supervisor
         self.clock = clock
         self.files = files
         self.sessions = sessions
@@ -79,6 +82,14 @@ class Agent:
         self.missing = ""  # why nobody can answer yet, if that is so
         self.unused: tuple[str, ...] = ()  # what is set and does nothing yet, in sentences
         self.steward: Any = None  # changes settings while the house is open
+
+    def tasks(self) -> list[TaskState]:
+        """What runs for as long as the house is open, as it stands."""
+        return self._supervisor.states()
+
+    def supervise(self, name: str, work: Callable[[], Awaitable[object]]) -> Supervised:
+        """Have something run beside everything else; what fails is begun again. Whoever calls this ends it."""
+        return self._supervisor.start(name, work)
 
     async def ask(
         self,

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from .. import __version__
 from ..agent import Agent
@@ -45,9 +45,10 @@ from ..tools.bootstrap import make_workspace
 from ..tools.home import Home
 from ..tools.tainted import Ended
 from .build import Builder, Built, HouseBriefer, LiveHouse, Overrides, this_minute, watched_files
-from .channels import channels_of, known
+from .channels import channels_of, known, traits_in
 from .models import ModelLibrary, network_of, open_models
 from .presets import HouseVoices, Presets
+from .tidying import daily, workers
 from .tools import Kits, build_tools, check_workspace, sandbox_of
 
 if TYPE_CHECKING:
@@ -156,6 +157,10 @@ async def _build_house(home: Path, settings: Settings, store: Store, given: Over
     clock = given.clock or MACHINE
     supervisor = await stack.enter_async_context(Supervisor(clock))
     made_later = await stack.enter_async_context(AsyncExitStack())  # is closed after the lanes, too
+    if given.listens:
+        listening = channels_of(settings, lambda: given.http or network_of(settings, made_later))
+        given = structs.replace(given, channels=(*given.channels, *listening))
+    channels, traits = given.channels, traits_in(given.channels)
     builder = Builder(home, store, files, bus, given, supervisor, made_later)
     first = await builder.make(settings)
     live = LiveHouse(first)
@@ -166,7 +171,7 @@ async def _build_house(home: Path, settings: Settings, store: Store, given: Over
     people = KnownPeople(store, given.roles)
     driver = Driver(*parts, defaults.steering, people, ended=ended, files=builder.prompt_files, clock=clock)
     lanes = Lanes(
-        *(store, bus, driver),
+        *(store, bus, driver, supervisor),
         cap=settings.agents.max_concurrent_turns,
         lease_seconds=settings.store.lease_seconds,
         grace=settings.agents.shutdown_seconds,
@@ -176,9 +181,6 @@ async def _build_house(home: Path, settings: Settings, store: Store, given: Over
     commands = Commands(store, live, approvals, sessions, people, clock)
     inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, first.toolset.leave)
     told = (first.speaker.name, first.speaker.notice, live, first.toolset.web, without_secrets(settings))
-    channels = given.channels
-    if given.listens:
-        channels = (*channels, *channels_of(settings, lambda: given.http or network_of(settings, made_later)))
 
     async def enclose_file(name: str, data: bytes, owner: str) -> Part:
         return await enclose(files, await take(name, data), owner)
@@ -186,14 +188,21 @@ async def _build_house(home: Path, settings: Settings, store: Store, given: Over
     receptions = [Reception(channel, inbox, store, AdmitAll(), enclose_file) for channel in channels]
     hooks = {reception.name: reception.hooks() for reception in receptions}
     agent = Agent(
-        store, bus, inbox, lanes, files, approvals, sessions, *told, hooks=hooks, tasks=supervisor.states, clock=clock
+        *(store, bus, inbox, lanes, files, approvals, sessions, *told),
+        hooks=hooks,
+        traits=traits,
+        supervisor=supervisor,
+        clock=clock,
     )
     agent.missing, agent.unused = first.missing, unused(settings, known(settings))
     stack.push_async_callback(agent.close)  # after the lanes: answers of the last moment are acknowledged too
     if builder.prompt_files and builder.prompt_files.unasked:  # whoever found it was killed before it was told
         await driver.ask_about_files()
     await stack.enter_async_context(lanes)
-    scheduler = Scheduler(store, bus, clock, owner=given.whose, lease_seconds=settings.store.lease_seconds)
+    work = {} if given.whose else workers(store, home)
+    if work:
+        await store.add_job(daily(clock.now()))
+    scheduler = Scheduler(store, bus, clock, work, given.whose, settings.store.lease_seconds)
     # It ends after the lanes, which begin to close at once.
     supervisor.start("scheduler", scheduler.run, is_elsewhere=lambda: scheduler.is_elsewhere)
     owned = [Ownership(store, f"channel:{each.name}", settings.store.lease_seconds) for each in receptions]

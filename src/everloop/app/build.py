@@ -37,6 +37,7 @@ from ..tools.home import Home
 from ..tools.prompt_files import WatchedFiles
 from ..tools.tainted import Ended, Tainted, place_of
 from ..tools.workspace import Workspace
+from .channels import traits_in
 from .models import keys_of, network_of, open_models
 from .presets import TOOLS, HouseVoices, Presets, filled, voice_of
 from .tools import PEOPLE, Kits, Toolset, build_tools, check_workspace
@@ -113,6 +114,7 @@ class Builder:
         self._files = files
         self._bus = bus
         self._given = given
+        self._traits = traits_in(given.channels)
         self._supervisor = supervisor
         self._stack = stack
         self._http = given.http
@@ -181,7 +183,10 @@ class Builder:
             return self._last[2]
         place = (self._home, workspace_of(settings, self._home))
         commands = self._first.commands if self._first else None
-        toolset = build_tools(*place, settings, self._files, self._bus, results, self._store, commands, self._own)
+        toolset = build_tools(
+            *(*place, settings, self._files, self._bus, results, self._store, commands, self._own),
+            channels=self._traits,
+        )
         self._last = (settings.tools, results, toolset)
         if self._first is None:
             self._stack.push_async_callback(toolset.close)
@@ -194,7 +199,7 @@ class Builder:
     def _kits(self, settings: Settings, results: int, owners: Toolset) -> Kits:
         def make(workspace: Path) -> Kit:
             place = (self._home, workspace, settings, self._files, self._bus, results)
-            shared = (self._store, owners.commands, self._own, owners.ways)
+            shared = (self._store, owners.commands, self._own, owners.ways, self._traits)
             return build_tools(*place, *shared).kit(self._given.tools)
 
         return Kits(self._home, workspace_of(settings, self._home), owners.kit(self._given.tools), make)

@@ -3,11 +3,11 @@
 The gateway does not know how turns are driven: it puts letters in, listens to what happens, and reads the store.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from ..core.channel import Hook
+from ..core.channel import Hook, Traits
 from ..core.events import Answer
 from ..core.jobs import TaskState
 from ..core.mail import Inbound
@@ -15,6 +15,12 @@ from ..core.message import Part
 from ..core.permission import Allowance, Approval, Grant
 from ..core.ports import Clock, Feed, Files, Store
 from ..core.rows import Receipt
+
+
+class Supervised(Protocol):
+    async def end(self) -> None:
+        """When it returns, nothing of it runs any more."""
+        ...
 
 
 class House(Protocol):
@@ -33,6 +39,11 @@ class House(Protocol):
         ...
 
     @property
+    def traits(self) -> Mapping[str, Traits]:
+        """Of every channel that is known here, by its name: the house's own doors, and those that were installed."""
+        ...
+
+    @property
     def store(self) -> Store: ...
 
     @property
@@ -44,7 +55,11 @@ class House(Protocol):
     def files(self) -> Files: ...
 
     def tasks(self) -> Sequence[TaskState]:
-        """What runs for as long as the house is open: channels, the scheduler, the exporter of spans."""
+        """What runs for as long as the house is open: channels, the scheduler, the exporter of spans, patrols."""
+        ...
+
+    def supervise(self, name: str, work: Callable[[], Awaitable[object]]) -> Supervised:
+        """Have something of the gateway's run beside everything else; what fails is begun again."""
         ...
 
     async def tell(self, inbound: Inbound) -> Receipt:

@@ -3,16 +3,17 @@
 import asyncio
 import socket
 import warnings
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from aiohttp import web
 
 from ..core.errors import HomeError
+from ..core.jobs import TaskState
 from . import hooks
 from .answers import Refused, respond
 from .auth import Auth, Handler, Middleware, guard
@@ -51,8 +52,11 @@ class Wanted(Place, Limits, Protocol):
 class Gateway:
     """An open gateway: where it is, and the link by which its owner comes in for the first time."""
 
-    def __init__(self, url: str, link: str, unused: Sequence[str] = ()) -> None:
+    def __init__(
+        self, url: str, link: str, unused: Sequence[str] = (), tasks: Callable[[], Sequence[TaskState]] = list
+    ) -> None:
         self.url = url
+        self.tasks = tasks  # what runs for as long as it is open, as it stands
         self.unused = unused  # what is set and does nothing yet, in sentences
         self.link = link  # "" when there is a password
 
@@ -77,7 +81,7 @@ async def serve(
     runner = web.AppRunner(
         app, access_log=None, handle_signals=False, shutdown_timeout=LAST_WORDS, lingering_time=LINGER
     )
-    async with hub.open(), _beside(sockets.patrol()), _beside(limits.patrol()):
+    async with hub.open(), _beside(house, "sockets", sockets.patrol), _beside(house, "connections", limits.patrol):
         await runner.setup()
         assert runner.server is not None
         door = await asyncio.get_running_loop().create_server(
@@ -90,7 +94,7 @@ async def serve(
         try:
             url = f"{'https' if tls else 'http'}://{_shown(place.host)}:{port}"
             link = await auth.new_link()
-            yield Gateway(url, f"{url}{link}" if link else "", house.unused)
+            yield Gateway(url, f"{url}{link}" if link else "", house.unused, house.tasks)
         finally:
             sockets.drain()
             await _rest(house, grace)
@@ -207,13 +211,12 @@ def _shown(host: str) -> str:
 
 
 @asynccontextmanager
-async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(work)
-        try:
-            yield
-        finally:
-            task.cancel()
+async def _beside(house: House, name: str, work: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+    task = house.supervise(name, work)
+    try:
+        yield
+    finally:
+        await task.end()
 
 
 async def _rest(house: House, grace: float) -> None:

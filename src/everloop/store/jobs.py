@@ -19,10 +19,10 @@ from ..core.jobs import Job, JobRow
 from ..core.mail import Decision, Inbound
 from .bodies import body_of, kind_of, read_inbound
 from .deeds import Ask
+from .expired import MONTH, ExpiredRows
 from .schedule import check_times, event_of, next_due
-from .taints import Taints
 
-KEPT = 30 * 86400.0  # seconds for which a job that is over is known, and not taken in again
+KEPT = MONTH  # for which a job that is over is known, and not taken in again
 BATCH = 100  # that are fired in one go
 UNREACHED = "its conversation is gone, or is not theirs"
 
@@ -71,7 +71,7 @@ _HOLD = (
 )
 
 
-class JobRows(Taints):
+class JobRows(ExpiredRows):
     """What a store does with jobs, and with leases on what one process does for all."""
 
     holder: str

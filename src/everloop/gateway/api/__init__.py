@@ -138,6 +138,12 @@ TABLE = (
         needs="admin",
     ),
     Route(
+        *("GET", "/api/tasks", "What runs for as long as the gateway does, and how it stands", outbox.list_tasks),
+        shapes.TaskList,
+        least=Role.OWNER,
+        needs="admin",
+    ),
+    Route(
         *("GET", "/api/outbox", "Answers that a channel could not deliver", outbox.list_undelivered),
         shapes.OutboxList,
         least=Role.OWNER,

@@ -1,12 +1,16 @@
-"""Answers that a channel could not deliver: looked at, sent again, dropped."""
+"""Answers that a channel could not deliver: looked at, sent again, dropped; and what sends them, as it stands."""
 
 from ..answers import Refused
 from .route import Answer, Call
-from .shapes import OutboxChanged, OutboxList
+from .shapes import OutboxChanged, OutboxList, TaskList
 
 
 async def list_undelivered(call: Call) -> Answer:
     return OutboxList(await call.desk.store.undelivered())
+
+
+async def list_tasks(call: Call) -> Answer:
+    return TaskList(call.desk.tasks())
 
 
 async def retry(call: Call) -> Answer:

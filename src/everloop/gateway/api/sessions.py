@@ -134,7 +134,7 @@ async def _go(call: Call, found: Conversation, session: str, deed: Deed) -> Answ
     row = await call.desk.store.session(session)
     if row is not None and row.owner != _user(call):
         raise Refused(409, "refused", "That session belongs to someone else.")
-    if row is None and call.principal.role < Role.OWNER and not traits_of(session).open:
+    if row is None and call.principal.role < Role.OWNER and not traits_of(session, call.desk.traits).open:
         raise Refused(403, "forbidden", "Only the owner lays hands on places of other channels.")
     if not await call.desk.store.perform(_user(call), session, deed):
         raise Refused(409, "busy", BUSY)
