@@ -72,7 +72,8 @@ async def test_the_owner_sees_what_did_not_arrive_and_sends_it_again_or_drops_it
         why = await stage.texts(".letter .why")
         await page.click(".running summary")
         tasks = await stage.texts(".running tbody th")
-        fits = await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        wide = "[document.documentElement, ...document.querySelectorAll('.under, .letter')]"
+        fits = await page.evaluate(f"{wide}.every((each) => each.scrollWidth <= each.clientWidth)")
         if SHOTS:
             await page.screenshot(path=f"{SHOTS}/outbox-{width}.png")
         await page.click(".letter button:text-is('Drop')")
