@@ -8,7 +8,7 @@ from everloop.core.errors import StoreError
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
 from everloop.core.ports import Store
-from everloop.core.rows import Post, ThreadRow
+from everloop.core.rows import Posting, ThreadRow
 from everloop.core.thread import Finished, Thread
 from everloop.runtime.book import Book
 
@@ -54,7 +54,7 @@ async def test_a_letter_lies_in_the_other_inbox_after_the_next_commit_and_its_th
     woken = Woken()
     book = await opened(store, woken)
     by = f"{book.thread.id}:1:0"
-    book.post(Post(inbound("do", CHILD), spawned_by=by))
+    book.post(Posting(inbound("do", CHILD), spawned_by=by))
     assert (await store.session(str(CHILD)), woken.threads) == (None, [])
     await book.write()
     made = await store.session(str(CHILD))
@@ -69,7 +69,7 @@ async def test_a_thread_that_has_nothing_else_to_write_still_posts_before_it_res
     woken = Woken()
     book = await opened(store, woken)
     other = await store.receive(inbound("e2", Address("test", "other")))
-    book.post(Post(inbound("do", CHILD), other.thread))
+    book.post(Posting(inbound("do", CHILD), other.thread))
     assert await book.rest()
     assert woken.threads == [other.thread]
     assert [mail.letter for mail in await store.mail(other.thread)] == [
@@ -82,7 +82,7 @@ async def test_nobody_is_woken_for_a_letter_that_was_not_posted(store: Store):
     await store.receive(inbound("h", Address("test", "hers"), "ann"))
     woken = Woken()
     book = await opened(store, woken)
-    book.post(Post(inbound("mine", Address("test", "hers"))))
+    book.post(Posting(inbound("mine", Address("test", "hers"))))
     await book.write()
     assert woken.threads == []
 
@@ -104,7 +104,7 @@ async def test_a_wake_that_is_lost_costs_nothing_but_time(store: Store, caplog):
     woken = Woken()
     receipt = await store.receive(inbound("e1", HERE))
     book = await Book.open(Blind(store), Thread(receipt.thread), woken)
-    book.post(Post(inbound("do", CHILD)))
+    book.post(Posting(inbound("do", CHILD)))
     await book.write()
     made = await store.session(str(CHILD))
     assert made is not None

@@ -14,16 +14,17 @@ from msgspec import structs
 
 from ..core.decide import Steering, admit, heard
 from ..core.errors import StoreBroken, StoreError
-from ..core.log import Compacted, Entry, ModelSaid, Resumed
+from ..core.log import Compacted, Entry, ModelSaid, Resumed, Stopped
 from ..core.mail import Address, Decision, Inbound, Mail, Outbound, Said, reply_key
 from ..core.people import Role
 from ..core.ports import People, Store
-from ..core.rows import Commit, Committed, Lease, Post, Spent, Taint, ThreadState, Timer, Untaint
-from ..core.thread import Finished, Thread
-from ..core.wording import with_unknown
+from ..core.rows import Commit, Committed, Lease, Posting, Spent, Taint, ThreadState, Timer, Untaint
+from ..core.thread import Thread
+from ..core.turn import Finished
+from ..core.wording import GO_ON, cut_short, with_unknown
+from .models import Briefed
 from .patience import AWAY, commit_again, patiently
 from .people import roles_of
-from .voices import Briefed
 
 _log = logging.getLogger("everloop.book")
 
@@ -63,6 +64,7 @@ class Book:
         "_tainted",
         "_tried",
         "briefed",
+        "cut",
         "held_from",
         "in_the_middle",
         "is_committing",
@@ -91,6 +93,7 @@ class Book:
         self.turn = -1  # for which `briefed` was chosen
         self.recalled: tuple[object, str] = None, ""  # for what, and what was found
         self.briefed: Briefed | None = None
+        self.cut = "", ""  # what was said, and thought, of the answer that was last broken off
 
     @classmethod
     async def open(cls, store: Store, thread: Thread, listener: Listener) -> "Book":
@@ -139,7 +142,7 @@ class Book:
         while left:
             letter, *left = left
             admitted = admit(self.thread, letter, steering, roles)
-            self.keep(*admitted.entries)
+            self.keep(*map(self._with_cut, admitted.entries))
             if admitted.taken:
                 self._next.absorbed = (*self._next.absorbed, letter.id)
             else:
@@ -147,6 +150,12 @@ class Book:
             if not self.thread.owes_reply:  # a turn has ended: whoever has waited longest is next
                 left, waiting = waiting + left, []
         self._mail = waiting
+
+    def _with_cut(self, entry: Entry) -> Entry:
+        """A stop with what had been said by then."""
+        if not isinstance(entry, Stopped) or not self.thread.turn.calling:
+            return entry
+        return structs.replace(entry, text=self.cut[0], reasoning=self.cut[1])
 
     def keep(self, *entries: Entry) -> None:
         """Fold entries and hold them for the next commit, with what they entail."""
@@ -165,7 +174,7 @@ class Book:
         self._next.outbox = (*self._next.outbox, outbound)
         self._next.timers = (*self._next.timers, *timers)
 
-    def post(self, *posts: Post) -> None:
+    def post(self, *posts: Posting) -> None:
         """Put letters into other threads' inboxes with the next commit, which then are woken."""
         self._next.posts = (*self._next.posts, *posts)
 
@@ -230,6 +239,8 @@ class Book:
         self._next.ended = (*self._next.ended, *((mail, finished.seq) for mail in finished.mails))
         waited_for = finished.mails == (self._letter,) and self._listener.is_waited_for()
         text = finished.text
+        if finished.cut:
+            text = cut_short(finished.cut, text or GO_ON)
         if finished.unknown:  # whatever the model made of it, and also of a turn that was stopped
             text = with_unknown(text or "", finished.unknown)
         if text is not None and finished.address and not waited_for:
@@ -266,7 +277,7 @@ class Book:
             await self._wake_others(commit.posts)
         return committed
 
-    async def _wake_others(self, posts: Sequence[Post]) -> None:
+    async def _wake_others(self, posts: Sequence[Posting]) -> None:
         """A hint, as every wake: without it the mail is found by those who look for mail."""
         for post in posts:
             try:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Protocol
 from everloop.core.channel import DOORS, Traits, traits_of
 from everloop.core.conversation import Conversation
 from everloop.core.errors import StoreFull, ToolError
-from everloop.core.mail import Address, Inbound, Word
+from everloop.core.mail import Address, Inbound, Telling
 from everloop.core.message import Media
 from everloop.core.people import Role
 from everloop.core.ports import Files
@@ -27,7 +27,7 @@ MOST_FILES = 20
 _SHOWN = 10
 
 
-class Post(Protocol):
+class PostOffice(Protocol):
     """The part of the store that knows conversations and takes letters for them."""
 
     async def session(self, key: str) -> ThreadRow | None: ...
@@ -40,7 +40,11 @@ class Post(Protocol):
 
 
 def message_tool(
-    post: Post, wake: Callable[[str], None], workspace: Workspace, files: Files, channels: Mapping[str, Traits] = DOORS
+    post: PostOffice,
+    wake: Callable[[str], None],
+    workspace: Workspace,
+    files: Files,
+    channels: Mapping[str, Traits] = DOORS,
 ) -> Tool:
     """`wake` says that a thread has mail; `channels` are those that are known here, by name."""
 
@@ -70,7 +74,7 @@ def message_tool(
         address, event = Address.parse(row.session), f"message:{context.key}"
         if not await post.came(address.channel, event):  # else the files may not be what they were, or be gone
             sent = [await _keep(workspace, kept, path, row.owner) for path in files or ()]
-            word = Word(text, tuple(sent), row.session, context.session, context.user, context.outside)
+            word = Telling(text, tuple(sent), row.session, context.session, context.user, context.outside)
             receipt = await post.receive(Inbound(address, event, word, row.owner))
             wake(receipt.thread)
         return f"Told in {row.session}."
@@ -78,7 +82,7 @@ def message_tool(
     return message
 
 
-async def _found(post: Post, session: str, context: CallContext) -> ThreadRow:
+async def _found(post: PostOffice, session: str, context: CallContext) -> ThreadRow:
     """The conversation, if it is the person's own. Of anyone else's one hears what one hears of none."""
     try:
         row = await post.session(str(Address.parse(session)))

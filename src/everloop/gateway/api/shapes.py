@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from ...core.conversation import Conversation, Found
+from ...core.conversation import Conversation, SearchHit
 from ...core.jobs import TaskState
 from ...core.rows import TokenRow, Undelivered
 from ...core.tool import Risk
@@ -153,7 +153,7 @@ class SessionState(Struct, frozen=True):
 
 
 class FoundList(Struct, frozen=True):
-    found: list[Found]
+    found: list[SearchHit]
 
 
 class Entries(Struct, frozen=True):
