@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from ..core.channel import DOORS, Traits
 from ..core.errors import SettingsError
 from ..core.events import ToolOutput
 from ..core.people import OWNER, is_chat
@@ -99,6 +100,7 @@ def build_tools(
     commands: Sandbox | None = None,
     own: Home | None = None,
     ways: tuple["Later", ...] = (),
+    channels: Mapping[str, Traits] = DOORS,
 ) -> Toolset:
     """The built-in tools, and the plugins that the settings name; without a store none of those that need one.
 
@@ -136,7 +138,7 @@ def build_tools(
         run_python_tool(shell),
         web_fetch_tool(web, max_chars),
         *(history_tools(store, max_chars) if store else ()),
-        *([message_tool(store, bus.wake, seen, files)] if store else ()),
+        *([message_tool(store, bus.wake, seen, files, channels)] if store else ()),
     ]
     if engine := _engine(searched, settings.tools.web.search, os.environ):
         built_in.append(web_search_tool(engine, max_chars))

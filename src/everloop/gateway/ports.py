@@ -8,14 +8,14 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol
 
-from ..core.channel import Hook
+from ..core.channel import Hook, Traits
 from ..core.conversation import Branch, Conversation, Deed
 from ..core.events import Answer, Event
 from ..core.jobs import TaskState
 from ..core.mail import Inbound
 from ..core.message import Part
 from ..core.permission import Allowance, Approval, Grant
-from ..core.ports import Activity, Archive, Arrivals, Credentials, Feed, Files, Ledger, Log, Mailroom, Outgoing
+from ..core.ports import Activity, Archive, Arrivals, Clock, Credentials, Feed, Files, Ledger, Log, Mailroom, Outgoing
 from ..core.rows import Receipt
 
 Again = Callable[[], Awaitable[Inbound | None]]
@@ -29,10 +29,26 @@ class GatewayStore(LetterStore, Outgoing, Credentials, Ledger, Activity, Protoco
     """What the gateway reads and writes: no grants, secrets, taints or jobs."""
 
 
+class Supervised(Protocol):
+    async def end(self) -> None:
+        """When it returns, nothing of it runs any more."""
+        ...
+
+
 class GatewayAgent(Protocol):
     """An open everloop. What it raises is an EverloopError, whose text is a sentence for the person."""
 
     model: str  # provider/model that answers where nothing else was chosen
+
+    @property
+    def traits(self) -> Mapping[str, Traits]:
+        """Of every channel that is known here, by its name: the house's own doors, and those that were installed."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """The time by which everything is kept; connections and their limits go by real time."""
+        ...
 
     @property
     def unused(self) -> Sequence[str]:
@@ -51,7 +67,11 @@ class GatewayAgent(Protocol):
     def files(self) -> Files: ...
 
     def tasks(self) -> Sequence[TaskState]:
-        """What runs for as long as it is open: channels, the scheduler, the exporter of spans."""
+        """What runs for as long as it is open: channels, the scheduler, the exporter of spans, patrols."""
+        ...
+
+    def supervise(self, name: str, work: Callable[[], Awaitable[object]]) -> Supervised:
+        """Have something of the gateway's run beside everything else; what fails is begun again."""
         ...
 
     async def tell(self, inbound: Inbound) -> Receipt:
@@ -114,6 +134,9 @@ class GatewayAgent(Protocol):
 
 class TurnAgent(Protocol):
     """What the doors that take letters over HTTP need."""
+
+    @property
+    def clock(self) -> Clock: ...
 
     @property
     def store(self) -> LetterStore: ...

@@ -2,13 +2,14 @@
 
 import asyncio
 import warnings
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from aiohttp import web
 
+from ..core.jobs import TaskState
 from . import api, hooks, openai, page, platform
 from .access.auth import Auth
 from .access.guard import guard
@@ -40,8 +41,11 @@ class GatewaySettings(ListenSettings, LimitSettings, Protocol):
 class Gateway:
     """An open gateway: where it is, and the link by which its owner comes in for the first time."""
 
-    def __init__(self, url: str, link: str, unused: Sequence[str] = ()) -> None:
+    def __init__(
+        self, url: str, link: str, unused: Sequence[str] = (), tasks: Callable[[], Sequence[TaskState]] = list
+    ) -> None:
         self.url = url
+        self.tasks = tasks  # what runs for as long as it is open, as it stands
         self.unused = unused  # what is set and does nothing yet, in sentences
         self.link = link  # "" when there is a password
 
@@ -66,7 +70,7 @@ async def serve(
     runner = web.AppRunner(
         app, access_log=None, handle_signals=False, shutdown_timeout=LAST_WORDS, lingering_time=LINGER
     )
-    async with hub.open(), _beside(sockets.patrol()), _beside(limits.patrol()):
+    async with hub.open(), _beside(agent, "sockets", sockets.patrol), _beside(agent, "connections", limits.patrol):
         await runner.setup()
         assert runner.server is not None
         door = await asyncio.get_running_loop().create_server(
@@ -79,7 +83,7 @@ async def serve(
         try:
             url = f"{'https' if tls else 'http'}://{shown_host(settings.host)}:{port}"
             link = await auth.new_link()
-            yield Gateway(url, f"{url}{link}" if link else "", agent.unused)
+            yield Gateway(url, f"{url}{link}" if link else "", agent.unused, agent.tasks)
         finally:
             sockets.drain()
             await _rest(agent, grace)
@@ -162,13 +166,12 @@ def _draining(sockets: ClientConnections) -> Middleware:
 
 
 @asynccontextmanager
-async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(work)
-        try:
-            yield
-        finally:
-            task.cancel()
+async def _beside(agent: ServedAgent, name: str, work: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+    task = agent.supervise(name, work)
+    try:
+        yield
+    finally:
+        await task.end()
 
 
 async def _rest(agent: ServedAgent, grace: float) -> None:

@@ -20,6 +20,7 @@ from .book import Book, ThreadStore
 from .driver import Driver
 from .interrupt import Interrupt
 from .resting import Resting
+from .supervisor import Supervised, Supervisor
 from .waiters import Waiters
 
 _log = logging.getLogger("everloop.lanes")
@@ -66,6 +67,9 @@ class Lane:
 
     def is_waited_for(self) -> bool:
         return False
+
+    def wake(self, thread: str) -> None:
+        self._driver.wake(thread)
 
 
 class Begun(Lane):
@@ -118,6 +122,7 @@ class Lanes:
         store: LaneStore,
         bus: Bus,
         driver: Driver,
+        supervisor: Supervisor,
         *,
         cap: int = 500,
         lease_seconds: float = 30.0,
@@ -125,6 +130,7 @@ class Lanes:
     ) -> None:
         self._store = store
         self._driver = driver
+        self._supervisor = supervisor
         self._cap = asyncio.Semaphore(cap)
         self._lease_seconds = lease_seconds
         self._round = min(1.0, lease_seconds / 30)
@@ -135,14 +141,14 @@ class Lanes:
         self._group = asyncio.TaskGroup()
         self._closing = False
         self._leaving = lambda: self._closing
-        self._rounds: list[asyncio.Task[None]] = []
+        self._rounds: list[Supervised] = []
         bus.listen(self.wake, self._check_stop)
 
     async def __aenter__(self) -> "Lanes":
         self._loop = asyncio.get_running_loop()
         await self._group.__aenter__()
-        rounds = (self._poll(), self._renew(), self._end_the_expired())
-        self._rounds = [self._group.create_task(each) for each in rounds]
+        rounds = {"mail": self._poll, "leases": self._renew, "expiry": self._end_the_expired}
+        self._rounds = [self._supervisor.start(f"lanes {name}", work) for name, work in rounds.items()]
         return self
 
     async def __aexit__(
@@ -151,8 +157,8 @@ class Lanes:
         try:
             await self.stop(self._grace)
         finally:
-            for task in self._rounds:
-                task.cancel()
+            for each in self._rounds:
+                await each.end()
             await self._group.__aexit__(None, None, None)
 
     async def stop(self, grace: float) -> None:
@@ -295,8 +301,6 @@ class Lanes:
                 if str(error) != told:  # once for an outage, not five times a second
                     _log.warning("polling: %s", error)
                 told = str(error)
-            except Exception:  # a fault here must not end the turns
-                _log.exception("polling failed")
             count += 1
             await asyncio.sleep(POLL)
 

@@ -17,7 +17,7 @@ from ..core.log import Compacted, Entry, Stopped, Undoing, UserSaid
 from ..core.mail import Inbound, Letter, Said, Undo
 from ..core.message import Part, enclosed, said, text_of
 from ..core.people import OWNER
-from ..core.ports import Archive, Log, People
+from ..core.ports import Archive, Clock, Log, People
 from ..core.rows import ThreadRow
 from ..core.thread import Thread
 from ..core.tool import ToolSpec
@@ -25,6 +25,7 @@ from ..readings.branch import LastTurn, branch_off, last_turn
 from ..readings.spoken import spoken
 from ..readings.undo import changes_of, lasting_in
 from ..readings.visible import refuse_unseen
+from .clock import MACHINE
 from .people import KnownPeople
 
 BUSY = "Something is still going on in this conversation. Stop it with /stop, then try again."
@@ -49,11 +50,16 @@ class SessionStore(Archive, Log, Protocol):
 
 class Sessions:
     def __init__(
-        self, store: SessionStore, people: People | None = None, tools: Callable[[], Mapping[str, ToolSpec]] = dict
+        self,
+        store: SessionStore,
+        people: People | None = None,
+        tools: Callable[[], Mapping[str, ToolSpec]] = dict,
+        clock: Clock = MACHINE,
     ) -> None:
         self._store = store
         self._people = people or KnownPeople()
         self._tools = tools
+        self._clock = clock
 
     def scope(self, person: str, inbound: Inbound) -> str:
         """The session that a person may look at; any (""), for the owner."""
@@ -217,7 +223,7 @@ class Sessions:
         """A thread from a file of that kind, and the session it is for. Raises MailRefused, which names the line."""
         from .jsonl import read_conversation
 
-        brought = read_conversation(lines)
+        brought = read_conversation(lines, self._clock.now())
         key = session or brought.key
         entries = branch_off(brought.written, key, "owner")
         branch = Branch(

@@ -97,6 +97,7 @@ class _Posted(Struct):
     letter: str
     body: str
     thread: str | None  # when it is named
+    spawned_by: str
 
 
 class _Tainted(Struct):
@@ -179,7 +180,9 @@ def commit(lease: Lease, commit: Commit) -> Item:
         item.key, item.channel, item.event, item.owner, item.letter, item.body = _post(commit.letter)
     if not commit.posts:
         return Item(_encode(item), commits=True, threads=(lease.thread,))
-    item.posts = [_Posted(*_post(each.inbound), each.thread or _named(each.inbound)) for each in commit.posts]
+    item.posts = [
+        _Posted(*_post(each.inbound), each.thread or _named(each.inbound), each.spawned_by) for each in commit.posts
+    ]
     sessions = tuple((post.key, post.owner) for post in item.posts if post.thread is None)
     threads = tuple(post.thread for post in item.posts if post.thread is not None)
     return Item(_encode(item), commits=True, sessions=sessions, threads=(lease.thread, *threads))

@@ -24,7 +24,7 @@ _UNDELIVERED = (
     "WHERE state = 'failed' OR (state IN ('pending', 'sending') AND attempts > 0) ORDER BY id"
 )
 _KEEP = (
-    "UPDATE outbox SET parts = $2, unsure = 0, due = {now} + CAST($3 AS {real}) "
+    "UPDATE outbox SET parts = $2, unsure = 0, due = {elapsed} + CAST($3 AS {real}) "
     "WHERE id = $1 AND state = 'sending' AND holder = $4 RETURNING id"
 )
 _WAITS = "(state = 'failed' OR (state = 'pending' AND attempts > 0))"

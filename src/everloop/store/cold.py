@@ -7,6 +7,7 @@ from .archive import ArchiveRows
 from .arrivals import ArrivalRows
 from .channel_rows import ChannelRows
 from .credentials import CredentialRows
+from .expired import ExpiredRows
 from .grants import GrantRows
 from .history import HistoryRows
 from .inbox import InboxRows
@@ -32,5 +33,6 @@ class ColdStore(
     SecretRows,
     LedgerRows,
     CredentialRows,
+    ExpiredRows,
 ):
     """What a store does that no turn waits for."""

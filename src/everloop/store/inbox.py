@@ -16,9 +16,9 @@ from .letters import OF_PEOPLE, PENDING, new_thread, post, queue, thread_of
 
 # Where holders can be seen, those of fresh leases are looked at one by one.
 _WAITING = (
-    "SELECT DISTINCT t.id, coalesce(t.holder, ''), t.expires > {now} FROM inbox i JOIN threads t ON t.id = i.thread "
-    "WHERE i.ended = 0 AND (i.taken = 0 OR t.state = 'running') "
-    "AND (CAST($1 AS {int}) = 1 OR t.holder IS NULL OR t.expires <= {now})"
+    "SELECT DISTINCT t.id, coalesce(t.holder, ''), t.expires > {elapsed} "
+    "FROM inbox i JOIN threads t ON t.id = i.thread WHERE i.ended = 0 AND (i.taken = 0 OR t.state = 'running') "
+    "AND (CAST($1 AS {int}) = 1 OR t.holder IS NULL OR t.expires <= {elapsed})"
 )
 _STOPPING = (
     f"SELECT DISTINCT thread FROM inbox WHERE {PENDING} AND kind = 'stop' "

@@ -16,10 +16,11 @@ from ..core.jobs import Job, JobRow
 from .claims import Claims
 from .codec import body_of, list_of, read_inbound
 from .database import Ask, Database
+from .expired import MONTH
 from .letters import post_if_theirs
 from .schedule import check_times, event_of, next_due
 
-KEPT = 30 * 86400.0  # seconds for which a job that is over is known, and not taken in again
+KEPT = MONTH  # for which a job that is over is known, and not taken in again
 BATCH = 100  # that are fired in one go
 WORK = "work"  # what claims on jobs are noted under
 UNREACHED = "its conversation is gone, or is not theirs"
@@ -34,38 +35,40 @@ _RIPE = (
     "SELECT id FROM jobs WHERE state = 'waiting' AND due <= {now} AND session <> '' "
     f"AND CAST($1 AS TEXT) IN ('', owner) ORDER BY due, id LIMIT {BATCH}"
 )
+# A claim is elapsed time; what waits to be tried again waits by the clock.
+_FREE = "until <= CASE state WHEN 'working' THEN {elapsed} ELSE {now} END"
 # What another is at may have been left: that is looked at more closely when it is claimed.
 _DUE = (
     "SELECT 1 FROM jobs WHERE state IN ('waiting', 'working') AND due <= {now} "
-    "AND (until <= {now} OR holder <> CAST($2 AS TEXT)) AND (session <> '' OR kind IN ('', KINDS)) "
+    f"AND ({_FREE} OR holder <> CAST($2 AS TEXT)) AND (session <> '' OR kind IN ('', KINDS)) "
     "AND CAST($1 AS TEXT) IN ('', owner) LIMIT 1"
 )
 _OPEN = "state IN ('waiting', 'working') AND due <= {now} AND session = ''"
 _UNHEARD = "state = 'working' AND holder = $2 AND claim IN (SELECT value FROM {each}($3{json}))"  # see claims.py
 _WORK = (
-    f"SELECT id, kind, until <= {{now}} OR ({_UNHEARD}), coalesce(holder, '') FROM jobs WHERE {_OPEN} "
+    f"SELECT id, kind, {_FREE} OR ({_UNHEARD}), coalesce(holder, '') FROM jobs WHERE {_OPEN} "
     "AND CAST($1 AS TEXT) IN ('', owner) ORDER BY due, id"
 )
 _CLAIM = (
-    "UPDATE jobs SET state = 'working', holder = $2, epoch = epoch + 1, until = {now} + CAST($4 AS {real}), "
+    "UPDATE jobs SET state = 'working', holder = $2, epoch = epoch + 1, until = {elapsed} + CAST($4 AS {real}), "
     f"claim = $6, attempts = attempts + CASE WHEN {_UNHEARD} THEN 0 ELSE 1 END "
     f"WHERE id = (SELECT id FROM jobs WHERE id = $1 AND {_OPEN} "
-    f"AND (until <= {{now}} OR holder = $5 OR ({_UNHEARD})){{skip}}) RETURNING {_COLUMNS}"
+    f"AND ({_FREE} OR holder = $5 OR ({_UNHEARD})){{skip}}) RETURNING {_COLUMNS}"
 )
 _PROLONG = (
-    "UPDATE jobs SET until = {now} + CAST($4 AS {real}) WHERE id = $1 AND epoch = $2 AND holder = $3 "
-    "AND state = 'working' AND until > {now} RETURNING id"
+    "UPDATE jobs SET until = {elapsed} + CAST($4 AS {real}) WHERE id = $1 AND epoch = $2 AND holder = $3 "
+    "AND state = 'working' AND until > {elapsed} RETURNING id"
 )
 _SETTLE = (
     "UPDATE jobs SET state = $2, due = $3, until = $4, result = $5, attempts = $6, holder = NULL WHERE id = $1 "
     "RETURNING id"
 )
-_STANDING = "SELECT name, holder, until - {now} FROM leases WHERE name IN ($1, $2) AND until > {now}"
+_STANDING = "SELECT name, holder, until - {elapsed} FROM leases WHERE name IN ($1, $2) AND until > {elapsed}"
 _HOLD = (
-    "INSERT INTO leases(name, holder, epoch, until) VALUES($1, $2, 1, {now} + CAST($3 AS {real})) "
+    "INSERT INTO leases(name, holder, epoch, until) VALUES($1, $2, 1, {elapsed} + CAST($3 AS {real})) "
     "ON CONFLICT(name) DO UPDATE SET holder = excluded.holder, until = excluded.until, "
     "epoch = leases.epoch + CASE WHEN leases.holder = excluded.holder THEN 0 ELSE 1 END "
-    "WHERE leases.holder = $2 OR leases.until <= {now} OR leases.holder = $4 RETURNING epoch"
+    "WHERE leases.holder = $2 OR leases.until <= {elapsed} OR leases.holder = $4 RETURNING epoch"
 )
 
 

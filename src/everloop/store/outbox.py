@@ -14,18 +14,19 @@ OPEN = "state IN ('pending', 'sending')"
 _KEYS = "SELECT value FROM {each}($1{json})"
 # Claimed by us, while nobody was told: nothing has been sent.
 _UNHEARD = f"state = 'sending' AND holder = $2 AND claim IN ({_KEYS})"
+_RIPE = "due <= CASE state WHEN 'sending' THEN {elapsed} ELSE {now} END"  # a claim runs out by elapsed time
 _IS_HEAD = f"id = (SELECT min(id) FROM outbox WHERE channel = $3 AND chat = o.chat AND {OPEN})"
 _SENDING = (
-    f"SELECT coalesce(holder, ''), due <= {{now}} OR ({_UNHEARD}) FROM outbox o "
-    f"WHERE channel = $3 AND {OPEN} AND (due <= {{now}} OR state = 'sending') AND {_IS_HEAD}"
+    f"SELECT coalesce(holder, ''), {_RIPE} OR ({_UNHEARD}) FROM outbox o "
+    f"WHERE channel = $3 AND {OPEN} AND ({_RIPE} OR state = 'sending') AND {_IS_HEAD}"
 )
 # The first open row of each chat, read in the order of the index, unless it has to wait. What is being sent may have
 # lost its sender. One that two processes want goes to the first; the other skips it, or sees that it is no longer due.
 _CLAIM = (
-    f"WITH ripe(number) AS (SELECT id FROM outbox o WHERE channel = $3 AND {OPEN} AND (due <= {{now}} OR ({_UNHEARD}) "
+    f"WITH ripe(number) AS (SELECT id FROM outbox o WHERE channel = $3 AND {OPEN} AND ({_RIPE} OR ({_UNHEARD}) "
     f"OR state = 'sending' AND holder IN (SELECT value FROM {{each}}($4{{json}}))) AND {_IS_HEAD} "
     "ORDER BY chat, id LIMIT $5{skip}) "
-    "UPDATE outbox SET state = 'sending', holder = $2, claim = $6, due = {now} + CAST($7 AS {real}), "
+    "UPDATE outbox SET state = 'sending', holder = $2, claim = $6, due = {elapsed} + CAST($7 AS {real}), "
     f"attempts = attempts + CASE WHEN {_UNHEARD} THEN 0 ELSE 1 END, "
     f"unsure = CASE WHEN state = 'sending' AND NOT ({_UNHEARD}) THEN 1 ELSE unsure END "
     "FROM ripe WHERE id = number "

@@ -82,15 +82,7 @@ class PostgresStore(ColdStore):
     ) -> "PostgresStore":
         """Reach the server and bring the schema up to date. Raises StoreError."""
         server = Server(url)
-        pool = await server.pool()
-        try:
-            with server.plainly():
-                async with pool.acquire() as connection:
-                    await server.migrate(connection, migrations)
-        except BaseException:
-            pool.terminate()
-            raise
-        return cls(server, pool, lease_seconds, over)
+        return cls(server, await pool_of(server, migrations), lease_seconds, over)
 
     async def receive(self, inbound: Inbound) -> Receipt:
         if has_more(inbound):
@@ -198,6 +190,19 @@ class PostgresStore(ColdStore):
                 # To wait until the server knows that we gave up could take longer than we have.
                 connection.terminate()
                 raise
+
+
+async def pool_of(server: Server, migrations: Migrations = schema.MIGRATIONS) -> Pool:
+    """Connections to a server whose schema is up to date. Raises StoreError."""
+    pool = await server.pool()
+    try:
+        with server.plainly():
+            async with pool.acquire() as connection:
+                await server.migrate(connection, migrations)
+    except BaseException:
+        pool.terminate()
+        raise
+    return pool
 
 
 def _asking(connection: Connection) -> Ask:

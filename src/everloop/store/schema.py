@@ -1,6 +1,7 @@
 """The tables, once for both databases, as numbered migrations that only ever grow.
 
-Times are seconds since 1970 by the database's clock. Every row that belongs to someone carries its owner.
+Times are seconds since 1970 by the database's clock (`now`), in whose place a simulated one may stand; leases and
+claims are elapsed time, which none moves (`elapsed`). Every row that belongs to someone carries its owner.
 What differs between the two databases is a word here and there, filled in from DIALECTS.
 
 Every page that a turn touches is written to the disk, so there are few indexes. A letter is open (`ended` = 0) until
@@ -19,6 +20,7 @@ DIALECTS = {
         "real": "REAL",
         "bytes": "BLOB",
         "now": "unixepoch('subsec')",
+        "elapsed": "unixepoch('now', 'subsec')",
         "clustered": " WITHOUT ROWID",
         "lock": "",
         "skip": "",
@@ -37,6 +39,7 @@ DIALECTS = {
         "real": "DOUBLE PRECISION",
         "bytes": "BYTEA",
         "now": "extract(epoch from clock_timestamp())",
+        "elapsed": "extract(epoch from pg_catalog.clock_timestamp())",
         "clustered": "",
         "lock": " FOR UPDATE",
         "skip": " FOR UPDATE SKIP LOCKED",

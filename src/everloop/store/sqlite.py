@@ -30,7 +30,7 @@ from .schema import Migrations
 from .search import HOLDERS, KIN, IndexedEntry, mark_of
 from .sqlite_commit import write_commit
 from .sqlite_file import connect
-from .sqlite_statements import NOW, asking, in_sqlite, post, thread_of
+from .sqlite_statements import ELAPSED, NOW, asking, in_sqlite, post, thread_of
 from .watchdog import Watchdog
 from .writer import Execute, Writer
 
@@ -40,7 +40,8 @@ _ROW = f"SELECT {THREAD} FROM threads WHERE id = ?"
 _ENTRIES = "SELECT body FROM entries WHERE thread = ? AND seq >= ? ORDER BY seq"
 _MAIL = f"SELECT id, body FROM inbox WHERE thread = ? AND {PENDING} ORDER BY id"
 _RENEW = (
-    f"UPDATE threads SET expires = {NOW} + ? WHERE id = ? AND epoch = ? AND holder = ? AND expires > {NOW} RETURNING id"
+    f"UPDATE threads SET expires = {ELAPSED} + ? WHERE id = ? AND epoch = ? AND holder = ? "
+    f"AND expires > {ELAPSED} RETURNING id"
 )
 _SHOWN = f"UPDATE outbox SET state = 'sent', due = {NOW} WHERE key = ? AND {OPEN}"
 _SETTLE = (

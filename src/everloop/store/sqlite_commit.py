@@ -13,12 +13,12 @@ from .codec import bodies_of, body_of, fold_in, kind_of, numbered
 from .database import run_at_once
 from .holders import Holders
 from .letters import OF_PEOPLE, post_if_theirs
-from .sqlite_statements import NOW, asking, queue
+from .sqlite_statements import ELAPSED, NOW, asking, queue
 from .writer import Execute
 
 # A row for each letter that waits, or one without a letter. The + keeps SQLite from planning anew for every value.
 _LOOK = (
-    f"SELECT {NOW}, head, epoch, t.owner, holder, expires, i.id, i.kind FROM threads t "
+    f"SELECT {NOW}, {ELAPSED}, head, epoch, t.owner, holder, expires, i.id, i.kind FROM threads t "
     "LEFT JOIN inbox i ON i.thread = t.id AND ended = 0 AND taken = 0 WHERE t.id = +?"
 )
 # With OR FAIL SQLite keeps nothing to undo the statement alone: the writer takes back the whole step when one fails.
@@ -52,12 +52,12 @@ def write_commit(holders: Holders, ttl: float, lease: Lease, commit: Commit, exe
     thread, rows = lease.thread, execute(_LOOK, (lease.thread,)).fetchall()
     if not rows:
         raise Fenced(f"there is no thread {thread}")
-    now, head, epoch, owner, holder, expires, waits, _ = rows[0]
-    left = {row[6]: row[7] for row in rows if row[6] not in commit.absorbed} if waits else {}
+    now, elapsed, head, epoch, owner, holder, expires, waits, _ = rows[0]
+    left = {row[7]: row[8] for row in rows if row[7] not in commit.absorbed} if waits else {}
     newest = max(left) if left else 0
     started = bool(commit.starts) and "stop" not in left.values()
     released = commit.release and newest <= commit.seen
-    fresh = expires > now
+    fresh = expires > elapsed
     if lease.epoch:
         ours = holder == holders.me and epoch == lease.epoch and (fresh or not started)
     else:
@@ -74,7 +74,7 @@ def write_commit(holders: Holders, ttl: float, lease: Lease, commit: Commit, exe
     if started:
         bodies += bodies_of(commit.starts)
     fold, new_head = fold_in(commit.entries), head + len(bodies)
-    lent = (None if released else holders.me, now + ttl if fresh else expires)
+    lent = (None if released else holders.me, elapsed + ttl if fresh else expires)
     execute(_MOVE, (new_head, epoch, *lent, commit.state, fold and head + fold, thread))
     if bodies:
         values = [value for n, body in enumerate(bodies, head + 1) for value in (thread, n, owner, now, body)]
@@ -128,4 +128,4 @@ def _keep_beside(execute: Execute, commit: Commit, thread: str, owner: str, now:
         session = str(timer.inbound.address)
         execute(_TIME, (timer.key, owner, session, now + timer.due, body_of(timer.inbound)))
     for each in commit.posts:
-        run_at_once(post_if_theirs(asking(execute), each.inbound, each.thread))
+        run_at_once(post_if_theirs(asking(execute), each.inbound, each.thread, each.spawned_by))

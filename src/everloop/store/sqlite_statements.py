@@ -21,7 +21,7 @@ def in_sqlite(statement: str) -> str:
     return statement.format_map(schema.DIALECTS["sqlite"]).replace("$", "?")
 
 
-NOW = schema.DIALECTS["sqlite"]["now"]
+NOW, ELAPSED = schema.DIALECTS["sqlite"]["now"], schema.DIALECTS["sqlite"]["elapsed"]
 _POST, _KNOWN, _QUEUE = in_sqlite(letters.POST), in_sqlite(letters.KNOWN), in_sqlite(letters.QUEUE)
 
 

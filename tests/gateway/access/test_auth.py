@@ -25,7 +25,7 @@ from everloop.gateway.access.principal import SCOPES
 from everloop.gateway.access.secrets import fits_password, hash_of, hash_password
 from everloop.gateway.access.throttle import SECONDS, TRIES, Throttle
 from everloop.gateway.http.errors import Refused
-from everloop.gateway.ws.connections import Sockets
+from everloop.gateway.ws.connections import ClientConnections
 from everloop.testing import Say, ScriptedModel
 
 from ..conftest import Wire
@@ -415,7 +415,7 @@ class TestTokens:
         assert (closed, len(spoken.prompts)) == ([1008] * 10, 10)
 
     async def test_a_look_at_credentials_counts_for_one_round_of_the_event_loop_alone(self):
-        sockets = Sockets(cast(Any, None))
+        sockets = ClientConnections(cast(Any, None))
         look = sockets.judged()
         again = sockets.judged()
         await asyncio.sleep(0)  # a round

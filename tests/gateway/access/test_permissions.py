@@ -72,6 +72,7 @@ TABLE = {
     ("GET", "/api/outbox"): OWNERS,
     ("POST", "/api/outbox/{id}/retry"): OWNERS,
     ("DELETE", "/api/outbox/{id}"): OWNERS,
+    ("GET", "/api/tasks"): OWNERS,
     ("POST", "/api/files"): CHATS,
     ("GET", "/api/files/{ref}"): READS,
     ("GET", "/api/files/{ref}/{name}"): READS,

@@ -15,6 +15,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from everloop import tool
 from everloop.agent import Agent
 from everloop.app import open_kept
+from everloop.core.channel import Manifest, Traits
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
 from everloop.core.people import Role
@@ -24,7 +25,7 @@ from everloop.gateway.api.openapi import document
 from everloop.gateway.api.table import TABLE
 from everloop.gateway.http.repeats import WINDOW
 from everloop.readings.spans import trace_id
-from everloop.testing import Call, Say, ScriptedModel, Shown
+from everloop.testing import Call, RecordingChannel, Say, ScriptedModel, Shown
 from tests.channels.dead_letters import give_up
 from tests.gateway.api.stand_in import stand_in
 
@@ -49,9 +50,11 @@ Client = TestClient[Any, Any]
 
 
 @asynccontextmanager
-async def opened(home: Path, settings: Mapping[str, Any] = MappingProxyType({})) -> AsyncIterator[tuple[Agent, Client]]:
+async def opened(
+    home: Path, settings: Mapping[str, Any] = MappingProxyType({}), **more: Any
+) -> AsyncIterator[tuple[Agent, Client]]:
     async with (
-        open_kept(home, settings, provider=ScriptedModel(lines), tools=(send,)) as agent,
+        open_kept(home, settings, provider=ScriptedModel(lines), tools=(send,), **more) as agent,
         TestClient(TestServer(stand_in(agent))) as client,
     ):
         yield agent, client
@@ -162,6 +165,30 @@ async def test_a_user_goes_on_with_their_own_and_takes_no_place_of_another(tmp_p
         wanted = ("page:more", "telegram:42", "page:owners")
         statuses = [(await post(client, f"/api/sessions/{mine['id']}/fork", {"session": s}, USER))[0] for s in wanted]
     assert (mine["session"], statuses) == ("page:hers", [200, 403, 409])
+
+
+async def test_a_place_of_an_installed_channel_that_is_open_may_be_taken(tmp_path: Path):
+    class Open(RecordingChannel):
+        manifest = Manifest("board", Traits(open=True))
+
+    async with opened(tmp_path, channels=(Open("board"), RecordingChannel("shut"))) as (agent, client):
+        await agent.tell(Inbound(Address.parse("page:hers"), "e1", Said(said("hi"), "ada", "page:hers"), "ada"))
+        await agent.finish("page:hers")
+        id = (await agent.store.session("page:hers")).id  # type: ignore[union-attr]
+        wanted = ("board:1", "shut:1", "unknown:1")
+        statuses = [(await post(client, f"/api/sessions/{id}/fork", {"session": s}, USER))[0] for s in wanted]
+    assert statuses == [200, 403, 403]
+
+
+async def test_what_runs_for_long_is_the_owners_to_see(tmp_path: Path):
+    async with opened(tmp_path, channels=(RecordingChannel("fake"),)) as (agent, client):
+        _, told = await get(client, "/api/tasks")
+        others = [(await get(client, "/api/tasks", who))[0] for who in (USER, READER)]
+        names = [task.name for task in agent.tasks()]
+    assert [task["name"] for task in told["tasks"]] == names
+    assert {"lanes mail", "scheduler", "lease fake", "outbox fake", "channel fake"} <= {*names}
+    assert told["tasks"][0].keys() == {"name", "state", "since", "restarts", "error"}
+    assert others == [403, 403]
 
 
 async def test_an_edit_is_answered_in_a_branch_and_an_undo_takes_it_back(tmp_path: Path):

@@ -8,7 +8,7 @@ import msgspec
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from everloop.gateway.ws.send_queue import TOGETHER, Sending, frames_of
+from everloop.gateway.ws.send_queue import TOGETHER, SendQueue, frames_of
 
 
 class Client:
@@ -30,7 +30,7 @@ def ack(id: str, text: str = "") -> dict[str, str]:
     return {"type": "ack", "id": id, "text": text}
 
 
-async def until_sent(sending: Sending, client: Client, writes: int) -> list[list[str]]:
+async def until_sent(sending: SendQueue, client: Client, writes: int) -> list[list[str]]:
     async with asyncio.TaskGroup() as group:
         task = group.create_task(sending.run())
         for _ in range(writes):
@@ -41,7 +41,7 @@ async def until_sent(sending: Sending, client: Client, writes: int) -> list[list
 
 async def test_frames_that_wait_together_go_out_with_one_write():
     client = Client()
-    sending = Sending(client.send, client.lose)
+    sending = SendQueue(client.send, client.lose)
     sending.put(ack("a"), ack("b"))
     sending.put(ack("c"))
     assert await until_sent(sending, client, 1) == [["a", "b", "c"]]
@@ -49,7 +49,7 @@ async def test_frames_that_wait_together_go_out_with_one_write():
 
 async def test_a_write_ends_where_it_has_become_large():
     client = Client()
-    sending = Sending(client.send, client.lose)
+    sending = SendQueue(client.send, client.lose)
     sending.put(ack("a"), ack("b", "x" * TOGETHER), ack("c"))
     assert await until_sent(sending, client, 2) == [["a", "b"], ["c"]]
 
@@ -61,7 +61,7 @@ async def test_no_frame_waits_for_one_behind_it_that_has_to_be_looked_up():
         await gate.wait()
         return ack("later")
 
-    sending = Sending(client.send, client.lose)
+    sending = SendQueue(client.send, client.lose)
     sending.put(ack("a"), look_up, ack("b"))
     async with asyncio.TaskGroup() as group:
         task = group.create_task(sending.run())

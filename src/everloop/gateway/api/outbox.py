@@ -1,12 +1,16 @@
-"""Answers that a channel could not deliver: looked at, sent again, dropped."""
+"""Answers that a channel could not deliver: looked at, sent again, dropped; and what sends them, as it stands."""
 
 from ..http.errors import Refused
 from .route import ApiAnswer, ApiCall
-from .shapes import OutboxChanged, OutboxList
+from .shapes import OutboxChanged, OutboxList, TaskList
 
 
 async def list_undelivered(call: ApiCall) -> ApiAnswer:
     return OutboxList(await call.agent.store.undelivered())
+
+
+async def list_tasks(call: ApiCall) -> ApiAnswer:
+    return TaskList(call.agent.tasks())
 
 
 async def retry(call: ApiCall) -> ApiAnswer:

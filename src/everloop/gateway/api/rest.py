@@ -1,6 +1,5 @@
 """What is not a conversation: who asks, what waits for permission, what was spent, models, settings."""
 
-import time
 from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import Any
@@ -79,7 +78,7 @@ async def revoke_grant(call: ApiCall) -> ApiAnswer:
 
 async def usage(call: ApiCall) -> ApiAnswer:
     days, offset = call.query.days, call.query.offset
-    first = int(time.time() + offset) // DAY - (days - 1)
+    first = int(call.agent.clock.now() + offset) // DAY - (days - 1)
     rows = await call.agent.store.spent(first * DAY - offset, offset=offset)
     return UsageRows(_date(first), days, [_usage_row(row) for row in rows])
 

@@ -1,6 +1,5 @@
 """Conversations: the list, what was said, going on elsewhere, taking turns back."""
 
-import time
 from typing import Any
 
 import msgspec
@@ -135,7 +134,7 @@ async def _go(call: ApiCall, found: Conversation, session: str, deed: Deed) -> A
     row = await call.agent.store.session(session)
     if row is not None and row.owner != _user(call):
         raise Refused(409, "refused", "That session belongs to someone else.")
-    if row is None and call.principal.role < Role.OWNER and not traits_of(session).open:
+    if row is None and call.principal.role < Role.OWNER and not traits_of(session, call.agent.traits).open:
         raise Refused(403, "forbidden", "Only the owner lays hands on places of other channels.")
     if not await call.agent.store.perform(_user(call), session, deed):
         raise Refused(409, "busy", BUSY)
@@ -162,7 +161,7 @@ async def _event(call: ApiCall, found: Conversation, channel: str, event: str) -
     row = await store.session(found.session)  # looked up after it: what it has done is to be seen
     if row is not None and row.id == found.id:
         return next_event(came.event) if came else event
-    if came is None or time.time() - came.at > WINDOW:
+    if came is None or call.agent.clock.now() - came.at > WINDOW:
         raise Refused(409, "not_current", "Its session has gone on to another conversation. Continue this one first.")
     return came.event
 

@@ -1,11 +1,13 @@
 """What is asked of the API and what it answers, as types: requests are checked against them, and the OpenAPI document
 is written from them."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
 from ...core.conversation import Conversation, SearchHit
+from ...core.jobs import TaskState
 from ...core.rows import TokenRow, Undelivered
 from ...core.tool import Risk
 from ...readings.spans import TurnSpans
@@ -264,6 +266,10 @@ class TokenList(Struct, frozen=True):
 
 class OutboxList(Struct, frozen=True):
     outbox: list[Undelivered]
+
+
+class TaskList(Struct, frozen=True):
+    tasks: Sequence[TaskState]
 
 
 class OutboxChanged(Struct, frozen=True):

@@ -251,6 +251,15 @@ TABLE = (
         needs="admin",
     ),
     ApiRoute(
+        "GET",
+        "/api/tasks",
+        "What runs for as long as the gateway does, and how it stands",
+        handle=outbox.list_tasks,
+        answers=shapes.TaskList,
+        least=Role.OWNER,
+        needs="admin",
+    ),
+    ApiRoute(
         "POST",
         "/api/files",
         "Keep a file, to be named in a message",

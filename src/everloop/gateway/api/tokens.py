@@ -1,7 +1,5 @@
 """Tokens, by which programs come in. Nobody gives one more than they hold themselves."""
 
-import time
-
 from ..access.secrets import hash_of, new_secret
 from ..http.errors import Refused
 from .route import ApiAnswer, ApiCall
@@ -19,7 +17,7 @@ async def create(call: ApiCall) -> ApiAnswer:
     if beyond := set(asked.scopes) - call.principal.scopes:
         raise Refused(403, "forbidden", f"You do not hold the scope {min(beyond)} yourself.")
     scopes, seconds = sorted(set(asked.scopes)), (asked.days or 0) * DAY
-    if (until := call.principal.until) and (not seconds or time.time() + seconds > until):
+    if (until := call.principal.until) and (not seconds or call.agent.clock.now() + seconds > until):
         raise Refused(403, "forbidden", "A token makes none that outlasts it: give fewer days than it has left.")
     id = await call.agent.store.keep_token(call.principal.user, asked.name, hash_of(secret), scopes, seconds)
     if not id:

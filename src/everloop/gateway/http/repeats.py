@@ -7,7 +7,6 @@ letter, and the inbox takes an event once. Whoever repeats themselves on purpose
 has another number under the same name.
 """
 
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
@@ -18,7 +17,7 @@ from msgspec import structs
 
 from ...core.log import CallReturned, Entry, ModelSaid
 from ...core.mail import Inbound, Said
-from ...core.ports import Arrivals
+from ...core.ports import Arrivals, Clock
 from ...core.rows import Came
 from .turn_errors import TurnStore, what_ran
 
@@ -57,20 +56,27 @@ def next_event(event: str) -> str:
 class Repeats:
     """The requests whose clients wait for an answer at this door, by event."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._waiting: dict[str, list[web.Request]] = {}
 
     def attempt(self, store: TurnStore, request: web.Request, inbound: Inbound) -> "Attempt":
-        return Attempt(store, self._waiting, request, inbound)
+        return Attempt(store, self._clock, self._waiting, request, inbound)
 
 
 class Attempt:
     """A request on its way to its turn: `with attempt.waits(): …`. `inbound` is the letter that stands for it."""
 
     def __init__(
-        self, store: TurnStore, waiting: dict[str, list[web.Request]], request: web.Request, inbound: Inbound
+        self,
+        store: TurnStore,
+        clock: Clock,
+        waiting: dict[str, list[web.Request]],
+        request: web.Request,
+        inbound: Inbound,
     ) -> None:
         self._store = store
+        self._clock = clock
         self._waiting = waiting
         self._request = request
         self.inbound = inbound
@@ -107,9 +113,9 @@ class Attempt:
         if not came.ended:
             return False
         if came.given or came.ended < 0:
-            return came.given or time.time() - came.at > WINDOW
+            return came.given or self._clock.now() - came.at > WINDOW
         [end] = await self._store.history(came.thread, came.ended - 1, 1)
-        if time.time() - end.at > WINDOW:
+        if self._clock.now() - end.at > WINDOW:
             return True
         answered = isinstance(entry := end.entry, ModelSaid | CallReturned) and not _is_cancelled(entry)
         return not answered and await what_ran(self._store, came) == ()

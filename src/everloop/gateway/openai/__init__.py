@@ -20,7 +20,7 @@ Door = Callable[[TurnAgent, web.Request], Awaitable[web.StreamResponse]]
 
 def routes(agent: TurnAgent) -> list[Route]:
     """Every request has been authenticated: `request["principal"]` is who sends it."""
-    repeats = Repeats()
+    repeats = Repeats(agent.clock)
 
     def door(handle: Door) -> Handler:
         return in_their_shape(partial(handle, agent))

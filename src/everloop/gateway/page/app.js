@@ -4,6 +4,7 @@
 import { begin, login, logout } from "./api.js";
 import { Chat } from "./chat.js";
 import { h, icon, iconButton, toast } from "./dom.js";
+import { OutboxView } from "./outbox.js";
 import { SettingsView } from "./settings.js";
 import { Sidebar } from "./sidebar.js";
 import { Socket } from "./socket.js";
@@ -42,9 +43,9 @@ function show() {
   const [, kind = "", id = "", seq = ""] = location.hash.split("/");
   drawer(false);
   view?.close?.();
-  view = { c: () => new Chat(house, { thread: id, jump: Number(seq) || 0 }), t: () => new TraceView(house, id), usage: () => new UsageView(house), settings: () => new SettingsView(house, id) }[kind]?.()
+  view = { c: () => new Chat(house, { thread: id, jump: Number(seq) || 0 }), t: () => new TraceView(house, id), usage: () => new UsageView(house), outbox: () => new OutboxView(house), settings: () => new SettingsView(house, id) }[kind]?.()
     ?? new Chat(house);
-  if (kind !== "c") document.title = { usage: "Usage · everloop", settings: "Settings · everloop", t: "Trace · everloop" }[kind] ?? "everloop";
+  if (kind !== "c") document.title = { usage: "Usage · everloop", outbox: "Outbox · everloop", settings: "Settings · everloop", t: "Trace · everloop" }[kind] ?? "everloop";
   document.getElementById("main").replaceChildren(view.node);
   sidebar.mark();
 }

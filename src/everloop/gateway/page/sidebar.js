@@ -21,7 +21,7 @@ export class Sidebar {
       h("a.button.new", { href: "#/", title: "New conversation (Alt+N)" }, icon("plus"), "New conversation"),
       h("label.search", {}, icon("search"), this.field, h("kbd", {}, "Ctrl K")),
       this.waiting, this.list,
-      h("div.under", {}, link("chart", "Usage", "#/usage"), link("gear", "Settings", "#/settings"),
+      h("div.under", {}, link("chart", "Usage", "#/usage"), link("send", "Outbox", "#/outbox"), link("gear", "Settings", "#/settings"),
         h("div.row.last", {}, iconButton("theme", "Dark or light", house.theme), iconButton("out", "Log out", house.logout))));
   }
 

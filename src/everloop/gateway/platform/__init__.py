@@ -17,7 +17,7 @@ from .to_inbound import write
 
 
 def routes(agent: TurnAgent) -> list[Route]:
-    repeats = Repeats()
+    repeats = Repeats(agent.clock)
 
     async def tell(answer: Answer) -> web.Response:
         return web.json_response(await body_of(agent.store, answer))

@@ -176,7 +176,7 @@ class ClientFeed:
         ids: list[str | None] = [self._letters.done(mail) for mail in turn.mails if mail in self._letters]
         if not ids and self._letters.were_answered(turn.mails):
             return
-        if not ids and traits_of(where.session or "").self_delivering:
+        if not ids and traits_of(where.session or "", self._house.traits).self_delivering:
             self._house.note_shown(reply_key(event.thread, event.seq))
         for id in ids or [None]:
             self._put(_end(where, id, event.thread, turn))

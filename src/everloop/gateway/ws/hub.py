@@ -43,14 +43,13 @@ class Hub:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        async with asyncio.TaskGroup() as group:
-            listening = asyncio.Event()
-            task = group.create_task(self._listen(listening))
+        listening = asyncio.Event()
+        task = self._house.supervise("hub", lambda: self._listen(listening))
+        try:
             await listening.wait()  # nothing may happen unheard
-            try:
-                yield
-            finally:
-                task.cancel()
+            yield
+        finally:
+            await task.end()
 
     def watch(self, session: str, watcher: Watcher) -> None:
         self._watchers.setdefault(session, set()).add(watcher)
@@ -70,6 +69,7 @@ class Hub:
     async def _listen(self, listening: asyncio.Event) -> None:
         while True:
             with self._house.events() as events:
+                self._forget()
                 listening.set()
                 async for event in events:
                     self._keep(event)
@@ -77,9 +77,12 @@ class Hub:
                     if self._watchers:
                         known = self._sessions.get(event.thread) or await self._look_up(event.thread)
                         self._pass_on(event, *known)
-            self.drafts.clear()  # it was too slow, and cannot know what it has missed
-            for watcher in {watcher for watchers in self._watchers.values() for watcher in watchers}:
-                watcher.lose()
+
+    def _forget(self) -> None:
+        """It was too slow, or has failed, and cannot know what it has missed. The first time nobody watches yet."""
+        self.drafts.clear()
+        for watcher in {watcher for watchers in self._watchers.values() for watcher in watchers}:
+            watcher.lose()
 
     def _keep(self, event: Event) -> None:
         match event:
