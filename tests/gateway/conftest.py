@@ -10,8 +10,9 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-import everloop
-from everloop.app import new_token, open_records, serve, token_scopes
+from everloop.app import open_desk, serve
+from everloop.app.access import new_token, token_scopes
+from everloop.app.records import open_records
 from everloop.core.tool import Effect, Tool
 from everloop.gateway.auth import Auth
 from everloop.gateway.connection_limits import ConnectionLimits
@@ -128,7 +129,7 @@ async def routes_of(tmp_path: Path) -> Any:
     """Every method and path that the gateway answers, from its router, with something in place of what varies."""
 
     async def look() -> list[tuple[str, str]]:
-        async with everloop.open(home=tmp_path / "other", provider=ScriptedModel([])) as agent:
+        async with open_desk(home=tmp_path / "other", provider=ScriptedModel([])) as agent:
             auth = Auth(agent.store, Origins(frozenset(), frozenset(), 0))
             rooms = Rooms(agent, Hub(agent, Metrics()), auth, Metrics(), "")
             app = application(agent, auth, rooms.metrics, Sockets(rooms), ConnectionLimits(GatewaySection()))

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from everloop.agent import Agent
+from everloop.app.agent import Agent
 from everloop.core.people import Role
 from everloop.gateway import api
 from everloop.gateway.principal import SCOPES, Principal

@@ -13,8 +13,8 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from everloop import tool
-from everloop.agent import Agent
-from everloop.app import open_kept
+from everloop.app import open_desk
+from everloop.app.agent import Agent
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
 from everloop.core.people import Role
@@ -51,7 +51,7 @@ Client = TestClient[Any, Any]
 @asynccontextmanager
 async def opened(home: Path, settings: Mapping[str, Any] = MappingProxyType({})) -> AsyncIterator[tuple[Agent, Client]]:
     async with (
-        open_kept(home, settings, provider=ScriptedModel(lines), tools=(send,)) as agent,
+        open_desk(home, settings, provider=ScriptedModel(lines), tools=(send,)) as agent,
         TestClient(TestServer(stand_in(agent))) as client,
     ):
         yield agent, client

@@ -20,8 +20,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-import everloop
-from everloop.app import open_records
+from everloop.app import open_desk
+from everloop.app.records import open_records
 from everloop.core.permission import Grant
 from everloop.gateway.api.openapi import document
 from everloop.gateway.api.route import Route, served
@@ -184,7 +184,7 @@ BROKEN = (
 
 async def test_a_route_that_is_broken_on_purpose_is_found(tmp_path: Path):
     """The control: the same run, over routes that lie, fail, and let everyone in."""
-    async with everloop.open(tmp_path / "home", provider=ScriptedModel([])) as agent:
+    async with open_desk(tmp_path / "home", provider=ScriptedModel([])) as agent:
         app = stand_in(agent)
         app.add_routes([web.get(route.path, served(route, agent)) for route in BROKEN[:2]])
         app.add_routes([web.get("/api/open", lets_all_in)])

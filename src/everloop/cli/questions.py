@@ -5,13 +5,13 @@ import time
 from collections.abc import Sequence
 from types import TracebackType
 
-from ..agent import Agent, Approval
+from ..app.agent import Agent, Approval
+from ..app.user import inbound_of
 from ..core.errors import MailRefused
 from ..core.people import OWNER
 from ..readings.commands import command_in
 from ..readings.grants import described, extent
 from ..readings.questions import asked_of, chosen, offered_of
-from ..user import inbound_of
 from .lines import Lines
 from .terminal import Terminal
 from .times import clock

@@ -20,7 +20,10 @@ from ..core.rows import Receipt
 class House(Protocol):
     """An open everloop. What it raises is an EverloopError, whose text is a sentence for the person."""
 
-    model: str  # provider/model that answers where nothing else was chosen
+    @property
+    def model(self) -> str:
+        """The provider/model that answers where nothing else was chosen."""
+        ...
 
     @property
     def unused(self) -> Sequence[str]:

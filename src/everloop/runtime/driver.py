@@ -266,6 +266,7 @@ class Driver:
         thread, turn = book.thread, book.thread.turn
         before = book.briefed if book.turn == turn.seq else None
         if before is None:
+            self._toolbox.kit(turn.principal)  # what is offered from here on can be run, also when it has gone by then
             situation = Situation(turn.requester, role, turn.principal, thread.address, thread.id, turn.terms)
             briefing = await book.patiently(partial(self._briefer.brief, situation))
             scene.set(Scene(thread.address, thread.id, turn.seq))

@@ -14,6 +14,7 @@ from ..core.mail import Inbound, Said
 from ..core.ports import Bus, Store
 from ..core.rows import Receipt
 from ..core.thread import Finished, Thread
+from .acting import Acting, ForEveryone
 from .book import Book
 from .driver import Driver
 from .interrupt import Interrupt
@@ -108,8 +109,17 @@ class Lanes:
     """Use as `async with lanes:`; leaving it ends every turn at the next step, or after `grace` seconds."""
 
     def __init__(
-        self, store: Store, bus: Bus, driver: Driver, *, cap: int = 500, lease_seconds: float = 30.0, grace: float = 5.0
+        self,
+        store: Store,
+        bus: Bus,
+        driver: Driver,
+        *,
+        cap: int = 500,
+        lease_seconds: float = 30.0,
+        grace: float = 5.0,
+        acting: Acting | None = None,
     ) -> None:
+        self.acting = acting or ForEveryone()
         self._store = store
         self._driver = driver
         self._cap = asyncio.Semaphore(cap)
@@ -241,6 +251,9 @@ class Lanes:
             book = lane.book = Book.begin(self._store, fold, lane.inbound, lane)
         else:
             book = lane.book = await Book.open(self._store, fold, lane)
+            if not self.acting.covers(book.owner, book.session):  # whoever drives it finds the letter
+                lane.book = None
+                return
         try:
             await self._driver.drive(book, lane.interrupt, self._leaving)
         except asyncio.CancelledError:
@@ -288,7 +301,7 @@ class Lanes:
             await asyncio.sleep(POLL)
 
     async def _look(self) -> None:
-        for thread in await self._store.waiting():
+        for thread in await self._store.waiting(self.acting.whose()):
             self.wake(thread)
         for thread in await self._store.stopping(list(self._lanes)):
             await self._stop_if_told(thread)

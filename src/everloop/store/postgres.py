@@ -16,7 +16,19 @@ from ..core import log
 from ..core.conversation import Deed
 from ..core.errors import Fenced, MailRefused, StoreError
 from ..core.mail import Inbound, Mail, Outbound
-from ..core.rows import Action, Commit, Committed, Lease, Opened, OutboxRow, OutboxState, Receipt, Renewal, ThreadRow
+from ..core.rows import (
+    Action,
+    Commit,
+    Committed,
+    Lease,
+    Opened,
+    OutboxRow,
+    OutboxState,
+    Receipt,
+    Renewal,
+    ThreadRow,
+    Whose,
+)
 from . import procedure, schema, transactions
 from .archive import HOLDERS, KIN, ArchiveRows, Line, mark_of
 from .bodies import (
@@ -159,11 +171,17 @@ class PostgresStore(ArchiveRows):
         )
         return [id for (id,) in rows]
 
-    async def waiting(self) -> list[str]:
+    async def waiting(self, whose: Whose | None = None) -> list[str]:
+        narrowed = ""
+        values: tuple[list[str], ...] = ()
+        if whose is not None:
+            narrowed = " AND (t.owner = ANY($1) OR split_part(t.session, ':', 1) = ANY($2))"
+            values = [*whose.principals], [*whose.channels]
         rows = await self._rows(
             "SELECT DISTINCT t.id FROM inbox i JOIN threads t ON t.id = i.thread "
             "WHERE i.ended = 0 AND (i.taken = 0 OR t.state = 'running') "
-            f"AND (t.holder IS NULL OR t.expires <= {NOW})"
+            f"AND (t.holder IS NULL OR t.expires <= {NOW}){narrowed}",
+            *values,
         )
         return [id for (id,) in rows]
 

@@ -19,7 +19,19 @@ from ..core.errors import StoreCorrupt, StoreError
 from ..core.log import Entry
 from ..core.mail import Inbound, Mail, Outbound
 from ..core.ports import Clock
-from ..core.rows import Action, Commit, Committed, Lease, Opened, OutboxRow, OutboxState, Receipt, Renewal, ThreadRow
+from ..core.rows import (
+    Action,
+    Commit,
+    Committed,
+    Lease,
+    Opened,
+    OutboxRow,
+    OutboxState,
+    Receipt,
+    Renewal,
+    ThreadRow,
+    Whose,
+)
 from . import schema
 from .archive import HOLDERS, KIN, ArchiveRows, Line, mark_of
 from .blocker import Blocker
@@ -192,10 +204,19 @@ class SqliteStore(ArchiveRows):
         )
         return [id for (id,) in rows]
 
-    async def waiting(self) -> list[str]:
+    async def waiting(self, whose: Whose | None = None) -> list[str]:
+        narrowed = ""
+        values: tuple[str, ...] = ()
+        if whose is not None:
+            narrowed = (
+                " AND (t.owner IN (SELECT value FROM json_each(?1)) "
+                "OR substr(t.session, 1, instr(t.session, ':') - 1) IN (SELECT value FROM json_each(?2)))"
+            )
+            values = tuple(msgspec.json.encode(names).decode() for names in (whose.principals, whose.channels))
         rows = self._rows(
             f"SELECT DISTINCT t.id, t.holder, t.expires > {NOW} FROM inbox i JOIN threads t ON t.id = i.thread "
-            "WHERE i.ended = 0 AND (i.taken = 0 OR t.state = 'running')"
+            f"WHERE i.ended = 0 AND (i.taken = 0 OR t.state = 'running'){narrowed}",
+            values,
         )
         return [id for id, holder, fresh in rows if not (holder and fresh) or not self._holders.alive(holder)]
 

@@ -72,6 +72,9 @@ class Vault:
     async def names(self) -> list[str]:
         return await self._store.secrets(self._owner)
 
+    async def kept(self) -> dict[str, float]:
+        return await self._store.secret_times(self._owner)
+
     async def forget(self, name: str) -> bool:
         return await self._store.forget_secret(self._owner, name)
 

@@ -101,8 +101,9 @@ async def until(true: Callable[[], Awaitable[Any]]) -> None:
 
 async def live(home: Path, url: str) -> None:
     """A life that ends by SIGKILL."""
-    import everloop
     from everloop.agent import inbound_of
+
+    import everloop
     from everloop.app import set_password
     from everloop.core.approval import Grant
     from everloop.core.errors import TurnFailed

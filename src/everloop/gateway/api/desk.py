@@ -17,8 +17,8 @@ class Sessions(Protocol):
     async def fork(self, conversation: Conversation, session: str, by: str, at: int | None = None) -> Branch: ...
 
 
-class Steward(Protocol):
-    """Who changes settings while the house is open."""
+class ChangeableSettings(Protocol):
+    """The settings and keys of a house, as they can be changed while it is open."""
 
     async def look(self) -> Any:
         """`version`, `file`, `rows`, and what is `waiting` for the next start. Raises SettingsError."""
@@ -46,11 +46,18 @@ class Steward(Protocol):
 
 
 class Desk(House, Protocol):
-    notice: str  # what a person should know about the model
-    missing: str  # why nobody can answer, if that is so
+    @property
+    def notice(self) -> str:
+        """What a person should know about the model."""
+        ...
 
     @property
-    def steward(self) -> Steward | None: ...
+    def missing(self) -> str:
+        """Why nobody can answer, if that is so."""
+        ...
+
+    @property
+    def live_settings(self) -> ChangeableSettings: ...
 
     @property
     def sessions(self) -> Sessions: ...
