@@ -17,8 +17,8 @@ from ..core.events import CommandDone, Event, PermissionAsked, TurnEnded
 from ..core.message import Part
 from ..core.people import Role
 from ..core.ports import Bus, Channel, Clock, Http, Provider, Store, ToolSource
-from ..core.thread import Finished
 from ..core.tool import Tool
+from ..core.turn import Finished
 from ..files.enclosing import enclose
 from ..files.folder import Folder
 from ..files.pictures import fit, take
@@ -27,7 +27,7 @@ from ..runtime.acting import Acting, ForEveryone, ForOne, ForSpeakers
 from ..runtime.approvals import Approvals
 from ..runtime.calls import Toolbox
 from ..runtime.clock import SystemClock
-from ..runtime.commands import Commands
+from ..runtime.commands import SlashCommands
 from ..runtime.context import Gallery
 from ..runtime.driver import Driver
 from ..runtime.inbox import Inbox
@@ -96,15 +96,15 @@ async def open_for_owner(
 async def open_desk(home: Path, settings: Mapping[str, Any] = {}, **given: Any) -> "AsyncIterator[GatewayDesk]":
     """As `open`, for a process that drives everyone's threads and through which settings can be changed; so it opens
     also without a model. `given` is what `open` takes."""
-    from ..files.stock import Bounded
-    from ..settings.book import Book
+    from ..files.inventory import BoundedFiles
+    from ..settings.editor import SettingsEditor
     from .desk import GatewayDesk
     from .reconfigure import LiveSettings
 
     overrides = Overrides(**{**given, "waits": True, "listens": True, "whose": ""})
     async with _opened_house(home, settings, overrides, ForEveryone()) as house:
-        bounded = Bounded(Folder(home / "files"), house.opened.settings.gateway.bytes_per_user)
-        book = Book(home, os.environ, settings)
+        bounded = BoundedFiles(Folder(home / "files"), house.opened.settings.gateway.bytes_per_user)
+        book = SettingsEditor(home, os.environ, settings)
         yield GatewayDesk(structs.replace(house, files=bounded), LiveSettings(book, house.builder, house.live))
 
 
@@ -175,7 +175,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     )
     approvals = Approvals(store, people, builder.prompt_files)
     sessions = Sessions(store, people, lambda: toolbox.specs)
-    commands = Commands(store, live, approvals, sessions, people)
+    commands = SlashCommands(store, live, approvals, sessions, people)
     inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, live.now.toolset.leave)
     channels = given.channels
     if given.listens:
@@ -202,7 +202,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     )
     stack.push_async_callback(house.shown.settle)  # after the lanes: answers of the last moment are acknowledged too
     if builder.prompt_files and builder.prompt_files.unasked:  # whoever found it was killed before it was told
-        await driver.ask_about_files()
+        await driver.questions.ask_about_files()
     await stack.enter_async_context(lanes)
     scheduler = Scheduler(store, bus, clock, owner=given.whose, lease_seconds=settings.store.lease_seconds)
     supervisor.start("scheduler", scheduler.run)  # it ends after the lanes, which begin to close at once

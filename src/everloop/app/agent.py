@@ -18,7 +18,7 @@ from ..core.permission import Allowance, Grant
 from ..core.permission import Approval as Approval
 from ..core.ports import Feed
 from ..core.rows import Receipt, ThreadRow
-from ..core.thread import Finished
+from ..core.turn import Finished
 from ..files.enclosing import enclose
 from ..files.pictures import attach, take
 from ..runtime.lanes import Begun

@@ -29,8 +29,8 @@ from ..providers.keys import Keys
 from ..providers.models import UNKNOWN_WINDOW, ResolvedModel
 from ..providers.models import given as given_model
 from ..runtime.calls import Kit
+from ..runtime.models import Model, Models, OneModel
 from ..runtime.supervisor import Supervisor
-from ..runtime.voices import OneVoice, Voice, Voices
 from ..settings import Preset, Settings, Tools, unused, workspace_of
 from ..tools.bootstrap import Bootstrap, make_workspace
 from ..tools.home import Home
@@ -40,7 +40,7 @@ from ..tools.workspace import Workspace
 from .channels import known
 from .models import ModelLibrary, keys_of, network_of, open_models
 from .opening import OpenHome
-from .presets import TOOLS, HouseVoices, Presets, filled, voice_of
+from .presets import TOOLS, HouseModels, Presets, filled, preset_model
 from .tools import PEOPLE, Kits, Toolset, build_tools, check_workspace
 
 CROWD = 20  # turns at once, from which on those that begin together look at the owner's files once
@@ -60,7 +60,7 @@ class Built(Struct, frozen=True):
 
     settings: Settings
     model: ResolvedModel
-    voices: Voices
+    models: Models
     briefer: Briefer
     toolset: Toolset
     kits: Kits
@@ -74,7 +74,7 @@ class ChosenModel(Struct, frozen=True):
     """Who answers when nobody else is chosen, and who can be chosen."""
 
     model: ResolvedModel
-    voices: Voices
+    models: Models
     library: ModelLibrary | None = None
     presets: Presets | None = None
     missing: str = ""
@@ -133,7 +133,7 @@ class Builder:
             await self.prompt_files.look()
         briefer = HouseBriefer(settings, kits, toolset.large, self.prompt_files)
         return Built(
-            *(settings, choice.model, choice.voices, briefer, toolset, kits),
+            *(settings, choice.model, choice.models, briefer, toolset, kits),
             library=choice.library,
             presets=choice.presets,
             missing=choice.missing,
@@ -202,7 +202,7 @@ class Builder:
         if self._given.provider is not None:
             only = given_model(self._given.provider)
             asked = filled(Preset(only.name), settings.agents.defaults)
-            return ChosenModel(only, OneVoice(voice_of(only, asked, now)))
+            return ChosenModel(only, OneModel(preset_model(only, asked, now)))
         self._http = self._http or network_of(settings, self._stack)
         # Of a later one nothing is to be closed but what runs in this process.
         stack = None if self._first else self._stack
@@ -215,11 +215,11 @@ class Builder:
                 raise
             why = sentence_of(error)
             model = absent(presets.asked("").model, why)
-            return ChosenModel(model, WaitingVoices(presets, now, model), library, presets, why)
+            return ChosenModel(model, WaitingModels(presets, now, model), library, presets, why)
         if model.warm and self._given.warms and not self._first:
             warming = self._supervisor.start("warm-up", model.warm, once=True)  # it loads while the person types
             self._stack.push_async_callback(warming.end)
-        return ChosenModel(model, HouseVoices(presets, now), library, presets)
+        return ChosenModel(model, HouseModels(presets, now), library, presets)
 
 
 def watched_files(home: Home, settings: Settings, store: Store, files: Files, ended: Ended) -> WatchedFiles:
@@ -331,12 +331,12 @@ def absent(name: str, why: str) -> ResolvedModel:
     return ResolvedModel(name, name, Absent(name, why), UNKNOWN_WINDOW)
 
 
-class WaitingVoices(HouseVoices):
-    """The voices of a house whose usual model cannot be had: others may be chosen."""
+class WaitingModels(HouseModels):
+    """The models of a house whose usual model cannot be had: others may be chosen."""
 
     def __init__(self, presets: Presets, now: Callable[[], str], model: ResolvedModel) -> None:
         super().__init__(presets, now)
-        self._waiting = voice_of(model, presets.asked(""), now)
+        self._waiting = preset_model(model, presets.asked(""), now)
 
-    def find(self, name: str) -> Voice:
+    def find(self, name: str) -> Model:
         return super().find(name) if name else self._waiting

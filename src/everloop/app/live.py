@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ..core.briefing import Briefing, Situation
 from ..core.errors import EverloopError, StoreError
 from ..runtime.calls import Kit
-from ..runtime.voices import Voice
+from ..runtime.models import Model
 from ..settings import Settings
 from .build import Builder, Built
 from .opening import OpenHome
@@ -27,7 +27,7 @@ KEPT = "What was in force before stays so."
 
 
 class LiveHouse:
-    """The Voices and the Briefer port of a house whose settings change, and its tools: of what there is `now`."""
+    """The Models and the Briefer port of a house whose settings change, and its tools: of what there is `now`."""
 
     def __init__(self, opened: OpenHome, builder: Builder, first: Built) -> None:
         self.now = first
@@ -40,19 +40,19 @@ class LiveHouse:
 
     @property
     def default(self) -> str:
-        return self.now.voices.default
+        return self.now.models.default
 
-    async def look(self, name: str) -> Voice:
-        return await self.now.voices.look(name)
+    async def look(self, name: str) -> Model:
+        return await self.now.models.look(name)
 
-    def find(self, name: str) -> Voice:
-        return self.now.voices.find(name)
+    def find(self, name: str) -> Model:
+        return self.now.models.find(name)
 
-    async def small(self) -> Voice | None:
-        return await self.now.voices.small()
+    async def small(self) -> Model | None:
+        return await self.now.models.small()
 
     def names(self) -> list[str]:
-        return self.now.voices.names()
+        return self.now.models.names()
 
     def kit_of(self, principal: str) -> Kit:
         return self.now.kits.of(principal)

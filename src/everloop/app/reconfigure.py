@@ -16,9 +16,9 @@ from ..core.errors import EverloopError, ModelMissing
 from ..providers.catalog import HOSTS
 from ..providers.keys import checked_key, keyed_host, notes_on
 from ..settings import Preset, Settings
-from ..settings.book import Book, changes_of
 from ..settings.edit import Path, path_of
-from ..settings.rows import Row, value_at
+from ..settings.editor import SettingsEditor, changes_of
+from ..settings.rows import SettingsRow, value_at
 from ..settings.scopes import scopes_for
 from .build import Builder, Built
 from .destinations import check_destinations
@@ -31,7 +31,7 @@ class Looked(Struct, frozen=True):
 
     version: str
     file: str
-    rows: list[Row]
+    rows: list[SettingsRow]
     waiting: list[str]
 
 
@@ -49,7 +49,7 @@ class KeyRow(Struct, frozen=True):
 class LiveSettings:
     """What the gateway asks for where settings are shown and changed."""
 
-    def __init__(self, book: Book, builder: Builder, live: LiveHouse) -> None:
+    def __init__(self, book: SettingsEditor, builder: Builder, live: LiveHouse) -> None:
         self._book = book
         self._builder = builder
         self._live = live
@@ -129,7 +129,7 @@ class LiveSettings:
         return replace(row, where=found.where if found else "", problem=keys.locked(host))
 
 
-def waiting_in(rows: list[Row], wanted: Settings, now: Settings) -> list[str]:
+def waiting_in(rows: list[SettingsRow], wanted: Settings, now: Settings) -> list[str]:
     """The keys whose values are not those in force."""
     return [row.key for row in rows if not row.is_pattern and _differ(path_of(row.key), wanted, now)]
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from ..bus.local import LocalBus
 from ..core.ports import Store, Vault
 from ..files.folder import Folder
-from ..files.stock import Stock
+from ..files.inventory import FileInventory
 from ..runtime.approvals import Approvals
 from ..runtime.clock import SystemClock
 from ..runtime.people import KnownPeople
@@ -36,7 +36,7 @@ class Records(Struct, frozen=True):
     vault: Vault
     approvals: Approvals
     sessions: Sessions
-    files: Stock
+    files: FileInventory
 
 
 @asynccontextmanager
@@ -47,7 +47,7 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
         files = Folder(folder / "files")
         watched = watched_files(Home(folder), settings, store, files, _asking_a_sandbox(folder, settings))
         approvals = Approvals(store, KnownPeople(store), watched)
-        yield Records(settings, store, opened.vault, approvals, Sessions(store), Stock(folder / "files"))
+        yield Records(settings, store, opened.vault, approvals, Sessions(store), FileInventory(folder / "files"))
 
 
 @asynccontextmanager
@@ -58,7 +58,7 @@ async def open_view(home: Path | None = None) -> AsyncIterator[View]:
         builder = Builder(opened, Folder(opened.home / "files"), LocalBus(), given, supervisor, stack)
         built = await builder.make(opened.settings)
         held = builder.prompt_files.names if builder.prompt_files else ()
-        yield View(opened.store, built.voices, built.briefer, KnownPeople(opened.store), held)
+        yield View(opened.store, built.models, built.briefer, KnownPeople(opened.store), held)
 
 
 @asynccontextmanager

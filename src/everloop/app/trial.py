@@ -11,7 +11,7 @@ from ..core.message import Message, said
 from ..core.ports import Embedder
 from ..core.prompt import Delta, Prompt, Reply, Transcript
 from ..core.tool import ToolSpec, parse_args, problems_of
-from ..providers.models import Models, ResolvedModel
+from ..providers.models import ModelResolver, ResolvedModel
 from ..settings import Preset
 from .presets import Presets
 
@@ -97,7 +97,7 @@ class Trials:
         self.run = run
 
 
-async def trials_of(name: str, presets: Presets, models: Models) -> Trials:
+async def trials_of(name: str, presets: Presets, models: ModelResolver) -> Trials:
     """Raises ModelMissing."""
     asked = presets.asked(name)
     choice = await models.look(asked.model)

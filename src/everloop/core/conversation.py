@@ -36,7 +36,7 @@ class Written(Struct, frozen=True, gc=False):
     entry: Entry
 
 
-class Found(Struct, frozen=True, gc=False):
+class SearchHit(Struct, frozen=True, gc=False):
     """Where a search has found something: `who` is `user`, `assistant` or `tool`, `text` what stands around it."""
 
     thread: str
@@ -83,7 +83,7 @@ class Branch(Struct, frozen=True):
     letter: Letter | None = None
 
 
-class Resume(Struct, frozen=True):
+class ResumeThread(Struct, frozen=True):
     """The session goes back to one of its own threads."""
 
     thread: str
@@ -94,7 +94,7 @@ class Rename(Struct, frozen=True):
     title: str
 
 
-class Archive(Struct, frozen=True):
+class ArchiveThread(Struct, frozen=True):
     """Take a conversation out of the list, or with `archived` false back into it. It can still be found."""
 
     thread: str
@@ -109,4 +109,4 @@ class Mark(Struct, frozen=True):
     seq: int
 
 
-Deed = Branch | Resume | Rename | Archive | Mark
+Deed = Branch | ResumeThread | Rename | ArchiveThread | Mark

@@ -7,7 +7,7 @@ where a statement answers at once, it is run to its end in one go (`run_at_once`
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from ..core.conversation import Archive, Branch, Deed, Mark, Rename, Resume
+from ..core.conversation import ArchiveThread, Branch, Deed, Mark, Rename, ResumeThread
 from ..readings.spoken import COUNTED
 from .bodies import bodies_of, fold_in
 
@@ -56,13 +56,13 @@ async def do(ask: Ask, owner: str, session: str, deed: Deed) -> bool:
     match deed:
         case Branch():
             return await _branch(ask, owner, session, deed)
-        case Resume(thread=thread):
+        case ResumeThread(thread=thread):
             return await _resume(ask, owner, session, thread)
         case Rename(thread=thread, title=title):
             found = await ask(
                 "UPDATE threads SET title = $3 WHERE id = $1 AND owner = $2 RETURNING id", thread, owner, title
             )
-        case Archive(thread=thread, archived=archived):
+        case ArchiveThread(thread=thread, archived=archived):
             found = await ask(
                 "UPDATE threads SET archived = $3 WHERE id = $1 AND owner = $2 RETURNING id",
                 *(thread, owner, int(archived)),

@@ -7,7 +7,7 @@ import msgspec
 
 from ...core.approval import approval_id
 from ...core.channel import traits_of
-from ...core.conversation import Archive, Branch, Conversation, Deed, Rename, Written
+from ...core.conversation import ArchiveThread, Branch, Conversation, Deed, Rename, Written
 from ...core.errors import MailRefused
 from ...core.log import Asked
 from ...core.mail import Address, Inbound, Said
@@ -65,7 +65,7 @@ async def change(call: Call) -> Answer:
         title = _title(call.body.title)
         await call.desk.store.perform(call.principal.user, found.session, Rename(found.id, title))
     if call.body.archived is not None:
-        await call.desk.store.perform(call.principal.user, found.session, Archive(found.id, call.body.archived))
+        await call.desk.store.perform(call.principal.user, found.session, ArchiveThread(found.id, call.body.archived))
     return await show(call)
 
 

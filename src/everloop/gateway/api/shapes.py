@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from ...core.conversation import Conversation, Found
+from ...core.conversation import Conversation, SearchHit
 from ...core.rows import TokenRow, Undelivered
 from ...core.tool import Risk
 from ...readings.spans import TurnSpans
@@ -151,7 +151,7 @@ class SessionState(Struct, frozen=True):
 
 
 class FoundList(Struct, frozen=True):
-    found: list[Found]
+    found: list[SearchHit]
 
 
 class Entries(Struct, frozen=True):
