@@ -53,6 +53,7 @@ class Inbox:
         have begun. Raises MailRefused.
         """
         reach("inbox.arrived")
+        self._lanes.acting.note(inbound.owner)
         letter = inbound.letter
         if isinstance(letter, Said) and (command := self._command(letter)):
             effect = await self._commands.work_out(command, inbound, letter)
@@ -84,6 +85,7 @@ class Inbox:
         """
         if not isinstance(inbound.letter, Said) or self._command(inbound.letter):
             return None
+        self._lanes.acting.note(inbound.owner)
         return self._lanes.begin(_unescaped(inbound), asked=asked)
 
     def wake(self, receipt: Receipt, inbound: Inbound) -> None:

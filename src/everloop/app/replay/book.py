@@ -1,10 +1,10 @@
 """The thread in hand of a replay: what came from outside comes in where it came in then."""
 
-from ..core.decide import Steering
-from ..core.log import Answered, Entry, ModelChosen, Resumed, Stopped, UserSaid
-from ..core.mail import Address, Choose, Decision, Inbound, Letter, Said, Stop
-from ..core.ports import People
-from ..runtime.book import Book
+from ...core.decide import Steering
+from ...core.log import Answered, Entry, ModelChosen, Resumed, Stopped, UserSaid
+from ...core.mail import Address, Choose, Decision, Inbound, Letter, Said, Stop
+from ...core.ports import People
+from ...runtime.book import Book
 from .tape import Differs, Over, Tape
 
 HERE = Address("replay", "turn")
