@@ -34,8 +34,8 @@ class Watcher(Protocol):
 class Hub:
     """Use `async with hub.open():`; then `watch` and `leave`."""
 
-    def __init__(self, house: GatewayAgent, metrics: Metrics) -> None:
-        self._house = house
+    def __init__(self, agent: GatewayAgent, metrics: Metrics) -> None:
+        self._agent = agent
         self._metrics = metrics
         self._watchers: dict[str, set[Watcher]] = {}
         self._sessions: OrderedDict[str, tuple[str, str]] = OrderedDict()  # of threads, and whose they are
@@ -44,7 +44,7 @@ class Hub:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         listening = asyncio.Event()
-        task = self._house.supervise("hub", lambda: self._listen(listening))
+        task = self._agent.supervise("hub", lambda: self._listen(listening))
         try:
             await listening.wait()  # nothing may happen unheard
             yield
@@ -68,7 +68,7 @@ class Hub:
 
     async def _listen(self, listening: asyncio.Event) -> None:
         while True:
-            with self._house.events() as events:
+            with self._agent.events() as events:
                 self._forget()
                 listening.set()
                 async for event in events:
@@ -104,7 +104,7 @@ class Hub:
 
     async def _look_up(self, thread: str) -> tuple[str, str]:
         try:
-            row = (await self._house.store.open(thread, MANY)).row
+            row = (await self._agent.store.open(thread, MANY)).row
         except StoreError:  # whoever watches will see it in the log
             return "", ""
         self.note(thread, row.session, row.owner)
