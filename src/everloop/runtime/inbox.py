@@ -9,7 +9,7 @@ from ..core.conversation import Branch, ResumeThread
 from ..core.errors import MailRefused
 from ..core.events import CommandDone
 from ..core.failpoint import reach
-from ..core.mail import Decision, Inbound, Said
+from ..core.mail import Decision, Inbound, Notice, Said
 from ..core.message import Text, text_of
 from ..core.ports import Archive, Bus, Mailroom
 from ..core.rows import Receipt
@@ -92,9 +92,9 @@ class Inbox:
         """Say that there is mail; losing this hint costs a moment, no more."""
         if receipt.begun:
             return
-        if isinstance(inbound.letter, Decision | Said):
+        if isinstance(inbound.letter, Decision | Said | Notice):
             self._bus.wake(receipt.thread)
-        if receipt.reply is not None or not isinstance(inbound.letter, Decision | Said):
+        if receipt.reply is not None or not isinstance(inbound.letter, Decision | Said | Notice):
             self._bus.cancel(receipt.thread)
 
     def _command(self, letter: Said) -> SlashCommand | None:

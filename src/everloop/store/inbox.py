@@ -12,7 +12,7 @@ from .channel_rows import keep_more
 from .codec import THREAD, body_of, kind_of, list_of, read_letter
 from .conversations import perform
 from .database import Ask, Database
-from .letters import OF_PEOPLE, PENDING, new_thread, post, queue, thread_of
+from .letters import MAKE_TURNS, PENDING, new_thread, post, queue, thread_of
 
 # Where holders can be seen, those of fresh leases are looked at one by one.
 _WAITING = (
@@ -52,7 +52,7 @@ class InboxRows(Database):
         return int(rows[0][0]) if rows else 0
 
     async def unfinished(self, thread: str) -> list[int]:
-        unfinished = f"SELECT id FROM inbox WHERE thread = $1 AND ended = 0 AND {OF_PEOPLE} ORDER BY id"
+        unfinished = f"SELECT id FROM inbox WHERE thread = $1 AND ended = 0 AND {MAKE_TURNS} ORDER BY id"
         return [id for (id,) in await self._ask(unfinished, thread)]
 
     async def waiting(self, whose: Whose | None = None) -> list[str]:
