@@ -83,7 +83,7 @@ async def test_without_a_model_one_is_set_up_in_the_page_and_answers_without_a_r
         banner = await page.inner_text(".banner:not([hidden]) span")
         await stage.say("hello")
         failed = await page.inner_text(".said.failed p")
-        await page.click(".banner >> text=Set up a model")
+        await page.click(".banner >> text=Connect a model")
         await page.wait_for_selector(".callout.bad")
         await open_settings(stage, "All settings")
         await page.fill("[aria-label='Add a provider: its name']", "mine")

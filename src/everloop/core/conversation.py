@@ -5,6 +5,7 @@ up to some entry, under the same numbers, and the old one stays as it is.
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 from msgspec import Struct
 
@@ -26,6 +27,7 @@ class Conversation(Struct, frozen=True, gc=False):
     parent: str = ""  # the thread that it branched from, after its entry `parent_seq`
     parent_seq: int = 0
     current: bool = False  # whether its session is at it now
+    state: Literal["resting", "running", "waiting"] = "resting"  # waiting: for a person's answer
 
 
 class Written(Struct, frozen=True, gc=False):

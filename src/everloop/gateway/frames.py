@@ -89,6 +89,10 @@ class Status(Struct, tag="status"):
     session: Key | None = None
 
 
+class Watch(Struct, tag="watch"):
+    """From now on, `news` of all sessions of this person: a turn has begun or ended, a question waits."""
+
+
 class History(Struct, tag="history"):
     session: Key
     thread: Name | None = None
@@ -96,7 +100,7 @@ class History(Struct, tag="history"):
     limit: Annotated[int, Meta(ge=1, le=500)] = 100
 
 
-Frame = Message | Resume | Stop | Approve | Status | History
+Frame = Message | Resume | Stop | Approve | Status | History | Watch
 read: Any = msgspec.json.Decoder(Frame).decode
 
 NEEDS: dict[Any, str] = {
@@ -106,6 +110,7 @@ NEEDS: dict[Any, str] = {
     Approve: "approve",
     Status: "read",
     History: "read",
+    Watch: "read",
 }
 
 # What is not named here is of the agent.

@@ -13,12 +13,13 @@ from typing import Protocol
 
 from ..core.draft import Draft
 from ..core.errors import StoreError
-from ..core.events import AnswerBegan, AnswerEnded, AnswerPiece, Event, PermissionAsked, TurnEnded
+from ..core.events import AnswerBegan, AnswerEnded, AnswerPiece, Event, PermissionAsked, TurnBegan, TurnEnded
 from ..core.rows import MANY
 from .house import House
 from .metrics import Metrics
 
 _SESSIONS = 10_000
+NEWS = (TurnBegan, TurnEnded, PermissionAsked)
 
 
 class Watcher(Protocol):
@@ -26,6 +27,10 @@ class Watcher(Protocol):
     def user(self) -> str: ...
 
     def hear(self, session: str, event: Event) -> None: ...
+
+    def hear_news(self, session: str, event: Event) -> None:
+        """Something that changes the list of conversations, in any session of this user."""
+        ...
 
     def lose(self) -> None:
         """Something was missed: begin again from the log."""
@@ -39,6 +44,7 @@ class Hub:
         self._house = house
         self._metrics = metrics
         self._watchers: dict[str, set[Watcher]] = {}
+        self._followers: set[Watcher] = set()  # who wants to know of all sessions of their user
         self._sessions: OrderedDict[str, tuple[str, str]] = OrderedDict()  # of threads, and whose they are
         self.drafts: dict[str, Draft] = {}
 
@@ -62,6 +68,12 @@ class Hub:
         if not watchers:
             self._watchers.pop(session, None)
 
+    def follow(self, watcher: Watcher) -> None:
+        self._followers.add(watcher)
+
+    def unfollow(self, watcher: Watcher) -> None:
+        self._followers.discard(watcher)
+
     def note(self, thread: str, session: str, owner: str) -> None:
         """Remember whose thread it is."""
         self._sessions[thread] = session, owner
@@ -77,7 +89,7 @@ class Hub:
                     self._metrics.hear(event)
                     await self._pass_on(event)
             self.drafts.clear()  # it was too slow, and cannot know what it has missed
-            for watcher in {watcher for watchers in self._watchers.values() for watcher in watchers}:
+            for watcher in self._followers.union(*self._watchers.values()):
                 watcher.lose()
 
     def _keep(self, event: Event) -> None:
@@ -94,12 +106,16 @@ class Hub:
                 self.drafts.pop(thread, None)
 
     async def _pass_on(self, event: Event) -> None:
-        if not self._watchers:
+        news = isinstance(event, NEWS) and bool(self._followers)
+        if not self._watchers and not news:
             return
         session, owner = self._sessions.get(event.thread) or await self._look_up(event.thread)
         for watcher in tuple(self._watchers.get(session, ())):
             if watcher.user == owner:  # a session may be watched before it is there, and then be another's
                 watcher.hear(session, event)
+        for follower in tuple(self._followers) if news else ():
+            if follower.user == owner:
+                follower.hear_news(session, event)
 
     async def _look_up(self, thread: str) -> tuple[str, str]:
         try:

@@ -34,6 +34,7 @@ from .frames import (
     Resume,
     Status,
     Stop,
+    Watch,
     Where,
     approval_frame,
     entry_of,
@@ -101,6 +102,7 @@ class Connection:
                 for task in tuple(self._tasks):
                     task.cancel()
         finally:
+            self._rooms.hub.unfollow(self)
             for session in self._watched:
                 self._rooms.hub.leave(session, self)
 
@@ -192,6 +194,8 @@ class Connection:
                 await self._status(asked)
             case History():
                 await self._history(asked)
+            case Watch():
+                self._rooms.hub.follow(self)
 
     def _complain(self, asked: Any, refused: Refused) -> None:
         self._rooms.metrics.count("ws_errors_total", code=refused.code)
@@ -392,6 +396,9 @@ class Connection:
 
     def hear(self, session: str, event: Event) -> None:
         self._telling.hear(session, event)
+
+    def hear_news(self, session: str, event: Event) -> None:
+        self._put(frame("news", Where(session, event.thread, event.seq), event=event.name))
 
 
 def _parsed(text: str) -> Any:

@@ -44,7 +44,7 @@ _LIST = f"""SELECT t.id, t.session, t.title, t.created,
     t.head, t.archived, t.parent, t.parent_seq,
     EXISTS(SELECT 1 FROM sessions s WHERE s.key = t.session AND s.thread = t.id),
     (SELECT e.body FROM entries e WHERE e.thread = t.id AND e.seq < t.begins + 20
-        AND {is_kind("user_said")} ORDER BY e.seq LIMIT 1)
+        AND {is_kind("user_said")} ORDER BY e.seq LIMIT 1), t.state
     FROM threads t WHERE t.owner = $1 AND t.head > 0 AND (CAST($2 AS TEXT) = '' OR t.session = $2)
     AND substr(t.id, 1, length(CAST($3 AS TEXT))) = $3 AND t.archived <= $4 ORDER BY active DESC, t.id LIMIT $5"""
 
@@ -392,8 +392,8 @@ def _delivery(key: str, channel: str, state: Any, queued: float, due: float, att
 
 
 def _conversation(row: Any) -> Conversation:
-    id, session, title, created, active, messages, head, archived, parent, parent_seq, current, first = row
+    id, session, title, created, active, messages, head, archived, parent, parent_seq, current, first, state = row
     return Conversation(
         *(id, session, title or title_in(first or ""), created, active, messages, head),
-        *(bool(archived), parent, parent_seq, bool(current)),
+        *(bool(archived), parent, parent_seq, bool(current), state),
     )

@@ -65,6 +65,7 @@ TABLE = (
         *(shapes.Moved, shapes.OfSession),
         body=shapes.Nothing,
     ),
+    Route("GET", "/api/commands", "Slash commands", rest.commands, shapes.CommandList, least=Role.GUEST),
     Route("GET", "/api/approvals", "What waits for permission", rest.approvals, shapes.ApprovalList),
     Route(
         *("POST", "/api/approvals/{id}", "Allow it, or the like of it too, or deny it", rest.decide, shapes.Decided),

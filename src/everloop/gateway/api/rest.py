@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from ...core.commands import COMMANDS, Command
 from ...core.errors import GrantRefused, MailRefused
 from ...core.grant import MANY, Grant, described
 from ...core.people import Role
@@ -18,6 +19,9 @@ from .route import Answer, Call
 from .shapes import (
     ApprovalList,
     ApprovalShown,
+    CommandList,
+    CommandShown,
+    CommandWord,
     Decided,
     GrantList,
     GrantShown,
@@ -38,6 +42,12 @@ async def me(call: Call) -> Answer:
     known = who.role >= Role.USER  # which models there are is not a guest's to know
     model, notice = (call.desk.model, call.desk.notice) if known else ("", "")
     return msgspec.convert({**told, "model": model, "notice": notice}, Me)
+
+
+async def commands(call: Call) -> Answer:
+    """Those that someone of this role may use, as /help tells them."""
+    role = call.principal.role
+    return CommandList([_command(each, role) for each in COMMANDS.values() if each.right.least <= role])
 
 
 async def approvals(call: Call) -> Answer:
@@ -94,6 +104,13 @@ async def models(call: Call) -> Answer:
     choices += [ModelChoice(name, name) for name in defaults["fallbacks"] if name not in presets]
     notice = "\n".join(filter(None, (call.desk.notice, *call.desk.unused)))
     return ModelList(call.desk.model, notice, choices, call.desk.missing)
+
+
+def _command(command: Command, role: Role) -> CommandShown:
+    words = [
+        CommandWord(name, word.help, word.takes) for name, word in command.words.items() if word.right.least <= role
+    ]
+    return CommandShown(command.name, command.help, command.takes, words)
 
 
 def _concerns(user: str, who: Principal) -> bool:

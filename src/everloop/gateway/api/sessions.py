@@ -27,10 +27,11 @@ HIDDEN = ("opaque",)  # blocks that only their provider can read
 
 
 async def list_sessions(call: Call) -> Answer:
+    asked = call.query
     found = await call.desk.store.conversations(
-        call.principal.user, archived=call.query.archived, limit=call.query.limit
+        call.principal.user, session=asked.session, archived=asked.archived, limit=asked.skip + asked.limit
     )
-    return SessionList(found)
+    return SessionList(found[asked.skip :])
 
 
 async def search(call: Call) -> Answer:

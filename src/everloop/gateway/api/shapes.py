@@ -57,7 +57,12 @@ class OfApproval(Ask, frozen=True):
 
 
 class Listing(Ask, frozen=True):
+    """`archived` adds those that were taken out of the list; `session` asks for those of one session; `skip` leaves out
+    so many of the latest, to read on."""
+
     archived: bool = False
+    session: Annotated[str, Meta(max_length=200)] = ""
+    skip: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
     limit: Limit = 100
 
 
@@ -256,6 +261,22 @@ class ModelList(Struct, frozen=True):
     notice: str
     choices: list[ModelChoice]
     missing: str = ""
+
+
+class CommandWord(Struct, frozen=True):
+    """What may follow a command, or the command itself: `takes` is what follows it."""
+
+    name: str
+    help: str
+    takes: str = ""
+
+
+class CommandShown(CommandWord, frozen=True):
+    words: list[CommandWord] = []
+
+
+class CommandList(Struct, frozen=True):
+    commands: list[CommandShown]
 
 
 class TokenList(Struct, frozen=True):

@@ -1,6 +1,6 @@
 // Who may come in: the password, and tokens for programs.
 
-import { grantsTile } from "./ahead.js";
+import { grantsTile } from "./grants.js";
 import { begin, get, post, remove } from "./api.js";
 import { ask, copy, h, iconButton, toast } from "./dom.js";
 import { moment } from "./words.js";

@@ -33,7 +33,7 @@ export class SettingsView {
     this.notes = h("div.notes");
     this.node = h("section.page", { "aria-label": "Settings" },
       h("header.bar", {}, house.menuButton(), h("h1.title", {}, "Settings")),
-      h("div.scroller", {}, h("div.column.wide", {}, h("nav.segments", { "aria-label": "Kinds of settings" }, links), this.notes, this.body)));
+      h("div.scroller", { tabindex: "0" }, h("div.column.wide", {}, h("nav.segments", { "aria-label": "Kinds of settings" }, links), this.notes, this.body)));
     this.load();
   }
 

@@ -13,7 +13,7 @@ export class TraceView {
     this.node = h("section.page", { "aria-label": "Trace" },
       h("header.bar", {}, house.menuButton(), h("h1.title", {}, "Where the time went"),
         h("a.button.small", { href: `#/c/${thread}` }, "To the conversation")),
-      h("div.scroller", {}, this.body));
+      h("div.scroller", { tabindex: "0" }, this.body));
     this.load(thread);
   }
 

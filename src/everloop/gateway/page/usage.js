@@ -21,7 +21,7 @@ export class UsageView {
       } }, name)));
     this.node = h("section.page", { "aria-label": "Usage" },
       h("header.bar", {}, house.menuButton(), h("h1.title", {}, "Usage")),
-      h("div.scroller", {}, h("div.column.wide", {},
+      h("div.scroller", { tabindex: "0" }, h("div.column.wide", {},
         h("div.row.spread", {},
           choose("Show", [["tokens", "Tokens"], ["cost", "Cost"], ["calls", "Calls"]], (by) => { this.by = by; this.draw(); }),
           choose("Days", [[7, "7 days"], [30, "30 days"], [90, "90 days"]], (days) => { this.days = days; this.load(); })),
