@@ -119,7 +119,7 @@ async def test_a_preset_and_a_key_are_kept_and_taken_away(browser: Any, tmp_path
             await page.wait_for_selector("[data-key='agents.defaults.model'] .origin:has-text('config.toml')")
             await page.select_option("[aria-label=Provider]", "openai")
             await page.fill("[aria-label=Key]", key)
-            await page.click("text=Keep the key")
+            await page.click("text=Save key")
             await page.wait_for_selector(".held li:has-text('openai'):has-text('in the vault')")
             written = (tmp_path / "config.toml").read_text()
             shown = await page.content()

@@ -13,10 +13,17 @@ import { Socket } from "./socket.js";
 const VIEWS = {
   t: [say.trace, async (id) => new (await import("./trace.js")).TraceView(house, id)],
   usage: [say.usage, async () => new (await import("./usage.js")).UsageView(house)],
-  settings: [say.settings, async (id) => new (await import("./settings.js")).SettingsView(house, id)],
+  settings: [say.settings, async (id) => { await styled("setup.css"); return new (await import("./settings.js")).SettingsView(house, id); }],
   waiting: [say.waiting, async () => new (await import("./waiting.js")).WaitingView(house)],
 };
 const THEMES = ["", "light", "dark"]; // the first is as the system has it
+
+/** Resolves when a style sheet that not every view needs is there. */
+const styled = (name) => new Promise((resolve, reject) => {
+  const href = new URL(name, import.meta.url).href;
+  if (document.querySelector(`link[href="${href}"]`)) resolve();
+  else document.head.append(h("link", { rel: "stylesheet", href, onload: resolve, onerror: () => reject(new Error(name)) }));
+});
 
 const root = document.getElementById("app");
 const notices = new Notices(go);
@@ -67,7 +74,7 @@ async function show() {
   drawer(false);
   const place = `${kind}/${id}/${seq}`;
   house.place = place;
-  const opened = make ? await make(id).catch((error) => { toast(error.message, "bad"); return null; }) : new Chat(house, { thread: kind === "c" ? id : "", jump: Number(seq) || 0 });
+  const opened = make ? await make(id).catch(() => toast(say.notLoaded, "bad", [say.reload, () => location.reload()])) : new Chat(house, { thread: kind === "c" ? id : "", jump: Number(seq) || 0 });
   if (!opened || house.place !== place) { opened?.close?.(); return; } // another was opened meanwhile
   view?.close?.();
   view = opened;

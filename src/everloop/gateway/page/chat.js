@@ -12,7 +12,6 @@ import { Past, whole } from "./past.js";
 import { ModelPicker } from "./picker.js";
 import { say } from "./say.js";
 import { newId } from "./socket.js";
-import { Versions } from "./versions.js";
 import { count } from "./words.js";
 
 const PAGE = 200;
@@ -124,8 +123,7 @@ export class Chat {
       this.resume();
       if (!this.current) this.tellOld();
       await this.held.load(this.session);
-      this.versions = new Versions(this.about, (id) => this.house.go(`#/c/${id}`));
-      this.versions.load().then(() => this.versions.mark(this.scroller)).catch(() => {}); // without them the conversation is whole, too
+      this.showVersions().catch(() => {}); // without them the conversation is whole, too
     } catch (error) {
       if (error.status === 404 && begun.has(this.thread)) this.await(); else this.fail(error);
     }
@@ -133,6 +131,14 @@ export class Chat {
     this.refresh();
     if (this.jump) this.point(this.jump); else this.follow(true);
     if (this.current && matchMedia("(hover: hover)").matches) this.composer.field.focus({ preventScroll: true });
+  }
+
+  async showVersions() {
+    const { Versions } = await import("./versions.js");
+    const versions = new Versions(this.about, (id) => this.house.go(`#/c/${id}`));
+    await versions.load();
+    versions.mark(this.scroller);
+    this.versions = versions;
   }
 
   know(about) {

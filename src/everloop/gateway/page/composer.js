@@ -1,7 +1,6 @@
 // Where one writes: the field, files, what can be completed, what was said before.
 
 import { blob, upload } from "./api.js";
-import { Completion } from "./complete.js";
 import { h, icon, iconButton, toast } from "./dom.js";
 import { draftOf, keepDraft } from "./drafts.js";
 import { enlarged, isPicture } from "./files.js";
@@ -13,18 +12,18 @@ export class Composer {
   constructor(acts, session) {
     this.acts = acts;
     this.field = h("textarea", {
-      rows: 1, placeholder: say.askAnything, "aria-label": say.message, enterkeyhint: "send", dir: "auto", "aria-autocomplete": "list", "aria-controls": "completion",
+      rows: 1, placeholder: say.askAnything, "aria-label": say.message, enterkeyhint: "send", dir: "auto", "aria-autocomplete": "list",
       oninput: () => this.changed(), onkeydown: (event) => this.typed(event), onpaste: (event) => this.pasted(event),
-      onblur: () => this.completion.close(),
+      onblur: () => this.completion?.close(),
     });
-    this.completion = new Completion(this.field, acts.paths);
+    this.completions = h("div.completions");
     this.attached = h("div.row.attached", { hidden: true });
     this.why = h("p.wrong", { role: "alert" });
     this.sendButton = h("button.round.primary", { type: "submit", "aria-label": say.send, title: say.sendKey }, icon("send"));
     this.stopButton = h("button.round.stop", { type: "button", "aria-label": say.stop, title: say.stopKey, hidden: true, onclick: () => acts.stop() }, icon("stop"));
     const picker = h("input", { type: "file", multiple: true, hidden: true, onchange: () => { this.attach(picker.files); picker.value = ""; } });
     this.node = h("form.composer", { onsubmit: (event) => { event.preventDefault(); this.send(); } },
-      this.completion.node, this.why, this.attached, h("div.line", {},
+      this.completions, this.why, this.attached, h("div.line", {},
         iconButton("clip", say.attach, () => picker.click()), picker, this.field, this.stopButton, this.sendButton));
     this.catchDrops();
     this.open(session);
@@ -75,7 +74,7 @@ export class Composer {
     this.field.value = text;
     this.changed();
     this.listFiles();
-    this.completion.close();
+    this.completion?.close();
     if (focus) this.field.focus();
   }
 
@@ -85,7 +84,18 @@ export class Composer {
     this.past = undefined;
     keepDraft(this.session);
     this.sized();
-    this.completion.look();
+    this.complete();
+  }
+
+  /** Loaded with the first letter that can be completed. */
+  async complete() {
+    if (!this.completion && /^\s*\/|@/.test(this.field.value)) {
+      const { Completion } = await import("./complete.js");
+      this.completion ??= new Completion(this.field, this.acts.paths);
+      this.completions.replaceChildren(this.completion.node);
+      this.field.setAttribute("aria-controls", this.completion.node.id);
+    }
+    await this.completion?.look();
   }
 
   sized() {
@@ -94,7 +104,7 @@ export class Composer {
   }
 
   typed(event) {
-    if (event.isComposing || this.completion.typed(event)) return;
+    if (event.isComposing || this.completion?.typed(event)) return;
     if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); this.send(); }
     else if (event.key === "Escape" && this.acts.running()) { event.preventDefault(); this.acts.stop(); }
     else if (event.key === "ArrowUp" && (!this.field.value || this.past !== undefined)) this.recall(event, 1);

@@ -2,7 +2,6 @@
 
 import { patch, post } from "./api.js";
 import { ask, toast } from "./dom.js";
-import { exported } from "./export.js";
 import { say } from "./say.js";
 
 // Threads that were just begun and hold nothing yet, with their sessions: they are not told of before their first entry.
@@ -25,8 +24,8 @@ export class Deeds {
       ["trace", say.showTrace, () => this.house.go(`#/t/${about.id}`)],
       ["undo", say.undo, () => this.undo()],
       ["fork", say.fork, fork],
-      ["down", say.exportMarkdown, () => exported(about, "md")],
-      ["down", say.exportJson, () => exported(about, "json")],
+      ["down", say.exportMarkdown, () => this.save("md")],
+      ["down", say.exportJson, () => this.save("json")],
       ["print", say.print, () => print()],
       archived ? ["archive", say.unarchive, () => this.change({ archived: false })] : ["archive", say.archive, () => this.archive()],
     ].filter(Boolean);
@@ -60,6 +59,8 @@ export class Deeds {
     toast(say.forked(title));
     this.house.changed();
   }
+
+  async save(kind) { await (await import("./export.js")).exported(this.of(), kind); }
 
   async rename() {
     const title = await ask({ title: say.rename, label: say.titleLabel, value: this.of().title, yes: say.rename });

@@ -3,7 +3,6 @@
 
 import { copy, h } from "./dom.js";
 import { highlight } from "./highlight.js";
-import { formula } from "./math.js";
 import { say } from "./say.js";
 
 const FENCE = /^(\s{0,3})(`{3,}|~{3,})\s*([^\s`]*)[^`]*$/;
@@ -71,6 +70,15 @@ export function codeBlock(code, language = "") {
 }
 
 const pressed = (button, on) => button.setAttribute("aria-pressed", String(on));
+
+let drawn = null; // what draws formulas, once somebody has written one
+
+function formula(tex, display = false) {
+  if (drawn) return drawn(tex, display);
+  const waiting = h("code", {}, tex);
+  import("./math.js").then((math) => { drawn = math.formula; waiting.replaceWith(drawn(tex, display)); }, () => {}); // then it can be read as it was written
+  return waiting;
+}
 
 /** A formula that stands by itself, over one line or several. */
 function math(into, lines, at) {

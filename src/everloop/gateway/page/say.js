@@ -26,6 +26,7 @@ export const say = spoken({
   noPasswordYet: "No password yet? Open the one-time link that", noPasswordThen: "printed when it started.",
   usedLink: "That link was used already, or is too old. Log in with your password, or start the gateway anew for another link.",
   notReached: "everloop cannot be reached",
+  notLoaded: "This part of the page could not be loaded. Perhaps everloop was updated.", reload: "Reload",
   noConnection: "No connection to everloop. Nothing is lost; trying again …", tryNow: "Try now",
 
   // The sidebar
