@@ -18,16 +18,17 @@ from everloop.app.tools import build_tools
 from everloop.bus.local import LocalBus
 from everloop.cli import build_parser
 from everloop.core import log
-from everloop.core.commands import COMMANDS
 from everloop.core.events import Event, TurnEnded
 from everloop.core.people import Role
 from everloop.core.thread import Finished, Thread
-from everloop.core.tool import Effect, Risk, Tool, ToolSpec, tool
+from everloop.core.tool import Effect, Risk, Tool, ToolSpec
 from everloop.files.folder import Folder
 from everloop.gateway import frames
 from everloop.gateway.principal import SCOPES
 from everloop.providers.catalog import HOSTS
+from everloop.readings.commands import COMMANDS
 from everloop.settings import Account, PolicyRule, Preset, Price, Settings, Stance, Tools, load
+from everloop.tools.decorator import tool
 
 NAMED = {"accounts": Account, "models": Preset, "prices": Price}
 ROOT = Path(__file__).parents[1]

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from .agent import Agent as Agent
     from .app import open as open
-    from .core.answer import Answer as Answer
     from .core.errors import EverloopError as EverloopError
     from .core.errors import MailRefused as MailRefused
     from .core.errors import ModelMissing as ModelMissing
@@ -25,9 +24,10 @@ if TYPE_CHECKING:
     from .core.errors import StoreError as StoreError
     from .core.errors import ToolError as ToolError
     from .core.errors import TurnFailed as TurnFailed
+    from .core.events import Answer as Answer
     from .core.events import Event as Event
-    from .core.grant import Allowance as Allowance
     from .core.people import Role as Role
+    from .core.permission import Allowance as Allowance
     from .core.ports import Channel as Channel
     from .core.ports import Provider as Provider
     from .core.prompt import Usage as Usage
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from .core.tool import Risk as Risk
     from .core.tool import Shown as Shown
     from .core.tool import Tool as Tool
-    from .core.tool import tool as tool
     from .process import run as run
+    from .tools.decorator import tool as tool
     from .user import User as User
 
 __version__ = "0.1.0"
@@ -47,18 +47,19 @@ _ROOMS = {
     "open": "app",
     "run": "process",
     "Agent": "agent",
-    "Answer": "core.answer",
+    "Answer": "core.events",
     **dict.fromkeys(
         ("EverloopError", "MailRefused", "ModelMissing", "SettingsError", "StoreError", "ToolError", "TurnFailed"),
         "core.errors",
     ),
     **dict.fromkeys(("Channel", "Provider"), "core.ports"),
     "Event": "core.events",
-    "Allowance": "core.grant",
+    "Allowance": "core.permission",
     "Role": "core.people",
     "User": "user",
     "Usage": "core.prompt",
-    **dict.fromkeys(("CallContext", "Effect", "Picture", "Risk", "Shown", "Tool", "tool"), "core.tool"),
+    **dict.fromkeys(("CallContext", "Effect", "Picture", "Risk", "Shown", "Tool"), "core.tool"),
+    "tool": "tools.decorator",
 }
 
 __all__ = ["__version__", *_ROOMS]  # noqa: PLE0604

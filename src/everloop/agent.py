@@ -8,18 +8,17 @@ from typing import Any
 
 from msgspec import structs
 
-from .core.answer import Answer as Answer
-from .core.answer import answer_of
 from .core.channel import Hook
 from .core.errors import EverloopError, Fenced, MailRefused, ModelMissing, TurnFailed
-from .core.events import AnswerGiven, Event, LetterTaken, TurnEnded
-from .core.grant import Allowance, Grant
+from .core.events import Answer as Answer
+from .core.events import AnswerGiven, Event, LetterTaken, TurnEnded, answer_of
+from .core.jobs import TaskState
 from .core.mail import Inbound, Outbound, Said, reply_key
 from .core.message import Part, text_of
+from .core.permission import Allowance, Grant
+from .core.permission import Approval as Approval
 from .core.ports import Bus, Feed, Files, Http, Store
-from .core.question import Approval as Approval
 from .core.rows import Receipt, ThreadRow
-from .core.tasks import TaskState
 from .core.thread import Finished
 from .files.enclosing import enclose
 from .files.pictures import attach, take

@@ -15,8 +15,8 @@ from .core.events import Event
 from .core.keys import escaped, exact
 from .core.mail import Address, Inbound, Outbound, Said
 from .core.message import said
-from .core.people import OWNER
-from .core.question import Approval
+from .core.people import OWNER, is_chat
+from .core.permission import Approval
 
 if TYPE_CHECKING:
     from .agent import Agent, Answer
@@ -109,6 +109,8 @@ def checked(name: str) -> str:
         raise MailRefused(
             f"a user is named platform:account, such as web:anna, without a further colon, and not {name[:LONGEST]!r}"
         )
+    if is_chat(name):
+        raise MailRefused("chat:…/… is a group, and nobody's name; name users otherwise, such as web:anna")
     if traits_of(platform).private:
         raise MailRefused(f"{platform}:… are the owner's own sessions; name users otherwise, such as web:{account}")
     return name

@@ -17,7 +17,7 @@ from tests.cli.at_terminal import AtTerminal
 from tests.cli.person import Person, Ran
 
 import everloop
-from everloop.core.visible import checked_name, in_one_line, visible
+from everloop.readings.visible import checked_name, in_one_line, visible
 from everloop.testing import Call, Http, Say, Think
 from everloop.testing.model_server import ModelServer
 

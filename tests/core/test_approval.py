@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from everloop.core.approval import Policy, PolicyRule, approval_id, digest_of, risk_of, shown
+from everloop.core.approval import Policy, PolicyRule, approval_id, digest_of, risk_of
 from everloop.core.decide import (
     CHANGED,
     FORBIDDEN,
@@ -86,37 +86,6 @@ class TestBinding:
         places = [("t", 3, 0), ("t", 3, 1), ("t", 30, 1), ("u", 3, 0)]
         assert len({approval_id(*place, DIGEST) for place in places}) == len(places)
         assert approval_id("t", 3, 0, DIGEST) == approval_id("t", 3, 0, DIGEST)
-
-
-class TestShowing:
-    @examples(100)
-    @given(arguments, arguments)
-    def test_calls_that_differ_look_different(self, one: dict[str, object], other: dict[str, object]):
-        looks = [shown(ToolCall("", "t", json.dumps(args))) for args in (one, other)]
-        assert (looks[0] == looks[1]) == (json.dumps(one) == json.dumps(other))
-
-    @examples(100)
-    @given(arguments)
-    def test_nothing_in_it_is_invisible(self, args: dict[str, object]):
-        text = shown(ToolCall("", "t", json.dumps(args)))
-        assert text.replace("\n", "").replace("\t", "").isprintable()
-
-    @pytest.mark.parametrize(
-        ("args", "looks"),
-        [
-            ({}, "t"),
-            ({"command": "rm -rf  x ", "n": 2}, 't\n  command: "rm -rf  x "\n  n: 2'),
-            ({"command": "ls\nrm x\n"}, "t\n  command: \n    | ls\n    | rm x\n    | "),
-            ({"command": "ls \u202e#\nmr"}, 't\n  command: "ls \\u202e#\\nmr"'),
-            ({"command": "ls\r\nrm x"}, 't\n  command: "ls\\r\\nrm x"'),
-            ({"a\nb": "\U000e0041"}, 't\n  a\\nb: "\\udb40\\udc41"'),
-        ],
-    )
-    def test_it_is_shown_whole(self, args: dict[str, object], looks: str):
-        assert shown(ToolCall("", "t", json.dumps(args))) == looks
-
-    def test_it_is_never_shortened(self):
-        assert "x" * 64_000 in shown(ToolCall("", "t", json.dumps({"command": "x" * 64_000})))
 
 
 class TestDeciding:

@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 import everloop
-from everloop.core.channel import ASIDE, DOORS, Traits, parts_of, traits_of
-from everloop.core.mail import Address, Outbound, ReplyTo
-from everloop.core.message import Made, Media
+from everloop.core.channel import ASIDE, DOORS, Traits, traits_of
 
 PACKAGE = Path(everloop.__file__).parent
 
@@ -28,16 +26,6 @@ def test_the_doors_of_the_house_are_told_apart_by_their_traits():
 def test_a_channel_of_ones_own_is_found_among_those_that_are_given():
     mine = Traits(once=True, text_limit=4096, text_unit="utf16")
     assert traits_of("mine:7", {**DOORS, "mine": mine}) == mine
-
-
-def test_an_answer_becomes_a_part_for_each_text_with_the_files_at_the_last():
-    made = (Made(Media("f", "text/plain", "a.txt", "owner"), 3),)
-    answer = Outbound("k", Address("fake", "room"), "one two", files=made)
-    found = parts_of(answer, ("one", "two"), ReplyTo("there"))
-    assert [(part.key, part.text, part.files, part.number, part.of, part.reply_to) for part in found] == [
-        ("k", "one", (), 0, 2, "there"),
-        ("k/1", "two", made, 1, 2, "there"),
-    ]
 
 
 def comparisons(source: str) -> list[int]:

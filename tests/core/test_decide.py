@@ -41,9 +41,9 @@ from everloop.core.mail import Choose, Decision, Mail, Said, Stop, Word
 from everloop.core.message import Made, Media, Message, said
 from everloop.core.people import Role
 from everloop.core.prompt import Usage
-from everloop.core.summary import rendered
 from everloop.core.thread import Finished, Thread
 from everloop.core.tool import Change, ToolCall
+from everloop.core.wording import rendered
 from tests.core.makers import CALLED, DIGEST, ROLES, RULES, SPECS, answered, asked, call, calling, spoke
 
 

@@ -8,8 +8,8 @@ from everloop.core.gauge import IMAGE, Gauge, rough
 from everloop.core.log import Compacted, ModelSaid
 from everloop.core.message import Media, Message, Text, said
 from everloop.core.prompt import Usage
-from everloop.core.summary import HEAD
 from everloop.core.thread import Thread
+from everloop.core.wording import HEAD
 from tests.core.makers import CALLED, call, examples, spoke
 
 

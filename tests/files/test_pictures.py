@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from PIL import Image, ImageDraw, ImageSequence
 
 from everloop.core.errors import MailRefused
-from everloop.core.media import LARGEST_DOCUMENT, LARGEST_IMAGE, kind_of
 from everloop.files.pictures import MOST, Attachment, attach, fit
+from everloop.readings.media import LARGEST_DOCUMENT, LARGEST_IMAGE, kind_of
 
 PDF = b"%PDF-1.7\n1 0 obj\nendobj\n%%EOF\n"
 

@@ -12,7 +12,7 @@ import pytest_asyncio
 
 import everloop
 from everloop.app import new_token, open_records, serve, token_scopes
-from everloop.core.tool import Effect, Tool, tool
+from everloop.core.tool import Effect, Tool
 from everloop.gateway.auth import Auth
 from everloop.gateway.connection_limits import ConnectionLimits
 from everloop.gateway.hub import Hub
@@ -23,6 +23,7 @@ from everloop.gateway.socket import Rooms
 from everloop.gateway.sockets import Sockets
 from everloop.settings.shape import GatewaySection
 from everloop.testing import ScriptedModel
+from everloop.tools.decorator import tool
 
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]  # as a container without much wants them
 

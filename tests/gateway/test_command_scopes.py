@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import everloop
-from everloop.core.commands import COMMANDS, find, rest_of, scope_of
 from everloop.core.people import Role
+from everloop.readings.commands import COMMANDS, find, rest_of, scope_of
 from everloop.testing import Say, ScriptedModel, Shown
 
 PIN = "my secret pin is 4711"

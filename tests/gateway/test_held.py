@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from everloop.core.tool import Effect, Shown, tool
+from everloop.core.tool import Effect, Shown
 from everloop.testing import Call, Say, ScriptedModel
+from everloop.tools.decorator import tool
 from tests.gateway.conftest import Door
 from tests.gateway.walk import staged
 

@@ -170,8 +170,12 @@ async def test_escape_in_a_search_or_a_menu_stops_nothing_and_what_was_shown_sta
 async def test_a_file_that_is_dropped_anywhere_is_attached(browser: Any, tmp_path: Path):
     async with staged(browser, tmp_path) as stage:
         await stage.log_in()
-        drop = """(kind) => { const data = new DataTransfer(); data.items.add(new File(['milk'], 'notes.txt', {type: 'text/plain'}));
-            document.querySelector('.sidebar').dispatchEvent(new DragEvent(kind, {bubbles: true, cancelable: true, dataTransfer: data})); }"""
+        drop = """(kind) => {
+            const dataTransfer = new DataTransfer();
+            dataTransfer.items.add(new File(['milk'], 'notes.txt', { type: 'text/plain' }));
+            const event = new DragEvent(kind, { bubbles: true, cancelable: true, dataTransfer });
+            document.querySelector('.sidebar').dispatchEvent(event);
+        }"""
         await stage.page.evaluate(drop, "dragenter")
         veiled = await stage.page.locator(".drop").is_visible()
         await stage.page.evaluate(drop, "drop")

@@ -11,9 +11,10 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
 # What people, models, tools and settings say, names, and times, which the browser writes in its own language.
 DATA = (
-    ".prose, .plain, .name, .text, .title, .place, .said .facts, time, code, pre, kbd, option, .gist, .card b, .status, .chip, .lead, "
-    ".turn h2, .what, .named, .legend span, .numbers th[scope=row], .chart text, .chart title, .group h2, .what-for, .origin, "
-    ".given, .code figcaption span, .took, .callout, .banner span, .held b, .trial li, .bubble, .check, .asked-in a, .completion b, .completion span, .detail, .versions .facts"
+    ".prose, .plain, .bubble, .name, .text, .title, .place, .lead, .said .facts, time, code, pre, kbd, option, .chip, "
+    ".gist, .card b, .status, .given, .code figcaption span, .turn h2, .what, .took, .named, .detail, .legend span, "
+    ".numbers th[scope=row], .chart text, .chart title, .group h2, .what-for, .origin, .callout, .banner span, "
+    ".held b, .trial li, .check, .asked-in a, .completion b, .completion span, .versions .facts"
 )
 STRANGE = f"""() => {{
     const found = [];

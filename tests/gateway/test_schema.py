@@ -22,7 +22,7 @@ from aiohttp.test_utils import TestServer
 
 import everloop
 from everloop.app import open_records
-from everloop.core.grant import Grant
+from everloop.core.permission import Grant
 from everloop.gateway.api.openapi import document
 from everloop.gateway.api.route import Route, served
 from everloop.gateway.api.shapes import Me, SessionList

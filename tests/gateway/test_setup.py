@@ -11,9 +11,10 @@ import aiohttp
 import pytest
 
 from everloop.app import new_token, open_records, serve, token_scopes
-from everloop.core.tool import Effect, tool
+from everloop.core.tool import Effect
 from everloop.testing import Call, Say, ScriptedModel, Shown
 from everloop.testing.model_server import ModelServer
+from everloop.tools.decorator import tool
 
 NOBODY = "http://127.0.0.1:9/v1"  # where nobody listens: no server of this machine is found
 LOCAL = {name: {"api_base": NOBODY} for name in ("ollama", "lmstudio", "llamacpp", "vllm")}

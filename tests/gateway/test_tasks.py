@@ -1,6 +1,6 @@
 """What runs for as long as the gateway does is seen in its metrics."""
 
-from everloop.core.tasks import TaskState
+from everloop.core.jobs import TaskState
 from everloop.gateway.metrics import Metrics
 from everloop.testing import ScriptedModel
 

@@ -17,10 +17,11 @@ import pytest
 import everloop
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
-from everloop.core.tool import Effect, tool
+from everloop.core.tool import Effect
 from everloop.testing import Call, Calls, Say
 from everloop.testing.model_server import ModelServer
 from everloop.testing.script import Line, Shown
+from everloop.tools.decorator import tool
 
 TURNS = 50
 SHARE = 0.97

@@ -16,9 +16,10 @@ from tests.providers.vendors import allowed
 import everloop
 from everloop.core.errors import TurnFailed
 from everloop.core.ports import HttpAnswer
-from everloop.core.tool import Effect, Tool, tool
+from everloop.core.tool import Effect, Tool
 from everloop.net.trusted import TrustedHttp
 from everloop.providers import dialects
+from everloop.tools.decorator import tool
 
 
 class Half(Struct, frozen=True):

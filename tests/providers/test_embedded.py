@@ -20,14 +20,14 @@ from everloop.core.briefing import Briefing
 from everloop.core.decide import Rules
 from everloop.core.errors import BadRequest, ContextOverflow, ModelMissing
 from everloop.core.message import Message, said
-from everloop.core.prompt import Delta, Prompt, Reply, Transcript
-from everloop.core.sections import BOOTSTRAP, Section, joined
+from everloop.core.prompt import Delta, Prompt, Reply, Section, Transcript
 from everloop.core.thread import Thread
 from everloop.core.tool import ToolCall, ToolSpec, problems_of
 from everloop.files.folder import Folder
 from everloop.providers.embedded import NOTICE, WEIGHTS, EmbeddedProvider, fetch
 from everloop.providers.embedded.profile import render_prefix
 from everloop.providers.models import in_process
+from everloop.readings.sections import BOOTSTRAP, joined
 from everloop.settings import Defaults, Preset, load
 
 pytest.importorskip("xllamacpp")

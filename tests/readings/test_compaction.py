@@ -22,11 +22,10 @@ from everloop.core.log import (
 )
 from everloop.core.mail import Mail, Stop
 from everloop.core.message import Message, said
-from everloop.core.prompt import Reply, Usage
-from everloop.core.sections import Section
-from everloop.core.summary import DETAILS, FENCE, HEAD, STRANGER, rendered
+from everloop.core.prompt import Reply, Section, Usage
 from everloop.core.thread import Thread
 from everloop.core.tool import Change, ToolCall
+from everloop.core.wording import DETAILS, FENCE, HEAD, STRANGER, rendered
 from everloop.readings.compaction import (
     AGENT,
     FAILED,

@@ -2,7 +2,7 @@
 
 from everloop.core.log import Compacted, ModelCalled, ModelSaid, UserSaid
 from everloop.core.message import Message, said
-from everloop.core.sections import Section
+from everloop.core.prompt import Section
 from everloop.core.thread import Thread
 from everloop.core.tool import ToolSpec
 from everloop.readings.contents import Piece, pieces_of

@@ -7,8 +7,8 @@ from everloop.core.conversation import Recalled, Written
 from everloop.core.log import CallReturned, Entry, ModelSaid, UserSaid
 from everloop.core.message import said
 from everloop.core.prompt import Brought
-from everloop.core.summary import FENCE
 from everloop.core.tool import ToolCall
+from everloop.core.wording import FENCE
 from everloop.readings.recall import RECALLED, asked_for, room_for, told_again
 from everloop.readings.words import best_of, rarity, words_of
 from everloop.tools.untrusted import fence

@@ -23,13 +23,12 @@ from everloop.core.errors import (
     StreamCut,
     ToolError,
 )
-from everloop.core.grant import Grant
 from everloop.core.log import Entry
 from everloop.core.mail import Address, Choose, Decision, Inbound, Letter, Said, Stop
 from everloop.core.message import said
 from everloop.core.people import Role
-from everloop.core.prompt import Delta, Prompt, Reply, Usage
-from everloop.core.sections import Section
+from everloop.core.permission import Grant
+from everloop.core.prompt import Delta, Prompt, Reply, Section, Usage
 from everloop.core.thread import Finished, Thread
 from everloop.core.tool import CallContext, Change, Effect, Risk, Shown, Tool, ToolCall, ToolSpec
 from everloop.files.folder import Folder

@@ -8,8 +8,9 @@ import pytest
 import everloop
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
-from everloop.core.tool import Effect, Tool, tool
+from everloop.core.tool import Effect, Tool
 from everloop.testing import ScriptedModel
+from everloop.tools.decorator import tool
 
 Opener = Callable[..., AbstractAsyncContextManager[everloop.Agent]]
 

@@ -11,6 +11,7 @@ from everloop.core.decide import CHANGED, REFUSALS
 from everloop.core.errors import MailRefused, TurnFailed
 from everloop.core.mail import Decision
 from everloop.core.tool import Effect
+from everloop.readings.questions import question_of
 from everloop.testing import Call, RecordingChannel, Say, ScriptedModel, Wait, counting_tool, runs_in
 from everloop.user import inbound_of
 from tests.runtime.conftest import letter
@@ -165,7 +166,7 @@ async def test_it_can_be_answered_in_the_conversation(house, act: Act, tmp_path:
     async with house(ScriptedModel([CALL, Say("done")]), tools=[act()], channels=[channel]) as agent:
         asking = asyncio.create_task(agent.ask("act", attended=True))
         asked = await first_question(agent)
-        assert (await agent.ask("/approve")).content == asked.question
+        assert (await agent.ask("/approve")).content == question_of(asked)
         assert (await agent.ask(text.format(name=asked.id))).content == "act is allowed."
         assert (await asking).content == "done"
         assert (await agent.ask("/approve")).content == "Nothing waits for permission here."

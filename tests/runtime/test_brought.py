@@ -10,8 +10,9 @@ from everloop.core.log import CallReturned, UserSaid
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import Message, Text, said
 from everloop.core.prompt import Brought, Offered
-from everloop.core.tool import Effect, ToolCall, tool
+from everloop.core.tool import Effect, ToolCall
 from everloop.testing import Call, Calls, Say, ScriptedModel
+from everloop.tools.decorator import tool
 from tests.runtime.test_turns import entries, kinds
 
 WEATHER = Offered("weather", "Tell the weather.", {"type": "object", "properties": {"city": {"type": "string"}}})

@@ -14,12 +14,13 @@ from everloop.core.log import CallReturned, ModelSaid, UserSaid
 from everloop.core.message import Media, Message, said
 from everloop.core.prompt import Transcript
 from everloop.core.thread import Thread
-from everloop.core.tool import CallContext, Effect, Picture, Shown, Tool, ToolCall, tool
+from everloop.core.tool import CallContext, Effect, Picture, Shown, Tool, ToolCall
 from everloop.files.folder import Folder
 from everloop.files.pictures import fit
 from everloop.runtime.calls import Toolbox
 from everloop.runtime.context import Gallery
 from everloop.testing import Call, Say, ScriptedModel
+from everloop.tools.decorator import tool
 
 CONTEXT = CallContext(key="t:2:0", thread="t", session="api:default", user="ann")
 

@@ -15,6 +15,7 @@ from everloop.core.errors import GrantRefused, MailRefused
 from everloop.core.log import Answered, Asked
 from everloop.core.people import Role
 from everloop.core.tool import Circumstances, Effect
+from everloop.readings.questions import offered_of, question_of
 from everloop.runtime.approvals import Approvals
 from everloop.runtime.people import KnownPeople
 from everloop.testing import Call, Say, ScriptedModel, counting_tool, runs_in
@@ -280,7 +281,7 @@ class TestAnswering:
             asking = asyncio.create_task(agent.ask('fetch {"url": "http://a.example/x"}', attended=True))
             asked = await first_question(agent)
             assert asked.choices == ("for", "runs", "here", "any", "host")
-            assert asked.question.endswith(
+            assert question_of(asked).endswith(
                 "To allow the like too, add: for 8h (how long; else an hour); here (only in this conversation); "
                 "any (anything of fetch); host (all of a.example). Without host or any it is the same call again."
             )
@@ -301,7 +302,7 @@ class TestAnswering:
         async with house(obedient(), settings=ASK) as agent:
             await agent.tell(letter(f"exec {json.dumps({'command': command})}", "e1"))
             asked = await first_question(agent)
-        assert command.split()[0].strip('"') not in " ".join(asked.offers)
+        assert command.split()[0].strip('"') not in " ".join(offered_of(asked))
 
     async def test_the_same_message_twice_allows_no_more_than_once(self, house, tools, tmp_path: Path):
         async with house(obedient(), tools=tools) as agent:

@@ -11,8 +11,9 @@ import everloop
 from everloop.core.errors import BadRequest, TurnFailed
 from everloop.core.log import GaveUp, ModelCalled
 from everloop.core.people import CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS, Role
-from everloop.core.tool import Effect, tool
+from everloop.core.tool import Effect
 from everloop.testing import Call, Fail, Say, ScriptedModel, Shown
+from everloop.tools.decorator import tool
 
 GROUP = "api:room"  # where several people speak
 CANARY = "CANARY-of-the-owner"

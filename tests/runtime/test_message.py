@@ -10,8 +10,9 @@ from everloop.core.mail import Address, Inbound, Outbound, Said
 from everloop.core.message import Made, Media, said
 from everloop.core.ports import Deliver
 from everloop.core.thread import Thread
-from everloop.core.tool import Effect, tool
+from everloop.core.tool import Effect
 from everloop.testing import Call, Say, ScriptedModel, Shown, Wait
+from everloop.tools.decorator import tool
 
 from .test_turns import entries
 

@@ -10,11 +10,12 @@ import everloop
 from everloop.core import log
 from everloop.core.errors import HostFailed, KeyRefused, RateLimited, TurnFailed
 from everloop.core.rows import SpentRow
-from everloop.core.tool import Effect, tool
+from everloop.core.tool import Effect
 from everloop.providers.catalog import HOSTS
 from everloop.runtime.commands import describe
 from everloop.testing import Call, Fail, Say, ScriptedModel, Spend, Wait
 from everloop.testing.model_server import ModelServer
+from everloop.tools.decorator import tool
 from tests.runtime.test_turns import entries
 
 Opener = Callable[..., AbstractAsyncContextManager[everloop.Agent]]
@@ -284,7 +285,7 @@ async def test_metrics_name_what_made_the_hosts_cache_useless(house, tmp_path):
         assert await changed(agent) == [("model",)]
         assert await changed(agent) == [()]
     async with house(tools=[look]) as agent:
-        assert await changed(agent) == [("tools",)]
+        assert await changed(agent) == [("identity", "tools")]
     async with house({"workspace": str(tmp_path / "elsewhere")}, tools=[look]) as agent:
         assert await changed(agent) == [("identity",)]
 

@@ -16,8 +16,9 @@ import pytest
 from everloop.core.errors import Fenced, StoreBroken, StoreError, StoreFull, StoreUnreachable
 from everloop.core.people import Role
 from everloop.core.rows import Commit, Committed, Lease, Renewal
-from everloop.core.tool import Effect, tool
+from everloop.core.tool import Effect
 from everloop.testing import Call, Say, ScriptedModel, Wait
+from everloop.tools.decorator import tool
 from tests.runtime.conftest import letter
 from tests.runtime.test_turns import entries, kinds
 

@@ -10,8 +10,9 @@ from msgspec import structs
 from everloop.core.errors import Undeliverable
 from everloop.core.log import ModelSaid
 from everloop.core.mail import Address, Outbound, ReplyTo
+from everloop.core.message import Made, Media
 from everloop.core.rows import Commit, Lease, OutboxRow, OutboxState
-from everloop.runtime.outbox import BLIND, LASTS, LATE, LEAST, Outbox
+from everloop.runtime.outbox import BLIND, LASTS, LATE, LEAST, Outbox, parts_of
 from everloop.store.sqlite import SqliteStore
 from everloop.testing import RecordingChannel, Trouble
 from tests.runtime.conftest import letter
@@ -284,3 +285,13 @@ async def test_what_leaves_late_says_so():
     async with sending(Aged(LATE - 1, LATE + 1), channel):
         await channel.sent(2)
     assert [(sent.chat, sent.text) for sent in channel.sends] == [("fake:c0", "hi"), ("fake:c1", "(delayed) hi")]
+
+
+def test_an_answer_becomes_a_part_for_each_text_with_the_files_at_the_last():
+    made = (Made(Media("f", "text/plain", "a.txt", "owner"), 3),)
+    answer = Outbound("k", Address("fake", "room"), "one two", files=made)
+    found = parts_of(answer, ("one", "two"), ReplyTo("there"))
+    assert [(part.key, part.text, part.files, part.number, part.of, part.reply_to) for part in found] == [
+        ("k", "one", (), 0, 2, "there"),
+        ("k/1", "two", made, 1, 2, "there"),
+    ]

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from everloop.core.gauge import tokens_of
-from everloop.core.sections import BETWEEN, changed_parts
-from everloop.core.tool import Effect, tool
+from everloop.app.build import runtime
+from everloop.core.tool import Effect
+from everloop.readings.contents import tokens_of
+from everloop.readings.sections import BETWEEN, changed_parts
 from everloop.testing import Call, Say, ScriptedModel
 from everloop.tools.bootstrap import FILES
+from everloop.tools.decorator import tool
 from tests.runtime.test_turns import entries
 
 DEFAULT, COMPACT = 3000, 1200  # tokens that a prompt may have before anything is said
@@ -32,6 +34,8 @@ async def test_a_new_workspace_is_filled_and_what_stands_there_is_told(house, wo
     identity, agents, soul = sections(model.prompts[0])
     assert identity.startswith("You are everloop")
     assert str(workspace) in identity
+    tools = ", ".join(model.prompts[0].tools)
+    assert identity.endswith(f"You run in {runtime()}. Your tools: {tools}.")
     assert agents.startswith("## AGENTS.md\n\n- Look before")
     assert soul.startswith("## SOUL.md\n\nFriendly")
 
@@ -40,11 +44,13 @@ async def test_the_configured_system_prompt_takes_the_place_of_the_identity(hous
     workspace.mkdir(parents=True)
     (workspace / "USER.md").write_text("Speaks {German}.")
     model = ScriptedModel([Say("hello")])
-    settings = {"agents": {"defaults": {"system_prompt": "You sell {fish} in {workspace}."}}}
+    own = "You sell {fish} in {workspace}, by {tools}, in {runtime}."
+    settings = {"agents": {"defaults": {"system_prompt": own}}}
     async with house(model, settings=settings) as agent:
         await agent.ask("hi")
+    tools = ", ".join(model.prompts[0].tools)
     assert sections(model.prompts[0]) == [
-        f"You sell {{fish}} in {workspace}.",
+        f"You sell {{fish}} in {workspace}, by {tools}, in {runtime()}.",
         "## USER.md\n\nSpeaks {German}.",
     ]
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import everloop
 from everloop.core.log import ModelCalled
-from everloop.core.summary import FENCE
+from everloop.core.wording import FENCE
 from everloop.readings.recall import RECALLED
 from everloop.replay import cut, replay, turns_in
 from everloop.testing import Call, Line, Say, ScriptedModel, Shown

@@ -5,9 +5,10 @@ import re
 import everloop
 from everloop.core.log import Compacted, ModelCalled, ModelSaid, Standing, Stopped, UserSaid
 from everloop.core.rows import Commit, Lease
-from everloop.core.summary import rendered
-from everloop.core.tool import Effect, tool
+from everloop.core.tool import Effect
+from everloop.core.wording import rendered
 from everloop.testing import Call, Say, ScriptedModel
+from everloop.tools.decorator import tool
 
 
 def shown(model: ScriptedModel, at: int = -1) -> list[str]:

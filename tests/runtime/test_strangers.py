@@ -5,9 +5,10 @@ import asyncio
 import pytest
 
 from everloop.core.errors import ToolError
-from everloop.core.tool import Effect, Ground, Tool, ToolSpec, tool
+from everloop.core.tool import Effect, Ground, Tool, ToolSpec
 from everloop.runtime.strangers import contained
 from everloop.testing import Call, RecordingChannel, Say, ScriptedModel
+from everloop.tools.decorator import tool
 from tests.runtime.conftest import letter
 
 

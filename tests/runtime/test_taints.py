@@ -5,8 +5,9 @@ from pathlib import Path
 
 import everloop
 from everloop.core.rows import Taint
-from everloop.core.tool import CallContext, Effect, Shown, Tool, tool
+from everloop.core.tool import CallContext, Effect, Shown, Tool
 from everloop.testing import Call, Say, ScriptedModel
+from everloop.tools.decorator import tool
 from tests.runtime.conftest import Opener, letter
 
 

@@ -11,8 +11,9 @@ import everloop
 from everloop.core import log
 from everloop.core.errors import StoreUnreachable, TurnFailed
 from everloop.core.events import Event
-from everloop.core.tool import CallContext, Effect, Tool, ToolSpec, tool
+from everloop.core.tool import CallContext, Effect, Tool, ToolSpec
 from everloop.testing import Call, RecordingChannel, Say, ScriptedModel, Wait
+from everloop.tools.decorator import tool
 from tests.runtime.conftest import letter
 from tests.runtime.test_turns import entries, kinds
 

@@ -8,8 +8,9 @@ import everloop
 from everloop.core import log
 from everloop.core.errors import HostFailed, KeyRefused, MailRefused, TurnFailed
 from everloop.core.mail import Address, Inbound, Stop
-from everloop.core.tool import Effect, tool
+from everloop.core.tool import Effect
 from everloop.testing import Call, Calls, Empty, Fail, RecordingChannel, Say, ScriptedModel, Spend, Wait
+from everloop.tools.decorator import tool
 from everloop.user import spoken
 from tests.runtime.conftest import letter
 

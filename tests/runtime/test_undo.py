@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from everloop.core.tool import Change, Effect, Shown, tool
+from everloop.core.tool import Change, Effect, Shown
 from everloop.testing import Call, Calls, Say, ScriptedModel
+from everloop.tools.decorator import tool
 from tests.runtime.conftest import letter
 
 

@@ -8,13 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from everloop.core.errors import BadSchedule, Fenced
-from everloop.core.jobs import Job, JobRow, event_of, next_due
+from everloop.core.jobs import Job, JobRow
 from everloop.core.log import UserSaid
 from everloop.core.mail import Address, Decision, Inbound, Said
 from everloop.core.message import said
 from everloop.core.ports import Store
 from everloop.core.rows import Commit, Lease, Post
 from everloop.store import schema
+from everloop.store.schedule import event_of, next_due
 from everloop.testing import failpoints
 
 CHAT, PARENT = Address("test", "chat"), Address("test", "parent")

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from everloop.core.errors import Fenced, MailRefused, StoreError, StoreNewer
-from everloop.core.grant import Grant
 from everloop.core.log import (
     AgentTold,
     CallStarted,
@@ -25,6 +24,7 @@ from everloop.core.log import (
 )
 from everloop.core.mail import Address, Choose, Decision, Inbound, Mail, Outbound, ReplyTo, Said, Stop, Word
 from everloop.core.message import Made, Media, said
+from everloop.core.permission import Grant
 from everloop.core.ports import Store
 from everloop.core.prompt import Usage
 from everloop.core.rows import Commit, Committed, Lease, OutboxRow, Receipt, Renewal, Spent, SpentRow, ThreadRow, Timer

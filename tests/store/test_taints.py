@@ -5,9 +5,9 @@ from msgspec import structs
 from tests.store.conftest import Home
 from tests.store.test_store import CHAT, START, append, heard, letter, received, stop
 
-from everloop.core.held import Found, Held, Watched
 from everloop.core.log import CallReturned, ModelSaid
 from everloop.core.mail import Address, Outbound
+from everloop.core.permission import Found, Held, Watched
 from everloop.core.ports import Store
 from everloop.core.rows import Commit, Lease, Taint, Untaint
 from everloop.core.tool import ToolCall

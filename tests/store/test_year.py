@@ -13,9 +13,10 @@ import apsw
 import asyncpg
 import pytest
 
-from everloop.core.jobs import Job, event_of
+from everloop.core.jobs import Job
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
+from everloop.store.schedule import event_of
 from everloop.testing.clock import SET, SHADOW, SimulatedClock
 
 from .year import open_store

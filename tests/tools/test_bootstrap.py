@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from everloop.core.sections import Section
+from everloop.core.prompt import Section
 from everloop.tools.bootstrap import FILES, LONGEST, Bootstrap, make_workspace, without_comments
 from everloop.tools.home import Home
 from everloop.tools.workspace import Workspace

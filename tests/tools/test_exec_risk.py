@@ -10,8 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from everloop.core.grant import Allowance, Wanted, granted
+from everloop.core.permission import Allowance, Wanted
 from everloop.core.tool import Ground, Risk
+from everloop.readings.grants import granted
 from everloop.tools.exec_risk import judged, words_of
 
 METACHARACTERS = ";&|<>$`(){}*?[]~#!\\\n\r\0\t\v\f\u0085\u2028"

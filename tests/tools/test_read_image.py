@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 
 from everloop.core.errors import ToolError
-from everloop.core.media import LARGEST_DOCUMENT, LARGEST_IMAGE
 from everloop.core.tool import CallContext, Picture, Shown, Tool
 from everloop.files.folder import Folder
+from everloop.readings.media import LARGEST_DOCUMENT, LARGEST_IMAGE
 from everloop.tools.read_file import read_file_tool
 from everloop.tools.workspace import Workspace
 

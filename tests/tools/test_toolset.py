@@ -18,10 +18,11 @@ from everloop.core.log import CallReturned, Compacted, Entry, ModelCalled, Model
 from everloop.core.message import Media, Message, said
 from everloop.core.people import Role
 from everloop.core.thread import Thread
-from everloop.core.tool import CallContext, Change, Effect, Risk, Shown, Tool, ToolCall, ToolSpec, problems_of, tool
+from everloop.core.tool import CallContext, Change, Effect, Risk, Shown, Tool, ToolCall, ToolSpec, problems_of
 from everloop.files.folder import Folder
 from everloop.settings import load
 from everloop.testing import Call, Say, ScriptedModel
+from everloop.tools.decorator import tool
 
 SEARCH = {"web": {"search": {"engine": "searxng", "url": "http://search.example"}}}
 TOOLS = {

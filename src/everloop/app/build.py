@@ -6,6 +6,7 @@ Where no model can be had, the house may open all the same and say what is missi
 import asyncio
 import os
 import socket
+import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
@@ -15,13 +16,14 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from .. import __version__
 from ..core.approval import Policy, PolicyRule
 from ..core.briefing import Briefing, Situation
 from ..core.decide import Rules
 from ..core.errors import ModelMissing, SettingsError
 from ..core.people import OWNER, Role
 from ..core.ports import Briefer, Bus, Channel, Clock, Files, Http, Provider, Store, Vault
-from ..core.prompt import Delta, Prompt, Reply
+from ..core.prompt import Delta, Prompt, Reply, Terms
 from ..core.tool import Tool
 from ..providers.keys import Keys
 from ..providers.models import UNKNOWN_WINDOW, Models, ResolvedModel
@@ -36,14 +38,16 @@ from ..tools.prompt_files import WatchedFiles
 from ..tools.tainted import Ended, Tainted, place_of
 from ..tools.workspace import Workspace
 from .models import keys_of, network_of, open_models
-from .presets import HouseVoices, Presets, filled, voice_of
+from .presets import TOOLS, HouseVoices, Presets, filled, voice_of
 from .tools import PEOPLE, Kits, Toolset, build_tools, check_workspace
 
 CROWD = 20  # turns at once, from which on those that begin together look at the owner's files once
 GUESTS = "~guests"  # whose tools are the same
+RUNTIME = "{runtime}"
 WHO = "You are everloop, a helpful assistant with tools. Be accurate and brief. "
 HOW = "Use the tools when they help; say plainly what you did and what you could not do. "
 WHERE = "Your workspace is the folder {workspace}; file paths are relative to it."
+WITH = f" You run in {RUNTIME}. Your tools: {TOOLS}."
 GUEST = "You speak with a guest, who is not the person you work for."
 CHOOSE = "You can choose a model and keep a key in the page, under Settings."
 
@@ -242,14 +246,14 @@ class HouseBriefer:
         self._kits = kits
         self._large = large
         self._files = files
-        self._made: dict[tuple[str, Role], tuple[Kit, Briefing]] = {}
+        self._made: dict[tuple[str, Role, Terms | None], tuple[Kit, Briefing]] = {}
 
     async def brief(self, situation: Situation) -> Briefing:
         owners = situation.principal == OWNER
         if owners:
             await self._files.look()
         whose = situation.principal if situation.role >= Role.USER else GUESTS
-        key = whose, situation.role
+        key = whose, situation.role, situation.terms
         kit, made = self._kits.of(whose), self._made.get(key)
         if made is None or made[0] is not kit:
             if len(self._made) >= PEOPLE:
@@ -261,20 +265,33 @@ class HouseBriefer:
         return made[1]
 
     async def _make(self, situation: Situation, kit: Kit) -> Briefing:
-        tools = {name: tool.spec for name, tool in kit.tools.items() if tool.spec.permission <= situation.role}
-        rules = replace(self._rules, tools=tools)
+        terms = situation.terms or Terms()
+        tools = {
+            name: tool.spec
+            for name, tool in kit.tools.items()
+            if tool.spec.permission <= situation.role and terms.leaves(name)
+        }
+        steps = min(terms.steps or self._rules.max_steps, self._rules.max_steps)
+        rules = replace(self._rules, tools=tools, max_steps=steps)
         owners = str(self._kits.workspace(OWNER))
         if situation.role < Role.USER:
             own = self._own.replace("{workspace}", "workspace").replace(owners, "workspace")
-            return Briefing(own or WHO + HOW + GUEST, rules, large=self._large)
+            return Briefing(own.replace(RUNTIME, "everloop") or WHO + HOW + GUEST, rules, large=self._large)
         folder = self._kits.workspace(situation.principal)
         if situation.principal != OWNER:
             await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
         own = self._own.replace(owners, str(folder))
         identity, brief = (
-            text.replace("{workspace}", str(folder)) for text in (own or WHO + HOW + WHERE, own or WHO + WHERE)
+            text.replace("{workspace}", str(folder)).replace(RUNTIME, runtime())
+            for text in (own or WHO + HOW + WHERE + WITH, own or WHO + WHERE)
         )
         return Briefing(identity, rules, brief=brief, large=self._large)
+
+
+def runtime() -> str:
+    """What this is, and the machine that it runs on."""
+    machine = os.uname()
+    return f"everloop {__version__} on {machine.sysname} ({machine.machine}), Python {sys.version.split()[0]}"
 
 
 def policy_of(tools: Tools) -> Policy:

@@ -9,17 +9,19 @@ from msgspec.structs import replace
 from ..core.briefing import Briefing
 from ..core.decide import Rules
 from ..core.errors import ModelMissing
-from ..core.gauge import tokens_of
 from ..core.ports import Embedder
-from ..core.sections import Section, joined, shrunk
+from ..core.prompt import Section
 from ..core.tool import ToolSpec
 from ..providers.models import Models, ResolvedModel
+from ..readings.contents import tokens_of
+from ..readings.sections import joined, shrunk
 from ..runtime.context import Context, Profile
 from ..runtime.voices import SHORT, Voice
 from ..settings import Defaults, Preset, Settings
 
 _log = logging.getLogger("everloop.voices")
 
+TOOLS = "{tools}"  # stands in an identity for the names of those that are offered
 ROOM_FOR_TOOLS = 0.35  # of the window
 ROOM_FOR_FILES = 0.125  # of the window
 COMPACT = 1200  # tokens that stand before the conversation of a model that is not shown all tools
@@ -123,7 +125,8 @@ def _fitted(
     """A model with all that it is told. What an answer may need is kept free in its window."""
     assert asked.max_tokens is not None
     tools = _tools_for(window, model.compact, told)
-    identity = (model.compact and told.brief) or told.identity
+    names = ", ".join(tools) or "none"
+    identity = ((model.compact and told.brief) or told.identity).replace(TOOLS, names)
     room = LITTLE - len(identity) if model.compact else _room_for_files(window, told, tools)
     sections = (Section("identity", identity), *shrunk(told.files, room))
     profile = Profile(

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from ..core.errors import SettingsError
 from ..core.events import ToolOutput
-from ..core.people import OWNER
+from ..core.people import OWNER, is_chat
 from ..core.ports import Bus, Files, Http, Store
 from ..core.tool import CallContext, Tool
 from ..runtime.calls import Kit
@@ -145,7 +145,7 @@ def build_tools(
 
 
 class Kits:
-    """Everybody's tools: the owner's, and for each other person the same in a workspace of their own."""
+    """Everybody's tools: the owner's, and for each other person and each group the same in a workspace of their own."""
 
     def __init__(self, home: Path, workspace: Path, owners: Kit, make: Callable[[Path], Kit]) -> None:
         self._home = home
@@ -157,6 +157,8 @@ class Kits:
     def workspace(self, principal: str) -> Path:
         if principal == OWNER:
             return self._workspace
+        if is_chat(principal):
+            return self._home / "chats" / folder_of(principal) / "workspace"
         return self._home / "people" / folder_of(principal) / "workspace"
 
     def of(self, principal: str) -> Kit:

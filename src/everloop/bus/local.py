@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ..core.draft import Draft
-from ..core.events import AnswerBegan, AnswerEnded, AnswerPiece, Event
+from ..core.events import AnswerBegan, AnswerEnded, AnswerPiece, Draft, Event
 from .feed import Feed
 
 

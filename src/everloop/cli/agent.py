@@ -14,10 +14,11 @@ from msgspec import Struct
 
 from ..agent import WAITS, Agent, Answer, Approval
 from ..app import open as open_agent
-from ..core.commands import command_in, rest_of
 from ..core.errors import MailRefused, StoreError, TurnFailed
 from ..core.events import AnswerGiven, AnswerPiece, Event, PermissionAsked, SummaryWritten, ToolCalled, Warned
 from ..core.people import OWNER
+from ..readings.commands import command_in, rest_of
+from ..readings.questions import asked_of
 from .lines import Lines
 from .questions import Questions
 from .session_key import session_key
@@ -232,7 +233,7 @@ async def _minding(here: Here, questions: Questions) -> AsyncIterator[None]:
 
 def _tell(here: Here, approval: Any) -> None:
     how = f"Answer with: everloop approvals approve {approval.id} (or: deny {approval.id})"
-    here.terminal.ask(f"{approval.asks}\n{how}")
+    here.terminal.ask(f"{asked_of(approval)}\n{how}")
 
 
 async def _ask_about_files(here: Here) -> str:

@@ -8,7 +8,9 @@ import msgspec
 
 from ..app import Records, open_records
 from ..core.errors import GrantRefused
-from ..core.grant import HOUR, MANY, Allowance, Grant, described, extent, runs_of, time_of
+from ..core.permission import HOUR, Allowance, Grant
+from ..readings.grants import MANY, described, extent, runs_of, time_of
+from ..readings.questions import summary_of
 from .table import table, to_json
 from .terminal import Terminal
 from .times import seconds_in
@@ -93,7 +95,7 @@ async def _list(records: Records, terminal: Terminal, as_json: bool) -> None:
     for each in [] if as_json else waiting:
         left = "no limit" if each.held else time_of(each.until - time.time())
         row = (each.id, each.session, each.requester, each.tool, each.risk.level, left)
-        terminal.answer(f"{table(HEADS, [row])}\n\n{each.summary}\n")
+        terminal.answer(f"{table(HEADS, [row])}\n\n{summary_of(each)}\n")
 
 
 async def _decide(records: Records, arguments: argparse.Namespace, allow: bool, terminal: Terminal) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 from ..app import open_view
 from ..core.errors import MailRefused
-from ..core.visible import visible
 from ..readings.contents import Contents, Piece
+from ..readings.visible import visible
 from .session_key import session_key
 from .table import counted, share, table, to_json
 from .terminal import Terminal

@@ -14,7 +14,7 @@ from typing import BinaryIO
 import msgspec
 
 from ..core.errors import EverloopError
-from ..core.visible import visible
+from ..readings.visible import visible
 from ..settings import home_of
 from .logbook import Line, log_path, put_aside
 from .terminal import Terminal

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from ..agent import Agent, Approval
-from ..core.commands import command_in
 from ..core.errors import MailRefused
-from ..core.grant import described, extent
 from ..core.people import OWNER
+from ..readings.commands import command_in
+from ..readings.grants import described, extent
+from ..readings.questions import asked_of, chosen, offered_of
 from ..user import inbound_of
 from .lines import Lines
 from .terminal import Terminal
@@ -60,7 +61,7 @@ class Questions:
     async def ask_about_files(self, approvals: Sequence[Approval]) -> str:
         """Ask about changes of prompt files, now that the turn is over. Returns what someone says instead."""
         for approval in approvals:
-            self._terminal.ask(approval.asks)
+            self._terminal.ask(asked_of(approval))
             line = await self._lines.read("Let it stay? [y/N] ")
             answer = (line or "").strip()
             if line is None or answer.lower() not in YES + NO:
@@ -82,7 +83,7 @@ class Questions:
         for approval in approvals:
             if not await self._waits(approval):  # a command, or somebody elsewhere, may have answered it
                 continue
-            self._terminal.ask("\n".join((approval.asks, HOW, *approval.offers)))
+            self._terminal.ask("\n".join((asked_of(approval), HOW, *offered_of(approval))))
             while not await self._answer(approval):
                 pass
             if self._went_on:
@@ -111,7 +112,7 @@ class Questions:
             if answer.lower() in YES + NO:
                 await self._agent.decide(approval.id, answer.lower() in YES)
             elif word.lower() == "y" or (word.lower() == "yes" and rest[0].lower() in approval.choices):
-                await self._agent.decide(approval.id, True, allowance=approval.chosen(rest))
+                await self._agent.decide(approval.id, True, allowance=chosen(approval, rest))
                 await self._tell_what_is_granted(approval)
             else:  # whoever says something else goes on without it
                 self._went_on = True

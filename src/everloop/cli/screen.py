@@ -10,7 +10,7 @@ import io
 import sys
 from typing import Any, TextIO, cast
 
-from ..core.visible import visible
+from ..readings.visible import visible
 
 
 class Screen:

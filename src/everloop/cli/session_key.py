@@ -1,7 +1,7 @@
 """The key of a session, as a person types it."""
 
 from ..core.keys import exact
-from ..core.visible import refuse_unseen
+from ..readings.visible import refuse_unseen
 
 
 def session_key(text: str) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from ..app import Records, open_records
 from ..core.conversation import Archive, Branch, Conversation, Deed, Found, Rename
 from ..core.errors import HomeError, MailRefused
-from ..core.visible import checked_name, in_one_line, visible
+from ..readings.visible import checked_name, in_one_line, visible
 from .session_key import session_key
 from .table import how_many, table, to_json
 from .terminal import Terminal

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ..core.visible import in_one_line
+from ..readings.visible import in_one_line
 
 UNKNOWN = "?"
 

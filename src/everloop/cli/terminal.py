@@ -26,7 +26,7 @@ from ..core.events import (
     TurnEnded,
     Warned,
 )
-from ..core.visible import in_one_line
+from ..readings.visible import in_one_line
 from .screen import Screen
 
 _WITHOUT_NUMBERS = str.maketrans("", "", "0123456789.")

@@ -4,7 +4,7 @@ import argparse
 from datetime import datetime
 
 from ..core.errors import GrantRefused
-from ..core.grant import seconds_of
+from ..readings.grants import seconds_of
 
 
 def seconds_in(text: str) -> float:

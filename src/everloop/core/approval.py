@@ -6,13 +6,12 @@ the scene it works in. If any of these is another when the call is to run, nothi
 
 from fnmatch import fnmatchcase
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
 from .tool import Circumstances, Effect, Risk, ToolCall, ToolSpec, parse_args
-from .visible import escaped
 
 Stance = Literal["allow", "ask", "deny"]
 
@@ -69,25 +68,3 @@ def definition_of(spec: ToolSpec) -> str:
 def approval_id(thread: str, answer: int, place: int, digest: str) -> str:
     """What a person names it by. It stands for this call in this place and nothing else."""
     return sha256(f"{thread}:{answer}:{place}:{digest}".encode()).hexdigest()[:10]
-
-
-def shown(call: ToolCall) -> str:
-    """The whole of a call, so that two that differ look different, and with nothing in it that a person cannot see."""
-    args = parse_args(call)
-    return "\n".join((call.name, *(f"  {_as_json(name)[1:-1]}: {_as_seen(value)}" for name, value in args.items())))
-
-
-def _as_seen(value: Any) -> str:
-    """As JSON; but a text of several lines as these lines, if every letter of it can be seen."""
-    if isinstance(value, str) and "\n" in value and value.replace("\n", "").replace("\t", "").isprintable():
-        return "".join(f"\n    | {line}" for line in value.split("\n"))
-    return _as_json(value)
-
-
-def _as_json(value: Any) -> str:
-    return one_line(msgspec.json.encode(value).decode())
-
-
-def one_line(text: str) -> str:
-    """The text with all that a person cannot see as escapes, line ends among it."""
-    return "".join(letter if letter.isprintable() else escaped(letter) for letter in text)

@@ -4,17 +4,19 @@ from msgspec import Struct
 
 from .decide import Rules
 from .people import Role
-from .sections import Section
+from .prompt import Section, Terms
 
 
 class Situation(Struct, frozen=True):
-    """Who asks, where, and whose memory, files and workspace are theirs here (`principal`)."""
+    """Who asks, where, whose memory, files and workspace are theirs here (`principal`), and what the conversation may
+    do at most."""
 
     person: str
     role: Role
     principal: str
     address: str
     thread: str
+    terms: Terms | None = None
 
 
 class Briefing(Struct, frozen=True):

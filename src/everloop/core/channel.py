@@ -9,7 +9,7 @@ from typing import Literal, NewType
 
 from msgspec import Struct
 
-from .mail import Address, Outbound, ReplyTo
+from .mail import Address, ReplyTo
 from .message import Made
 
 Unit = Literal["char", "utf16", "byte"]
@@ -112,24 +112,6 @@ class OutgoingPart(Struct, frozen=True, kw_only=True):
     files: tuple[Made, ...] = ()
     number: int = 0
     of: int = 1
-
-
-def parts_of(outbound: Outbound, texts: tuple[str, ...], reply_to: ReplyTo) -> list[OutgoingPart]:
-    """An answer as the parts in which it leaves: one for each text that its channel makes of it."""
-    return [
-        OutgoingPart(
-            key=outbound.key if number == 0 else f"{outbound.key}/{number}",
-            address=outbound.address,
-            text=text,
-            reply_to=reply_to,
-            kind=outbound.kind,
-            approval=outbound.approval,
-            files=outbound.files if number == len(texts) - 1 else (),
-            number=number,
-            of=len(texts),
-        )
-        for number, text in enumerate(texts)
-    ]
 
 
 class HookRequest(Struct, frozen=True):

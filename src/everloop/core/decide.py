@@ -286,8 +286,18 @@ WAIT = Admitted(taken=False)
 
 def heard(letter: Said, mail: int = 0) -> UserSaid:
     """A letter as the log keeps it."""
-    who = (letter.author, letter.address, mail, letter.unattended)
-    return UserSaid(letter.parts, *who, letter.before, letter.brought, letter.preapproved)
+    return UserSaid(
+        letter.parts,
+        letter.author,
+        letter.address,
+        mail,
+        letter.unattended,
+        letter.before,
+        letter.brought,
+        letter.preapproved,
+        letter.principal,
+        letter.terms,
+    )
 
 
 def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mapping[str, Role] = {}) -> Admitted:
@@ -304,6 +314,8 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mappi
             if thread.undoing or thread.turn.stopped or letter.author != thread.turn.requester or steering == "queue":
                 return WAIT
             if (letter.unattended, letter.preapproved) != (thread.turn.unattended, thread.turn.preapproved):
+                return WAIT
+            if (letter.principal or letter.author) != thread.turn.principal or letter.terms is not None:
                 return WAIT
             if letter.instead is not None and not _questions(thread) <= set(letter.instead):
                 return WAIT

@@ -53,72 +53,56 @@ class EverloopError(Exception):
     """Anything that everloop raises on purpose."""
 
 
-class SettingsError(EverloopError):
-    pass
+class SettingsError(EverloopError): ...
 
 
-class SettingsMoved(SettingsError):
-    pass
+class SettingsMoved(SettingsError): ...
 
 
-class HomeError(EverloopError):
-    pass
+class HomeError(EverloopError): ...
 
 
-class StoreError(EverloopError):
-    pass
+class StoreError(EverloopError): ...
 
 
-class StoreCorrupt(StoreError):
-    pass
+class StoreCorrupt(StoreError): ...
 
 
-class StoreNewer(StoreError):
-    pass
+class StoreNewer(StoreError): ...
 
 
-class StoreFull(StoreError):
-    pass
+class StoreFull(StoreError): ...
 
 
-class StoreBroken(StoreFull):
-    pass
+class StoreBroken(StoreFull): ...
 
 
-class StoreUnreachable(StoreError):
-    pass
+class StoreUnreachable(StoreError): ...
 
 
-class Fenced(StoreError):
-    pass
+class Fenced(StoreError): ...
 
 
-class VaultLocked(EverloopError):
-    pass
+class VaultLocked(EverloopError): ...
 
 
-class MailRefused(EverloopError):
-    pass
+class MailRefused(EverloopError): ...
 
 
 class GrantRefused(MailRefused):
     """What was to be allowed ahead does not fit the call that it was to be allowed with; nothing was decided."""
 
 
-class NoRoom(MailRefused):
-    pass
+class NoRoom(MailRefused): ...
 
 
-class BadSession(MailRefused, ValueError):
-    pass
+class BadSession(MailRefused, ValueError): ...
 
 
-class BadSchedule(MailRefused, ValueError):
-    pass
+class BadSchedule(MailRefused, ValueError): ...
 
 
-class ReplayRefused(EverloopError):
-    pass
+class ReplayRefused(EverloopError): ...
 
 
 class ProviderError(EverloopError):
@@ -138,12 +122,10 @@ class OutOfCredit(ProviderError):
     kind = "credit"
 
 
-class LoginDenied(KeyRefused):
-    pass
+class LoginDenied(KeyRefused): ...
 
 
-class LoginExpired(KeyRefused):
-    pass
+class LoginExpired(KeyRefused): ...
 
 
 class UnknownModel(ProviderError):
@@ -189,8 +171,7 @@ class HostUnreachable(ProviderError):
     retryable = True
 
 
-class HostHungUp(HostUnreachable):
-    pass
+class HostHungUp(HostUnreachable): ...
 
 
 class HostFailed(ProviderError):
@@ -220,16 +201,13 @@ class ChannelDown(EverloopError):
         self.retry_after = retry_after
 
 
-class Undeliverable(EverloopError):
-    pass
+class Undeliverable(EverloopError): ...
 
 
-class AddressRefused(EverloopError):
-    pass
+class AddressRefused(EverloopError): ...
 
 
-class AnswerTooLarge(EverloopError):
-    pass
+class AnswerTooLarge(EverloopError): ...
 
 
 class ToolError(EverloopError):
@@ -245,8 +223,7 @@ class ToolError(EverloopError):
         self.origin = origin
 
 
-class LinkFailed(ToolError):
-    pass
+class LinkFailed(ToolError): ...
 
 
 class TurnFailed(EverloopError):

@@ -7,10 +7,13 @@ from typing import Any, ClassVar
 
 from msgspec import Struct, json
 
-from .answer import Answer
-from .prompt import Usage
-from .question import Approval
-from .thread import Finished
+from .errors import TurnFailed
+from .message import Made
+from .permission import Approval
+from .prompt import Finish, Usage
+from .thread import STOPPED, Finished
+from .tool import ToolCall
+from .wording import with_unknown
 
 _PLACE = {"thread", "seq", "n"}
 _JSON = json.Encoder(enc_hook=str)
@@ -175,6 +178,50 @@ class TurnEnded(_Event, frozen=True, gc=False):
         }
 
 
+class Answer(Struct, frozen=True):
+    """What `ask` returns. `turn` is `thread:seq`, or empty when a command was answered at once; `cost` is in US
+    dollars, None when a price is not known."""
+
+    content: str
+    session: str
+    turn: str
+    model: str = ""
+    steps: int = 0
+    tools_used: tuple[str, ...] = ()
+    usage: Usage = Usage()
+    cost: float | None = None
+    finish: Finish = "stop"  # `length`: the answer was cut off at max_tokens
+    calls: tuple[ToolCall, ...] = ()  # of tools that the client brought and runs itself
+    files: tuple[Made, ...] = ()  # that its tools have made or shown
+    unknown: tuple[str, ...] = ()  # a sentence for each call of which nobody knows whether it took effect
+
+    @property
+    def told(self) -> str:
+        """The content, and what nobody knows, for whoever has room for one text alone."""
+        return with_unknown(self.content, self.unknown)
+
+
+def answer_of(finished: Finished, thread: str, session: str) -> Answer:
+    """Raises TurnFailed when the turn has ended without an answer."""
+    if finished.reason:
+        told = with_unknown(finished.text or STOPPED, finished.unknown)
+        raise TurnFailed(told, finished.reason, finished.error, finished.unknown)
+    return Answer(
+        content=finished.text or "",
+        session=session,
+        turn=f"{thread}:{finished.turn}",
+        model=finished.model,
+        steps=finished.steps,
+        tools_used=finished.tools_used,
+        usage=finished.usage,
+        cost=finished.cost,
+        finish=finished.finish,
+        calls=finished.calls,
+        files=finished.files,
+        unknown=finished.unknown,
+    )
+
+
 class AnswerGiven(_Event, frozen=True, gc=False):
     """The last event of a stream: what `ask` would return."""
 
@@ -201,3 +248,38 @@ Event = (
     | TurnEnded
     | AnswerGiven
 )
+
+
+class Draft:
+    """Of the call that `called` names, for the letters `mails`. `kept` says what became of it, once it has ended."""
+
+    __slots__ = ("_reasoning", "_text", "called", "kept", "last", "mails")
+
+    def __init__(self, began: AnswerBegan) -> None:
+        self.called = began.message
+        self.mails = began.mails
+        self.kept: bool | None = None
+        self.last: AnswerPiece | None = None
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+
+    def add(self, piece: AnswerPiece) -> None:
+        self.last = piece
+        self._text.append(piece.text)
+        self._reasoning.append(piece.reasoning)
+
+    @property
+    def whole(self) -> AnswerPiece | None:
+        """All pieces as one, for whoever comes in the middle; None when nothing has been said."""
+        last = self.last
+        if last is None:
+            return None
+        return AnswerPiece(
+            thread=last.thread,
+            seq=last.seq,
+            n=last.n,
+            text="".join(self._text),
+            reasoning="".join(self._reasoning),
+            progress=last.progress,
+            notice=last.notice,
+        )

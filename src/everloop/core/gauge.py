@@ -4,13 +4,8 @@ The estimate is on the high side: three characters a token and a little for the 
 call shows how far off it was (a Chinese text has more tokens, a program fewer), and corrects it for that model.
 """
 
-from collections.abc import Iterable
-
-import msgspec
-
 from .message import Message, Text
 from .prompt import Usage
-from .tool import ToolSpec
 
 IMAGE = 1600  # tokens; about the most that hosts count for one
 _ENOUGH = 300  # tokens that must have been estimated before a correction means anything
@@ -57,9 +52,3 @@ def rough(message: Message) -> int:
     for call in message.calls:
         size += len(call.name) + len(call.args)
     return size // 3 + 5
-
-
-def tokens_of(system: str, tools: Iterable[ToolSpec]) -> int:
-    """Of what stands before the conversation, which is plain prose and JSON: four characters a token."""
-    described = [(tool.name, tool.description, tool.schema) for tool in tools]
-    return (len(system) + len(msgspec.json.encode(described))) // 4 + 10 * len(described)

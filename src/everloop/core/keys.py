@@ -9,6 +9,7 @@ from hashlib import sha256
 
 from .errors import BadSession
 from .mail import Address
+from .people import is_chat
 
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~@")
 LONGEST = 240  # characters of one name in a key; databases have a limit for the whole
@@ -35,8 +36,9 @@ def place_of(channel: str, *names: str, user: str, room: str, thread: str = "") 
 
 
 def author_of(platform: str, user: str) -> str:
-    """Who someone is: `<platform>:<account>`, where only the account may hold a `:`."""
-    return f"{platform.replace('%', '%25').replace(':', '%3A')}:{user}"
+    """Who someone is: `<platform>:<account>`, where only the account may hold a `:`. Nobody is named as a group is."""
+    author = f"{platform.replace('%', '%25').replace(':', '%3A')}:{user}"
+    return f"%{ord(author[0]):02X}{author[1:]}" if is_chat(author) else author
 
 
 def exact(key: str) -> Address:

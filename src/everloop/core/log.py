@@ -18,7 +18,7 @@ from msgspec import Struct, structs
 from .errors import StoreCorrupt, StoreNewer
 from .exits import Exits
 from .message import Made, Media, Message, Opaque, Part, Text
-from .prompt import Brought, Finish, Usage
+from .prompt import Brought, Finish, Terms, Usage
 from .tool import Change, Ground, Risk, ToolCall
 
 VERSION = 1
@@ -48,6 +48,8 @@ class UserSaid(_Entry, frozen=True):
     before: tuple[Message, ...] = ()
     brought: Brought | None = None
     preapproved: bool = False  # what would be asked was allowed ahead, for this turn
+    principal: str = ""  # whose files and workspace it is about; "": its author's
+    terms: Terms | None = None  # for this turn and those after it
 
     @property
     def messages(self) -> list[Message]:
@@ -200,6 +202,8 @@ class Standing(Struct, frozen=True, omit_defaults=True, gc=False):
     unknown: tuple[str, ...] = ()
     exits: Exits = Exits()  # what has left in this turn of what only strangers gave
     preapproved: bool = False
+    principal: str = ""
+    terms: Terms | None = None
 
 
 class Compacted(_Entry, frozen=True):

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from .errors import BadSession
 from .message import Made, Media, Message, Part
-from .prompt import Brought
+from .prompt import Brought, Terms
 from .tool import Change
 
 
@@ -42,7 +42,10 @@ class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
     is no command: what somebody's users write is passed on.
 
     `instead` names the questions that it is said in place of an answer to. Whoever was not shown another that waits
-    does not withdraw it. None: all that wait are shown where it is said."""
+    does not withdraw it. None: all that wait are shown where it is said.
+
+    `principal` is whose memory, files and workspace it is about; "" is its author's own. `terms` hold for the
+    conversation from here on. No door sets either from what it is sent."""
 
     parts: tuple[Part, ...]
     author: str
@@ -54,6 +57,8 @@ class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
     preapproved: bool = False
     instead: tuple[str, ...] | None = None
     reply_to: ReplyTo = ReplyTo("")
+    principal: str = ""
+    terms: Terms | None = None
 
 
 class Stop(Struct, frozen=True, gc=False, tag="stop", omit_defaults=True):

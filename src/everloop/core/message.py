@@ -1,6 +1,7 @@
 """What is said: messages and the parts they are made of."""
 
 import re
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Raw, Struct
@@ -85,3 +86,8 @@ def is_strange(part: Part) -> bool:
     """Whether a part of a message is not what somebody said, but what a stranger may have made: a file that came with
     it. Older logs know it by how its text begins."""
     return isinstance(part, Media) or bool(part.origin) or enclosed(part) is not None
+
+
+def said_in_turn(messages: Sequence[Message], began: int) -> list[int]:
+    """The places of what people have said in the turn that runs."""
+    return [at for at in range(began, len(messages)) if messages[at].role == "user"] if began >= 0 else []

@@ -19,6 +19,16 @@ def role_named(name: str) -> Role:
 
 
 OWNER = "owner"
+_CHAT = "chat:"  # how the principal of a group is named: no author is named so
+
+
+def chat_of(channel: str, chat: str) -> str:
+    """The principal of a group: its conversation has memory, files and a workspace of its own, whoever speaks in it."""
+    return f"{_CHAT}{channel}/{chat}"
+
+
+def is_chat(principal: str) -> bool:
+    return principal.startswith(_CHAT) and "/" in principal
 
 
 def role_of(person: str, roles: Mapping[str, Role]) -> Role:

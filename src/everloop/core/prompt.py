@@ -76,6 +76,17 @@ class Offered(Struct, frozen=True, gc=False, omit_defaults=True):
         return ToolSpec(self.name, self.description, self.schema)
 
 
+class Terms(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a conversation may do, where that is less than its settings say: a task that was handed on has fewer steps
+    and fewer tools. 0 steps are as many as always; `tools` are those that it has at most, None all of them."""
+
+    steps: int = 0
+    tools: tuple[str, ...] | None = None
+
+    def leaves(self, tool: str) -> bool:
+        return self.tools is None or tool in self.tools
+
+
 class Brought(Struct, frozen=True, gc=False, omit_defaults=True):
     """What a client brings along with what it says; it holds for that turn. Whatever is not given is as it would be.
 
@@ -138,3 +149,11 @@ class Delta(Struct, frozen=True, gc=False):
     reasoning: str = ""
     progress: str = ""  # something to show while there is no text yet, such as "reading 40 %"
     notice: str = ""  # something a person should know, such as that another model is asked
+
+
+class Section(Struct, frozen=True, gc=False):
+    """`source` is where all of it can be read, should it be cut."""
+
+    name: str
+    text: str
+    source: str = ""

@@ -31,14 +31,12 @@ from .log import (
     UserSaid,
     Verdict,
 )
-from .message import Made, Message, Text, is_strange, said
+from .message import Made, Message, Text, is_strange, said, said_in_turn
 from .moment import Moment, way_out
 from .prompt import Finish, Transcript, Usage
-from .summary import rendered, said_in_turn
 from .tool import ToolCall
 from .turn import Turn
-from .undo import describe
-from .unknown import not_known
+from .wording import describe, not_known, rendered
 
 STOPPED = "operation cancelled by user"
 _NOT_RUN = ("denied", "repeated", "handed")
@@ -269,7 +267,7 @@ class Thread:
     def _begin(self, seq: int, entry: UserSaid) -> None:
         # To each of two who speak in one conversation the other is a stranger.
         self.outside = self.outside or self.turn.requester not in ("", entry.author)
-        self.turn, self.owes_reply = Turn.begun_by(entry, seq), True
+        self.turn, self.owes_reply = Turn.begun_by(entry, seq, self.turn.terms), True
         self._take_in(entry)
         messages = self.transcript.messages
         began = len(messages) - 1

@@ -3,12 +3,13 @@
 from .exits import Exits
 from .log import Compacted, ModelFailed, ModelSaid, Standing, UserSaid
 from .message import Made
-from .prompt import Brought, Finish, Usage
+from .prompt import Brought, Finish, Terms, Usage
 from .tool import ToolCall
 
 
 class Turn:
-    """`seq` is the entry that began it, which is its id, and `requester` whose it is."""
+    """`seq` is the entry that began it, which is its id, and `requester` whose it is. `principal` is whose files and
+    workspace it works with: the requester, or the group in which they speak."""
 
     __slots__ = (
         "began",
@@ -28,12 +29,14 @@ class Turn:
         "mails",
         "model",
         "preapproved",
+        "principal",
         "requester",
         "resumes",
         "saying",
         "seq",
         "steps",
         "stopped",
+        "terms",
         "tools_used",
         "unattended",
         "unknown",
@@ -41,9 +44,11 @@ class Turn:
         "wrapping",
     )
 
-    def __init__(self, seq: int = 0, requester: str = "") -> None:
+    def __init__(self, seq: int = 0, requester: str = "", principal: str = "", terms: Terms | None = None) -> None:
         self.seq = seq
         self.requester = requester
+        self.principal = principal or requester
+        self.terms = terms
         self.unattended = False
         self.preapproved = False
         self.mails: list[int] = []  # the letters that it answers
@@ -72,8 +77,9 @@ class Turn:
         self.gets_on = False  # the open calls have brought something new
 
     @classmethod
-    def begun_by(cls, entry: UserSaid, seq: int) -> "Turn":
-        turn = cls(seq, entry.author)
+    def begun_by(cls, entry: UserSaid, seq: int, terms: Terms | None = None) -> "Turn":
+        """`terms` are those of the turn before."""
+        turn = cls(seq, entry.author, entry.principal, entry.terms or terms)
         turn.unattended, turn.preapproved = entry.unattended, entry.preapproved
         return turn
 
@@ -81,7 +87,7 @@ class Turn:
     def resumed_from(cls, entry: Compacted) -> "Turn":
         """As it stood at a compaction, with what that has cost. What was tried before is tried anew."""
         standing = entry.standing
-        turn = cls(standing.turn, standing.requester)
+        turn = cls(standing.turn, standing.requester, standing.principal, standing.terms)
         turn.unattended, turn.preapproved, turn.began = standing.unattended, standing.preapproved, standing.began
         turn.mails, turn.steps, turn.brought = list(standing.mails), standing.steps, standing.brought
         turn.usage, turn.model = standing.usage + entry.usage, standing.model
@@ -114,6 +120,8 @@ class Turn:
             unknown=tuple(self.unknown),
             exits=self.exits,
             preapproved=self.preapproved,
+            principal=self.principal if self.principal != self.requester else "",
+            terms=self.terms,
         )
 
     def count(self, entry: ModelSaid) -> None:

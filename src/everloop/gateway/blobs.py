@@ -7,8 +7,8 @@ from urllib.parse import unquote_to_bytes
 
 from msgspec import Struct
 
-from ..core.media import LARGEST_IMAGE
 from ..core.message import Part
+from ..readings.media import LARGEST_IMAGE
 from .desk import Desk
 from .refusals import Refused
 

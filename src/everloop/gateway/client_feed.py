@@ -32,7 +32,7 @@ from ..core.events import (
 )
 from ..core.mail import reply_key
 from ..core.thread import Finished
-from ..core.unknown import with_unknown
+from ..core.wording import with_unknown
 from .frames import Where, approval_frame, chunk, draft_frames, event_frame, frame, msg_of
 from .house import House
 from .hub import Hub

@@ -4,8 +4,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from ..core.answer import Answer
-from ..core.events import Event
+from ..core.events import Answer, Event
 from ..core.mail import Inbound
 from ..core.message import Part
 from ..core.ports import Store

@@ -10,12 +10,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..core.conversation import Written
-from ..core.draft import Draft
-from ..core.events import AnswerPiece, CallMeasured, CommandDone, Event, SummaryBegan, SummaryWritten, Warned
-from ..core.grant import Allowance
+from ..core.events import AnswerPiece, CallMeasured, CommandDone, Draft, Event, SummaryBegan, SummaryWritten, Warned
 from ..core.log import ModelSaid
-from ..core.question import Approval
-from ..core.visible import UNSEEN
+from ..core.permission import Allowance, Approval
+from ..readings.visible import UNSEEN
 from .links import told_with_links
 
 # A $ alone would let a line break stand at the end, and a key that ends with a : is not written as it is kept.

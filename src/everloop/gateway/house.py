@@ -7,15 +7,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from ..core.answer import Answer
 from ..core.channel import Hook
-from ..core.grant import Allowance, Grant
+from ..core.events import Answer
+from ..core.jobs import TaskState
 from ..core.mail import Inbound
 from ..core.message import Part
+from ..core.permission import Allowance, Approval, Grant
 from ..core.ports import Feed, Files, Store
-from ..core.question import Approval
 from ..core.rows import Receipt
-from ..core.tasks import TaskState
 
 
 class House(Protocol):

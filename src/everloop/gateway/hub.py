@@ -11,9 +11,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Protocol
 
-from ..core.draft import Draft
 from ..core.errors import StoreError
-from ..core.events import AnswerBegan, AnswerEnded, AnswerPiece, Event, PermissionAsked, TurnBegan, TurnEnded
+from ..core.events import AnswerBegan, AnswerEnded, AnswerPiece, Draft, Event, PermissionAsked, TurnBegan, TurnEnded
 from ..core.rows import MANY
 from .house import House
 from .metrics import Metrics

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ..core.events import CallMeasured, Event, ToolReturned, TurnEnded
-from ..core.tasks import TaskState
+from ..core.jobs import TaskState
 
 Labels = tuple[tuple[str, str], ...]
 

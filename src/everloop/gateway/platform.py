@@ -10,12 +10,12 @@ from typing import Annotated, Any
 from aiohttp import web
 from msgspec import Meta, Struct
 
-from ..core.answer import Answer
-from ..core.events import ToolCalled, ToolReturned
+from ..core.events import Answer, ToolCalled, ToolReturned
 from ..core.keys import author_of, escaped, place_of
 from ..core.log import CallReturned, ModelSaid
 from ..core.mail import Address, Inbound, Said
 from ..core.message import Part, Text
+from ..core.people import chat_of
 from ..core.ports import Store
 from .blobs import blob_of, check_size, enclosed
 from .bodies import read_body, read_json, shaped
@@ -77,15 +77,16 @@ async def _letter(house: Desk, request: web.Request) -> Inbound:
     message = shaped(plain, Message)
     author = author_of(message.platform, message.platform_user_id)
     address = _address(message)
+    whose = chat_of(CHANNEL, address.chat) if message.platform_channel_id else ""
     parts: list[Part] = [Text(message.content)] if message.content.strip() else []
     for attachment in message.attachments:
-        parts.append(await _part(house, attachment, author))
+        parts.append(await _part(house, attachment, whose or author))
     if not parts:
         raise Refused("The message is empty.", "message_refused", param="content")
     row = await house.store.session(str(address))
     if row is not None and row.owner != bot:
         raise Refused("This place belongs to someone else's bot.", "session_not_found", status=404)
-    letter = Said(tuple(parts), author, str(address), unattended=True)
+    letter = Said(tuple(parts), author, str(address), unattended=True, principal=whose)
     principal = principal_of(request)
     if scope := lacking(principal, letter):
         raise Refused(f"This needs a token of the scope {scope}.", "forbidden", status=403)
@@ -104,10 +105,10 @@ def _address(message: Message) -> Address:
     )
 
 
-async def _part(house: Desk, attachment: Attachment, author: str) -> Part:
+async def _part(house: Desk, attachment: Attachment, owner: str) -> Part:
     """What it is said to be is not believed; its bytes tell. But what is said to be too large need not be fetched."""
     check_size(attachment.size_bytes or 0)
-    return await enclosed(house, blob_of(attachment.url, attachment.filename or ""), author)
+    return await enclosed(house, blob_of(attachment.url, attachment.filename or ""), owner)
 
 
 async def _told(store: Store, answer: Answer) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from typing import Literal
 from aiohttp import web
 from msgspec import Struct
 
-from ..core.commands import scope_of
 from ..core.mail import Said
 from ..core.message import text_of
 from ..core.people import Role
+from ..readings.commands import scope_of
 from .answers import Refused
 
 SCOPES = {

@@ -11,8 +11,17 @@ from typing import Any, Protocol
 from aiohttp import web
 from msgspec import Struct
 
-from ..core.answer import Answer
-from ..core.events import AnswerBegan, AnswerGiven, AnswerPiece, Event, LetterTaken, ToolCalled, ToolReturned, TurnEnded
+from ..core.events import (
+    Answer,
+    AnswerBegan,
+    AnswerGiven,
+    AnswerPiece,
+    Event,
+    LetterTaken,
+    ToolCalled,
+    ToolReturned,
+    TurnEnded,
+)
 from .desk import Desk
 from .failures import explain_turn
 from .refusals import Refused

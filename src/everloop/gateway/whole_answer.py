@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from ..core.answer import Answer
+from ..core.events import Answer
 from .desk import Desk
 from .failures import explain_turn
 from .repeats import Attempt, is_there

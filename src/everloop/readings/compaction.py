@@ -17,9 +17,9 @@ from itertools import islice
 import msgspec
 from msgspec import Struct
 
-from ..core.message import Message, Text, is_strange, text_of
-from ..core.summary import STRANGER, said_in_turn
+from ..core.message import Message, Text, is_strange, said_in_turn, text_of
 from ..core.tool import ToolCall
+from ..core.wording import STRANGER
 
 USER, PASTED, AGENT, CALLED = "user: ", "user, at length: ", "agent: ", "called "
 RESULT, FAILED = "result: ", "failed: "

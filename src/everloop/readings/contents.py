@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec import Struct
 
-from ..core.gauge import rough, tokens_of
-from ..core.sections import Section
-from ..core.summary import DETAILS, HEAD
+from ..core.gauge import rough
+from ..core.prompt import Section
 from ..core.thread import Thread
 from ..core.tool import ToolSpec
+from ..core.wording import DETAILS, HEAD
 from .compaction import spelled_out
 
 WHOLE = 10**9  # characters: nothing is cut
@@ -76,3 +76,9 @@ def _conversation(thread: Thread) -> list[Piece]:
         Piece("facts", (len(DETAILS) + len(facts)) // 3 if facts else 0, facts),
         said,
     ]
+
+
+def tokens_of(system: str, tools: Iterable[ToolSpec]) -> int:
+    """Of what stands before the conversation, which is plain prose and JSON: four characters a token."""
+    described = [(tool.name, tool.description, tool.schema) for tool in tools]
+    return (len(system) + len(msgspec.json.encode(described))) // 4 + 10 * len(described)

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ..core.conversation import Recalled
 from ..core.log import Entry
-from ..core.summary import FENCE, STRANGER
+from ..core.wording import FENCE, STRANGER
 from .compaction import AGENT, LOOKED_AT, RESULT, STRANGE, USER
 from .spoken import spoken
 from .words import best_of, folded, is_question, placed, uncommon, words_of

@@ -32,7 +32,7 @@ from ..core.log import (
 from ..core.message import Part, Text, text_of
 from ..core.tool import ToolCall
 
-ResolvedModel = Literal["user", "assistant", "tool", "house"]
+Speaker = Literal["user", "assistant", "tool", "house"]
 
 # The kinds of entries in which something is said, and when one counts as a message of its conversation.
 COUNTED: Mapping[str, Literal["always", "with text", "never"]] = {
@@ -48,7 +48,7 @@ class Utterance(Struct, frozen=True, gc=False):
     """What is said in an entry. `author` is the person, if it is one. `origin` is whose words a result tells, if they
     are a stranger's; `strange` says that strangers' words may be in it, whoever says it."""
 
-    who: ResolvedModel
+    who: Speaker
     parts: tuple[Part, ...]
     calls: tuple[ToolCall, ...] = ()
     author: str = ""

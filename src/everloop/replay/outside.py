@@ -7,9 +7,9 @@ from ..core.approval import Policy, Stance
 from ..core.briefing import Briefing, Situation
 from ..core.decide import Rules
 from ..core.errors import ProviderError, ToolError
-from ..core.grant import Grant, Wanted
 from ..core.log import Answered, CallReturned, CallStarted, Entry, GaveUp, ModelCalled, ModelFailed, ModelSaid
 from ..core.moment import Moment
+from ..core.permission import Grant, Wanted
 from ..core.prompt import Brought, Delta, Prompt, Reply, Transcript
 from ..core.thread import Thread
 from ..core.tool import CallContext, Circumstances, Ground, ToolCall, ToolSpec

@@ -5,19 +5,20 @@ What waits for an answer is nowhere but in the logs: whoever wants to see it rea
 
 import time
 
-from ..core.approval import approval_id, definition_of, digest_of, risk_of, shown
+from ..core.approval import approval_id, definition_of, digest_of, risk_of
 from ..core.decide import APPROVER
 from ..core.errors import GrantRefused, MailRefused
-from ..core.grant import DAY, Allowance, Grant, Wanted, granted
-from ..core.held import Held, difference
 from ..core.log import Asked
 from ..core.mail import Address, Decision, Inbound, Outbound
 from ..core.people import Role
+from ..core.permission import Allowance, Approval, Grant, Held, Wanted
 from ..core.ports import People, PromptFiles, Store
-from ..core.question import NOTHING_ALIKE, Approval
 from ..core.rows import Timer
 from ..core.thread import Thread
 from ..core.tool import Ground, Risk, ToolCall, ToolSpec
+from ..readings.grants import DAY, choices_of, covers, granted
+from ..readings.held import difference, why_of
+from ..readings.questions import NOTHING_ALIKE, question_of, shown
 
 EXPIRES = 24 * 3600.0
 
@@ -41,7 +42,7 @@ def question(thread: Thread, asked: Asked) -> tuple[Outbound, Timer]:
     approval = _approval(thread, asked, thread.address)
     key = f"approval:{thread.id}:{asked.answer}:{asked.place}"
     expiry = Inbound(Address("timer", thread.id), key, Decision(thread.id, asked.answer, asked.place, "expired"))
-    asks = Outbound(key, Address.parse(thread.address), approval.question, kind="question", approval=approval.id)
+    asks = Outbound(key, Address.parse(thread.address), question_of(approval), kind="question", approval=approval.id)
     return asks, Timer(key, EXPIRES, expiry)
 
 
@@ -53,16 +54,17 @@ def _approval(thread: Thread, asked: Asked, session: str) -> Approval:
     call: ToolCall = thread.open_calls[asked.place]
     name = approval_id(thread.id, asked.answer, asked.place, asked.digest)
     decision = Decision(thread.id, asked.answer, asked.place, "denied", digest=asked.digest)
+    call_wanted = wanted(thread, asked)
     return Approval(
         *(name, session, thread.turn.requester, call.name, shown(call), asked.risk, asked.until),
-        *(decision, thread.address, wanted(thread, asked)),
+        *(decision, thread.address, call_wanted, choices_of(call_wanted)),
     )
 
 
 def _about(held: Held) -> Approval:
     """A change of a prompt file, as a question. Nobody is asked to run anything, so its decision is no letter."""
     decision = Decision(held.thread, 0, 0, "denied", digest=held.id)
-    risk = Risk("high", mutates=True, why=held.why)
+    risk = Risk("high", mutates=True, why=why_of(held))
     return Approval(
         *(held.id, held.session, "owner", held.name, difference(held), risk, 0.0),
         *(decision, held.session),
@@ -114,7 +116,7 @@ class Approvals:
             approval, asks = _about(held), None
             if held.session:  # of the owner's: nobody else is shown what stands in these files
                 where = Address.parse(held.session)
-                asks = Outbound(f"held:{held.id}", where, approval.question, kind="question", approval=held.id)
+                asks = Outbound(f"held:{held.id}", where, question_of(approval), kind="question", approval=held.id)
             if self._files and await self._files.tell(held, asks) and asks:
                 told.append(approval)
         return told
@@ -168,7 +170,7 @@ class Approvals:
         """The name of a grant under which a call may run, one run of which is used up by this; "" if there is none."""
         for grant in await self._store.grants(call.user):
             allowed = await self._people.role(grant.by) >= _needed(grant)
-            if allowed and grant.fits(call) and await self._store.use_grant(grant.id):
+            if allowed and covers(grant, call) and await self._store.use_grant(grant.id):
                 return grant.id
         return ""
 

@@ -19,7 +19,7 @@ from ..core.people import Role
 from ..core.ports import People, Store
 from ..core.rows import Commit, Committed, Lease, Spent, Taint, ThreadState, Timer, Untaint
 from ..core.thread import Finished, Thread
-from ..core.unknown import with_unknown
+from ..core.wording import with_unknown
 from .patience import AWAY, commit_again, patiently
 from .people import roles_of
 from .voices import Briefed

@@ -9,12 +9,12 @@ from msgspec import Struct, structs
 
 from ..core.errors import HostTimeout, HostUnreachable, LinkFailed, StreamCut, ToolError
 from ..core.log import CallReturned, Outcome
-from ..core.media import kind_of
 from ..core.message import Media
 from ..core.people import OWNER
 from ..core.ports import Files
 from ..core.thread import Thread
 from ..core.tool import CallContext, Change, Effect, Ground, Picture, Result, Shown, Tool, ToolSpec, parse_args
+from ..readings.media import kind_of
 from .strangers import contained
 
 _log = logging.getLogger("everloop.calls")
@@ -129,8 +129,8 @@ class Toolbox:
         except Exception as error:  # a stranger's code runs here
             _log.warning("%s failed", tool.spec.name, exc_info=True)
             told = Shown(f"Error: {type(error).__name__}: {error}")
-        returned = await self._returned(thread.answer, place, told.text, context.user, outcome)
-        return await self._with_more(returned, told, context.user)
+        returned = await self._returned(thread.answer, place, told.text, context.principal, outcome)
+        return await self._with_more(returned, told, context.principal)
 
     async def _with_more(self, returned: CallReturned, told: Shown, user: str) -> CallReturned:
         if not (told.pictures or told.changes or told.origin or told.background):
@@ -168,11 +168,11 @@ class Toolbox:
             raise ToolError(f"{tool.spec.name} cannot be verified: {type(error).__name__}: {error}") from error
         if told is None:
             return None
-        returned = await self._returned(thread.answer, place, told.text, context.user)
-        return await self._with_more(returned, told, context.user)
+        returned = await self._returned(thread.answer, place, told.text, context.principal)
+        return await self._with_more(returned, told, context.principal)
 
     def _find(self, thread: Thread, place: int) -> Tool:
-        return self.kit(thread.turn.requester).tools[thread.open_calls[place].name]
+        return self.kit(thread.turn.principal).tools[thread.open_calls[place].name]
 
     async def _returned(self, answer: int, place: int, text: str, user: str, outcome: Outcome = "done") -> CallReturned:
         text = text.encode("utf-8", "replace").decode()  # half a character is no text, and cannot be stored

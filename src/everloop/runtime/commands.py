@@ -4,18 +4,20 @@ import time
 
 from msgspec import Struct, structs
 
-from ..core.commands import COMMANDS, Command, listed, rest_of
-from ..core.commands import find as find_command
 from ..core.conversation import Deed
 from ..core.errors import MailRefused, ModelMissing
 from ..core.gauge import rough
-from ..core.grant import described, extent
 from ..core.mail import Choose, CompactRequest, Inbound, Said, Stop
 from ..core.message import text_of
 from ..core.people import Role
 from ..core.ports import People, Store
 from ..core.rows import Action, SpentRow
 from ..core.thread import Thread
+from ..readings.commands import COMMANDS, Command, listed, rest_of
+from ..readings.commands import find as find_command
+from ..readings.grants import described, extent
+from ..readings.questions import chosen as chosen_in
+from ..readings.questions import question_of
 from .approvals import Approvals
 from .people import KnownPeople
 from .session_commands import SessionCommands, sentence
@@ -120,14 +122,16 @@ class Commands:
         if not words:
             waiting = await self._approvals.waiting(session)
             return Effect(
-                inbound, "none", "\n\n".join(each.question for each in waiting) or "Nothing waits for permission here."
+                inbound,
+                "none",
+                "\n\n".join(question_of(each) for each in waiting) or "Nothing waits for permission here.",
             )
         name, *rest = words
         allow = [word.lower() for word in rest] != ["no"]
         more = rest[1:] if rest and rest[0].lower() == "yes" else rest
         try:
             approval = await self._approvals.find(name, session)
-            chosen = approval.chosen(more) if allow else None
+            chosen = chosen_in(approval, more) if allow else None
             if approval.held:
                 return Effect(inbound, "none", await self._approvals.decide_on_file(approval, allow, author, chosen))
             answer, grant = await self._approvals.decide(approval, allow, author, chosen, inbound.event)

@@ -7,10 +7,10 @@ from msgspec import Struct, structs
 
 from ..core.message import Media
 from ..core.ports import Files
-from ..core.prompt import Brought, Effort, Prompt, Transcript
-from ..core.sections import CLIENT, Section, joined, prefix_of
+from ..core.prompt import Brought, Effort, Prompt, Section, Transcript
 from ..core.thread import Thread
 from ..core.tool import ToolSpec
+from ..readings.sections import CLIENT, joined, prefix_of
 
 _log = logging.getLogger("everloop.context")
 

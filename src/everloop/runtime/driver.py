@@ -67,11 +67,11 @@ from ..core.ports import Briefer, Bus, People, PromptFiles, Store
 from ..core.prompt import Delta, Reply
 from ..core.rows import MANY
 from ..core.scene import Scene, scene
-from ..core.sections import changed_parts
 from ..core.thread import Finished, Thread
 from ..core.tool import CallContext, Effect
 from ..readings.compaction import Plan
 from ..readings.recall import ENTRIES, asked_for, room_for, told_again
+from ..readings.sections import changed_parts
 from .approvals import Approvals, asking, pending_in, question, wanted
 from .book import Book
 from .calls import Toolbox
@@ -266,8 +266,7 @@ class Driver:
         thread, turn = book.thread, book.thread.turn
         before = book.briefed if book.turn == turn.seq else None
         if before is None:
-            # The principal is the person: conversations of several have none of their own yet.
-            situation = Situation(turn.requester, role, turn.requester, thread.address, thread.id)
+            situation = Situation(turn.requester, role, turn.principal, thread.address, thread.id, turn.terms)
             briefing = await book.patiently(partial(self._briefer.brief, situation))
             scene.set(Scene(thread.address, thread.id, turn.seq))
         else:
@@ -316,7 +315,7 @@ class Driver:
         try:
             with interrupt:
                 if thread.transcript.media:
-                    await self._gallery.hang(thread.transcript, thread.turn.requester)
+                    await self._gallery.hang(thread.transcript, thread.turn.principal)
                 try:
                     said = _said(await model.voice.provider.reply(context.prompt(thread, tail, wrap), draft.show))
                 except ProviderError as error:
@@ -483,6 +482,8 @@ def _context(book: Book, place: int, role: Role) -> CallContext:
         results=thread.results,
         ground=asked.grounds[-1].identity if asked and asked.grounds else "",
         role=role,
+        whose=thread.turn.principal,
+        turn=thread.turn.seq,
     )
 
 

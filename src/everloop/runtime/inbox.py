@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import structs
 
-from ..core.commands import Command, unescaped
 from ..core.conversation import Branch, Resume
 from ..core.errors import MailRefused
 from ..core.events import CommandDone
@@ -13,6 +12,7 @@ from ..core.mail import Decision, Inbound, Said
 from ..core.message import Text, text_of
 from ..core.ports import Bus, Store
 from ..core.rows import Receipt
+from ..readings.commands import Command, unescaped
 from .commands import Commands
 from .lanes import Begun, Lanes
 

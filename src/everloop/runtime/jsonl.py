@@ -22,7 +22,7 @@ from ..core.mail import Address
 from ..core.message import Media, Message, Opaque, Part, Text, said
 from ..core.thread import Thread
 from ..core.tool import ToolCall
-from ..core.visible import in_one_line, refuse_unseen
+from ..readings.visible import in_one_line, refuse_unseen
 
 LONGEST = 32 * 1024 * 1024  # bytes of a line
 DIRECT = "cli:direct"

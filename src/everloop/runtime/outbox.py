@@ -13,9 +13,10 @@ from contextlib import suppress
 
 from msgspec import structs
 
-from ..core.channel import OutgoingPart, parts_of
+from ..core.channel import OutgoingPart
 from ..core.errors import ChannelDown, StoreError, Undeliverable
 from ..core.failpoint import reach
+from ..core.mail import Outbound, ReplyTo
 from ..core.ports import Channel, Outgoing, Renders
 from ..core.rows import OutboxRow, OutboxState
 from .strangers import contained
@@ -159,3 +160,21 @@ class Outbox:
             except StoreError as error:
                 _log.warning("a receipt of %s cannot be written: %s", self.name, error)
             await asyncio.sleep(POLL)
+
+
+def parts_of(outbound: Outbound, texts: tuple[str, ...], reply_to: ReplyTo) -> list[OutgoingPart]:
+    """An answer as the parts in which it leaves: one for each text that its channel makes of it."""
+    return [
+        OutgoingPart(
+            key=outbound.key if number == 0 else f"{outbound.key}/{number}",
+            address=outbound.address,
+            text=text,
+            reply_to=reply_to,
+            kind=outbound.kind,
+            approval=outbound.approval,
+            files=outbound.files if number == len(texts) - 1 else (),
+            number=number,
+            of=len(texts),
+        )
+        for number, text in enumerate(texts)
+    ]

@@ -15,6 +15,7 @@ from ..core.errors import MailRefused, Undeliverable
 from ..core.keys import author_of, escaped
 from ..core.mail import Address, Inbound, Said
 from ..core.message import Part, Text, said
+from ..core.people import chat_of
 from ..core.ports import Admission, Channel, Fetches, Hooked, Store
 from .inbox import Inbox
 from .live import Live
@@ -37,7 +38,7 @@ class AdmitAll:
 
     async def admit(self, manifest: Manifest, incoming: Incoming) -> Admitted | Declined:
         author = author_of(manifest.name, incoming.account)
-        return Admitted(author, author if incoming.direct else f"chat:{manifest.name}/{escaped(incoming.chat)}")
+        return Admitted(author, author if incoming.direct else chat_of(manifest.name, escaped(incoming.chat)))
 
 
 class Reception:
@@ -74,8 +75,9 @@ class Reception:
         if incoming.files and await self._store.came(self.name, incoming.event):
             return Delivered(fresh=False)
         parts = said(incoming.text) if incoming.text.strip() or not incoming.files else ()
-        files = [await self._file(ref, decided.author) for ref in incoming.files[:MOST_FILES]]
-        letter = Said((*parts, *files), decided.author, str(address), reply_to=incoming.reply_to)
+        files = [await self._file(ref, decided.owner) for ref in incoming.files[:MOST_FILES]]
+        whose = decided.owner if decided.owner != decided.author else ""
+        letter = Said((*parts, *files), decided.author, str(address), reply_to=incoming.reply_to, principal=whose)
         inbound = Inbound(address, incoming.event, letter, decided.owner, resume)
         try:
             receipt = await self._inbox.take(inbound)

@@ -6,14 +6,14 @@ Whoever is not the owner sees the conversations of this very session, and no oth
 from datetime import datetime
 from typing import Literal
 
-from ..core.commands import COMMANDS, split, words_described
 from ..core.conversation import Conversation, Deed, Found, Rename
 from ..core.errors import MailRefused
 from ..core.mail import Inbound, Said
 from ..core.people import Role
 from ..core.ports import Store
 from ..core.rows import ThreadRow
-from ..core.visible import checked_name
+from ..readings.commands import COMMANDS, split, words_described
+from ..readings.visible import checked_name
 from .sessions import Sessions
 
 LISTED = 15

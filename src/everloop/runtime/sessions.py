@@ -20,10 +20,10 @@ from ..core.ports import People, Store
 from ..core.rows import ThreadRow
 from ..core.thread import Thread
 from ..core.tool import ToolSpec
-from ..core.visible import refuse_unseen
 from ..readings.branch import LastTurn, branch_off, last_turn
 from ..readings.spoken import spoken
 from ..readings.undo import changes_of, lasting_in
+from ..readings.visible import refuse_unseen
 from .people import KnownPeople
 
 BUSY = "Something is still going on in this conversation. Stop it with /stop, then try again."
@@ -105,8 +105,12 @@ class Sessions:
         """A branch before the last turn, with a letter that says what is to be done with files. Raises MailRefused."""
         turn = await self._last_turn(row, by)
         letter = Undo(
-            *(_beginning(turn), changes_of(turn.entries), lasting_in(turn.cut + 1, turn.entries, self._tools())),
-            *(turn.said[0].author, by, row.session),
+            said=_beginning(turn),
+            changes=changes_of(turn.entries),
+            lasting=lasting_in(turn.cut + 1, turn.entries, self._tools()),
+            whose=turn.said[0].principal or turn.said[0].author,
+            by=by,
+            address=row.session,
         )
         return await self._without(row, turn, by, letter)
 
@@ -118,7 +122,15 @@ class Sessions:
         parts: tuple[Part, ...] = tuple(part for entry in turn.said for part in entry.parts)
         if text:
             parts = (*said(text), *(part for part in parts if enclosed(part)))
-        again = Said(parts, by, row.session, letter.unattended, preapproved=letter.preapproved)
+        again = Said(
+            parts,
+            by,
+            row.session,
+            letter.unattended,
+            preapproved=letter.preapproved,
+            principal=letter.principal,
+            terms=turn.said[0].terms,
+        )
         return await self._without(row, turn, by, again)
 
     async def _last_turn(self, row: ThreadRow, by: str) -> LastTurn:

@@ -10,10 +10,10 @@ from ..core.decide import ROOMY, Rules
 from ..core.errors import ProviderError
 from ..core.gauge import MOST, rough
 from ..core.log import Compacted
-from ..core.message import Message, said
+from ..core.message import Message, said, said_in_turn
 from ..core.prompt import Delta, Prompt, Transcript, Usage
-from ..core.summary import STRANGER, rendered, said_in_turn
 from ..core.thread import Thread
+from ..core.wording import STRANGER, rendered
 from ..readings.compaction import Plan, facts_of, fitting, gathered, plan, shortened, spelled_out, told_plainly
 from .voices import Voice, Voices
 

@@ -10,8 +10,8 @@ import random
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 
+from ..core.jobs import RunState, TaskState
 from ..core.ports import Clock
-from ..core.tasks import RunState, TaskState
 
 _log = logging.getLogger("everloop.supervisor")
 

@@ -1,4 +1,9 @@
-"""Calls that may write are known before they begin; what they have written is judged before they are over."""
+"""Calls that may write are known before they begin; what they have written is judged before they are over.
+
+A page can have the model write a file with a file tool, a command, a link, or a command that goes on in the background.
+So nobody asks how: from the moment when a call begins that strangers' words may have led to, until it is over, the
+folder that it works in is tainted.
+"""
 
 import time
 from collections.abc import Callable, Sequence
@@ -7,9 +12,8 @@ from functools import partial
 from ..core.log import CallReturned
 from ..core.ports import PromptFiles
 from ..core.rows import Taint, Untaint
-from ..core.taint import taint_of
 from ..core.thread import Thread
-from ..core.tool import ToolSpec
+from ..core.tool import Effect, ToolSpec
 from .book import Book
 
 MANY = 500  # taints, after which those that are over are counted
@@ -50,7 +54,7 @@ class Tainting:
 
     async def _find_out(self, book: Book, key: str, began: float, background: str) -> None:
         """A call has worked with strangers' words where none had been read before: it has tainted its folder."""
-        at, place = time.time(), self._place_of(book.thread.turn.requester)
+        at, place = time.time(), self._place_of(book.thread.turn.principal)
         await self._look(book, place, closely=True)
         book.taint(Taint(key, place, began or at, None if background else at, command=background))
         if background:
@@ -60,13 +64,13 @@ class Tainting:
         if not book.is_tainted(key):
             return
         at = time.time()
-        await self._look(book, self._place_of(book.thread.turn.requester), closely=True)
+        await self._look(book, self._place_of(book.thread.turn.principal), closely=True)
         book.untaint(Untaint(key, at, background))
         if background:
             self._files.expect_more()
 
     async def _begin(self, book: Book, key: str, outside: bool) -> None:
-        place = self._place_of(book.thread.turn.requester)
+        place = self._place_of(book.thread.turn.principal)
         await self._look(book, place)
         self._begun += 1
         if self._begun % MANY == 0:
@@ -77,6 +81,18 @@ class Tainting:
         """Only in the owner's workspace there are files that stand in prompts."""
         if place == self._files.place:
             await book.patiently(partial(self._files.look, closely=closely))
+
+
+def taint_of(spec: ToolSpec, outside: bool) -> bool | None:
+    """Whether a call of this tool taints its folder with strangers' doing; None if it does not taint it at all.
+
+    Where no stranger has spoken, what a tool tells of its changes is the model's own doing, hence the person's. Of any
+    other tool nobody knows what it does to files, or whose script it runs."""
+    if spec.effect is Effect.READ:
+        return None
+    if outside or spec.outside:
+        return True
+    return None if spec.undoable else False
 
 
 def _command_after(result: CallReturned) -> str:

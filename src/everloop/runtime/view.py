@@ -8,10 +8,10 @@ from ..core.errors import ModelMissing
 from ..core.log import ModelCalled
 from ..core.people import OWNER
 from ..core.ports import Briefer, People, Store
-from ..core.sections import changed_parts
 from ..core.thread import Thread
 from ..readings.contents import Contents, pieces_of
 from ..readings.recall import ENTRIES, asked_for, room_for, told_again
+from ..readings.sections import changed_parts
 from .voices import Briefed, Voices
 
 
@@ -65,8 +65,9 @@ class View(Struct, frozen=True):
 
     async def _briefed(self, thread: Thread) -> Briefed:
         """Who would answer, and what it would be told, as the driver finds it."""
-        person = thread.turn.requester or OWNER
-        situation = Situation(person, await self.people.role(person), person, thread.address, thread.id)
+        person, turn = thread.turn.requester or OWNER, thread.turn
+        role = await self.people.role(person)
+        situation = Situation(person, role, turn.principal or person, thread.address, thread.id, turn.terms)
         briefing = await self.briefer.brief(situation)
         try:
             voice = await self.voices.look(thread.choice)

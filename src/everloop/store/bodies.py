@@ -7,10 +7,9 @@ import msgspec
 
 from ..core import log
 from ..core.channel import ASIDE
-from ..core.grant import Grant
-from ..core.held import Watched
 from ..core.log import Compacted, Entry
 from ..core.mail import Inbound, Letter, Outbound
+from ..core.permission import Grant, Watched
 from ..core.prompt import Usage
 from ..core.rows import SpentRow
 

@@ -15,10 +15,11 @@ from msgspec import structs
 
 from ..core.channel import ASIDE
 from ..core.failpoint import reach
-from ..core.jobs import Job, JobRow, check_times, event_of, next_due
+from ..core.jobs import Job, JobRow
 from ..core.mail import Decision, Inbound
 from .bodies import body_of, kind_of, read_inbound
 from .deeds import Ask
+from .schedule import check_times, event_of, next_due
 from .taints import Taints
 
 KEPT = 30 * 86400.0  # seconds for which a job that is over is known, and not taken in again

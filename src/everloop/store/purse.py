@@ -1,6 +1,6 @@
 """What may be done ahead, what is secret and what was spent, written once for both databases."""
 
-from ..core.grant import Grant
+from ..core.permission import Grant
 from ..core.rows import SpentRow
 from . import schema
 from .bodies import body_of, read_grant, spent_row

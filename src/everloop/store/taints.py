@@ -4,11 +4,13 @@ Taints begin and end with the commits of their calls: see step.py and batch_func
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
-from ..core.held import Watched
+from msgspec import structs
+
 from ..core.mail import Outbound
+from ..core.permission import Watched
 from ..core.rows import Taint
-from ..core.taint import merged
 from .bodies import body_of, read_watched
 from .deeds import Ask
 from .purse import PurseRows
@@ -95,3 +97,19 @@ async def _keep(ask: Ask, place: str, row: Watched) -> Sequence[object]:
     if row.version == 1:
         return await ask(_WATCH, place, row.name, OWNER, body_of(row))
     return await ask(_WATCH_ON, place, row.name, row.version, body_of(row))
+
+
+def merged(taints: Sequence[Taint], most: int) -> list[Taint]:
+    """The same times and more, in at most so many: where the shortest pauses were, there are none any more."""
+    ordered = sorted(taints, key=lambda taint: taint.began)
+    pauses = [after.began - (before.ended or 0.0) for before, after in pairwise(ordered)]
+    shortest = sorted(range(len(pauses)), key=pauses.__getitem__)[: max(0, len(ordered) - most)]
+    closed = set(shortest)
+    kept: list[Taint] = []
+    for at, taint in enumerate(ordered):
+        if at - 1 in closed:
+            last = kept[-1]
+            kept[-1] = structs.replace(last, ended=max(last.ended or 0.0, taint.ended or 0.0))
+        else:
+            kept.append(taint)
+    return kept

@@ -3,7 +3,8 @@
 from typing import Annotated
 
 from everloop.core.people import Role
-from everloop.core.tool import CallContext, Effect, Result, Tool, tool
+from everloop.core.tool import CallContext, Effect, Result, Tool
+from everloop.tools.decorator import tool
 
 from .changes import Changes
 from .workspace import Workspace

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from everloop.core.errors import ToolError
-from everloop.core.held import Found
-from everloop.core.sections import Section, cut
+from everloop.core.permission import Found
+from everloop.core.prompt import Section
+from everloop.readings.sections import cut
 
 from .workspace import Workspace
 

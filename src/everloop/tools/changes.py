@@ -45,13 +45,13 @@ class Changes:
 
     async def write(self, path: str, content: bytes, seen: Seen, context: CallContext) -> Change:
         """Replace what was seen by `content`, if it is still there."""
-        before = await self._keep(path, seen, context.user)
+        before = await self._keep(path, seen, context.principal)
         mark = f"{_name(context.key)} {before}"
         await asyncio.to_thread(self._workspace.replace, path, content, context.key, seen, mark)
         return Change(path, before, sha256(content).hexdigest()[:SHORT_SHA])
 
     async def remove(self, path: str, seen: Seen, context: CallContext) -> Change:
-        before = await self._keep(path, seen, context.user)
+        before = await self._keep(path, seen, context.principal)
         await asyncio.to_thread(self._workspace.remove, path, seen)
         return Change(path, before, "gone")
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from everloop.core.errors import ToolError
-from everloop.core.media import office_of
+from everloop.readings.media import office_of
 
 from .worker import run_apart
 

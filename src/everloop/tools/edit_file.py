@@ -12,7 +12,8 @@ from typing import Annotated
 
 from everloop.core.errors import ToolError
 from everloop.core.people import Role
-from everloop.core.tool import CallContext, Effect, Result, Shown, Tool, tool
+from everloop.core.tool import CallContext, Effect, Result, Shown, Tool
+from everloop.tools.decorator import tool
 
 from .changes import Changes, check_sha
 from .effort import Effort

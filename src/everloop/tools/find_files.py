@@ -8,7 +8,8 @@ from msgspec import Meta
 
 from everloop.core.errors import ToolError
 from everloop.core.people import Role
-from everloop.core.tool import Effect, Result, Shown, Tool, tool
+from everloop.core.tool import Effect, Result, Shown, Tool
+from everloop.tools.decorator import tool
 
 from .marks import MARKS, Marks, Times, lies_in, speaks
 from .walk import Found, Glob, Walk, printable

@@ -13,7 +13,8 @@ from msgspec import Meta
 
 from everloop.core.errors import ToolError
 from everloop.core.people import Role
-from everloop.core.tool import Effect, Result, Shown, Tool, tool
+from everloop.core.tool import Effect, Result, Shown, Tool
+from everloop.tools.decorator import tool
 
 from .find_files import glob_of
 from .marks import MARKS, Marks

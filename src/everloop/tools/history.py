@@ -11,8 +11,9 @@ from everloop.core.errors import ToolError
 from everloop.core.log import Entry
 from everloop.core.people import Role
 from everloop.core.rows import ThreadRow
-from everloop.core.tool import CallContext, Effect, Tool, tool
+from everloop.core.tool import CallContext, Effect, Tool
 from everloop.readings.spoken import spoken
+from everloop.tools.decorator import tool
 
 from .untrusted import fence
 
@@ -47,7 +48,7 @@ def search_history_tool(past: Past, max_chars: int) -> Tool:
         if not query.strip():
             raise ToolError("the query is empty")
         row = await past.session(context.session)
-        owner = row.owner if row else context.user
+        owner = row.owner if row else context.principal
         found = await past.search(owner, query, thread=context.thread, limit=count)
         lines = [_place(each) for each in found]
         return _fitted(lines, max_chars) or "[nothing was found]"

@@ -4,10 +4,10 @@ import asyncio
 import logging
 
 from everloop.core.errors import StoreFull, ToolError
-from everloop.core.media import LARGEST_IMAGE, mime_of
 from everloop.core.message import Media
 from everloop.core.ports import Files
 from everloop.core.tool import Change
+from everloop.readings.media import LARGEST_IMAGE, mime_of
 
 from .workspace import Workspace
 

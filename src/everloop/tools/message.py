@@ -12,12 +12,13 @@ from everloop.core.channel import traits_of
 from everloop.core.conversation import Conversation
 from everloop.core.errors import StoreFull, ToolError
 from everloop.core.mail import Address, Inbound, Word
-from everloop.core.media import LARGEST_IMAGE, mime_of
 from everloop.core.message import Media
 from everloop.core.people import Role
 from everloop.core.ports import Files
 from everloop.core.rows import Receipt, ThreadRow
-from everloop.core.tool import CallContext, Circumstances, Effect, Risk, Tool, tool
+from everloop.core.tool import CallContext, Circumstances, Effect, Risk, Tool
+from everloop.readings.media import LARGEST_IMAGE, mime_of
+from everloop.tools.decorator import tool
 
 from .workspace import Workspace
 
@@ -82,8 +83,8 @@ async def _found(post: Post, session: str, context: CallContext) -> ThreadRow:
         row = await post.session(str(Address.parse(session)))
     except ValueError as error:
         raise ToolError(str(error)) from error
-    if row is None or row.owner != context.user:
-        known = await post.conversations(context.user, limit=_SHOWN)
+    if row is None or row.owner != context.principal:
+        known = await post.conversations(context.principal, limit=_SHOWN)
         keys = dict.fromkeys(each.session for each in known if each.session != context.session)
         there = f"there are: {', '.join(keys)}" if keys else "there is no other"
         raise ToolError(f"there is no conversation {session!r} that you may write to; {there}")

@@ -11,11 +11,12 @@ import time
 from collections.abc import Mapping
 
 from everloop.core.errors import MailRefused, ToolError
-from everloop.core.held import Held, Source, Watched, judge, latest, settled, told
 from everloop.core.mail import Outbound
+from everloop.core.permission import Held, Watched
 from everloop.core.ports import Files, Store
+from everloop.core.prompt import Section
 from everloop.core.rows import Taint
-from everloop.core.sections import Section
+from everloop.readings.held import Source, judge, latest, settled, told
 
 from .bootstrap import BYTES, Bootstrap, Contents, sections_of
 from .tainted import Tainted

@@ -14,10 +14,11 @@ from typing import Annotated
 from msgspec import Meta, Struct, structs
 
 from everloop.core.errors import ToolError
-from everloop.core.media import HEAD, kind_of, limit_of
 from everloop.core.people import Role
 from everloop.core.ports import Files
-from everloop.core.tool import CallContext, Effect, Picture, Result, Shown, Tool, tool
+from everloop.core.tool import CallContext, Effect, Picture, Result, Shown, Tool
+from everloop.readings.media import HEAD, kind_of, limit_of
+from everloop.tools.decorator import tool
 
 from .documents import LARGEST, can_use, office_kind, text_of_document
 from .kinds import HEAD as SNIFFED
@@ -76,7 +77,7 @@ def read_file_tool(workspace: Workspace, files: Files, max_chars: int, marks: Ma
         part = Part(offset, limit, column, max(max_chars - _FOOTER, _FOOTER))
         origin, public = await _origin(workspace, marks, path, context)
         try:
-            found = await _found(workspace, files, path, context.user, part)
+            found = await _found(workspace, files, path, context.principal, part)
             told = await _told(found, part) if isinstance(found, Document) else found
         except ToolError as error:
             error.origin = origin

@@ -6,7 +6,8 @@ from msgspec import Meta, structs
 
 from everloop.core.errors import ToolError
 from everloop.core.people import Role
-from everloop.core.tool import CallContext, Effect, Shown, Tool, tool
+from everloop.core.tool import CallContext, Effect, Shown, Tool
+from everloop.tools.decorator import tool
 
 from .exec import Shell
 from .sandbox.port import SCRIPT

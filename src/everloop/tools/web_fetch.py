@@ -19,10 +19,11 @@ from everloop.core.errors import (
 )
 from everloop.core.exits import FETCHES, PER_SITE, Exits
 from everloop.core.given import host_of, site_of
-from everloop.core.media import limit_of
 from everloop.core.people import Role
 from everloop.core.ports import HttpAnswer
-from everloop.core.tool import CallContext, Circumstances, Effect, Picture, Result, Risk, Shown, Tool, tool
+from everloop.core.tool import CallContext, Circumstances, Effect, Picture, Result, Risk, Shown, Tool
+from everloop.readings.media import limit_of
+from everloop.tools.decorator import tool
 
 from .hosts import plain_host_of
 from .untrusted import fence, harmless, short

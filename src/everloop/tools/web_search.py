@@ -20,7 +20,8 @@ from everloop.core.errors import HostTimeout, HostUnreachable, LinkFailed, Provi
 from everloop.core.exits import LIGHT, SEARCHES
 from everloop.core.people import Role
 from everloop.core.ports import Http
-from everloop.core.tool import CallContext, Circumstances, Effect, Result, Risk, Shown, Tool, tool
+from everloop.core.tool import CallContext, Circumstances, Effect, Result, Risk, Shown, Tool
+from everloop.tools.decorator import tool
 
 from .untrusted import fence
 

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from everloop.core.errors import ToolError
-from everloop.core.media import HEAD, kind_of
+from everloop.readings.media import HEAD, kind_of
 
 from .untrusted import short
 from .worker import run_apart

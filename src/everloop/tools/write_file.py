@@ -4,7 +4,8 @@ from typing import Annotated
 
 from everloop.core.errors import ToolError
 from everloop.core.people import Role
-from everloop.core.tool import CallContext, Effect, Result, Shown, Tool, tool
+from everloop.core.tool import CallContext, Effect, Result, Shown, Tool
+from everloop.tools.decorator import tool
 
 from .changes import LARGEST_KEPT, Changes, check_sha
 

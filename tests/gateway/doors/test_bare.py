@@ -8,8 +8,9 @@ from everloop.core.log import CallReturned, ModelCalled, ModelSaid, UserSaid
 from everloop.core.message import said
 from everloop.core.prompt import Brought
 from everloop.core.thread import Thread
-from everloop.core.tool import Effect, ToolCall, tool
+from everloop.core.tool import Effect, ToolCall
 from everloop.testing import Call, Say, ScriptedModel, Spend
+from everloop.tools.decorator import tool
 from tests.core.makers import RULES
 from tests.gateway.doors.conftest import Serve
 from tests.gateway.doors.test_chat import HI, WEATHER, ask, client

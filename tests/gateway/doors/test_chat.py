@@ -15,10 +15,11 @@ from everloop.core.decide import HANDED
 from everloop.core.errors import HostFailed, RateLimited
 from everloop.core.log import CallReturned, UserSaid
 from everloop.core.message import Media, Text
-from everloop.core.tool import Effect, ToolCall, tool
+from everloop.core.tool import Effect, ToolCall
 from everloop.providers.catalog import HOSTS
 from everloop.testing import Call, Calls, End, Fail, Say, ScriptedModel, Spend, Think, Wait
 from everloop.testing.model_server import ModelServer
+from everloop.tools.decorator import tool
 from tests.gateway.doors.conftest import TOKEN, Serve, Served
 
 USED = everloop.Usage(input=100, output=20, cache_read=60, reasoning=5)

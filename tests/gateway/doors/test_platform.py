@@ -10,8 +10,9 @@ from aiohttp.test_utils import TestServer
 
 from everloop.core.errors import HostFailed
 from everloop.core.people import Role
-from everloop.core.tool import Effect, tool
+from everloop.core.tool import Effect
 from everloop.testing import Call, Fail, Say, ScriptedModel, Think
+from everloop.tools.decorator import tool
 from tests.gateway.doors.conftest import TOKEN, Serve, Served
 
 HI = {

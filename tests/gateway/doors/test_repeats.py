@@ -23,11 +23,12 @@ from everloop.core.errors import (
     TurnFailed,
 )
 from everloop.core.people import Role
-from everloop.core.tool import Effect, Tool, tool
+from everloop.core.tool import Effect, Tool
 from everloop.gateway.failures import effects_in, is_retried
 from everloop.gateway.refusals import explain
 from everloop.gateway.repeats import WINDOW, event_of
 from everloop.testing import ByConversation, Call, Fail, Say, ScriptedModel, Wait
+from everloop.tools.decorator import tool
 from tests.gateway.doors.conftest import TOKEN, Serve, Served
 
 # What their sources say, and what was seen of them: docs/openai.md has the versions.

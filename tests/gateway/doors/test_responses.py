@@ -5,8 +5,9 @@ import pytest
 
 import everloop
 from everloop.core.errors import HostFailed
-from everloop.core.tool import Effect, tool
+from everloop.core.tool import Effect
 from everloop.testing import Call, End, Fail, Say, ScriptedModel, Spend
+from everloop.tools.decorator import tool
 from tests.gateway.doors.conftest import TOKEN, Serve, Served
 
 WEATHER = {

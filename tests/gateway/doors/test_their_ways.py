@@ -6,9 +6,10 @@ import math
 from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestClient, TestServer
 
-from everloop.core.tool import Effect, tool
+from everloop.core.tool import Effect
 from everloop.gateway.sse import BEAT, SILENCE, Sse
 from everloop.testing import Call, Say, ScriptedModel
+from everloop.tools.decorator import tool
 from tests.gateway.doors.conftest import TOKEN, Serve
 from tests.gateway.doors.test_chat import ask, client
 

@@ -6,8 +6,9 @@ import aiohttp
 import pytest
 
 from everloop.core.people import Role
-from everloop.core.tool import Effect, tool
+from everloop.core.tool import Effect
 from everloop.testing import Call, Say, ScriptedModel
+from everloop.tools.decorator import tool
 
 from .conftest import TOKEN, Serve
 

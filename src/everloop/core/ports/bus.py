@@ -14,11 +14,9 @@ class Feed(Protocol):
 
     def beating(self, seconds: float) -> AsyncIterator[Event | None]:
         """The same, and None whenever nothing has come for so long."""
-        ...
 
     def end(self) -> None:
         """Nothing comes after what has come."""
-        ...
 
 
 class Bus(Protocol):
@@ -32,12 +30,9 @@ class Bus(Protocol):
 
     def hears(self, thread: str) -> bool:
         """Whether anyone would be told of an event of this thread; only the pieces of an answer are kept for later."""
-        ...
 
     def subscribe(self, thread: str = "") -> AbstractContextManager[Feed]:
         """Events of one thread, or of all; begins with the running answer so far, as one chunk."""
-        ...
 
     def listen(self, on_wake: Callable[[str], None], on_cancel: Callable[[str], None]) -> None:
         """Be told of wakes and cancels; there is one listener, the lanes."""
-        ...

@@ -12,7 +12,6 @@ class Deliver(Protocol):
 
     async def __call__(self, incoming: Incoming, resume: str = "") -> Delivered:
         """Commit it, and with it where to resume. Raises StoreError: then it must not be acknowledged."""
-        ...
 
 
 class Channel(Protocol):
@@ -24,12 +23,10 @@ class Channel(Protocol):
     async def run(self, deliver: Deliver, resume: str) -> None:
         """Listen, from where `resume` says ("" at first). It is begun again after a while when it raises; when it
         returns, there is nothing to listen to."""
-        ...
 
     async def send(self, part: OutgoingPart) -> str:
         """Deliver and return the platform's id. Raises ChannelDown when surely nothing was delivered, Undeliverable
         when it never will be; after any other error it may have been."""
-        ...
 
 
 @runtime_checkable
@@ -39,7 +36,6 @@ class Renders(Protocol):
     def render(self, outbound: Outbound) -> tuple[str, ...]:
         """The texts of its parts, at least one; the same of the same answer, whenever it is asked. Each is a few words
         shorter than the limit: `(delayed)` and the like may have to stand before it."""
-        ...
 
 
 @runtime_checkable
@@ -49,7 +45,6 @@ class Previews(Protocol):
     async def preview(self, address: Address, shown: str, text: str) -> str:
         """Show it in place of what it returned before (`shown`, "" at first); returns what that is called. An empty
         text takes it away: the answer follows, or the turn is over."""
-        ...
 
 
 @runtime_checkable
@@ -65,7 +60,6 @@ class Fetches(Protocol):
 
     async def fetch(self, ref: FileRef, limit: int) -> tuple[str, bytes]:
         """Its name and its bytes. Raises ChannelDown, or Undeliverable for more bytes than the limit."""
-        ...
 
 
 @runtime_checkable
@@ -80,4 +74,3 @@ class Admission(Protocol):
 
     async def admit(self, manifest: Manifest, incoming: Incoming) -> Admitted | Declined:
         """Raises StoreError."""
-        ...

@@ -8,6 +8,5 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """Seconds since 1970."""
-        ...
 
     async def sleep(self, seconds: float) -> None: ...

@@ -4,10 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from ..people import Role
-from ..rows import (
-    Known,
-    TokenRow,
-)
+from ..rows import Known, TokenRow
 
 
 class Users(Protocol):
@@ -15,7 +12,6 @@ class Users(Protocol):
 
     async def role(self, person: str) -> Role:
         """Of one of the users; whoever is none is a guest."""
-        ...
 
 
 class Tokens(Protocol):
@@ -23,15 +19,12 @@ class Tokens(Protocol):
 
     async def keep_token(self, owner: str, name: str, hash: str, scopes: Sequence[str], seconds: float = 0) -> str:
         """Returns its id, or "" when the owner has another one of this name. Without `seconds` it holds for ever."""
-        ...
 
     async def tokens(self, owner: str) -> list[TokenRow]:
         """Those that hold, the oldest first."""
-        ...
 
     async def forget_token(self, owner: str, name: str) -> bool:
         """By its name or id; whether there was one to forget."""
-        ...
 
     async def known_token(self, hash: str) -> Known | None: ...
 
@@ -41,29 +34,23 @@ class Logins(Protocol):
 
     async def keep_login(self, owner: str, kind: Literal["password", "link"], hash: str, seconds: float = 0) -> None:
         """In place of the one that was there."""
-        ...
 
     async def login(self, owner: str, kind: Literal["password", "link"]) -> str | None:
         """The hash that is kept, while it holds."""
-        ...
 
     async def forget_login(self, owner: str, kind: Literal["password", "link"]) -> bool:
         """Whether there was one to forget."""
-        ...
 
     async def use_link(self, hash: str) -> str:
         """Use up a one-time link; returns whose it was, "" if there is none."""
-        ...
 
     async def keep_visit(self, owner: str, hash: str, page: str, seconds: float) -> str:
         """A login of a browser: the hash of its cookie, and of what its page is given. Returns its id."""
-        ...
 
     async def known_visit(self, hash: str, *, page: bool = False) -> Known | None: ...
 
     async def end_visits(self, owner: str, id: str = "", *, but: str = "") -> None:
         """End one login of a browser, or all of the owner's `but` one."""
-        ...
 
 
 class Credentials(Users, Tokens, Logins, Protocol):

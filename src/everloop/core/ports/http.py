@@ -11,12 +11,10 @@ class HttpAnswer(Protocol):
 
     def chunks(self) -> AsyncIterator[bytes]:
         """The body, piece by piece as the network gives it. Raises HostTimeout, StreamCut."""
-        ...
 
     async def read(self, limit: int = 1_000_000) -> bytes:
         """The body as a whole, or its first `limit` bytes, however slowly they come not much longer than the seconds of
         the request. Raises as `chunks`."""
-        ...
 
 
 class Http(Protocol):

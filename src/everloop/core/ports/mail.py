@@ -5,12 +5,7 @@ from typing import Protocol
 
 from ..conversation import Deed
 from ..mail import Inbound, Mail
-from ..rows import (
-    Action,
-    Came,
-    Receipt,
-    ThreadRow,
-)
+from ..rows import Action, Came, Receipt, ThreadRow
 
 
 class Mailroom(Protocol):
@@ -19,7 +14,6 @@ class Mailroom(Protocol):
     async def receive(self, inbound: Inbound) -> Receipt:
         """Commit a letter to the inbox of the session's current thread, which is made if there is none; with it, where
         its channel resumes."""
-        ...
 
     async def command(self, inbound: Inbound, action: Action | Deed, reply: str, otherwise: str = "") -> Receipt:
         """Commit a command, its effect and its reply in one, once per event.
@@ -28,29 +22,23 @@ class Mailroom(Protocol):
         there is nothing to stop; `tell` puts the letter itself into the inbox; `none` only replies. A deed is done,
         or `otherwise` is the reply. A branch with a letter has no reply yet: its turn is the answer.
         """
-        ...
 
     async def mail(self, thread: str) -> list[Mail]: ...
 
     async def ended(self, mail: int) -> int:
         """The seq at which the turn that took this letter ended, or 0 while it has not."""
-        ...
 
     async def unfinished(self, thread: str) -> list[int]:
         """The letters of people whose turn is not over, in order."""
-        ...
 
     async def waiting(self) -> list[str]:
         """Threads that have work and no living holder."""
-        ...
 
     async def stopping(self, threads: Sequence[str]) -> list[str]:
         """Those of the threads in whose inbox a stop lies."""
-        ...
 
     async def asking(self, session: str = "") -> list[ThreadRow]:
         """Threads that wait for a person's answer, of one session or of all; the oldest first."""
-        ...
 
 
 class Arrivals(Protocol):
@@ -58,20 +46,15 @@ class Arrivals(Protocol):
 
     async def resume(self, channel: str) -> str:
         """Where a channel goes on: what its last letter said; "" if none has."""
-        ...
 
     async def origins(self, mails: Sequence[int]) -> dict[int, str]:
         """The events that these letters came with."""
-        ...
 
     async def came(self, channel: str, event: str) -> bool:
         """Whether a letter of this event has come."""
-        ...
 
     async def newest(self, channel: str, first: str, last: str) -> Came | None:
         """Of the letters of a channel whose events lie between these two, both of one length, the one with the last."""
-        ...
 
     async def arrivals(self, mails: Sequence[int]) -> dict[int, float]:
         """When these letters came in."""
-        ...

@@ -11,7 +11,6 @@ class People(Protocol):
 
     async def role(self, person: str) -> Role:
         """Whom nobody has introduced is a guest. Raises StoreError."""
-        ...
 
 
 class Briefer(Protocol):
@@ -19,4 +18,3 @@ class Briefer(Protocol):
 
     async def brief(self, situation: Situation) -> Briefing:
         """The same value as long as it says the same. Raises StoreError."""
-        ...

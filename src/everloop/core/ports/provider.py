@@ -19,7 +19,6 @@ class Provider(Protocol):
         Retries what can be retried as long as nothing has been shown. Raises ProviderError. Cancelling it
         closes the connection.
         """
-        ...
 
     async def close(self) -> None: ...
 
@@ -43,4 +42,3 @@ class Embedder(Protocol):
 
         Nobody else takes note of what it cost: whoever asks in a turn commits a `Spent` for it with what came of it.
         """
-        ...

@@ -24,6 +24,5 @@ class Store(
 
     async def changed(self) -> bool:
         """Whether another process may have written since the last call."""
-        ...
 
     async def close(self) -> None: ...

@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from ..held import Held, Watched
 from ..mail import Outbound
-from ..rows import (
-    Taint,
-)
+from ..permission import Held, Watched
+from ..rows import Taint
 
 
 class Taints(Protocol):
@@ -17,19 +15,15 @@ class Taints(Protocol):
         """Those that go on; or those of strangers in which the moment `at` lies, such as the ctime of a file, give or
         take `slack` seconds: the clock of a file system is a coarse one. One that goes on with a command in the
         background may be over by now, as the sandbox knows."""
-        ...
 
     async def end_taint(self, key: str, at: float) -> None:
         """That of a command in the background, which is over."""
-        ...
 
     async def merge_taints(self, place: str, most: int) -> None:
         """Keep at most so many that are over; those that are close become one."""
-        ...
 
     async def watched(self, place: str) -> list[Watched]:
         """The files of a folder that stand in prompts."""
-        ...
 
     async def keep_watched(
         self,
@@ -41,7 +35,6 @@ class Taints(Protocol):
     ) -> bool:
         """Keep what has become of such files, each in place of the version before, and send a question about the first.
         False if somebody was quicker with one of them, or, with `free`, while a taint lasts there."""
-        ...
 
 
 class PromptFiles(Protocol):
@@ -52,29 +45,23 @@ class PromptFiles(Protocol):
 
     def expect_more(self) -> None:
         """A command goes on that may write them: the next look asks whether it is over."""
-        ...
 
     async def look(self, *, closely: bool = False) -> None:
         """Judge what has changed. `closely`: also where times and sizes say that nothing has."""
-        ...
 
     async def merge(self, place: str) -> None:
         """Keep the taints of a workspace from growing without end."""
-        ...
 
     async def held(self) -> list[Held]: ...
 
     async def due(self, thread: str) -> list[Held]:
         """What somebody is to be told of, now that this thread rests."""
-        ...
 
     async def tell(self, held: Held, question: Outbound | None) -> bool:
         """Keep it as asked, with the question to be sent, if there is anywhere to send it to.
 
         False if somebody was quicker, or it is held no more."""
-        ...
 
     async def decide(self, held: Held, allow: bool) -> str:
         """Accept it, or put back what was accepted; says what was done. Raises MailRefused when it is not any more
         what was shown."""
-        ...

@@ -8,17 +8,14 @@ class Secrets(Protocol):
 
     async def keep_secret(self, owner: str, name: str, box: bytes) -> None:
         """Keep a closed box under a name, in place of the one that was there."""
-        ...
 
     async def secret(self, owner: str, name: str) -> bytes | None: ...
 
     async def secrets(self, owner: str) -> list[str]:
         """The names of the owner's boxes, in order."""
-        ...
 
     async def forget_secret(self, owner: str, name: str) -> bool:
         """Whether there was one to forget."""
-        ...
 
 
 class Vault(Protocol):
@@ -26,7 +23,6 @@ class Vault(Protocol):
 
     async def get(self, name: str) -> str | None:
         """The value of that name, or None if there is none; only then is no key needed."""
-        ...
 
     async def set(self, name: str, value: str) -> None: ...
 
@@ -34,4 +30,3 @@ class Vault(Protocol):
 
     async def forget(self, name: str) -> bool:
         """Whether there was one to forget. It needs no key."""
-        ...

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from ...core.errors import EverloopError, MailRefused
 from ...core.log import UserSaid
-from ...core.media import kind_of, limit_of, mime_of
+from ...readings.media import kind_of, limit_of, mime_of
 from ..answers import Refused
 from ..links import last_of, media_in
 from .route import Answer, Call
@@ -71,15 +71,15 @@ async def _owner(call: Call) -> str:
     told = [media for each in entries if each.seq == seq for media in media_in(each.entry)]
     for media in told:
         if media.file == call.path.ref:
-            return media.owner or await _requester(call, found.id, seq)
+            return media.owner or await _principal(call, found.id, seq)
     raise _missing()
 
 
-async def _requester(call: Call, thread: str, seq: int) -> str:
+async def _principal(call: Call, thread: str, seq: int) -> str:
     """Whose turn it was in which a call returned: a whole result is kept for them, and its entry does not say so."""
     earlier = await call.desk.store.history(thread, max(0, seq - 1 - FAR), min(FAR, seq - 1))
-    authors = (each.entry.author for each in reversed(earlier) if isinstance(each.entry, UserSaid))
-    return next(authors, call.principal.user)
+    asked = (each.entry for each in reversed(earlier) if isinstance(each.entry, UserSaid))
+    return next((entry.principal or entry.author for entry in asked), call.principal.user)
 
 
 async def _content(call: Call, owner: str) -> bytes:

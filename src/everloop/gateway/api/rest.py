@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from ...core.commands import COMMANDS, Command
 from ...core.errors import GrantRefused, MailRefused
-from ...core.grant import MANY, Grant, described
 from ...core.people import Role
-from ...core.question import Approval
+from ...core.permission import Approval, Grant
 from ...core.rows import SpentRow
+from ...readings.commands import COMMANDS, Command
+from ...readings.grants import MANY, described
 from ..answers import Refused
 from ..principal import Principal
 from .route import Answer, Call

@@ -13,8 +13,8 @@ from ...core.log import Asked
 from ...core.mail import Address, Inbound, Said
 from ...core.message import said
 from ...core.people import Role
-from ...core.visible import checked_name
 from ...readings.spans import deliver, keys_of, turns_of
+from ...readings.visible import checked_name
 from ..answers import Refused
 from ..links import told_with_links
 from ..repeats import WINDOW, came_before, event_of, next_event

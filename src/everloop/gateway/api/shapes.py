@@ -8,8 +8,8 @@ from msgspec import Meta, Struct
 from ...core.conversation import Conversation, Found
 from ...core.rows import TokenRow, Undelivered
 from ...core.tool import Risk
-from ...core.visible import UNSEEN
 from ...readings.spans import TurnSpans
+from ...readings.visible import UNSEEN
 from ..frames import Ahead
 
 Id = Annotated[str, Meta(pattern="^[0-9a-f]{1,32}$")]

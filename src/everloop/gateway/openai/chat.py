@@ -6,9 +6,8 @@ from typing import Any
 
 from aiohttp import web
 
-from ...core.answer import Answer
-from ...core.events import ToolCalled, ToolReturned
-from ...core.unknown import with_unknown
+from ...core.events import Answer, ToolCalled, ToolReturned
+from ...core.wording import with_unknown
 from ..bodies import read_body, read_json
 from ..desk import Desk
 from ..refusals import Refused

@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
-from ...core.answer import Answer
+from ...core.events import Answer
 from ...core.prompt import Usage
 from ...core.tool import ToolCall
 from ..answers import type_of

@@ -14,12 +14,11 @@ import msgspec
 from aiohttp import web
 from msgspec import structs
 
-from ...core.answer import Answer
-from ...core.events import ToolCalled, ToolReturned
+from ...core.events import Answer, ToolCalled, ToolReturned
 from ...core.log import UserSaid
 from ...core.mail import Inbound, Said
 from ...core.ports import Store
-from ...core.unknown import with_unknown
+from ...core.wording import with_unknown
 from ..bodies import read_body, read_json
 from ..desk import Desk
 from ..identity import who

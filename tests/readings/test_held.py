@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everloop.core.held import COMPARED, Found, Held, Source, Watched, difference, judge, latest, settled, told
+from everloop.core.permission import Found, Held, Watched
 from everloop.core.rows import Taint
+from everloop.readings.held import COMPARED, Source, difference, judge, latest, settled, told
 
 OLD, NEW, OTHER = Found(b"old\n"), Found(b"new\n"), Found(b"other\n")
 THEIRS = Source("t1", "cli:direct")

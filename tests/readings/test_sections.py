@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everloop.core.sections import BETWEEN, BOOTSTRAP, ORDER, Section, cut, joined, shrunk
+from everloop.core.prompt import Section
+from everloop.readings.sections import BETWEEN, BOOTSTRAP, ORDER, cut, joined, shrunk
 from tests.core.makers import examples
 
 WHO = Section("identity", "You are it.")

@@ -7,17 +7,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from msgspec import Meta
 
-from everloop.core.tool import (
-    CallContext,
-    Effect,
-    Tool,
-    ToolCall,
-    ToolSpec,
-    parse_args,
-    problems_of,
-    schema_of,
-    tool,
-)
+from everloop.core.tool import CallContext, Effect, Tool, ToolCall, ToolSpec, parse_args, problems_of
+from everloop.tools.decorator import schema_of, tool
 
 CONTEXT = CallContext(key="t:1:0", thread="t", session="cli:direct", user="ann")
 NOT_JSON = "the arguments are not valid JSON ("

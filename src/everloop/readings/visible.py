@@ -7,7 +7,8 @@ writes it, so that JSON stays JSON. The joiners of emoji and of Persian and Indi
 
 import re
 
-from .errors import MailRefused
+from ..core.errors import MailRefused
+from ..core.wording import escaped
 
 # In a class of a pattern, also of JSON schema: DEL and C1, what turns the order around, separators, what has no width.
 UNSEEN = r"\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
@@ -30,12 +31,6 @@ def in_one_line(text: str) -> str:
     """As `visible`, for what stands in a line with something else: it can neither begin a new one nor leave its
     column."""
     return _HIDDEN_OR_BREAK.sub(lambda found: _SHORT.get(found[0]) or escaped(found[0]), text)
-
-
-def escaped(letter: str) -> str:
-    """A letter as JSON writes one that it does not show."""
-    units = letter.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
 
 
 def checked_name(text: str, what: str, longest: int = 200) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from everloop.core.commands import command_in, rest_of, unescaped
+from everloop.readings.commands import command_in, rest_of, unescaped
 
 
 @pytest.mark.parametrize(

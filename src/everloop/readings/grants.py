@@ -8,12 +8,11 @@ must hold beside it. Nobody needs to look at a file for that: what the folder is
 import re
 from fnmatch import fnmatchcase
 
-from msgspec import Struct
+from ..core.errors import GrantRefused
+from ..core.permission import HOUR, Allowance, Grant, Wanted
+from ..core.tool import Ground, Risk
 
-from .errors import GrantRefused
-from .tool import Ground, Risk
-
-HOUR, DAY = 3600.0, 86_400.0
+DAY = 24 * HOUR
 LONGEST = 10_000 * DAY
 MANY, MOST_RUNS = 1_000_000, 10_000  # runs that nobody counts; and that can be counted
 LEVELS = ("low", "medium", "high")
@@ -23,93 +22,39 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _HOST = re.compile(r"(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*(:\d{1,5})?|\[[0-9a-f:.]+\](:\d{1,5})?", re.ASCII)
 
 
-class Wanted(Struct, frozen=True):
-    """A call that needs permission, with all by which it is compared. `definition` is the digest of its tool, and
-    `grounds` the folder that it would run in, after all that lie above it."""
-
-    tool: str
-    user: str
-    thread: str
-    digest: str
-    definition: str
-    risk: Risk
-    grounds: tuple[Ground, ...] = ()
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """The words that can be said of it."""
-        risk = self.risk
-        cannot = {"argv": not risk.argv or not self.grounds, "folder": not self.grounds, "host": not risk.host}
-        return tuple(word for word in CHOICES if self.definition and not cannot.get(word))
+def choices_of(wanted: Wanted) -> tuple[str, ...]:
+    """The words that can be said of a call."""
+    risk = wanted.risk
+    cannot = {"argv": not risk.argv or not wanted.grounds, "folder": not wanted.grounds, "host": not risk.host}
+    return tuple(word for word in CHOICES if wanted.definition and not cannot.get(word))
 
 
-class Allowance(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What a person allows beyond the call that they were asked about; all that is said here must hold.
-
-    `argv` is a pattern, word for word, in which a last `*` stands for any further words. `host` is a host, or with
-    `*.` before it all below it. `folder` is one of the workspace, with all below it. `here` is for this conversation
-    alone. Without `argv`, `host` and `any` it is the same call, in a folder the same command.
-    """
-
-    seconds: float = HOUR
-    runs: int = 0  # 0: as often as it comes
-    here: bool = False
-    host: str = ""
-    argv: str = ""
-    folder: str = ""
-    any: bool = False
+def covers(grant: Grant, wanted: Wanted) -> bool:
+    """Whether a call is one of those that were allowed ahead."""
+    bound = grant.any or grant.digest or grant.argv or grant.host
+    return bool(bound) and _is_for(grant, wanted) and _is_alike(grant, wanted)
 
 
-class Grant(Struct, frozen=True):
-    """What has been allowed ahead: calls of one tool as it was then, for a time, for so many runs.
+def _is_for(grant: Grant, wanted: Wanted) -> bool:
+    return (
+        (grant.tool, grant.user, grant.definition) == (wanted.tool, wanted.user, wanted.definition)
+        and grant.thread in ("", wanted.thread)
+        and LEVELS.index(wanted.risk.level) <= LEVELS.index(grant.risk)
+    )
 
-    `argv` fits only what is one plain command (what holds a pipe, a variable or a second command is never what a
-    pattern was meant for), that runs as the first one did: in the background or not, and no longer. `ground` is what
-    the folder is, `folder` only what it is called. `user` is whose calls it is for, `call` the call that it was given
-    with. A grant that says nothing on which calls it is for is for none.
-    """
 
-    id: str
-    user: str
-    by: str
-    tool: str
-    definition: str = ""
-    digest: str = ""
-    argv: tuple[str, ...] = ()
-    background: bool = False
-    seconds: int = 0
-    host: str = ""
-    folder: str = ""
-    ground: str = ""
-    thread: str = ""
-    any: bool = False
-    risk: str = "high"  # up to this
-    runs: int = 1
-    until: float = 0.0  # Unix time
-    call: str = ""
+def _is_alike(grant: Grant, wanted: Wanted) -> bool:
+    return (
+        grant.digest in ("", wanted.digest)
+        and (not grant.argv or _is_such_a_command(grant, wanted.risk))
+        and (not grant.host or _is_of(wanted.risk.host, grant.host))
+        and (not grant.ground or any(each.identity == grant.ground for each in wanted.grounds))
+    )
 
-    def fits(self, wanted: Wanted) -> bool:
-        bound = self.any or self.digest or self.argv or self.host
-        return bool(bound) and self._is_for(wanted) and self._is_alike(wanted)
 
-    def _is_for(self, wanted: Wanted) -> bool:
-        return (
-            (self.tool, self.user, self.definition) == (wanted.tool, wanted.user, wanted.definition)
-            and self.thread in ("", wanted.thread)
-            and LEVELS.index(wanted.risk.level) <= LEVELS.index(self.risk)
-        )
-
-    def _is_alike(self, wanted: Wanted) -> bool:
-        return (
-            self.digest in ("", wanted.digest)
-            and (not self.argv or self._is_such_a_command(wanted.risk))
-            and (not self.host or _is_of(wanted.risk.host, self.host))
-            and (not self.ground or any(each.identity == self.ground for each in wanted.grounds))
-        )
-
-    def _is_such_a_command(self, risk: Risk) -> bool:
-        alike = risk.background == self.background and risk.seconds <= self.seconds
-        return alike and _fits(risk.argv, self.argv)
+def _is_such_a_command(grant: Grant, risk: Risk) -> bool:
+    alike = risk.background == grant.background and risk.seconds <= grant.seconds
+    return alike and _fits(risk.argv, grant.argv)
 
 
 def _fits(words: tuple[str, ...], pattern: tuple[str, ...]) -> bool:

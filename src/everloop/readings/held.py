@@ -1,7 +1,8 @@
 """Changes of files that stand in prompts, held back until a person has seen them (against prompt injection).
 
 What a person, or a conversation without strangers' words, writes into such a file is accepted at once. What came there
-while a taint lasted (see taint.py) is held: prompts go on with what was accepted before, until somebody says yes.
+while a taint lasted (runtime/tainting.py) is held: prompts go on with what was accepted before, until somebody says
+yes.
 """
 
 from collections.abc import Sequence
@@ -9,46 +10,16 @@ from hashlib import sha256
 
 from msgspec import Struct, structs
 
-from .rows import Taint
+from ..core.permission import Found, Held, Watched
+from ..core.rows import Taint
 
 WHY = "strangers' words were read where this was changed, and what stands in this file is told in every conversation"
 COMPARED = 2000  # lines
 BY_COMMAND = "a command changed this file, and what stands in it is told to the model in every conversation"
 
 
-class Found(Struct, frozen=True):
-    """What a file holds; None is no file. A `link` leads elsewhere, and one with several `names` can be changed by
-    another of them: both can be changed later by whoever writes there, so they count as changes themselves."""
-
-    content: bytes | None = None
-    link: str = ""
-    names: int = 1
-
-
-class Held(Struct, frozen=True):
-    """A change that waits for a person: `found` in place of `accepted`. It came in `thread`."""
-
-    id: str
-    name: str
-    accepted: Found
-    found: Found
-    thread: str = ""
-    session: str = ""
-    outside: bool = True  # strangers' words were read there; else a command did it
-    asked: bool = False
-
-    @property
-    def why(self) -> str:
-        return WHY if self.outside else BY_COMMAND
-
-
-class Watched(Struct, frozen=True):
-    """What a person has accepted of a file, and what is held back. `version` counts its changes."""
-
-    name: str
-    accepted: Found
-    held: Held | None = None
-    version: int = 1
+def why_of(held: Held) -> str:
+    return WHY if held.outside else BY_COMMAND
 
 
 class Source(Struct, frozen=True):

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from .people import Role
+from ..core.people import Role
 
 
 class Right(Struct, frozen=True):

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
 import msgspec
-from msgspec import Struct
 
-from .tool import ToolSpec
+from ..core.prompt import Section
+from ..core.tool import ToolSpec
 
 BOOTSTRAP = ("agents.md", "soul.md", "user.md", "tools.md", "identity.md")
 CLIENT = "client"  # what a program says that speaks for its user
@@ -17,14 +17,6 @@ ORDER = ("identity", *BOOTSTRAP, "memory", "active_skills", "skills", CLIENT)
 BETWEEN = "\n\n---\n\n"
 _LEAST = 120  # characters; of what is cut shorter than this nobody would be the wiser
 _CUT = "\n[… cut here; the rest is in {}]"
-
-
-class Section(Struct, frozen=True, gc=False):
-    """`source` is where all of it can be read, should it be cut."""
-
-    name: str
-    text: str
-    source: str = ""
 
 
 def joined(sections: Iterable[Section]) -> str:

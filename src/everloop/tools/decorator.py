@@ -1,0 +1,158 @@
+"""A typed function as a tool: what a model is shown of it comes from its name, its docstring and its signature."""
+
+import inspect
+import types
+import typing
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import msgspec
+
+from everloop.core.people import Role
+from everloop.core.tool import CallContext, Circumstances, Effect, Result, Risk, Tool, ToolSpec
+
+AsyncFunction = Callable[..., Awaitable[Result]]
+
+
+@typing.overload
+def tool(effect: AsyncFunction, /) -> Tool: ...
+
+
+@typing.overload
+def tool(
+    effect: Effect = Effect.UNSAFE,
+    *,
+    name: str = "",
+    local: bool = False,
+    guarded: bool = False,
+    seconds: float = 60.0,
+    permission: Role = Role.OWNER,
+    risk: Callable[[dict[str, Any], Circumstances], Risk] | None = None,
+    scene: str = "",
+    polls: bool = False,
+    undoable: bool = False,
+    outside: bool = False,
+) -> Callable[[AsyncFunction], Tool]: ...
+
+
+def tool(
+    effect: Effect | AsyncFunction = Effect.UNSAFE,
+    *,
+    name: str = "",
+    local: bool = False,
+    guarded: bool = False,
+    seconds: float = 60.0,
+    permission: Role = Role.OWNER,
+    risk: Callable[[dict[str, Any], Circumstances], Risk] | None = None,
+    scene: str = "",
+    polls: bool = False,
+    undoable: bool = False,
+    outside: bool = False,
+) -> Tool | Callable[[AsyncFunction], Tool]:
+    """Turn a typed async function into a Tool: name, docstring and signature become what the model is shown.
+
+    A parameter annotated `CallContext` is filled in by the loop and hidden from the model. Describe a parameter
+    with `Annotated[str, "what it is"]`. Without arguments, as `@tool`, the tool is unsafe and for the owner alone.
+    Raises TypeError when the function cannot be a tool.
+    """
+    if not isinstance(effect, Effect):
+        return tool()(effect)
+
+    def make(function: AsyncFunction) -> Tool:
+        if not inspect.iscoroutinefunction(function):
+            raise TypeError(f"a tool is an async function; write `async def {getattr(function, '__name__', '…')}`")
+        hints = _hints(function)
+        wants = next((n for n, hint in hints.items() if hint is CallContext), None)
+        schema = schema_of(function)
+        takes_null = {n for n, hint in hints.items() if n in schema["required"] or _allows_none(hint)}
+        spec = ToolSpec(
+            name=name or function.__name__,
+            description=inspect.getdoc(function) or "",
+            schema=schema,
+            effect=effect,
+            local=local,
+            guarded=guarded,
+            seconds=seconds,
+            permission=permission,
+            risk=risk,
+            scene=scene,
+            polls=polls,
+            undoable=undoable,
+            outside=outside,
+        )
+
+        async def run(args: dict[str, Any], context: CallContext) -> Result:
+            given = {n: value for n, value in args.items() if value is not None or n in takes_null}
+            return await function(**given, **({wants: context} if wants else {}))
+
+        return Tool(spec, run)
+
+    return make
+
+
+def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The JSON schema of a function's arguments, from its signature. Raises TypeError when a model cannot call it."""
+    hints = _hints(function)
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise TypeError(f"a tool's parameter is given by name, which {parameter} of {function.__name__} cannot be")
+        hint = hints.get(parameter.name, str)
+        if hint is CallContext:
+            continue
+        shape = _schema_of_type(hint)
+        if parameter.default is inspect.Parameter.empty:
+            required.append(parameter.name)
+        elif parameter.default is not None:
+            shape["default"] = parameter.default
+        properties[parameter.name] = shape
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        hints = typing.get_type_hints(function, include_extras=True)
+    except NameError as error:  # an annotation kept as text sees the module, not the function it was written in
+        raise TypeError(
+            f"an annotation of {function.__name__} names {error.name}, which is not at the top of its module"
+        ) from error
+    hints.pop("return", None)
+    return hints
+
+
+def _allows_none(hint: Any) -> bool:
+    return type(None) in get_args(get_args(hint)[0] if get_origin(hint) is Annotated else hint)
+
+
+_PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object", list: "array"}
+
+
+def _schema_of_type(hint: Any) -> dict[str, Any]:
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _schema_of_type(args[0]) | _schema_of_notes(args[1:])
+    if origin is Literal and {type(value) for value in args} <= _PLAIN.keys():
+        kinds = list(dict.fromkeys(_PLAIN[type(value)] for value in args))
+        return {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": list(args)}
+    if hint is Any:
+        return {}
+    if origin in (typing.Union, types.UnionType):
+        kinds = [kind for kind in args if kind is not type(None)]
+        return _schema_of_type(kinds[0]) if len(kinds) == 1 else {"anyOf": [_schema_of_type(kind) for kind in kinds]}
+    if origin in (list, tuple):
+        return {"type": "array", "items": _schema_of_type(args[0])}
+    if origin is dict or hint in _PLAIN:
+        return {"type": _PLAIN[origin or hint]}
+    raise TypeError(f"a tool's parameter cannot be of type {hint!r}; use str, int, float, bool, list, dict or Literal")
+
+
+def _schema_of_notes(notes: tuple[Any, ...]) -> dict[str, Any]:
+    shape: dict[str, Any] = {}
+    for note in notes:
+        if isinstance(note, str):
+            shape.setdefault("description", note)
+        if isinstance(note, msgspec.Meta):
+            limits = {"minimum": note.ge, "maximum": note.le, "description": note.description}
+            shape |= {name: limit for name, limit in limits.items() if limit is not None}
+    return shape
