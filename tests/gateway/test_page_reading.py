@@ -169,7 +169,7 @@ async def test_what_was_not_run_says_why_in_words(browser: Any, tmp_path: Path):
         await stage.answer("You said: ask me")
         denied = await stage.texts(".call .status")
         red = await page.locator(".call.bad").count()
-    assert waiting == ["waits for you", "waits for your answer below"]
+    assert waiting == ["waits for you", "waits for your answer"]
     assert (withdrawn[0], denied[2], red) == ("withdrawn: you went on", "you said no", 0)
 
 

@@ -28,7 +28,7 @@ const styled = (name) => new Promise((resolve, reject) => {
 const root = document.getElementById("app");
 const notices = new Notices(go);
 const house = {
-  go, changed: () => sidebar?.soon(), seen: (id, head) => sidebar?.seen.at(id, head), titled, told, menuButton, drawer, theme, logout: leave,
+  go, changed: () => sidebar?.soon(), seen: (id, head) => sidebar?.saw(id, head), titled, told, menuButton, drawer, theme, logout: leave,
   notify: () => notices.toggle(), help, socket: null,
 };
 let sidebar = null;

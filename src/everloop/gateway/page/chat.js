@@ -1,7 +1,7 @@
 // One conversation: its log, what is being said, and where one writes. The log is read through the API and is the
 // truth; what comes through the socket says that it has grown, and carries drafts of what is not in it yet.
 
-import { get, post } from "./api.js";
+import { get, patch, post } from "./api.js";
 import { Composer } from "./composer.js";
 import { begun, Deeds } from "./deeds.js";
 import { h, icon, iconButton, menu, toast } from "./dom.js";
@@ -44,7 +44,7 @@ export class Chat {
       edit: (seq, text, last) => this.edit(seq, text, last),
       fork: (seq) => this.deeds.fork(seq, newSession()),
       speak: (text) => this.speak(text),
-      others: (label) => this.picker.others(label),
+      others: (label, face) => this.picker.others(label, face),
     });
   }
 
@@ -105,7 +105,13 @@ export class Chat {
       h("div.starters", {}, say.starters.map(([name, text]) =>
         h("button.starter", { type: "button", onclick: () => this.composer.write(text) }, h("b", {}, name), h("span", {}, text)))));
     this.showUnsent();
-    if (matchMedia("(hover: hover)").matches) setTimeout(() => document.activeElement?.matches("input, textarea") || this.composer.field.focus()); // who is writing elsewhere goes on
+    setTimeout(() => this.offerField());
+  }
+
+  /** With a keyboard one can write at once; who is busy elsewhere goes on there. */
+  offerField() {
+    const busy = document.activeElement?.closest("main, input, textarea, dialog");
+    if (!busy && matchMedia("(hover: hover)").matches) this.composer.field.focus({ preventScroll: true });
   }
 
   fetch(query) { return get(`/api/sessions/${this.thread}/entries`, query); }
@@ -130,7 +136,7 @@ export class Chat {
     this.scroller.removeAttribute("aria-busy");
     this.refresh();
     if (this.jump) this.point(this.jump); else this.follow(true);
-    if (this.current && matchMedia("(hover: hover)").matches) this.composer.field.focus({ preventScroll: true });
+    if (this.current) this.offerField();
   }
 
   async showVersions() {
@@ -221,9 +227,10 @@ export class Chat {
     this.composer.field.placeholder = say.continueToWrite;
   }
 
+  /** Its session goes back to it; that of another channel stays where its people are. */
   async takeUp() {
     try {
-      const moved = await post(`/api/sessions/${this.thread}/resume`, { session: newSession() });
+      const moved = await post(`/api/sessions/${this.thread}/resume`, this.session.startsWith("page:") ? {} : { session: newSession() });
       this.house.go(`#/c/${moved.thread}`);
       this.house.changed();
     } catch (error) { toast(error.message, "bad"); }
@@ -414,6 +421,7 @@ export class Chat {
   async edit(seq, content, last) {
     if (last) { await this.deeds.act("edit", { content }); return; }
     const moved = await this.deeds.act("fork", { at: seq - 1, session: this.session });
+    if (moved) await patch(`/api/sessions/${this.thread}`, { archived: true }).catch(() => {}); // the copy stands for it
     if (moved) this.house.socket.say({ type: "message", id: newId(), session: moved.session, content });
   }
 

@@ -31,13 +31,14 @@ export class Deeds {
     ].filter(Boolean);
   }
 
-  /** Resolves to where the session is afterwards, or to null. */
-  async act(what, body = {}) {
+  /** Resolves to where the session is afterwards, or to null. With a title, that place is named so. */
+  async act(what, body = {}, title = "") {
     const { id } = this.of();
     if (!id || this.acting) return null; // a second click means the first
     this.acting = true;
     try {
       const moved = await post(`/api/sessions/${id}/${what}`, body);
+      if (title) await patch(`/api/sessions/${moved.thread}`, { title }).catch(() => {}); // it is there all the same
       if (moved.reply) toast(moved.reply);
       this.house.changed();
       begun.set(moved.thread, moved.session);
@@ -53,11 +54,7 @@ export class Deeds {
   /** Go on in a copy that ends with this entry. It has a name by which it can be told from the first. */
   async fork(at, session) {
     const title = say.copyOf(this.of().title || say.untitled).slice(0, 200);
-    const moved = await this.act("fork", { at, session });
-    if (!moved) return;
-    await patch(`/api/sessions/${moved.thread}`, { title }).catch(() => {}); // it is a copy all the same
-    toast(say.forked(title));
-    this.house.changed();
+    if (await this.act("fork", { at, session }, title)) toast(say.forked(title));
   }
 
   async save(kind) { await (await import("./export.js")).exported(this.of(), kind); }

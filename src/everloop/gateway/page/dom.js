@@ -53,6 +53,7 @@ const PATHS = {
   pin: "M9 4h6l-1 6 3 3v2H7v-2l3-3zM12 15v5",
   print: "M7 9V4h10v5M7 17H5v-7h14v7h-2M7 14h10v6H7z",
   more: "M4.500 12h1M11.500 12h1M18.500 12h1",
+  fold: "M7 10l5 5 5-5",
   left: "M14 6l-6 6 6 6",
   right: "M10 6l6 6-6 6",
   bell: "M6 16V11a6 6 0 0 1 12 0v5l1.500 2h-15zM10 20h4",

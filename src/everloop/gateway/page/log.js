@@ -158,7 +158,7 @@ export class Log {
     if (made.size) block.append(h("div.row.files", { role: "group", "aria-label": say.files }, [...made.values()].map(attachment)));
     block.append(h("div.acts", {},
       iconButton("copy", say.copyAnswer, () => copy(entry.text)),
-      h("span.only-last", {}, iconButton("again", say.answerAgain, () => this.acts.regenerate()), this.acts.others(say.answerWith)),
+      h("span.only-last", {}, iconButton("again", say.answerAgain, () => this.acts.regenerate()), this.acts.others(say.answerWith, icon("fold"))),
       iconButton("fork", say.forkHere, () => this.acts.fork(entry.seq)),
       h("span.facts", { title: moment(entry.at) }, facts.filter(Boolean).join(" · "))));
   }

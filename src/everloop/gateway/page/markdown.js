@@ -15,6 +15,7 @@ const DETAILS = /^\s{0,3}<details(?:\s+open)?>\s*(?:<summary>(.*?)<\/summary>)?\
 const DELIMITER = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
 const DEEPEST = 12;
 const WIDEST = 60; // columns of a table
+const LONG = 40; // letters of a cell that is a text rather than a value
 const HIGHEST = 60; // lines of a formula
 const TALL = 40; // lines of code that are shown without being asked for
 const AUTO = { dir: "auto" }; // each block runs as its first letters do
@@ -205,7 +206,8 @@ function table(into, lines, at) {
   while (end < lines.length && lines[end].includes("|") && lines[end].trim()) end += 1;
   const row = (line, tag) => {
     const found = cells(line);
-    return h("tr", {}, heads.map((_, i) => h(sides[i] ? `${tag}.${sides[i]}` : tag, tag === "th" ? { scope: "col", ...AUTO } : AUTO, inline(found[i] ?? ""))));
+    const kind = (i) => [tag, sides[i], (found[i] ?? "").length > LONG && "long"].filter(Boolean).join(".");
+    return h("tr", {}, heads.map((_, i) => h(kind(i), tag === "th" ? { scope: "col", ...AUTO } : AUTO, inline(found[i] ?? ""))));
   };
   into.append(h("div.scroll", { tabindex: "0" }, h("table", side(lines[at]),
     h("thead", {}, row(lines[at], "th")),

@@ -34,9 +34,9 @@ export class ModelPicker {
   get window() { return this.choices.find((each) => each.name === this.node.value)?.window ?? 0; }
 
   /** Another model for the same question: a menu, where there is one to choose. */
-  others(label) {
+  others(label, face = h("span", {}, label)) {
     const names = () => this.choices.map((each) => each.name).filter((name) => name !== this.node.value);
     if (!names().length) return null;
-    return menu(label, () => names().map((name) => ["again", name, async () => { await this.command(`/model ${name}`); await this.again(); }]), h("span", {}, label));
+    return menu(label, () => names().map((name) => ["again", name, async () => { await this.command(`/model ${name}`); await this.again(); }]), face);
   }
 }

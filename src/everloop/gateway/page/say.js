@@ -80,7 +80,7 @@ export const say = spoken({
   download: (name) => `Download ${name}`, enlarge: (name) => `Enlarge ${name}`, cannotBeShown: "cannot be shown", downloadToOpen: "It cannot be shown here. Download it to open it.",
 
   // What it did
-  running: "running …", waitsBehind: "waits for your answer below", waitsForYou: "waits for you", notAllowed: "not allowed", allowed: "allowed",
+  running: "running …", waitsBehind: "waits for your answer", waitsForYou: "waits for you", notAllowed: "not allowed", allowed: "allowed",
   verdicts: { allowed: "allowed", denied: "you said no", expired: "not answered in time", withdrawn: "withdrawn: you went on", unattended: "nobody was there to be asked" },
   outcomes: { done: "", failed: "failed", repeated: "not run again", unknown: "outcome not known", cancelled: "stopped", abandoned: "given up", handed: "handed over" },
   outputSoFar: "Output so far", result: "Result", resultOf: (origin) => `Result, in the words of ${origin}`, wholeResult: "the whole result",

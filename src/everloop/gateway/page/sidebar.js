@@ -32,6 +32,12 @@ export class Sidebar {
         h("div.row.last", {}, iconButton("bell", say.notifications, house.notify), iconButton("theme", say.theme, house.theme), iconButton("help", say.keyboardHelp, house.help), iconButton("out", say.logOut, house.logout))));
   }
 
+  /** It is being read, up to this entry. */
+  saw(id, head) {
+    this.seen.at(id, head);
+    for (const item of this.list.querySelectorAll(".item")) if (item.dataset.id === id) item.querySelector(".sign.unread")?.remove();
+  }
+
   typed() {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.load(), 160);
