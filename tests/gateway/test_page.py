@@ -34,6 +34,16 @@ async def test_one_comes_by_the_link_sets_a_password_and_comes_back_with_it(brow
     assert seen in (f"{stage.url}/", f"{stage.url}/#/")
 
 
+async def test_a_link_that_was_used_leads_to_the_page_which_says_so(browser: Any, tmp_path: Path):
+    async with staged(browser, tmp_path) as stage:
+        await stage.log_in()
+        await stage.page.context.clear_cookies()
+        await stage.page.goto(stage.link)
+        await stage.page.wait_for_selector("#password")
+        told = await stage.page.inner_text(".wrong")
+    assert told.startswith("That link was used already")
+
+
 async def test_one_asks_and_sees_what_was_done(browser: Any, tmp_path: Path):
     async with staged(browser, tmp_path) as stage:
         await stage.log_in()

@@ -103,13 +103,20 @@ async def test_earlier_messages_come_by_themselves_and_the_rest_stays_as_it_was(
         await stage.answer("long is told 499")
         before = await stage.page.locator(".said").count()
         await stage.page.evaluate("window.last = document.querySelector('.said.final.last')")
+        await stage.page.evaluate(
+            """() => { document.querySelector('.scroller').scrollTop = 300;
+                window.read = document.querySelector('.said');
+                window.place = window.read.getBoundingClientRect().top; }"""
+        )
+        await stage.until(f"document.querySelectorAll('.said').length > {before}")
+        moved = await stage.page.evaluate("Math.abs(window.read.getBoundingClientRect().top - window.place) > 2")
         await stage.until(
             """(() => { document.querySelector('.scroller').scrollTop = 0;
                 return document.querySelectorAll('.said').length === 1000; })()"""
         )
         same = await stage.page.evaluate("window.last === document.querySelector('.said.final.last')")
-        asked = await stage.texts(".said.user .bubble")
-    assert (before < 300, same) == (True, True)
+        asked = await stage.page.locator(".said.user .bubble").all_text_contents()
+    assert (before < 300, moved, same) == (True, False, True)
     assert asked == [f"long asks {n}" for n in range(500)]
 
 

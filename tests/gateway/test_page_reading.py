@@ -198,3 +198,18 @@ async def test_a_failure_is_one_card_with_ways_out(browser: Any, tmp_path: Path)
         await page.click(".said.failed a")
         await page.wait_for_url("**/#/settings/models")
     assert (cards, ways, others) == (1, ["Try again", "Ask another model …", "Connect a model"], ["other"])
+
+
+async def test_a_context_that_is_nearly_full_says_so_and_can_be_compacted(browser: Any, tmp_path: Path):
+    full = {"agents": {"defaults": {"context_window": 8000, "max_tokens": 500}}}
+    async with opened(browser, tmp_path, **full) as stage:
+        await stage.log_in()
+        await stage.say("hello")
+        await stage.answer("You said: hello")
+        little = await stage.page.locator(".meter:visible").count()
+        await stage.say("word " * 3400)
+        await stage.page.wait_for_selector(".meter:has-text('% full')")
+        await stage.page.click(".meter >> text=Compact")
+        await stage.page.wait_for_selector(".meter", state="hidden")
+        await stage.page.wait_for_selector("text=What was said before became a summary")
+    assert little == 0

@@ -12,11 +12,10 @@ import { Past, whole } from "./past.js";
 import { ModelPicker } from "./picker.js";
 import { say } from "./say.js";
 import { newId } from "./socket.js";
-import { count } from "./words.js";
 
 const PAGE = 200;
 const NEAR = 120; // pixels from the end that still count as reading along
-const FULL = 0.7; // of the context: from here on it is worth a word
+const FULL = 0.5; // of the context: from here on it is worth a word
 
 const newSession = () => `page:${newId().slice(0, 8)}`;
 
@@ -191,10 +190,11 @@ export class Chat {
   }
 
   async loadEarlier() {
-    const height = this.scroller.scrollHeight;
-    const earlier = await this.past.load();
+    const shown = this.past.node.querySelector(".log") ?? this.log.node;
+    let before = 0;
+    const earlier = await this.past.load(() => { before = shown.getBoundingClientRect().top; });
     this.entries = [...earlier, ...this.entries];
-    this.scroller.scrollTop += this.scroller.scrollHeight - height; // what one reads stays where it is
+    this.scroller.scrollTop += shown.getBoundingClientRect().top - before; // what one reads stays where it is
     this.top = this.scroller.scrollTop;
     this.versions?.mark(this.scroller);
   }
@@ -325,6 +325,7 @@ export class Chat {
   }
 
   heard({ event, data = {} }) {
+    if (event === "metrics") this.full = data.full;
     if (event === "tool_output") this.log.output(data.call ?? "", data.text ?? "");
     else if (event === "compacting") toast(say.compacting);
     else this.sync();
@@ -392,12 +393,10 @@ export class Chat {
 
   /** How full the context is, once that is worth knowing. */
   measure() {
-    const { window } = this.picker;
-    const share = window ? this.log.used / window : 0;
-    this.meter.hidden = share < FULL || this.log.running || !this.current;
+    this.meter.hidden = !(this.full >= FULL) || this.log.running || !this.current;
     if (this.meter.hidden) return;
-    this.meter.replaceChildren(h("span", {}, say.contextFull(Math.round(share * 100), count(window))),
-      h("button.small", { type: "button", onclick: () => this.command("/compact").then((told) => told && toast(told)) }, say.compact));
+    this.meter.replaceChildren(h("span", {}, say.contextFull(Math.round(this.full * 100))),
+      h("button.small", { type: "button", onclick: () => { this.full = 0; this.speak("/compact"); } }, say.compact));
   }
 
   along() { return this.scroller.scrollHeight - this.scroller.scrollTop - this.scroller.clientHeight < NEAR; }

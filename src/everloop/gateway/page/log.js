@@ -33,7 +33,6 @@ export class Log {
     this.pending = new Map();
     this.draft = null;
     this.called = 0;
-    this.used = 0; // tokens that the last call has read and written: how full the context is
     this.lastUser = this.lastAnswer = null;
     this.open = false; // whether a turn is, as the log has it; a draft may be ahead of it
     this.begin(0);
@@ -116,7 +115,6 @@ export class Log {
 
   count(entry) {
     const { input = 0, output = 0 } = entry.usage ?? {};
-    this.used = input + output || this.used;
     this.turn.input += input;
     this.turn.output += output;
     this.turn.cost = this.turn.cost === null || entry.cost === undefined || entry.cost === null ? null : this.turn.cost + entry.cost;
@@ -172,7 +170,7 @@ export class Log {
   goOn() { return h("div.row.only-last", {}, h("button.small", { type: "button", onclick: () => this.acts.speak(say.goOnSaid) }, say.goOn)); }
 
   model_failed(entry) {
-    this.turn.partial = this.draft?.text ?? "";
+    this.turn.partial = entry.cut || this.draft?.text;
     this.dropDraft(entry.seq);
     this.turn.failures.push({ text: entry.text, shown: this.put(note(say.callFailed(entry.text))) });
   }
@@ -213,18 +211,27 @@ export class Log {
 
   /** What was said before the stop stays, from the log or else from the draft. */
   stopped(entry) {
-    this.leave(entry.said ?? entry.partial ?? this.draft?.text ?? "");
+    this.leave(entry.text || this.draft?.text, entry.reasoning);
     this.dropDraft(entry.seq);
     this.close();
     this.put(note(say.stopped));
+    if (entry.text) this.offerMore();
   }
 
-  leave(text) {
-    if (text.trim()) this.put(h("article.said.model.cut", { "aria-label": say.cutAnswer, "data-seq": this.seq }, h("div.prose", {}, markdown(text))));
+  leave(text = "", thought = "") {
+    if (!text.trim()) return;
+    this.put(h("article.said.model.cut", { "aria-label": say.cutAnswer, "data-seq": this.seq },
+      thought && reasoning(thought, say.thoughts), h("div.prose", {}, markdown(text))));
+  }
+
+  /** What was said is in the log, so that the model can go on from there. */
+  offerMore() {
+    this.lastAnswer?.classList.remove("last");
+    this.lastAnswer = this.put(h("div.more.last", {}, this.goOn()));
   }
 
   gave_up(entry) {
-    this.leave(this.draft?.text ?? this.turn.partial ?? "");
+    this.leave(entry.cut || this.draft?.text || this.turn.partial, entry.reasoning);
     this.dropDraft(entry.seq);
     this.close();
     for (const { shown } of this.turn.failures) shown.remove(); // it is said once
@@ -235,6 +242,7 @@ export class Log {
       earlier.length ? h("details", {}, h("summary", {}, say.triedBefore), h("ul", {}, earlier.map((text) => h("li", {}, text)))) : null,
       h("div.row", {},
         h("button", { type: "button", onclick: () => this.acts.regenerate() }, icon("again"), say.tryAgain),
+        entry.cut && h("button", { type: "button", onclick: () => this.acts.speak(say.goOnSaid) }, say.goOn),
         entry.reason === "context" && h("button", { type: "button", onclick: () => this.acts.speak("/compact") }, say.compact),
         this.acts.others(say.askAnother),
         h("a.button", { href: "#/settings/models" }, setup ? say.connectModel : say.modelSettings))));
@@ -248,7 +256,6 @@ export class Log {
   }
 
   compacted(entry) {
-    this.used = 0;
     this.put(h("details.summary", {}, h("summary", {}, say.becameSummary), h("div.prose", {}, markdown(entry.summary || say.isEmpty))));
   }
 

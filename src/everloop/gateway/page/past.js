@@ -5,7 +5,7 @@ import { h } from "./dom.js";
 import { closes } from "./log.js";
 import { say } from "./say.js";
 
-const PART = 100; // entries
+const PART = 60; // entries: few enough to be drawn between two frames
 
 /** The entries of a turn that began earlier, and those of whole turns. */
 export function whole(entries) {
@@ -38,8 +38,8 @@ export class Past {
 
   get more() { return (this.first > 1 || this.rest.length > 0) && !this.loading; }
 
-  /** Resolves to the entries that were read, and shows those of whole turns. */
-  async load() {
+  /** Resolves to the entries that were read, and shows those of whole turns; `ready` is called just before that. */
+  async load(ready) {
     this.loading = true;
     this.waiting.hidden = false;
     try {
@@ -47,6 +47,7 @@ export class Past {
       const [before, now] = whole([...entries, ...this.rest]);
       this.rest = before;
       this.first = entries[0]?.seq ?? 1;
+      ready();
       this.draw(now);
       return entries;
     } finally {

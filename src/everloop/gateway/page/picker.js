@@ -30,9 +30,6 @@ export class ModelPicker {
     this.node.disabled = this.node.options.length < 2;
   }
 
-  /** How many tokens the model takes, if that is known. */
-  get window() { return this.choices.find((each) => each.name === this.node.value)?.window ?? 0; }
-
   /** Another model for the same question: a menu, where there is one to choose. */
   others(label, face = h("span", {}, label)) {
     const names = () => this.choices.map((each) => each.name).filter((name) => name !== this.node.value);

@@ -58,7 +58,7 @@ export const say = spoken({
   notHere: "This conversation is not here", notHereWhy: "It may belong to someone else, or the address is not complete. Search for it on the left.",
   notOpened: "This conversation could not be opened",
   olderVersion: "This is an older version. The conversation has gone on from another one.", continueThis: "Continue from here", continueToWrite: "Continue from here to write",
-  compacting: "Making a summary of what was said before …", contextFull: (percent, window) => `The context is ${percent}% full (of ${window} tokens).`, compact: "Compact",
+  compacting: "Making a summary of what was said before …", contextFull: (percent) => `The context is ${percent}% full.`, compact: "Compact",
   rename: "Rename", titleLabel: "Title", pin: "Pin", unpin: "Unpin", showTrace: "Show how the time was spent", fork: "Continue in a copy",
   exportMarkdown: "Export as Markdown", exportJson: "Export as JSON", print: "Print", archive: "Archive", unarchive: "Take out of the archive", archived: "Archived.",
   undoTitle: "Undo the last turn?", undoText: "Your last message, its answer, and what it did to files are undone. The old conversation stays in the archive.",
@@ -66,7 +66,7 @@ export const say = spoken({
   version: (at, all) => `${at}/${all}`, versionBefore: "Version before", versionAfter: "Next version",
 
   // What is said in it
-  you: "You", youSending: "You, being sent", answering: "everloop, answering", working: "everloop is working", thinking: "Thinking …", thoughtFor: (time) => `Thought for ${time}`,
+  you: "You", youSending: "You, being sent", answering: "everloop, answering", working: "everloop is working", thinking: "Thinking …", thoughts: "Thoughts", thoughtFor: (time) => `Thought for ${time}`,
   editMessage: "Edit and ask again", editHint: "What came of it is taken back; files stay as they are. Enter asks again, Shift+Enter makes a line.", askAgain: "Ask again",
   copyAnswer: "Copy the answer", answerAgain: "Answer again", answerWith: "Answer again with …", forkHere: "Continue from here in a copy", tokens: (read, written) => `${read} in, ${written} out`,
   cutOff: "The answer was cut off at the limit of tokens.", goOn: "Go on", goOnSaid: "Go on from where you stopped.", declined: "The model declined to say more.",
