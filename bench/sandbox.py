@@ -18,11 +18,11 @@ from pathlib import Path
 
 from everloop.core.tool import CallContext
 from everloop.net.proxy import Proxy
-from everloop.tools.sandbox.choose import Landlock, Way, choose_way
-from everloop.tools.sandbox.commands import Commands
+from everloop.tools.sandbox.choose import Confinement, Landlock, choose_way
+from everloop.tools.sandbox.commands import SandboxedCommands
 from everloop.tools.sandbox.landlock import NEEDED, version
 from everloop.tools.sandbox.outlet import Outlet
-from everloop.tools.sandbox.port import Job, View
+from everloop.tools.sandbox.port import CommandSpec, CommandView
 from everloop.tools.sandbox.view import environment
 
 ARGV = ("/bin/sh", "-c", "echo hello")
@@ -51,13 +51,15 @@ Do = Callable[[], Awaitable[None]]
 class Confined:
     """Commands in one way of confining, each a call of its own."""
 
-    def __init__(self, home: Path, way: Way, hosts: tuple[str, ...] = ()) -> None:
-        async def choose() -> Way:
+    def __init__(self, home: Path, way: Confinement, hosts: tuple[str, ...] = ()) -> None:
+        async def choose() -> Confinement:
             return way
 
         outlet = Outlet(Proxy(hosts).serve) if hosts else None
-        self.commands = Commands(home / "spool", choose, outlet=outlet)
-        self._job = Job(ARGV, View(home / "workspace", network=hosts), home / "workspace", environment(os.environ))
+        self.commands = SandboxedCommands(home / "spool", choose, outlet=outlet)
+        self._job = CommandSpec(
+            ARGV, CommandView(home / "workspace", network=hosts), home / "workspace", environment(os.environ)
+        )
         self._answers = 0
 
     async def run(self) -> None:

@@ -20,17 +20,18 @@ from everloop.cli import build_parser
 from everloop.core import log
 from everloop.core.events import Event, TurnEnded
 from everloop.core.people import Role
-from everloop.core.thread import Finished, Thread
+from everloop.core.thread import Thread
 from everloop.core.tool import Effect, Risk, Tool, ToolSpec
+from everloop.core.turn import Finished
 from everloop.files.folder import Folder
 from everloop.gateway import frames
 from everloop.gateway.principal import SCOPES
 from everloop.providers.catalog import HOSTS
 from everloop.readings.commands import COMMANDS
-from everloop.settings import Account, PolicyRule, Preset, Price, Settings, Stance, Tools, load
+from everloop.settings import AccountSection, PolicyRuleSection, Preset, PriceSection, Settings, Stance, Tools, load
 from everloop.tools.decorator import tool
 
-NAMED = {"accounts": Account, "models": Preset, "prices": Price}
+NAMED = {"accounts": AccountSection, "models": Preset, "prices": PriceSection}
 ROOT = Path(__file__).parents[1]
 REFERENCE = (ROOT / "docs" / "reference.md").read_text()
 TOOLS = (ROOT / "docs" / "tools.md").read_text()
@@ -74,7 +75,7 @@ def test_every_parameter_of_a_tool_is_documented_where_the_tool_is(tmp_path):
 
 def test_every_effect_role_and_stance_is_documented():
     assert missing(Effect, TOOLS) == missing((role.name.lower() for role in Role), TOOLS) == []
-    assert missing(PolicyRule.__struct_fields__, REFERENCE) == missing(get_args(Stance), REFERENCE) == []
+    assert missing(PolicyRuleSection.__struct_fields__, REFERENCE) == missing(get_args(Stance), REFERENCE) == []
 
 
 def test_every_option_of_the_decorator_is_documented():
@@ -86,7 +87,7 @@ def test_the_settings_of_tools_are_in_the_example(tmp_path):
     (example,) = re.findall(r"```toml\n(\[tools\]\n.*?)```", TOOLS, re.DOTALL)
     (tmp_path / "config.toml").write_text(example)
     chosen = load(tmp_path, {"MY_BRAVE_KEY": "any"}).tools
-    assert chosen.policy == (PolicyRule("exec*", "high", "ask"),)
+    assert chosen.policy == (PolicyRuleSection("exec*", "high", "ask"),)
     names = [name for name, _ in settings(Tools) if name not in ("restrict_to_workspace", "mcp_servers")]
     written = set(re.findall(r"^(?:\[+)?([\w.]+)", example, re.MULTILINE))
     assert [name for name in names if not {name.rpartition(".")[2], f"tools.{name}"} & written] == ["web.search.url"]

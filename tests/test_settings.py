@@ -10,12 +10,12 @@ import pytest
 
 from everloop.core.errors import SettingsError
 from everloop.settings import (
-    Account,
+    AccountSection,
     Agents,
     Defaults,
-    Embedded,
+    EmbeddedSection,
     Net,
-    PolicyRule,
+    PolicyRuleSection,
     Providers,
     Settings,
     StoreSection,
@@ -94,7 +94,9 @@ JSON = f"""
 """
 BOTH = Settings(
     agents=Agents(Defaults(model="claude-opus-5", temperature=1.0, context_window=100_000), max_concurrent_turns=7),
-    providers=Providers(Embedded(threads=4), {"anthropic": Account(api_key=KEY, headers={"X-Team": "blue"})}),
+    providers=Providers(
+        EmbeddedSection(threads=4), {"anthropic": AccountSection(api_key=KEY, headers={"X-Team": "blue"})}
+    ),
     store=StoreSection(url="postgresql://db/ever"),
     net=Net(ca_file="ca.pem"),
     workspace="~/work",
@@ -131,7 +133,7 @@ def test_a_key_given_in_both_cases_is_refused(tmp_path: Path) -> None:
 
 def test_names_of_providers_and_headers_stay_as_they_are(tmp_path: Path) -> None:
     written(tmp_path, '[providers.myHost]\nheaders = { "X-apiKey" = "1" }')
-    assert load(tmp_path, {}).providers.accounts == {"myHost": Account(headers={"X-apiKey": "1"})}
+    assert load(tmp_path, {}).providers.accounts == {"myHost": AccountSection(headers={"X-apiKey": "1"})}
 
 
 def test_null_in_json_means_the_default(tmp_path: Path) -> None:
@@ -242,7 +244,8 @@ def test_variables_of_the_environment_override_the_file_and_are_read_as_the_type
     assert load(tmp_path, environ) == Settings(
         agents=Agents(Defaults(model="123", max_tokens=99, context_window=100_000), max_concurrent_turns=7),
         providers=Providers(
-            Embedded(threads=4), {"anthropic": Account(api_key=KEY, headers={"X-Team": "blue", "X-More": "1"})}
+            EmbeddedSection(threads=4),
+            {"anthropic": AccountSection(api_key=KEY, headers={"X-Team": "blue", "X-More": "1"})},
         ),
         store=StoreSection(url="postgresql://db/ever", lease_seconds=1.5),
         net=Net(ca_file="ca.pem", proxy="http://p"),
@@ -255,8 +258,8 @@ def test_a_variable_finds_the_provider_that_the_file_spells_otherwise(tmp_path: 
     written(tmp_path, "[providers.My-Host]\nmodel = 'm'")
     environ = {"EVERLOOP_PROVIDERS__MY_HOST__API_KEY": KEY, "EVERLOOP_PROVIDERS__OPENAI__API_KEY": "o"}
     assert load(tmp_path, environ).providers.accounts == {
-        "My-Host": Account(api_key=KEY, model="m"),
-        "openai": Account(api_key="o"),
+        "My-Host": AccountSection(api_key=KEY, model="m"),
+        "openai": AccountSection(api_key="o"),
     }
 
 
@@ -309,7 +312,7 @@ def test_references_to_the_environment_are_filled_in(tmp_path: Path) -> None:
     )
     settings = load(tmp_path, {"KEY": KEY, "HOST": "h", "PORT": "1", "N": "7"})
     assert settings.agents.defaults.max_tokens == 7
-    assert settings.providers.accounts["openai"] == Account(
+    assert settings.providers.accounts["openai"] == AccountSection(
         api_key=KEY, api_base="http://h:1/${x}", headers={"Authorization": f"Bearer {KEY}"}
     )
 
@@ -333,7 +336,7 @@ def test_a_reference_inside_a_variable_is_left_as_it_is(tmp_path: Path) -> None:
 def test_no_secret_is_shown_by_repr() -> None:
     settings = Settings(
         providers=Providers(
-            accounts={"a": Account(api_key=KEY, api_base=f"https://me:{KEY}@host/v1", headers={"A": KEY})}
+            accounts={"a": AccountSection(api_key=KEY, api_base=f"https://me:{KEY}@host/v1", headers={"A": KEY})}
         ),
         store=StoreSection(url=f"postgresql://me:{KEY}@db/x"),
         net=Net(proxy=f"http://me:{KEY}@p"),
@@ -385,7 +388,7 @@ def test_reading_settings_loads_neither_asyncio_nor_a_parser_that_is_not_needed(
     assert done.stdout == "[]\n"
 
 
-POLICY = (PolicyRule("exec*", "high", "deny"), PolicyRule(stance="allow"))
+POLICY = (PolicyRuleSection("exec*", "high", "deny"), PolicyRuleSection(stance="allow"))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everloop.core.errors import SettingsError
-from everloop.settings.edit import Change, edited_json, edited_toml, key_of, path_of
+from everloop.settings.edit import SettingChange, edited_json, edited_toml, key_of, path_of
 
 FILE = """\
 # my settings
@@ -56,12 +56,12 @@ stance = "allow"
     ],
 )  # fmt: skip
 def test_only_what_was_meant_is_changed(path: tuple[str, ...], value: Any, before: str, after: str):
-    assert edited_toml(FILE, [Change(path, value)]) == FILE.replace(before, after)
+    assert edited_toml(FILE, [SettingChange(path, value)]) == FILE.replace(before, after)
 
 
 def test_a_list_of_tables_can_be_written_in_another_way():
     rows = [{"tool": "exec*", "stance": "deny"}]
-    text = edited_toml(FILE, [Change(("tools", "policy"), rows)])
+    text = edited_toml(FILE, [SettingChange(("tools", "policy"), rows)])
     assert tomllib.loads(text)["tools"] == {"policy": rows}
     assert text.startswith(FILE[: FILE.index("[[tools")])
 
@@ -85,12 +85,12 @@ def test_a_list_of_tables_can_be_written_in_another_way():
     ],
 )  # fmt: skip
 def test_files_are_written_in_many_ways(text: str, path: tuple[str, ...], value: Any, after: str):
-    assert edited_toml(text, [Change(path, value)]) == after
+    assert edited_toml(text, [SettingChange(path, value)]) == after
 
 
 def test_what_cannot_be_changed_safely_is_left_alone():
     with pytest.raises(SettingsError, match=r"^models\.fast\.model cannot be changed here, for the way"):
-        edited_toml("models = 5\n", [Change(("models", "fast", "model"), "x")])
+        edited_toml("models = 5\n", [SettingChange(("models", "fast", "model"), "x")])
 
 
 values = st.recursive(
@@ -107,7 +107,7 @@ def test_whatever_is_written_is_read_again_or_refused(changes: list[tuple[tuple[
     text = FILE
     for path, value in changes:
         try:
-            text = edited_toml(text, [Change(path, value)])
+            text = edited_toml(text, [SettingChange(path, value)])
         except SettingsError:
             continue
         assert "# my settings" in text
@@ -123,9 +123,9 @@ def _hollow(value: Any) -> bool:
 
 def test_json_keeps_its_order_and_its_indentation():
     text = '{\n    "net": {"proxy": ""},\n    "agents": {"defaults": {"maxTokens": 1}}\n}\n'
-    changed = edited_json(text, [Change(("agents", "defaults", "max_tokens"), 2), Change(("net",), None)])
+    changed = edited_json(text, [SettingChange(("agents", "defaults", "max_tokens"), 2), SettingChange(("net",), None)])
     assert changed == '{\n    "agents": {\n        "defaults": {\n            "maxTokens": 2\n        }\n    }\n}\n'
-    assert json.loads(edited_json("", [Change(("workspace",), "é")])) == {"workspace": "é"}
+    assert json.loads(edited_json("", [SettingChange(("workspace",), "é")])) == {"workspace": "é"}
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from everloop.core.log import Asked, CallReturned, ModelSaid
 from everloop.core.tool import ToolCall
 from everloop.testing import Call, Line, Say, ScriptedModel
 from everloop.tools.web_fetch import web_fetch_tool
-from everloop.tools.web_search import Found, web_search_tool
+from everloop.tools.web_search import SearchResult, web_search_tool
 
 Find = list[tuple[str, str, str]]
 PNG = bytes.fromhex(
@@ -109,10 +109,10 @@ class Engine:
         self._finds = list(finds)
         self.queries: list[str] = []
 
-    async def find(self, query: str, count: int) -> list[Found]:
+    async def find(self, query: str, count: int) -> list[SearchResult]:
         self.queries.append(query)
         rows = self._finds.pop(0) if self._finds else []
-        return [Found(*row) for row in rows]
+        return [SearchResult(*row) for row in rows]
 
 
 class Seen(Struct):

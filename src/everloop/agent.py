@@ -19,15 +19,15 @@ from .core.permission import Allowance, Grant
 from .core.permission import Approval as Approval
 from .core.ports import Bus, Feed, Files, Http, Store
 from .core.rows import Receipt, ThreadRow
-from .core.thread import Finished
+from .core.turn import Finished
 from .files.enclosing import enclose
 from .files.pictures import attach, take
 from .runtime.acknowledgements import Acknowledgements
 from .runtime.approvals import Approvals
 from .runtime.inbox import Inbox
 from .runtime.lanes import Begun, Lanes
+from .runtime.models import Models
 from .runtime.sessions import Sessions
-from .runtime.voices import Voices
 from .user import User, as_before, spoken
 
 PATIENCE = 1.0  # seconds between looks whether a turn waits for a person
@@ -51,7 +51,7 @@ class Agent:
         sessions: Sessions,
         model: str,
         notice: str = "",
-        voices: Voices | None = None,
+        models: Models | None = None,
         web: Http | None = None,
         settings: Mapping[str, Any] = {},
         *,
@@ -64,7 +64,7 @@ class Agent:
         self.files = files
         self.sessions = sessions
         self.settings = settings  # what is set, without secrets
-        self._voices = voices
+        self._models = models
         self._web = web
         self._bus = bus
         self._inbox = inbox
@@ -292,15 +292,15 @@ class Agent:
 
     def models(self) -> list[str]:
         """The names of the presets, which a conversation may be answered by beside any provider/model."""
-        return self._voices.names() if self._voices else []
+        return self._models.names() if self._models else []
 
     async def find_model(self, name: str) -> str:
         """What a model is found by again, "" being the one of the settings. Raises ModelMissing."""
         if not name:
             return ""
-        if self._voices is None:
+        if self._models is None:
             raise ModelMissing(f"there is no model {name}")
-        return (await self._voices.look(name)).key
+        return (await self._models.look(name)).key
 
     async def fetch(self, url: str, limit: int) -> bytes:
         """What lies at an address that someone else has named. Raises MailRefused with a sentence."""

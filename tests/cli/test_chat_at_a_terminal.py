@@ -134,13 +134,13 @@ class TestLeaving:
 CRASH = """
 import asyncio, signal
 from everloop import process
-from everloop.cli.lines import Lines
+from everloop.cli.lines import LineReader
 from everloop.cli.screen import guard_streams
 
 async def main():
     crash = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, crash.set)
-    with Lines() as lines:
+    with LineReader() as lines:
         reading = asyncio.ensure_future(lines.read("> "))
         await crash.wait()
         raise RuntimeError("crash")

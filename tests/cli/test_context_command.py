@@ -8,7 +8,7 @@ from tests.cli.person import Person, asked_in, is_one_plain_sentence
 
 from everloop.cli.context import to_text
 from everloop.core.prompt import Usage
-from everloop.readings.contents import Contents, Piece
+from everloop.readings.contents import Contents, PromptPiece
 from everloop.readings.recall import RECALLED
 from everloop.testing import Call, Say, Shown, Spend
 
@@ -108,7 +108,12 @@ async def test_another_session_and_what_is_not_there(person, model):
 
 
 def test_the_table():
-    pieces = (Piece("identity", 60), Piece("tools", 217), Piece("exec", 217, of="tools"), Piece("messages", 500))
+    pieces = (
+        PromptPiece("identity", 60),
+        PromptPiece("tools", 217),
+        PromptPiece("exec", 217, of="tools"),
+        PromptPiece("messages", 500),
+    )
     contents = Contents(
         *("cli:direct", "3f2a", "openai/m", 10_000, 8000, 800, True, pieces),
         changed=("agents.md", "tools"),

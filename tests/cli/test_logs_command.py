@@ -12,9 +12,9 @@ import msgspec
 import pytest
 from tests.cli.person import SECRET, Person, Ran, is_one_plain_sentence
 
-from everloop.cli.logbook import KEPT, Line, LogFile, line_of, masked
+from everloop.cli.logbook import KEPT, LogFile, LogLine, line_of, masked
 from everloop.cli.logs import Tail, parse, to_text
-from everloop.core.scene import Scene, scene
+from everloop.core.log_context import LogContext, log_context
 from everloop.testing import Say
 
 Fault = tuple[type[BaseException], BaseException, TracebackType | None]
@@ -26,7 +26,7 @@ def record(message: str, level: int = logging.WARNING, fault: Fault | None = Non
     return made
 
 
-def lines_in(path: Path) -> list[Line]:
+def lines_in(path: Path) -> list[LogLine]:
     return [parse(line) for line in path.read_bytes().splitlines()]
 
 
@@ -34,23 +34,23 @@ def log_of(person: Person) -> Path:
     return person.home / "logs" / "everloop.log"
 
 
-def line(time: str, message: str, **more: Any) -> Line:
-    return Line(f"2026-11-15T{time}.000Z", more.pop("level", "warning"), "everloop.x", message, **more)
+def line(time: str, message: str, **more: Any) -> LogLine:
+    return LogLine(f"2026-11-15T{time}.000Z", more.pop("level", "warning"), "everloop.x", message, **more)
 
 
-def write_log(person: Person, *lines: Line) -> None:
+def write_log(person: Person, *lines: LogLine) -> None:
     log_of(person).parent.mkdir(parents=True, exist_ok=True)
     log_of(person).write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in lines))
 
 
 class TestTheFile:
     def test_a_line_has_the_error_and_the_turn_it_belongs_to(self):
-        token = scene.set(Scene("page:x", "abc", 5))
+        token = log_context.set(LogContext("page:x", "abc", 5))
         try:
             told = line_of(record("it failed", error_id="abc-7", created=0.5, process=3))
         finally:
-            scene.reset(token)
-        assert told == Line(
+            log_context.reset(token)
+        assert told == LogLine(
             *("1970-01-01T00:00:00.500Z", "warning", "everloop.x", "it failed"),
             *(3, "abc-7", "page:x", "abc", 5),
         )
@@ -121,7 +121,7 @@ class TestTheFile:
 
 
 def test_a_line_is_shown_with_where_it_belongs_and_cannot_steer_the_terminal():
-    told = Line(
+    told = LogLine(
         "2026-11-15T09:30:00.000Z", "error", "everloop.driver", "bad \x1b[2J", 1, "ab-7", "page:x", "ab", 3, "A\nB"
     )
     assert to_text(told).partition(" ERROR   ")[2] == (
@@ -140,7 +140,7 @@ class TestTheCommand:
         failed = await person.run("agent", "-m", "hi")
         id = failed.err.partition("(error ")[2].partition(")")[0]
         shown = await person.run("logs", "--error", id, "--json")
-        told = msgspec.json.decode(shown.out, type=Line)
+        told = msgspec.json.decode(shown.out, type=LogLine)
         assert (failed.status, told.error, told.session, told.level) == (1, id, "cli:direct", "warning")
         assert (told.turn, id.partition("-")[0]) == (1, told.thread[:6])
         assert SECRET not in log_of(person).read_text()

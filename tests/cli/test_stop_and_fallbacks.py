@@ -164,5 +164,5 @@ async def test_a_fallback_that_cannot_be_had_is_in_the_log_and_in_nobodys_way(pe
     configure(person, ["openai/gpt-x"], one=model.url)
     assert await person.run("agent", "-m", "hi") == Ran(0, "hello\n", "")
     (line,) = (person.home / "logs" / "everloop.log").read_text().splitlines()
-    assert '"level":"warning","logger":"everloop.voices"' in line
+    assert '"level":"warning","logger":"everloop.models"' in line
     assert '"message":"The fallback openai/gpt-x is left out: openai/gpt-x needs a key: set ' in line

@@ -12,7 +12,7 @@ from everloop.core.decide import (
     CHANGED,
     FORBIDDEN,
     REPEATED,
-    Admitted,
+    Absorbed,
     Ask,
     CallModel,
     GiveUp,
@@ -102,19 +102,19 @@ class TestDeciding:
     )
     def test_only_who_has_the_role_decides(self, by: str, counts: bool):
         entries = (Answered(3, 0, "allowed", by),) if counts else ()
-        assert admit(self.waiting(), self.letter(by), roles=ROLES) == Admitted(entries)
+        assert admit(self.waiting(), self.letter(by), roles=ROLES) == Absorbed(entries)
 
     def test_whoever_saw_something_else_decides_nothing(self):
-        assert admit(self.waiting(), self.letter("ann", "0" * 64), roles=ROLES) == Admitted()
+        assert admit(self.waiting(), self.letter("ann", "0" * 64), roles=ROLES) == Absorbed()
 
     def test_time_decides_against(self):
         expired = self.letter("", "", "expired")
-        assert admit(self.waiting(), expired, roles=ROLES) == Admitted((Answered(3, 0, "expired", ""),))
+        assert admit(self.waiting(), expired, roles=ROLES) == Absorbed((Answered(3, 0, "expired", ""),))
 
     def test_a_second_answer_changes_nothing(self):
         thread = self.waiting()
         thread.add(Answered(3, 0, "denied", "ann"))
-        assert admit(thread, self.letter("bob"), roles=ROLES) == Admitted()
+        assert admit(thread, self.letter("bob"), roles=ROLES) == Absorbed()
 
     def test_an_unknown_person_is_a_guest(self):
         assert role_of("somebody", ROLES) is Role.GUEST
@@ -236,8 +236,8 @@ class TestWhatStrangersWrote:
         assert not thread.outside
         thread.add(CallReturned(3, 0, "see http://a.example/x", origin="http://b.example/", public=True))
         assert thread.outside
-        assert thread.mentions("http://a.example/x")
-        assert not thread.mentions("http://a.example/y")
+        assert thread.before(0).mentions("http://a.example/x")
+        assert not thread.before(0).mentions("http://a.example/y")
 
     def test_a_summary_does_not_wash_it_off(self):
         thread = calling("look")

@@ -7,7 +7,7 @@ from everloop.core.decide import (
     CANCELLED,
     CANCELLED_STARTED,
     UNKNOWN,
-    Admitted,
+    Absorbed,
     Ask,
     CallModel,
     Compact,
@@ -37,12 +37,13 @@ from everloop.core.log import (
     Stopped,
     UserSaid,
 )
-from everloop.core.mail import Choose, Decision, Mail, Said, Stop, Word
+from everloop.core.mail import Choose, Decision, Mail, Said, Stop, Telling
 from everloop.core.message import Made, Media, Message, said
 from everloop.core.people import Role
 from everloop.core.prompt import Usage
-from everloop.core.thread import Finished, Thread
-from everloop.core.tool import Change, ToolCall
+from everloop.core.thread import Thread
+from everloop.core.tool import FileChange, ToolCall
+from everloop.core.turn import Finished
 from everloop.core.wording import rendered
 from tests.core.makers import CALLED, DIGEST, ROLES, RULES, SPECS, answered, asked, call, calling, spoke
 
@@ -285,13 +286,13 @@ def test_compaction_keeps_where_the_turn_stands():
 def test_a_turn_ends_with_its_files_as_they_were_last_also_over_a_compaction():
     one, two, picture = (Media(f"file:{name}", "text/plain", f"{name}.md", "ann") for name in ("one", "two", "picture"))
     changed = CallReturned(
-        3, 0, "x", changes=(Change("one.md", "new", "1"), Change("two.md", "new", "2")), made=(one, two)
+        3, 0, "x", changes=(FileChange("one.md", "new", "1"), FileChange("two.md", "new", "2")), made=(one, two)
     )
     thread = after(calling("look"), changed)
     fold = Thread("t", thread.seq)
     fold.add(Compacted("so far", (), thread.standing))
     again = CallReturned(
-        7, 0, "y", changes=(Change("one.md", "x", "3"), Change("two.md", "x", "gone")), media=(picture,)
+        7, 0, "y", changes=(FileChange("one.md", "x", "3"), FileChange("two.md", "x", "gone")), media=(picture,)
     )
     for entry in (
         CALLED,
@@ -322,15 +323,15 @@ HELLO = Said(said("hello"), "ann", "cli:direct")
 
 
 def test_mail_enters_a_resting_thread():
-    assert admit(Thread(), letter(HELLO)) == Admitted((UserSaid(said("hello"), "ann", "cli:direct", 9),))
+    assert admit(Thread(), letter(HELLO)) == Absorbed((UserSaid(said("hello"), "ann", "cli:direct", 9),))
 
 
 def test_a_word_from_elsewhere_enters_a_resting_thread_and_waits_for_the_end_of_a_turn():
-    word = Word("lunch", (), "cli:direct", "api:work", "ann", outside=True)
+    word = Telling("lunch", (), "cli:direct", "api:work", "ann", outside=True)
     told = AgentTold("lunch", (), "cli:direct", "api:work", "ann", True, 9)
-    assert admit(Thread(), letter(word)) == Admitted((told,))
+    assert admit(Thread(), letter(word)) == Absorbed((told,))
     for running in (Thread.of(spoke(), CALLED), calling("look"), Thread.of(spoke())):
-        assert admit(running, letter(word)) == Admitted(taken=False)
+        assert admit(running, letter(word)) == Absorbed(taken=False)
 
 
 def test_a_word_from_elsewhere_is_no_turn_and_is_delivered():
@@ -340,30 +341,30 @@ def test_a_word_from_elsewhere_is_no_turn_and_is_delivered():
     assert (thread.turn.seq, thread.owes_reply, decide(thread, RULES)) == (1, False, Rest())
     assert thread.finished == Finished(4, 4, "lunch", "cli:direct", (9,))
     assert [m.role for m in thread.transcript.messages] == ["user", "assistant", "user", "assistant"]
-    assert not thread.mentions("lunch")
+    assert not thread.before(0).mentions("lunch")
 
 
 def test_the_requester_steers_a_running_turn_and_anyone_else_waits():
     running = Thread.of(spoke(), CALLED)
     assert admit(running, letter(HELLO)).taken
-    assert admit(running, letter(Said(said("me too"), "bob"))) == Admitted(taken=False)
+    assert admit(running, letter(Said(said("me too"), "bob"))) == Absorbed(taken=False)
 
 
 def test_queued_messages_wait_and_interrupting_ones_stop_the_turn_first():
     running = Thread.of(spoke(), CALLED)
-    assert admit(running, letter(HELLO), "queue") == Admitted(taken=False)
-    assert admit(running, letter(HELLO), "interrupt") == Admitted((Stopped("ann"),), taken=False)
+    assert admit(running, letter(HELLO), "queue") == Absorbed(taken=False)
+    assert admit(running, letter(HELLO), "interrupt") == Absorbed((Stopped("ann"),), taken=False)
 
 
 def test_what_is_said_after_a_stop_waits_until_the_calls_are_cancelled():
     stopping = after(calling("send"), Stopped("ann"))
-    assert admit(stopping, letter(HELLO)) == Admitted(taken=False)
+    assert admit(stopping, letter(HELLO)) == Absorbed(taken=False)
 
 
 def test_a_stop_by_someone_else_ends_only_what_has_begun_to_work():
     fresh, working = Thread.of(spoke(author="bob")), Thread.of(spoke(author="bob"), CALLED)
-    assert admit(fresh, letter(Stop("ann"))) == Admitted()
-    assert admit(working, letter(Stop("ann"))) == Admitted((Stopped("ann"),))
+    assert admit(fresh, letter(Stop("ann"))) == Absorbed()
+    assert admit(working, letter(Stop("ann"))) == Absorbed((Stopped("ann"),))
 
 
 def test_a_message_withdraws_a_pending_approval():
@@ -379,7 +380,7 @@ def test_whoever_was_not_shown_a_question_does_not_withdraw_it(steering):
     thread = after(calling("ask", "ask"), asked(), asked(1))
     names = [approval_id(thread.id, 3, place, thread.asked[place].digest) for place in (0, 1)]
     for shown in ((), ("another",), (names[0],)):
-        assert admit(thread, letter(structs.replace(HELLO, instead=shown)), steering) == Admitted(taken=False)
+        assert admit(thread, letter(structs.replace(HELLO, instead=shown)), steering) == Absorbed(taken=False)
     everything = structs.replace(HELLO, instead=(*names, "another"))
     assert admit(thread, letter(everything)) == admit(thread, letter(HELLO))
     working = after(calling("ask"))
@@ -392,8 +393,8 @@ def test_whoever_was_not_shown_a_question_does_not_withdraw_it(steering):
 @pytest.mark.parametrize("steering", ["steer", "interrupt", "queue"])
 def test_what_comes_with_another_word_about_permissions_waits_and_withdraws_nothing(other: Said, steering):
     thread = after(calling("ask"), asked())
-    assert admit(thread, letter(other), steering) == Admitted(taken=False)
-    assert admit(Thread.of(heard(other), CALLED), letter(HELLO), steering) == Admitted(taken=False)
+    assert admit(thread, letter(other), steering) == Absorbed(taken=False)
+    assert admit(Thread.of(heard(other), CALLED), letter(HELLO), steering) == Absorbed(taken=False)
     assert admit(Thread.of(heard(other), CALLED), letter(other)).taken  # the same word steers, as ever
 
 
@@ -421,21 +422,21 @@ def test_a_summary_in_the_middle_of_a_turn_keeps_what_was_allowed_ahead():
 
 
 def test_a_stop_enters_only_what_runs():
-    assert admit(Thread.of(spoke()), letter(Stop("ann"))) == Admitted((Stopped("ann"),))
-    assert admit(Thread(), letter(Stop("ann"))) == Admitted()
+    assert admit(Thread.of(spoke()), letter(Stop("ann"))) == Absorbed((Stopped("ann"),))
+    assert admit(Thread(), letter(Stop("ann"))) == Absorbed()
 
 
 def test_a_decision_counts_once_and_only_for_what_is_pending():
     thread = after(calling("ask"), asked())
     decision = letter(Decision("", 3, 0, "allowed", "ann", DIGEST))
-    assert admit(thread, decision, roles=ROLES) == Admitted((Answered(3, 0, "allowed", "ann"),))
+    assert admit(thread, decision, roles=ROLES) == Absorbed((Answered(3, 0, "allowed", "ann"),))
     after(thread, Answered(3, 0, "allowed", "ann"))
-    assert admit(thread, decision, roles=ROLES) == Admitted()
-    assert admit(thread, letter(Decision("", 2, 0, "allowed", "ann", DIGEST)), roles=ROLES) == Admitted()
+    assert admit(thread, decision, roles=ROLES) == Absorbed()
+    assert admit(thread, letter(Decision("", 2, 0, "allowed", "ann", DIGEST)), roles=ROLES) == Absorbed()
 
 
 def test_a_choice_of_the_model_enters_at_any_time_by_anyone():
-    chosen = Admitted((ModelChosen("fast", "bob"),))
+    chosen = Absorbed((ModelChosen("fast", "bob"),))
     stopping = after(calling("send"), Stopped("ann"))
     asking = after(calling("ask"), asked())
     for thread in (Thread(), Thread.of(spoke()), Thread.of(spoke(), CALLED), calling("look"), stopping, asking):

@@ -3,15 +3,16 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from everloop.core.approval import Policy, PolicyRule, digest_of
 from everloop.core.decide import Ask, Rules, RunCalls, decide
-from everloop.core.exits import Exits, Sources, Way, Weighed
+from everloop.core.exits import Exits, Sources, WayOut, Weighed
 from everloop.core.given import Given, address_of, host_of, site_of, stem_of, words_in
 from everloop.core.log import Answered, Asked, CallReturned, Compacted, ModelCalled, ModelSaid, UserSaid, decode, encode
 from everloop.core.message import Media, Message, Text, said
-from everloop.core.moment import way_out
 from everloop.core.prompt import Brought
+from everloop.core.strangers import way_out
 from everloop.core.thread import Thread
 from everloop.core.tool import Effect, ToolCall, ToolSpec
 from everloop.tools.web_fetch import risk_of_fetch
@@ -372,7 +373,23 @@ class TestExits:
     def test_a_call_that_is_none_leads_nowhere(self):
         calls = (ToolCall("", "web_fetch", "nonsense"), ToolCall("", "web_search", "{}"), ToolCall("", "exec", "{}"))
         assert [way_out(call) for call in calls] == [None] * 3
-        assert way_out(search("x")) == Way(query="x")
+        assert way_out(search("x")) == WayOut(query="x")
+
+    def test_how_a_call_leads_out_is_what_was_noted_with_it_whatever_its_tool_is_called(self):
+        peek = ToolCall("", "peek", '{"url": "https://s0.a.example/0", "query": "q"}', "address")
+        assert way_out(peek) == WayOut(url="https://s0.a.example/0")
+        assert way_out(structs.replace(peek, exit="words")) == WayOut(query="q")
+        assert way_out(structs.replace(peek, exit="")) is None
+        thread = run(reading("go", self.PAGE), decode(encode(ModelSaid("", (peek,)))).calls[0])
+        assert thread.turn.exits == Exits({"a.example": 1})
+
+    def test_a_log_of_before_knows_it_by_the_name(self):
+        old = decode(
+            b'{"kind":"model_said","text":"","calls":[{"id":"1","name":"web_fetch",'
+            b'"args":"{\\"url\\":\\"https://s0.a.example/0\\"}"}]}'
+        )
+        assert run(reading("go", self.PAGE), old.calls[0]).turn.exits == Exits({"a.example": 1})
+        assert encode(old).endswith(b'example/0\\"}"}]}')  # and what is not noted is not written
 
 
 class TestWhoSaidIt:
@@ -380,18 +397,18 @@ class TestWhoSaidIt:
         attached = Text("[a.txt, kept as file:0123456789ab]\nhunter2 https://a.example/1", "a.txt", public=True)
         thread = Thread.of(UserSaid((*said("sum it up"), attached), "owner"))
         assert thread.outside
-        assert thread.sources.giver_of("https://a.example/1") == "stranger"
-        assert thread.sources.weigh("hunter2") == Weighed(strange=("hunter2",))
+        assert thread.strangers.sources.giver_of("https://a.example/1") == "stranger"
+        assert thread.strangers.sources.weigh("hunter2") == Weighed(strange=("hunter2",))
 
     def test_an_older_log_knows_it_by_how_it_begins(self):
         attached = Text("[a.txt, kept as file:0123456789ab]\nhttps://a.example/1")
         thread = Thread.of(UserSaid((*said("sum it up"), attached), "owner"))
-        assert (thread.outside, thread.sources.giver_of("https://a.example/1")) == (True, "")
+        assert (thread.outside, thread.strangers.sources.giver_of("https://a.example/1")) == (True, "")
 
     def test_what_the_model_can_have_put_there_itself_gives_nothing(self):
         thread = reading("go", "hunter2 https://a.example/?hunter2", public=False)
-        assert (thread.outside, thread.sources.giver_of("https://a.example/?hunter2")) == (True, "")
-        assert thread.sources.weigh("hunter2") == Weighed(unsaid=("hunter2",))
+        assert (thread.outside, thread.strangers.sources.giver_of("https://a.example/?hunter2")) == (True, "")
+        assert thread.strangers.sources.weigh("hunter2") == Weighed(unsaid=("hunter2",))
 
     def test_a_picture_counts_as_well(self):
         thread = Thread.of(UserSaid((*said("what is it?"), Media("file:0", "image/png", "a.png")), "owner"))
@@ -411,7 +428,7 @@ class TestWhoSaidIt:
     def test_results_of_a_clients_tools_are_strangers_words(self):
         results = UserSaid(said("https://a.example/1"), "owner", brought=Brought(outside=True))
         thread = Thread.of(results)
-        assert (thread.outside, thread.sources.giver_of("https://a.example/1")) == (True, "")
+        assert (thread.outside, thread.strangers.sources.giver_of("https://a.example/1")) == (True, "")
 
     def test_what_is_kept_over_a_summary_stays_whose_it_was(self):
         kept = (
@@ -423,5 +440,5 @@ class TestWhoSaidIt:
             Message("assistant", said("https://e.example/1")),
         )
         thread = Thread.of(decode(encode(Compacted("", kept))))
-        givers = [thread.sources.giver_of(f"https://{name}.example/1") for name in "abcde"]
+        givers = [thread.strangers.sources.giver_of(f"https://{name}.example/1") for name in "abcde"]
         assert (givers, thread.outside) == (["person", "stranger", "stranger", "", ""], True)

@@ -5,7 +5,7 @@ from everloop.core import log
 from everloop.core.errors import StoreNewer
 from everloop.core.message import Media, Message, Opaque, said
 from everloop.core.prompt import Usage
-from everloop.core.tool import Change
+from everloop.core.tool import FileChange
 from tests.core.makers import call, spoke
 
 EVERY_KIND = [
@@ -26,7 +26,7 @@ EVERY_KIND = [
         *("so far", (Message("user", said("hi")),)),
         log.Standing(1, True, "ann", "cli:direct", 2, (1,), "fast", "model:1 system:2 tools:3"),
     ),
-    log.Undoing("hi", (Change("a.md", "new", "0123"),), ("exec {}",), "ann", "ann", "cli:direct", 4),
+    log.Undoing("hi", (FileChange("a.md", "new", "0123"),), ("exec {}",), "ann", "ann", "cli:direct", 4),
     log.TakenBack(0, "somebody has changed it since"),
     log.AgentTold("lunch", (Media("file:ab", "text/plain", "a.md", "ann"),), "cli:direct", "api:work", "ann", True, 4),
     log.Removed(),

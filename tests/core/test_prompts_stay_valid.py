@@ -28,7 +28,7 @@ from everloop.core.log import (
 from everloop.core.message import Message, said
 from everloop.core.prompt import Prompt, Transcript
 from everloop.core.thread import Thread
-from everloop.core.tool import Change, ToolCall
+from everloop.core.tool import FileChange, ToolCall
 from everloop.providers.dialects import anthropic_messages, gemini, openai_chat, openai_responses
 from everloop.providers.dialects.quirks import Quirks
 from everloop.readings.branch import branch_off, last_turn
@@ -155,7 +155,7 @@ class Life:
     def undo(self) -> None:
         if turn := last_turn(1, self.log):
             self.branch(turn.cut, turn.seq)
-            self.log += [Undoing("hi", (Change("a", "new", "x"),), by="ann", address="cli:direct"), TakenBack(0)]
+            self.log += [Undoing("hi", (FileChange("a", "new", "x"),), by="ann", address="cli:direct"), TakenBack(0)]
 
     def branch(self, cut: int, turn: int = 0) -> None:
         folds = [seq for seq, entry in enumerate(self.log[:cut], 1) if isinstance(entry, Compacted)]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageDraw, ImageSequence
 
 from everloop.core.errors import MailRefused
-from everloop.files.pictures import MOST, Attachment, attach, fit
+from everloop.files.pictures import MOST, AttachedFile, attach, fit
 from everloop.readings.media import LARGEST_DOCUMENT, LARGEST_IMAGE, kind_of
 
 PDF = b"%PDF-1.7\n1 0 obj\nendobj\n%%EOF\n"
@@ -69,7 +69,7 @@ async def test_a_file_is_what_its_content_says(tmp_path: Path, data: bytes, mime
     assert kind_of(data) == mime
     if mime:
         (tmp_path / "any.txt").write_bytes(data)
-        assert await attach(tmp_path / "any.txt") == Attachment("any.txt", data, mime)
+        assert await attach(tmp_path / "any.txt") == AttachedFile("any.txt", data, mime)
 
 
 @given(st.text())
@@ -79,7 +79,7 @@ def test_no_text_is_taken_for_an_image(text: str):
 
 async def test_a_text_is_attached_as_text(tmp_path: Path):
     (tmp_path / "notes.md").write_text("süß\n")
-    assert await attach(tmp_path / "notes.md") == Attachment("notes.md", "süß\n".encode())
+    assert await attach(tmp_path / "notes.md") == AttachedFile("notes.md", "süß\n".encode())
 
 
 async def test_a_name_that_is_no_text_is_made_one(tmp_path: Path):
@@ -238,7 +238,7 @@ class TestWhatIsMadeSmaller:
     async def test_a_file_is_attached_as_it_will_be_shown(self, tmp_path: Path):
         (tmp_path / "a.png").write_bytes(noise("png", (2000, 700)))
         attached = await attach(tmp_path / "a.png")
-        assert attached == Attachment("a.png", await fit(attached.data, "image/png"), "image/png")
+        assert attached == AttachedFile("a.png", await fit(attached.data, "image/png"), "image/png")
         assert opened(attached.data).size == (1000, 350)
 
 

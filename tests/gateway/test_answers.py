@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from everloop.cli.logbook import Line, line_of
+from everloop.cli.logbook import LogLine, line_of
 from everloop.core.errors import MailRefused, StoreFull, TurnFailed
 from everloop.gateway.answers import Refused, noted, refused_by
 
@@ -13,14 +13,14 @@ from everloop.gateway.answers import Refused, noted, refused_by
 class Ear(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
-        self.lines: list[Line] = []
+        self.lines: list[LogLine] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         self.lines.append(line_of(record))
 
 
 @contextmanager
-def listening() -> Iterator[list[Line]]:
+def listening() -> Iterator[list[LogLine]]:
     ear, logger = Ear(), logging.getLogger("everloop.gateway")
     logger.addHandler(ear)
     try:

@@ -11,7 +11,7 @@ import pytest
 
 from everloop.core.message import Media
 from everloop.files.folder import Folder
-from everloop.files.stock import Stock
+from everloop.files.inventory import FileInventory
 from everloop.testing import Call, Line, Say, ScriptedModel, Shown
 from everloop.tools.documents import can_use
 
@@ -168,7 +168,7 @@ async def test_nobody_is_kept_more_files_than_they_have_room_for(openings, send:
         "second.txt is not kept: together with it your files would take more than 1,000,000 bytes "
         "(gateway.bytes_per_user)"
     )
-    files = [file for file in await Stock(door.home / "files").files() if file.size > 4096]
+    files = [file for file in await FileInventory(door.home / "files").files() if file.size > 4096]
     assert [file.ref for file in files] == [f"file:{sha256(b'1' * 600_000).hexdigest()}"]
 
 

@@ -151,6 +151,25 @@ async def test_what_was_edited_or_answered_again_has_versions(browser: Any, tmp_
     assert (edited, old) == (["first, but better"], ["first", "second"])
 
 
+async def test_what_is_pinned_stands_first(browser: Any, tmp_path: Path):
+    async with staged(browser, tmp_path) as stage:
+        page = stage.page
+        await stage.log_in()
+        for text in ("one", "two"):
+            await page.click("text=New conversation")
+            await page.wait_for_selector(".starter")
+            await stage.say(text)
+            await stage.answer(f"You said: {text}")
+        await page.click(".item:has-text('one')")
+        await stage.answer("You said: one")
+        await stage.choose("Pin")
+        await page.wait_for_selector(".list h2:has-text('Pinned')")
+        first = await stage.texts(".item .name")
+        await stage.choose("Unpin")
+        await page.wait_for_selector(".list h2:has-text('Pinned')", state="detached")
+    assert first == ["one", "two"]
+
+
 async def test_what_is_archived_is_found_and_comes_back(browser: Any, tmp_path: Path):
     async with staged(browser, tmp_path) as stage:
         page = stage.page

@@ -6,7 +6,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from everloop.settings import Account, Settings
+from everloop.settings import AccountSection, Settings
 from everloop.settings.rows import leaves_of
 from everloop.settings.scopes import NEEDS, scopes_for
 from everloop.settings.shape import masked, notes_of
@@ -274,4 +274,4 @@ async def test_an_address_is_shown_without_what_may_be_a_key(tmp_path: Path, add
 
 
 def test_a_repr_for_a_log_shows_as_little():
-    assert "CANARY" not in repr(Account(api_base="https://x.example/v1?key=CANARY#CANARY", api_key="CANARY"))
+    assert "CANARY" not in repr(AccountSection(api_base="https://x.example/v1?key=CANARY#CANARY", api_key="CANARY"))

@@ -18,7 +18,7 @@ from tests.cli.person import Person, Ran
 
 from everloop.providers.catalog import HOSTS
 from everloop.providers.logins import kept_as
-from everloop.providers.logins.tokens import Tokens
+from everloop.providers.logins.tokens import LoginTokens
 from everloop.store.sqlite import SqliteStore
 from everloop.store.vault import Vault, key_of
 
@@ -229,7 +229,7 @@ async def test_the_token_of_a_login_stays_secret(person, gossip, manner):
     person.environment["EVERLOOP_AGENTS__DEFAULTS__MODEL"] = "openai-codex/m"
     (person.home / "config.toml").write_text(f'[providers.openai-codex]\napi_base = "{gossip.url}/v1"\n')
     store = await SqliteStore.connect(person.home, 30.0)
-    tokens = Tokens(secret("login"), 1e11, secret("refresh"))
+    tokens = LoginTokens(secret("login"), 1e11, secret("refresh"))
     vault = Vault(store, key_of(person.home, {}))
     await vault.set(kept_as("openai-codex"), msgspec.json.encode(tokens).decode())
     await store.close()

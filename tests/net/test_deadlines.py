@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from everloop.net.connection import Connection
+from everloop.net.connection import HttpConnection
 from everloop.net.failures import TookTooLong
 
 Serve = Callable[[asyncio.StreamWriter], Awaitable[None]]
@@ -14,7 +14,7 @@ ASK = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 @asynccontextmanager
-async def connected(serve: Serve) -> AsyncIterator[Connection]:
+async def connected(serve: Serve) -> AsyncIterator[HttpConnection]:
     """A connection to a host that reads a request and then does as it is told."""
 
     async def host(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -28,7 +28,7 @@ async def connected(serve: Serve) -> AsyncIterator[Connection]:
 
     async with await asyncio.start_server(host, "127.0.0.1", 0) as server:
         where = server.sockets[0].getsockname()
-        _, connection = await asyncio.get_running_loop().create_connection(Connection, *where)
+        _, connection = await asyncio.get_running_loop().create_connection(HttpConnection, *where)
         try:
             yield connection
         finally:
@@ -45,7 +45,7 @@ async def drip(writer: asyncio.StreamWriter, *again: bytes) -> None:
         await asyncio.sleep(0.01)
 
 
-async def read_all(connection: Connection) -> None:
+async def read_all(connection: HttpConnection) -> None:
     while await connection.read():
         pass
 
@@ -126,7 +126,7 @@ async def test_what_is_no_part_of_a_body_does_not_prolong_it(said: tuple[bytes, 
         assert raised.type is TimeoutError
 
 
-async def read_answer(connection: Connection) -> None:
+async def read_answer(connection: HttpConnection) -> None:
     await connection.head()
     await read_all(connection)
 
@@ -147,6 +147,6 @@ async def test_a_body_may_take_longer_than_anyone_is_patient():
         assert connection.is_usable
 
 
-async def pieces_of(connection: Connection) -> AsyncIterator[bytes]:
+async def pieces_of(connection: HttpConnection) -> AsyncIterator[bytes]:
     while piece := await connection.read():
         yield piece

@@ -11,7 +11,7 @@ import pytest
 from yarl import URL
 
 from everloop.core.errors import HostUnreachable
-from everloop.net.connection import Connection
+from everloop.net.connection import HttpConnection
 from everloop.net.dialing import dial
 from everloop.net.open import OpenHttp
 from everloop.net.proxy import Proxy
@@ -140,7 +140,7 @@ async def serving(address: str) -> asyncio.Server:
     return await asyncio.start_server(host, address, 0)
 
 
-async def dialled(port: int, book: Book) -> Connection:
+async def dialled(port: int, book: Book) -> HttpConnection:
     return await dial(URL(f"http://model.example:{port}/"), None, None, 5.0, book.resolver)
 
 

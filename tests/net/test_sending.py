@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from everloop.core.errors import HostTimeout, StreamCut
-from everloop.net.connection import Connection
+from everloop.net.connection import HttpConnection
 from everloop.net.request import write
 from everloop.net.trusted import TrustedHttp
 
@@ -174,14 +174,14 @@ class Line(asyncio.Transport):
 
 async def test_a_request_is_written_at_one_go():
     """The loop reads before it writes on; whoever writes piece by piece meets the closed door before the answer."""
-    connection, line = Connection(), Line()
+    connection, line = HttpConnection(), Line()
     connection.connection_made(line)
     connection.send(MUCH, 1)
     assert line.written == [MUCH]
 
 
 async def test_a_host_that_never_reads_is_left_when_its_allowance_is_over():
-    connection, line = Connection(), Line()
+    connection, line = HttpConnection(), Line()
     connection.connection_made(line)
     connection.send(b"x" * 2**14, 0.05)
     with pytest.raises(TimeoutError):

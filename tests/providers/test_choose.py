@@ -10,14 +10,16 @@ from msgspec.structs import replace
 from everloop.core.errors import ModelMissing, VaultLocked
 from everloop.providers import local
 from everloop.providers.catalog import HOSTS, Host
-from everloop.providers.choose import Choice, Wanted, choose, explain_missing, host_of
+from everloop.providers.choose import Choice, LookNeeded, choose, explain_missing, host_of
 from everloop.providers.keys import Keys
-from everloop.settings import Account
+from everloop.settings import AccountSection
 
 HERE = "http://127.0.0.1:9/v1"
 
 
-def keys(environ: Mapping[str, str] = {}, vault: Mapping[str, str | VaultLocked] = {}, **accounts: Account) -> Keys:
+def keys(
+    environ: Mapping[str, str] = {}, vault: Mapping[str, str | VaultLocked] = {}, **accounts: AccountSection
+) -> Keys:
     return Keys({name.replace("_", "-"): account for name, account in accounts.items()}, environ, vault, Path())
 
 
@@ -26,7 +28,7 @@ AIHUBMIX = {"AIHUBMIX_API_KEY": "hub"}
 
 
 def test_a_model_that_is_named_is_taken_from_its_host():
-    choice = choose("openai/gpt-5-mini", keys(openai=Account("k1")))
+    choice = choose("openai/gpt-5-mini", keys(openai=AccountSection("k1")))
     assert choice == Choice(HOSTS["openai"], "gpt-5-mini", HOSTS["openai"].base, "k1")
     assert choice.name == "openai/gpt-5-mini"
 
@@ -37,26 +39,29 @@ def test_a_model_name_may_hold_slashes():
 
 
 def test_the_settings_win_over_the_environment():
-    choice = choose("openai/x", keys({"OPENAI_API_KEY": "other"}, openai=Account("mine", api_base=HERE)))
+    choice = choose("openai/x", keys({"OPENAI_API_KEY": "other"}, openai=AccountSection("mine", api_base=HERE)))
     assert (choice.base, choice.key) == (HERE, "mine")
 
 
 def test_headers_of_the_settings_go_along():
-    assert choose("groq/x", keys(groq=Account("k", headers={"X-Team": "a"}))).headers == {"X-Team": "a"}
+    assert choose("groq/x", keys(groq=AccountSection("k", headers={"X-Team": "a"}))).headers == {"X-Team": "a"}
 
 
 def test_the_key_is_not_in_the_repr():
-    assert repr(choose("openai/x", keys(openai=Account("secret")))) == "Choice('openai/x', 'https://api.openai.com/v1')"
+    assert (
+        repr(choose("openai/x", keys(openai=AccountSection("secret"))))
+        == "Choice('openai/x', 'https://api.openai.com/v1')"
+    )
 
 
 @pytest.mark.parametrize("name", HOSTS)
 def test_every_host_can_be_moved_to_another_address(name):
-    choice = choose(f"{name}/m", keys(**{name.replace("-", "_"): Account("k", api_base=HERE)}))
+    choice = choose(f"{name}/m", keys(**{name.replace("-", "_"): AccountSection("k", api_base=HERE)}))
     assert (choice.name, choice.base, choice.key) == (f"{name}/m", HERE, "k")
 
 
 def test_a_host_of_ones_own_needs_no_key():
-    assert choose("custom/x", keys(custom=Account(api_base=HERE))) == Choice(HOSTS["custom"], "x", HERE)
+    assert choose("custom/x", keys(custom=AccountSection(api_base=HERE))) == Choice(HOSTS["custom"], "x", HERE)
 
 
 def test_the_embedded_models_have_no_host():
@@ -121,12 +126,12 @@ def test_a_gateway_that_is_named_is_not_reached_through_another():
 
 
 def test_a_gateway_that_has_only_an_address_is_one_too():
-    choice = choose("claude-x", keys(openrouter=Account(api_base=HERE)))
+    choice = choose("claude-x", keys(openrouter=AccountSection(api_base=HERE)))
     assert (choice.name, choice.base) == ("openrouter/anthropic/claude-x", HERE)
 
 
 def test_a_gateway_is_known_by_its_key_under_any_name():
-    choice = choose("claude-x", keys(custom=Account("sk-or-v1-abc")))
+    choice = choose("claude-x", keys(custom=AccountSection("sk-or-v1-abc")))
     assert (choice.name, choice.base) == ("custom/anthropic/claude-x", HOSTS["openrouter"].base)
 
 
@@ -164,26 +169,26 @@ def test_of_two_vendors_whose_words_it_holds_the_one_with_a_key_is_taken():
 
 
 def test_the_settings_of_a_vendor_hold_for_bare_names_too():
-    moved = choose("gpt-5", keys(openai=Account(api_base=HERE)))
+    moved = choose("gpt-5", keys(openai=AccountSection(api_base=HERE)))
     assert (moved.host.dialect, moved.base) == ("openai_chat", HERE)
-    told = choose("gpt-5", keys(openai=Account("k", dialect="openai_chat")))
+    told = choose("gpt-5", keys(openai=AccountSection("k", dialect="openai_chat")))
     assert (told.host.dialect, told.base) == ("openai_chat", HOSTS["openai"].base)
 
 
 @pytest.mark.parametrize("name", ["my-own-model", "claude-x", "Qwen/Qwen3-8B"])
 def test_what_no_key_answers_for_is_looked_for_on_this_machine(name):
-    assert choose(name, keys()) == Wanted(name)
+    assert choose(name, keys()) == LookNeeded(name)
 
 
 def test_a_name_with_an_owner_is_no_bare_name():
-    assert choose("Qwen/Qwen3-8B", keys({"DASHSCOPE_API_KEY": "k"})) == Wanted("Qwen/Qwen3-8B")
+    assert choose("Qwen/Qwen3-8B", keys({"DASHSCOPE_API_KEY": "k"})) == LookNeeded("Qwen/Qwen3-8B")
 
 
 # Providers of the owner's own
 
 
 def test_a_key_tells_whose_it_is():
-    choice = choose("custom/claude-x", keys(custom=Account("sk-ant-1")))
+    choice = choose("custom/claude-x", keys(custom=AccountSection("sk-ant-1")))
     anthropic = HOSTS["anthropic"]
     assert choice == Choice(
         replace(anthropic, name="custom", family="anthropic"), "claude-x", anthropic.base, "sk-ant-1"
@@ -192,7 +197,7 @@ def test_a_key_tells_whose_it_is():
 
 @pytest.mark.parametrize("host", [host for host in HOSTS.values() if host.key_prefix], ids=lambda host: host.name)
 def test_every_way_in_which_keys_begin_is_known(host):
-    assert choose("mine/m", keys(mine=Account(f"{host.key_prefix}abc"))).base == host.base
+    assert choose("mine/m", keys(mine=AccountSection(f"{host.key_prefix}abc"))).base == host.base
 
 
 @pytest.mark.parametrize(
@@ -201,35 +206,35 @@ def test_every_way_in_which_keys_begin_is_known(host):
     ids=lambda host: host.name,
 )
 def test_an_address_of_a_known_host_is_spoken_to_as_that_host(host):
-    found = host_of("work", keys(work=Account("k", api_base=host.base)))
+    found = host_of("work", keys(work=AccountSection("k", api_base=host.base)))
     spoken = "openai_chat" if host.name == "openai" else host.dialect
     assert found == replace(host, name="work", dialect=spoken, family=host.name)
 
 
 def test_an_address_says_more_than_a_key():
-    choice = choose("work/m", keys(work=Account("sk-ant-1", api_base=HERE)))
+    choice = choose("work/m", keys(work=AccountSection("sk-ant-1", api_base=HERE)))
     assert choice == Choice(Host("work", ""), "m", HERE, "sk-ant-1")
 
 
 def test_an_endpoint_of_ones_own_speaks_the_dialect_that_it_is_told():
-    plain = choose("work/m", keys(work=Account(api_base=HERE)))
-    told = choose("work/m", keys(work=Account(api_base=HERE, dialect="anthropic_messages")))
+    plain = choose("work/m", keys(work=AccountSection(api_base=HERE)))
+    told = choose("work/m", keys(work=AccountSection(api_base=HERE, dialect="anthropic_messages")))
     assert (plain.host.dialect, told.host.dialect) == ("openai_chat", "anthropic_messages")
 
 
 def test_an_endpoint_of_ones_own_is_not_given_the_key_of_another():
-    assert choose("work/m", keys({"CUSTOM_API_KEY": "c"}, work=Account(api_base=HERE))).key == ""
+    assert choose("work/m", keys({"CUSTOM_API_KEY": "c"}, work=AccountSection(api_base=HERE))).key == ""
 
 
 def test_an_endpoint_of_ones_own_may_have_its_key_in_the_vault():
-    assert choose("work/m", keys({}, {"work": "v"}, work=Account(api_base=HERE))).key == "v"
+    assert choose("work/m", keys({}, {"work": "v"}, work=AccountSection(api_base=HERE))).key == "v"
 
 
 @pytest.mark.parametrize("dialect", [None, "openai_responses"])
 def test_openai_at_another_address_speaks_chat_completions_unless_it_is_told_otherwise(dialect):
-    choice = choose("openai/m", keys(openai=Account("k", api_base=HERE, dialect=dialect)))
+    choice = choose("openai/m", keys(openai=AccountSection("k", api_base=HERE, dialect=dialect)))
     assert choice.host.dialect == (dialect or "openai_chat")
-    assert choose("openai/m", keys(openai=Account("k"))).host.dialect == "openai_responses"
+    assert choose("openai/m", keys(openai=AccountSection("k"))).host.dialect == "openai_responses"
 
 
 # What is missing
@@ -259,11 +264,11 @@ def test_without_a_key_a_sentence_says_what_to_do(name, says):
 @pytest.mark.parametrize(
     ("name", "variable", "account"),
     [
-        ("azure", "AZURE", Account("k")),
-        ("azure", "AZURE", Account()),
-        ("custom", "CUSTOM", Account("k")),
-        ("custom", "CUSTOM", Account()),
-        ("my-work", "MY_WORK", Account("k")),
+        ("azure", "AZURE", AccountSection("k")),
+        ("azure", "AZURE", AccountSection()),
+        ("custom", "CUSTOM", AccountSection("k")),
+        ("custom", "CUSTOM", AccountSection()),
+        ("my-work", "MY_WORK", AccountSection("k")),
     ],
 )
 def test_without_an_address_a_sentence_says_what_to_do(name, variable, account):
@@ -318,7 +323,7 @@ ALL = " All providers are listed by: everloop models --all"
     ],
 )
 def test_a_name_that_nobody_has_is_explained_by_its_vendor_or_by_how_to_write_it(name, says):
-    assert str(explain_missing(name, keys(at_work=Account(api_base=HERE)))) == says
+    assert str(explain_missing(name, keys(at_work=AccountSection(api_base=HERE)))) == says
 
 
 # A provider alone
@@ -330,28 +335,28 @@ def test_a_provider_alone_is_its_usual_model(name):
 
 
 def test_a_provider_alone_is_the_model_that_the_settings_name_for_it():
-    own = keys(groq=Account("g", model="mine"), at_work=Account(api_base=HERE, model="ours"))
+    own = keys(groq=AccountSection("g", model="mine"), at_work=AccountSection(api_base=HERE, model="ours"))
     assert [choose(name, own).name for name in ("groq", "at-work")] == ["groq/mine", "at-work/ours"]
 
 
 def test_a_provider_alone_without_a_key_is_asked_for_through_a_gateway_or_looked_for_on_this_machine():
     through = choose("deepseek", keys({"OPENROUTER_API_KEY": "k"}))
     assert through.name == f"openrouter/deepseek/{HOSTS['deepseek'].model}"
-    assert choose("mistral", keys()) == Wanted("mistral")
+    assert choose("mistral", keys()) == LookNeeded("mistral")
 
 
 # Auto
 
 
 def test_auto_takes_what_is_configured_before_a_key_in_the_environment():
-    mine = Account(api_base=HERE, model="mine")
+    mine = AccountSection(api_base=HERE, model="mine")
     assert choose("auto", keys({"OPENAI_API_KEY": "k"}, custom=mine)).name == "custom/mine"
-    assert choose("auto", keys({"OPENAI_API_KEY": "k"}, groq=Account("g"))).name == f"groq/{HOSTS['groq'].model}"
+    assert choose("auto", keys({"OPENAI_API_KEY": "k"}, groq=AccountSection("g"))).name == f"groq/{HOSTS['groq'].model}"
 
 
 @pytest.mark.parametrize("name", ["custom", "my-work"])
 def test_auto_does_not_pass_by_an_address_for_which_no_model_is_named_unless_there_is_a_key(name):
-    here = {name.replace("-", "_"): Account(api_base=HERE)}
+    here = {name.replace("-", "_"): AccountSection(api_base=HERE)}
     with pytest.raises(ModelMissing) as raised:
         choose("auto", keys({}, **here))
     assert str(raised.value) == (
@@ -362,13 +367,16 @@ def test_auto_does_not_pass_by_an_address_for_which_no_model_is_named_unless_the
 
 
 def test_auto_takes_what_is_configured_with_a_model_before_it_misses_one():
-    assert choose("auto", keys(my_work=Account(api_base=HERE), groq=Account("g"))).name == f"groq/{HOSTS['groq'].model}"
+    assert (
+        choose("auto", keys(my_work=AccountSection(api_base=HERE), groq=AccountSection("g"))).name
+        == f"groq/{HOSTS['groq'].model}"
+    )
 
 
 @pytest.mark.parametrize("name", [name for name, host in HOSTS.items() if host.port])
 def test_auto_asks_a_local_server_that_was_moved_what_it_has(name):
-    moved = {name: Account(api_base=HERE)}
-    assert choose("auto", keys(**moved)) == Wanted("")
+    moved = {name: AccountSection(api_base=HERE)}
+    assert choose("auto", keys(**moved)) == LookNeeded("")
     assert choose("auto", keys({"GROQ_API_KEY": "k"}, **moved)).name == f"groq/{HOSTS['groq'].model}"
 
 
@@ -383,7 +391,7 @@ def test_auto_takes_a_key_of_the_vault_and_a_vendor_before_a_gateway():
 
 
 def test_auto_looks_on_this_machine_when_there_is_no_key_or_only_one_for_other_reasons():
-    assert choose("auto", keys({"GITHUB_TOKEN": "t", "HF_TOKEN": "t"})) == Wanted("")
+    assert choose("auto", keys({"GITHUB_TOKEN": "t", "HF_TOKEN": "t"})) == LookNeeded("")
 
 
 # Servers of this machine

@@ -10,7 +10,7 @@ from aiohttp import web
 from everloop.core.errors import HostFailed, HostTimeout, HostUnreachable, KeyRefused
 from everloop.providers.catalog import HOSTS, Host
 from everloop.providers.choose import Choice
-from everloop.providers.discovery import Discovery, Model, read_models
+from everloop.providers.discovery import Discovery, ListedModel, read_models
 
 KEY = "sk-canary-discovery"
 OPENAI = {"object": "list", "data": [{"id": "gpt-5.4-mini", "object": "model", "created": 1, "owned_by": "openai"}]}
@@ -58,19 +58,22 @@ PROPS = {"default_generation_settings": {"id": 0, "id_task": -1, "n_ctx": 24576,
 
 STRANGE = {"data": [{"no": "name"}, "text", {"id": 7}, {"id": "good", "context_length": "many"}]}
 SHAPES = {
-    "openai": (OPENAI, [Model("gpt-5.4-mini")]),
-    "openrouter": (OPENROUTER, [Model("anthropic/claude-x", 200000, True), Model("meta/llama", 131072, False)]),
-    "groq": (GROQ, [Model("openai/gpt-oss-120b", 131072)]),
-    "mistral": (MISTRAL, [Model("mistral-medium", 131072, True)]),
-    "vllm": (VLLM, [Model("qwen", 32768)]),
-    "together": (TOGETHER, [Model("openai/gpt-oss-120b", 131072)]),
-    "anthropic": (ANTHROPIC, [Model("claude-x", 1000000)]),
-    "gemini": (GEMINI, [Model("gemini-x", 1048576), Model("embedding-x", 2048)]),
-    "lmstudio": (LMSTUDIO, [Model("qwen", 4096)]),
-    "ollama": (OLLAMA_PS, [Model("qwen3:8b", 16384)]),
-    "llamacpp": (LLAMACPP, [Model("model.gguf", 8192)]),
-    "props": (PROPS, [Model("", 24576)]),
-    "strange": (STRANGE, [Model("good")]),
+    "openai": (OPENAI, [ListedModel("gpt-5.4-mini")]),
+    "openrouter": (
+        OPENROUTER,
+        [ListedModel("anthropic/claude-x", 200000, True), ListedModel("meta/llama", 131072, False)],
+    ),
+    "groq": (GROQ, [ListedModel("openai/gpt-oss-120b", 131072)]),
+    "mistral": (MISTRAL, [ListedModel("mistral-medium", 131072, True)]),
+    "vllm": (VLLM, [ListedModel("qwen", 32768)]),
+    "together": (TOGETHER, [ListedModel("openai/gpt-oss-120b", 131072)]),
+    "anthropic": (ANTHROPIC, [ListedModel("claude-x", 1000000)]),
+    "gemini": (GEMINI, [ListedModel("gemini-x", 1048576), ListedModel("embedding-x", 2048)]),
+    "lmstudio": (LMSTUDIO, [ListedModel("qwen", 4096)]),
+    "ollama": (OLLAMA_PS, [ListedModel("qwen3:8b", 16384)]),
+    "llamacpp": (LLAMACPP, [ListedModel("model.gguf", 8192)]),
+    "props": (PROPS, [ListedModel("", 24576)]),
+    "strange": (STRANGE, [ListedModel("good")]),
     "none": ({"data": []}, []),
 }
 
@@ -139,14 +142,14 @@ async def test_each_dialect_lists_its_models_at_its_own_address_with_its_own_key
 async def test_what_was_learned_is_good_for_five_minutes(serve, discovery, clock):
     place = Place(v1__models=VLLM)
     choice = Choice(HOSTS["vllm"], "qwen", await serve(place.handle) + "/v1")
-    assert await discovery.find(choice) == Model("qwen", 32768)
+    assert await discovery.find(choice) == ListedModel("qwen", 32768)
     place.told["v1/models"] = GROQ
     clock.time += 299
-    assert await discovery.find(choice) == Model("qwen", 32768)
+    assert await discovery.find(choice) == ListedModel("qwen", 32768)
     assert len(place.asked) == 1
     clock.time += 2
     assert await discovery.find(choice) is None
-    assert await discovery.models(choice) == [Model("openai/gpt-oss-120b", 131072)]
+    assert await discovery.models(choice) == [ListedModel("openai/gpt-oss-120b", 131072)]
     assert len(place.asked) == 2
 
 
@@ -166,9 +169,9 @@ async def test_a_host_that_does_not_come_to_an_end_is_not_listened_to_for_long(s
     with pytest.raises(HostTimeout, match=r"^vllm/qwen: its host does not say in 0\.05 s what models it has\.$"):
         await discovery.find(choice, 0.05)
     quick = True
-    assert await discovery.find(choice) == Model("qwen", 32768)
+    assert await discovery.find(choice) == ListedModel("qwen", 32768)
     quick, clock.time = False, clock.time + 301
-    assert await discovery.find(choice, 0.05) == Model("qwen", 32768)  # as it was
+    assert await discovery.find(choice, 0.05) == ListedModel("qwen", 32768)  # as it was
 
 
 @pytest.mark.parametrize(
@@ -186,10 +189,10 @@ async def test_a_host_that_cannot_be_asked_again_is_remembered_as_it_was(serve, 
     await discovery.models(choice)
     clock.time += 301
     place.answer = answer
-    assert await discovery.models(choice) == [Model("qwen", 32768)]
+    assert await discovery.models(choice) == [ListedModel("qwen", 32768)]
     place.answer = None
     place.told["v1/models"] = GROQ
-    assert await discovery.models(choice) == [Model("openai/gpt-oss-120b", 131072)]  # it is asked again at once
+    assert await discovery.models(choice) == [ListedModel("openai/gpt-oss-120b", 131072)]  # it is asked again at once
 
 
 @pytest.mark.parametrize(
@@ -246,9 +249,9 @@ def listed(name: str) -> dict[str, object]:
 async def test_a_local_server_tells_with_which_window_a_model_is_loaded(serve, discovery, host, model, told, window):
     here: Host = HOSTS[host]
     base = await serve(Place(**told).handle) + "/v1"
-    assert await discovery.find(Choice(here, model, base)) == Model(model, window)
+    assert await discovery.find(Choice(here, model, base)) == ListedModel(model, window)
 
 
 async def test_a_local_server_that_lists_nothing_may_still_tell_its_window(serve, discovery):
     base = await serve(Place(v1__models={"data": []}, props=PROPS).handle) + "/v1"
-    assert await discovery.find(Choice(HOSTS["llamacpp"], "any", base)) == Model("any", 24576)
+    assert await discovery.find(Choice(HOSTS["llamacpp"], "any", base)) == ListedModel("any", 24576)

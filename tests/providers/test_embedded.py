@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from everloop.app.build import WHERE, WHO
-from everloop.app.presets import filled, voice_of
+from everloop.app.presets import filled, preset_model
 from everloop.app.tools import build_tools
 from everloop.bus.local import LocalBus
 from everloop.core.briefing import Briefing
@@ -206,7 +206,7 @@ async def test_the_whole_prompt_of_the_house_is_at_most_400_tokens_however_long_
     long = tuple(Section(name, "Always say what you have done, and why. " * 200) for name in BOOTSTRAP)
     for files, told in (((), ()), ((note,), (note,)), (long, ()), ((*long[:2], note), (note,))):
         briefing = Briefing(identity, rules, files, large=made.large)
-        asked_for = voice_of(speaker, asked, str).told(briefing).context.prompt(Thread(), "", False)
+        asked_for = preset_model(speaker, asked, str).fitted_to(briefing).context.prompt(Thread(), "", False)
         assert tuple(tool.name for tool in asked_for.tools) == ("read_file", "write_file", "edit_file", "list_dir")
         assert asked_for.system in render_prefix(asked_for.system, asked_for.tools)  # nothing more is cut off there
         assert asked_for.system == joined((Section("identity", identity), *told))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from everloop.core.message import Message, said
 from everloop.core.prompt import Reply, Usage
 from everloop.core.tool import ToolCall, ToolSpec
-from everloop.providers.embedded.answer import Answer, JsonText, spell_call, spell_reply
+from everloop.providers.embedded.answer import AnswerParser, JsonText, spell_call, spell_reply
 from everloop.providers.embedded.grammar import grammar_of
 from everloop.providers.embedded.profile import cap, compact_prompt, render_messages
 
@@ -47,7 +47,7 @@ def test_half_a_surrogate_pair_is_no_text():
 @given(st.text(), st.lists(st.integers(0, 500)))
 def test_a_reply_streams_as_the_words_it_holds(text: str, cuts: list[int]):
     text = text.encode("utf-16", "replace").decode("utf-16")
-    answer = Answer(NAMES)
+    answer = AnswerParser(NAMES)
     shown = "".join(answer.feed(piece) for piece in pieces(spell_reply(text), cuts))
     assert shown == text
     assert answer.finish("stop", USAGE, "m", "c1") == Reply(text=text, usage=USAGE, finish="stop", model="m")
@@ -56,33 +56,33 @@ def test_a_reply_streams_as_the_words_it_holds(text: str, cuts: list[int]):
 @given(st.dictionaries(st.text(max_size=5), st.text(max_size=9)), st.lists(st.integers(0, 500)))
 def test_a_call_keeps_its_exact_arguments_and_shows_nothing(args: dict[str, str], cuts: list[int]):
     call = ToolCall("c1", "read_file", json.dumps(args))
-    answer = Answer(NAMES)
+    answer = AnswerParser(NAMES)
     assert "".join(answer.feed(piece) for piece in pieces(spell_call(call), cuts)) == ""
     assert answer.finish("stop", USAGE, "m", "c1") == Reply("", (call,), USAGE, "calls", "m")
 
 
 def test_a_call_that_breaks_off_is_nothing():
-    answer = Answer(NAMES)
+    answer = AnswerParser(NAMES)
     answer.feed('{"read_file":{"path":"a')
     assert answer.finish("length", USAGE, "m", "c1") is None
 
 
 def test_a_reply_that_breaks_off_is_as_long_as_it_got():
-    answer = Answer(NAMES)
+    answer = AnswerParser(NAMES)
     answer.feed('{"reply":"one two\\')
     assert answer.finish("length", USAGE, "m", "c1") == Reply("one two", usage=USAGE, finish="length", model="m")
 
 
 @pytest.mark.parametrize("raw", ["Hello!", '{"unknown_tool":{}}', '{"reply":7}', '{"', "{}"])
 def test_what_is_not_of_the_form_is_plain_words_or_nothing(raw: str):
-    answer = Answer(NAMES)
+    answer = AnswerParser(NAMES)
     shown = "".join(answer.feed(letter) for letter in raw)
     reply = answer.finish("stop", USAGE, "m", "c1")
     assert reply is None or (reply.text == shown == raw and not reply.calls)
 
 
 def test_without_tools_an_answer_is_its_text():
-    answer = Answer(frozenset())
+    answer = AnswerParser(frozenset())
     assert [answer.feed("{a"), answer.feed("b")] == ["{a", "b"]
 
 

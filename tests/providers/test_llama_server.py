@@ -29,7 +29,7 @@ from everloop.providers import dialects
 from everloop.providers.catalog import HOSTS
 from everloop.providers.choose import Choice
 from everloop.providers.dialects.quirks import Quirks
-from everloop.providers.discovery import Discovery, Model
+from everloop.providers.discovery import Discovery, ListedModel
 from everloop.providers.embedded import WEIGHTS, fetch
 from everloop.providers.embeddings import HostEmbedder
 from everloop.providers.host import HostProvider
@@ -257,13 +257,13 @@ async def test_the_server_is_found_with_its_model_and_the_window_it_was_loaded_w
 ):
     choice = await find_local(http, hosts=[replace(ROW, base=base)])
     assert choice == Choice(replace(ROW, base=base), str(gguf), base)
-    assert await Discovery(http).models(choice) == [Model(str(gguf), WINDOW, sees=False)]
-    assert await Discovery(http).find(choice) == Model(str(gguf), WINDOW, sees=False)
+    assert await Discovery(http).models(choice) == [ListedModel(str(gguf), WINDOW, sees=False)]
+    assert await Discovery(http).find(choice) == ListedModel(str(gguf), WINDOW, sees=False)
 
 
 async def test_the_window_is_found_whatever_the_model_is_called_here(http: TrustedHttp, guarded: str):
     """The server has one model, which answers to every name."""
-    assert await Discovery(http).find(Choice(ROW, "smollm2", guarded, KEY)) == Model("smollm2", WINDOW)
+    assert await Discovery(http).find(Choice(ROW, "smollm2", guarded, KEY)) == ListedModel("smollm2", WINDOW)
 
 
 async def test_an_answer_held_to_a_schema_is_a_call(http: TrustedHttp, base: str):

@@ -31,7 +31,7 @@ from everloop.core.errors import (
     RateLimited,
 )
 from everloop.net.trusted import TrustedHttp
-from everloop.providers.logins import NAMES, Asking, Login, kept_as, load
+from everloop.providers.logins import NAMES, DeviceCode, Login, kept_as, load
 from everloop.providers.logins.github_copilot import CopilotLogin
 from everloop.providers.logins.openai_codex import CodexLogin
 
@@ -122,7 +122,7 @@ trading = pytest.mark.parametrize("name, path", [(CODEX, OAUTH), (COPILOT_LOGIN,
 async def test_codex_asks_for_a_code_trades_it_and_sends_the_account_along(world: World):
     login = world.codex()
     asking = await login.begin()
-    assert asking == Asking(f"{world.url}/codex/device", "ABCD-1234", START + 900, 5.0, "SECRET-device")
+    assert asking == DeviceCode(f"{world.url}/codex/device", "ABCD-1234", START + 900, 5.0, "SECRET-device")
     await login.finish(asking, world.clock.sleep)
     access = token_of("access-1", exp=int(START) + 5 + 3600)
     assert await login.headers() == {
@@ -156,7 +156,7 @@ async def test_codex_asks_for_a_code_trades_it_and_sends_the_account_along(world
 async def test_copilot_asks_for_a_code_and_trades_what_github_grants(world: World):
     login = world.copilot()
     asking = await login.begin()
-    assert asking == Asking("https://github.com/login/device", "ABCD-1234", START + 899, 7.0, "SECRET-device")
+    assert asking == DeviceCode("https://github.com/login/device", "ABCD-1234", START + 899, 7.0, "SECRET-device")
     await login.finish(asking, world.clock.sleep)
     assert await login.headers() == {"Authorization": "Bearer tid=SECRET-copilot-1", **EDITOR}
     assert world.fake.seen == [

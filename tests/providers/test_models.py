@@ -1,4 +1,4 @@
-"""Names made into speakers: what they cost, how much they read, who stands in for whom, how patient they are."""
+"""Names of models, resolved: what they cost, how much they read, who stands in for whom, how patient they are."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,9 +9,9 @@ from everloop.core.errors import ModelMissing, RateLimited
 from everloop.core.message import Message, said
 from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
 from everloop.providers.keys import Keys
-from everloop.providers.models import Models, ResolvedModel, given, in_process
+from everloop.providers.models import ModelResolver, ResolvedModel, given, in_process
 from everloop.providers.prices import Price, Prices
-from everloop.settings import Account
+from everloop.settings import AccountSection
 from everloop.testing import Fail, Say, ScriptedModel, Spend
 from everloop.testing.model_server import WINDOW, ModelServer
 
@@ -23,15 +23,15 @@ class House:
 
     def __init__(self, http, base: str = "") -> None:
         self.made: list[str] = []
-        self.accounts = {"custom": Account("sk-canary-models", api_base=base)} if base else {}
+        self.accounts = {"custom": AccountSection("sk-canary-models", api_base=base)} if base else {}
         self.environ: dict[str, str] = {}
         self.prices: dict[str, Price] = {}
         self._http = http
 
     @property
-    def models(self) -> Models:
+    def models(self) -> ModelResolver:
         keys = Keys(self.accounts, self.environ, {}, Path())
-        return Models(self._http, keys, Prices(self.prices), self._embedded)
+        return ModelResolver(self._http, keys, Prices(self.prices), self._embedded)
 
     def _embedded(self, name: str) -> ResolvedModel:
         if name == "nosuch":
@@ -56,9 +56,9 @@ def house(http, server) -> House:
     return House(http, server.url)
 
 
-async def ask(speaker: ResolvedModel, shown: list[Delta] | None = None) -> Reply:
-    prompt = Prompt(speaker.model, "Be brief.", Transcript((Message("user", said("hi")),)))
-    return await speaker.provider.reply(prompt, (shown if shown is not None else []).append)
+async def ask(model: ResolvedModel, shown: list[Delta] | None = None) -> Reply:
+    prompt = Prompt(model.model, "Be brief.", Transcript((Message("user", said("hi")),)))
+    return await model.provider.reply(prompt, (shown if shown is not None else []).append)
 
 
 async def test_an_answer_says_who_gave_it_and_what_it_cost(house):
@@ -73,7 +73,7 @@ async def test_a_price_that_nobody_knows_is_not_nothing(house):
 
 
 async def test_a_server_of_this_machine_costs_nothing(house, server):
-    house.accounts = {"vllm": Account(api_base=server.url)}
+    house.accounts = {"vllm": AccountSection(api_base=server.url)}
     assert (await ask(house.models.find("vllm/a"))).cost == 0.0
 
 
@@ -106,8 +106,8 @@ async def test_the_host_knows_better(house):
 
 
 def test_a_provider_that_was_brought_along_reads_as_much_as_it_likes():
-    speaker = given(ScriptedModel([], name="mine"))
-    assert (speaker.name, speaker.model, speaker.window) == ("mine", "mine", 128_000)
+    model = given(ScriptedModel([], name="mine"))
+    assert (model.name, model.model, model.window) == ("mine", "mine", 128_000)
 
 
 # Chains
@@ -183,11 +183,11 @@ async def test_a_login_gives_its_headers_with_each_request(http, server):
         count += 1
         return {"Authorization": f"Bearer token-{count}"}
 
-    keys = Keys({"github-copilot": Account(api_base=server.url)}, {}, {}, Path())
-    models = Models(http, keys, Prices(), lambda name: None, {"github-copilot": headers})
-    speaker = models.find("github-copilot/a")
-    await ask(speaker)
-    assert (await ask(speaker)).model == "github-copilot/a"
+    keys = Keys({"github-copilot": AccountSection(api_base=server.url)}, {}, {}, Path())
+    models = ModelResolver(http, keys, Prices(), lambda name: None, {"github-copilot": headers})
+    model = models.find("github-copilot/a")
+    await ask(model)
+    assert (await ask(model)).model == "github-copilot/a"
     shown = [asked.headers["Authorization"] for asked in server.requests]
     assert shown == ["Bearer token-1", "Bearer token-2"]
 

@@ -26,14 +26,14 @@ from everloop.core.log import (
 from everloop.core.mail import Mail, Said, Stop, Undo
 from everloop.core.message import said
 from everloop.core.thread import Thread
-from everloop.core.tool import Change, Effect, ToolSpec
+from everloop.core.tool import Effect, FileChange, ToolSpec
 from everloop.readings.branch import branch_off, last_turn
 from everloop.readings.undo import changes_of, lasting_in
 from tests.core.makers import ROLES, RULES, call, examples
 from tests.core.test_properties import SEED, STEERING, World, live_until_rest
 
 ASKED, ANSWERED = ModelCalled("m"), ModelSaid("an answer")
-CHANGE = Change("a.md", "new", "0123456789ab")
+CHANGE = FileChange("a.md", "new", "0123456789ab")
 
 
 def user(text: str, mail: int = 0) -> UserSaid:
@@ -183,7 +183,7 @@ def test_an_undo_without_changes_is_over_at_once():
 
 
 def test_changes_are_taken_back_the_latest_first():
-    first, second, third = (Change(name, "new", "x") for name in ("a", "b", "c"))
+    first, second, third = (FileChange(name, "new", "x") for name in ("a", "b", "c"))
     log = [CallReturned(1, 0, "", changes=(first, second)), CallReturned(1, 1, "", changes=(third,))]
     assert changes_of(log) == (third, second, first)
 

@@ -24,7 +24,7 @@ from everloop.core.mail import Mail, Stop
 from everloop.core.message import Message, said
 from everloop.core.prompt import Reply, Section, Usage
 from everloop.core.thread import Thread
-from everloop.core.tool import Change, ToolCall
+from everloop.core.tool import FileChange, ToolCall
 from everloop.core.wording import DETAILS, FENCE, HEAD, STRANGER, rendered
 from everloop.readings.compaction import (
     AGENT,
@@ -41,8 +41,8 @@ from everloop.readings.compaction import (
     units,
 )
 from everloop.runtime.context import Context, Profile
+from everloop.runtime.models import Model, OneModel
 from everloop.runtime.summaries import Summary, compacted, plainly, plan_for, summarise, summary_tokens
-from everloop.runtime.voices import OneVoice, Voice
 from everloop.tools.untrusted import fence
 from tests.core.makers import CALLED, RULES, examples, spoke
 from tests.core.test_prompts_stay_valid import check_prompt
@@ -214,13 +214,13 @@ class TestEntries:
 
     def test_what_a_summary_says_nobody_has_said(self):
         thread = Thread.of(spoke(f"see https://a.example/1 {LONG}"), CALLED, ModelSaid(LONG * 2))
-        assert thread.mentions("https://a.example/1")
+        assert thread.before(0).mentions("https://a.example/1")
         later = squeezed(thread, SMALL)
         assert "https://a.example/1" in later.transcript.messages[0].text
-        assert not later.mentions("https://a.example/1")
+        assert not later.before(0).mentions("https://a.example/1")
 
     def test_an_undo_is_finished_before_a_summary_is_made(self):
-        undoing = Undoing("hi", (Change("a", "new", "x"),), by="ann", address="cli:direct")
+        undoing = Undoing("hi", (FileChange("a", "new", "x"),), by="ann", address="cli:direct")
         thread = Thread.of(*(spoke(), CALLED, ModelSaid(LONG)) * 3, undoing, CompactionAsked("ann"))
         assert not isinstance(decide(thread, SMALL), Compact)
 
@@ -272,8 +272,8 @@ class Speaking:
         pass
 
 
-class NoSmallModel(OneVoice):
-    async def small(self) -> Voice | None:
+class NoSmallModel(OneModel):
+    async def small(self) -> Model | None:
         raise ModelMissing("there is no small model")
 
 
@@ -424,23 +424,23 @@ def test_a_conversation_of_short_messages_is_never_too_long(steps, limit, overhe
 async def test_summaries_survive_every_kind_of_trouble():
     covered = [Message("user", said(f"message {n} {'word ' * 100}")) for n in range(40)]
     for trouble in (ProviderError("no"), *(kind("no") for kind in ProviderError.__subclasses__())):
-        voice = _voice(Speaking(trouble))
-        assert await summarise(OneVoice(voice), voice, covered, "before", 100) == Summary(
+        model = _model(Speaking(trouble))
+        assert await summarise(OneModel(model), model, covered, "before", 100) == Summary(
             plainly(covered, "before", 100)
         )
 
 
 async def test_without_the_small_model_whoever_answers_summarises():
-    voice = _voice(Speaking(Reply("short", usage=Usage(9, 1), cost=0.5)))
-    found = await summarise(NoSmallModel(voice), voice, [USER_1], "", 100)
+    model = _model(Speaking(Reply("short", usage=Usage(9, 1), cost=0.5)))
+    found = await summarise(NoSmallModel(model), model, [USER_1], "", 100)
     assert found == Summary("short", "house/m", Usage(9, 1), 0.5)
 
 
 async def test_what_was_summarised_before_the_trouble_is_kept_and_paid_for():
     covered = [Message("user", said(f"message {n} {'word ' * 200}")) for n in range(8)]
     speaking = Speaking(Reply("first half", usage=Usage(900, 9), cost=0.5, model="m1"), ProviderError("gone"))
-    voice = _voice(speaking, window=4000)
-    found = await summarise(OneVoice(voice), voice, covered, "", 300)
+    model = _model(speaking, window=4000)
+    found = await summarise(OneModel(model), model, covered, "", 300)
     assert (found.model, found.usage, found.cost) == ("m1", Usage(900, 9), 0.5)
     assert found.text.startswith("first half\nuser: message ")
     assert "user: message 0" not in found.text
@@ -448,13 +448,13 @@ async def test_what_was_summarised_before_the_trouble_is_kept_and_paid_for():
     assert speaking.asked[1].startswith("The summary so far:\nfirst half\n\nWhat follows:\nuser:\n    message ")
 
 
-def _voice(provider, window: int = 16_000) -> Voice:
+def _model(provider, window: int = 16_000) -> Model:
     def fit(window: int, told: Briefing):
         return Context(Profile("m", (Section("identity", "be brief"),)), (), lambda: "now"), replace(
             RULES, limit=window
         )
 
-    return Voice("house/m", "m", "m", provider, window, fit)
+    return Model("house/m", "m", "m", provider, window, fit)
 
 
 def test_a_summary_is_never_longer_than_an_eighth_of_what_can_be_read():

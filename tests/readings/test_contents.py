@@ -5,7 +5,7 @@ from everloop.core.message import Message, said
 from everloop.core.prompt import Section
 from everloop.core.thread import Thread
 from everloop.core.tool import ToolSpec
-from everloop.readings.contents import Piece, pieces_of
+from everloop.readings.contents import PromptPiece, pieces_of
 
 SECTIONS = (Section("identity", "You are it. " * 10), Section("user.md", "Ann."))
 SMALL = ToolSpec("look", "Looks.", {"type": "object"})
@@ -16,13 +16,13 @@ def test_a_conversation_is_shown_in_the_order_of_its_prompt_with_the_largest_too
     thread = Thread.of(UserSaid(said("hi"), "owner"), ModelCalled("m"), ModelSaid("hello"))
     look, search = 'look: Looks.\n{"type":"object"}', f'search: {LARGE.description}\n{{"type":"object"}}'
     assert pieces_of(SECTIONS, (SMALL, LARGE), thread, "noon") == (
-        Piece("identity", 30, SECTIONS[0].text),
-        Piece("user.md", 1, "Ann."),
-        Piece("tools", 89, f"{search}\n{look}"),
-        Piece("search", 70, search, "tools"),
-        Piece("look", 19, look, "tools"),
-        Piece("messages", 11, "user:\n    hi\nassistant:\n    hello"),
-        Piece("tail", 1, "noon"),
+        PromptPiece("identity", 30, SECTIONS[0].text),
+        PromptPiece("user.md", 1, "Ann."),
+        PromptPiece("tools", 89, f"{search}\n{look}"),
+        PromptPiece("search", 70, search, "tools"),
+        PromptPiece("look", 19, look, "tools"),
+        PromptPiece("messages", 11, "user:\n    hi\nassistant:\n    hello"),
+        PromptPiece("tail", 1, "noon"),
     )
 
 

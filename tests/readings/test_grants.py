@@ -8,7 +8,7 @@ from msgspec import json, structs
 from everloop.core.approval import definition_of
 from everloop.core.errors import GrantRefused
 from everloop.core.people import Role
-from everloop.core.permission import HOUR, Allowance, Grant, Wanted
+from everloop.core.permission import HOUR, Allowance, Grant, WantedCall
 from everloop.core.tool import Effect, Ground, Risk
 from everloop.readings.grants import (
     DAY,
@@ -28,19 +28,19 @@ ROOT, SITE, BLOG = Ground("", "1:2:r"), Ground("site", "1:7:s"), Ground("site/bl
 SECRET = Ground("secret", "1:9:x")
 PLACES = ((ROOT,), (ROOT, SITE), (ROOT, SITE, BLOG), (ROOT, SECRET))
 
-PUSH = Wanted(
+PUSH = WantedCall(
     *("exec", "ann", "t1", "d1", "exec-1"),
     Risk("medium", argv=("git", "push", "origin"), folder="site/blog", seconds=60),
     (ROOT, SITE, BLOG),
 )
-FETCH = Wanted("web_fetch", "ann", "t1", "d1", "fetch-1", Risk("medium", leaves=True, host="evil.example"))
+FETCH = WantedCall("web_fetch", "ann", "t1", "d1", "fetch-1", Risk("medium", leaves=True, host="evil.example"))
 
 
-def give(wanted: Wanted, **chosen: object) -> Grant:
+def give(wanted: WantedCall, **chosen: object) -> Grant:
     return granted(wanted, Allowance(**chosen), id="g", by="ann", now=1000.0)
 
 
-def like(wanted: Wanted, **changes: object) -> Wanted:
+def like(wanted: WantedCall, **changes: object) -> WantedCall:
     """The same call but for this; what is of its risk changes that."""
     of_risk = {name: value for name, value in changes.items() if name in Risk.__struct_fields__}
     rest = {name: value for name, value in changes.items() if name not in of_risk}
@@ -60,7 +60,7 @@ risks = st.builds(
     seconds=st.sampled_from([0, 30, 60, 600]),
 )
 calls = st.builds(
-    Wanted,
+    WantedCall,
     st.sampled_from(["exec", "web_fetch"]),
     st.sampled_from(["ann", "bob"]),
     st.sampled_from(["t1", "t2"]),
@@ -80,16 +80,16 @@ CHOSEN = [
 
 
 @st.composite
-def nearly(draw: st.DrawFn, first: Wanted) -> Wanted:
+def nearly(draw: st.DrawFn, first: WantedCall) -> WantedCall:
     """A call that differs from another in some of it."""
-    other, names = draw(calls), draw(st.sets(st.sampled_from(Wanted.__struct_fields__)))
+    other, names = draw(calls), draw(st.sets(st.sampled_from(WantedCall.__struct_fields__)))
     traits = draw(st.sets(st.sampled_from(["level", "argv", "host", "background", "seconds"])))
     changes = {name: getattr(other, name) for name in names - {"risk"}}
     return like(first, **changes, **{name: getattr(other.risk, name) for name in traits})
 
 
 @st.composite
-def given_with(draw: st.DrawFn) -> tuple[Wanted, Allowance, Grant, Wanted]:
+def given_with(draw: st.DrawFn) -> tuple[WantedCall, Allowance, Grant, WantedCall]:
     """A call, what a person chose with it, the grant that came of it, and a further call."""
     first = draw(calls)
     fitting = [each for each in CHOSEN if _is_granted(first, each)]
@@ -97,7 +97,7 @@ def given_with(draw: st.DrawFn) -> tuple[Wanted, Allowance, Grant, Wanted]:
     return first, chosen, granted(first, chosen, id="g", by="ann", now=0.0), draw(nearly(first))
 
 
-def _is_granted(first: Wanted, chosen: Allowance) -> bool:
+def _is_granted(first: WantedCall, chosen: Allowance) -> bool:
     try:
         granted(first, chosen, id="g", by="ann", now=0.0)
     except GrantRefused:
@@ -120,7 +120,7 @@ def does_match(words: tuple[str, ...], pattern: str) -> bool:
             return False
 
 
-def is_alike(first: Wanted, chosen: Allowance, other: Wanted) -> bool:
+def is_alike(first: WantedCall, chosen: Allowance, other: WantedCall) -> bool:
     """What a person means by a choice, in the words of docs/approvals.md."""
     levels = ["low", "medium", "high"]
     same = (first.tool, first.user, first.definition) == (other.tool, other.user, other.definition)
@@ -150,33 +150,35 @@ def is_alike(first: Wanted, chosen: Allowance, other: Wanted) -> bool:
 class TestFitting:
     @examples(800)
     @given(given_with())
-    def test_a_grant_fits_what_is_alike_and_nothing_else(self, case: tuple[Wanted, Allowance, Grant, Wanted]):
+    def test_a_grant_fits_what_is_alike_and_nothing_else(self, case: tuple[WantedCall, Allowance, Grant, WantedCall]):
         first, chosen, grant, other = case
         assert covers(grant, other) is is_alike(first, chosen, other)
 
     @examples(300)
     @given(given_with())
-    def test_what_is_given_fits_the_call_that_it_is_given_with(self, case: tuple[Wanted, Allowance, Grant, Wanted]):
+    def test_what_is_given_fits_the_call_that_it_is_given_with(
+        self, case: tuple[WantedCall, Allowance, Grant, WantedCall]
+    ):
         first, _, grant, _ = case
         assert covers(grant, first)
 
     @examples(300)
     @given(given_with())
-    def test_whoever_says_here_as_well_allows_no_more(self, case: tuple[Wanted, Allowance, Grant, Wanted]):
+    def test_whoever_says_here_as_well_allows_no_more(self, case: tuple[WantedCall, Allowance, Grant, WantedCall]):
         first, chosen, grant, other = case
         narrow = granted(first, structs.replace(chosen, here=True), id="g", by="ann", now=0.0)
         assert covers(narrow, other) is (covers(grant, other) and other.thread == first.thread)
 
     @examples(200)
     @given(calls, st.booleans())
-    def test_with_a_time_alone_it_is_the_same_call(self, other: Wanted, here: bool):
+    def test_with_a_time_alone_it_is_the_same_call(self, other: WantedCall, here: bool):
         grant = give(PUSH, here=here)
         assert covers(grant, PUSH)
         assert not covers(grant, structs.replace(other, digest="d2", tool="exec", user="ann", definition="exec-1"))
 
     @examples(200)
     @given(calls)
-    def test_a_grant_that_says_nothing_allows_nothing(self, wanted: Wanted):
+    def test_a_grant_that_says_nothing_allows_nothing(self, wanted: WantedCall):
         """As one of an older everloop, which has none of these fields, would read."""
         old = Grant("g", wanted.user, "ann", wanted.tool)
         assert not covers(old, wanted)
@@ -310,7 +312,7 @@ class TestFitting:
         *((FETCH, {"runs": runs}, "up to 10000 times") for runs in (-1, 10_001)),
     ],
 )
-def test_what_does_not_fit_is_refused_with_a_sentence(wanted: Wanted, chosen: dict[str, object], sentence: str):
+def test_what_does_not_fit_is_refused_with_a_sentence(wanted: WantedCall, chosen: dict[str, object], sentence: str):
     with pytest.raises(GrantRefused, match=sentence):
         give(wanted, **chosen)
 
@@ -380,7 +382,7 @@ class TestTelling:
             ),
         ],
     )
-    def test_it_is_told_what_is_allowed(self, wanted: Wanted, chosen: dict[str, object], told: str):
+    def test_it_is_told_what_is_allowed(self, wanted: WantedCall, chosen: dict[str, object], told: str):
         assert described(give(wanted, **chosen), "t1") == told
 
     def test_elsewhere_a_conversation_is_told_by_its_name(self):

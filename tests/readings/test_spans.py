@@ -22,7 +22,8 @@ from everloop.core.log import (
 )
 from everloop.core.mail import Delivery
 from everloop.core.prompt import Usage
-from everloop.core.thread import Finished, Thread
+from everloop.core.thread import Thread
+from everloop.core.turn import Finished
 from everloop.readings.spans import Span, TurnSpans, deliver, keys_of, span_id, trace_id, turns_of
 from tests.core.makers import ROLES, RULES, answered, asked, examples, spoke
 from tests.core.test_properties import SEED, STEERING, World, live_until_rest, spoken

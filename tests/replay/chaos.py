@@ -29,8 +29,9 @@ from everloop.core.message import said
 from everloop.core.people import Role
 from everloop.core.permission import Grant
 from everloop.core.prompt import Delta, Prompt, Reply, Section, Usage
-from everloop.core.thread import Finished, Thread
-from everloop.core.tool import CallContext, Change, Effect, Risk, Shown, Tool, ToolCall, ToolSpec
+from everloop.core.thread import Thread
+from everloop.core.tool import CallContext, Effect, FileChange, Risk, Shown, Tool, ToolCall, ToolSpec
+from everloop.core.turn import Finished
 from everloop.files.folder import Folder
 from everloop.files.pictures import fit
 from everloop.runtime.book import Book
@@ -38,7 +39,7 @@ from everloop.runtime.calls import Toolbox
 from everloop.runtime.context import Context, Gallery, Profile
 from everloop.runtime.driver import Driver
 from everloop.runtime.interrupt import Interrupt
-from everloop.runtime.voices import OneVoice, Voice
+from everloop.runtime.models import Model, OneModel
 from everloop.store.sqlite import SqliteStore
 
 HERE = Address("test", "chaos")
@@ -103,8 +104,8 @@ class Chaos:
         profile = Profile("model", (Section("identity", "system"),), tail=chance.random() < 0.8)
         self.now = 0
         context = Context(profile, tuple(self.toolbox.specs.values()), self.clock)
-        voice = Voice("test/model", "", "model", self, 100_000, lambda window, told: (context, self.rules))
-        self.driver = Driver(store, LocalBus(), OneVoice(voice), self, self.toolbox, Gallery(files, fit))
+        model = Model("test/model", "", "model", self, 100_000, lambda window, told: (context, self.rules))
+        self.driver = Driver(store, LocalBus(), OneModel(model), self, self.toolbox, Gallery(files, fit))
 
     async def brief(self, situation: Situation) -> Briefing:
         return Briefing("system", self.rules)
@@ -220,11 +221,11 @@ class Chaos:
                 return f"{name} brought nothing new"
             kind = self.chance.random()
             if kind < 0.15:
-                raise ToolError("it did not work", (Change("notes.md", "new", "abc"),))
+                raise ToolError("it did not work", (FileChange("notes.md", "new", "abc"),))
             if kind < 0.2:
                 raise ValueError("oops")
             if kind < 0.3:
-                return Shown("changed", changes=(Change("notes.md", "new", "abc"),), origin="a page")
+                return Shown("changed", changes=(FileChange("notes.md", "new", "abc"),), origin="a page")
             if kind < 0.4:
                 return f"{self.chance.random()} " * 40  # more than is shown
             return f"{name} brought {self.chance.choice(['this', 'that'])}"

@@ -100,13 +100,13 @@ class TestGallery:
     async def test_a_picture_is_hung_as_it_is(self, files: Folder):
         ref = await files.put("ann", CAT, "")
         transcript = shown(Media(ref, "image/png", "cat.png", "ann"))
-        await Gallery(files, fit).hang(transcript, "ann")
+        await Gallery(files, fit).load_media(transcript, "ann")
         assert transcript.files == {ref: CAT}
 
     async def test_one_that_is_too_large_is_hung_smaller(self, files: Folder):
         ref = await files.put("ann", picture(size=(9000, 10)), "")
         transcript = shown(Media(ref, "image/png", "long.png", "ann"))
-        await Gallery(files, fit).hang(transcript, "ann")
+        await Gallery(files, fit).load_media(transcript, "ann")
         assert Image.open(io.BytesIO(transcript.files[ref])).size == (2000, 2)
 
     async def test_it_is_fetched_once(self, files: Folder):
@@ -119,8 +119,8 @@ class TestGallery:
 
         transcript = shown(Media(ref, "image/png", owner="ann"), Media(ref, "image/png", owner="ann"))
         gallery = Gallery(files, count)
-        await gallery.hang(transcript, "ann")
-        await gallery.hang(transcript, "ann")
+        await gallery.load_media(transcript, "ann")
+        await gallery.load_media(transcript, "ann")
         assert fitted == ["image/png"]
 
     async def test_what_belongs_to_someone_else_is_not_shown(self, files: Folder, caplog: pytest.LogCaptureFixture):
@@ -130,20 +130,20 @@ class TestGallery:
         for media in (mine, nobodys):
             transcript = shown(media)
             with caplog.at_level(logging.WARNING, "everloop.context"):
-                await Gallery(files, fit).hang(transcript, "ann")
+                await Gallery(files, fit).load_media(transcript, "ann")
             assert transcript.files == {}
         assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["cat.png cannot be shown"] * 2
 
     async def test_in_a_conversation_of_several_each_ones_is_found(self, files: Folder):
         ref = await files.put("bob", CAT, "")
         transcript = shown(Media(ref, "image/png", "cat.png", "bob"))
-        await Gallery(files, fit).hang(transcript, "ann")
+        await Gallery(files, fit).load_media(transcript, "ann")
         assert transcript.files == {ref: CAT}
 
     @pytest.mark.parametrize("data", [b"", b"GIF89a", CAT[:-12], picture("jpeg"), b"<svg/>"])
     async def test_what_a_host_would_refuse_is_not_shown(self, files: Folder, data: bytes):
         transcript = shown(Media(await files.put("ann", data, ""), "image/png", "cat.png", "ann"))
-        await Gallery(files, fit).hang(transcript, "ann")
+        await Gallery(files, fit).load_media(transcript, "ann")
         assert transcript.files == {}
 
 

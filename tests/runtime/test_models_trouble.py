@@ -16,7 +16,7 @@ from everloop.core.errors import ContextOverflow, HostFailed, ModelMissing, Turn
 from everloop.core.prompt import Reply
 from everloop.providers.catalog import HOSTS
 from everloop.providers.logins import kept_as
-from everloop.providers.logins.tokens import Tokens
+from everloop.providers.logins.tokens import LoginTokens
 from everloop.providers.models import ResolvedModel, in_process
 from everloop.store.vault import KEY_FILE, PASSPHRASE
 from everloop.testing import Call, Fail, Line, Say, ScriptedModel, Shown, Wait
@@ -212,13 +212,13 @@ async def test_a_fallback_that_needs_it_is_left_out_and_named(house, why, caplog
     async with house(fallbacks=["openai/gpt-x", "fast"]) as agent:
         assert (await agent.ask("hi")).content == "hello"
         assert agent.notice == f"The fallback openai/gpt-x is left out: openai/gpt-x needs its key. {why}."
-    assert [record.message for record in caplog.records if record.name == "everloop.voices"] == [agent.notice]
+    assert [record.message for record in caplog.records if record.name == "everloop.models"] == [agent.notice]
 
 
 @pytest.fixture
 async def locked_login(tmp_path: Path) -> Path:
     """Someone is logged in to Codex, and the key of the vault may be read by others since."""
-    tokens = Tokens("aaa.bbb.ccc", time.time() + 9999, "r", "x")
+    tokens = LoginTokens("aaa.bbb.ccc", time.time() + 9999, "r", "x")
     await keep(tmp_path / "home", kept_as("openai-codex"), msgspec.json.encode(tokens).decode())
     key = tmp_path / "home" / KEY_FILE
     key.chmod(0o644)
@@ -280,7 +280,7 @@ async def test_a_model_of_this_process_that_was_chosen_later_is_closed_after_the
         return in_process(slow, 8192, "", slow.warm)
 
     async with house() as agent:
-        agent._inbox._commands._voices.now.voices._presets._models._embedded = made
+        agent._inbox._commands._models.now.models._presets._models._embedded = made
         await agent.ask("/model embedded")
         talking = asyncio.create_task(agent.ask("hi"))
         await slow.asked.wait()

@@ -7,6 +7,7 @@ import pytest
 import everloop
 from everloop.core import log
 from everloop.core.errors import HostFailed, KeyRefused, MailRefused, TurnFailed
+from everloop.core.log import Stopped
 from everloop.core.mail import Address, Inbound, Stop
 from everloop.core.tool import Effect
 from everloop.testing import Call, Calls, Empty, Fail, RecordingChannel, Say, ScriptedModel, Spend, Wait
@@ -161,13 +162,13 @@ async def test_an_empty_answer_is_asked_for_once_more(house):
         assert (await agent.ask("hi")).content == "here"
 
 
-async def test_a_fault_of_the_model_in_the_middle_of_a_stream_withdraws_the_draft(house):
+async def test_what_was_said_before_a_fault_of_the_model_stays_in_the_conversation(house):
     model = ScriptedModel([[Say("half"), Fail(HostFailed("broke"))], Say("whole")])
     async with house(model) as agent:
         with pytest.raises(TurnFailed, match="broke"):
             await agent.ask("hi")
         assert (await agent.ask("hi")).content == "whole"
-    assert "half" not in str(model.prompts[1].said)
+    assert model.prompts[1].said[1][1].startswith("half\n\n[broke (error ")
 
 
 async def test_a_message_during_tool_calls_steers_the_turn(house, gated):
@@ -208,7 +209,7 @@ async def test_a_message_while_the_model_answers_gets_its_own_answer(house):
     assert [text for _, text in model.prompts[1].said] == ["one", "to one", "two"]
 
 
-async def test_stop_ends_a_model_call_and_nothing_of_the_draft_stays(house):
+async def test_stop_ends_a_model_call_and_what_was_said_by_then_stays(house):
     gate = asyncio.Event()
     model = ScriptedModel([[Say("half"), Wait(gate)], Say("next")])
     async with house(model) as agent:
@@ -218,7 +219,7 @@ async def test_stop_ends_a_model_call_and_nothing_of_the_draft_stays(house):
         with pytest.raises(TurnFailed, match="operation cancelled by user"):
             await asking
         assert (await agent.ask("go on")).content == "next"
-        assert kinds(await entries(agent))[:3] == ["UserSaid", "ModelCalled", "Stopped"]
+        assert (await entries(agent))[2] == Stopped("owner", "half")
 
 
 async def test_stop_gives_every_open_call_a_result(house, gated):
@@ -483,3 +484,21 @@ async def test_an_overlong_letter_to_a_known_thread_ends_its_turn_with_a_sentenc
         await agent.ask("one")
         with pytest.raises(TurnFailed, match="too long"):
             await agent.ask("x" * 10_000)
+
+
+async def test_how_a_call_leads_out_is_noted_with_it(house):
+    @tool(Effect.READ, exit="address")
+    async def peek(url: str) -> str:
+        """Look at it."""
+        return "seen"
+
+    @tool(Effect.READ)
+    async def look(url: str) -> str:
+        """Look at it."""
+        return "seen"
+
+    calls = Calls(Call("peek", {"url": "https://a.example"}), Call("look", {"url": "https://a.example"}))
+    async with house(ScriptedModel([calls, Say("done")]), tools=[peek, look]) as agent:
+        await agent.ask("go")
+        [said] = [entry for entry in await entries(agent) if isinstance(entry, log.ModelSaid) and entry.calls]
+    assert [(call.name, call.exit) for call in said.calls] == [("peek", "address"), ("look", "")]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from everloop.core.tool import Change, Effect, Shown
+from everloop.core.tool import Effect, FileChange, Shown
 from everloop.testing import Call, Calls, Say, ScriptedModel
 from everloop.tools.decorator import tool
 from tests.runtime.conftest import letter
@@ -124,7 +124,7 @@ async def test_a_change_that_was_not_kept_is_left(house, workspace):
     @tool(Effect.UNSAFE)
     async def grow() -> Shown:
         """Changes a file that is too large."""
-        return Shown("grown", changes=(Change("big.bin", "not kept", sha256(b"x").hexdigest()[:12]),))
+        return Shown("grown", changes=(FileChange("big.bin", "not kept", sha256(b"x").hexdigest()[:12]),))
 
     async with house(ScriptedModel([Call("grow"), Say("done")]), tools=[grow]) as agent:
         await agent.ask("grow")
@@ -141,7 +141,7 @@ async def test_a_path_that_leads_out_is_left_alone(house, workspace, tmp_path):
     async def lie() -> Shown:
         """Claims to have made files elsewhere."""
         sha = sha256(b"x").hexdigest()[:12]
-        return Shown("lied", changes=(Change("../../outside.txt", "new", sha), Change("link", "new", sha)))
+        return Shown("lied", changes=(FileChange("../../outside.txt", "new", sha), FileChange("link", "new", sha)))
 
     os.symlink(outside, workspace / "link")
     async with house(ScriptedModel([Call("lie"), Say("done")]), tools=[lie]) as agent:

@@ -3,7 +3,7 @@
 import pytest
 
 from everloop.core.errors import TurnFailed
-from everloop.core.thread import Finished
+from everloop.core.turn import Finished
 from everloop.runtime import waiters
 from everloop.runtime.waiters import Waiters
 

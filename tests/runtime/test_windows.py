@@ -13,7 +13,7 @@ from everloop.core.decide import Rules
 from everloop.core.errors import TurnFailed
 from everloop.providers.catalog import HOSTS
 from everloop.runtime.context import Context, Profile
-from everloop.runtime.voices import Briefed, Voice
+from everloop.runtime.models import Briefed, Model
 from everloop.testing import Say, ScriptedModel
 from everloop.testing.model_server import ModelServer
 
@@ -183,15 +183,15 @@ async def test_while_a_host_is_asked_only_what_would_have_to_be_compacted_waits_
     def fit(window: int, told: Briefing) -> tuple[Context, Rules]:
         return Context(Profile("m", ()), (), lambda: "now"), Rules(limit=window)
 
-    voice = Voice("house/m", "m", "m", ScriptedModel(lambda shown: Say("hello")), 6144, fit, measure)
-    model = Briefed(voice, Briefing(""))
+    model = Model("house/m", "m", "m", ScriptedModel(lambda shown: Say("hello")), 6144, fit, measure)
+    briefed = Briefed(model, Briefing(""))
     async with asyncio.TaskGroup() as group:
-        first = group.create_task(voice.learn())
+        first = group.create_task(model.measure_window())
         while not asked:  # noqa: ASYNC110 (it is asked as soon as the task has begun)
             await asyncio.sleep(0)
-        assert [model.wonders(6000, cramped=cramped) for cramped in (False, True)] == [False, True]
-        second = group.create_task(voice.learn())
+        assert [briefed.should_measure(6000, cramped=cramped) for cramped in (False, True)] == [False, True]
+        second = group.create_task(model.measure_window())
         await asyncio.sleep(0)
-        assert (first.done(), second.done(), model.rules.limit) == (False, False, 6144)
+        assert (first.done(), second.done(), briefed.rules.limit) == (False, False, 6144)
         gate.set()
-    assert (asked, model.rules.limit, model.wonders(6000, cramped=True)) == ([True], 128_000, False)
+    assert (asked, briefed.rules.limit, briefed.should_measure(6000, cramped=True)) == ([True], 128_000, False)

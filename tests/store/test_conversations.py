@@ -8,7 +8,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from everloop.core.conversation import Archive, Branch, Conversation, Found, Mark, Rename, Resume, Snapshot
+from everloop.core.conversation import (
+    ArchiveThread,
+    Branch,
+    Conversation,
+    Mark,
+    PinThread,
+    Rename,
+    ResumeThread,
+    SearchHit,
+    Snapshot,
+)
 from everloop.core.log import (
     CallReturned,
     Compacted,
@@ -25,7 +35,7 @@ from everloop.core.mail import Address, Inbound, Mail, Said, Undo
 from everloop.core.message import said
 from everloop.core.ports import Store
 from everloop.core.rows import Commit, Lease
-from everloop.core.tool import Change, ToolCall
+from everloop.core.tool import FileChange, ToolCall
 from everloop.readings.words import words_of
 from everloop.store.archive import SHORT, TOGETHER
 
@@ -126,9 +136,9 @@ async def test_nobody_sees_the_conversations_of_others(store: Store):
     assert await store.search("ann", "hello", thread=theirs.thread) == []
     for deed in (
         Rename(theirs.thread, "x"),
-        Archive(theirs.thread),
+        ArchiveThread(theirs.thread),
         Mark("m", theirs.thread, 1),
-        Resume(theirs.thread),
+        ResumeThread(theirs.thread),
         Branch("new", [HELLO], parent=theirs.thread, at=1),
     ):
         assert not await store.perform("ann", "test:b", deed)
@@ -144,13 +154,30 @@ async def test_a_conversation_can_be_renamed(store: Store):
     assert not await store.perform("owner", "", Rename("nowhere", "x"))
 
 
+async def test_a_pinned_conversation_stands_first_and_so_does_what_replaces_it(home: Home, store: Store):
+    old = await told(store, HELLO, ANSWERED, event="1")
+    new = await told(store, HELLO, address=Address("test", "other"))
+    await home.write(f"UPDATE entries SET at = 1 WHERE thread = '{old.thread}'")
+    assert [each.id for each in await store.conversations("owner")] == [new.thread, old.thread]
+    assert await store.perform("owner", "", PinThread(old.thread))
+    assert not await store.perform("ann", "", PinThread(old.thread))
+    listed = [(each.id, each.pinned, each.archived) for each in await store.conversations("owner")]
+    assert listed == [(old.thread, True, False), (new.thread, False, False)]
+    again = Branch("f" * 16, [HELLO], parent=old.thread, at=0, replaces=True)
+    assert await store.perform("owner", "test:chat", again)
+    listed = [(each.id, each.pinned) for each in await store.conversations("owner")]
+    assert listed == [("f" * 16, True), (new.thread, False)]
+    assert await store.perform("owner", "", PinThread("f" * 16, pinned=False))
+    assert [each.pinned for each in await store.conversations("owner", archived=True)] == [False] * 3
+
+
 async def test_an_archived_conversation_is_not_listed_but_found(store: Store):
     lease = await told(store, HELLO)
-    assert await store.perform("owner", "", Archive(lease.thread))
+    assert await store.perform("owner", "", ArchiveThread(lease.thread))
     assert await store.conversations("owner") == []
     assert [each.archived for each in await store.conversations("owner", archived=True)] == [True]
     assert [each.thread for each in await store.search("owner", "hello")] == [lease.thread]
-    assert await store.perform("owner", "", Archive(lease.thread, archived=False))
+    assert await store.perform("owner", "", ArchiveThread(lease.thread, archived=False))
     assert [each.archived for each in await store.conversations("owner")] == [False]
 
 
@@ -160,8 +187,8 @@ async def test_an_archived_conversation_is_not_listed_but_found(store: Store):
 async def test_a_session_goes_back_to_one_of_its_threads(store: Store):
     old, new = await told(store, HELLO, event="1"), await told(store, event="2")
     assert await at(store) == new.thread
-    assert await store.perform("owner", "test:chat", Archive(old.thread))
-    assert await store.perform("owner", "test:chat", Resume(old.thread))
+    assert await store.perform("owner", "test:chat", ArchiveThread(old.thread))
+    assert await store.perform("owner", "test:chat", ResumeThread(old.thread))
     assert await at(store) == old.thread
     assert [each.archived for each in await store.conversations("owner")] == [False]
 
@@ -169,8 +196,8 @@ async def test_a_session_goes_back_to_one_of_its_threads(store: Store):
 async def test_a_session_does_not_go_to_the_thread_of_another(store: Store):
     await told(store, HELLO)
     other = await told(store, HELLO, address=Address("test", "other"))
-    assert not await store.perform("owner", "test:chat", Resume(other.thread))
-    assert not await store.perform("owner", "test:nobody", Resume(other.thread))
+    assert not await store.perform("owner", "test:chat", ResumeThread(other.thread))
+    assert not await store.perform("owner", "test:nobody", ResumeThread(other.thread))
 
 
 async def test_a_branch_is_a_thread_of_its_own_with_the_same_beginning(home: Home, store: Store):
@@ -232,7 +259,7 @@ async def test_a_branch_without_a_parent_comes_from_elsewhere_and_leaves_the_ses
     assert await store.session("other:chat") is None
     assert [each.created for each in await store.conversations("owner", id="xxxx")] == [4.0]
     assert [written.at for written in await store.history("x" * 16)][:1] == [5.0]
-    assert await store.perform("owner", "other:chat", Resume("y" * 16))
+    assert await store.perform("owner", "other:chat", ResumeThread("y" * 16))
     assert await at(store, Address("other", "chat")) == "y" * 16
 
 
@@ -320,7 +347,7 @@ async def test_a_branch_with_a_letter_has_the_letter_in_its_inbox_and_no_reply_y
 
 async def test_an_undo_is_unfinished_until_it_has_ended(store: Store):
     old = await told(store, HELLO, ASKED, ANSWERED)
-    undo = Undo("hello", (Change("a.md", "new", "0123"),), by="ann", address="test:chat")
+    undo = Undo("hello", (FileChange("a.md", "new", "0123"),), by="ann", address="test:chat")
     receipt = await store.command(letter("e1", "/undo"), Branch("b1", parent=old.thread, head=3, letter=undo), "")
     assert await store.mail("b1") == [Mail(receipt.id, undo)]
     lease = Lease("b1")
@@ -362,7 +389,7 @@ async def test_what_was_said_is_found_with_what_stands_around_it(home: Home, sto
     lease = await told(store, text("What do I owe?"), ASKED, call, CallReturned(3, 0, long), ASKED, ModelSaid("41.27"))
     await home.write("UPDATE entries SET at = seq")
     around = "…" + "so " * 22 + "the Amount is 41,27 € for INV-2041" + " and" * 10 + "…"
-    assert await store.search("owner", "inv-2041 amount") == [Found(lease.thread, 4, 4, "tool", around)]
+    assert await store.search("owner", "inv-2041 amount") == [SearchHit(lease.thread, 4, 4, "tool", around)]
     assert [(each.who, each.seq) for each in await store.search("owner", "OWE")] == [("user", 1)]
     assert [(each.who, each.seq) for each in await store.search("owner", "bills/may.md")] == [("assistant", 3)]
     assert await store.search("owner", "elephants") == []
@@ -424,7 +451,7 @@ async def test_what_was_replaced_by_a_branch_is_found_there_as_far_as_it_lives_o
     found = await store.search("owner", "apple")
     assert [(each.thread, each.seq) for each in found] == [(old.thread, 4), ("x2", 1)]
     assert [each.id for each in await store.conversations("owner")] == ["x2"]
-    assert await store.perform("owner", "test:chat", Resume(old.thread))
+    assert await store.perform("owner", "test:chat", ResumeThread(old.thread))
     assert [each.thread for each in await store.search("owner", "apple")] == [old.thread] * 2
 
 

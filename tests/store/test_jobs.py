@@ -13,7 +13,7 @@ from everloop.core.log import UserSaid
 from everloop.core.mail import Address, Decision, Inbound, Said
 from everloop.core.message import said
 from everloop.core.ports import Store
-from everloop.core.rows import Commit, Lease, Post
+from everloop.core.rows import Commit, Lease, Posting
 from everloop.store import schema
 from everloop.store.schedule import event_of, next_due
 from everloop.testing import failpoints
@@ -376,7 +376,7 @@ async def begun(store: Store, event: str = "e1", address: Address = PARENT) -> L
 
 async def test_a_commit_posts_letters_to_other_threads_once_per_event(store: Store):
     lease, other = await begun(store), await begun(store, "e2", Address("test", "other"))
-    posts = [Post(letter("by session")), Post(letter("by thread", address=Address("child", "x")), other.thread)]
+    posts = [Posting(letter("by session")), Posting(letter("by thread", address=Address("child", "x")), other.thread)]
     for _ in range(2):
         committed = await store.commit(lease, Commit([UserSaid(said("on"), "ann")], posts=posts))
         lease.head = committed.head
@@ -390,7 +390,7 @@ async def test_a_commit_posts_letters_to_other_threads_once_per_event(store: Sto
 async def test_a_commit_that_is_fenced_posts_nothing(home: Home, store: Store):
     lease = await begun(store)
     with pytest.raises(Fenced):
-        await store.commit(Lease(lease.thread, lease.epoch + 1, lease.head), Commit(posts=[Post(letter())]))
+        await store.commit(Lease(lease.thread, lease.epoch + 1, lease.head), Commit(posts=[Posting(letter())]))
     assert await events(home) == ["e1"]
 
 
@@ -398,10 +398,10 @@ async def test_a_letter_to_nobody_or_to_another_owner_is_not_posted_and_the_comm
     lease = await begun(store)
     hers = await store.receive(Inbound(Address("test", "hers"), "h", Said(said("hi"), "ann"), "ann"))
     posts = [
-        Post(letter(address=Address("test", "hers"))),
-        Post(Inbound(CHAT, "a", letter().letter), hers.thread),
-        Post(Inbound(CHAT, "b", letter().letter), "gone"),
-        Post(Inbound(CHAT, "c", Decision("gone", 1, 0, "denied"))),
+        Posting(letter(address=Address("test", "hers"))),
+        Posting(Inbound(CHAT, "a", letter().letter), hers.thread),
+        Posting(Inbound(CHAT, "b", letter().letter), "gone"),
+        Posting(Inbound(CHAT, "c", Decision("gone", 1, 0, "denied"))),
     ]
     committed = await store.commit(lease, Commit([UserSaid(said("on"), "ann")], posts=posts))
     assert committed.head == lease.head + 1
@@ -416,7 +416,7 @@ async def test_many_who_post_to_one_another_at_once_lose_nothing(home: Home, pai
                 lease,
                 Commit(
                     posts=[
-                        Post(Inbound(Address("test", f"q{to}"), f"{lease.thread}-{n}", letter().letter), to.thread)
+                        Posting(Inbound(Address("test", f"q{to}"), f"{lease.thread}-{n}", letter().letter), to.thread)
                         for n, (_, to) in enumerate(leases)
                         if to is not lease
                     ]

@@ -1,12 +1,12 @@
 """Every file that is named anywhere in a store is told, and no other: what is not told may be removed."""
 
-from everloop.core.conversation import Archive, Branch
+from everloop.core.conversation import ArchiveThread, Branch
 from everloop.core.log import AgentTold, CallReturned, Compacted, ModelSaid, UserSaid
 from everloop.core.mail import Address, Inbound, Outbound, Said, Undo
 from everloop.core.message import Made, Media, said
 from everloop.core.ports import Store
 from everloop.core.rows import Commit, Lease, Timer
-from everloop.core.tool import Change
+from everloop.core.tool import FileChange
 from everloop.store import naming
 
 CHAT = Address("test", "chat")
@@ -37,7 +37,7 @@ async def test_files_are_named_by_every_kind_of_entry(store: Store):
         UserSaid((Media(file("a"), "image/png", "a.png"),), "ann", str(CHAT)),
         UserSaid(said(f"[b.txt, kept as {file('b')[:17]}]\nhello"), "ann", str(CHAT)),
         CallReturned(1, 0, "long …", "done", file("c")),
-        CallReturned(1, 0, "changed", changes=(Change("x", file("d"), "0" * 12),)),
+        CallReturned(1, 0, "changed", changes=(FileChange("x", file("d"), "0" * 12),)),
         CallReturned(1, 0, "made", made=(Media(file("e"), "text/plain", "e"),)),
         AgentTold("look", files=(Media(file("f"), "text/plain", "f"),)),
         ModelSaid(f"see /api/files/{file('1').replace(':', '%3A')}/x?thread=t and {file('2')[:17]}…"),
@@ -50,7 +50,7 @@ async def test_files_are_named_by_every_kind_of_entry(store: Store):
 async def test_letters_answers_and_timers_name_files_as_well(store: Store):
     lease = await begun(store)
     await store.receive(Inbound(CHAT, "m", Said((Media(file("a"), "image/png", "a"),), "ann", str(CHAT))))
-    undo = Undo("t", 1, "take it back", (Change("x", file("b"), "gone"),), "ann", str(CHAT))
+    undo = Undo("t", 1, "take it back", (FileChange("x", file("b"), "gone"),), "ann", str(CHAT))
     await store.receive(Inbound(CHAT, "u", undo))
     answer = Outbound("k", CHAT, "here", files=(Made(1, Media(file("c"), "text/plain", "c")),))
     timer = Timer("t", 3600, letter("timer", file("d")))
@@ -65,7 +65,7 @@ async def test_what_was_archived_branched_off_or_summed_up_is_named_still(store:
     entries = [said_with, ModelSaid("seen"), Compacted("we looked at a picture")]
     await store.commit(lease, Commit(entries, release=True, state="resting"))
     assert await store.perform("owner", str(CHAT), Branch("branch", lease.thread, 2))
-    assert await store.perform("owner", str(CHAT), Archive(lease.thread, True))
+    assert await store.perform("owner", str(CHAT), ArchiveThread(lease.thread, True))
     assert await store.files_named() == named("a")
 
 

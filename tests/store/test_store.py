@@ -22,7 +22,7 @@ from everloop.core.log import (
     Stopped,
     UserSaid,
 )
-from everloop.core.mail import Address, Choose, Decision, Inbound, Mail, Outbound, ReplyTo, Said, Stop, Word
+from everloop.core.mail import Address, Choose, Decision, Inbound, Mail, Outbound, ReplyTo, Said, Stop, Telling
 from everloop.core.message import Made, Media, said
 from everloop.core.permission import Grant
 from everloop.core.ports import Store
@@ -294,7 +294,7 @@ async def test_a_letter_that_was_told_waits_for_a_driver_and_ends_no_turn(store:
 
 async def test_a_word_from_another_conversation_is_over_when_it_is_taken_in_and_is_queued_with_its_files(store: Store):
     menu = Media("file:ab", "text/plain", "menu.txt", "owner")
-    word = Word("lunch", (menu,), str(CHAT), "api:work", "ann", outside=True)
+    word = Telling("lunch", (menu,), str(CHAT), "api:work", "ann", outside=True)
     receipt = await store.receive(Inbound(CHAT, "message:t:1:0", word))
     again = await store.receive(Inbound(CHAT, "message:t:1:0", word))
     assert (receipt.fresh, again.fresh, again.id) == (True, False, receipt.id)

@@ -7,7 +7,7 @@ from tests.store.test_store import CHAT, START, append, heard, letter, received,
 
 from everloop.core.log import CallReturned, ModelSaid
 from everloop.core.mail import Address, Outbound
-from everloop.core.permission import Found, Held, Watched
+from everloop.core.permission import FileState, Held, PromptFile
 from everloop.core.ports import Store
 from everloop.core.rows import Commit, Lease, Taint, Untaint
 from everloop.core.tool import ToolCall
@@ -133,21 +133,21 @@ async def test_one_that_goes_on_in_the_background_is_known_as_that(store: Store,
     assert await store.taints(HERE, 500.0) == [found_out]
 
 
-ROW = Watched("USER.md", Found(b"\x00\xff mine"))
-HELD = Held("abc", "USER.md", ROW.accepted, Found(b"theirs"), "t1", str(CHAT))
+ROW = PromptFile("USER.md", FileState(b"\x00\xff mine"))
+HELD = Held("abc", "USER.md", ROW.accepted, FileState(b"theirs"), "t1", str(CHAT))
 
 
 async def test_what_was_accepted_is_kept_to_the_byte(store: Store):
-    assert await store.keep_watched(HERE, [ROW, Watched("SOUL.md", Found())])
-    assert await store.watched(HERE) == [Watched("SOUL.md", Found()), ROW]
+    assert await store.keep_watched(HERE, [ROW, PromptFile("SOUL.md", FileState())])
+    assert await store.watched(HERE) == [PromptFile("SOUL.md", FileState()), ROW]
     assert await store.watched("/elsewhere") == []
 
 
 async def test_who_comes_second_with_a_version_changes_nothing(home: Home, store: Store):
     other = await home.connect()
     await store.keep_watched(HERE, [ROW])
-    second = structs.replace(ROW, version=2, accepted=Found(b"second"))
-    late = structs.replace(ROW, version=2, accepted=Found(b"late"))
+    second = structs.replace(ROW, version=2, accepted=FileState(b"second"))
+    late = structs.replace(ROW, version=2, accepted=FileState(b"late"))
     done = [await store.keep_watched(HERE, [each]) for each in (second, late, ROW)]
     assert (done, await other.watched(HERE)) == ([True, False, False], [second])
 

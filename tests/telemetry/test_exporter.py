@@ -15,13 +15,13 @@ import everloop
 from everloop import tool
 from everloop.core.mail import Address, Inbound, Said, reply_key
 from everloop.core.message import said
-from everloop.core.thread import Finished
 from everloop.core.tool import Effect
+from everloop.core.turn import Finished
 from everloop.net.trusted import TrustedHttp
 from everloop.readings.spans import trace_id
 from everloop.telemetry import exporter as exporter_
 from everloop.telemetry.exporter import Exporter
-from everloop.telemetry.target import Target
+from everloop.telemetry.target import ExportTarget
 from everloop.testing import Call, Say, ScriptedModel, Wait
 from everloop.testing.channel import RecordingChannel
 
@@ -146,7 +146,7 @@ async def exporting(home: Path, url: str) -> AsyncIterator[House]:
     http = TrustedHttp(None, "")
     async with everloop.open(home, provider=model) as agent:
         turns = [await _ended(agent, text) for text in ("a", "b", "c")]
-        exporter = Exporter(agent.store, http, Target(f"{url}/v1/traces", {}, {}), "1", pause=0.01, delivery=0.01)
+        exporter = Exporter(agent.store, http, ExportTarget(f"{url}/v1/traces", {}, {}), "1", pause=0.01, delivery=0.01)
         running = asyncio.ensure_future(exporter.run())
         try:
             yield House(agent, exporter, turns)
@@ -235,7 +235,9 @@ def test_nothing_of_it_is_loaded_where_it_is_not_wanted(tmp_path: Path):
 
     def loaded(settings: dict[str, Any]) -> set[str]:
         lines = [line.format(home=str(tmp_path), settings=settings) for line in code]
-        return {name for name in loaded_by(*lines) if name.startswith(("everloop.telemetry", "everloop.core.spans"))}
+        return {
+            name for name in loaded_by(*lines) if name.startswith(("everloop.telemetry", "everloop.readings.spans"))
+        }
 
     assert loaded({}) == set()
     assert "everloop.telemetry.exporter" in loaded(wanted)

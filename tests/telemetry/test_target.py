@@ -3,12 +3,12 @@
 import pytest
 
 from everloop.core.errors import SettingsError
-from everloop.telemetry.target import Target, target_of
+from everloop.telemetry.target import ExportTarget, target_of
 
 OWN = {"service.name": "everloop", "service.version": "1"}
 
 
-def found(endpoint: str = "", headers: dict[str, str] | None = None, **environ: str) -> Target | None:
+def found(endpoint: str = "", headers: dict[str, str] | None = None, **environ: str) -> ExportTarget | None:
     return target_of(endpoint, headers or {}, environ, "1")
 
 
@@ -19,7 +19,7 @@ def test_without_any_address_there_is_none():
 
 @pytest.mark.parametrize("written", ["http://h:4318", "http://h:4318/", "http://h:4318/v1/traces"])
 def test_the_path_is_added_where_it_is_missing(written):
-    assert found(written) == Target("http://h:4318/v1/traces", {}, OWN)
+    assert found(written) == ExportTarget("http://h:4318/v1/traces", {}, OWN)
 
 
 def test_the_environment_names_it_with_headers_and_resource():
@@ -31,17 +31,17 @@ def test_the_environment_names_it_with_headers_and_resource():
     }
     resource = {**OWN, "deployment.environment": "home", "service.name": "mine"}
     headers = {"authorization": "Basic abc", "x-team": "one"}
-    assert found(**environ) == Target("https://h/otlp/v1/traces", headers, resource)
+    assert found(**environ) == ExportTarget("https://h/otlp/v1/traces", headers, resource)
 
 
 def test_the_settings_come_before_the_environment():
     environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://other", "OTEL_EXPORTER_OTLP_HEADERS": "a=b"}
-    assert found("http://mine", {"c": "d"}, **environ) == Target("http://mine/v1/traces", {"c": "d"}, OWN)
+    assert found("http://mine", {"c": "d"}, **environ) == ExportTarget("http://mine/v1/traces", {"c": "d"}, OWN)
 
 
 def test_an_address_for_traces_alone_is_taken_as_it_is():
     environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://other", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://h/x"}
-    assert found(**environ) == Target("http://h/x", {}, OWN)
+    assert found(**environ) == ExportTarget("http://h/x", {}, OWN)
 
 
 @pytest.mark.parametrize(
@@ -63,4 +63,4 @@ def test_a_setting_that_is_no_address_is_refused():
 
 
 def test_nothing_of_it_is_shown():
-    assert repr(found("http://me:secret@h", {"authorization": "secret"})) == "Target(…)"
+    assert repr(found("http://me:secret@h", {"authorization": "secret"})) == "ExportTarget(…)"

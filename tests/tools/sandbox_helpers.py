@@ -17,11 +17,11 @@ import everloop
 from everloop.core.tool import CallContext
 from everloop.tools.sandbox import landlock
 from everloop.tools.sandbox.bwrap import Bubblewrap
-from everloop.tools.sandbox.choose import Landlock, Unconfined, Way
-from everloop.tools.sandbox.commands import Commands
+from everloop.tools.sandbox.choose import Confinement, Landlock, Unconfined
+from everloop.tools.sandbox.commands import SandboxedCommands
 from everloop.tools.sandbox.door import Door
 from everloop.tools.sandbox.outlet import Outlet
-from everloop.tools.sandbox.port import Job, Limits, Outcome, View
+from everloop.tools.sandbox.port import CommandLimits, CommandSpec, CommandView, Outcome
 from everloop.tools.sandbox.view import environment
 
 NOBODY = 65534
@@ -82,21 +82,25 @@ class World:
         spool: Path | None = None,
         outlet: Outlet | None = None,
         door: Door | None = None,
-        confined: Way | None = None,
-    ) -> Commands:
+        confined: Confinement | None = None,
+    ) -> SandboxedCommands:
         """The sandbox of this world, whose runner runs as its user."""
         python = [*self.prefix(), sys.executable if self.uid == os.geteuid() else SYSTEM_PYTHON]
         spool = spool or self.spool
-        ways: dict[str, Way] = {"bwrap": Bubblewrap(str(self.bwrap)), "landlock": Landlock(), "none": Unconfined()}
+        ways: dict[str, Confinement] = {
+            "bwrap": Bubblewrap(str(self.bwrap)),
+            "landlock": Landlock(),
+            "none": Unconfined(),
+        }
 
-        async def choose() -> Way:
+        async def choose() -> Confinement:
             return confined or ways[way or self._way]
 
-        return Commands(spool, choose, door=door or Door(spool, python, self.base / "package"), outlet=outlet)
+        return SandboxedCommands(spool, choose, door=door or Door(spool, python, self.base / "package"), outlet=outlet)
 
-    def job(self, *argv: str, limits: Limits | None = None, network: tuple[str, ...] = ()) -> Job:
-        view = View(self.workspace, hidden=(self.home,), network=network)
-        return Job(argv, view, self.workspace, environment({}), limits or Limits())
+    def job(self, *argv: str, limits: CommandLimits | None = None, network: tuple[str, ...] = ()) -> CommandSpec:
+        view = CommandView(self.workspace, hidden=(self.home,), network=network)
+        return CommandSpec(argv, view, self.workspace, environment({}), limits or CommandLimits())
 
     def snapshot(self) -> dict[str, tuple[object, ...]]:
         """Everything outside of the workspace and the spool, with its content, mode, owner and time."""
@@ -225,7 +229,7 @@ def processes_with(mark: str) -> list[str]:
     return found
 
 
-async def run_once(commands: Commands, job: Job, number: int = 1) -> Outcome:
+async def run_once(commands: SandboxedCommands, job: CommandSpec, number: int = 1) -> Outcome:
     outcome = await commands.run(context(number), job)
     await commands.close()
     return outcome

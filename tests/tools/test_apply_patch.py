@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everloop.core.errors import ToolError
-from everloop.core.tool import CallContext, Change, Shown, Tool
+from everloop.core.tool import CallContext, FileChange, Shown, Tool
 from everloop.files.folder import Folder
 from everloop.tools.apply_patch import apply_patch_tool
 from everloop.tools.changes import Changes
@@ -96,9 +96,9 @@ async def test_files_are_changed_added_and_deleted(root: Path, apply: Tool, form
     assert said == Shown(
         "Patch applied: changed a.py; added new/b.txt; deleted old.txt.",
         changes=(
-            Change("a.py", kept("def f():\n    return 1\n# end\n"), sha("def f():\n    return 2\n# end\n")[:12]),
-            Change("new/b.txt", "new", sha("one\ntwo\n")[:12]),
-            Change("old.txt", kept("old\n"), "gone"),
+            FileChange("a.py", kept("def f():\n    return 1\n# end\n"), sha("def f():\n    return 2\n# end\n")[:12]),
+            FileChange("new/b.txt", "new", sha("one\ntwo\n")[:12]),
+            FileChange("old.txt", kept("old\n"), "gone"),
         ),
     )
 
@@ -182,7 +182,7 @@ async def test_what_was_done_when_it_failed_in_the_middle_is_said_exactly(root: 
         "there is no 'old.txt/below'. The patch was applied in part. Done: changed a.py. Not tried: last.txt."
     )
     assert caught.value.changes == (
-        Change("a.py", kept("def f():\n    return 1\n# end\n"), sha("def f():\n    return 1\n# END\n")[:12]),
+        FileChange("a.py", kept("def f():\n    return 1\n# end\n"), sha("def f():\n    return 1\n# END\n")[:12]),
     )
     assert (root / "a.py").read_text().endswith("# END\n")
     assert not (root / "last.txt").exists()
@@ -202,7 +202,7 @@ async def test_a_file_is_moved(root: Path, apply: Tool, patch: str):
     assert after == {"old.txt": "old\n", "sub/z.py": "def f():\n    return 1\n# END\n"}
     said = await apply.run({"patch": patch}, CONTEXT)
     assert tree(root) == after
-    assert said.changes == (Change("sub/z.py", "new", sha(after["sub/z.py"])[:12]),)
+    assert said.changes == (FileChange("sub/z.py", "new", sha(after["sub/z.py"])[:12]),)
 
 
 async def test_a_patch_of_files_that_are_too_large_together_is_refused(root: Path, apply: Tool):

@@ -15,16 +15,16 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from everloop.tools.sandbox.cgroup import Group, Groups
-from everloop.tools.sandbox.commands import Commands
+from everloop.tools.sandbox.cgroup import Cgroup, Groups
+from everloop.tools.sandbox.commands import SandboxedCommands
 from everloop.tools.sandbox.delegation import find_groups, find_places
-from everloop.tools.sandbox.port import Limits
+from everloop.tools.sandbox.port import CommandLimits
 from everloop.tools.sandbox.runner import NAME
 
 from .sandbox_helpers import NOBODY, SYSTEM_PYTHON, World, context, run_once, world
 
 WAYS = ["bwrap", "landlock"]
-TIGHT = Limits(seconds=60, memory=96 << 20, processes=60)
+TIGHT = CommandLimits(seconds=60, memory=96 << 20, processes=60)
 # Memory that is shared is bounded by nothing but the group: RLIMIT_DATA does not count it.
 HOARD = "import mmap; m = mmap.mmap(-1, 300 << 20); m[::4096] = bytes(76800); print('held')"
 
@@ -81,7 +81,7 @@ async def see_gone(pid: int) -> None:
 
 
 @asynccontextmanager
-async def running(place: World, commands: Commands) -> AsyncIterator[int]:
+async def running(place: World, commands: SandboxedCommands) -> AsyncIterator[int]:
     """The process of a command in the background, that has begun."""
     mark = f"everloop-mark-{os.urandom(4).hex()}"
     text = f"echo on; sleep 600; : {mark}"
@@ -264,7 +264,7 @@ class TestWhatWasLeft:
 class waiting_in:
     """A process in a group, that ends when the block is left."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: Cgroup) -> None:
         self._group = group
 
     def __enter__(self) -> None:

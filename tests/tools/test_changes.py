@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from everloop.core.errors import StoreFull, ToolError
-from everloop.core.tool import CallContext, Change, Shown, Tool
+from everloop.core.tool import CallContext, FileChange, Shown, Tool
 from everloop.files.folder import Folder
 from everloop.tools.changes import LARGEST_KEPT, Changes
 from everloop.tools.files import workspace_tools
@@ -90,7 +90,7 @@ async def test_what_is_too_large_is_not_kept_and_that_is_said(root: Path, tools:
     with open(root / "big", "wb") as file:  # noqa: ASYNC230
         file.truncate(LARGEST_KEPT + 1)
     said = await tools["write_file"].run({"path": "big", "content": "x"}, FIRST)
-    assert said == Shown("Wrote 1 bytes to big.", changes=(Change("big", "not kept", sha("x")[:12]),))
+    assert said == Shown("Wrote 1 bytes to big.", changes=(FileChange("big", "not kept", sha("x")[:12]),))
     assert not (tmp_path / "files").exists()
 
 
@@ -113,7 +113,7 @@ async def test_what_cannot_be_kept_is_not_changed(root: Path):
 @pytest.mark.parametrize("path", ["a] b.txt", "x | y", "[before: new]", "a\u2028b", "ж.txt"])
 async def test_a_strange_name_is_told_as_it_is(tools: dict[str, Tool], path: str):
     said = await tools["write_file"].run({"path": path, "content": "x"}, FIRST)
-    assert said == Shown(f"Wrote 1 bytes to {path}.", changes=(Change(path, "new", sha("x")[:12]),))
+    assert said == Shown(f"Wrote 1 bytes to {path}.", changes=(FileChange(path, "new", sha("x")[:12]),))
 
 
 class TestExpectedSha:

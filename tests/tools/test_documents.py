@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from everloop.core.errors import ToolError
-from everloop.core.tool import CallContext, Change, Shown, Tool
+from everloop.core.tool import CallContext, FileChange, Shown, Tool
 from everloop.files.folder import Folder
 from everloop.tools.document_worker import html_of
 from everloop.tools.documents import can_make, can_use
 from everloop.tools.files import workspace_tools
-from everloop.tools.markup import Block, Span, blocks_of, spans_of
+from everloop.tools.markup import Block, StyledText, blocks_of, spans_of
 
 CONTEXT = CallContext(key="t:1:0", thread="t", session="cli:direct", user="ann")
 needs = {
@@ -107,15 +107,15 @@ def test_markdown_is_read_as_blocks():
 
 def test_a_line_is_read_as_spans():
     assert spans_of("a **b** _c_ `d*e*` [f](g) snake_case_name 2 * 3 * 4 **open") == [
-        Span("a "),
-        Span("b", bold=True),
-        Span(" "),
-        Span("c", italic=True),
-        Span(" "),
-        Span("d*e*", code=True),
-        Span(" "),
-        Span("f", link="g"),
-        Span(" snake_case_name 2 * 3 * 4 **open"),
+        StyledText("a "),
+        StyledText("b", bold=True),
+        StyledText(" "),
+        StyledText("c", italic=True),
+        StyledText(" "),
+        StyledText("d*e*", code=True),
+        StyledText(" "),
+        StyledText("f", link="g"),
+        StyledText(" snake_case_name 2 * 3 * 4 **open"),
     ]
 
 
@@ -173,7 +173,7 @@ class TestMaking:
         sheets = {"Costs": [["what", "cost"], ["bread", 2.5], ["sum", "=SUM(B2:B2)"]], "a/b:c" * 20: [], "COSTS": [[1]]}
         said = await tools["create_document"].run({"path": "a.xlsx", "sheets": sheets}, CONTEXT)
         data = (root / "a.xlsx").read_bytes()
-        change = Change("a.xlsx", "new", sha256(data).hexdigest()[:12])
+        change = FileChange("a.xlsx", "new", sha256(data).hexdigest()[:12])
         assert said == Shown(f"Wrote {len(data)} bytes to a.xlsx.", changes=(change,))
         assert (await tools["read_file"].run({"path": "a.xlsx"}, CONTEXT)).text == (
             "[sheet Costs]\nwhat | cost\nbread | 2.5\nsum | =SUM(B2:B2)\n"

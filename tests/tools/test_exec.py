@@ -24,11 +24,11 @@ from everloop.tools.exec import Shell, exec_tools
 from everloop.tools.run_python import run_python_tool
 from everloop.tools.sandbox import seccomp, spool
 from everloop.tools.sandbox.bwrap import Bubblewrap
-from everloop.tools.sandbox.choose import Landlock, Way, choose_way, refused
-from everloop.tools.sandbox.commands import Commands, told_apart
-from everloop.tools.sandbox.port import Job, Limits, View
+from everloop.tools.sandbox.choose import Confinement, Landlock, choose_way, refused
+from everloop.tools.sandbox.commands import SandboxedCommands, told_apart
+from everloop.tools.sandbox.port import CommandLimits, CommandSpec, CommandView
 from everloop.tools.sandbox.runner import NAME
-from everloop.tools.sandbox.view import environment, shell
+from everloop.tools.sandbox.view import environment, shell_path
 
 from .sandbox_helpers import NOBODY, TOKEN, World, context, processes_with, run_once, world
 
@@ -44,21 +44,21 @@ def untimed(text: str) -> str:
 class House:
     """The tools over a workspace and a spool in a temporary home."""
 
-    def __init__(self, home: Path, way: Way, shared: bool = False, limits: Limits | None = None) -> None:
+    def __init__(self, home: Path, way: Confinement, shared: bool = False, limits: CommandLimits | None = None) -> None:
         self.workspace, self.spool = home / "workspace", home / "spool"
         self.workspace.mkdir(exist_ok=True)
         self.told: list[str] = []
         self.heard = asyncio.Event()
 
-        async def choose() -> Way:
+        async def choose() -> Confinement:
             return way
 
-        self.commands = Commands(self.spool, choose, shared)
+        self.commands = SandboxedCommands(self.spool, choose, shared)
         self.shell = Shell(
             self.commands,
-            View(self.workspace, hidden=(home,)),
+            CommandView(self.workspace, hidden=(home,)),
             environment(os.environ),
-            limits or Limits(),
+            limits or CommandLimits(),
             told=self._tell,
         )
         tools = (*exec_tools(self.shell), run_python_tool(self.shell))
@@ -87,7 +87,7 @@ class House:
         return int((self.spool / f"{NAME}.lock").read_text())
 
 
-async def choose_or_skip() -> Way:
+async def choose_or_skip() -> Confinement:
     try:
         return await choose_way()
     except ToolError as error:
@@ -154,7 +154,7 @@ class TestRunning:
         assert await house.exec("echo only >&2") == "[exit code 0]\n[stderr]\nonly\n"
         assert await house.exec("(echo a; echo b >&2) 2>&1") == "[exit code 0]\na\nb\n"
         assert await house.exec("no-such-program") == (
-            "[exit code 127]\n[stderr]\n" + f"{shell()}: line 1: no-such-program: command not found\n"
+            "[exit code 127]\n[stderr]\n" + f"{shell_path()}: line 1: no-such-program: command not found\n"
         )
 
     async def test_both_are_told_live_in_the_order_in_which_they_came(self, house: House) -> None:
@@ -284,7 +284,7 @@ class TestSeeing:
             (place.workspace / "home").mkdir()
             for path in ("home/everloop.db", "key", "seen"):
                 (place.workspace / path).write_text(TOKEN)
-            view = View(place.workspace, hidden=(place.workspace / "home", place.workspace / "key"))
+            view = CommandView(place.workspace, hidden=(place.workspace / "home", place.workspace / "key"))
             job = structs.replace(
                 place.job("/bin/sh", "-c", "exec 2>&1; ls home; cat key; touch home/x; cat seen"), view=view
             )
@@ -294,7 +294,7 @@ class TestSeeing:
             ]  # fmt: skip
 
     def test_landlock_refuses_what_it_cannot_hide(self, tmp_path: Path) -> None:
-        job = Job(("true",), View(tmp_path, hidden=(tmp_path / "home",)), tmp_path)
+        job = CommandSpec(("true",), CommandView(tmp_path, hidden=(tmp_path / "home",)), tmp_path)
         with pytest.raises(ToolError, match="only bubblewrap can hide it there"):
             Landlock().order(job, tmp_path)
 
@@ -378,19 +378,19 @@ time.sleep(60)
 @pytest.mark.parametrize("uid", USERS)
 @pytest.mark.parametrize("way", WAYS)
 class TestLimits:
-    async def outcome(self, place: World, limits: Limits, *argv: str) -> Any:
+    async def outcome(self, place: World, limits: CommandLimits, *argv: str) -> Any:
         return await run_once(place.commands(), place.job(*argv, limits=limits))
 
     async def test_time(self, way: str, uid: int) -> None:
         with world(way, uid) as place:
             command = f"trap '' TERM HUP INT; setsid sleep {SLEEP} & sleep {SLEEP} & (sleep {SLEEP} &) ; echo on; wait"
-            outcome = await self.outcome(place, Limits(seconds=0.5), "/bin/bash", "-c", command)
+            outcome = await self.outcome(place, CommandLimits(seconds=0.5), "/bin/bash", "-c", command)
             assert (outcome.status, outcome.output) == ("time", "on\n")
             assert processes_with(SLEEP) == []
 
     async def test_processes(self, way: str, uid: int) -> None:
         with world(way, uid) as place:
-            outcome = await self.outcome(place, Limits(seconds=3, processes=40), "/usr/bin/python3", "-c", FORK)
+            outcome = await self.outcome(place, CommandLimits(seconds=3, processes=40), "/usr/bin/python3", "-c", FORK)
             if outcome.status == "time":  # the kernel has kept it from more, for it knows of the limit
                 assert int(outcome.output) <= 40
             else:
@@ -399,7 +399,7 @@ class TestLimits:
     @pytest.mark.parametrize("take", ["bytearray(10 << 20)", "mmap.mmap(-1, 10 << 20)"], ids=["own", "shared"])
     async def test_memory(self, way: str, uid: int, take: str) -> None:
         with world(way, uid) as place:
-            limits = Limits(seconds=10, memory=150 << 20)
+            limits = CommandLimits(seconds=10, memory=150 << 20)
             outcome = await self.outcome(place, limits, "/usr/bin/python3", "-c", EAT.format(take=take))
             assert outcome.status == "memory" or (outcome.status, outcome.code) == ("exited", 1)
             assert "MemoryError" in outcome.stderr or outcome.status == "memory"
@@ -407,13 +407,13 @@ class TestLimits:
     async def test_one_file(self, way: str, uid: int) -> None:
         with world(way, uid) as place:
             command = "head -c 3000000 /dev/zero > big; wc -c < big"
-            outcome = await self.outcome(place, Limits(file=1 << 20), "/bin/sh", "-c", command)
+            outcome = await self.outcome(place, CommandLimits(file=1 << 20), "/bin/sh", "-c", command)
             assert outcome.output.splitlines()[-1] == str(1 << 20)
 
     async def test_output(self, way: str, uid: int) -> None:
         with world(way, uid) as place:
             command = "echo begin; head -c 500000 /dev/zero | tr '\\0' x; echo; echo end"
-            outcome = await self.outcome(place, Limits(output=40_000), "/bin/sh", "-c", command)
+            outcome = await self.outcome(place, CommandLimits(output=40_000), "/bin/sh", "-c", command)
             assert outcome.status == "exited"
             assert len(outcome.output) < 60_000
             head, _, tail = outcome.output.partition(" bytes left out] …\n")
@@ -422,7 +422,7 @@ class TestLimits:
 
     async def test_a_flood_of_output(self, way: str, uid: int) -> None:
         with world(way, uid) as place:
-            outcome = await self.outcome(place, Limits(output=40_000, flood=1 << 20), "/bin/sh", "-c", "yes")
+            outcome = await self.outcome(place, CommandLimits(output=40_000, flood=1 << 20), "/bin/sh", "-c", "yes")
             assert outcome.status == "flood"
             assert sum(file.stat().st_size for file in place.spool.glob("*/*/out.*")) <= 50_000
 
@@ -606,8 +606,8 @@ class TestBackground:
             assert await house.commands.stop("t") == 1
 
     async def test_one_that_says_nothing_and_is_not_read_ends(self, house: House) -> None:
-        job = house.shell.job(("/bin/sleep", SLEEP), ".", Limits())
-        job = structs.replace(job, background=True, limits=Limits(seconds=0, idle=0.3))
+        job = house.shell.job(("/bin/sleep", SLEEP), ".", CommandLimits())
+        job = structs.replace(job, background=True, limits=CommandLimits(seconds=0, idle=0.3))
         assert (await house.commands.run(context(5), job)).status == "running"
         outcome, _ = await house.commands.output("t", "b5-0", 0, 100, 20)
         assert outcome.status == "idle"
@@ -626,7 +626,7 @@ def test_of_a_long_output_the_first_and_the_last_part_stay(
     tmp_path_factory: pytest.TempPathFactory, chunks: list[bytes], kept: int
 ) -> None:
     folder = str(tmp_path_factory.mktemp("tape"))
-    tape = spool.Tape(folder, kept)
+    tape = spool.OutputSpool(folder, kept)
     for chunk in chunks:
         tape.write(chunk)
     tape.close()
@@ -673,7 +673,7 @@ def test_what_is_kept_of_stdout_and_of_stderr_is_told_apart(
     tmp_path_factory: pytest.TempPathFactory, chunks: list[tuple[bool, bytes]], kept: int
 ) -> None:
     folder = str(tmp_path_factory.mktemp("tape"))
-    tape = spool.Tape(folder, kept)
+    tape = spool.OutputSpool(folder, kept)
     for error, chunk in chunks:
         tape.write(chunk.hex().encode(), error)
     tape.close()
@@ -689,7 +689,7 @@ def test_what_is_kept_of_stdout_and_of_stderr_is_told_apart(
 
 
 def test_one_that_changes_between_them_all_the_time_is_told_apart_for_a_while(tmp_path: Path) -> None:
-    tape = spool.Tape(str(tmp_path), 1 << 20)
+    tape = spool.OutputSpool(str(tmp_path), 1 << 20)
     for _ in range(3000):
         tape.write(b"o")
         tape.write(b"e", error=True)

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from everloop.core.permission import Allowance, Wanted
+from everloop.core.permission import Allowance, WantedCall
 from everloop.core.tool import Ground, Risk
 from everloop.readings.grants import granted
 from everloop.tools.exec_risk import judged, words_of
@@ -177,7 +177,7 @@ def test_the_folder_is_told_from_the_workspace_on(cwd: str, folder: str):
     assert judged("ls", cwd) == Risk(argv=("ls",), folder=folder)
 
 
-PUSH = Wanted(
+PUSH = WantedCall(
     *("exec", "ann", "t", "d", "exec-1"),
     Risk("high", mutates=True, argv=("git", "push", "origin")),
     (Ground("", "1:2"),),

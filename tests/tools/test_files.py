@@ -24,13 +24,13 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from everloop.core.errors import ToolError
-from everloop.core.tool import CallContext, Change, Effect, Shown, Tool, ToolCall, problems_of
+from everloop.core.tool import CallContext, Effect, FileChange, Shown, Tool, ToolCall, problems_of
 from everloop.files.folder import Folder
 from everloop.tools.beneath import Opener, open_in_steps, opener
 from everloop.tools.edit_file import edited
 from everloop.tools.files import file_tools, workspace_tools
 from everloop.tools.home import Home
-from everloop.tools.read_file import Part, Source, read_part
+from everloop.tools.read_file import ByteSource, TextWindow, read_part
 from everloop.tools.workspace import Workspace
 
 CANARY = "canary-81c2"
@@ -217,10 +217,10 @@ class TestReading:
 @given(st.text("aé\n\r😀", min_size=1, max_size=60), st.integers(1, 20), st.integers(1, 5))
 def test_the_parts_of_a_text_make_up_the_text(text: str, chars: int, limit: int) -> None:
     data = text.encode()
-    source = Source("t", len(data), lambda at, count: data[at : at + count])
+    source = ByteSource("t", len(data), lambda at, count: data[at : at + count])
     whole, offset, column = "", 1, 1
     for _ in range(200):
-        shown = read_part(source, Part(offset, limit, column, chars))
+        shown = read_part(source, TextWindow(offset, limit, column, chars))
         body, _, note = shown.rpartition("\n")
         if more := re.fullmatch(r"\[line \d+ goes on; continue with offset=(\d+), column=(\d+)\]", note):
             whole, offset, column = whole + body, int(more[1]), int(more[2])
@@ -236,7 +236,7 @@ class TestWriting:
     async def test_a_file_is_written_with_the_folders_above_it(self, root: Path) -> None:
         write = tools_in(root)["write_file"]
         assert await write.run({"path": "a/b/c.txt", "content": "жук\n"}, CONTEXT) == Shown(
-            "Wrote 7 bytes to a/b/c.txt.", changes=(Change("a/b/c.txt", "new", "a8adca71e237"),)
+            "Wrote 7 bytes to a/b/c.txt.", changes=(FileChange("a/b/c.txt", "new", "a8adca71e237"),)
         )
         assert (root / "a/b/c.txt").read_bytes() == "жук\n".encode()
         assert os.listdir(root / "a/b") == ["c.txt"]
@@ -378,7 +378,7 @@ class TestEditing:
         args = {"path": "a.py", "old_text": "return 1", "new_text": "return 2"}
         old, new = (sha256(f"def f():\n    return {n}\n".encode()).hexdigest() for n in (1, 2))
         assert await edit.run(args, CONTEXT) == Shown(
-            "Edited a.py at line 2.", changes=(Change("a.py", f"file:{old}", new[:12]),)
+            "Edited a.py at line 2.", changes=(FileChange("a.py", f"file:{old}", new[:12]),)
         )
         assert (root / "a.py").read_text() == "def f():\n    return 2\n"
         later = CallContext(key="t:2:0", thread="t", session="cli:direct", user="ann")

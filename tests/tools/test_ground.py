@@ -10,8 +10,8 @@ from msgspec import structs
 from everloop.core.errors import ToolError
 from everloop.tools.exec import Shell, exec_tools
 from everloop.tools.ground import grounds_of, identity_of
-from everloop.tools.sandbox.commands import Commands
-from everloop.tools.sandbox.port import Job, Limits, View
+from everloop.tools.sandbox.commands import SandboxedCommands
+from everloop.tools.sandbox.port import CommandLimits, CommandSpec, CommandView
 from everloop.tools.sandbox.view import environment
 from everloop.tools.workspace import Workspace
 
@@ -94,7 +94,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[World]:
         yield made
 
 
-def job_in(place: World, folder: str, ground: str) -> Job:
+def job_in(place: World, folder: str, ground: str) -> CommandSpec:
     argv = ("/bin/sh", "-c", "pwd; touch mark")
     hidden = () if place._way == "landlock" else (place.home,)
     view = structs.replace(place.job().view, hidden=hidden)
@@ -135,7 +135,7 @@ async def test_without_a_folder_that_was_allowed_any_will_do(place: World):
 
 
 async def test_a_tool_is_told_where_it_was_allowed_and_goes_nowhere_else(root: Path):
-    shell = Shell(Commands(root.parent / "spool"), View(root), environment({}), Limits())
+    shell = Shell(SandboxedCommands(root.parent / "spool"), CommandView(root), environment({}), CommandLimits())
     run = exec_tools(shell)[0]
     assert run.ground is not None
     assert run.ground({"command": "ls", "cwd": "site"}) == grounds_of(Workspace(root), "site")

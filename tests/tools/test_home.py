@@ -21,14 +21,14 @@ import everloop
 from everloop.app.tools import Toolset, build_tools
 from everloop.bus.local import LocalBus
 from everloop.core.errors import SettingsError, ToolError
-from everloop.core.tool import Change
+from everloop.core.tool import FileChange
 from everloop.files.folder import Folder
 from everloop.settings import load
 from everloop.testing import Call, Say, ScriptedModel, Shown
 from everloop.tools.bootstrap import Bootstrap
 from everloop.tools.home import Home
 from everloop.tools.sandbox.bwrap import Bubblewrap
-from everloop.tools.sandbox.port import SCRIPT, Job, Outcome, View
+from everloop.tools.sandbox.port import SCRIPT, CommandSpec, CommandView, Outcome
 from everloop.tools.sandbox.view import environment, python
 from everloop.tools.workspace import Workspace
 
@@ -99,8 +99,8 @@ class Apps:
         return (home.stat().st_ino if home.exists() else None, home.is_symlink(), *found)
 
     async def run(self, command: str, number: int) -> Outcome:
-        view = View(self.workspace, hidden=(self.home,))
-        job = Job(("/bin/bash", "-c", command), view, self.workspace, environment({}))
+        view = CommandView(self.workspace, hidden=(self.home,))
+        job = CommandSpec(("/bin/bash", "-c", command), view, self.workspace, environment({}))
         return await run_once(self.place.commands(spool=self.home / "spool"), job, number)
 
 
@@ -153,14 +153,14 @@ class TestDeepInTheWorkspace:
             apps = Apps(place)
             (apps.workspace / "x").mkdir()
             home = apps.workspace / "x/../../home"
-            view = View(apps.workspace, hidden=(home,))
-            job = Job(
+            view = CommandView(apps.workspace, hidden=(home,))
+            job = CommandSpec(
                 ("/bin/bash", "-c", "mv x y; ln -s apps/deep x; ls -d x y"), view, view.workspace, environment({})
             )
             said = all_said(await run_once(place.commands(), job))
             assert said.startswith("mv: cannot move 'x' to 'y': Device or resource busy\n")
             assert (home.samefile(place.home), (apps.workspace / "x").is_symlink()) == (True, False)
-            view = View(apps.workspace, hidden=(place.home,))
+            view = CommandView(apps.workspace, hidden=(place.home,))
             await run_once(place.commands(), structs.replace(job, view=view), 2)
             assert (apps.workspace / "y").is_dir()  # negative control
 
@@ -168,9 +168,9 @@ class TestDeepInTheWorkspace:
         """One that runs in the background holds the folders that another would rename."""
         with world("bwrap", os.geteuid()) as place:
             apps = Apps(place)
-            view = View(apps.workspace, hidden=(apps.home,))
+            view = CommandView(apps.workspace, hidden=(apps.home,))
             wait = "until [ -e go ]; do sleep 0.02; done; mv apps moved; touch done"
-            job = Job(("/bin/bash", "-c", wait), view, apps.workspace, environment({}), background=True)
+            job = CommandSpec(("/bin/bash", "-c", wait), view, apps.workspace, environment({}), background=True)
             commands = place.commands(spool=apps.home / "spool")
             await commands.run(context(1), job)
             command = "touch go; until [ -e done ]; do sleep 0.02; done; mv apps moved; ls -d apps moved"
@@ -219,9 +219,9 @@ class TestOwnCode:
                 (place.base / "elsewhere").mkdir()
                 before = self.state(place)
                 way = Bubblewrap(str(place.bwrap), [str(place.workspace / own)])
-                view = View(place.workspace, hidden=(place.base / home,))
+                view = CommandView(place.workspace, hidden=(place.base / home,))
                 command = f"lib/env/bin/everloop; echo mine > note; {attempt}"
-                job = Job(("/bin/bash", "-c", command), view, place.workspace, environment({}))
+                job = CommandSpec(("/bin/bash", "-c", command), view, place.workspace, environment({}))
                 outcome = await run_once(place.commands(confined=way), job, number)
                 assert (outcome.output, (place.workspace / "note").read_text()) == ("run\n", "mine\n")
                 if self.state(place) != before:
@@ -244,10 +244,10 @@ class TestOwnCode:
 class TestInAFolderThatCommandsRead:
     """As below /usr, or below the folders of a Python of one's own."""
 
-    def job(self, place: World, command: str, hidden: bool, script: str | None = None) -> Job:
-        view = View(place.workspace, (place.base,), (place.home,) if hidden else ())
+    def job(self, place: World, command: str, hidden: bool, script: str | None = None) -> CommandSpec:
+        view = CommandView(place.workspace, (place.base,), (place.home,) if hidden else ())
         argv = ("/bin/bash", "-c", command) if script is None else (python()[0], SCRIPT)
-        return Job(argv, view, place.workspace, environment({}), script=script)
+        return CommandSpec(argv, view, place.workspace, environment({}), script=script)
 
     async def test_there_is_nothing_but_the_workspace(self, uid: int) -> None:
         with world("bwrap", uid) as place:
@@ -267,7 +267,7 @@ class TestInAFolderThatCommandsRead:
         with world("landlock", uid) as place:
             with pytest.raises(ToolError, match=r"home lies in .*, which commands see, and only bubblewrap"):
                 await run_once(place.commands(), self.job(place, "true", hidden=True))
-            job = structs.replace(self.job(place, "echo on", hidden=True), view=View(place.workspace))
+            job = structs.replace(self.job(place, "echo on", hidden=True), view=CommandView(place.workspace))
             assert all_said(await run_once(place.commands(), job)) == "on\n"
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root can put a home below /usr")
@@ -279,8 +279,8 @@ class TestInAFolderThatCommandsRead:
                 (home / "workspace").mkdir(parents=True)
                 (home / "config.toml").write_text(TOKEN)
                 command = f"cat {home}/config.toml /usr/../{home}/config.toml; ls {home} {home.parent}; pwd"
-                view = View(home / "workspace", hidden=(home,))
-                job = Job(("/bin/bash", "-c", command), view, view.workspace, environment({}))
+                view = CommandView(home / "workspace", hidden=(home,))
+                job = CommandSpec(("/bin/bash", "-c", command), view, view.workspace, environment({}))
                 if way == "landlock":
                     with pytest.raises(ToolError, match="lies in /usr, which commands see"):
                         await run_once(place.commands(), job)
@@ -361,7 +361,7 @@ class TestFileTools:
 
     async def test_nothing_of_it_is_kept_or_put_back_or_said_to_models(self, home: Path) -> None:
         toolset = self.toolset(home)
-        change = Change("apps/deep/everloop/config.toml", before="new", now="")
+        change = FileChange("apps/deep/everloop/config.toml", before="new", now="")
         assert await toolset.keep(change, "ann") is None
         assert "permission denied" in await toolset.take_back(change, "key", "ann")
         assert Bootstrap(Workspace(home.parents[2], hidden=Home(home))).sections() == ()

@@ -69,6 +69,6 @@ def test_whoever_fetches_it_goes_to_this_host(scheme: str, rest: str):
 async def test_web_fetch_names_the_host_that_is_asked_about():
     spec = web_fetch_tool(None).spec  # type: ignore[arg-type]
     thread = Thread()
-    thread.outside = True
+    thread.strangers.outside = True
     assert spec.risk is not None
     assert spec.risk({"url": "http://evil.example/made-up"}, thread.before(0)).host == "evil.example"

@@ -22,7 +22,7 @@ from everloop.tools.sandbox import spool
 from everloop.tools.sandbox.command import is_short_of_memory
 from everloop.tools.sandbox.disk import Disk, too_many, too_much
 from everloop.tools.sandbox.door import Door
-from everloop.tools.sandbox.port import Limits, Outcome, Status
+from everloop.tools.sandbox.port import CommandLimits, Outcome, Status
 from everloop.tools.sandbox.runner import NAME
 from everloop.tools.sandbox.usage import Machine
 
@@ -30,8 +30,8 @@ from .sandbox_helpers import NOBODY, SYSTEM_PYTHON, World, context, run_once, wo
 
 USERS = [pytest.param(os.geteuid(), id="self"), pytest.param(NOBODY, id="nobody")]
 WAYS = ["bwrap", "landlock"]
-TIGHT = Limits(seconds=60, memory=96 << 20, processes=60)
-AMPLE = Limits(seconds=60, memory=4 << 30, processes=5000)
+TIGHT = CommandLimits(seconds=60, memory=96 << 20, processes=60)
+AMPLE = CommandLimits(seconds=60, memory=4 << 30, processes=5000)
 
 FILL = """
 def fill(sock):
@@ -184,7 +184,7 @@ def program(hoard: str, stay: bool) -> tuple[str, ...]:
     return SYSTEM_PYTHON, "-c", text
 
 
-async def outcomes(place: World, hoards: dict[str, str], limits: Limits, stay: bool) -> dict[str, str]:
+async def outcomes(place: World, hoards: dict[str, str], limits: CommandLimits, stay: bool) -> dict[str, str]:
     """How each of these ended, all at once, or that it held what it wanted."""
     commands = place.commands()
 
@@ -217,7 +217,7 @@ class TestMemory:
             assert await outcomes(place, hoards, AMPLE, stay=False) == dict.fromkeys(hoards, "held")
 
 
-SMALL = Limits(seconds=60, memory=24 << 20)
+SMALL = CommandLimits(seconds=60, memory=24 << 20)
 FULL_PIPE = """
 def full_pipe():
     r, w = os.pipe(); os.set_blocking(w, False)
@@ -339,7 +339,7 @@ class TestRefused:
 class TestProcesses:
     async def test_threads_and_orphans_count(self, way: str, uid: int) -> None:
         with world(way, uid) as place:
-            limits = Limits(seconds=60, processes=60)
+            limits = CommandLimits(seconds=60, processes=60)
             found = await outcomes(place, COUNTED_OTHERWISE, limits, stay=True)
             assert set(found.values()) <= {"processes", "exited"}  # the latter where the kernel grants no more
 
@@ -382,7 +382,7 @@ def on_a_disk(place: World) -> Iterator[None]:
 @pytest.mark.parametrize("uid", USERS)
 @pytest.mark.parametrize("way", WAYS)
 class TestDisk:
-    async def outcome(self, place: World, command: str, limits: Limits) -> Outcome:
+    async def outcome(self, place: World, command: str, limits: CommandLimits) -> Outcome:
         return await run_once(place.commands(), place.job("/bin/bash", "-c", command, limits=limits))
 
     @pytest.mark.parametrize(
@@ -401,20 +401,20 @@ class TestDisk:
     )
     async def test_what_it_adds_is_bounded(self, way: str, uid: int, options: str, command: str, status: str) -> None:
         with world(way, uid) as place, in_memory(place, options):
-            outcome = await self.outcome(place, command, Limits(seconds=60, disk=20 << 20, files=2000))
+            outcome = await self.outcome(place, command, CommandLimits(seconds=60, disk=20 << 20, files=2000))
             assert (outcome.status, outcome.output) == (status, "done\n" if status == "exited" else "")
 
     async def test_files_of_its_own_outside_of_the_workspace_count_too(self, way: str, uid: int) -> None:
         """In bubblewrap its /tmp is memory, else a folder of the spool."""
         with world(way, uid) as place:
-            limits = Limits(seconds=60, memory=20 << 20, disk=20 << 20)
+            limits = CommandLimits(seconds=60, memory=20 << 20, disk=20 << 20)
             outcome = await self.outcome(place, "head -c 30M /dev/zero > $TMPDIR/x; sleep 60", limits)
             assert outcome.status == ("memory" if way == "bwrap" else "growth")
 
     async def test_in_the_background_as_well(self, way: str, uid: int) -> None:
         with world(way, uid) as place, in_memory(place, "size=256m"):
             commands = place.commands()
-            limits = Limits(seconds=0, disk=20 << 20)
+            limits = CommandLimits(seconds=0, disk=20 << 20)
             job = structs.replace(
                 place.job("/bin/sh", "-c", "head -c 30M /dev/zero > 1; sleep 60", limits=limits), background=True
             )
@@ -426,13 +426,13 @@ class TestDisk:
     @pytest.mark.parametrize("command", ["head -c 30M /dev/zero > 1", f"{SYSTEM_PYTHON} -c '{BY_MAPPING}'"])
     async def test_however_it_writes_it_is_known_as_the_writer(self, way: str, uid: int, command: str) -> None:
         with world(way, uid) as place, on_a_disk(place):
-            outcome = await self.outcome(place, f"{command}; sleep 60", Limits(seconds=60, disk=20 << 20))
+            outcome = await self.outcome(place, f"{command}; sleep 60", CommandLimits(seconds=60, disk=20 << 20))
             assert outcome.status == "growth"
 
     async def test_what_others_add_does_not_count(self, way: str, uid: int) -> None:
         with world(way, uid) as place, on_a_disk(place):
             commands = place.commands()
-            limits = Limits(seconds=60, disk=20 << 20)
+            limits = CommandLimits(seconds=60, disk=20 << 20)
             wait = place.job("/bin/sh", "-c", "echo on; until [ -e go ]; do sleep 0.1; done; echo off", limits=limits)
             begun = asyncio.Event()
             idle = asyncio.create_task(commands.run(context(1, "a"), wait, lambda _: begun.set()))
@@ -518,7 +518,7 @@ def test_commands_go_first_when_memory_becomes_short_in_their_time() -> None:
     ],
 )
 def test_the_model_is_told_which_limit_it_was(status: Status, sentence: str) -> None:
-    text = said(Outcome(status, 137, "on\n"), Limits(), "1-0")
+    text = said(Outcome(status, 137, "on\n"), CommandLimits(), "1-0")
     assert text == f"[{sentence}]\non\n"
     assert len(sentence) <= len("ended ") + 100  # or a summary would not know it for a failure
 

@@ -22,9 +22,9 @@ from everloop.net.proxy import Proxy
 from everloop.tools.exec import Shell, exec_tools, reachable
 from everloop.tools.run_python import run_python_tool
 from everloop.tools.sandbox.choose import Landlock
-from everloop.tools.sandbox.commands import Commands
+from everloop.tools.sandbox.commands import SandboxedCommands
 from everloop.tools.sandbox.outlet import Outlet, outlet_folder
-from everloop.tools.sandbox.port import Job, Limits, View
+from everloop.tools.sandbox.port import CommandLimits, CommandSpec, CommandView
 
 from .sandbox_helpers import NOBODY, Listeners, World, context, run_once, world
 
@@ -93,8 +93,8 @@ class House:
         await self.outlet.open(self.folder)
         self.place.own(self.place.spool)  # in life the runner and the worker are one user
 
-    def job(self, command: str) -> Job:
-        job = self.place.job("/bin/bash", "-c", command, network=self.hosts, limits=Limits(seconds=30))
+    def job(self, command: str) -> CommandSpec:
+        job = self.place.job("/bin/bash", "-c", command, network=self.hosts, limits=CommandLimits(seconds=30))
         return structs.replace(job, env={**job.env, "MARK": MARK.removeprefix("MARK=")})
 
     async def run(self, command: str) -> str:
@@ -209,7 +209,7 @@ class TestRefusing:
         assert (house.net.asked, house.net.dialled) == (["rebound.example"] * 2, [(PUBLIC, 80)])
 
     async def test_only_bubblewrap_can_do_it(self, tmp_path: Path) -> None:
-        job = Job(("true",), View(tmp_path, network=("ok.example",)), tmp_path)
+        job = CommandSpec(("true",), CommandView(tmp_path, network=("ok.example",)), tmp_path)
         with pytest.raises(ToolError, match=r"tools\.exec\.network .* install bubblewrap, or make the list empty"):
             Landlock().order(job, tmp_path)
 
@@ -309,9 +309,9 @@ class TestWorkers:
 
     async def test_a_command_in_the_background_goes_on_with_another_worker(self, house: House) -> None:
         first = House(house.place, house.net, house.hosts)
-        job = Job(
+        job = CommandSpec(
             ("/bin/bash", "-c", self.LOOP), house.job("").view, house.place.workspace, background=True,
-            env=house.job("").env, limits=Limits(seconds=60),
+            env=house.job("").env, limits=CommandLimits(seconds=60),
         )  # fmt: skip
         await first.commands.run(context(5), job)
         for number, (worker, path) in enumerate(((first, "a"), (house, "b"))):
@@ -336,7 +336,7 @@ class TestWorkers:
             assert "dead" not in os.listdir(house.folder)
 
 
-async def said_by(commands: Commands, offset: int) -> str:
+async def said_by(commands: SandboxedCommands, offset: int) -> str:
     """What a command says from there on, up to the end of its second line, or its first if that is a number."""
     text = ""
     while not text.endswith(("200\n", "503\n")):
@@ -347,7 +347,7 @@ async def said_by(commands: Commands, offset: int) -> str:
 
 class TestTelling:
     def shell(self, folder: Path, hosts: tuple[str, ...] = (), free: bool = False) -> Shell:
-        return Shell(Commands(folder), View(folder, network=hosts), {"PATH": "x"}, free=free)
+        return Shell(SandboxedCommands(folder), CommandView(folder, network=hosts), {"PATH": "x"}, free=free)
 
     def test_the_model_is_told_what_commands_reach(self, tmp_path: Path) -> None:
         assert reachable(()) == "It has no network."

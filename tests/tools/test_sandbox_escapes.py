@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
-from everloop.tools.sandbox.port import Limits
+from everloop.tools.sandbox.port import CommandLimits
 from everloop.tools.sandbox.view import python
 
 from .sandbox_helpers import NOBODY, TOKEN, Listeners, Victim, World, processes_with, run_once, world
@@ -394,7 +394,7 @@ async def effects_of(escapes: list[Escape], target: Target, way: str) -> dict[st
     place.own(place.workspace)
     before = place.snapshot()
     interpreter, _ = python()
-    job = place.job(interpreter, "driver.py", limits=Limits(seconds=100, processes=400))
+    job = place.job(interpreter, "driver.py", limits=CommandLimits(seconds=100, processes=400))
     outcome = await run_once(place.commands(way), job)
     said = (place.workspace / "results").read_text(errors="replace")
     assert (outcome.status, outcome.output, said[-7:]) == ("exited", "", "### end")

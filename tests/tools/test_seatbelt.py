@@ -16,9 +16,9 @@ import pytest
 
 from everloop.core.errors import ToolError
 from everloop.tools.sandbox import portable
-from everloop.tools.sandbox.choose import Way, choose_way, refused
-from everloop.tools.sandbox.commands import Commands
-from everloop.tools.sandbox.port import SCRIPT, Job, Limits, View
+from everloop.tools.sandbox.choose import Confinement, choose_way, refused
+from everloop.tools.sandbox.commands import SandboxedCommands
+from everloop.tools.sandbox.port import SCRIPT, CommandLimits, CommandSpec, CommandView
 from everloop.tools.sandbox.runner import NAME
 from everloop.tools.sandbox.seatbelt import EXPERIMENTAL, Seatbelt, profile
 
@@ -30,7 +30,7 @@ SLEEP = f"16180.{os.getpid()}"  # seconds that no one else sleeps
 
 def test_a_profile_closes_everything_but_what_it_names(tmp_path: Path) -> None:
     workspace = tmp_path / 'my "work" \\ space'
-    view = View(workspace, (tmp_path / "python",), hidden=(tmp_path, workspace / "home"))
+    view = CommandView(workspace, (tmp_path / "python",), hidden=(tmp_path, workspace / "home"))
     quoted = str(workspace).replace("\\", "\\\\").replace('"', '\\"')
     lines = profile(view, f"{tmp_path}/spool/tmp", f"{tmp_path}/spool/script.py").splitlines()
     assert lines[:2] == ["(version 1)", "(deny default)"]
@@ -51,12 +51,14 @@ def test_a_profile_closes_everything_but_what_it_names(tmp_path: Path) -> None:
 
 def test_a_path_that_could_end_a_rule_early_is_refused() -> None:
     with pytest.raises(ToolError, match="control character"):
-        profile(View(Path("/tmp/a\nb")), "/t", "/s")
+        profile(CommandView(Path("/tmp/a\nb")), "/t", "/s")
 
 
 def test_hosts_cannot_be_named() -> None:
     with pytest.raises(ToolError, match="make the list empty"):
-        Seatbelt().order(Job(("true",), View(Path("/tmp"), network=("a.example",)), Path("/tmp")), Path("/tmp/x"))
+        Seatbelt().order(
+            CommandSpec(("true",), CommandView(Path("/tmp"), network=("a.example",)), Path("/tmp")), Path("/tmp/x")
+        )
 
 
 def fake(folder: Path, text: str) -> str:
@@ -94,18 +96,20 @@ class House:
         self.workspace.mkdir(exist_ok=True)
         way = Seatbelt(fake(home, 'shift 2; exec "$@"'))
 
-        async def choose() -> Way:
+        async def choose() -> Confinement:
             return way
 
-        self.commands = Commands(self.spool, choose)
+        self.commands = SandboxedCommands(self.spool, choose)
         self.heard = asyncio.Event()
         self._number = 0
 
-    def job(self, command: str, limits: Limits | None = None) -> Job:
+    def job(self, command: str, limits: CommandLimits | None = None) -> CommandSpec:
         argv = ("/bin/bash", "-c", command)
-        return Job(argv, View(self.workspace), self.workspace, {"PATH": os.defpath}, limits or Limits())
+        return CommandSpec(
+            argv, CommandView(self.workspace), self.workspace, {"PATH": os.defpath}, limits or CommandLimits()
+        )
 
-    async def run(self, command: str, limits: Limits | None = None) -> tuple[str, int, str]:
+    async def run(self, command: str, limits: CommandLimits | None = None) -> tuple[str, int, str]:
         self._number += 1
         job = self.job(command, limits)
         outcome = await self.commands.run(context(self._number), job, lambda _: self.heard.set())
@@ -137,7 +141,9 @@ class TestRunning:
         assert await house.run("ls /proc/self/fd | wc -l") == ("exited", 0, "4\n")
 
     async def test_a_script_and_a_home_are_its_own(self, house: House) -> None:
-        job = Job(("/usr/bin/python3", SCRIPT), View(house.workspace), house.workspace, script="print(6 * 7)")
+        job = CommandSpec(
+            ("/usr/bin/python3", SCRIPT), CommandView(house.workspace), house.workspace, script="print(6 * 7)"
+        )
         assert (await house.commands.run(context(90), job)).output == "42\n"
         assert await house.run("touch ~/a $TMPDIR/b; ls ~") == ("exited", 0, "a\nb\n")
 
@@ -151,7 +157,7 @@ class TestRunning:
 
     async def test_one_in_the_background_is_written_and_stopped(self, house: House) -> None:
         job = house.job("while read line; do echo got $line; done")
-        job = Job(job.argv, job.view, job.folder, job.env, Limits(seconds=60), background=True)
+        job = CommandSpec(job.argv, job.view, job.folder, job.env, CommandLimits(seconds=60), background=True)
         await house.commands.run(context(5), job)
         await house.commands.input("t", "b5-0", "x\n")
         assert (await house.commands.output("t", "b5-0", 0, 99, 20))[0].output == "got x\n"
@@ -165,12 +171,12 @@ class TestEnding:
 
     async def test_its_time_ends_and_so_does_what_hangs_from_it(self, house: House) -> None:
         command = f"trap '' TERM HUP INT; setsid sleep {SLEEP} & sleep {SLEEP} & echo on; wait"
-        assert await house.run(command, Limits(seconds=0.5)) == ("time", 137, "on\n")
+        assert await house.run(command, CommandLimits(seconds=0.5)) == ("time", 137, "on\n")
         assert processes_with(SLEEP) == []
 
     async def test_its_memory_is_watched(self, house: House) -> None:
         eat = "python3 -c 'import time; kept = [bytearray(10 << 20) for _ in range(30)]; time.sleep(60)' & wait"
-        status, _, said = await house.run(eat, Limits(seconds=20, memory=200 << 20))
+        status, _, said = await house.run(eat, CommandLimits(seconds=20, memory=200 << 20))
         assert status == "memory" or "MemoryError" in said
 
     async def test_cancelling_a_call_ends_it(self, house: House) -> None:

@@ -18,7 +18,7 @@ from everloop.core.log import CallReturned, Compacted, Entry, ModelCalled, Model
 from everloop.core.message import Media, Message, said
 from everloop.core.people import Role
 from everloop.core.thread import Thread
-from everloop.core.tool import CallContext, Change, Effect, Risk, Shown, Tool, ToolCall, ToolSpec, problems_of
+from everloop.core.tool import CallContext, Effect, FileChange, Risk, Shown, Tool, ToolCall, ToolSpec, problems_of
 from everloop.files.folder import Folder
 from everloop.settings import load
 from everloop.testing import Call, Say, ScriptedModel
@@ -295,7 +295,7 @@ class TestAddressesThatTell:
     def test_nor_by_having_a_tool_repeat_it(self, tmp_path: Path):
         echo = ToolCall("1", "exec", f'{{"command": "echo {self.MADE_UP}"}}')
         thread = asked_by("owen", echo)
-        thread.outside = True
+        thread.strangers.outside = True
         thread.extend(
             (
                 CallReturned(3, 0, f"[exit code 0]\n{self.MADE_UP}\n"),
@@ -309,13 +309,13 @@ class TestAddressesThatTell:
         kept = (Message("user", said("see https://kept.example")), Message("assistant", said("https://own.example")))
         thread = Thread.of(Compacted("I had read https://summed.example", kept))
         names = ("kept", "own", "summed")
-        assert [name for name in names if thread.mentions(f"https://{name}.example")] == ["kept"]
+        assert [name for name in names if thread.before(0).mentions(f"https://{name}.example")] == ["kept"]
 
     def test_the_person_is_told_why(self, tmp_path: Path):
         risk = specs_of(tmp_path)["web_fetch"].risk
         assert risk is not None
         thread = Thread()
-        thread.outside = True
+        thread.strangers.outside = True
         why = (
             "nobody gave the model this address: it made it up after it had read what strangers wrote, and fetching it "
             "may tell collect.example what the model knows"
@@ -396,7 +396,7 @@ class TestTheLog:
         async with everloop.open(tmp_path / "home", provider=model, tools=[overhear]) as agent:
             await agent.ask("go")
             found = await entries(agent)
-        change = Change("a.txt", "new", "2d711642b726")  # sha256 of x
+        change = FileChange("a.txt", "new", "2d711642b726")  # sha256 of x
         assert [entry for entry in found if isinstance(entry, CallReturned)] == [
             CallReturned(3, 0, "Wrote 1 bytes to a.txt.", changes=(change,), made=(kept("a.txt", b"x"),)),
             CallReturned(7, 0, "lovely weather", origin="https://a.example"),
@@ -412,7 +412,7 @@ class TestTheLog:
             await agent.ask("go")
             (returned,) = await results(agent)
         text = "Error: there is no 'link/b.txt'. The patch was applied in part. Done: added a.txt. Not tried: none."
-        change = Change("a.txt", "new", "73cb3858a687")  # sha256 of x and a line's end
+        change = FileChange("a.txt", "new", "73cb3858a687")  # sha256 of x and a line's end
         assert returned == CallReturned(3, 0, text, "failed", changes=(change,), made=(kept("a.txt", b"x\n"),))
 
     def test_having_read_strangers_words_survives_a_summary(self):

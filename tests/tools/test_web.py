@@ -24,7 +24,7 @@ from everloop.tools.web_fetch import web_fetch_tool
 from everloop.tools.web_search import (
     Brave,
     Ddgs,
-    Found,
+    SearchResult,
     SearxNG,
     Tavily,
     choose_engine,
@@ -32,7 +32,7 @@ from everloop.tools.web_search import (
     parse_results,
     web_search_tool,
 )
-from everloop.tools.web_text import Sent, decode, plain_text, read_apart, read_page
+from everloop.tools.web_text import WebBody, decode, plain_text, read_apart, read_page
 
 CONTEXT = CallContext(key="t:1:0", thread="t", session="cli:direct", user="ann")
 PROSE = "".join(f"<p>On day {n} the quick brown fox jumps over the lazy dog, and then it rests.</p>" for n in range(9))
@@ -295,12 +295,12 @@ class TestFetching:
 class TestReading:
     @pytest.mark.parametrize("trap", ["<!--" * 100_000, "<![CDATA[" * 100_000])
     async def test_a_page_that_would_be_read_for_hours_is_given_up(self, trap):
-        sent = Sent("https://example.org/", "text/html", f"<html><body>{trap}".encode())
+        sent = WebBody("https://example.org/", "text/html", f"<html><body>{trap}".encode())
         with pytest.raises(ToolError, match=r"the page at https://example\.org/ takes longer than 1 s to be read"):
             await read_apart(sent, 1.0)
 
     async def test_a_page_is_read_apart_as_it_is_here(self):
-        sent = Sent("https://example.org/", "text/html", ARTICLE.encode())
+        sent = WebBody("https://example.org/", "text/html", ARTICLE.encode())
         assert await read_apart(sent, 20.0) == read_page(sent)
 
     @pytest.mark.parametrize(
@@ -388,9 +388,9 @@ class TestSearching:
         class Engine:
             name = "test"
 
-            async def find(self, query: str, count: int) -> list[Found]:
+            async def find(self, query: str, count: int) -> list[SearchResult]:
                 told.append((query, count))
-                return [Found("a", "https://a.example", "x")] * count
+                return [SearchResult("a", "https://a.example", "x")] * count
 
         for outside in (True, False):
             context = structs.replace(CONTEXT, outside=outside)
@@ -502,7 +502,7 @@ class TestSearching:
     def test_nulls_and_nothing_are_answers(self):
         assert parse_brave(b"{}") == parse_brave(b'{"web": null}') == parse_results(b'{"results": []}', "x") == []
         body = json.dumps({"results": [{"url": "https://x.org", "title": None, "content": None}]}).encode()
-        assert parse_results(body, "x") == [Found("", "https://x.org", "")]
+        assert parse_results(body, "x") == [SearchResult("", "https://x.org", "")]
 
     async def test_nothing_found_and_nothing_asked(self, serve, http):
         search = web_search_tool(Brave(http, "sk-canary", await serve("{}", "application/json")))
@@ -524,7 +524,7 @@ class TestSearching:
             name = "Verbose"
 
             async def find(self, query, count):
-                return [Found("t" * 300, "https://x.org/" + "u" * 600, "x" * 900)] * count
+                return [SearchResult("t" * 300, "https://x.org/" + "u" * 600, "x" * 900)] * count
 
         said = await run(web_search_tool(Verbose(), most), query="fox", count=10)
         result = f"{'t' * 200}\nhttps://x.org/{'u' * 486}\n{'x' * excerpt}"

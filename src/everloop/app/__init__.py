@@ -18,16 +18,16 @@ from ..core.events import CommandDone, Event, PermissionAsked, TurnEnded
 from ..core.message import Part
 from ..core.people import Role
 from ..core.ports import Bus, Channel, Clock, Credentials, Http, Provider, Store, Vault
-from ..core.thread import Finished
 from ..core.tool import Tool
+from ..core.turn import Finished
 from ..files.enclosing import enclose
 from ..files.folder import Folder
+from ..files.inventory import BoundedFiles, FileInventory
 from ..files.pictures import fit, take
-from ..files.stock import Bounded, Stock
 from ..runtime.approvals import Approvals
 from ..runtime.calls import Kit, Toolbox
 from ..runtime.clock import SystemClock
-from ..runtime.commands import Commands
+from ..runtime.commands import SlashCommands
 from ..runtime.context import Gallery
 from ..runtime.driver import Driver
 from ..runtime.inbox import Inbox
@@ -46,7 +46,7 @@ from ..tools.tainted import Ended
 from .build import Builder, Built, HouseBriefer, LiveHouse, Overrides, this_minute, watched_files
 from .channels import channels_of, known
 from .models import ModelLibrary, network_of, open_models
-from .presets import HouseVoices, Presets
+from .presets import HouseModels, Presets
 from .tools import Kits, build_tools, check_workspace, sandbox_of
 
 if TYPE_CHECKING:
@@ -108,12 +108,12 @@ async def _opened(
 @asynccontextmanager
 async def open_kept(home: Path, settings: Mapping[str, Any] = {}, **given: Any) -> AsyncIterator[Agent]:
     """As `open`, with a steward, through whom the settings can be changed; so it opens also without a model."""
-    from ..settings.book import Book
+    from ..settings.editor import SettingsEditor
     from .reconfigure import LiveSettings
 
     async with _opened(home, settings, Overrides(**{**given, "waits": True, "listens": True, "whose": ""})) as house:
-        agent, book = house.agent, Book(home, os.environ, settings)
-        agent.files = Bounded(Folder(home / "files"), house.first.settings.gateway.bytes_per_user)
+        agent, book = house.agent, SettingsEditor(home, os.environ, settings)
+        agent.files = BoundedFiles(Folder(home / "files"), house.first.settings.gateway.bytes_per_user)
         agent.steward = LiveSettings(book, house.builder, house.first, house.live, house.toolbox, agent)
         house.builder.look_again = agent.steward.look_again
         yield agent
@@ -171,9 +171,9 @@ async def _build_house(home: Path, settings: Settings, store: Store, given: Over
     )
     approvals = Approvals(store, people, builder.prompt_files)
     sessions = Sessions(store, people, lambda: toolbox.specs)
-    commands = Commands(store, live, approvals, sessions, people)
+    commands = SlashCommands(store, live, approvals, sessions, people)
     inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, first.toolset.leave)
-    told = (first.speaker.name, first.speaker.notice, live, first.toolset.web, without_secrets(settings))
+    told = (first.model.name, first.model.notice, live, first.toolset.web, without_secrets(settings))
     channels = given.channels
     if given.listens:
         channels = (*channels, *channels_of(settings, lambda: given.http or network_of(settings, made_later)))
@@ -187,7 +187,7 @@ async def _build_house(home: Path, settings: Settings, store: Store, given: Over
     agent.missing, agent.unused = first.missing, unused(settings, known(settings))
     stack.push_async_callback(agent.close)  # after the lanes: answers of the last moment are acknowledged too
     if builder.prompt_files and builder.prompt_files.unasked:  # whoever found it was killed before it was told
-        await driver.ask_about_files()
+        await driver.questions.ask_about_files()
     await stack.enter_async_context(lanes)
     scheduler = Scheduler(store, bus, clock, owner=given.whose, lease_seconds=settings.store.lease_seconds)
     supervisor.start("scheduler", scheduler.run)  # it ends after the lanes, which begin to close at once
@@ -253,7 +253,7 @@ class Records(Struct, frozen=True):
     vault: Vault
     approvals: Approvals
     sessions: Sessions
-    files: Stock
+    files: FileInventory
 
 
 @asynccontextmanager
@@ -271,7 +271,7 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
             Home(folder), settings, store, Folder(folder / "files"), _asking_a_sandbox(folder, settings)
         )
         approvals = Approvals(store, KnownPeople(store), watched)
-        yield Records(settings, store, vault, approvals, Sessions(store), Stock(folder / "files"))
+        yield Records(settings, store, vault, approvals, Sessions(store), FileInventory(folder / "files"))
     finally:
         await store.close()
 
@@ -311,7 +311,7 @@ async def open_view(home: Path | None = None) -> AsyncIterator[View]:
 
         kits = Kits(folder, workspace, toolset.kit(), make)
         briefer = HouseBriefer(settings, kits, toolset.large, watched)
-        yield View(store, HouseVoices(presets, this_minute()), briefer, KnownPeople(store), watched.names)
+        yield View(store, HouseModels(presets, this_minute()), briefer, KnownPeople(store), watched.names)
 
 
 @asynccontextmanager

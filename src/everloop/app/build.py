@@ -26,11 +26,11 @@ from ..core.ports import Briefer, Bus, Channel, Clock, Files, Http, Provider, St
 from ..core.prompt import Delta, Prompt, Reply, Terms
 from ..core.tool import Tool
 from ..providers.keys import Keys
-from ..providers.models import UNKNOWN_WINDOW, Models, ResolvedModel
+from ..providers.models import UNKNOWN_WINDOW, ModelResolver, ResolvedModel
 from ..providers.models import given as given_model
 from ..runtime.calls import Kit
+from ..runtime.models import Model, Models, OneModel
 from ..runtime.supervisor import Supervisor
-from ..runtime.voices import OneVoice, Voice, Voices
 from ..settings import Preset, Settings, Tools, workspace_of
 from ..tools.bootstrap import Bootstrap, make_workspace
 from ..tools.home import Home
@@ -38,7 +38,7 @@ from ..tools.prompt_files import WatchedFiles
 from ..tools.tainted import Ended, Tainted, place_of
 from ..tools.workspace import Workspace
 from .models import keys_of, network_of, open_models
-from .presets import TOOLS, HouseVoices, Presets, filled, voice_of
+from .presets import TOOLS, HouseModels, Presets, filled, preset_model
 from .tools import PEOPLE, Kits, Toolset, build_tools, check_workspace
 
 CROWD = 20  # turns at once, from which on those that begin together look at the owner's files once
@@ -52,26 +52,26 @@ GUEST = "You speak with a guest, who is not the person you work for."
 CHOOSE = "You can choose a model and keep a key in the page, under Settings."
 
 
-class Range(Struct, frozen=True):
+class ModelChoices(Struct, frozen=True):
     """Every model that can be chosen from, and what opens them."""
 
     presets: Presets
-    models: Models
+    models: ModelResolver
     keys: Keys
 
 
 class Built(Struct, frozen=True):
-    """What is made of the settings. `range` is None where one model was handed over; `missing` says why nobody can
+    """What is made of the settings. `choices` is None where one model was handed over; `missing` says why nobody can
     answer."""
 
     settings: Settings
-    speaker: ResolvedModel
-    voices: Voices
+    model: ResolvedModel
+    models: Models
     briefer: Briefer
     toolset: Toolset
     kits: Kits
     results: int
-    range: Range | None = None
+    choices: ModelChoices | None = None
     missing: str = ""
 
 
@@ -126,9 +126,9 @@ class Builder:
 
     async def make(self, settings: Settings) -> Built:
         """Raises SettingsError, ModelMissing."""
-        speaker, voices, range, missing = await self._cast(settings)
+        model, models, choices, missing = await self._find_models(settings)
         longest = settings.agents.defaults.tool_result_max_chars
-        results = min(longest, 1000) if speaker.compact else longest
+        results = min(longest, 1000) if model.compact else longest
         toolset = self._tools(settings, results)
         kits = self._kits(settings, results, toolset)
         if self.prompt_files is None:
@@ -136,7 +136,7 @@ class Builder:
             self.prompt_files = watched_files(*place, toolset.commands.ended)
             await self.prompt_files.look()
         briefer = HouseBriefer(settings, kits, toolset.large, self.prompt_files)
-        return Built(settings, speaker, voices, briefer, toolset, kits, results, range, missing)
+        return Built(settings, model, models, briefer, toolset, kits, results, choices, missing)
 
     async def _look_again(self, why: str) -> ResolvedModel:
         if self.look_again is None:  # the house is just being opened
@@ -144,8 +144,8 @@ class Builder:
         return await self.look_again()
 
     async def _close_in_process(self) -> None:
-        for speaker in self._in_process.values():
-            await speaker.provider.close()
+        for model in self._in_process.values():
+            await model.provider.close()
 
     def check(self, settings: Settings) -> None:
         """Raises SettingsError for what would keep the house from opening the next time."""
@@ -199,31 +199,31 @@ class Builder:
 
         return Kits(self._home, workspace_of(settings, self._home), owners.kit(self._given.tools), make)
 
-    async def _cast(self, settings: Settings) -> tuple[ResolvedModel, Voices, Range | None, str]:
-        """Who speaks when nobody else is chosen, and who can be chosen."""
+    async def _find_models(self, settings: Settings) -> tuple[ResolvedModel, Models, ModelChoices | None, str]:
+        """Which model answers when no other is chosen, and who can be chosen."""
         now = this_minute()
         if self._given.provider is not None:
             only = given_model(self._given.provider)
             asked = filled(Preset(only.name), settings.agents.defaults)
-            return only, OneVoice(voice_of(only, asked, now)), None, ""
+            return only, OneModel(preset_model(only, asked, now)), None, ""
         self._http = self._http or network_of(settings, self._stack)
         # Of a later one nothing is to be closed but what runs in this process.
         stack = None if self._first else self._stack
         library = await open_models(self._home, settings, self._store, stack, self._http, self._in_process)
         presets = Presets(settings, library.models)
-        range = Range(presets, library.models, library.keys)
+        choices = ModelChoices(presets, library.models, library.keys)
         try:
-            speaker = await presets.look("")
+            model = await presets.look("")
         except ModelMissing as error:
             if not self._given.waits:
                 raise
             why = sentence_of(error)
-            speaker = absent(presets.asked("").model, lambda: self._look_again(why))
-            return speaker, WaitingVoices(presets, now, speaker), range, why
-        if speaker.warm and not self._first:
-            warming = self._supervisor.start("warm-up", speaker.warm, once=True)  # it loads while the person types
+            model = absent(presets.asked("").model, lambda: self._look_again(why))
+            return model, WaitingModels(presets, now, model), choices, why
+        if model.warm and not self._first:
+            warming = self._supervisor.start("warm-up", model.warm, once=True)  # it loads while the person types
             self._stack.push_async_callback(warming.end)
-        return speaker, HouseVoices(presets, now), range, ""
+        return model, HouseModels(presets, now), choices, ""
 
 
 def watched_files(home: Home, settings: Settings, store: Store, files: Files, ended: Ended) -> WatchedFiles:
@@ -313,26 +313,26 @@ def this_minute() -> Callable[[], str]:
 
 
 class LiveHouse:
-    """The Voices and the Briefer port of a house whose settings change, and its tools: of what there is `now`."""
+    """The Models and the Briefer port of a house whose settings change, and its tools: of what there is `now`."""
 
     def __init__(self, now: Built) -> None:
         self.now = now
 
     @property
     def default(self) -> str:
-        return self.now.voices.default
+        return self.now.models.default
 
-    async def look(self, name: str) -> Voice:
-        return await self.now.voices.look(name)
+    async def look(self, name: str) -> Model:
+        return await self.now.models.look(name)
 
-    def find(self, name: str) -> Voice:
-        return self.now.voices.find(name)
+    def find(self, name: str) -> Model:
+        return self.now.models.find(name)
 
-    async def small(self) -> Voice | None:
-        return await self.now.voices.small()
+    async def small(self) -> Model | None:
+        return await self.now.models.small()
 
     def names(self) -> list[str]:
-        return self.now.voices.names()
+        return self.now.models.names()
 
     async def brief(self, situation: Situation) -> Briefing:
         return await self.now.briefer.brief(situation)
@@ -350,8 +350,8 @@ class Absent:
         self._look = look
 
     async def reply(self, prompt: Prompt, show: Callable[[Delta], None]) -> Reply:
-        speaker = await self._look()
-        return await speaker.provider.reply(replace(prompt, model=speaker.model), show)
+        model = await self._look()
+        return await model.provider.reply(replace(prompt, model=model.model), show)
 
     async def close(self) -> None:
         pass
@@ -366,15 +366,15 @@ def absent(name: str, look: Callable[[], Awaitable[ResolvedModel]]) -> ResolvedM
     return ResolvedModel(name, name, Absent(name, look), UNKNOWN_WINDOW)
 
 
-class WaitingVoices(HouseVoices):
-    """The voices of a house whose usual model cannot be had: others may be chosen."""
+class WaitingModels(HouseModels):
+    """The models of a house whose usual model cannot be had: others may be chosen."""
 
-    def __init__(self, presets: Presets, now: Callable[[], str], speaker: ResolvedModel) -> None:
+    def __init__(self, presets: Presets, now: Callable[[], str], model: ResolvedModel) -> None:
         super().__init__(presets, now)
-        self._waiting = voice_of(speaker, presets.asked(""), now)
+        self._waiting = preset_model(model, presets.asked(""), now)
 
-    async def look(self, name: str) -> Voice:
+    async def look(self, name: str) -> Model:
         return await super().look(name) if name else self._waiting
 
-    def find(self, name: str) -> Voice:
+    def find(self, name: str) -> Model:
         return super().find(name) if name else self._waiting

@@ -14,7 +14,7 @@ from ..core.ports import Http, Store, Vault
 from ..providers import logins as logins_
 from ..providers.discovery import Headers
 from ..providers.keys import Keys
-from ..providers.models import Models, ResolvedModel, in_process
+from ..providers.models import ModelResolver, ResolvedModel, in_process
 from ..providers.prices import Price, Prices
 from ..settings import Settings, path_in
 
@@ -27,7 +27,7 @@ class ModelLibrary(Struct, frozen=True):
     vault: Vault
     http: Http
     keys: Keys
-    models: Models
+    models: ModelResolver
 
 
 async def open_models(
@@ -64,7 +64,7 @@ async def open_models(
             loaded[name] = _embedded(home, settings, name, http)
         return loaded[name]
 
-    models = Models(heard, keys, prices, embedded, logins)
+    models = ModelResolver(heard, keys, prices, embedded, logins)
     if stack is not None:
         stack.push_async_callback(models.close)
     return ModelLibrary(settings, store, vault, http, keys, models)

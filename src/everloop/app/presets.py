@@ -1,4 +1,4 @@
-"""Turns the names of models into voices: how a model is asked, how much it may read, what of a briefing it is told.
+"""Makes of a name a model that can be asked: how it is asked, how much it may read, what of a briefing it is told.
 Joins the providers' room and the runtime's, which know nothing of each other."""
 
 import logging
@@ -12,14 +12,14 @@ from ..core.errors import ModelMissing
 from ..core.ports import Embedder
 from ..core.prompt import Section
 from ..core.tool import ToolSpec
-from ..providers.models import Models, ResolvedModel
+from ..providers.models import ModelResolver, ResolvedModel
 from ..readings.contents import tokens_of
 from ..readings.sections import joined, shrunk
 from ..runtime.context import Context, Profile
-from ..runtime.voices import SHORT, Voice
+from ..runtime.models import SHORT, Model
 from ..settings import Defaults, Preset, Settings
 
-_log = logging.getLogger("everloop.voices")
+_log = logging.getLogger("everloop.models")
 
 TOOLS = "{tools}"  # stands in an identity for the names of those that are offered
 ROOM_FOR_TOOLS = 0.35  # of the window
@@ -31,7 +31,7 @@ LITTLE = 280  # characters of the system prompt that the embedded model is shown
 class Presets:
     """Which model a name stands for, as the settings say: a preset, or any model with all else as in the defaults."""
 
-    def __init__(self, settings: Settings, models: Models) -> None:
+    def __init__(self, settings: Settings, models: ModelResolver) -> None:
         self._defaults = settings.agents.defaults
         self._models = models
         self.small = settings.agents.defaults.small_model
@@ -46,7 +46,7 @@ class Presets:
         for spare in asked.fallbacks or ():
             try:
                 await self._models.look(self.asked(spare).model)
-            except ModelMissing as error:  # it is left out, as `Models.find` says
+            except ModelMissing as error:  # it is left out, as `ModelResolver.find` says
                 missing.append(f"The fallback {spare} is left out: {error}.")
                 _log.warning("%s", missing[-1])
         model = self.find(name)
@@ -66,13 +66,13 @@ class Presets:
         return filled(self.presets.get(name) or Preset(name), self._defaults)
 
 
-class HouseVoices:
-    """The Voices port. `now` tells the time as models are to read it."""
+class HouseModels:
+    """The Models port. `now` tells the time as models are to read it."""
 
     def __init__(self, presets: Presets, now: Callable[[], str]) -> None:
         self._presets = presets
         self._now = now
-        self._voices: dict[str, Voice] = {}
+        self._models: dict[str, Model] = {}
 
     @property
     def default(self) -> str:
@@ -81,11 +81,11 @@ class HouseVoices:
     def names(self) -> list[str]:
         return list(self._presets.presets)
 
-    async def look(self, name: str) -> Voice:
+    async def look(self, name: str) -> Model:
         await self._presets.look(name)
         return self.find(name)
 
-    async def small(self) -> Voice | None:
+    async def small(self) -> Model | None:
         """For summaries and the like: the small model of the settings; None: whoever answers. Raises ModelMissing."""
         return await self.look(self._presets.small) if self._presets.small else None
 
@@ -93,21 +93,21 @@ class HouseVoices:
         """For recall by meaning: the embedding model of the settings, if there is one. Raises ModelMissing."""
         return await self._presets.embedder()
 
-    def find(self, name: str) -> Voice:
-        if name not in self._voices:
+    def find(self, name: str) -> Model:
+        if name not in self._models:
             model = self._presets.find(name)
             key = name if name in self._presets.presets else model.name
-            self._voices[name] = voice_of(model, self._presets.asked(name), self._now, key)
-        return self._voices[name]
+            self._models[name] = preset_model(model, self._presets.asked(name), self._now, key)
+        return self._models[name]
 
 
-def voice_of(model: ResolvedModel, asked: Preset, now: Callable[[], str], key: str = "") -> Voice:
+def preset_model(model: ResolvedModel, asked: Preset, now: Callable[[], str], key: str = "") -> Model:
     """A model that is asked in this way."""
 
     def fit(window: int, briefing: Briefing) -> tuple[Context, Rules]:
         return _fitted(window, model, asked, briefing, now)
 
-    return Voice(
+    return Model(
         name=model.name,
         key=key,
         model=model.model,

@@ -19,9 +19,9 @@ from ..providers.keys import Keys, checked_key, keyed_host, notes_on
 from ..providers.models import ResolvedModel
 from ..runtime.calls import Toolbox
 from ..settings import Preset, Settings, without_secrets
-from ..settings.book import Book, changes_of
 from ..settings.edit import Path, path_of
-from ..settings.rows import Row, value_at
+from ..settings.editor import SettingsEditor, changes_of
+from ..settings.rows import SettingsRow, value_at
 from ..settings.scopes import scopes_for
 from .build import Built, LiveHouse
 from .destinations import check_destinations
@@ -42,7 +42,7 @@ class Looked(Struct, frozen=True):
 
     version: str
     file: str
-    rows: list[Row]
+    rows: list[SettingsRow]
     waiting: list[str]
 
 
@@ -77,7 +77,7 @@ class Maker(Protocol):
 class LiveSettings:
     def __init__(
         self,
-        book: Book,
+        book: SettingsEditor,
         builder: Maker,
         first: Built,
         live: LiveHouse,
@@ -129,7 +129,7 @@ class LiveSettings:
         await self.refresh()
         if self._now.missing:
             raise ModelMissing(self._now.missing)
-        return self._now.speaker
+        return self._now.model
 
     async def keys(self) -> list[KeyRow]:
         kept = await self._vault.names()
@@ -141,7 +141,7 @@ class LiveSettings:
         host, key = keyed_host(name, self._now.settings.providers.accounts), checked_key(key)
         await self._vault.set(f"key:{host.name}", key)
         await self.refresh()
-        return notes_on(host, key, self._now.range.keys) if self._now.range else []
+        return notes_on(host, key, self._now.choices.keys) if self._now.choices else []
 
     async def forget_key(self, name: str) -> None:
         """Raises EverloopError when there is none in the vault."""
@@ -156,14 +156,14 @@ class LiveSettings:
 
     async def _trials(self, name: str) -> Trials:
         now = self._now
-        if now.range is not None:
-            return await trials_of(name, now.range.presets, now.range.models)
+        if now.choices is not None:
+            return await trials_of(name, now.choices.presets, now.choices.models)
         if name:
             raise ModelMissing("this program has one model, which was handed over to it")
-        return trials_with(now.speaker, Preset(now.speaker.name))
+        return trials_with(now.model, Preset(now.model.name))
 
     def _key_row(self, name: str, kept: list[str]) -> KeyRow:
-        host, keys = HOSTS.get(name), self._now.range.keys if self._now.range else None
+        host, keys = HOSTS.get(name), self._now.choices.keys if self._now.choices else None
         variable = (host.key_variables or ("",))[0] if host else ""
         row = KeyRow(name, "", variable, bool(host and host.login), f"key:{name}" in kept)
         if host is None or keys is None:
@@ -178,7 +178,7 @@ class LiveSettings:
         self._now = made
         self._toolbox.resize(made.results)
         self._live.now = made
-        self._sign.model, self._sign.notice, self._sign.missing = made.speaker.name, made.speaker.notice, made.missing
+        self._sign.model, self._sign.notice, self._sign.missing = made.model.name, made.model.notice, made.missing
         self._sign.settings = without_secrets(made.settings)
 
 
@@ -204,7 +204,7 @@ def taken_over(now: Settings, wanted: Settings) -> Settings:
     )
 
 
-def waiting_in(rows: list[Row], wanted: Settings, now: Settings) -> list[str]:
+def waiting_in(rows: list[SettingsRow], wanted: Settings, now: Settings) -> list[str]:
     """The keys whose values are not those in force."""
     return [row.key for row in rows if not row.is_pattern and _differ(path_of(row.key), wanted, now)]
 

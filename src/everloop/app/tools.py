@@ -28,13 +28,13 @@ from ..tools.exec import Shell, exec_tools
 from ..tools.files import file_tools
 from ..tools.history import history_tools
 from ..tools.home import Home
-from ..tools.keep_file import KeepFile
+from ..tools.keep_file import FileKeeper
 from ..tools.marks import MARKS, Marks
 from ..tools.message import message_tool
 from ..tools.run_python import run_python_tool
 from ..tools.sandbox.exposure import why_not_there
 from ..tools.sandbox.later import LaterSandbox
-from ..tools.sandbox.port import Limits, Sandbox, View
+from ..tools.sandbox.port import CommandLimits, CommandView, Sandbox
 from ..tools.sandbox.view import environment
 from ..tools.tainted import Tainted, place_of
 from ..tools.undo_file import UndoFile
@@ -61,7 +61,7 @@ class Toolset(Struct, frozen=True):
     commands: Sandbox
     ways: tuple["Later", ...]  # out to the network
     take_back: UndoFile
-    keep: KeepFile
+    keep: FileKeeper
     place: str  # the name of the workspace
 
     def kit(self, given: Iterable[Tool] = ()) -> Kit:
@@ -105,7 +105,7 @@ def build_tools(
     check_workspace(workspace, home)
     commands = commands or sandbox_of(home, settings)
     marks = Marks(Tainted(store, place_of(workspace), commands.ended)) if store else MARKS
-    limits = Limits(
+    limits = CommandLimits(
         memory=chosen.exec.memory_mb << 20,
         processes=chosen.exec.processes,
         disk=chosen.exec.disk_mb << 20,
@@ -113,7 +113,7 @@ def build_tools(
     )
     shell = Shell(
         commands,
-        View(workspace, hidden=(home,), network=chosen.exec.network),
+        CommandView(workspace, hidden=(home,), network=chosen.exec.network),
         environment(os.environ, chosen.exec.env),
         limits,
         longest=chosen.exec.timeout,
@@ -139,7 +139,7 @@ def build_tools(
     built_in = _enabled(built_in, chosen.disabled)
     names = {tool.spec.name for tool in built_in}
     plugged = plugged_in(chosen.plugins, names) if chosen.plugins else ()
-    after = (UndoFile(seen, files), KeepFile(seen, files))
+    after = (UndoFile(seen, files), FileKeeper(seen, files))
     large, place = frozenset(names - ESSENTIAL), place_of(workspace)
     return Toolset((*built_in, *plugged), large, commands, (web, searched), *after, place)
 
@@ -202,11 +202,11 @@ def sandbox_of(home: Path, settings: Settings) -> Sandbox:
 
     def make() -> Sandbox:
         from ..tools.sandbox.choose import choose_way
-        from ..tools.sandbox.commands import Commands
+        from ..tools.sandbox.commands import SandboxedCommands
         from ..tools.sandbox.outlet import Outlet
 
         choose = partial(choose_way, unsafe=chosen.unsafe_without_sandbox)
-        return Commands(spool, choose, shared, outlet=Outlet(serve) if serve else None)
+        return SandboxedCommands(spool, choose, shared, outlet=Outlet(serve) if serve else None)
 
     return LaterSandbox(spool, make)
 

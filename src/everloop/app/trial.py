@@ -11,7 +11,7 @@ from ..core.message import Message, said
 from ..core.ports import Embedder
 from ..core.prompt import Delta, Prompt, Reply, Transcript
 from ..core.tool import ToolSpec, parse_args, problems_of
-from ..providers.models import Models, ResolvedModel
+from ..providers.models import ModelResolver, ResolvedModel
 from ..settings import Preset
 from .presets import Presets
 
@@ -97,7 +97,7 @@ class Trials:
         self.run = run
 
 
-async def trials_of(name: str, presets: Presets, models: Models) -> Trials:
+async def trials_of(name: str, presets: Presets, models: ModelResolver) -> Trials:
     """Raises ModelMissing."""
     asked = presets.asked(name)
     choice = await models.look(asked.model)
@@ -107,8 +107,8 @@ async def trials_of(name: str, presets: Presets, models: Models) -> Trials:
     return trials_with(models.find(asked.model), asked)
 
 
-def trials_with(speaker: ResolvedModel, asked: Preset) -> Trials:
-    return Trials(speaker.name, speaker.notice, tuple(partial(_try, trial, speaker, asked) for trial in TRIALS))
+def trials_with(model: ResolvedModel, asked: Preset) -> Trials:
+    return Trials(model.name, model.notice, tuple(partial(_try, trial, model, asked) for trial in TRIALS))
 
 
 async def _try_embedder(embedder: Embedder) -> Embedding:
@@ -121,7 +121,7 @@ async def _try_embedder(embedder: Embedder) -> Embedding:
     return Embedding(True, "", total, len(made.vectors[0]), made.usage.input, made.cost)
 
 
-async def _try(trial: Trial, speaker: ResolvedModel, asked: Preset, progress: Show) -> Tried:
+async def _try(trial: Trial, model: ResolvedModel, asked: Preset, progress: Show) -> Tried:
     began = time.perf_counter()
     first = None
 
@@ -133,7 +133,7 @@ async def _try(trial: Trial, speaker: ResolvedModel, asked: Preset, progress: Sh
             first = time.perf_counter() - began
 
     try:
-        reply = await speaker.provider.reply(_prompt(trial, speaker, asked), show)
+        reply = await model.provider.reply(_prompt(trial, model, asked), show)
     except ProviderError as error:
         return Tried(trial.name, False, str(error), first, time.perf_counter() - began)
     fault, used = trial.fault(reply), reply.usage
@@ -141,10 +141,10 @@ async def _try(trial: Trial, speaker: ResolvedModel, asked: Preset, progress: Sh
     return Tried(trial.name, not fault, fault, first, total, used.input, used.output, reply.cost)
 
 
-def _prompt(trial: Trial, speaker: ResolvedModel, asked: Preset) -> Prompt:
-    window = asked.context_window or speaker.window
+def _prompt(trial: Trial, model: ResolvedModel, asked: Preset) -> Prompt:
+    window = asked.context_window or model.window
     return Prompt(
-        model=speaker.model,
+        model=model.model,
         system="You are being tried out. Do exactly as you are told.",
         transcript=Transcript((Message("user", said(trial.says)),)),
         tools=trial.tools,

@@ -9,7 +9,7 @@ from ..core.events import Event
 LIMIT = 10_000  # events that a slow reader may be behind before it is cut off
 
 
-class Feed:
+class LocalFeed:
     """`async for event in feed`: it ends for a reader that is too slow, and after `end`."""
 
     __slots__ = ("_events", "_loop", "_over", "_waiter")

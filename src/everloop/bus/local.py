@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ..core.events import AnswerBegan, AnswerEnded, AnswerPiece, Draft, Event
-from .feed import Feed
+from .feed import LocalFeed
 
 
 class LocalBus:
     def __init__(self) -> None:
-        self._feeds: dict[str, list[Feed]] = {}  # by thread; "" are those of all threads
+        self._feeds: dict[str, list[LocalFeed]] = {}  # by thread; "" are those of all threads
         self._drafts: dict[str, Draft] = {}
         self._on_wake: Callable[[str], None] = _nobody
         self._on_cancel: Callable[[str], None] = _nobody
@@ -41,8 +41,8 @@ class LocalBus:
         return bool(self._feeds) and (thread in self._feeds or "" in self._feeds)
 
     @contextmanager
-    def subscribe(self, thread: str = "") -> Iterator[Feed]:
-        feed = Feed()
+    def subscribe(self, thread: str = "") -> Iterator[LocalFeed]:
+        feed = LocalFeed()
         draft = self._drafts.get(thread)
         if draft and (said := draft.whole):
             feed.put(said)

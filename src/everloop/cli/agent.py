@@ -19,7 +19,7 @@ from ..core.events import AnswerGiven, AnswerPiece, Event, PermissionAsked, Summ
 from ..core.people import OWNER
 from ..readings.commands import command_in, rest_of
 from ..readings.questions import asked_of
-from .lines import Lines
+from .lines import LineReader
 from .questions import Questions
 from .session_key import session_key
 from .terminal import Terminal, WrongUse
@@ -66,7 +66,7 @@ async def run(arguments: argparse.Namespace) -> int:
     if arguments.files and arguments.message is None:
         raise WrongUse("-f needs -m: say with -m what the file is shown for")
     text = _message(arguments.message)
-    lines = Lines()
+    lines = LineReader()
     # A pipe is read while the house opens, before what was cut off goes on: its first line may say to stop that.
     first = asyncio.ensure_future(lines.read("> ")) if text is None and not sys.stdin.isatty() else None
     if first and select.select([sys.stdin], [], [], 0)[0]:
@@ -101,7 +101,7 @@ class Here(Struct, frozen=True):
     agent: Agent
     session: str
     terminal: Terminal
-    lines: Lines
+    lines: LineReader
     attended: bool
     preapproved: bool
     told: set[str]  # questions about files that were put here

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..app import open_view
 from ..core.errors import MailRefused
-from ..readings.contents import Contents, Piece
+from ..readings.contents import Contents, PromptPiece
 from ..readings.visible import visible
 from .session_key import session_key
 from .table import counted, share, table, to_json
@@ -82,7 +82,7 @@ def describe(contents: Contents) -> dict[str, Any]:
     }
 
 
-def _piece(contents: Contents, name: str) -> Piece:
+def _piece(contents: Contents, name: str) -> PromptPiece:
     found = [piece for piece in contents.pieces if piece.name == name.lower()]
     if not found:
         names = ", ".join(piece.name for piece in contents.pieces if not piece.of)

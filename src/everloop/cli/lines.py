@@ -18,8 +18,8 @@ from .terminal import mark_pastes, show_prompt
 MORE = "… "  # the prompt of a line that goes on
 
 
-class Lines:
-    """`with Lines() as lines: await lines.read("> ")` gives a line, or None at the end of the input."""
+class LineReader:
+    """`with LineReader() as lines: await lines.read("> ")` gives a line, or None at the end of the input."""
 
     def __init__(self) -> None:
         self._restore: Callable[[], None] = lambda: None
@@ -27,7 +27,7 @@ class Lines:
         self._tty = sys.stdin.isatty()
         self._pastes = False  # whether they are understood
 
-    def __enter__(self) -> "Lines":
+    def __enter__(self) -> "LineReader":
         if self._tty:
             self._restore = _remember_terminal()
             self._pastes = _edit_lines()

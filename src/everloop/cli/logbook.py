@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from ..core.scene import scene
+from ..core.log_context import log_context
 
 LARGEST = 5_000_000  # bytes of a file
 KEPT = 4  # files that were put aside
@@ -28,7 +28,7 @@ _NAMES = re.compile(r"(?i)(KEY|TOKEN|SECRET|PASSWORD|PASSWD)$")
 _SHORTEST = 8  # a shorter value is no secret, and would be found in any text
 
 
-class Line(Struct, frozen=True, omit_defaults=True):
+class LogLine(Struct, frozen=True, omit_defaults=True):
     """`error` is the id that a person was told, `detail` what Python said of it."""
 
     time: str
@@ -124,10 +124,10 @@ class LogFile(logging.Handler):
             os.close(folder)
 
 
-def line_of(record: logging.LogRecord) -> Line:
-    at, said = scene.get(), record.__dict__
+def line_of(record: logging.LogRecord) -> LogLine:
+    at, said = log_context.get(), record.__dict__
     detail = _FORMAT.formatException(record.exc_info) if record.exc_info and record.exc_info[0] else ""
-    return Line(
+    return LogLine(
         datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         record.levelname.lower(),
         record.name,

@@ -16,7 +16,7 @@ import msgspec
 from ..core.errors import EverloopError
 from ..readings.visible import visible
 from ..settings import home_of
-from .logbook import Line, log_path, put_aside
+from .logbook import LogLine, log_path, put_aside
 from .terminal import Terminal
 
 MORE = (
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    terminal, path, wanted = Terminal(sys.stdout, sys.stderr), log_path(home_of(os.environ)), Wanted(arguments)
+    terminal, path, wanted = Terminal(sys.stdout, sys.stderr), log_path(home_of(os.environ)), LogFilter(arguments)
     show = to_json if arguments.json else to_text
     with Tail(path) as tail:
         if tail.is_missing() and not put_aside(path) and not arguments.follow:
@@ -61,7 +61,7 @@ async def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-class Wanted:
+class LogFilter:
     """Which lines are asked for."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
@@ -72,7 +72,7 @@ class Wanted:
         everything = arguments.since or arguments.error
         self._limit: int | None = arguments.lines if arguments.lines is not None else None if everything else USUAL
 
-    def fits(self, line: Line) -> bool:
+    def fits(self, line: LogLine) -> bool:
         return (
             (not self._levels or line.level in self._levels)
             and (not self._error or line.error == self._error or self._error in line.message)
@@ -80,7 +80,7 @@ class Wanted:
             and line.time >= self._since
         )
 
-    def last(self, *lines: Iterable[Line]) -> list[Line]:
+    def last(self, *lines: Iterable[LogLine]) -> list[LogLine]:
         return list(deque((line for some in lines for line in some if self.fits(line)), maxlen=self._limit))
 
 
@@ -103,7 +103,7 @@ class Tail:
     def is_missing(self) -> bool:
         return self._file is None
 
-    def read(self) -> list[Line]:
+    def read(self) -> list[LogLine]:
         found = self._take()
         if self._is_another():  # what was put aside is read to its end first
             found += self._take()
@@ -112,7 +112,7 @@ class Tail:
             found += self._take()
         return found
 
-    def _take(self) -> list[Line]:
+    def _take(self) -> list[LogLine]:
         *whole, self._rest = (self._rest + (self._file.read() if self._file else b"")).split(b"\n")
         return [parse(line) for line in whole if line]
 
@@ -124,19 +124,19 @@ class Tail:
         return self._file is None or os.fstat(self._file.fileno()).st_ino != now
 
 
-def parse(line: bytes) -> Line:
+def parse(line: bytes) -> LogLine:
     """A line of the log. What an older version wrote is shown as it is."""
     try:
-        return msgspec.json.decode(line, type=Line)
+        return msgspec.json.decode(line, type=LogLine)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return Line("", "", "", line.decode(errors="replace"))
+        return LogLine("", "", "", line.decode(errors="replace"))
 
 
-def to_json(line: Line) -> str:
+def to_json(line: LogLine) -> str:
     return msgspec.json.encode(line).decode()
 
 
-def to_text(line: Line) -> str:
+def to_text(line: LogLine) -> str:
     if not line.time:
         return visible(line.message)
     about = [f"error {line.error}" if line.error and line.error not in line.message else "", line.session]
@@ -147,7 +147,7 @@ def to_text(line: Line) -> str:
     return "\n    ".join(visible(f"{head}{f' ({told})' if told else ''}{below}").splitlines())
 
 
-def _older(path: Path) -> Iterator[Line]:
+def _older(path: Path) -> Iterator[LogLine]:
     for file in put_aside(path):
         for line in file.read_bytes().split(b"\n"):
             if line:

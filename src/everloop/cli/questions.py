@@ -12,7 +12,7 @@ from ..readings.commands import command_in
 from ..readings.grants import described, extent
 from ..readings.questions import asked_of, chosen, offered_of
 from ..user import inbound_of
-from .lines import Lines
+from .lines import LineReader
 from .terminal import Terminal
 from .times import clock
 
@@ -23,7 +23,7 @@ HOW = "y allows it once, n (or nothing) does not."
 class Questions:
     """`async with` one for each turn: what is left open when the turn ends is not asked any more."""
 
-    def __init__(self, agent: Agent, session: str, lines: Lines, terminal: Terminal) -> None:
+    def __init__(self, agent: Agent, session: str, lines: LineReader, terminal: Terminal) -> None:
         self._agent = agent
         self._session = session
         self._lines = lines

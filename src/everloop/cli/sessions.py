@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ..app import Records, open_records
-from ..core.conversation import Archive, Branch, Conversation, Deed, Found, Rename
+from ..core.conversation import ArchiveThread, Branch, Conversation, Deed, Rename, SearchHit
 from ..core.errors import HomeError, MailRefused
 from ..readings.visible import checked_name, in_one_line, visible
 from .session_key import session_key
@@ -104,7 +104,7 @@ async def _with(
             await records.store.perform(OWNER, found.session, Rename(found.id, title))
             terminal.answer(f"{found.id[:8]} is called “{title}” now.")
         case "archive" | "unarchive":
-            await records.store.perform(OWNER, found.session, Archive(found.id, word == "archive"))
+            await records.store.perform(OWNER, found.session, ArchiveThread(found.id, word == "archive"))
             terminal.answer(f"{found.id[:8]} is {'archived' if word == 'archive' else 'in the list again'}.")
         case "snapshot":
             await records.store.perform(OWNER, found.session, sessions.snapshot(found, arguments.name))
@@ -191,7 +191,7 @@ def _mark(each: Conversation) -> str:
     return "[archived] " if each.archived else "* " if each.current else ""
 
 
-def _hits(found: list[Found], as_json: bool) -> str:
+def _hits(found: list[SearchHit], as_json: bool) -> str:
     if as_json:
         return to_json({"found": found})
     rows = [(each.thread[:8], str(each.seq), clock(each.at), each.who, each.text) for each in found]

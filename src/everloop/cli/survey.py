@@ -14,7 +14,7 @@ from ..core.errors import EverloopError, KeyRefused, ModelMissing, ProviderError
 from ..providers import logins
 from ..providers.catalog import HOSTS, Host
 from ..providers.choose import Choice, host_of
-from ..providers.discovery import Model
+from ..providers.discovery import ListedModel
 from ..providers.keys import Keys, unknown_provider
 from ..providers.prices import Price, Prices, find_window
 from .table import counted, rate, table, to_json
@@ -157,7 +157,7 @@ async def _choice_at(library: ModelLibrary, host: Host) -> Choice:
     return replace(choice, key=key, headers={**choice.headers, **(await login() if login else {})})
 
 
-async def _listed(library: ModelLibrary, choice: Choice) -> list[Model]:
+async def _listed(library: ModelLibrary, choice: Choice) -> list[ListedModel]:
     try:
         return await library.models.discovery.models(choice)
     except ProviderError as error:
@@ -198,7 +198,7 @@ async def _find_models(library: ModelLibrary, wanted: str, uses: list[Use]) -> l
     models = await _described(library, await _choice_at(library, host))
     roles = {use.model: use.role for use in reversed(uses)}
 
-    def row(model: Model) -> ModelRow:
+    def row(model: ListedModel) -> ModelRow:
         name = f"{provider}/{model.name}"
         window = casting.asked(name).context_window or model.window or find_window(provider, model.name)
         price = prices.of(provider, model.name) or (Price(0, 0) if host.port else None)
@@ -209,7 +209,7 @@ async def _find_models(library: ModelLibrary, wanted: str, uses: list[Use]) -> l
     return sorted(map(row, fitting), key=lambda row: row.name)
 
 
-async def _described(library: ModelLibrary, choice: Choice) -> list[Model]:
+async def _described(library: ModelLibrary, choice: Choice) -> list[ListedModel]:
     discovery, models = library.models.discovery, await _listed(library, choice)
     if not (choice.host and choice.host.port):
         return models

@@ -28,6 +28,7 @@ class Conversation(Struct, frozen=True, gc=False):
     parent_seq: int = 0
     current: bool = False  # whether its session is at it now
     state: Literal["resting", "running", "waiting"] = "resting"  # waiting: for a person's answer
+    pinned: bool = False  # it stands before the others
 
 
 class Written(Struct, frozen=True, gc=False):
@@ -38,7 +39,7 @@ class Written(Struct, frozen=True, gc=False):
     entry: Entry
 
 
-class Found(Struct, frozen=True, gc=False):
+class SearchHit(Struct, frozen=True, gc=False):
     """Where a search has found something: `who` is `user`, `assistant` or `tool`, `text` what stands around it."""
 
     thread: str
@@ -85,7 +86,7 @@ class Branch(Struct, frozen=True):
     letter: Letter | None = None
 
 
-class Resume(Struct, frozen=True):
+class ResumeThread(Struct, frozen=True):
     """The session goes back to one of its own threads."""
 
     thread: str
@@ -96,11 +97,19 @@ class Rename(Struct, frozen=True):
     title: str
 
 
-class Archive(Struct, frozen=True):
+class ArchiveThread(Struct, frozen=True):
     """Take a conversation out of the list, or with `archived` false back into it. It can still be found."""
 
     thread: str
     archived: bool = True
+
+
+class PinThread(Struct, frozen=True):
+    """Let a conversation stand before the others in the list, or with `pinned` false among them. What is archived and
+    pinned is taken out of the archive by it."""
+
+    thread: str
+    pinned: bool = True
 
 
 class Mark(Struct, frozen=True):
@@ -111,4 +120,4 @@ class Mark(Struct, frozen=True):
     seq: int
 
 
-Deed = Branch | Resume | Rename | Archive | Mark
+Deed = Branch | ResumeThread | Rename | ArchiveThread | PinThread | Mark

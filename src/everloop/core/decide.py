@@ -23,7 +23,7 @@ from .log import (
     Undoing,
     UserSaid,
 )
-from .mail import Choose, CompactRequest, Decision, Mail, Said, Stop, Undo, Word
+from .mail import Choose, CompactRequest, Decision, Mail, Said, Stop, Telling, Undo
 from .people import Role, role_of
 from .thread import STOPPED, Thread
 from .tool import Effect, ToolCall, ToolSpec, problems_of
@@ -274,14 +274,14 @@ def _result(thread: Thread, place: int, text: str, outcome: Outcome) -> CallRetu
     return CallReturned(thread.answer, place, text, outcome)
 
 
-class Admitted(Struct, frozen=True):
+class Absorbed(Struct, frozen=True):
     """What a letter becomes: `entries` now; the letter itself is done with, or waits in the inbox."""
 
     entries: Sequence[Entry] = ()
     taken: bool = True
 
 
-WAIT = Admitted(taken=False)
+WAIT = Absorbed(taken=False)
 
 
 def heard(letter: Said, mail: int = 0) -> UserSaid:
@@ -300,7 +300,7 @@ def heard(letter: Said, mail: int = 0) -> UserSaid:
     )
 
 
-def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mapping[str, Role] = {}) -> Admitted:
+def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mapping[str, Role] = {}) -> Absorbed:
     """Decide whether a letter may enter the log now. Only the turn's requester steers it; others wait their turn.
 
     What comes with another word about permissions waits, too: a script whose calls are to be denied is not asked in
@@ -310,7 +310,7 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mappi
         case Said() as letter:
             entry = heard(letter, mail.id)
             if not thread.owes_reply:
-                return Admitted((entry,))
+                return Absorbed((entry,))
             if thread.undoing or thread.turn.stopped or letter.author != thread.turn.requester or steering == "queue":
                 return WAIT
             if (letter.unattended, letter.preapproved) != (thread.turn.unattended, thread.turn.preapproved):
@@ -320,35 +320,35 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mappi
             if letter.instead is not None and not _questions(thread) <= set(letter.instead):
                 return WAIT
             if steering == "interrupt":
-                return Admitted((Stopped(letter.author),), taken=False)
+                return Absorbed((Stopped(letter.author),), taken=False)
             withdrawn = [Answered(thread.answer, place, "withdrawn", letter.author) for place in thread.pending]
-            return Admitted((*withdrawn, entry))
+            return Absorbed((*withdrawn, entry))
         case Stop() if thread.undoing:
-            return Admitted()  # files are put back all or none
+            return Absorbed()  # files are put back all or none
         case Undo() as letter:
             if thread.owes_reply:
                 return WAIT
             undo = (letter.said, letter.changes, letter.lasting, letter.whose, letter.by, letter.address)
-            return Admitted((Undoing(*undo, mail.id),))
+            return Absorbed((Undoing(*undo, mail.id),))
         case Stop(by=by):
             # What has not begun to work yet was not what someone else wanted to stop.
             meant = by == thread.turn.requester or thread.turn.steps > 0 or thread.turn.calling
             working = thread.owes_reply and not thread.turn.stopped and meant
-            return Admitted((Stopped(by),) if working or thread.wants_room else ())
+            return Absorbed((Stopped(by),) if working or thread.wants_room else ())
         case Decision() as letter:
             ours = letter.thread == thread.id and letter.answer == thread.answer
             if not ours or letter.place not in thread.pending or not _may_decide(letter, thread, roles):
-                return Admitted()
-            return Admitted((Answered(letter.answer, letter.place, letter.verdict, letter.by),))
+                return Absorbed()
+            return Absorbed((Answered(letter.answer, letter.place, letter.verdict, letter.by),))
         case Choose(model=model, by=by):
-            return Admitted((ModelChosen(model, by),))
+            return Absorbed((ModelChosen(model, by),))
         case CompactRequest(by=by):
-            return Admitted((CompactionAsked(by),))
-        case Word() as word:
+            return Absorbed((CompactionAsked(by),))
+        case Telling() as word:
             if thread.owes_reply:
                 return WAIT  # nobody is interrupted in the middle of a turn
             told = (word.text, word.files, word.address, word.sender, word.by, word.outside)
-            return Admitted((AgentTold(*told, mail.id),))
+            return Absorbed((AgentTold(*told, mail.id),))
         case _:
             assert_never(mail.letter)
 

@@ -46,7 +46,7 @@ EverloopError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .tool import Change
+    from .tool import FileChange
 
 
 class EverloopError(Exception):
@@ -215,7 +215,7 @@ class ToolError(EverloopError):
     names the stranger whose words are quoted."""
 
     def __init__(
-        self, message: str, changes: "tuple[Change, ...]" = (), background: str = "", origin: str = ""
+        self, message: str, changes: "tuple[FileChange, ...]" = (), background: str = "", origin: str = ""
     ) -> None:
         super().__init__(message)
         self.changes = changes
@@ -227,10 +227,12 @@ class LinkFailed(ToolError): ...
 
 
 class TurnFailed(EverloopError):
-    """`unknown` has a sentence for each call of which nobody knows whether it took effect; the message holds it too."""
+    """`unknown` has a sentence for each call of which nobody knows whether it took effect; the message holds it too.
+    `cut` is what had been said of an answer that was stopped or broke off."""
 
-    def __init__(self, message: str, reason: str, error_id: str, unknown: tuple[str, ...] = ()) -> None:
+    def __init__(self, message: str, reason: str, error_id: str, unknown: tuple[str, ...] = (), cut: str = "") -> None:
         super().__init__(message)
         self.reason = reason
         self.error_id = error_id
         self.unknown = unknown
+        self.cut = cut

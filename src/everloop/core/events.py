@@ -11,8 +11,9 @@ from .errors import TurnFailed
 from .message import Made
 from .permission import Approval
 from .prompt import Finish, Usage
-from .thread import STOPPED, Finished
+from .thread import STOPPED
 from .tool import ToolCall
+from .turn import Finished
 from .wording import with_unknown
 
 _PLACE = {"thread", "seq", "n"}
@@ -205,7 +206,7 @@ def answer_of(finished: Finished, thread: str, session: str) -> Answer:
     """Raises TurnFailed when the turn has ended without an answer."""
     if finished.reason:
         told = with_unknown(finished.text or STOPPED, finished.unknown)
-        raise TurnFailed(told, finished.reason, finished.error, finished.unknown)
+        raise TurnFailed(told, finished.reason, finished.error, finished.unknown, finished.cut)
     return Answer(
         content=finished.text or "",
         session=session,

@@ -63,7 +63,7 @@ class Exits(Struct, frozen=True, gc=False, omit_defaults=True):
     def fetches(self) -> int:
         return sum(self.sites.values())
 
-    def after(self, way: "Way", sources: "Sources") -> "Exits":
+    def after(self, way: "WayOut", sources: "Sources") -> "Exits":
         """With this one, if it is one that only strangers gave."""
         if way.url and sources.giver_of(way.url) == "stranger":
             site = site_of(way.url)
@@ -73,7 +73,7 @@ class Exits(Struct, frozen=True, gc=False, omit_defaults=True):
             return Exits(self.sites, self.searches + bool(weighed.strange), self.light + (not weighed.strange))
         return self
 
-    def renewed(self, way: "Way", sources: "Sources") -> "Exits":
+    def renewed(self, way: "WayOut", sources: "Sources") -> "Exits":
         """After a person has said yes to this one, which only strangers gave: as many again are free."""
         if way.url and sources.giver_of(way.url) == "stranger":
             left = {} if self.fetches >= FETCHES else {**self.sites, site_of(way.url): 0}
@@ -83,7 +83,7 @@ class Exits(Struct, frozen=True, gc=False, omit_defaults=True):
             return self
         return Exits(self.sites, 0 if weighed.strange else self.searches, 0 if weighed.light else self.light)
 
-    def then(self, way: "Way", sources: "Sources") -> "Exits":
+    def then(self, way: "WayOut", sources: "Sources") -> "Exits":
         """When this one has been decided on: it has left, or a person was asked first."""
         after = self.after(way, sources)
         many = max(after.sites.values(), default=0) > PER_SITE or after.fetches > FETCHES
@@ -91,7 +91,7 @@ class Exits(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.renewed(way, sources) if used_up else after
 
 
-class Way(Struct, frozen=True, gc=False):
+class WayOut(Struct, frozen=True, gc=False):
     """How a call leads out: by an address, or by words."""
 
     url: str = ""

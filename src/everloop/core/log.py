@@ -19,7 +19,7 @@ from .errors import StoreCorrupt, StoreNewer
 from .exits import Exits
 from .message import Made, Media, Message, Opaque, Part, Text
 from .prompt import Brought, Finish, Terms, Usage
-from .tool import Change, Ground, Risk, ToolCall
+from .tool import FileChange, Ground, Risk, ToolCall
 
 VERSION = 1
 CLIENT = "a client's tools"  # the origin of what these have said
@@ -92,10 +92,13 @@ class ModelSaid(_Entry, frozen=True):
 
 
 class ModelFailed(_Entry, frozen=True):
-    """The last ModelCalled came to nothing. `error` is the kind, `text` a sentence for the user."""
+    """The last ModelCalled came to nothing. `error` is the kind, `text` a sentence for the user; `cut` is what had
+    been said of an answer that broke off, and `reasoning` what was thought before it."""
 
     error: str
     text: str
+    cut: str = ""
+    reasoning: str = ""
 
 
 class CallStarted(_Entry, frozen=True):
@@ -121,7 +124,7 @@ class CallReturned(_Entry, frozen=True):
     outcome: Outcome = "done"
     file: str = ""
     media: tuple[Media, ...] = ()  # what it is shown beside the text
-    changes: tuple[Change, ...] = ()
+    changes: tuple[FileChange, ...] = ()
     origin: str = ""
     made: tuple[Media, ...] = ()
     background: str = ""
@@ -160,9 +163,11 @@ class ModelChosen(_Entry, frozen=True):
 
 
 class Stopped(_Entry, frozen=True):
-    """The user ended the turn."""
+    """The user ended the turn. `text` is what had been said by then of the answer, `reasoning` what was thought."""
 
     by: str
+    text: str = ""
+    reasoning: str = ""
 
 
 class Resumed(_Entry, frozen=True):
@@ -172,11 +177,14 @@ class Resumed(_Entry, frozen=True):
 
 
 class GaveUp(_Entry, frozen=True):
-    """The turn ends without an answer; `text` says why to the user, `error` finds the detail in the log."""
+    """The turn ends without an answer; `text` says why to the user, `error` finds the detail in the log. `cut` is what
+    had been said of an answer that broke off, and `reasoning` what was thought before it."""
 
     reason: str
     text: str
     error: str = ""
+    cut: str = ""
+    reasoning: str = ""
 
 
 class Standing(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -235,7 +243,7 @@ class Undoing(_Entry, frozen=True):
     `said` is what that turn had begun with, `lasting` what it did that cannot be taken back, `by` who wanted it so."""
 
     said: str
-    changes: tuple[Change, ...] = ()
+    changes: tuple[FileChange, ...] = ()
     lasting: tuple[str, ...] = ()
     whose: str = ""
     by: str = ""

@@ -7,7 +7,7 @@ from msgspec import Struct
 from .errors import BadSession
 from .message import Made, Media, Message, Part
 from .prompt import Brought, Terms
-from .tool import Change
+from .tool import FileChange
 
 
 class Address(Struct, frozen=True, gc=False):
@@ -100,14 +100,14 @@ class Undo(Struct, frozen=True, gc=False, tag="undo", omit_defaults=True):
     was have kept; `lasting` is what cannot be undone."""
 
     said: str
-    changes: tuple[Change, ...] = ()
+    changes: tuple[FileChange, ...] = ()
     lasting: tuple[str, ...] = ()
     whose: str = ""
     by: str = ""
     address: str = ""
 
 
-class Word(Struct, frozen=True, gc=False, tag="word", omit_defaults=True):
+class Telling(Struct, frozen=True, gc=False, tag="word", omit_defaults=True):
     """The agent tells something here, from another conversation (`sender`), in which `by` had it do so. `outside` says
     that strangers' words had been read there."""
 
@@ -119,7 +119,7 @@ class Word(Struct, frozen=True, gc=False, tag="word", omit_defaults=True):
     outside: bool = False
 
 
-Letter = Said | Stop | Decision | Choose | CompactRequest | Undo | Word
+Letter = Said | Stop | Decision | Choose | CompactRequest | Undo | Telling
 
 
 class Inbound(Struct, frozen=True, gc=False):

@@ -13,7 +13,7 @@ from .tool import Ground, Risk
 HOUR = 3600.0
 
 
-class Found(Struct, frozen=True):
+class FileState(Struct, frozen=True):
     """What a file holds; None is no file. A `link` leads elsewhere, and one with several `names` can be changed by
     another of them: both can be changed later by whoever writes there, so they count as changes themselves."""
 
@@ -27,24 +27,24 @@ class Held(Struct, frozen=True):
 
     id: str
     name: str
-    accepted: Found
-    found: Found
+    accepted: FileState
+    found: FileState
     thread: str = ""
     session: str = ""
     outside: bool = True  # strangers' words were read there; else a command did it
     asked: bool = False
 
 
-class Watched(Struct, frozen=True):
+class PromptFile(Struct, frozen=True):
     """What a person has accepted of a file, and what is held back. `version` counts its changes."""
 
     name: str
-    accepted: Found
+    accepted: FileState
     held: Held | None = None
     version: int = 1
 
 
-class Wanted(Struct, frozen=True):
+class WantedCall(Struct, frozen=True):
     """A call that needs permission, with all by which it is compared. `definition` is the digest of its tool, and
     `grounds` the folder that it would run in, after all that lie above it."""
 
@@ -116,7 +116,7 @@ class Approval(Struct, frozen=True):
     until: float  # Unix time
     decision: Decision  # with everything but the verdict and who gave it
     address: str
-    wanted: Wanted | None = None  # the call as it is compared with what was allowed ahead; None: it is about no call
+    wanted: WantedCall | None = None  # as it is compared with what was allowed ahead; None: it is about no call
     choices: tuple[str, ...] = ()
     held: Held | None = None  # it is about no call but this change of a file, which waits as long as it takes
 

@@ -74,7 +74,7 @@ class Commit(Struct, gc=False):
     outbox: Sequence[Outbound] = ()
     usage: "Sequence[Spent]" = ()
     timers: "Sequence[Timer]" = ()
-    posts: "Sequence[Post]" = ()
+    posts: "Sequence[Posting]" = ()
     taints: "Sequence[Taint]" = ()
     untaints: "Sequence[Untaint]" = ()
     release: bool = False
@@ -111,7 +111,7 @@ class Timer(Struct, frozen=True):
     inbound: Inbound
 
 
-class Post(Struct, frozen=True):
+class Posting(Struct, frozen=True):
     """A letter to another conversation: to the session's thread, which is made if there is none, or to the `thread`
     that is named. It is posted once per event, and not at all where the thread is gone or is another owner's."""
 

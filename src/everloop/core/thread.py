@@ -3,9 +3,6 @@
 from collections.abc import Iterable
 from typing import assert_never
 
-from msgspec import Struct
-
-from .exits import Sources, Way
 from .gauge import Gauge
 from .log import (
     IMPORTED,
@@ -31,51 +28,21 @@ from .log import (
     UserSaid,
     Verdict,
 )
-from .message import Made, Message, Text, is_strange, said, said_in_turn
-from .moment import Moment, way_out
-from .prompt import Finish, Transcript, Usage
+from .message import Made, Message, Text, said, said_in_turn
+from .prompt import Transcript
+from .strangers import Moment, Strangers
 from .tool import ToolCall
-from .turn import Turn
-from .wording import describe, not_known, rendered
+from .turn import Finished, Turn, UndoProgress
+from .wording import cut_short, describe, not_known, rendered
 
 STOPPED = "operation cancelled by user"
 _NOT_RUN = ("denied", "repeated", "handed")
-
-
-class Finished(Struct, frozen=True, gc=False):
-    """A turn that is over, and how. `text` is None when there is nothing to deliver: it was stopped."""
-
-    turn: int
-    seq: int
-    text: str | None
-    address: str
-    mails: tuple[int, ...]
-    reason: str = ""  # why there is no answer; empty when there is one
-    model: str = ""
-    steps: int = 0
-    usage: Usage = Usage()
-    cost: float | None = None  # None: at least one price is not known
-    tools_used: tuple[str, ...] = ()
-    error: str = ""  # finds the detail of a failure in the log
-    finish: Finish = "stop"
-    calls: tuple[ToolCall, ...] = ()  # that were handed to the client, who goes on with their results
-    files: tuple[Made, ...] = ()  # that its tools have made or shown, each as it was last
-    unknown: tuple[str, ...] = ()  # what a person is told of calls of which nobody knows whether they took effect
-
-
-class Undo(Struct, gc=False):
-    """A turn that is being undone: what was asked for, the seq of that, and by its place what has been done."""
-
-    entry: Undoing
-    seq: int
-    done: dict[int, TakenBack] = {}
 
 
 class Thread:
     """A fold: `add` each entry in order. `seq` is the position of the last entry taken in."""
 
     __slots__ = (
-        "_ways",
         "address",
         "answer",
         "asked",
@@ -90,13 +57,12 @@ class Thread:
         "just_compacted",
         "measured",
         "open_calls",
-        "outside",
         "owes_reply",
         "prefix",
         "results",
         "seq",
-        "sources",
         "started",
+        "strangers",
         "summary",
         "tokens",
         "transcript",
@@ -132,11 +98,9 @@ class Thread:
         self.choice = ""  # the model that someone has chosen for this conversation
         self.prefix = ""  # the fingerprint of what stood before the conversation at the last call
         self.gauge = Gauge()
-        self.outside = False  # whether what strangers wrote has been read in it
-        self.sources = Sources()  # what others have said: people, and strangers
-        self._ways: tuple[int, dict[int, Way]] = 0, {}  # of the calls of which answer
+        self.strangers = Strangers()  # what they, and people, have given
         self.results: set[str] = set()  # whole results of tools that hold no stranger's words
-        self.undoing: Undo | None = None
+        self.undoing: UndoProgress | None = None
         self.finished: Finished | None = None
 
     @classmethod
@@ -163,6 +127,7 @@ class Thread:
             case ModelFailed():
                 self.turn.calling, self.turn.failure = False, entry
                 self.turn.failures += 1
+                self.turn.cut = entry if entry.cut else self.turn.cut
             case CallStarted():
                 self.started.add(entry.place)
             case CallReturned():
@@ -171,20 +136,21 @@ class Thread:
                 self.asked[entry.place] = entry
             case Answered():
                 self.verdicts[entry.place] = entry.verdict
-                self._note_consent(entry)
+                call = self.open_calls.get(entry.place)
+                self.turn.exits = self.strangers.after_answer(self.turn.exits, call, entry)
             case ModelChosen():
                 self.choice = entry.model
             case Stopped():
                 self.wants_room = False
                 if self.owes_reply:
                     self.turn.stopped, self.turn.calling = True, False
-                    self._end_if_stopped()
+                    self._end_if_stopped(entry.text)
             case Resumed():
                 self.turn.calling = False
                 self.turn.resumes += 1
             case GaveUp():
-                self._say(Message("assistant", said(entry.text)))
-                self._end(entry.text, entry.reason, entry.error)
+                self._say(Message("assistant", said(cut_short(entry.cut, entry.text))))
+                self._end(entry.text, entry.reason, entry.error, cut=entry.cut)
             case Compacted():
                 self._start_from(entry)
             case CompactionAsked():
@@ -211,13 +177,18 @@ class Thread:
         return [place for place in self.open_calls if place in self.asked and place not in self.verdicts]
 
     @property
+    def outside(self) -> bool:
+        """Whether what strangers wrote has been read in it."""
+        return self.strangers.outside
+
+    @property
     def standing(self) -> Standing:
         return self.turn.standing(
             owes=self.owes_reply, address=self.address, choice=self.choice, prefix=self.prefix, outside=self.outside
         )
 
     @property
-    def voice(self) -> str:
+    def model_name(self) -> str:
         """The name of the model that is to answer; "" is the one of the settings."""
         return (self.turn.brought and self.turn.brought.model) or self.choice
 
@@ -235,22 +206,9 @@ class Thread:
         messages = self.transcript.messages
         return [messages[at].text for at in said_in_turn(messages, self.turn.began)]
 
-    def mentions(self, text: str) -> bool:
-        """Whether someone else has given this address. What the model says, or has a tool repeat, does not count: with
-        that it could give itself whatever it wants."""
-        return bool(self.sources.giver_of(text))
-
     def before(self, place: int) -> Moment:
         """As the call at this place finds it."""
         return Moment(self, place)
-
-    @property
-    def ways(self) -> dict[int, Way]:
-        """How the open calls lead out, by their places; worked out once for each answer."""
-        if self._ways[0] != self.answer:
-            found = {place: way for place, call in self.open_calls.items() if (way := way_out(call))}
-            self._ways = self.answer, found
-        return self._ways[1]
 
     def was_made(self, call: ToolCall) -> bool:
         """Whether this very call has been made in this turn."""
@@ -266,7 +224,7 @@ class Thread:
 
     def _begin(self, seq: int, entry: UserSaid) -> None:
         # To each of two who speak in one conversation the other is a stranger.
-        self.outside = self.outside or self.turn.requester not in ("", entry.author)
+        self.strangers.outside = self.outside or self.turn.requester not in ("", entry.author)
         self.turn, self.owes_reply = Turn.begun_by(entry, seq, self.turn.terms), True
         self._take_in(entry)
         messages = self.transcript.messages
@@ -285,15 +243,8 @@ class Thread:
             self.turn.mails.append(entry.mail)
         self.turn.brought = entry.brought or self.turn.brought
         for message in entry.messages:
-            self._note_givers(message)
+            self.strangers.hear(message)
             self._say(message)
-
-    def _note_givers(self, message: Message) -> None:
-        for part in message.parts if message.role != "assistant" else ():
-            strange = is_strange(part)
-            self.outside = self.outside or strange
-            if isinstance(part, Text) and (part.public or (message.role == "user" and not strange)):
-                self.sources.add(part.text, public=part.public)
 
     def _take_in_unheard(self) -> None:
         unheard, self.unheard = self.unheard, []
@@ -310,7 +261,8 @@ class Thread:
         turn = self.turn
         turn.count(entry)
         self.just_compacted = False
-        self.outside = self.outside or entry.model == IMPORTED  # whoever made that file may have been a stranger
+        if entry.model == IMPORTED:
+            self.strangers.outside = True  # whoever made that file may have been a stranger
         if entry.usage.input:
             self.gauge.correct(entry.model, entry.usage)
         calls = () if turn.wrapping else entry.calls
@@ -333,18 +285,18 @@ class Thread:
         call = self.open_calls.pop(entry.place)
         if entry.outcome != "abandoned":
             self.turn.resumes = 0
-        self._note_exit(call, entry)
+        if entry.place not in self.asked and entry.outcome not in _NOT_RUN:
+            self.turn.exits = self.strangers.after_call(self.turn.exits, call)
         if entry.file and not entry.origin:
             self.results.add(entry.file)
         if entry.outcome == "handed":
             self.turn.handed.append(call)
         if entry.outcome in ("unknown", "abandoned") and entry.place in self.started:
             self.turn.unknown.append(not_known(call))
-        self._note_progress(call, entry)
-        self._note_files(entry)
+        self.turn.take(entry, call, self.seq)
         message = Message("tool", (*said(entry.text, entry.origin, entry.public), *entry.media), answers=call.id)
         if entry.origin:
-            self._note_givers(message)
+            self.strangers.hear(message)
         self._say(message)
         if self.open_calls:
             return
@@ -357,39 +309,15 @@ class Thread:
         elif self.owes_reply:
             self._take_in_unheard()
 
-    def _note_consent(self, entry: Answered) -> None:
-        """What a person was shown and has allowed they may as well have said."""
-        way = way_out(self.open_calls[entry.place]) if entry.place in self.open_calls else None
-        if self.outside and way and entry.verdict == "allowed" and not entry.by.startswith("grant:"):
-            self.turn.exits = self.turn.exits.renewed(way, self.sources)
-            self.sources.add(way.url or way.query)
-
-    def _note_exit(self, call: ToolCall, entry: CallReturned) -> None:
-        """What a person was asked about, and what was not run, is not among what has left unasked."""
-        ran = entry.place not in self.asked and entry.outcome not in _NOT_RUN
-        if self.outside and ran and (way := way_out(call)):
-            self.turn.exits = self.turn.exits.after(way, self.sources)
-
-    def _note_progress(self, call: ToolCall, entry: CallReturned) -> None:
-        """A step gets on if one of its calls brings what none has brought in this turn."""
-        brought = hash((call.name, call.args, entry.text))
-        if entry.outcome == "done" and brought not in self.turn.made:
-            self.turn.gets_on = True
-        self.turn.made.update((brought, hash((call.name, call.args))))
-
-    def _note_files(self, entry: CallReturned) -> None:
-        for change in entry.changes:  # what was told of it before is not so any more
-            self.turn.files.pop(change.path, None)
-        for media in (*entry.made, *entry.media):
-            self.turn.files[media.name or media.file] = Made(media, self.seq)
-
-    def _end_if_stopped(self) -> None:
+    def _end_if_stopped(self, cut: str = "") -> None:
+        """`cut` is what had been said of the answer."""
         if self.turn.stopped and not self.open_calls:
             self._take_in_unheard()  # what was said before a stop is stopped with it
-            self._say(Message("assistant", said(STOPPED)))  # some hosts insist that the two sides take turns
-            self._end(None, "stopped")
+            # Some hosts insist that the two sides take turns.
+            self._say(Message("assistant", said(cut_short(cut, STOPPED))))
+            self._end(None, "stopped", cut=cut)
 
-    def _end(self, text: str | None, reason: str = "", error: str = "", turn: int = 0) -> None:
+    def _end(self, text: str | None, reason: str = "", error: str = "", turn: int = 0, cut: str = "") -> None:
         ended = self.turn
         self.finished = Finished(
             turn=turn or ended.seq,
@@ -408,6 +336,7 @@ class Thread:
             calls=tuple(ended.handed),
             files=tuple(ended.files.values()),
             unknown=tuple(ended.unknown),
+            cut=cut,
         )
         self.owes_reply, self.undoing = False, None
         ended.end()
@@ -417,7 +346,7 @@ class Thread:
 
     def _begin_to_undo(self, entry: Undoing) -> None:
         """It is no turn: nobody has said anything, and the last turn stays the one that can be undone next."""
-        self.undoing = Undo(entry, self.seq)
+        self.undoing = UndoProgress(entry, self.seq)
         self.turn = Turn(self.turn.seq, entry.by)
         self.owes_reply, self.address = True, entry.address
         self.turn.mails = [entry.mail] if entry.mail else []
@@ -431,7 +360,7 @@ class Thread:
 
     def _tell(self, entry: AgentTold) -> None:
         """It is no turn: nobody has asked. It is the agent's word nevertheless, and delivered like an answer."""
-        self.outside = self.outside or entry.outside
+        self.strangers.outside = self.outside or entry.outside
         names = "".join(f"\n[{media.name}, kept as {media.file}]" for media in entry.files)
         # Some hosts insist that the two sides take turns.
         self._say(Message("user", said(f"[You were not asked this here: you told it from {entry.sender}.]")))
@@ -458,8 +387,8 @@ class Thread:
         self.just_compacted = True
         standing = entry.standing
         self.turn, self.owes_reply, self.address = Turn.resumed_from(entry), standing.owes, standing.address
-        self.choice, self.prefix, self.outside = standing.choice, standing.prefix, standing.outside
-        self.sources, self.results = Sources(), set()
+        self.choice, self.prefix = standing.choice, standing.prefix
+        self.strangers, self.results = Strangers(standing.outside), set()
         for message in entry.kept:
             if message.role == "user" or any(isinstance(part, Text) and part.origin for part in message.parts):
-                self._note_givers(message)
+                self.strangers.hear(message)

@@ -22,12 +22,17 @@ class Effect(StrEnum):
     UNSAFE = "unsafe"  # never run again unasked
 
 
-class ToolCall(Struct, frozen=True, gc=False):
-    """A call as the model wrote it: `args` is the exact JSON text. `id` is the provider's and may repeat."""
+Exit = Literal["", "address", "words"]
+
+
+class ToolCall(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A call as the model wrote it: `args` is the exact JSON text. `id` is the provider's and may repeat. `exit` is its
+    tool's, noted when the answer is kept."""
 
     id: str
     name: str
     args: str
+    exit: Exit = ""
 
 
 Level = Literal["low", "medium", "high"]
@@ -92,6 +97,7 @@ class ToolSpec(Struct, frozen=True):
     polls: bool = False  # the same call again is no sign of going in circles
     undoable: bool = False  # all that it does is change files, and each change is told with the result
     outside: bool = False  # it may bring strangers' words into what it does, as a command with a network
+    exit: Exit = ""  # how a call leads out: its `url` is fetched, or its `query` is searched for
 
 
 class CallContext(Struct, frozen=True):
@@ -124,7 +130,7 @@ class Picture(Struct, frozen=True):
     name: str = ""
 
 
-class Change(Struct, frozen=True, gc=False):
+class FileChange(Struct, frozen=True, gc=False):
     """A file that a call has changed. `before` refers to what it held, or is `new` (there was none) or `not kept` (it
     was too large); `now` is the beginning of the new content's sha256, or `gone`."""
 
@@ -140,7 +146,7 @@ class Shown(Struct, frozen=True):
 
     text: str
     pictures: tuple[Picture, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[FileChange, ...] = ()
     origin: str = ""
     background: str = ""
     public: bool = False

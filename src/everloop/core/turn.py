@@ -1,10 +1,42 @@
 """What a conversation knows of one turn; the next begins with a new one."""
 
+from msgspec import Struct
+
 from .exits import Exits
-from .log import Compacted, ModelFailed, ModelSaid, Standing, UserSaid
+from .log import CallReturned, Compacted, ModelFailed, ModelSaid, Standing, TakenBack, Undoing, UserSaid
 from .message import Made
 from .prompt import Brought, Finish, Terms, Usage
 from .tool import ToolCall
+
+
+class Finished(Struct, frozen=True, gc=False):
+    """A turn that is over, and how. `text` is None when there is nothing to deliver: it was stopped."""
+
+    turn: int
+    seq: int
+    text: str | None
+    address: str
+    mails: tuple[int, ...]
+    reason: str = ""  # why there is no answer; empty when there is one
+    model: str = ""
+    steps: int = 0
+    usage: Usage = Usage()
+    cost: float | None = None  # None: at least one price is not known
+    tools_used: tuple[str, ...] = ()
+    error: str = ""  # finds the detail of a failure in the log
+    finish: Finish = "stop"
+    calls: tuple[ToolCall, ...] = ()  # that were handed to the client, who goes on with their results
+    files: tuple[Made, ...] = ()  # that its tools have made or shown, each as it was last
+    unknown: tuple[str, ...] = ()  # what a person is told of calls of which nobody knows whether they took effect
+    cut: str = ""  # what had been said of an answer that was stopped or broke off
+
+
+class UndoProgress(Struct, gc=False):
+    """A turn that is being undone: what was asked for, the seq of that, and by its place what has been done."""
+
+    entry: Undoing
+    seq: int
+    done: dict[int, TakenBack] = {}
 
 
 class Turn:
@@ -16,6 +48,7 @@ class Turn:
         "brought",
         "calling",
         "cost",
+        "cut",
         "empties",
         "exits",
         "failure",
@@ -57,6 +90,7 @@ class Turn:
         self.empties = 0
         self.failures = 0
         self.failure: ModelFailed | None = None
+        self.cut: ModelFailed | None = None  # the last of its answers that broke off in the middle
         self.stopped = False
         self.calling = False  # a model is being asked
         self.wrapping = False  # for the last time
@@ -129,8 +163,20 @@ class Turn:
         self.calling = False
         self.steps += 1
         self.resumes = self.failures = 0
+        self.cut = None
         self.usage, self.model, self.finish = self.usage + entry.usage, entry.model, entry.finish
         self.cost = None if self.cost is None or entry.cost is None else self.cost + entry.cost
+
+    def take(self, result: CallReturned, call: ToolCall, seq: int) -> None:
+        """A call has returned. A step gets on if one of its calls brings what none has brought in this turn."""
+        brought = hash((call.name, call.args, result.text))
+        if result.outcome == "done" and brought not in self.made:
+            self.gets_on = True
+        self.made.update((brought, hash((call.name, call.args))))
+        for change in result.changes:  # what was told of it before is not so any more
+            self.files.pop(change.path, None)
+        for media in (*result.made, *result.media):
+            self.files[media.name or media.file] = Made(media, seq)
 
     def end(self) -> None:
         """What is left of it is who it was for and what it took."""

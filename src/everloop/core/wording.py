@@ -73,3 +73,11 @@ def escaped(letter: str) -> str:
     """A letter as JSON writes one that it does not show."""
     units = letter.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
+
+
+GO_ON = 'stopped here; say "go on" to have the rest'
+
+
+def cut_short(said: str, why: str) -> str:
+    """An answer that has ended in the middle, and why; where nothing had been said, only that."""
+    return f"{said}\n\n[{why}]" if said else why

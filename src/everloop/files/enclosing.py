@@ -6,13 +6,13 @@ Every one of them is kept. Whatever is not seen as a whole says by which name re
 from everloop.core.message import Media, Part, Text
 from everloop.core.ports import Files
 
-from .pictures import Attachment
+from .pictures import AttachedFile
 
 INLINE = 32_000  # characters of a text that are shown with the message
 SHORT = len("file:") + 12  # of a reference: enough for whoever has it to find the file
 
 
-async def enclose(files: Files, attached: Attachment, owner: str) -> Part:
+async def enclose(files: Files, attached: AttachedFile, owner: str) -> Part:
     """Keep a file, and make the part of the message that stands for it: whoever made the file, the person has not said
     it. Raises StoreFull."""
     file = await files.put(owner, attached.data, attached.name)

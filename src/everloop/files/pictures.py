@@ -23,7 +23,7 @@ _COMFORT = 2000  # pixels: more than any host looks at
 _PIXELS = 80_000_000  # more would take too much memory to be made smaller
 
 
-class Attachment(Struct, frozen=True):
+class AttachedFile(Struct, frozen=True):
     """A file that comes with a message. `mime` is "" for text, which is shown as text, and `kind` what else read_file
     reads as text."""
 
@@ -33,12 +33,12 @@ class Attachment(Struct, frozen=True):
     kind: str = ""
 
 
-async def attach(path: str | Path) -> Attachment:
+async def attach(path: str | Path) -> AttachedFile:
     """Read a file that someone wants to show, small enough to be shown. Raises MailRefused when it cannot be."""
     return await asyncio.to_thread(_attach, Path(path))
 
 
-async def take(name: str, data: bytes) -> Attachment:
+async def take(name: str, data: bytes) -> AttachedFile:
     """As `attach`, for a file whose bytes are here already. Only the last part of its name counts."""
     if len(data) > LARGEST_IMAGE:
         raise MailRefused(f"{name} has {len(data):,} bytes; at most {LARGEST_IMAGE:,} are taken")
@@ -54,23 +54,23 @@ async def fit(data: bytes, mime: str) -> bytes:
     return data if _fits(data, mime) else await asyncio.to_thread(_shrink, data, mime)
 
 
-def _attach(path: Path) -> Attachment:
+def _attach(path: Path) -> AttachedFile:
     return _attachment(path.name, _read(path), str(path))
 
 
-def _attachment(name: str, data: bytes, path: str) -> Attachment:
+def _attachment(name: str, data: bytes, path: str) -> AttachedFile:
     name = name.encode("utf-8", "replace").decode()  # a name may hold what is no text
     name = "".join(letter if letter.isprintable() else "_" for letter in name)
     mime = kind_of(data)
     if not mime and is_text(data):
-        return Attachment(name, data)
+        return AttachedFile(name, data)
     if not mime and (kind := office_of(data)) in READ_AS_TEXT:
-        return Attachment(name, data, kind=kind)
+        return AttachedFile(name, data, kind=kind)
     if not mime:
         raise MailRefused(f"{path} is neither text nor an image (PNG, JPEG, GIF, WebP) nor a PDF, docx or xlsx")
     try:
         _check(data, mime)
-        return Attachment(name, data if _fits(data, mime) else _shrink(data, mime), mime)
+        return AttachedFile(name, data if _fits(data, mime) else _shrink(data, mime), mime)
     except ValueError as error:
         raise MailRefused(f"{path} cannot be shown: {error}") from error
 

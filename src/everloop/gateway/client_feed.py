@@ -31,7 +31,7 @@ from ..core.events import (
     Warned,
 )
 from ..core.mail import reply_key
-from ..core.thread import Finished
+from ..core.turn import Finished
 from ..core.wording import with_unknown
 from .frames import Where, approval_frame, chunk, draft_frames, event_frame, frame, msg_of
 from .house import House
@@ -182,6 +182,7 @@ class ClientFeed:
 def _end(where: Where, id: str | None, thread: str, turn: Finished) -> dict[str, Any]:
     if turn.reason:
         content = with_unknown(turn.text or "the turn was stopped", turn.unknown)
-        return frame("error", where, id=id, code=turn.reason, content=content)
+        cut = {"cut": turn.cut} if turn.cut else {}
+        return frame("error", where, id=id, code=turn.reason, content=content, **cut)
     told = {"files": links_of(thread, turn.files), "unknown": turn.unknown}
     return frame("response", where, id=id, content=turn.text or "", **told)

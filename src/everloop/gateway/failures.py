@@ -8,10 +8,11 @@ two obey `x-should-retry`; the others do not know it.
 from collections.abc import Sequence
 
 from ..core.errors import StoreError
-from ..core.log import CallStarted, Entry, ModelSaid, TakenBack, Undoing, UserSaid
+from ..core.log import Entry, TakenBack, Undoing, UserSaid
 from ..core.mail import Inbound
 from ..core.ports import Store
 from ..core.rows import MANY, Came
+from ..readings.calls import calls_in
 from .refusals import Refused, explain
 
 LOOKS_BACK = 2000  # entries; what a longer turn has done is not listed
@@ -61,19 +62,11 @@ async def what_ran(store: Store, came: Came) -> tuple[str, ...] | None:
 
 def effects_in(entries: Sequence[Entry], first: int, mail: int) -> tuple[str, ...] | None:
     """What was started after a letter came in; `first` is the seq before that of the first entry."""
-    calls: dict[int, ModelSaid] = {}
-    ran: list[str] = []
-    heard = False
-    for seq, entry in enumerate(entries, first + 1):
-        match entry:
-            case UserSaid(mail=number) | Undoing(mail=number):
-                heard = heard or number == mail
-            case ModelSaid():
-                calls[seq] = entry
-            case CallStarted(answer=answer, place=place) if heard:
-                ran.append(calls[answer].calls[place].name if answer in calls else "a tool")
-            case TakenBack() if heard:
-                ran.append("undo")
-    if not heard and first:
-        return None
-    return tuple(ran)
+    numbered = list(enumerate(entries, first + 1))
+    heard = next((seq for seq, each in numbered if isinstance(each, UserSaid | Undoing) and each.mail == mail), 0)
+    if not heard:
+        return None if first else ()
+    calls = calls_in(first + 1, entries)
+    ran = [(each.started, each.call.name if each.call else "a tool") for each in calls if each.started > heard]
+    ran += [(seq, "undo") for seq, each in numbered if isinstance(each, TakenBack) and seq > heard]
+    return tuple(name for _, name in sorted(ran))

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
-from ..core.log import AgentTold, CallReturned, Entry, UserSaid
-from ..core.message import Made, Media, enclosed
+from ..core.log import Entry
+from ..core.message import Made, Media
+from ..readings.spoken import spoken
 
 
 def links_of(thread: str, files: Iterable[Made]) -> list[dict[str, str]]:
@@ -30,15 +31,8 @@ def last_of(path: str) -> str:
 
 def media_in(entry: Entry) -> tuple[Media, ...]:
     """The files that an entry tells of."""
-    match entry:
-        case UserSaid(parts=parts, author=author):
-            return tuple(media for part in parts if (media := enclosed(part, author)))
-        case CallReturned(file=file, media=media, made=made):
-            whole = (Media(file, "text/plain", "result.txt"),) if file else ()
-            return (*made, *media, *whole)
-        case AgentTold(files=files):
-            return files
-    return ()
+    said = spoken(entry)
+    return said.files if said else ()
 
 
 def told_with_links(thread: str, seq: int, entry: Entry) -> dict[str, Any]:

@@ -12,11 +12,13 @@ from msgspec import Meta, Struct
 
 from ..core.events import Answer, ToolCalled, ToolReturned
 from ..core.keys import author_of, escaped, place_of
-from ..core.log import CallReturned, ModelSaid
+from ..core.log import CallReturned
 from ..core.mail import Address, Inbound, Said
 from ..core.message import Part, Text
 from ..core.people import chat_of
 from ..core.ports import Store
+from ..core.tool import ToolCall
+from ..readings.calls import calls_in
 from .blobs import blob_of, check_size, enclosed
 from .bodies import read_body, read_json, shaped
 from .desk import Desk
@@ -124,17 +126,15 @@ async def _told(store: Store, answer: Answer) -> dict[str, Any]:
 async def _calls(store: Store, turn: str) -> list[dict[str, Any]]:
     """The tool calls of a turn, in their order, with what came of them."""
     thread, _, began = turn.partition(":")
-    found: dict[tuple[int, int], dict[str, Any]] = {}
     if not thread:
         return []
-    for seq, entry in enumerate(await store.read(thread, int(began) - 1), int(began)):
-        match entry:
-            case ModelSaid(calls=calls):
-                for place, call in enumerate(calls):
-                    found[seq, place] = {"name": call.name, "arguments": call.args, "outcome": "", "result": ""}
-            case CallReturned(answer=answer, place=place) if (answer, place) in found:
-                found[answer, place] |= {"outcome": entry.outcome, "result": entry.text}
-    return list(found.values())
+    records = calls_in(int(began), await store.read(thread, int(began) - 1))
+    return [_described(each.call, each.returned) for each in records if each.call]
+
+
+def _described(call: ToolCall, came: CallReturned | None) -> dict[str, Any]:
+    told = {"outcome": came.outcome, "result": came.text} if came else {"outcome": "", "result": ""}
+    return {"name": call.name, "arguments": call.args, **told}
 
 
 class _Teller:

@@ -20,7 +20,7 @@ _ON_ITS_WAY = 1.0  # seconds before a host closes a connection, in which a reque
 _PROMISE = re.compile(r"timeout\s*=\s*(\d{1,9})", re.IGNORECASE)
 
 
-class Connection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """After `send`, `head` gives the answer as soon as its head has come, and `read` its body, piece by piece.
 
     Both raise NotHttp when the host says what is no answer, and EOFError or OSError when it is gone. The whole head has

@@ -12,7 +12,7 @@ from yarl import URL
 
 from ..core.errors import HostUnreachable
 from .answer_reader import NotHttp
-from .connection import Connection
+from .connection import HttpConnection
 from .failures import CONNECT_SECONDS, explain_no_connection
 from .resolver import Resolver
 
@@ -21,7 +21,7 @@ _NEXT_ADDRESS_AFTER = 0.25  # seconds, when a name has several: the first may le
 
 async def dial(
     url: URL, proxy: URL | None, trust: ssl.SSLContext | None, seconds: float, resolver: Resolver
-) -> Connection:
+) -> HttpConnection:
     """A connection that requests for this address can be sent over. `trust` is needed where https is spoken. Raises
     HostUnreachable."""
     name = name_of(url)
@@ -52,13 +52,13 @@ def basic(url: URL) -> str:
     return "Basic " + b64encode(f"{url.user or ''}:{url.password or ''}".encode()).decode()
 
 
-async def connect(url: URL, addresses: Sequence[Any], trust: ssl.SSLContext | None) -> Connection:
+async def connect(url: URL, addresses: Sequence[Any], trust: ssl.SSLContext | None) -> HttpConnection:
     """A connection to one of a host's addresses, as getaddrinfo gives them. Raises OSError."""
     loop = asyncio.get_running_loop()
     secure: dict[str, Any] = {"ssl": trust, "server_hostname": _host(url).rstrip(".")} if url.scheme == "https" else {}
     found = await start_connection(addresses, happy_eyeballs_delay=_NEXT_ADDRESS_AFTER)
     try:
-        _, connection = await loop.create_connection(Connection, sock=found, **secure)
+        _, connection = await loop.create_connection(HttpConnection, sock=found, **secure)
     except BaseException:
         found.close()
         raise
@@ -83,7 +83,7 @@ def _host(url: URL) -> str:
     return (url.raw_host or "").replace("%25", "%")  # before the link of a link-local address
 
 
-async def _connect(url: URL, trust: ssl.SSLContext | None, resolver: Resolver) -> Connection:
+async def _connect(url: URL, trust: ssl.SSLContext | None, resolver: Resolver) -> HttpConnection:
     """What is a number is not looked up, which would take a thread."""
     where: tuple[str, int] = _host(url), url.port or 0
     try:
@@ -97,14 +97,14 @@ async def _connect(url: URL, trust: ssl.SSLContext | None, resolver: Resolver) -
         raise
 
 
-async def _reach(proxy: URL, trust: ssl.SSLContext | None, name: str, resolver: Resolver) -> Connection:
+async def _reach(proxy: URL, trust: ssl.SSLContext | None, name: str, resolver: Resolver) -> HttpConnection:
     try:
         return await _connect(proxy, trust, resolver)
     except (OSError, UnicodeError) as error:
         raise HostUnreachable(f"{name} cannot be reached: the proxy that is named for it does not answer.") from error
 
 
-async def _tunnel(connection: Connection, url: URL, proxy: URL, trust: ssl.SSLContext, seconds: float) -> None:
+async def _tunnel(connection: HttpConnection, url: URL, proxy: URL, trust: ssl.SSLContext, seconds: float) -> None:
     """Have a proxy pass everything on to a host, with which we speak in a way that the proxy does not understand."""
     where, key = f"{url.host_subcomponent}:{url.port}", f"Proxy-Authorization: {basic(proxy)}\r\n" if proxy.user else ""
     connection.send(f"CONNECT {where} HTTP/1.1\r\nHost: {where}\r\n{key}\r\n".encode(), seconds, bodiless=True)

@@ -27,7 +27,7 @@ from everloop.core.errors import (
 
 from .addresses import Address, Allowed, Target, check_address, read_url
 from .answer_reader import AnswerReader
-from .connection import Connection
+from .connection import HttpConnection
 from .dialing import connect, trusting
 from .failures import FAILURES, explain_cut, explain_no_answer, explain_no_connection
 from .request import write
@@ -42,7 +42,7 @@ _NO_HEADERS: Mapping[str, str] = {}
 _ALWAYS = {
     "Accept": "*/*",
     "Accept-Encoding": "gzip",
-    "Connection": "close",
+    "HttpConnection": "close",
     "User-Agent": "Mozilla/5.0 (compatible; everloop)",
 }
 _REDIRECTS = {301, 302, 303, 307, 308}
@@ -82,15 +82,15 @@ class OpenHttp:
         headers: Mapping[str, str] = _NO_HEADERS,
         seconds: float = 120.0,
         deadline: float | None = None,
-    ) -> "_Exchange":
-        return _Exchange(self, method, url, body, headers, seconds, deadline)
+    ) -> "_OpenExchange":
+        return _OpenExchange(self, method, url, body, headers, seconds, deadline)
 
     async def close(self) -> None:
         """Nothing to close: a connection ends with its exchange."""
 
     async def send(
         self, method: str, target: Target, body: bytes, headers: Mapping[str, str], seconds: float
-    ) -> tuple[Connection, AnswerReader]:
+    ) -> tuple[HttpConnection, AnswerReader]:
         """One hop, over a connection of its own, so that each goes where its own check has said. Raises AddressRefused,
         and ProviderError when nothing answers."""
         seconds = min(seconds, _CONNECT_SECONDS)
@@ -170,7 +170,7 @@ def _are_neighbours(one: Address, other: Address) -> bool:
     return isinstance(one, IPv6Address) and isinstance(other, IPv6Address) and int(one) >> 64 == int(other) >> 64
 
 
-class _Exchange:
+class _OpenExchange:
     """A request, the redirects it is sent through, and the last answer."""
 
     def __init__(
@@ -190,7 +190,7 @@ class _Exchange:
         self._headers = headers
         self._seconds = seconds
         self._deadline = deadline
-        self._connection: Connection | None = None
+        self._connection: HttpConnection | None = None
 
     async def __aenter__(self) -> "OpenAnswer":
         target = read_url(self._url)
@@ -245,9 +245,9 @@ class OpenAnswer:
     """The HttpAnswer port, and `url`: where the answer came from after all redirects."""
 
     def __init__(
-        self, connection: Connection, reader: AnswerReader, target: Target, deadline: float, max_bytes: int
+        self, connection: HttpConnection, reader: AnswerReader, target: Target, deadline: float, max_bytes: int
     ) -> None:
-        self._chunks = _Chunks(connection, reader, target.host, deadline, max_bytes)
+        self._chunks = _BoundedChunks(connection, reader, target.host, deadline, max_bytes)
         self.url = str(target.url)
         self.status: int = reader.status
         self.headers: Mapping[str, str] = reader.headers
@@ -266,11 +266,11 @@ class OpenAnswer:
         return bytes(body[:limit])
 
 
-class _Chunks:
+class _BoundedChunks:
     """Counts what is sent and what it unpacks to: a little may become much, and much may become nothing."""
 
     def __init__(
-        self, connection: Connection, reader: AnswerReader, host: str, deadline: float, max_bytes: int
+        self, connection: HttpConnection, reader: AnswerReader, host: str, deadline: float, max_bytes: int
     ) -> None:
         self._connection = connection
         self._encoding = reader.headers.get("Content-Encoding", "").strip().lower()
@@ -281,7 +281,7 @@ class _Chunks:
         self._pieces: Iterator[bytes] = iter(())
         self._unpack: Unzip | None = None
 
-    def __aiter__(self) -> "_Chunks":
+    def __aiter__(self) -> "_BoundedChunks":
         return self
 
     async def __anext__(self) -> bytes:

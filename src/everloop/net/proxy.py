@@ -108,7 +108,7 @@ def _port_of_the_web(port: int) -> int:
     return port if port in WEB_PORTS else min(WEB_PORTS)
 
 
-class _Answer(Exception):
+class _ProxyRefusal(Exception):
     """What the command is told instead of what it asked for."""
 
     def __init__(self, status: int, sentence: str) -> None:
@@ -148,7 +148,7 @@ class Proxy:
         try:
             request = await self._hear(reader)
             there = await self._connected(request.target)
-        except _Answer as answer:
+        except _ProxyRefusal as answer:
             writer.write(_said(answer))
             await writer.drain()
             return
@@ -162,17 +162,17 @@ class Proxy:
 
     async def _hear(self, reader: asyncio.StreamReader) -> _Request:
         if self._open > _MOST_CONNECTIONS:
-            raise _Answer(503, f"there are {_MOST_CONNECTIONS} connections already")
+            raise _ProxyRefusal(503, f"there are {_MOST_CONNECTIONS} connections already")
         try:
             async with asyncio.timeout(_HEAD_SECONDS):
                 head = await reader.readuntil(b"\r\n\r\n")
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError) as error:
-            raise _Answer(400, "that is not a request to an HTTP proxy") from error
+            raise _ProxyRefusal(400, "that is not a request to an HTTP proxy") from error
         try:
             request = read_request(head)
             self._hosts.check_name(request.target)
         except AddressRefused as error:
-            raise _Answer(403, str(error)) from error
+            raise _ProxyRefusal(403, str(error)) from error
         return request
 
     async def _connected(self, target: Target) -> Streams:
@@ -180,11 +180,11 @@ class Proxy:
             async with asyncio.timeout(_CONNECT_SECONDS):
                 return await self._dialled(target, await self._checked(target))
         except AddressRefused as error:
-            raise _Answer(403, str(error)) from error
+            raise _ProxyRefusal(403, str(error)) from error
         except TimeoutError as error:
-            raise _Answer(504, f"{target.host} has not answered within {_CONNECT_SECONDS:g} s") from error
+            raise _ProxyRefusal(504, f"{target.host} has not answered within {_CONNECT_SECONDS:g} s") from error
         except OSError as error:
-            raise _Answer(502, f"{target.host} cannot be reached ({error.strerror or error})") from error
+            raise _ProxyRefusal(502, f"{target.host} cannot be reached ({error.strerror or error})") from error
 
     async def _checked(self, target: Target) -> list[str]:
         """The addresses of a host, all of which have passed."""
@@ -209,15 +209,15 @@ def read_request(head: bytes) -> _Request:
     words = _REQUEST.fullmatch(first)
     fields = [_FIELD.fullmatch(line) for line in lines]
     if not words or not all(fields):
-        raise _Answer(400, "that is not a request to an HTTP proxy")
+        raise _ProxyRefusal(400, "that is not a request to an HTTP proxy")
     method, address = words.groups()
     if method == "CONNECT":
         if not _AUTHORITY.fullmatch(address):
-            raise _Answer(400, "CONNECT wants a host and a port")
+            raise _ProxyRefusal(400, "CONNECT wants a host and a port")
         return _Request(read_url(f"https://{address}/"), b"", b"HTTP/1.1 200 Connection established\r\n\r\n")
     target = read_url(address)
     if target.scheme != "http":
-        raise _Answer(400, "https goes through CONNECT")
+        raise _ProxyRefusal(400, "https goes through CONNECT")
     pairs = [field.groups() for field in fields if field]
     return _Request(target, _onward(method, target, pairs), b"")
 
@@ -232,7 +232,7 @@ def _onward(method: str, target: Target, fields: "list[tuple[str, ...]]") -> byt
     return "\r\n".join([line, f"Host: {host}", *kept, "Connection: close", "", ""]).encode("latin-1")
 
 
-def _said(answer: _Answer) -> bytes:
+def _said(answer: _ProxyRefusal) -> bytes:
     """The sentence stands in the first line too, which is all of an answer to CONNECT that most programs show."""
     sentence = answer.sentence.encode("ascii", "replace").decode()
     body = f"{sentence}\n"

@@ -13,7 +13,7 @@ from yarl import URL
 
 from ..core.errors import HostFailed, HostTimeout, HostUnreachable, KeyRefused
 from .answer_reader import AnswerReader, NotHttp
-from .connection import Connection
+from .connection import HttpConnection
 from .dialing import basic, dial, name_of, trusting
 from .failures import FAILURES, explain_cut, explain_no_answer
 from .proxies import find_proxy
@@ -46,8 +46,8 @@ class TrustedHttp:
         self._proxies: dict[str, URL | None] = {}
         self._authorities: ssl.SSLContext | None = None
         self._resolver = Resolver()
-        self._idle: dict[str, list[Connection]] = {}
-        self._busy: set[Connection] = set()
+        self._idle: dict[str, list[HttpConnection]] = {}
+        self._busy: set[HttpConnection] = set()
         self._broom: asyncio.TimerHandle | None = None
 
     def request(
@@ -59,8 +59,8 @@ class TrustedHttp:
         headers: Mapping[str, str] = _NO_HEADERS,
         seconds: float = 120.0,
         deadline: float | None = None,
-    ) -> "_Exchange":
-        return _Exchange(self, method, url, body, headers, seconds, deadline)
+    ) -> "_TrustedExchange":
+        return _TrustedExchange(self, method, url, body, headers, seconds, deadline)
 
     async def close(self) -> None:
         if self._broom:
@@ -73,7 +73,7 @@ class TrustedHttp:
         self._resolver.close()
         await asyncio.sleep(0)  # in which the event loop lets them go
 
-    async def connect(self, target: "_Target", seconds: float) -> tuple[Connection, bool]:
+    async def connect(self, target: "_Target", seconds: float) -> tuple[HttpConnection, bool]:
         """A connection for one exchange, and whether it has carried one before."""
         waiting = self._idle.get(target.origin)
         while waiting:
@@ -88,7 +88,7 @@ class TrustedHttp:
         self._busy.add(connection)
         return connection, False
 
-    def part(self, target: "_Target", connection: Connection) -> None:
+    def part(self, target: "_Target", connection: HttpConnection) -> None:
         """The exchange is over, in one way or another."""
         self._busy.discard(connection)
         if not connection.is_usable:
@@ -124,8 +124,8 @@ class TrustedHttp:
         return self._authorities
 
 
-class _Exchange:
-    """A request and its answer. Not a generator, for the same reason as _Chunks."""
+class _TrustedExchange:
+    """A request and its answer. Not a generator, for the same reason as _BodyChunks."""
 
     __slots__ = ("_body", "_connection", "_deadline", "_headers", "_http", "_method", "_seconds", "_target", "_url")
 
@@ -147,13 +147,13 @@ class _Exchange:
         self._seconds = seconds
         self._deadline = deadline
 
-    async def __aenter__(self) -> "Answer":
+    async def __aenter__(self) -> "TrustedAnswer":
         target, headers = _read(self._url), self._headers
         for _ in range(_MOST_REDIRECTS + 1):
             reader = await self._ask(target, headers)
             location = self._redirection(reader)
             if location is None:
-                return Answer(self._connection, reader, target.name, self._seconds)
+                return TrustedAnswer(self._connection, reader, target.name, self._seconds)
             self._http.part(target, self._connection)
             following = _follow(target, location)
             if following.origin != target.origin:
@@ -198,12 +198,12 @@ class _Exchange:
         return location if {name.lower() for name in self._headers} <= _MAY_TRAVEL else None
 
 
-class Answer:
+class TrustedAnswer:
     """The HttpAnswer port: what a host answers, its body still on the way."""
 
     __slots__ = ("_connection", "_host", "_seconds", "headers", "status")
 
-    def __init__(self, connection: Connection, reader: AnswerReader, host: str, seconds: float) -> None:
+    def __init__(self, connection: HttpConnection, reader: AnswerReader, host: str, seconds: float) -> None:
         self._connection = connection
         self._host = host
         self._seconds = seconds
@@ -212,7 +212,7 @@ class Answer:
 
     def chunks(self) -> AsyncIterator[bytes]:
         zipped = self.headers.get("Content-Encoding", "").strip().lower() in _ZIPPED
-        return _Chunks(self._connection, self._host, Unzip() if zipped else None)
+        return _BodyChunks(self._connection, self._host, Unzip() if zipped else None)
 
     async def read(self, limit: int = 1_000_000) -> bytes:
         """The body as a whole, or its first `limit` bytes. A host that trickles it is waited for a little longer than
@@ -229,18 +229,18 @@ class Answer:
         return bytes(body[:limit])
 
 
-class _Chunks:
+class _BodyChunks:
     """Not a generator: to leave one in the middle costs a task and a wake-up of the loop for its clean-up."""
 
     __slots__ = ("_connection", "_host", "_pieces", "_unzip")
 
-    def __init__(self, connection: Connection, host: str, unzip: Unzip | None) -> None:
+    def __init__(self, connection: HttpConnection, host: str, unzip: Unzip | None) -> None:
         self._connection = connection
         self._host = host
         self._unzip = unzip
         self._pieces: Iterator[bytes] = iter(())
 
-    def __aiter__(self) -> "_Chunks":
+    def __aiter__(self) -> "_BodyChunks":
         return self
 
     async def __anext__(self) -> bytes:

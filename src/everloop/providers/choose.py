@@ -35,13 +35,13 @@ class Choice(Struct, frozen=True):
         return f"Choice({self.name!r}, {self.base!r})"
 
 
-class Wanted(Struct, frozen=True):
+class LookNeeded(Struct, frozen=True):
     """Nothing more can be said without a look at the servers on this machine. "" is any of their models."""
 
     model: str
 
 
-def choose(name: str, keys: Keys) -> Choice | Wanted:
+def choose(name: str, keys: Keys) -> Choice | LookNeeded:
     """Raises ModelMissing, which says what to do."""
     if name == "auto":
         return _configured(keys) or _keyed(keys) or _unnamed(keys)
@@ -60,7 +60,7 @@ def choose(name: str, keys: Keys) -> Choice | Wanted:
     for vendor in vendors:
         if _is_reachable(vendor, keys):
             return _at(vendor, name, keys)
-    return Wanted(name)
+    return LookNeeded(name)
 
 
 def vendors_of(name: str, hosts: Iterable[Host] = HOSTS.values()) -> list[Host]:
@@ -173,7 +173,7 @@ def _configured(keys: Keys) -> Choice | None:
     return None
 
 
-def _unnamed(keys: Keys) -> Wanted:
+def _unnamed(keys: Keys) -> LookNeeded:
     """Raises ModelMissing when there is an address at which a model could be had, if it were named."""
     for name, account in keys.accounts.items():
         host = host_of(name, keys)
@@ -182,7 +182,7 @@ def _unnamed(keys: Keys) -> Wanted:
                 f"{name} has an address and no model: set providers.{name}.model, or name it as "
                 f'agents.defaults.model = "{name}/MODEL"'
             )
-    return Wanted("")
+    return LookNeeded("")
 
 
 def _keyed(keys: Keys) -> Choice | None:

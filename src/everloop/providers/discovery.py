@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 _LOADED = {"ollama": "/api/ps", "lmstudio": "/api/v0/models", "llamacpp": "/props"}
 
 
-class Model(Struct, frozen=True):
+class ListedModel(Struct, frozen=True):
     """A model as its host describes it. None means that the host does not say."""
 
     name: str
@@ -48,9 +48,9 @@ class Discovery:
         self._http = http
         self._now = now
         self._logins = logins
-        self._known: dict[str, tuple[float, list[Model]]] = {}
+        self._known: dict[str, tuple[float, list[ListedModel]]] = {}
 
-    async def models(self, choice: Choice, seconds: float = _SECONDS) -> list[Model]:
+    async def models(self, choice: Choice, seconds: float = _SECONDS) -> list[ListedModel]:
         """The models of the choice's host. Raises ProviderError when it cannot be asked and never could."""
         known = self._known.get(choice.base)
         if known and self._now() - known[0] < _FRESH:
@@ -64,7 +64,7 @@ class Discovery:
         self._known[choice.base] = (self._now(), models)
         return models
 
-    async def find(self, choice: Choice, seconds: float = _SECONDS) -> Model | None:
+    async def find(self, choice: Choice, seconds: float = _SECONDS) -> ListedModel | None:
         """What the host says of this model; None when it says nothing. Raises ProviderError when it may later."""
         try:
             models = await self.models(choice, seconds)
@@ -75,7 +75,7 @@ class Discovery:
         found = next((model for model in models if model.name == choice.model), None)
         if choice.host and choice.host.name in _LOADED and (found is None or not found.window):
             loaded = await _within(seconds, choice, self._loaded(choice, _LOADED[choice.host.name]))
-            return replace(found or Model(choice.model), window=loaded)
+            return replace(found or ListedModel(choice.model), window=loaded)
         return found
 
     async def _loaded(self, choice: Choice, path: str) -> int | None:
@@ -90,7 +90,7 @@ class Discovery:
             return None
         return next((model.window for model in models if model.name in (choice.model, "")), None)
 
-    async def _ask(self, choice: Choice) -> list[Model]:
+    async def _ask(self, choice: Choice) -> list[ListedModel]:
         assert choice.host is not None, "the embedded model is not discovered"
         dialect = dialects.load(choice.host.dialect)
         url = dialects.address(choice.base, dialect.LISTING)
@@ -120,7 +120,7 @@ async def _within(seconds: float, choice: Choice, asking: Coroutine[Any, Any, _T
         raise HostTimeout(f"{choice.name}: its host does not say in {seconds:g} s what models it has.") from error
 
 
-def read_models(host: str, body: bytes) -> Iterator[Model]:
+def read_models(host: str, body: bytes) -> Iterator[ListedModel]:
     """Raises HostFailed when the body is no list of models in any known shape."""
     try:
         found = msgspec.json.decode(body)
@@ -140,7 +140,7 @@ def read_models(host: str, body: bytes) -> Iterator[Model]:
             next((row[key] for key in ("id", "model", "name") if key in row), None) if isinstance(row, dict) else None
         )
         if isinstance(name, str):
-            yield Model(name.removeprefix("models/"), _window(row), _sees(row))
+            yield ListedModel(name.removeprefix("models/"), _window(row), _sees(row))
 
 
 _WINDOWS = (

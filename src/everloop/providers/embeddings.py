@@ -10,11 +10,11 @@ import msgspec
 from msgspec import Struct
 
 from ..core.errors import HostFailed, ModelMissing, ProviderError
-from ..core.ports import Embedded, Http
+from ..core.ports import Embeddings, Http
 from ..core.prompt import Usage
 from . import dialects
 from .choose import Choice
-from .dialects.reading import UNREADABLE
+from .dialects.decoder import UNREADABLE
 from .host import checked, masked, name_host, wait_before_retry
 from .secrets import hide_secrets
 
@@ -25,31 +25,31 @@ _LIMIT = 64_000_000  # bytes
 Vectors = list[list[float]]
 
 
-class _Row(Struct):
+class _EmbeddingRow(Struct):
     embedding: list[float]
     index: int = 0
 
 
-class _Used(Struct):
+class _EmbeddingUsage(Struct):
     prompt_tokens: int | None = None
 
 
 class _Rows(Struct):
-    data: list[_Row]
-    usage: _Used | None = None
+    data: list[_EmbeddingRow]
+    usage: _EmbeddingUsage | None = None
 
 
 class _Values(Struct):
     values: list[float]
 
 
-class _Counts(Struct, rename="camel"):
+class _GeminiEmbeddingUsage(Struct, rename="camel"):
     prompt_token_count: int | None = None
 
 
 class _Embeddings(Struct, rename="camel"):
     embeddings: list[_Values]
-    usage_metadata: _Counts | None = None
+    usage_metadata: _GeminiEmbeddingUsage | None = None
 
 
 _read_rows = msgspec.json.Decoder(_Rows).decode
@@ -78,7 +78,7 @@ class _OpenAI:
     def decode(self, body: bytes) -> tuple[Vectors, int | None]:
         rows = _read_rows(body)
         rows.data.sort(key=lambda row: row.index)
-        return [row.embedding for row in rows.data], (rows.usage or _Used()).prompt_tokens
+        return [row.embedding for row in rows.data], (rows.usage or _EmbeddingUsage()).prompt_tokens
 
 
 class _Gemini:
@@ -93,7 +93,7 @@ class _Gemini:
 
     def decode(self, body: bytes) -> tuple[Vectors, int | None]:
         found = _read_embeddings(body)
-        counts = found.usage_metadata or _Counts()
+        counts = found.usage_metadata or _GeminiEmbeddingUsage()
         return [each.values for each in found.embeddings], counts.prompt_token_count
 
 
@@ -133,7 +133,7 @@ class HostEmbedder:
         self._sleep = sleep
         self._chance = chance
 
-    async def embed(self, texts: Sequence[str]) -> Embedded:
+    async def embed(self, texts: Sequence[str]) -> Embeddings:
         """As the port promises, with as many requests as the host's own limit makes necessary."""
         vectors: Vectors = []
         counts: list[int | None] = []
@@ -142,7 +142,7 @@ class HostEmbedder:
             vectors += some
             counts.append(tokens)
         usage = Usage(input=sum(count or 0 for count in counts))
-        return Embedded(vectors, self.name, usage, None if None in counts else self._cost(usage))
+        return Embeddings(vectors, self.name, usage, None if None in counts else self._cost(usage))
 
     async def _insist(self, texts: Sequence[str]) -> tuple[Vectors, int | None]:
         attempt = 1

@@ -19,7 +19,7 @@ from everloop.core.prompt import Delta, Prompt, Reply
 
 from .dialects import Decoder, Dialect, address
 from .dialects.quirks import Quirks
-from .limits import ANSWER_SECONDS, MOST_BYTES, Limits, Pulse
+from .limits import ANSWER_SECONDS, MOST_BYTES, AnswerLimits, Pulse
 from .secrets import hide_secrets
 
 _PLAIN = Quirks()
@@ -70,7 +70,7 @@ class HostProvider:
         self._urls: dict[str, str] = {}
         self._attempts = attempts
         self._patience = patience
-        self._limits = Limits(name, answer_seconds, seconds)
+        self._limits = AnswerLimits(name, answer_seconds, seconds)
         self._sleep = sleep
         self._chance = chance
         self._now = now

@@ -28,19 +28,19 @@ class Account(Protocol):
     def answer_seconds(self) -> float: ...
 
 
-class Found(str):
+class FoundKey(str):
     """A key, and where it was found. As text it is the key, in a repr it is not."""
 
     __slots__ = ("where",)
     where: str
 
-    def __new__(cls, key: str, where: str) -> "Found":
+    def __new__(cls, key: str, where: str) -> "FoundKey":
         found = super().__new__(cls, key)
         found.where = where
         return found
 
     def __repr__(self) -> str:
-        return f"Found(…, {self.where!r})"
+        return f"FoundKey(…, {self.where!r})"
 
 
 class Keys:
@@ -57,18 +57,18 @@ class Keys:
         self._vault = vault
         self._home = home
 
-    def find(self, host: Host) -> Found | None:
+    def find(self, host: Host) -> FoundKey | None:
         """Raises ModelMissing when a file that should hold the key cannot be read."""
         account = self.accounts.get(host.name)
         if account and account.api_key:
-            return Found(account.api_key, "settings")
+            return FoundKey(account.api_key, "settings")
         if account and account.api_key_file:
-            return Found(self._read(host.name, account.api_key_file), "file")
+            return FoundKey(self._read(host.name, account.api_key_file), "file")
         variable = next((name for name in host.key_variables if self._environ.get(name)), None)
         if variable:
-            return Found(self._environ[variable], variable)
+            return FoundKey(self._environ[variable], variable)
         kept = self._vault.get(host.name)
-        return Found(kept, "vault") if isinstance(kept, str) else None
+        return FoundKey(kept, "vault") if isinstance(kept, str) else None
 
     def locked(self, host: Host) -> str:
         """Why the vault does not give this host's key away, if it has one."""

@@ -11,7 +11,7 @@ ANSWER_SECONDS = 1800.0
 MOST_BYTES = 2**28  # of an answer as a whole; the longest that models give are a tenth of that
 
 
-class Limits:
+class AnswerLimits:
     """Of the answers of one host, `seconds` for each; a third of that for signs of life alone."""
 
     def __init__(self, host: str, seconds: float, silence: float) -> None:
@@ -53,7 +53,7 @@ class Pulse:
 
     __slots__ = ("_heard", "_limits", "_now", "_since")
 
-    def __init__(self, limits: Limits, now: Callable[[], float]) -> None:
+    def __init__(self, limits: AnswerLimits, now: Callable[[], float]) -> None:
         self._limits = limits
         self._now = now
         self._heard = -1

@@ -12,7 +12,7 @@ from ..core.ports import Embedder, Http, Provider
 from ..core.prompt import Reply, Usage
 from . import dialects
 from .catalog import Host
-from .choose import Choice, Wanted, choose, explain_missing, local_hosts
+from .choose import Choice, LookNeeded, choose, explain_missing, local_hosts
 from .discovery import Discovery, Headers
 from .host import HostProvider
 from .keys import Keys
@@ -51,10 +51,10 @@ def in_process(
     return ResolvedModel(provider.name, provider.name, candidate, window, compact=True, notice=notice, warm=warm)
 
 
-class Models:
+class ModelResolver:
     """`embedded` makes the model that runs in this process; `logins` give the headers of hosts that are logged in to.
 
-    `find` tells the speaker of a name at once; `look` may ask the servers of this machine first.
+    `find` tells the model of a name at once; `look` may ask the servers of this machine first.
     """
 
     def __init__(
@@ -74,13 +74,13 @@ class Models:
         self._logins = logins
         self._patience = patience
         self._choices: dict[str, Choice] = {}  # what was found on this machine
-        self._speakers: dict[tuple[str, bool], ResolvedModel] = {}
+        self._resolved: dict[tuple[str, bool], ResolvedModel] = {}
         self.discovery = Discovery(http, logins=logins)
 
     async def look(self, name: str) -> Choice:
         """Where this model is, so that `find` knows it under this name too. Raises ModelMissing."""
         choice = self._choices.get(name) or choose(name, self._keys)
-        if isinstance(choice, Wanted):
+        if isinstance(choice, LookNeeded):
             found = await find_local(self._http, choice.model, local_hosts(self._keys))
             if found is None and choice.model:
                 raise explain_missing(name, self._keys)
@@ -91,9 +91,9 @@ class Models:
     def find(self, name: str, fallbacks: Sequence[str] = ()) -> ResolvedModel:
         """Raises ModelMissing. A fallback that cannot be had is left out: it is there for bad times, not for these."""
         names = self._chain(name, fallbacks)
-        speakers = [self._speaker(each, last=each == names[-1]) for each in names]
-        candidates = [each.provider for each in speakers if isinstance(each.provider, Candidate)]
-        return speakers[0] if len(candidates) < 2 else replace(speakers[0], provider=Router(candidates))
+        models = [self._resolve(each, last=each == names[-1]) for each in names]
+        candidates = [each.provider for each in models if isinstance(each.provider, Candidate)]
+        return models[0] if len(candidates) < 2 else replace(models[0], provider=Router(candidates))
 
     async def embedder(self, name: str) -> Embedder:
         """The model of this name, for vectors. Raises ModelMissing."""
@@ -109,30 +109,30 @@ class Models:
 
     async def close(self) -> None:
         """Close what was made."""
-        for speaker in self._speakers.values():
-            await speaker.provider.close()
+        for model in self._resolved.values():
+            await model.provider.close()
 
     def choice(self, name: str) -> Choice:
         """Where this model is asked. Raises ModelMissing."""
         choice = self._choices.get(name) or choose(name, self._keys)
-        if isinstance(choice, Wanted):
+        if isinstance(choice, LookNeeded):
             raise explain_missing(name, self._keys)
         return choice
 
     def _chain(self, name: str, fallbacks: Sequence[str]) -> list[str]:
         """The names of those that can be had; a model that has two of them is there once."""
-        chain = {self._speaker(name).name: name}
+        chain = {self._resolve(name).name: name}
         for fallback in fallbacks:
             with suppress(ModelMissing):
-                chain.setdefault(self._speaker(fallback).name, fallback)
+                chain.setdefault(self._resolve(fallback).name, fallback)
         return list(chain.values())
 
-    def _speaker(self, name: str, last: bool = True) -> ResolvedModel:
+    def _resolve(self, name: str, last: bool = True) -> ResolvedModel:
         choice = self.choice(name)
         key = (choice.name, last or choice.host is None)  # what runs in this process is loaded once
-        if key not in self._speakers:
-            self._speakers[key] = self._embedded(choice.model) if choice.host is None else self._at(choice, last)
-        return self._speakers[key]
+        if key not in self._resolved:
+            self._resolved[key] = self._embedded(choice.model) if choice.host is None else self._at(choice, last)
+        return self._resolved[key]
 
     def _at(self, choice: Choice, last: bool) -> ResolvedModel:
         """The last of a chain is patient with its host; the others leave it to the next."""

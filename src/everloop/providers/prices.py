@@ -104,7 +104,7 @@ def find_window(provider: str, model: str) -> int | None:
     return None
 
 
-class _Row(Struct, frozen=True, array_like=True):
+class _PriceRow(Struct, frozen=True, array_like=True):
     """A line of the file. scripts/make_prices.py describes it."""
 
     rule: tuple[str | tuple[str, ...], ...]
@@ -151,8 +151,8 @@ def _tables() -> dict[str, Raw]:
 
 
 @cache
-def _rows(table: str) -> tuple[_Row, ...]:
-    return msgspec.json.decode(_tables()[table], type=tuple[_Row, ...])
+def _rows(table: str) -> tuple[_PriceRow, ...]:
+    return msgspec.json.decode(_tables()[table], type=tuple[_PriceRow, ...])
 
 
 class _Place(Struct, frozen=True):
@@ -162,7 +162,7 @@ class _Place(Struct, frozen=True):
     name: str
 
 
-def _rows_at(places: tuple[_Place, ...]) -> Iterator[_Row]:
+def _rows_at(places: tuple[_Place, ...]) -> Iterator[_PriceRow]:
     """The first row that fits at each place, as far as there is one."""
     for place in places:
         if place.table in _tables():

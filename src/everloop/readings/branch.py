@@ -9,7 +9,6 @@ from ..core.decide import Rules, Settle, decide
 from ..core.log import (
     AgentTold,
     Compacted,
-    CompactionAsked,
     Entry,
     ModelChosen,
     Removed,
@@ -19,6 +18,7 @@ from ..core.log import (
     UserSaid,
 )
 from ..core.thread import Thread
+from .spoken import KINDS
 
 
 class LastTurn(Struct, frozen=True):
@@ -86,13 +86,11 @@ def branch_off(
 
 
 def _copied(entry: Entry, session: str, late: bool) -> Entry:
-    match entry:
-        case UserSaid():
-            return Removed() if late else structs.replace(entry, mail=0, address=session)
-        case AgentTold():
-            return structs.replace(entry, mail=0, address=session)
-        case Undoing() | TakenBack() | CompactionAsked():
-            return Removed()  # it has been done, or is being done, by its own thread
-        case Compacted(standing=standing):
-            return structs.replace(entry, standing=structs.replace(standing, mails=(), address=session))
+    how = KINDS[type(entry)].branched
+    if how == "removed" or (late and isinstance(entry, UserSaid)):
+        return Removed()
+    if how == "readdressed":
+        return structs.replace(entry, mail=0, address=session)
+    if isinstance(entry, Compacted):
+        return structs.replace(entry, standing=structs.replace(entry.standing, mails=(), address=session))
     return entry

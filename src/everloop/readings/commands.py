@@ -22,7 +22,7 @@ class Right(Struct, frozen=True):
     scope: str = ""
 
 
-class Word(Struct, frozen=True):
+class Subcommand(Struct, frozen=True):
     """What may follow a command: `takes` is what follows the word itself."""
 
     help: str
@@ -30,13 +30,13 @@ class Word(Struct, frozen=True):
     right: Right = Right()
 
 
-class Command(Struct, frozen=True):
+class SlashCommand(Struct, frozen=True):
     name: str
     help: str
     takes: str = ""  # what may follow it
     right: Right = Right()
     given: Right | None = None  # the right to say more than its name; None: the same
-    words: Mapping[str, Word] = {}
+    words: Mapping[str, Subcommand] = {}
 
     def right_to(self, rest: str) -> Right:
         """What it needs with this after its name."""
@@ -57,48 +57,48 @@ _APPROVE = (
 COMMANDS = {
     command.name: command
     for command in (
-        Command("/new", "Start a new conversation"),
-        Command("/stop", "Stop the current task"),
-        Command(
+        SlashCommand("/new", "Start a new conversation"),
+        SlashCommand("/stop", "Stop the current task"),
+        SlashCommand(
             *("/model", "Show the model that answers here, or choose another", "[NAME]"),
             right=Right(Role.USER, "read"),
             given=Right(Role.USER),
         ),
-        Command("/compact", "Let a summary stand for what was said before", right=Right(Role.USER)),
-        Command(
+        SlashCommand("/compact", "Let a summary stand for what was said before", right=Right(Role.USER)),
+        SlashCommand(
             *("/approve", _APPROVE, "[NAME [no | for TIME | here | host | argv PATTERN | …]]"),
             right=Right(Role.ADMIN, "read"),
             given=Right(Role.ADMIN, "approve"),
         ),
-        Command("/undo", "Take the last turn back: what was said, and what it did to files"),
-        Command(
+        SlashCommand("/undo", "Take the last turn back: what was said, and what it did to files"),
+        SlashCommand(
             *("/session", "Show where you are; /session help tells what else there is", "[WORD …]"),
             right=_TELLS,
             given=Right(),  # help
             words={
-                "list": Word("your conversations, the latest first", right=_TELLS),
-                "search": Word("where something was said", "WORDS", _TELLS),
-                "resume": Word("go on with another conversation", "ID", _TELLS),
-                "rename": Word("give this one a name", "TITLE"),
-                "fork": Word(
+                "list": Subcommand("your conversations, the latest first", right=_TELLS),
+                "search": Subcommand("where something was said", "WORDS", _TELLS),
+                "resume": Subcommand("go on with another conversation", "ID", _TELLS),
+                "rename": Subcommand("give this one a name", "TITLE"),
+                "fork": Subcommand(
                     "go on in a copy of this one, from its end or after an entry", "[SEQ]", Right(Role.USER, "read")
                 ),
-                "snapshot": Word("give this place a name", "NAME", Right(Role.USER)),
-                "restore": Word("go on in a copy from a place that has one", "NAME", Right(Role.USER, "read")),
-                "edit": Word("take your last message back and say this instead", "TEXT"),
-                "regenerate": Word("ask for the last answer again"),
+                "snapshot": Subcommand("give this place a name", "NAME", Right(Role.USER)),
+                "restore": Subcommand("go on in a copy from a place that has one", "NAME", Right(Role.USER, "read")),
+                "edit": Subcommand("take your last message back and say this instead", "TEXT"),
+                "regenerate": Subcommand("ask for the last answer again"),
             },
         ),
-        Command("/usage", "Show what this conversation has used and cost", right=Right(Role.USER, "read")),
-        Command("/help", "Show available commands"),
+        SlashCommand("/usage", "Show what this conversation has used and cost", right=Right(Role.USER, "read")),
+        SlashCommand("/help", "Show available commands"),
     )
 }
 
 
-def find(text: str) -> Command | None:
+def find(text: str) -> SlashCommand | None:
     """The command that a message begins with, also one that there is not; None if the message is for the model."""
     name = command_in(text)
-    return (COMMANDS.get(name) or Command(name, "")) if name else None
+    return (COMMANDS.get(name) or SlashCommand(name, "")) if name else None
 
 
 def command_in(text: str) -> str:
@@ -136,7 +136,7 @@ def listed(role: Role) -> list[str]:
     return [_line(each.name, each.takes, each.help) for each in COMMANDS.values() if each.right.least <= role]
 
 
-def words_described(command: Command, first: str, role: Role) -> list[str]:
+def words_described(command: SlashCommand, first: str, role: Role) -> list[str]:
     """What may follow a command, as `listed`."""
     words = [(word, each) for word, each in command.words.items() if each.right.least <= role]
     return [

@@ -15,7 +15,7 @@ from .compaction import spelled_out
 WHOLE = 10**9  # characters: nothing is cut
 
 
-class Piece(Struct, frozen=True):
+class PromptPiece(Struct, frozen=True):
     """`of` is the larger piece that this one is a part of, if it is."""
 
     name: str
@@ -37,7 +37,7 @@ class Contents(Struct, frozen=True):
     limit: int
     used: int
     counted: bool
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PromptPiece, ...]
     changed: tuple[str, ...] = ()
     changed_at: int = 0
     coming: tuple[str, ...] = ()
@@ -46,34 +46,34 @@ class Contents(Struct, frozen=True):
 
 def pieces_of(
     sections: Iterable[Section], tools: Sequence[ToolSpec], thread: Thread, tail: str, recalled: str = ""
-) -> tuple[Piece, ...]:
+) -> tuple[PromptPiece, ...]:
     """In the order in which the model is shown them. `recalled` stands at the end of the tail, and is told apart."""
-    told = [Piece(section.name, tokens_of(section.text, ()), section.text) for section in sections]
-    moment = [Piece("tail", len(tail) // 4, tail)]
+    told = [PromptPiece(section.name, tokens_of(section.text, ()), section.text) for section in sections]
+    moment = [PromptPiece("tail", len(tail) // 4, tail)]
     if thread.condensed:
-        moment.append(Piece("recalled", len(recalled) // 3, recalled))
+        moment.append(PromptPiece("recalled", len(recalled) // 3, recalled))
     return (*told, *_tools(tools), *_conversation(thread), *moment)
 
 
-def _tools(tools: Sequence[ToolSpec]) -> list[Piece]:
-    each = [Piece(tool.name, tokens_of("", (tool,)), _described(tool), "tools") for tool in tools]
+def _tools(tools: Sequence[ToolSpec]) -> list[PromptPiece]:
+    each = [PromptPiece(tool.name, tokens_of("", (tool,)), _described(tool), "tools") for tool in tools]
     each.sort(key=lambda piece: -piece.tokens)
-    return [Piece("tools", tokens_of("", tools), "\n".join(piece.text for piece in each)), *each]
+    return [PromptPiece("tools", tokens_of("", tools), "\n".join(piece.text for piece in each)), *each]
 
 
 def _described(tool: ToolSpec) -> str:
     return f"{tool.name}: {tool.description}\n{msgspec.json.encode(tool.schema).decode()}"
 
 
-def _conversation(thread: Thread) -> list[Piece]:
+def _conversation(thread: Thread) -> list[PromptPiece]:
     messages = thread.transcript.messages[int(thread.condensed) :]
-    said = Piece("messages", sum(map(rough, messages)), "\n".join(spelled_out(each, WHOLE) for each in messages))
+    said = PromptPiece("messages", sum(map(rough, messages)), "\n".join(spelled_out(each, WHOLE) for each in messages))
     if not thread.condensed:
         return [said]
     facts = "\n".join(f"- {fact}" for fact in thread.facts)
     return [
-        Piece("summary", (len(HEAD) + len(thread.summary)) // 3 + 5, thread.summary),
-        Piece("facts", (len(DETAILS) + len(facts)) // 3 if facts else 0, facts),
+        PromptPiece("summary", (len(HEAD) + len(thread.summary)) // 3 + 5, thread.summary),
+        PromptPiece("facts", (len(DETAILS) + len(facts)) // 3 if facts else 0, facts),
         said,
     ]
 

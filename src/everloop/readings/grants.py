@@ -9,7 +9,7 @@ import re
 from fnmatch import fnmatchcase
 
 from ..core.errors import GrantRefused
-from ..core.permission import HOUR, Allowance, Grant, Wanted
+from ..core.permission import HOUR, Allowance, Grant, WantedCall
 from ..core.tool import Ground, Risk
 
 DAY = 24 * HOUR
@@ -22,20 +22,20 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _HOST = re.compile(r"(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*(:\d{1,5})?|\[[0-9a-f:.]+\](:\d{1,5})?", re.ASCII)
 
 
-def choices_of(wanted: Wanted) -> tuple[str, ...]:
+def choices_of(wanted: WantedCall) -> tuple[str, ...]:
     """The words that can be said of a call."""
     risk = wanted.risk
     cannot = {"argv": not risk.argv or not wanted.grounds, "folder": not wanted.grounds, "host": not risk.host}
     return tuple(word for word in CHOICES if wanted.definition and not cannot.get(word))
 
 
-def covers(grant: Grant, wanted: Wanted) -> bool:
+def covers(grant: Grant, wanted: WantedCall) -> bool:
     """Whether a call is one of those that were allowed ahead."""
     bound = grant.any or grant.digest or grant.argv or grant.host
     return bool(bound) and _is_for(grant, wanted) and _is_alike(grant, wanted)
 
 
-def _is_for(grant: Grant, wanted: Wanted) -> bool:
+def _is_for(grant: Grant, wanted: WantedCall) -> bool:
     return (
         (grant.tool, grant.user, grant.definition) == (wanted.tool, wanted.user, wanted.definition)
         and grant.thread in ("", wanted.thread)
@@ -43,7 +43,7 @@ def _is_for(grant: Grant, wanted: Wanted) -> bool:
     )
 
 
-def _is_alike(grant: Grant, wanted: Wanted) -> bool:
+def _is_alike(grant: Grant, wanted: WantedCall) -> bool:
     return (
         grant.digest in ("", wanted.digest)
         and (not grant.argv or _is_such_a_command(grant, wanted.risk))
@@ -68,7 +68,7 @@ def _is_of(host: str, pattern: str) -> bool:
     return host.endswith(pattern[1:]) if pattern.startswith("*.") else host == pattern
 
 
-def granted(wanted: Wanted, chosen: Allowance, *, id: str, by: str, now: float, call: str = "") -> Grant:
+def granted(wanted: WantedCall, chosen: Allowance, *, id: str, by: str, now: float, call: str = "") -> Grant:
     """What an answer allows ahead. Raises GrantRefused when it would not fit the very call that it is given with."""
     if not wanted.definition:
         raise GrantRefused("this question was asked by an older everloop, and can only be answered with yes or no")
@@ -98,7 +98,7 @@ def granted(wanted: Wanted, chosen: Allowance, *, id: str, by: str, now: float, 
     )
 
 
-def _argv(wanted: Wanted, chosen: Allowance) -> tuple[str, ...]:
+def _argv(wanted: WantedCall, chosen: Allowance) -> tuple[str, ...]:
     same = chosen.folder and not chosen.any and not chosen.host  # then it is the same command, elsewhere
     words, pattern = wanted.risk.argv, tuple(chosen.argv.split())
     if not pattern and not same:
@@ -116,7 +116,7 @@ def _argv(wanted: Wanted, chosen: Allowance) -> tuple[str, ...]:
     return pattern or tuple(re.sub(r"([*?[])", r"[\1]", word) for word in words)
 
 
-def _host(wanted: Wanted, chosen: str) -> str:
+def _host(wanted: WantedCall, chosen: str) -> str:
     host = chosen.lower()
     if not host:
         return ""
@@ -132,7 +132,7 @@ def _host(wanted: Wanted, chosen: str) -> str:
 _ANYWHERE = Ground("", "")
 
 
-def _ground(wanted: Wanted, chosen: Allowance) -> Ground:
+def _ground(wanted: WantedCall, chosen: Allowance) -> Ground:
     """The folder that a grant is for: the one that was chosen, or of a command the one that it runs in."""
     if not chosen.folder and not chosen.argv:
         return _ANYWHERE
@@ -151,7 +151,7 @@ def _ground(wanted: Wanted, chosen: Allowance) -> Ground:
     )
 
 
-def read_words(words: list[str], wanted: Wanted) -> Allowance | None:
+def read_words(words: list[str], wanted: WantedCall) -> Allowance | None:
     """What the words after a yes allow ahead; None without any. Raises GrantRefused for what nobody can mean."""
     said: dict[str, str | float | bool] = {}
     left = list(words)
@@ -170,7 +170,7 @@ def read_words(words: list[str], wanted: Wanted) -> Allowance | None:
 SAID = "`for 1h`, `runs 5`, `here`, `host [HOST]`, `folder [PATH]`, `any`, and last `argv PATTERN`"
 
 
-def _value(word: str, left: list[str], wanted: Wanted) -> str | float | bool:
+def _value(word: str, left: list[str], wanted: WantedCall) -> str | float | bool:
     """What belongs to a word, taken from those that follow it."""
     match word:
         case "for":

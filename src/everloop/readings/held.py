@@ -10,7 +10,7 @@ from hashlib import sha256
 
 from msgspec import Struct, structs
 
-from ..core.permission import Found, Held, Watched
+from ..core.permission import FileState, Held, PromptFile
 from ..core.rows import Taint
 
 WHY = "strangers' words were read where this was changed, and what stands in this file is told in every conversation"
@@ -22,7 +22,7 @@ def why_of(held: Held) -> str:
     return WHY if held.outside else BY_COMMAND
 
 
-class Source(Struct, frozen=True):
+class ChangeSource(Struct, frozen=True):
     """Where a change came from, as far as that is known."""
 
     thread: str = ""
@@ -30,36 +30,38 @@ class Source(Struct, frozen=True):
     outside: bool = True
 
 
-def judge(before: Watched | None, name: str, found: Found, source: Source | None, place: str) -> Watched:
+def judge(
+    before: PromptFile | None, name: str, found: FileState, source: ChangeSource | None, place: str
+) -> PromptFile:
     """What becomes of a file that holds `found`; a `source` says that it was changed while a taint lasted.
 
     What is held stays so until the file is as accepted: an edit by hand may have left strangers' lines in it."""
     if before is None:
-        return Watched(name, found)
+        return PromptFile(name, found)
     if found == before.accepted:
         return before if before.held is None else _after(before, held=None)
     if before.held and found == before.held.found:
         return before
     if source is None and before.held is None:
         return _after(before, accepted=found)
-    of = source or Source(before.held.thread, before.held.session, before.held.outside) if before.held else source
+    of = source or ChangeSource(before.held.thread, before.held.session, before.held.outside) if before.held else source
     assert of is not None
     id = sha256(f"{place}:{name}:{before.version}:{found!r}".encode()).hexdigest()[:10]
     return _after(before, held=Held(id, name, before.accepted, found, of.thread, of.session, of.outside))
 
 
-def settled(before: Watched, allow: bool) -> Watched:
+def settled(before: PromptFile, allow: bool) -> PromptFile:
     assert before.held is not None
     accepted = before.held.found if allow else before.accepted
     return _after(before, accepted=accepted, held=None)
 
 
-def told(before: Watched) -> Watched:
+def told(before: PromptFile) -> PromptFile:
     assert before.held is not None
     return _after(before, held=structs.replace(before.held, asked=True))
 
 
-def _after(before: Watched, **changed: object) -> Watched:
+def _after(before: PromptFile, **changed: object) -> PromptFile:
     return structs.replace(before, version=before.version + 1, **changed)
 
 
@@ -76,7 +78,7 @@ def difference(held: Held) -> str:
     return "\n".join((*notes, *("".join(map(_seen, line)) for line in lines)))
 
 
-def _notes(accepted: Found, found: Found) -> list[str]:
+def _notes(accepted: FileState, found: FileState) -> list[str]:
     notes = ["(there was no such file)"] if accepted.content is None else []
     notes += ["(the file is gone)"] if found.content is None else []
     notes += [f"(it is a link to {found.link!r} now)"] if found.link not in ("", accepted.link) else []

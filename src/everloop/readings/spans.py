@@ -5,9 +5,9 @@ lies between two of them is a span. So the same log gives the same spans under t
 read, and whoever is told of a turn twice can see that it is one.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct, field
 
@@ -18,6 +18,7 @@ from ..core.log import (
     CallReturned,
     CallStarted,
     Compacted,
+    Entry,
     GaveUp,
     ModelCalled,
     ModelFailed,
@@ -164,40 +165,11 @@ class _Reading:
         self._asking: dict[Place, Span] = {}
 
     def add(self, written: Written) -> None:
-        seq, at = written.seq, written.at
-        match written.entry:
-            case UserSaid() as said:
-                self._hear(seq, at, said)
-            case _ if self._turn is None:
-                pass
-            case ModelCalled(model=model, wrap=wrap):
-                self._begin_model(seq, at, model, wrap)
-            case ModelSaid() as answer:
-                self._end_model(seq, at, answer)
-            case ModelFailed(error=error):
-                self._close_model(seq, at, error, error)
-                self._failed = True
-            case Resumed():
-                self._close_model(seq, at, "lost", "lost")
-            case CallStarted(answer=answer_seq, place=place):
-                self._begin_call(seq, at, (answer_seq, place))
-            case Asked() as asked:
-                self._ask(seq, at, asked)
-            case Answered(answer=answer_seq, place=place, verdict=verdict):
-                self._end_asking((answer_seq, place), seq, at, verdict)
-            case CallReturned() as returned:
-                self._end_call(seq, at, returned)
-            case Compacted() as compacted:
-                self._summarise(seq, at, compacted)
-            case GaveUp(reason=reason, error=error):
-                self._close_model(seq, at, reason, reason)
-                self._end_turn(seq, at, "failed", reason, error)
-            case Stopped():
-                self._close_model(seq, at, "stopped")
-                self._stopped = True
-                self._end_if_stopped(seq, at)
-            case _:
-                pass
+        seq, at, entry = written.seq, written.at, written.entry
+        if isinstance(entry, UserSaid):
+            self._hear(seq, at, entry)
+        elif self._turn is not None and (follow := _FOLLOWED.get(type(entry))):
+            follow(self, seq, at, entry)
         self._last = at
 
     def _hear(self, seq: int, at: float, said: UserSaid) -> None:
@@ -228,13 +200,13 @@ class _Reading:
             self._turn.spans.append(span)
         return span
 
-    def _begin_model(self, seq: int, at: float, model: str, wrap: bool) -> None:
+    def _begin_model(self, seq: int, at: float, called: ModelCalled) -> None:
         if self._turn is not None and not self._turn.spans:
             self._span("queue", "queue", "waited", self._turn.start, seq, self._turn.turn).end = at
         self._close_model(seq, at, "interrupted")  # by what someone said meanwhile
-        self._unheard, self._wrapping, self._failed = [], wrap, False
-        self._calling = self._span("model", f"chat {model_of(model)}", model, at, seq)
-        self._calling.attributes |= _asked_of(model)
+        self._unheard, self._wrapping, self._failed = [], called.wrap, False
+        self._calling = self._span("model", f"chat {model_of(called.model)}", called.model, at, seq)
+        self._calling.attributes |= _asked_of(called.model)
 
     def _close_model(self, seq: int, at: float, outcome: str, error: str = "") -> None:
         if self._calling is not None:
@@ -242,6 +214,22 @@ class _Reading:
             if error:
                 self._calling.attributes["error.type"] = error
         self._calling = None
+
+    def _fail_model(self, seq: int, at: float, failed: ModelFailed) -> None:
+        self._close_model(seq, at, failed.error, failed.error)
+        self._failed = True
+
+    def _lose_model(self, seq: int, at: float, resumed: Resumed) -> None:
+        self._close_model(seq, at, "lost", "lost")
+
+    def _stop(self, seq: int, at: float, stopped: Stopped) -> None:
+        self._close_model(seq, at, "stopped")
+        self._stopped = True
+        self._end_if_stopped(seq, at)
+
+    def _give_up(self, seq: int, at: float, gave_up: GaveUp) -> None:
+        self._close_model(seq, at, gave_up.reason, gave_up.reason)
+        self._end_turn(seq, at, "failed", gave_up.reason, gave_up.error)
 
     def _end_model(self, seq: int, at: float, said: ModelSaid) -> None:
         span = self._calling
@@ -278,8 +266,9 @@ class _Reading:
             self._spend(compacted.usage, compacted.cost, "")
         self._calling, self._unheard, self._calls, self._failed = None, [], {}, False
 
-    def _begin_call(self, seq: int, at: float, place: Place) -> None:
+    def _begin_call(self, seq: int, at: float, started: CallStarted) -> None:
         """One that is started again after a crash goes on from its first start."""
+        place = (started.answer, started.place)
         if (found := self._calls.get(place)) and place not in self._running:
             self._calls[place] = (found[0], at)
             self._running[place] = self._tool_span(found[0], at, seq, place)
@@ -304,6 +293,9 @@ class _Reading:
                 "everloop.approval.risk": asked.risk.level,
             }
             self._asking[asked.answer, asked.place] = span
+
+    def _hear_verdict(self, seq: int, at: float, answered: Answered) -> None:
+        self._end_asking((answered.answer, answered.place), seq, at, answered.verdict)
 
     def _end_asking(self, place: Place, seq: int, at: float, verdict: str) -> None:
         if span := self._asking.pop(place, None):
@@ -361,6 +353,22 @@ class _Reading:
         self._failed, unheard, self._unheard = False, self._unheard, []
         for said in unheard:
             self._hear(*said)
+
+
+# What else takes time in a turn, or ends something that does. Entries of other kinds do neither.
+_FOLLOWED: Mapping[type[Entry], Callable[[_Reading, int, float, Any], None]] = {
+    ModelCalled: _Reading._begin_model,
+    ModelSaid: _Reading._end_model,
+    ModelFailed: _Reading._fail_model,
+    Resumed: _Reading._lose_model,
+    CallStarted: _Reading._begin_call,
+    CallReturned: _Reading._end_call,
+    Asked: _Reading._ask,
+    Answered: _Reading._hear_verdict,
+    Compacted: _Reading._summarise,
+    GaveUp: _Reading._give_up,
+    Stopped: _Reading._stop,
+}
 
 
 def _asked_of(model: str) -> dict[str, Value]:

@@ -1,6 +1,7 @@
-"""Who says what in an entry, told once: for searching, recalling, listing, exporting, and for counting messages.
+"""What is true of each kind of entry, told once: who says what in it, which files it tells of, whether it counts as a
+message, what a branch makes of it. Searching, recalling, listing, exporting, branching and the store's SQL ask here.
 
-An entry of a new kind is decided on in `spoken`, and has a row in `COUNTED` if anything is said in it.
+An entry of a new kind has a row in `KINDS` and a case in `spoken`; see docs/log.md.
 """
 
 from collections.abc import Mapping
@@ -29,24 +30,59 @@ from ..core.log import (
     Undoing,
     UserSaid,
 )
-from ..core.message import Part, Text, text_of
+from ..core.message import Media, Part, Text, enclosed, text_of
 from ..core.tool import ToolCall
+from ..core.wording import cut_short
 
 Speaker = Literal["user", "assistant", "tool", "house"]
 
-# The kinds of entries in which something is said, and when one counts as a message of its conversation.
-COUNTED: Mapping[str, Literal["always", "with text", "never"]] = {
-    "user_said": "always",
-    "model_said": "with text",
-    "call_returned": "never",
-    "gave_up": "always",
-    "agent_told": "always",
+
+class Kind(Struct, frozen=True):
+    """Of all entries of a kind. `counted` is when one is a message of its conversation; None: nothing is said in it.
+
+    `branched` is what it becomes in another thread that begins with it: the same, the same without its letter and at
+    the new address, or nothing, for its own thread does or has done what it says.
+    """
+
+    counted: Literal["always", "with text", "never"] | None = None
+    branched: Literal["same", "readdressed", "removed"] = "same"
+
+
+KINDS: Mapping[type[Entry], Kind] = {
+    UserSaid: Kind("always", "readdressed"),
+    ModelCalled: Kind(),
+    ModelSaid: Kind("with text"),
+    ModelFailed: Kind(),
+    CallStarted: Kind(),
+    CallReturned: Kind("never"),
+    Asked: Kind(),
+    Answered: Kind(),
+    ModelChosen: Kind(),
+    Stopped: Kind("never"),
+    Resumed: Kind(),
+    GaveUp: Kind("always"),
+    Compacted: Kind(),
+    CompactionAsked: Kind(branched="removed"),
+    Undoing: Kind(branched="removed"),
+    TakenBack: Kind(branched="removed"),
+    AgentTold: Kind("always", "readdressed"),
+    Removed: Kind(),
 }
+
+
+def name_of(kind: type[Entry]) -> str:
+    """How an entry of this kind begins, as it is stored."""
+    return str(kind.__struct_config__.tag)
+
+
+# The kinds in which something is said, by their stored names.
+COUNTED = {name_of(kind): traits.counted for kind, traits in KINDS.items() if traits.counted}
 
 
 class Utterance(Struct, frozen=True, gc=False):
     """What is said in an entry. `author` is the person, if it is one. `origin` is whose words a result tells, if they
-    are a stranger's; `strange` says that strangers' words may be in it, whoever says it."""
+    are a stranger's; `strange` says that strangers' words may be in it, whoever says it. `beside` are the files that it
+    tells of beside its parts, `owner` is whose folder those of its parts lie in, if not the author's."""
 
     who: Speaker
     parts: tuple[Part, ...]
@@ -54,10 +90,18 @@ class Utterance(Struct, frozen=True, gc=False):
     author: str = ""
     origin: str = ""
     strange: bool = False
+    beside: tuple[Media, ...] = ()
+    owner: str = ""
 
     @property
     def text(self) -> str:
         return text_of(self.parts)
+
+    @property
+    def files(self) -> tuple[Media, ...]:
+        """All files that it tells of: also those that came with what a person said."""
+        parts = self.parts if self.who == "user" else ()
+        return (*(media for part in parts if (media := enclosed(part, self.owner or self.author))), *self.beside)
 
     def with_calls(self, mark: str = "") -> str:
         """The text, and a line for each call."""
@@ -67,16 +111,21 @@ class Utterance(Struct, frozen=True, gc=False):
 def spoken(entry: Entry) -> Utterance | None:
     """None of an entry in which nothing is said to anyone."""
     match entry:
-        case UserSaid(parts=parts, author=author, brought=brought):
-            return Utterance("user", parts, author=author, strange=brought is not None and brought.outside)
+        case UserSaid(parts=parts, author=author, brought=brought, principal=owner):
+            strange = brought is not None and brought.outside
+            return Utterance("user", parts, author=author, strange=strange, owner=owner)
         case ModelSaid(text=text, calls=calls):
             return Utterance("assistant", (Text(text),), calls)
-        case CallReturned(text=text, origin=origin):
-            return Utterance("tool", (Text(text),), origin=origin, strange=bool(origin))
-        case GaveUp(text=text):
-            return Utterance("house", (Text(text),))
-        case AgentTold(text=text, outside=outside):
-            return Utterance("assistant", (Text(text),), strange=outside)
+        case CallReturned(text=text, origin=origin, file=file, media=media, made=made):
+            whole = (Media(file, "text/plain", "result.txt"),) if file else ()
+            files = (*made, *media, *whole)
+            return Utterance("tool", (Text(text),), origin=origin, strange=bool(origin), beside=files)
+        case GaveUp(text=text, cut=cut):
+            return Utterance("house", (Text(cut_short(cut, text)),))
+        case Stopped(text=text):
+            return Utterance("assistant", (Text(text),)) if text else None
+        case AgentTold(text=text, outside=outside, files=files):
+            return Utterance("assistant", (Text(text),), strange=outside, beside=files)
         case (
             ModelCalled()
             | ModelFailed()
@@ -84,7 +133,6 @@ def spoken(entry: Entry) -> Utterance | None:
             | Asked()
             | Answered()
             | ModelChosen()
-            | Stopped()
             | Resumed()
             | Compacted()
             | CompactionAsked()

@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 
-from ..core.log import CallReturned, CallStarted, Entry, ModelSaid
-from ..core.tool import Change, Effect, ToolCall, ToolSpec
+from ..core.log import CallReturned, Entry
+from ..core.tool import Effect, FileChange, ToolCall, ToolSpec
+from .calls import calls_in
 
 SHOWN = 100  # characters of a call that cannot be undone
 MANY = 20
 
 
-def changes_of(entries: Sequence[Entry]) -> tuple[Change, ...]:
+def changes_of(entries: Sequence[Entry]) -> tuple[FileChange, ...]:
     """What these entries tell of files, in the order in which it is taken back: the latest change first."""
     changes = [change for entry in entries if isinstance(entry, CallReturned) for change in entry.changes]
     return tuple(reversed(changes))
@@ -17,19 +18,11 @@ def changes_of(entries: Sequence[Entry]) -> tuple[Change, ...]:
 
 def lasting_in(first: int, entries: Sequence[Entry], tools: Mapping[str, ToolSpec]) -> tuple[str, ...]:
     """The calls that have started, may have done something, and left nothing by which it could be taken back."""
-    calls: dict[tuple[int, int], ToolCall] = {}
-    started: set[tuple[int, int]] = set()
     found: list[str] = []
-    for seq, entry in enumerate(entries, first):
-        match entry:
-            case ModelSaid(calls=made):
-                calls |= {(seq, place): call for place, call in enumerate(made)}
-            case CallStarted(answer=answer, place=place):
-                started.add((answer, place))
-            case CallReturned(answer=answer, place=place, changes=()) if (answer, place) in started:
-                call = calls.get((answer, place))
-                if call and _lasts(entry, tools.get(call.name)):
-                    found.append(_shown(call))
+    for record in calls_in(first, entries):
+        call, result = record.call, record.returned
+        if call and record.started and result and not result.changes and _lasts(result, tools.get(call.name)):
+            found.append(_shown(call))
     return tuple(found if len(found) <= MANY else [*found[:MANY], f"and {len(found) - MANY} more"])
 
 

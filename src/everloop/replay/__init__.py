@@ -24,11 +24,11 @@ from ..files.folder import Folder
 from ..files.pictures import fit
 from ..runtime.driver import Driver
 from ..runtime.interrupt import Interrupt
+from ..runtime.models import OneModel
 from ..runtime.people import KnownPeople
-from ..runtime.voices import OneVoice
 from ..settings import Settings
 from ..testing.as_test import name_of, source_of
-from ..testing.entry_difference import Difference
+from ..testing.entry_difference import EntryDifference
 from ..testing.masking import Masking
 from ..testing.record import Record, cut, thread_before, turns_in
 from .book import HERE, Died, PlayedBook, PutDown
@@ -36,10 +36,10 @@ from .outside import (
     UNLIMITED,
     EmptyGallery,
     PlayedBriefer,
+    PlayedModel,
     PlayedPolicy,
     PlayedStore,
     PlayedToolbox,
-    PlayedVoice,
 )
 from .tape import Differs, Over, Tape
 
@@ -52,7 +52,7 @@ class Replayed(Struct, frozen=True):
     """`entries` are what was written now, as far as it went; `believed` of them could only be taken from the record."""
 
     entries: list[Entry]
-    difference: Difference | None
+    difference: EntryDifference | None
     believed: int = 0
 
 
@@ -138,9 +138,9 @@ def _driver(store: PlayedStore, tape: Tape, home: Path) -> Driver:
     record = tape.record
     deciders = {entry.by: Role.OWNER for entry in record.turn if isinstance(entry, Answered)}
     rules = Rules(tape.tools, record.max_steps, limit=UNLIMITED, policy=PlayedPolicy(tape=tape))
-    voices, briefer = OneVoice(PlayedVoice(tape)), PlayedBriefer(rules)
+    models, briefer = OneModel(PlayedModel(tape)), PlayedBriefer(rules)
     files = Folder(home / "files")
     return Driver(
-        *(store, LocalBus(), voices, briefer, PlayedToolbox(tape, files), EmptyGallery(files, fit)),
+        *(store, LocalBus(), models, briefer, PlayedToolbox(tape, files), EmptyGallery(files, fit)),
         people=KnownPeople(given=deciders),
     )

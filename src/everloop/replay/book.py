@@ -73,31 +73,38 @@ class PlayedBook(Book):
         if letter is None or tape.delivered == tape.seq:
             return False
         tape.delivered = before = tape.seq
+        if isinstance(coming, Stopped):
+            self.cut = coming.text, coming.reasoning
         await self._store.receive(Inbound(HERE, f"letter:{before}", letter))
         self.expect_mail()
         await super().absorb(steering, people)
         return tape.seq > before
 
     def _letter_behind(self, entry: Entry) -> Letter | None:
+        if isinstance(entry, UserSaid):
+            return Said(
+                *(entry.parts, entry.author, entry.address, entry.unattended),
+                before=entry.before,
+                brought=entry.brought,
+                preapproved=entry.preapproved,
+                principal=entry.principal,
+                terms=entry.terms,
+            )
+        if isinstance(entry, Stopped):
+            return Stop(entry.by)
+        if isinstance(entry, ModelChosen):
+            return Choose(entry.model, entry.by)
+        return self._decision_behind(entry) if isinstance(entry, Answered) else None
+
+    def _decision_behind(self, entry: Answered) -> Letter | None:
         thread = self.thread
-        match entry:
-            case UserSaid():
-                return Said(
-                    *(entry.parts, entry.author, entry.address, entry.unattended),
-                    before=entry.before,
-                    brought=entry.brought,
-                    preapproved=entry.preapproved,
-                )
-            case Stopped(by=by):
-                return Stop(by)
-            case ModelChosen(model=model, by=by):
-                return Choose(model, by)
-            case Answered(verdict="withdrawn"):
+        match entry.verdict:
+            case "withdrawn":
                 record = self._tape.record
                 following = record.turn[thread.seq + 1 - record.start :]
                 said = next((later for later in following if isinstance(later, UserSaid)), None)
                 return self._letter_behind(said) if said else Said((), entry.by, "")  # or the record ends before it
-            case Answered(verdict="allowed" | "denied" | "expired" as verdict) if entry.place in thread.asked:
+            case "allowed" | "denied" | "expired" as verdict if entry.place in thread.asked:
                 digest = thread.asked[entry.place].digest
                 return Decision(thread.id, entry.answer, entry.place, verdict, entry.by, digest)
         return None

@@ -3,23 +3,23 @@
 import re
 from collections.abc import Callable
 
-from ..core.approval import Policy, Stance
+from ..core.approval import Policy, Stance, definition_of
 from ..core.briefing import Briefing, Situation
 from ..core.decide import Rules
 from ..core.errors import ProviderError, ToolError
 from ..core.log import Answered, CallReturned, CallStarted, Entry, GaveUp, ModelCalled, ModelFailed, ModelSaid
-from ..core.moment import Moment
-from ..core.permission import Grant, Wanted
+from ..core.permission import Grant
 from ..core.prompt import Brought, Delta, Prompt, Reply, Transcript
+from ..core.strangers import Moment
 from ..core.thread import Thread
 from ..core.tool import CallContext, Circumstances, Ground, ToolCall, ToolSpec
 from ..files.folder import Folder
 from ..readings.recall import RECALLED
 from ..runtime.calls import Kit, Toolbox
 from ..runtime.context import Context, Gallery, Profile
-from ..runtime.voices import Fitted, Voice
+from ..runtime.models import Fitted, Model
 from ..store.sqlite import SqliteStore
-from ..testing.entry_difference import Difference
+from ..testing.entry_difference import EntryDifference
 from ..testing.record import fingerprint, thread_before
 from .tape import Tape
 
@@ -27,7 +27,7 @@ UNLIMITED = 1 << 62
 TIME = re.compile(r"^Current time: (.*)$", re.MULTILINE)
 
 
-class PlayedModel:
+class PlayedProvider:
     """Gives the recorded answers, and looks whether it is shown what was shown then."""
 
     name = "recorded"
@@ -40,20 +40,19 @@ class PlayedModel:
         shown, recorded = fingerprint(prompt.transcript), next(tape.shown, "")
         if recorded and shown != recorded:
             sentence = f"the model is shown other messages: {_counted(shown)}, and then {_counted(recorded)}"
-            tape.different = Difference(tape.seq, tape.record.entry(tape.seq), sentence)
+            tape.different = EntryDifference(tape.seq, tape.record.entry(tape.seq), sentence)
             await tape.break_off("")
-        match tape.coming:
-            case ModelSaid() as said:
-                return Reply(
-                    *(said.text, said.calls, said.usage, said.finish),
-                    *(said.model, said.reasoning, said.opaque, said.cost),
-                )
-            case ModelFailed(error=kind, text=text):
-                error = ProviderError(text)
-                error.kind = kind
-                raise error
-            case _:
-                return await tape.break_off("the model is asked")
+        said = tape.coming
+        if isinstance(said, ModelFailed):
+            error = ProviderError(said.text)
+            error.kind = said.error
+            raise error
+        if not isinstance(said, ModelSaid):
+            return await tape.break_off("the model is asked")
+        return Reply(
+            *(said.text, said.calls, said.usage, said.finish),
+            *(said.model, said.reasoning, said.opaque, said.cost),
+        )
 
     async def close(self) -> None:
         pass
@@ -81,13 +80,12 @@ class PlayedToolbox(Toolbox):
         return ()
 
     async def verify(self, thread: Thread, place: int, context: CallContext) -> CallReturned | None:
-        match self._tape.coming:
-            case CallStarted():
-                return None
-            case CallReturned(outcome="unknown"):
-                raise ToolError("nobody could tell")
-            case _:
-                return self._tape.result(thread.answer, place) or await self._tape.break_off("a call is verified")
+        coming = self._tape.coming
+        if isinstance(coming, CallStarted):
+            return None
+        if isinstance(coming, CallReturned) and coming.outcome == "unknown":
+            raise ToolError("nobody could tell")
+        return self._tape.result(thread.answer, place) or await self._tape.break_off("a call is verified")
 
 
 class PlayedContext(Context):
@@ -118,17 +116,17 @@ def _time(coming: Entry | None) -> str:
     return found[1] if found else "…"
 
 
-class PlayedVoice(Voice):
+class PlayedModel(Model):
     """Whoever answered then, told what was told then; the settings that said so are not recorded."""
 
     def __init__(self, tape: Tape) -> None:
         contexts = {tail: PlayedContext(tape, tail) for tail in (False, True)}
-        super().__init__("", "", "", PlayedModel(tape), UNLIMITED, lambda window, told: (contexts[True], told.rules))
+        super().__init__("", "", "", PlayedProvider(tape), UNLIMITED, lambda window, told: (contexts[True], told.rules))
         self._tape = tape
         self._contexts = contexts
         self._time = True  # whether it was told the time
 
-    def told(self, briefing: Briefing) -> Fitted:
+    def fitted_to(self, briefing: Briefing) -> Fitted:
         if isinstance(called := self._tape.coming, ModelCalled):
             self.name, self._time = called.model, TIME.search(called.tail) is not None
         return Fitted(briefing, self.window, self._contexts[self._time], briefing.rules)
@@ -152,23 +150,18 @@ class PlayedPolicy(Policy, frozen=True, kw_only=True):
         return self.tape.record.stance(situation.thread.answer, situation.place)
 
 
-class PlayedGrant(Grant, frozen=True):
-    """The one that was used then."""
-
-    def fits(self, wanted: Wanted) -> bool:
-        return True
-
-
 class PlayedStore(SqliteStore):
     """What was allowed ahead then is allowed now."""
 
     tape: Tape
 
     async def grants(self, user: str = "") -> list[Grant]:
+        """The one that was used then; whatever it was for then, it is for that call now."""
         coming = self.tape.coming
         if isinstance(coming, Answered) and coming.by.startswith("grant:"):
             tool = self.tape.calls[coming.place].name
-            return [PlayedGrant(coming.by.removeprefix("grant:"), user, "owner", tool)]
+            definition = definition_of(self.tape.tools[tool])
+            return [Grant(coming.by.removeprefix("grant:"), user, "owner", tool, definition, any=True)]
         return []
 
     async def use_grant(self, id: str) -> bool:
@@ -179,5 +172,5 @@ class PlayedStore(SqliteStore):
 
 
 class EmptyGallery(Gallery):
-    async def hang(self, transcript: Transcript, user: str) -> None:
+    async def load_media(self, transcript: Transcript, user: str) -> None:
         """Nobody looks at the pictures."""

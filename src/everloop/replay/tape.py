@@ -5,17 +5,18 @@ from collections.abc import Mapping
 from typing import Never
 
 from ..core.log import Asked, CallReturned, Entry
-from ..core.thread import Finished, Thread
+from ..core.thread import Thread
 from ..core.tool import ToolCall, ToolSpec
+from ..core.turn import Finished
 from ..runtime.interrupt import Interrupt
-from ..testing.entry_difference import Difference, plain
+from ..testing.entry_difference import EntryDifference, plain
 from ..testing.record import Record
 
 ROUNDS = 1000  # of the event loop, in which a step that can be broken off is
 
 
 class Differs(Exception):
-    def __init__(self, difference: Difference) -> None:
+    def __init__(self, difference: EntryDifference) -> None:
         super().__init__(str(difference))
         self.difference = difference
 
@@ -36,7 +37,7 @@ class Tape:
         self.shown = iter(record.shown)
         self.believed = 0
         self.broken = ""  # what was being done when a step was broken off
-        self.different: Difference | None = None  # found where it could not be raised
+        self.different: EntryDifference | None = None  # found where it could not be raised
         self.put_down = self.delivered = -1  # the places where this was last done
         self.interrupt = Interrupt()
 
@@ -45,8 +46,8 @@ class Tape:
         """What was written next."""
         return self.record.entry(self.seq + 1)
 
-    def differs(self, now: Entry | str) -> Difference:
-        return Difference(self.seq + 1, self.coming, now)
+    def differs(self, now: Entry | str) -> EntryDifference:
+        return EntryDifference(self.seq + 1, self.coming, now)
 
     def compare(self, seq: int, entry: Entry, thread: Thread) -> None:
         self.seq, self.calls = seq - 1, thread.open_calls
@@ -57,14 +58,14 @@ class Tape:
             raise Differs(self.differs(entry))
         self.seq = seq
 
-    def compare_all(self, entries: list[Entry]) -> Difference | None:
+    def compare_all(self, entries: list[Entry]) -> EntryDifference | None:
         """As they lie in the store now. There is one more way to be different: not to be there."""
         for seq, recorded in enumerate(self.record.turn, self.record.start):
             if seq - self.record.start >= len(entries):
-                return Difference(seq, recorded, "nothing")
+                return EntryDifference(seq, recorded, "nothing")
             now = entries[seq - self.record.start]
             if plain(recorded, "risk") != plain(now, "risk"):
-                return Difference(seq, recorded, now)
+                return EntryDifference(seq, recorded, now)
         return None
 
     def _same(self, recorded: Entry, now: Entry, calls: Mapping[int, ToolCall]) -> bool:
@@ -85,7 +86,7 @@ class Tape:
         while isinstance(entry := self.record.entry(seq), CallReturned):
             if (entry.answer, entry.place) == (answer, place):
                 if entry.outcome in ("denied", "repeated"):
-                    self.different = Difference(seq, entry, "the call is run")
+                    self.different = EntryDifference(seq, entry, "the call is run")
                 return entry if entry.outcome in ("done", "failed") else None
             seq += 1
         return None

@@ -11,7 +11,7 @@ from ..core.errors import GrantRefused, MailRefused
 from ..core.log import Asked
 from ..core.mail import Address, Decision, Inbound, Outbound
 from ..core.people import Role
-from ..core.permission import Allowance, Approval, Grant, Held, Wanted
+from ..core.permission import Allowance, Approval, Grant, Held, WantedCall
 from ..core.ports import People, PromptFiles, Store
 from ..core.rows import Timer
 from ..core.thread import Thread
@@ -30,11 +30,11 @@ def asking(thread: Thread, place: int, spec: ToolSpec, grounds: tuple[Ground, ..
     return Asked(thread.answer, place, digest_of(call, spec), until, risk, definition_of(spec), grounds)
 
 
-def wanted(thread: Thread, asked: Asked) -> Wanted:
+def wanted(thread: Thread, asked: Asked) -> WantedCall:
     """A call that was asked about, as it is compared with what was allowed ahead."""
     tool = thread.open_calls[asked.place].name
     bound = (asked.digest, asked.definition, asked.risk, asked.grounds)
-    return Wanted(tool, thread.turn.requester, thread.id, *bound)
+    return WantedCall(tool, thread.turn.requester, thread.id, *bound)
 
 
 def question(thread: Thread, asked: Asked) -> tuple[Outbound, Timer]:
@@ -166,7 +166,7 @@ class Approvals:
             raise MailRefused("only the owner allows anything of a tool, or for longer than a day; nothing was decided")
         return grant
 
-    async def granted(self, call: Wanted) -> str:
+    async def granted(self, call: WantedCall) -> str:
         """The name of a grant under which a call may run, one run of which is used up by this; "" if there is none."""
         for grant in await self._store.grants(call.user):
             allowed = await self._people.role(grant.by) >= _needed(grant)

@@ -13,16 +13,17 @@ from msgspec import structs
 
 from ..core.decide import Steering, admit, heard
 from ..core.errors import StoreBroken
-from ..core.log import Compacted, Entry, ModelSaid, Resumed
+from ..core.log import Compacted, Entry, ModelSaid, Resumed, Stopped
 from ..core.mail import Address, Decision, Inbound, Mail, Outbound, Said, reply_key
 from ..core.people import Role
 from ..core.ports import People, Store
 from ..core.rows import Commit, Committed, Lease, Spent, Taint, ThreadState, Timer, Untaint
-from ..core.thread import Finished, Thread
-from ..core.wording import with_unknown
+from ..core.thread import Thread
+from ..core.turn import Finished
+from ..core.wording import GO_ON, cut_short, with_unknown
+from .models import Briefed
 from .patience import AWAY, commit_again, patiently
 from .people import roles_of
-from .voices import Briefed
 
 Result = TypeVar("Result")
 
@@ -56,6 +57,7 @@ class Book:
         "_tainted",
         "_tried",
         "briefed",
+        "cut",
         "held_from",
         "in_the_middle",
         "is_committing",
@@ -84,6 +86,7 @@ class Book:
         self.turn = -1  # for which `briefed` was chosen
         self.recalled: tuple[object, str] = None, ""  # for what, and what was found
         self.briefed: Briefed | None = None
+        self.cut = "", ""  # what was said, and thought, of the answer that was last broken off
 
     @classmethod
     async def open(cls, store: Store, thread: Thread, listener: Listener) -> "Book":
@@ -132,7 +135,7 @@ class Book:
         while left:
             letter, *left = left
             admitted = admit(self.thread, letter, steering, roles)
-            self.keep(*admitted.entries)
+            self.keep(*map(self._with_cut, admitted.entries))
             if admitted.taken:
                 self._next.absorbed = (*self._next.absorbed, letter.id)
             else:
@@ -140,6 +143,12 @@ class Book:
             if not self.thread.owes_reply:  # a turn has ended: whoever has waited longest is next
                 left, waiting = waiting + left, []
         self._mail = waiting
+
+    def _with_cut(self, entry: Entry) -> Entry:
+        """A stop with what had been said by then."""
+        if not isinstance(entry, Stopped) or not self.thread.turn.calling:
+            return entry
+        return structs.replace(entry, text=self.cut[0], reasoning=self.cut[1])
 
     def keep(self, *entries: Entry) -> None:
         """Fold entries and hold them for the next commit, with what they entail."""
@@ -215,6 +224,8 @@ class Book:
         self._next.ended = (*self._next.ended, *((mail, finished.seq) for mail in finished.mails))
         waited_for = finished.mails == (self._letter,) and self._listener.is_waited_for()
         text = finished.text
+        if finished.cut:
+            text = cut_short(finished.cut, text or GO_ON)
         if finished.unknown:  # whatever the model made of it, and also of a turn that was stopped
             text = with_unknown(text or "", finished.unknown)
         if text is not None and finished.address and not waited_for:

@@ -13,7 +13,7 @@ from ..core.message import Media
 from ..core.people import OWNER
 from ..core.ports import Files
 from ..core.thread import Thread
-from ..core.tool import CallContext, Change, Effect, Ground, Picture, Result, Shown, Tool, ToolSpec, parse_args
+from ..core.tool import CallContext, Effect, FileChange, Ground, Picture, Result, Shown, Tool, ToolSpec, parse_args
 from ..readings.media import kind_of
 from .strangers import contained
 
@@ -25,17 +25,17 @@ _REPEATABLE = (Effect.READ, Effect.IDEMPOTENT)
 _LINK = (LinkFailed, HostTimeout, HostUnreachable, StreamCut, ConnectionError)
 
 
-TakeBack = Callable[[Change, str, str], Awaitable[str]]
+TakeBack = Callable[[FileChange, str, str], Awaitable[str]]
 
 
-async def _leave(change: Change, key: str, user: str) -> str:
+async def _leave(change: FileChange, key: str, user: str) -> str:
     return "nobody here can put files back"
 
 
-Keep = Callable[[Change, str], Awaitable[Media | None]]
+Keep = Callable[[FileChange, str], Awaitable[Media | None]]
 
 
-async def _keep_nothing(change: Change, user: str) -> None:
+async def _keep_nothing(change: FileChange, user: str) -> None:
     return None
 
 
@@ -89,7 +89,7 @@ class Toolbox:
         """Of the owner's tools."""
         return {name: tool.spec for name, tool in self.kit(OWNER).tools.items()}
 
-    async def take_back(self, change: Change, key: str, whose: str) -> str:
+    async def take_back(self, change: FileChange, key: str, whose: str) -> str:
         return await self.kit(whose).take_back(change, key, whose)
 
     def spec(self, thread: Thread, place: int) -> ToolSpec:

@@ -13,22 +13,22 @@ from ..core.people import Role
 from ..core.ports import People, Store
 from ..core.rows import Action, SpentRow
 from ..core.thread import Thread
-from ..readings.commands import COMMANDS, Command, listed, rest_of
+from ..readings.commands import COMMANDS, SlashCommand, listed, rest_of
 from ..readings.commands import find as find_command
 from ..readings.grants import described, extent
 from ..readings.questions import chosen as chosen_in
 from ..readings.questions import question_of
 from .approvals import Approvals
+from .models import Models
 from .people import KnownPeople
 from .session_commands import SessionCommands, sentence
 from .sessions import BUSY, Sessions
-from .voices import Voices
 
 LEAST, LEAST_TOKENS = 4, 450  # messages that are worth a summary, and how long they have to be
 LEAST_AGAIN = 1800  # the same, where there is a summary already
 
 
-class Effect(Struct, frozen=True):
+class CommandEffect(Struct, frozen=True):
     """What a command does: an action of the store's, the letter that goes with it, and what is said about it."""
 
     inbound: Inbound
@@ -37,40 +37,40 @@ class Effect(Struct, frozen=True):
     otherwise: str = ""
 
 
-class Commands:
+class SlashCommands:
     def __init__(
         self,
         store: Store,
-        voices: Voices,
+        models: Models,
         approvals: Approvals,
         sessions: Sessions,
         people: People | None = None,
     ) -> None:
         self._store = store
         self._people = people or KnownPeople()
-        self._voices = voices
+        self._models = models
         self._approvals = approvals
         self._sessions = sessions
         self._looking_back = SessionCommands(store, sessions)
 
-    def find(self, text: str) -> Command | None:
+    def find(self, text: str) -> SlashCommand | None:
         """The command that someone typed, if what they typed looks like one; there need not be one of that name."""
         return find_command(text)
 
-    async def work_out(self, command: Command, inbound: Inbound, letter: Said) -> Effect:
+    async def work_out(self, command: SlashCommand, inbound: Inbound, letter: Said) -> CommandEffect:
         """What it comes to; nothing has happened yet, but that what a person allows ahead is kept."""
         rest, role = rest_of(text_of(letter.parts)), await self._people.role(letter.author)
         if command.name not in COMMANDS or (rest and not command.takes):
-            return Effect(inbound, "none", misunderstood(command.name, role))
+            return CommandEffect(inbound, "none", misunderstood(command.name, role))
         if role < (least := command.right_to(rest).least):
             typed = f"{command.name} {rest.partition(' ')[0].lower()}" if command.right.least <= role else command.name
-            return Effect(inbound, "none", f"{typed} is not for {role.name.lower()}s: it needs {_a(least)}.")
+            return CommandEffect(inbound, "none", f"{typed} is not for {role.name.lower()}s: it needs {_a(least)}.")
         match command.name:
             case "/new":
-                return Effect(inbound, "new", "New session started.")
+                return CommandEffect(inbound, "new", "New session started.")
             case "/stop":
                 stopping = structs.replace(inbound, letter=Stop(letter.author))
-                return Effect(stopping, "stop", "⏹ Stopped 1 task(s).", "No active task to stop.")
+                return CommandEffect(stopping, "stop", "⏹ Stopped 1 task(s).", "No active task to stop.")
             case "/model":
                 return await (self._choose(rest, inbound, letter) if rest else self._show_model(inbound))
             case "/compact":
@@ -81,21 +81,21 @@ class Commands:
                 return await self._undo(inbound, letter)
             case "/session":
                 deed, reply = await self._looking_back.work_out(rest, inbound, letter, role)
-                return Effect(inbound, deed, reply, BUSY)
+                return CommandEffect(inbound, deed, reply, BUSY)
             case "/usage":
                 row = await self._store.session(str(inbound.address))
                 rows = await self._store.spent(thread=row.id) if row else []
-                return Effect(inbound, "none", describe(rows))
-        return Effect(inbound, "none", "\n".join(["everloop commands:", *listed(role)]))
+                return CommandEffect(inbound, "none", describe(rows))
+        return CommandEffect(inbound, "none", "\n".join(["everloop commands:", *listed(role)]))
 
-    async def _compact(self, inbound: Inbound, author: str) -> Effect:
+    async def _compact(self, inbound: Inbound, author: str) -> CommandEffect:
         thread = await self._thread(inbound)
         known = thread.transcript.messages[int(thread.condensed) :] if thread else []
         enough = LEAST_AGAIN if thread and thread.condensed else LEAST_TOKENS
         if len(known) < LEAST or sum(map(rough, known)) < enough:
-            return Effect(inbound, "none", "There is too little in this conversation to make a summary of it.")
+            return CommandEffect(inbound, "none", "There is too little in this conversation to make a summary of it.")
         squeezing = structs.replace(inbound, letter=CompactRequest(author))
-        return Effect(squeezing, "tell", "What was said before becomes a summary; nothing of it is lost.")
+        return CommandEffect(squeezing, "tell", "What was said before becomes a summary; nothing of it is lost.")
 
     async def _thread(self, inbound: Inbound) -> Thread | None:
         """The conversation as it stands, without the mail that waits."""
@@ -107,21 +107,21 @@ class Commands:
         thread.extend(opened.entries)
         return thread
 
-    async def _undo(self, inbound: Inbound, letter: Said) -> Effect:
+    async def _undo(self, inbound: Inbound, letter: Said) -> CommandEffect:
         row = await self._store.session(str(inbound.address))
         if row is None:
-            return Effect(inbound, "none", "Nothing has been said here yet.")
+            return CommandEffect(inbound, "none", "Nothing has been said here yet.")
         try:
-            return Effect(inbound, await self._sessions.undo(row, letter.author), "", BUSY)
+            return CommandEffect(inbound, await self._sessions.undo(row, letter.author), "", BUSY)
         except MailRefused as error:
-            return Effect(inbound, "none", sentence(error))
+            return CommandEffect(inbound, "none", sentence(error))
 
-    async def _approve(self, words: list[str], inbound: Inbound, author: str) -> Effect:
+    async def _approve(self, words: list[str], inbound: Inbound, author: str) -> CommandEffect:
         """A person's answer to a question. It is theirs alone: what a model or a tool says is never a command."""
         session = str(inbound.address)
         if not words:
             waiting = await self._approvals.waiting(session)
-            return Effect(
+            return CommandEffect(
                 inbound,
                 "none",
                 "\n\n".join(question_of(each) for each in waiting) or "Nothing waits for permission here.",
@@ -133,23 +133,25 @@ class Commands:
             approval = await self._approvals.find(name, session)
             chosen = chosen_in(approval, more) if allow else None
             if approval.held:
-                return Effect(inbound, "none", await self._approvals.decide_on_file(approval, allow, author, chosen))
+                return CommandEffect(
+                    inbound, "none", await self._approvals.decide_on_file(approval, allow, author, chosen)
+                )
             answer, grant = await self._approvals.decide(approval, allow, author, chosen, inbound.event)
         except MailRefused as error:
-            return Effect(inbound, "none", sentence(error))
+            return CommandEffect(inbound, "none", sentence(error))
         ahead = f" So is, {extent(grant, time.time())}: {described(grant, grant.thread)}." if grant else ""
         reply = f"{approval.tool} is {'allowed' if allow else 'not allowed'}.{ahead}"
-        return Effect(structs.replace(inbound, letter=answer.letter), "tell", reply)
+        return CommandEffect(structs.replace(inbound, letter=answer.letter), "tell", reply)
 
-    async def _choose(self, wanted: str, inbound: Inbound, letter: Said) -> Effect:
+    async def _choose(self, wanted: str, inbound: Inbound, letter: Said) -> CommandEffect:
         try:
-            voice = await self._voices.look("" if wanted == "default" else wanted)
+            model = await self._models.look("" if wanted == "default" else wanted)
         except ModelMissing as error:
-            return Effect(inbound, "none", f"The model stays as it is: {error}.")
-        choosing = structs.replace(inbound, letter=Choose("" if wanted == "default" else voice.key, letter.author))
-        return Effect(choosing, "tell", f"{voice.name} answers in this conversation from now on.")
+            return CommandEffect(inbound, "none", f"The model stays as it is: {error}.")
+        choosing = structs.replace(inbound, letter=Choose("" if wanted == "default" else model.key, letter.author))
+        return CommandEffect(choosing, "tell", f"{model.name} answers in this conversation from now on.")
 
-    async def _show_model(self, inbound: Inbound) -> Effect:
+    async def _show_model(self, inbound: Inbound) -> CommandEffect:
         row = await self._store.session(str(inbound.address))
         chosen = ""
         if row:
@@ -158,19 +160,19 @@ class Commands:
             fold.extend(opened.entries)
             waiting = [mail.letter.model for mail in opened.mail if isinstance(mail.letter, Choose)]
             chosen = waiting[-1] if waiting else fold.choice
-        presets = self._voices.names()
+        presets = self._models.names()
         lines = [f"{await self._who(chosen)} answers in this conversation."]
         if presets:
             lines.append(f"Presets: {', '.join(presets)}.")
         lines.append("Choose another with /model NAME (a preset or provider/model), or go back with /model default.")
-        return Effect(inbound, "none", "\n".join(lines))
+        return CommandEffect(inbound, "none", "\n".join(lines))
 
     async def _who(self, chosen: str) -> str:
         try:
-            voice = await self._voices.look(chosen) if chosen else self._voices.find("")
+            model = await self._models.look(chosen) if chosen else self._models.find("")
         except ModelMissing:
-            return f"{self._voices.default} (in place of {chosen}, which cannot be had)"
-        return voice.name if chosen in ("", voice.name) else f"{chosen} ({voice.name})"
+            return f"{self._models.default} (in place of {chosen}, which cannot be had)"
+        return model.name if chosen in ("", model.name) else f"{chosen} ({model.name})"
 
 
 def _a(role: Role) -> str:

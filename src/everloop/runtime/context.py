@@ -122,7 +122,7 @@ class Gallery:
         self._files = files
         self._fit = fit
 
-    async def hang(self, transcript: Transcript, user: str) -> None:
+    async def load_media(self, transcript: Transcript, user: str) -> None:
         """Put the content of the media where the dialects find it. One that cannot be had is shown by its name."""
         for media in transcript.media:
             if media.file not in transcript.files:

@@ -16,7 +16,6 @@ from msgspec import structs
 from ..core.briefing import Situation
 from ..core.decide import (
     UNKNOWN,
-    WARNING,
     Ask,
     CallModel,
     Compact,
@@ -33,54 +32,41 @@ from ..core.decide import (
     decide,
     used,
 )
-from ..core.errors import ModelMissing, ProviderError, ToolError
+from ..core.errors import ModelMissing, ToolError
 from ..core.events import (
-    AnswerBegan,
-    AnswerEnded,
-    AnswerPiece,
-    CallMeasured,
     OutcomeUnknown,
-    PermissionAsked,
-    SummaryBegan,
-    SummaryWritten,
     ToolCalled,
     ToolReturned,
-    TurnBegan,
     TurnEnded,
     Warned,
 )
 from ..core.failpoint import reach
 from ..core.log import (
-    Answered,
     CallReturned,
     CallStarted,
     GaveUp,
-    ModelCalled,
     ModelFailed,
-    ModelSaid,
     Stopped,
     TakenBack,
 )
+from ..core.log_context import LogContext, log_context
 from ..core.mail import Mail
 from ..core.people import CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS, OWNER, Role
 from ..core.ports import Briefer, Bus, People, PromptFiles, Store
-from ..core.prompt import Delta, Reply
-from ..core.rows import MANY
-from ..core.scene import Scene, scene
-from ..core.thread import Finished, Thread
+from ..core.thread import Thread
 from ..core.tool import CallContext, Effect
-from ..readings.compaction import Plan
-from ..readings.recall import ENTRIES, asked_for, room_for, told_again
-from ..readings.sections import changed_parts
-from .approvals import Approvals, asking, pending_in, question, wanted
+from ..core.turn import Finished
+from .approvals import Approvals
 from .book import Book
 from .calls import Toolbox
+from .compactor import Compactor
 from .context import Gallery
 from .interrupt import Interrupt
+from .model_calls import ModelCalls
+from .models import Briefed, Model, Models
 from .people import KnownPeople
-from .summaries import Summary, bounds, compacted, plan_for, summarise, summary_tokens
+from .permission import PermissionQuestions
 from .tainting import Tainting, key_of
-from .voices import Briefed, Voice, Voices
 
 _log = logging.getLogger("everloop.driver")
 
@@ -98,7 +84,6 @@ EXCUSES = {
 }
 FOR_GUESTS = "I could not answer. Whoever runs this can look up why."  # a host's own words may name models and keys
 DAY = 86_400
-NEARLY_FULL = "this conversation fills most of what the model can read; earlier parts will soon become a summary"
 TOO_LONG = (
     "This conversation is too long: it needs about {tokens:,} tokens, and {model} reads at most {limit:,} as far as is "
     "known. Say less at once, start anew with /new, or choose a model that reads more with /model. If this one does, "
@@ -113,7 +98,7 @@ class Driver:
         self,
         store: Store,
         bus: Bus,
-        voices: Voices,
+        models: Models,
         briefer: Briefer,
         toolbox: Toolbox,
         gallery: Gallery,
@@ -128,13 +113,14 @@ class Driver:
         self._files = files
         self._tainting = Tainting(files, lambda person: toolbox.kit(person).place) if files else None
         self._ended = ended  # is told of the turns that end here, with their thread
-        self._voices = voices
+        self._models = models
         self._briefer = briefer
         self._toolbox = toolbox
-        self._gallery = gallery
+        self._model_calls = ModelCalls(store, bus, gallery)
+        self._compactor = Compactor(models, bus)
         self._steering: Steering = steering
         self._people = people or KnownPeople()
-        self._approvals = Approvals(store, self._people, files)
+        self.questions = PermissionQuestions(store, bus, toolbox, Approvals(store, self._people, files))
         self._gone: dict[str, float] = {}  # models that cannot be had, and until when they are not looked for
 
     @property
@@ -167,14 +153,14 @@ class Driver:
                 if await book.rest():
                     reach("thread.rested")
                     if self._files and self._files.unasked:
-                        await self.ask_about_files(thread.id)
+                        await self.questions.ask_about_files(thread.id)
                     return
                 continue
             role = await self._role(book)
-            model = await self._briefed(book, role)
-            step = decide(thread, _rules(model, thread, role))
-            if isinstance(step, _ASKING) and _may_be_too_long(thread, model, step):
-                step = await self._learn(book, model, role, interrupt)
+            briefed = await self._briefed(book, role)
+            step = decide(thread, _rules(briefed, thread, role))
+            if isinstance(step, _ASKING) and _may_be_too_long(thread, briefed, step):
+                step = await self._measure_window(book, briefed, role, interrupt)
             if not isinstance(step, CallModel) and book.is_unposted:
                 await book.write()  # a turn that ends without a model call must know its letter's number first
                 continue
@@ -191,7 +177,7 @@ class Driver:
                     if await book.rest():
                         return
                 case CallModel(wrap=wrap):
-                    await self._call_model(book, model, wrap, interrupt)
+                    await self._model_calls.make(book, briefed, wrap, interrupt)
                 case RunCalls(places=places):
                     await self._run_calls(book, places, role, interrupt)
                 case Verify(place=place):
@@ -200,16 +186,20 @@ class Driver:
                     await self._untaint(book, [each for each in results if isinstance(each, CallReturned)])
                     book.keep(*results)
                 case Ask(places=places):
-                    if await self._ask(book, places):
+                    if await self.questions.ask(book, places):
                         return
                 case GiveUp(reason="context", failure=None):
-                    self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(thread, model))), role)
+                    self._give_up(book, _overflow(thread, briefed), role)
                 case TakeBack(place=place):
                     await self._take_back(book, place)
                 case GiveUp():
                     self._give_up(book, step, role)
                 case Compact():
-                    await self._make_room(book, model, role, interrupt)
+                    if _is_told_by_the_call(thread, briefed):
+                        wrap = thread.turn.steps >= briefed.rules.max_steps
+                        await self._model_calls.make(book, briefed, wrap, interrupt)
+                    elif not await self._compactor.make_room(book, briefed, interrupt):
+                        self._give_up(book, _overflow(thread, briefed), role)
                 case _:
                     assert_never(step)
 
@@ -218,48 +208,12 @@ class Driver:
         person = book.thread.turn.requester
         return Role.OWNER if person == OWNER else await book.patiently(partial(self._people.role, person))
 
-    async def _learn(self, book: Book, model: Briefed, role: Role, interrupt: Interrupt) -> Step:
+    async def _measure_window(self, book: Book, briefed: Briefed, role: Role, interrupt: Interrupt) -> Step:
         """What comes next, now that the model's host has said how much it can read."""
         await book.write()  # a turn that ends without a model call must know its letter's number first
         with interrupt:
-            await model.voice.learn()
-        return decide(book.thread, _rules(model, book.thread, role))
-
-    async def _make_room(self, book: Book, model: Briefed, role: Role, interrupt: Interrupt) -> None:
-        """Let a summary stand for what was said before; give up if even that is too long."""
-        thread = book.thread
-        if model.voice.unsure and thread.turn.failure is None and not thread.wants_room:  # the call itself will tell
-            await self._call_model(book, model, thread.turn.steps >= model.rules.max_steps, interrupt)
-            return
-        rules, before = bounds(thread, model.rules), used(thread, model.rules)
-        planned = plan_for(thread, rules)
-        if planned is None and not thread.wants_room:
-            self._give_up(book, GiveUp("context", ModelFailed("overflow", _too_long(thread, model))), role)
-            return
-        if thread.owes_reply:
-            await book.write()  # a turn that ends without a model call must know its letter's number first
-        written = await self._summarise(book, model, planned, rules, interrupt) if planned else Summary("")
-        if written is None:
-            return  # stopped
-        reach("compaction.summarised")
-        book.keep(compacted(thread, planned, written))
-        await book.write()  # nobody is told before
-        reach("compaction.written")
-        if planned:
-            after = used(thread, model.rules)
-            self._bus.publish(SummaryWritten(thread.id, book.lease.head, before, after, written.model))
-
-    async def _summarise(
-        self, book: Book, model: Briefed, planned: Plan, rules: Rules, interrupt: Interrupt
-    ) -> Summary | None:
-        """None if it was stopped."""
-        tokens = used(book.thread, model.rules)
-        self._bus.publish(SummaryBegan(book.thread.id, book.lease.head, tokens))
-        with interrupt:
-            return await summarise(
-                self._voices, model.voice, planned.covered, book.thread.summary, summary_tokens(rules)
-            )
-        return None
+            await briefed.model.measure_window()
+        return decide(book.thread, _rules(briefed, book.thread, role))
 
     async def _briefed(self, book: Book, role: Role) -> Briefed:
         """Who answers, told what was there to be told when the turn began: it stays so to its end."""
@@ -268,16 +222,16 @@ class Driver:
         if before is None:
             situation = Situation(turn.requester, role, turn.principal, thread.address, thread.id, turn.terms)
             briefing = await book.patiently(partial(self._briefer.brief, situation))
-            scene.set(Scene(thread.address, thread.id, turn.seq))
+            log_context.set(LogContext(thread.address, thread.id, turn.seq))
         else:
             briefing = before.briefing
         try:
-            voice = self._voices.find(thread.voice)
+            model = self._models.find(thread.model_name)
         except ModelMissing:
-            voice = await self._look_for(thread.voice)
-        if before is not None and before.voice.key == voice.key:
+            model = await self._look_for(thread.model_name)
+        if before is not None and before.model.key == model.key:
             return before
-        book.turn, book.briefed = turn.seq, Briefed(voice, briefing)
+        book.turn, book.briefed = turn.seq, Briefed(model, briefing)
         return book.briefed
 
     async def _may_ask(self, book: Book) -> bool:
@@ -285,74 +239,16 @@ class Driver:
         guest, day = book.thread.turn.requester, int(time.time() // DAY)
         return await book.patiently(lambda: self._store.count_call(guest, day, CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS))
 
-    async def _look_for(self, name: str) -> Voice:
-        """A voice that was there when it was chosen. When it is gone, better another than none."""
+    async def _look_for(self, name: str) -> Model:
+        """A model that was there when it was chosen. When it is gone, better another than none."""
         if time.monotonic() < self._gone.get(name, 0.0):
-            return self._voices.find("")
+            return self._models.find("")
         try:
-            return await self._voices.look(name)
+            return await self._models.look(name)
         except ModelMissing as error:
             self._gone[name] = time.monotonic() + GONE_SECONDS
-            _log.warning("%s cannot be asked any more, %s answers: %s", name, self._voices.default, error)
-            return self._voices.find("")
-
-    async def _call_model(self, book: Book, model: Briefed, wrap: bool, interrupt: Interrupt) -> None:
-        thread, context = book.thread, model.context
-        recalled = await self._recall(book, model.rules) if thread.condensed else ""
-        tail, prefix = context.tail(thread, wrap, recalled), context.prefix(wrap, thread.turn.brought)
-        before, tokens = thread.prefix, used(thread, model.rules)
-        if not await book.write(ModelCalled(model.voice.name, tail, wrap, prefix if prefix != before else "")):
-            return
-        reach("model.intended")
-        called = thread.seq
-        mails = tuple(thread.turn.mails)
-        if thread.turn.steps == 0 and not thread.turn.failures and not thread.turn.empties:
-            self._bus.publish(TurnBegan(thread.id, book.lease.head, thread.turn.seq, mails))
-        self._bus.publish(AnswerBegan(thread.id, book.lease.head, called, mails))
-        draft = _Draft(self._bus, thread.id, called)
-        began = time.monotonic()
-        said: ModelSaid | ModelFailed | None = None
-        try:
-            with interrupt:
-                if thread.transcript.media:
-                    await self._gallery.hang(thread.transcript, thread.turn.principal)
-                try:
-                    said = _said(await model.voice.provider.reply(context.prompt(thread, tail, wrap), draft.show))
-                except ProviderError as error:
-                    said = ModelFailed(error.kind, str(error))
-            reach("model.answered")
-            if said is not None:
-                book.keep(said)
-        finally:
-            self._bus.publish(AnswerEnded(thread.id, book.lease.head, called, kept=isinstance(said, ModelSaid)))
-        if isinstance(said, ModelSaid) and self._bus.hears(thread.id):
-            full = used(thread, model.rules) / model.rules.limit
-            measured = CallMeasured(
-                thread=thread.id,
-                seq=book.lease.head,
-                model=said.model,
-                usage=said.usage,
-                cost=said.cost,
-                seconds=time.monotonic() - began,
-                cached=said.usage.cache_read / max(1, said.usage.input),
-                prefix_changed=tuple(changed_parts(before, prefix)),
-                full=full,
-            )
-            self._bus.publish(measured)
-            if tokens / model.rules.limit < WARNING <= full:
-                self._bus.publish(Warned(thread.id, book.lease.head, "window", NEARLY_FULL))
-
-    async def _recall(self, book: Book, rules: Rules) -> str:
-        """Of what is a summary now, what is meant by what people have just said; the same for all steps until they say
-        something else."""
-        thread = book.thread
-        said = thread.said_now()
-        if book.recalled[0] != (thread.covered, said):
-            words = asked_for(said)
-            found = await book.patiently(lambda: self._store.recall(thread.id, words, thread.covered, ENTRIES))
-            shown = thread.transcript.text if found.entries else ""
-            book.recalled = (thread.covered, said), told_again(found, shown, room_for(rules.limit))
-        return book.recalled[1]
+            _log.warning("%s cannot be asked any more, %s answers: %s", name, self._models.default, error)
+            return self._models.find("")
 
     async def _run_calls(self, book: Book, places: tuple[int, ...], role: Role, interrupt: Interrupt) -> None:
         """Reads run side by side. What is quick and local may run before the answer is committed: if that is lost,
@@ -401,40 +297,6 @@ class Driver:
         else:
             await self._run_calls(book, (place,), role, interrupt)
 
-    async def _ask(self, book: Book, places: tuple[int, ...]) -> bool:
-        """The question and the rest that follows it are one commit; says whether the thread rests.
-
-        What was allowed ahead is not asked, and where nobody is there nobody is."""
-        thread = book.thread
-        unanswered = False
-        for place in places:
-            toolbox = self._toolbox
-            asked = asking(thread, place, toolbox.spec(thread, place), toolbox.ground(thread, place))
-            book.keep(asked)
-            call = wanted(thread, asked)
-            grant = await book.patiently(partial(self._approvals.granted, call))
-            if grant:
-                book.keep(Answered(asked.answer, place, "allowed", f"grant:{grant}"))
-            elif thread.turn.unattended:
-                book.keep(Answered(asked.answer, place, "unattended"))
-            else:
-                unanswered = True
-                book.send(*question(thread, asked))
-        if not unanswered:
-            return False
-        rests = await book.rest()
-        reach("approval.asked")
-        self._bus.publish(PermissionAsked(thread.id, book.lease.head, tuple(pending_in(thread, thread.address))))
-        return rests
-
-    async def ask_about_files(self, thread: str = "") -> None:
-        """Tell people of changes of prompt files that are held back, now that this thread rests."""
-        for approval in await self._approvals.ask_about_files(thread):
-            where = approval.decision.thread
-            if where and self._bus.hears(where):
-                head = (await self._store.open(where, MANY)).row.head
-                self._bus.publish(PermissionAsked(where, head, (approval,)))
-
     async def _untaint(self, book: Book, results: Sequence[CallReturned], began: float = 0.0) -> None:
         if self._tainting:
             await self._tainting.end(book, results, began)
@@ -460,14 +322,16 @@ class Driver:
         if step.failure and role < Role.USER:
             text = EXCUSES.get(step.reason, FOR_GUESTS)
         self._bus.publish(Warned(book.thread.id, book.lease.head, step.reason, text, error))
-        book.keep(GaveUp(step.reason, f"{text} (error {error})", error))
+        cut = book.thread.turn.cut
+        said = (cut.cut, cut.reasoning) if cut else ("", "")
+        book.keep(GaveUp(step.reason, f"{text} (error {error})", error, *said))
 
 
-def _rules(model: Briefed, thread: Thread, role: Role) -> Rules:
+def _rules(briefed: Briefed, thread: Thread, role: Role) -> Rules:
     """As they are for whoever has asked."""
     if role is Role.OWNER:
-        return model.rules
-    return structs.replace(model.rules, roles={thread.turn.requester: role})
+        return briefed.rules
+    return structs.replace(briefed.rules, roles={thread.turn.requester: role})
 
 
 def _context(book: Book, place: int, role: Role) -> CallContext:
@@ -487,46 +351,27 @@ def _context(book: Book, place: int, role: Role) -> CallContext:
     )
 
 
-def _may_be_too_long(thread: Thread, model: Briefed, step: Step) -> bool:
+def _may_be_too_long(thread: Thread, briefed: Briefed, step: Step) -> bool:
     """So that the model's host is to be asked how much it can read, before anything else."""
     refused = thread.turn.failure is not None and thread.turn.failure.error == "overflow"
-    return model.wonders(used(thread, model.rules) - model.rules.overhead, refused, isinstance(step, Compact))
+    return briefed.should_measure(
+        used(thread, briefed.rules) - briefed.rules.overhead, refused, isinstance(step, Compact)
+    )
 
 
-def _too_long(thread: Thread, model: Briefed) -> str:
+def _is_told_by_the_call(thread: Thread, briefed: Briefed) -> bool:
+    """Whether to ask rather than to make room: nobody knows how much the model can read, and its host will say so."""
+    return briefed.model.unsure and thread.turn.failure is None and not thread.wants_room
+
+
+def _overflow(thread: Thread, briefed: Briefed) -> GiveUp:
+    return GiveUp("context", ModelFailed("overflow", _too_long(thread, briefed)))
+
+
+def _too_long(thread: Thread, briefed: Briefed) -> str:
     if thread.turn.failure:  # the host itself has said so
         return EXCUSES["context"]
-    return TOO_LONG.format(tokens=used(thread, model.rules), model=model.voice.name, limit=model.rules.limit)
-
-
-class _Draft:
-    """Passes the pieces of an answer on as they come."""
-
-    __slots__ = ("_bus", "_called", "_shown", "_thread")
-
-    def __init__(self, bus: Bus, thread: str, called: int) -> None:
-        self._bus = bus
-        self._thread = thread
-        self._called = called
-        self._shown = 0
-
-    def show(self, delta: Delta) -> None:
-        self._shown += 1
-        self._bus.publish(
-            AnswerPiece(
-                *(self._thread, self._called, self._shown),
-                text=delta.text,
-                reasoning=delta.reasoning,
-                progress=delta.progress,
-                notice=delta.notice,
-            )
-        )
-
-
-def _said(reply: Reply) -> ModelSaid:
-    return ModelSaid(
-        reply.text, reply.calls, reply.usage, reply.finish, reply.model, reply.reasoning, reply.opaque, reply.cost
-    )
+    return TOO_LONG.format(tokens=used(thread, briefed.rules), model=briefed.model.name, limit=briefed.rules.limit)
 
 
 async def _together(runs: list[Coroutine[Any, Any, CallReturned]]) -> list[CallReturned]:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import structs
 
-from ..core.conversation import Branch, Resume
+from ..core.conversation import Branch, ResumeThread
 from ..core.errors import MailRefused
 from ..core.events import CommandDone
 from ..core.failpoint import reach
@@ -12,8 +12,8 @@ from ..core.mail import Decision, Inbound, Said
 from ..core.message import Text, text_of
 from ..core.ports import Bus, Store
 from ..core.rows import Receipt
-from ..readings.commands import Command, unescaped
-from .commands import Commands
+from ..readings.commands import SlashCommand, unescaped
+from .commands import SlashCommands
 from .lanes import Begun, Lanes
 
 Leave = Callable[[str], Awaitable[None]]
@@ -29,7 +29,7 @@ class Inbox:
         store: Store,
         bus: Bus,
         lanes: Lanes,
-        commands: Commands,
+        commands: SlashCommands,
         max_chars: int = 200_000,
         leave: Leave = _leave_nothing,
     ) -> None:
@@ -51,7 +51,7 @@ class Inbox:
         letter = inbound.letter
         if isinstance(letter, Said) and (command := self._command(letter)):
             effect = await self._commands.work_out(command, inbound, letter)
-            leaves = effect.action in ("new", "stop") or isinstance(effect.action, Branch | Resume)
+            leaves = effect.action in ("new", "stop") or isinstance(effect.action, Branch | ResumeThread)
             row = await self._store.session(str(inbound.address)) if leaves else None
             receipt = await self._store.command(effect.inbound, effect.action, effect.reply, effect.otherwise)
             reach("command.committed")
@@ -90,7 +90,7 @@ class Inbox:
         if receipt.reply is not None or not isinstance(inbound.letter, Decision | Said):
             self._bus.cancel(receipt.thread)
 
-    def _command(self, letter: Said) -> Command | None:
+    def _command(self, letter: Said) -> SlashCommand | None:
         """The command that someone typed, if it is one. Raises MailRefused for what cannot be taken at all."""
         text = text_of(letter.parts)
         if not text.strip() and not letter.before:

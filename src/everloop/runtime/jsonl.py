@@ -108,7 +108,7 @@ def stamp(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat()
 
 
-class Brought(Struct, frozen=True):
+class ImportedConversation(Struct, frozen=True):
     """A conversation from a file, as the entries that lead to it."""
 
     key: str
@@ -129,17 +129,17 @@ class _Function(Struct):
     arguments: str | dict[str, Any]
 
 
-class _Call(Struct):
+class _FileCall(Struct):
     id: str
     function: _Function
 
 
-class _Message(Struct):
+class _FileMessage(Struct):
     role: str
     content: str | list[dict[str, Any]] | None = None
     timestamp: str | None = None
     tools_used: list[str] | None = None
-    tool_calls: list[_Call] | None = None
+    tool_calls: list[_FileCall] | None = None
     tool_call_id: str | None = None
     author: str | None = None
     origin: str | None = None
@@ -148,7 +148,7 @@ class _Message(Struct):
     opaque: list[Opaque] | None = None
 
 
-def read_conversation(lines: Iterable[bytes]) -> Brought:
+def read_conversation(lines: Iterable[bytes]) -> ImportedConversation:
     """What such a file holds. Raises MailRefused, which names the line."""
     numbered = ((number, line.strip()) for number, line in enumerate(lines, 1))
     filled = ((number, line) for number, line in numbered if line)
@@ -167,7 +167,7 @@ def read_conversation(lines: Iterable[bytes]) -> Brought:
         bringing.add(number, line)
     bringing.end()
     title = in_one_line(" ".join((about.title or "").split()))[:LONGEST_TITLE]
-    return Brought(key, title, created, bringing.written)
+    return ImportedConversation(key, title, created, bringing.written)
 
 
 class _Bringing:
@@ -181,7 +181,7 @@ class _Bringing:
         self._line = 0  # of the answer that holds them
 
     def add(self, number: int, line: bytes) -> None:
-        message = _decoded(number, line, _Message)
+        message = _decoded(number, line, _FileMessage)
         self._at = _time(number, message.timestamp, self._at)
         if self._open and message.role != "tool":
             raise _wrong(
@@ -203,7 +203,7 @@ class _Bringing:
         if not self.written:
             raise MailRefused("the file holds no message")
 
-    def _add_answer(self, number: int, message: _Message) -> None:
+    def _add_answer(self, number: int, message: _FileMessage) -> None:
         if not self.written:
             raise _wrong(number, "the conversation begins with an answer")
         calls = tuple(ToolCall(call.id, call.function.name, _args(call)) for call in message.tool_calls or ())
@@ -222,7 +222,7 @@ class _Bringing:
         )
         self._answer, self._open, self._line = len(self.written), dict(enumerate(calls)), number
 
-    def _add_result(self, number: int, message: _Message) -> None:
+    def _add_result(self, number: int, message: _FileMessage) -> None:
         place = next((place for place, call in self._open.items() if call.id == message.tool_call_id), None)
         if place is None:
             raise _wrong(number, f"no call {message.tool_call_id!r} waits for a result here")
@@ -238,7 +238,7 @@ class _Bringing:
         self.written.append(Written(len(self.written) + 1, self._at, entry))
 
 
-def _parts(number: int, message: _Message) -> tuple[Part, ...]:
+def _parts(number: int, message: _FileMessage) -> tuple[Part, ...]:
     if message.content is None or message.content == []:
         raise _wrong(number, f"a message of the role {message.role} needs content")
     if isinstance(message.content, str):
@@ -249,7 +249,7 @@ def _parts(number: int, message: _Message) -> tuple[Part, ...]:
         raise _wrong(number, f"a part of the content is neither a text nor a file that we keep ({error})") from error
 
 
-def _text(number: int, message: _Message) -> str:
+def _text(number: int, message: _FileMessage) -> str:
     if not message.content:
         return ""
     parts = _parts(number, message)
@@ -258,7 +258,7 @@ def _text(number: int, message: _Message) -> str:
     return parts[0].text
 
 
-def _args(call: _Call) -> str:
+def _args(call: _FileCall) -> str:
     given = call.function.arguments
     return given if isinstance(given, str) else _encode(given).decode()
 

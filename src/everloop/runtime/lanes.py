@@ -13,7 +13,8 @@ from ..core.errors import EverloopError, Fenced, StoreError
 from ..core.mail import Inbound, Said
 from ..core.ports import Bus, Store
 from ..core.rows import Receipt
-from ..core.thread import Finished, Thread
+from ..core.thread import Thread
+from ..core.turn import Finished
 from .book import Book
 from .driver import Driver
 from .interrupt import Interrupt

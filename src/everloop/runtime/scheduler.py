@@ -25,7 +25,7 @@ AT_ONCE = 4  # pieces of work, in this process
 Worker = Callable[[JobRow], Coroutine[Any, Any, str]]
 
 
-class Book(Jobs, Leases, Protocol):
+class JobStore(Jobs, Leases, Protocol):
     """What it asks of the store."""
 
 
@@ -35,7 +35,7 @@ class Scheduler:
 
     def __init__(
         self,
-        store: Book,
+        store: JobStore,
         bus: Bus,
         clock: Clock,
         workers: Mapping[str, Worker] = {},

@@ -6,7 +6,7 @@ Whoever is not the owner sees the conversations of this very session, and no oth
 from datetime import datetime
 from typing import Literal
 
-from ..core.conversation import Conversation, Deed, Found, Rename
+from ..core.conversation import Conversation, Deed, Rename, SearchHit
 from ..core.errors import MailRefused
 from ..core.mail import Inbound, Said
 from ..core.people import Role
@@ -143,7 +143,7 @@ def _mark(each: Conversation, here: ThreadRow | None, inbound: Inbound) -> str:
     return f" ({each.session})" if each.session != str(inbound.address) else ""
 
 
-def _told(found: Found) -> str:
+def _told(found: SearchHit) -> str:
     return f"{found.thread[:8]} entry {found.seq}, {clock(found.at)}, {found.who}: {found.text}"
 
 

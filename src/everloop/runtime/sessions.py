@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
 from msgspec import Struct
 
-from ..core.conversation import Branch, Conversation, Deed, Mark, Resume, Snapshot
+from ..core.conversation import Branch, Conversation, Deed, Mark, ResumeThread, Snapshot
 from ..core.decide import APPROVER
 from ..core.errors import MailRefused
 from ..core.log import Compacted, Entry, Stopped, Undoing, UserSaid
@@ -76,7 +76,7 @@ class Sessions:
     async def go_to(self, conversation: Conversation, session: str, by: str) -> Deed:
         """How a session goes on with a conversation: its own as it is, another's in a branch."""
         if session == conversation.session:
-            return Resume(conversation.id)
+            return ResumeThread(conversation.id)
         return await self.fork(conversation, session, by)
 
     async def fork(self, conversation: Conversation, session: str, by: str, at: int | None = None) -> Branch:
@@ -226,16 +226,15 @@ class Sessions:
 
 def _spoken(entry: Entry) -> tuple[str, str] | None:
     """As `spoken` tells it, and what else happened that a reader would miss."""
-    match entry:
-        case Stopped(by=by):
-            return by or "user", "/stop"
-        case Compacted(summary=summary):
-            return "everloop", f"[compacted] {summary}"
-        case Undoing(said=said):
-            return "everloop", f"[a turn that followed here was taken back: {said}]"
-        case UserSaid(author=author, before=before, parts=parts) if before:
-            told = f"[after {len(before)} messages that its client has kept]\n{text_of(parts)}"
-            return author or "user", told.strip()
+    if isinstance(entry, Stopped):
+        return entry.by or "user", "/stop"
+    if isinstance(entry, Compacted):
+        return "everloop", f"[compacted] {entry.summary}"
+    if isinstance(entry, Undoing):
+        return "everloop", f"[a turn that followed here was taken back: {entry.said}]"
+    if isinstance(entry, UserSaid) and entry.before:
+        told = f"[after {len(entry.before)} messages that its client has kept]\n{text_of(entry.parts)}"
+        return entry.author or "user", told.strip()
     uttered = spoken(entry)
     if uttered is None:
         return None

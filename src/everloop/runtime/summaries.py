@@ -15,7 +15,7 @@ from ..core.prompt import Delta, Prompt, Transcript, Usage
 from ..core.thread import Thread
 from ..core.wording import STRANGER, rendered
 from ..readings.compaction import Plan, facts_of, fitting, gathered, plan, shortened, spelled_out, told_plainly
-from .voices import Voice, Voices
+from .models import Model, Models
 
 _log = logging.getLogger("everloop.summaries")
 
@@ -138,26 +138,26 @@ def _facts_room(rules: Rules) -> int:
 
 
 async def summarise(
-    voices: Voices, fallback: Voice, covered: Sequence[Message], before: str = "", tokens: int = _TOKENS
+    models: Models, fallback: Model, covered: Sequence[Message], before: str = "", tokens: int = _TOKENS
 ) -> Summary:
     """A summary of these messages and of the one before, of about so many tokens. Never fails: the turn must go on."""
-    voice = await _small(voices, fallback)
-    text, model, usage = before, "", Usage()
+    model = await _small(models, fallback)
+    text, named, usage = before, "", Usage()
     cost: float | None = 0.0
     done = 0  # messages that are in the text
     try:
-        for part, until in _parts(covered, voice.window, tokens):
+        for part, until in _parts(covered, model.window, tokens):
             asked = f"The summary so far:\n{text}\n\nWhat follows:\n{part}" if text else part
-            reply = await voice.provider.reply(_prompt(voice, asked, tokens), _ignore)
-            model, usage = reply.model or voice.name, usage + reply.usage
+            reply = await model.provider.reply(_prompt(model, asked, tokens), _ignore)
+            named, usage = reply.model or model.name, usage + reply.usage
             cost = cost + reply.cost if cost is not None and reply.cost is not None else None
             if not reply.text.strip():
                 raise ProviderError("the summary is empty")
             text, done = shortened(reply.text.strip(), tokens * 3), until
     except ProviderError as error:
-        _log.warning("a summary is written plainly, because %s gave none: %s", voice.name, error)
+        _log.warning("a summary is written plainly, because %s gave none: %s", model.name, error)
         text = plainly(covered[done:], text, tokens)
-    return Summary(text, model, usage, cost)
+    return Summary(text, named, usage, cost)
 
 
 def plainly(covered: Sequence[Message], before: str, tokens: int) -> str:
@@ -167,22 +167,22 @@ def plainly(covered: Sequence[Message], before: str, tokens: int) -> str:
     return "\n".join(filter(None, (shortened(before, chars - len(plain) - 1), plain)))
 
 
-async def _small(voices: Voices, fallback: Voice) -> Voice:
+async def _small(models: Models, fallback: Model) -> Model:
     try:
-        return await voices.small() or fallback
+        return await models.small() or fallback
     except ProviderError as error:
         _log.warning("the small model cannot be asked, %s summarises: %s", fallback.name, error)
         return fallback
 
 
-def _prompt(voice: Voice, text: str, tokens: int) -> Prompt:
+def _prompt(model: Model, text: str, tokens: int) -> Prompt:
     """Twice as long as it has to be: some models think first."""
     ask = _ASK.format(words=max(40, tokens // 2))
-    return Prompt(voice.model, ask, Transcript((Message("user", said(text)),)), max_tokens=_longest(voice, tokens))
+    return Prompt(model.model, ask, Transcript((Message("user", said(text)),)), max_tokens=_longest(model, tokens))
 
 
-def _longest(voice: Voice, tokens: int) -> int:
-    return min(2 * tokens, voice.window // 4)
+def _longest(model: Model, tokens: int) -> int:
+    return min(2 * tokens, model.window // 4)
 
 
 def _parts(covered: Sequence[Message], window: int, tokens: int) -> list[tuple[str, int]]:

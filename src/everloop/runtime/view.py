@@ -12,14 +12,14 @@ from ..core.thread import Thread
 from ..readings.contents import Contents, pieces_of
 from ..readings.recall import ENTRIES, asked_for, room_for, told_again
 from ..readings.sections import changed_parts
-from .voices import Briefed, Voices
+from .models import Briefed, Models
 
 
 class View(Struct, frozen=True):
     """A house that is looked into: nobody speaks in it, and nothing in it goes on."""
 
     store: Store
-    voices: Voices
+    models: Models
     briefer: Briefer
     people: People
     held: tuple[str, ...] = ()  # files whose changes are held back
@@ -29,12 +29,12 @@ class View(Struct, frozen=True):
         row = await self.store.session(session)
         thread = await self._thread(row.id) if row else Thread()
         thread.address = thread.address or session
-        model = await self._briefed(thread)
-        voice, context, rules = model.voice, model.context, model.rules
+        briefed = await self._briefed(thread)
+        model, context, rules = briefed.model, briefed.context, briefed.rules
         called = await self._prefixes(row.id) if row else []
         (_, before), (at, after) = called[-2:] if len(called) > 1 else [(0, ""), (0, "")]
         return Contents(
-            *(session, thread.id, voice.name, voice.window, rules.limit, used(thread, rules)),
+            *(session, thread.id, model.name, model.window, rules.limit, used(thread, rules)),
             counted=thread.measured and rules.prefix == thread.prefix,
             pieces=pieces_of(
                 *(context.sections, context.tools, thread, context.tail(thread, wrap=False)),
@@ -70,13 +70,13 @@ class View(Struct, frozen=True):
         situation = Situation(person, role, turn.principal or person, thread.address, thread.id, turn.terms)
         briefing = await self.briefer.brief(situation)
         try:
-            voice = await self.voices.look(thread.choice)
+            model = await self.models.look(thread.choice)
         except ModelMissing:
-            voice = await self.voices.look("")
-        model = Briefed(voice, briefing)
-        if model.wonders(used(thread, model.rules) - model.rules.overhead):
-            await voice.learn()
-        return model
+            model = await self.models.look("")
+        briefed = Briefed(model, briefing)
+        if briefed.should_measure(used(thread, briefed.rules) - briefed.rules.overhead):
+            await model.measure_window()
+        return briefed
 
     async def _prefixes(self, id: str) -> list[tuple[int, str]]:
         """Where the prefix was another one than before, and what it was from there on."""

@@ -5,7 +5,7 @@ import asyncio
 from collections import OrderedDict
 
 from ..core.errors import EverloopError, TurnFailed
-from ..core.thread import Finished
+from ..core.turn import Finished
 
 Answering = asyncio.Future[Finished]
 

@@ -11,16 +11,16 @@ from typing import Any, cast
 
 from .check import built, checked_section, lay_over
 from .shape import (
-    Account,
+    AccountSection,
     Agents,
     Defaults,
-    Embedded,
+    EmbeddedSection,
     Exec,
     GatewaySection,
     Net,
-    PolicyRule,
+    PolicyRuleSection,
     Preset,
-    Price,
+    PriceSection,
     Providers,
     Search,
     Settings,
@@ -28,7 +28,7 @@ from .shape import (
     StoreSection,
     Telemetry,
     Tools,
-    Web,
+    WebSection,
     without_secrets,
 )
 from .sources import layers
@@ -61,16 +61,16 @@ def load(home: Path, environ: Mapping[str, str], overrides: Mapping[str, Any] = 
 
 
 __all__ = [
-    "Account",
+    "AccountSection",
     "Agents",
     "Defaults",
-    "Embedded",
+    "EmbeddedSection",
     "Exec",
     "GatewaySection",
     "Net",
-    "PolicyRule",
+    "PolicyRuleSection",
     "Preset",
-    "Price",
+    "PriceSection",
     "Providers",
     "Search",
     "Settings",
@@ -78,7 +78,7 @@ __all__ = [
     "StoreSection",
     "Telemetry",
     "Tools",
-    "Web",
+    "WebSection",
     "home_of",
     "load",
     "path_in",

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import msgspec
 from msgspec import Meta, Struct
 
-from .shape import Account, Embedded, Providers, nearest, notes_of, snake
+from .shape import AccountSection, EmbeddedSection, Providers, nearest, notes_of, snake
 from .sources import Layer, Typed
 
 
@@ -53,9 +53,9 @@ def _providers(layer: Layer, values: Mapping[str, Any], path: tuple[str, ...]) -
     tree: dict[str, Any] = {"accounts": {}}
     for name, value in values.items():
         if name == "embedded":
-            tree["embedded"] = checked_section(layer, Embedded, value, (*path, name))
+            tree["embedded"] = checked_section(layer, EmbeddedSection, value, (*path, name))
         else:
-            tree["accounts"][name] = checked_section(layer, Account, value, (*path, name))
+            tree["accounts"][name] = checked_section(layer, AccountSection, value, (*path, name))
     return tree
 
 

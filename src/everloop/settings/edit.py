@@ -18,22 +18,22 @@ from .shape import snake
 Path = tuple[str, ...]
 
 
-class Change(NamedTuple):
+class SettingChange(NamedTuple):
     """What stands under a path of keys from now on; None takes it out."""
 
     path: Path
     value: Any
 
 
-def edited_json(text: str, changes: Iterable[Change]) -> str:
+def edited_json(text: str, changes: Iterable[SettingChange]) -> str:
     tree = msgspec.json.decode(text) if text.strip() else {}
     for change in changes:
-        _apply(tree, Change(spelled(tree, change.path), change.value))
+        _apply(tree, SettingChange(spelled(tree, change.path), change.value))
     indent = re.search(r"\n([ \t]+)\S", text)
     return json.dumps(tree, indent=indent[1] if indent else 2, ensure_ascii=False) + "\n"
 
 
-def edited_toml(text: str, changes: Iterable[Change]) -> str:
+def edited_toml(text: str, changes: Iterable[SettingChange]) -> str:
     """Raises SettingsError where the file is written in a way that cannot be changed safely."""
     import tomllib
 
@@ -42,7 +42,7 @@ def edited_toml(text: str, changes: Iterable[Change]) -> str:
     wanted: dict[str, Any] = tomllib.loads(text)
     for change in changes:
         path = spelled(wanted, change.path)
-        _apply(wanted, Change(path, change.value))
+        _apply(wanted, SettingChange(path, change.value))
         text = _without(text, path) if change.value is None else _with(text, path, change.value)
         if not _says(text, wanted):
             raise _by_hand(change.path)
@@ -80,7 +80,7 @@ def spelled(tree: Mapping[str, Any], path: Path) -> Path:
     return tuple(found)
 
 
-def _apply(tree: dict[str, Any], change: Change) -> None:
+def _apply(tree: dict[str, Any], change: SettingChange) -> None:
     node: Any = tree
     for part in change.path[:-1]:
         node = node.setdefault(part, {}) if change.value is not None else node.get(part, {})
@@ -199,7 +199,7 @@ def _changed(inline: str, path: Path, value: Any) -> Any:
 
     table = tomllib.loads(f"t = {inline}")["t"]
     if isinstance(table, dict):
-        _apply(table, Change(path, value))
+        _apply(table, SettingChange(path, value))
     return table
 
 

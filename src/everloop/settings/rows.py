@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from .check import is_section, kind_of_rows, kind_of_sections, without_none
 from .edit import Path, key_of
-from .shape import Account, Embedded, Providers, Settings, notes_of, shown_value
+from .shape import AccountSection, EmbeddedSection, Providers, Settings, notes_of, shown_value
 from .words import ABOUT
 
 Kind = Literal["text", "whole", "number", "switch", "choice", "list", "rows", "table"]
@@ -23,7 +23,7 @@ class Origin(Struct, frozen=True):
     place: str = ""
 
 
-class Row(Struct, frozen=True):
+class SettingsRow(Struct, frozen=True):
     """One setting. Of a secret only `is_set` tells anything. A key with `<name>` in it stands for those that can be
     added; `least` and `most` bound a number."""
 
@@ -58,8 +58,8 @@ class Leaf(Struct, frozen=True):
 def leaves_of(shape: Any = Settings, path: Path = (), names: Mapping[Path, tuple[str, ...]] = {}) -> Iterator[Leaf]:
     """Every place there is; under tables whose names are the owner's, those of `names` and one for any."""
     if shape is Providers:
-        yield from leaves_of(Embedded, (*path, "embedded"))
-        yield from _named(Account, path, names)
+        yield from leaves_of(EmbeddedSection, (*path, "embedded"))
+        yield from _named(AccountSection, path, names)
         return
     for field in msgspec.structs.fields(shape):
         where = (*path, field.name)
@@ -79,7 +79,7 @@ def _named(kind: type[Struct], path: Path, names: Mapping[Path, tuple[str, ...]]
         yield from leaves_of(kind, (*path, name))
 
 
-def rows_of(settings: Settings, origins: Mapping[Path, Origin]) -> list[Row]:
+def rows_of(settings: Settings, origins: Mapping[Path, Origin]) -> list[SettingsRow]:
     """`origins` say of every path that someone has set who did."""
     named: dict[Path, tuple[str, ...]] = {
         ("models",): tuple(settings.models),
@@ -101,12 +101,12 @@ def value_at(settings: Settings, path: Path, missing: Any = None) -> Any:
     return node
 
 
-def _row(leaf: Leaf, settings: Settings, origin: Origin) -> Row:
+def _row(leaf: Leaf, settings: Settings, origin: Origin) -> SettingsRow:
     secret, wants = bool(notes_of(leaf.hint).get("secret")), without_none(leaf.hint)
     now = leaf.default if NAME in leaf.path else value_at(settings, leaf.path, leaf.default)
     base = get_args(wants)[0] if get_origin(wants) is Annotated else wants
     limits = [note for note in get_args(wants)[1:] if isinstance(note, Meta)] if base is not wants else []
-    return Row(
+    return SettingsRow(
         key=".".join(leaf.path) if NAME in leaf.path else key_of(leaf.path),
         kind=_kind(base),
         about=ABOUT.get(".".join(_general(leaf.path)), ""),

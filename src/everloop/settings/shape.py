@@ -57,7 +57,7 @@ class Agents(_Section, frozen=True):
     shutdown_seconds: Annotated[float, Meta(ge=0, le=600)] = 5.0  # what a running step gets to finish
 
 
-class Account(_Section, frozen=True):
+class AccountSection(_Section, frozen=True):
     """What is needed to speak to one provider."""
 
     api_key: Secret = ""
@@ -84,7 +84,7 @@ class Preset(_Section, frozen=True):
 Dollars = Annotated[float, Meta(ge=0)]
 
 
-class Price(_Section, frozen=True):
+class PriceSection(_Section, frozen=True):
     """US dollars for a million tokens, for models whose name fits the pattern that it stands under."""
 
     input: Dollars = 0.0
@@ -93,7 +93,7 @@ class Price(_Section, frozen=True):
     cache_write: Dollars | None = None
 
 
-class Embedded(_Section, frozen=True):
+class EmbeddedSection(_Section, frozen=True):
     """The model that runs inside the process."""
 
     path: FilePath = ""
@@ -103,14 +103,14 @@ class Embedded(_Section, frozen=True):
 class Providers(_Section, frozen=True):
     """In the file the accounts stand beside `embedded`: `providers.<name>`."""
 
-    embedded: Embedded = Embedded()
-    accounts: dict[str, Account] = {}
+    embedded: EmbeddedSection = EmbeddedSection()
+    accounts: dict[str, AccountSection] = {}
 
 
 Stance = Literal["allow", "ask", "deny"]
 
 
-class PolicyRule(_Section, frozen=True):
+class PolicyRuleSection(_Section, frozen=True):
     """What is done with the calls of some tools, of any risk or of one; the first rule that fits counts."""
 
     tool: str = "*"  # a name, or a pattern such as exec*
@@ -126,7 +126,7 @@ class Search(_Section, frozen=True):
     url: Url = ""  # of a SearxNG server
 
 
-class Web(_Section, frozen=True):
+class WebSection(_Section, frozen=True):
     allow: tuple[str, ...] = ()  # hosts or networks, private ones too, that web_fetch may read
     search: Search = Search()
 
@@ -145,10 +145,10 @@ class Exec(_Section, frozen=True):
 class Tools(_Section, frozen=True):
     restrict_to_workspace: Literal[True] = True  # always, in this version; so that nobody believes it were off
     approvals: Stance = "ask"  # for what leaves the sandbox or speaks to others
-    policy: tuple[PolicyRule, ...] = ()
+    policy: tuple[PolicyRuleSection, ...] = ()
     plugins: tuple[str, ...] = ()  # names of tools that other packages bring
     disabled: tuple[str, ...] = ()  # names of built-in tools, or patterns such as exec*, that are left out
-    web: Web = Web()
+    web: WebSection = WebSection()
     exec: Exec = Exec()
     mcp_servers: Kept = None
 
@@ -193,7 +193,7 @@ class Settings(_Section, frozen=True):
     agents: Agents = Agents()
     providers: Providers = Providers()
     models: dict[str, Preset] = {}
-    prices: dict[str, Price] = {}
+    prices: dict[str, PriceSection] = {}
     tools: Tools = Tools()
     store: StoreSection = StoreSection()
     net: Net = Net()

@@ -14,10 +14,11 @@ from typing import Any, ClassVar, TypeVar
 from msgspec import Struct, structs
 
 from ..core import log
-from ..core.conversation import Conversation, Deed, Found, Recalled, Snapshot, Written
-from ..core.log import Entry
+from ..core.conversation import Conversation, Deed, Recalled, SearchHit, Snapshot, Written
+from ..core.log import Compacted, Entry, UserSaid
 from ..core.mail import Delivery
 from ..core.rows import MANY, Came
+from ..readings.spoken import name_of
 from ..readings.words import best_of, is_question, rarity, uncommon, words_of
 from .channel_rows import ChannelRows
 from .deeds import IS_MESSAGE, LINE, Ask, do, is_kind
@@ -44,9 +45,10 @@ _LIST = f"""SELECT t.id, t.session, t.title, t.created,
     t.head, t.archived, t.parent, t.parent_seq,
     EXISTS(SELECT 1 FROM sessions s WHERE s.key = t.session AND s.thread = t.id),
     (SELECT e.body FROM entries e WHERE e.thread = t.id AND e.seq < t.begins + 20
-        AND {is_kind("user_said")} ORDER BY e.seq LIMIT 1), t.state
+        AND {is_kind(name_of(UserSaid))} ORDER BY e.seq LIMIT 1), t.state
     FROM threads t WHERE t.owner = $1 AND t.head > 0 AND (CAST($2 AS TEXT) = '' OR t.session = $2)
-    AND substr(t.id, 1, length(CAST($3 AS TEXT))) = $3 AND t.archived <= $4 ORDER BY active DESC, t.id LIMIT $5"""
+    AND substr(t.id, 1, length(CAST($3 AS TEXT))) = $3 AND t.archived <= $4
+    ORDER BY t.archived < 0 DESC, active DESC, t.id LIMIT $5"""
 
 _COUNT = f"""UPDATE threads SET counted = head, messages = messages + (SELECT count(*) FROM entries e
     WHERE e.thread = threads.id AND e.seq > threads.counted AND e.seq <= threads.head AND {IS_MESSAGE})
@@ -141,7 +143,7 @@ class ArchiveRows(ChannelRows, JobRows):
     async def folded(self, thread: str, until: int) -> int:
         rows = await self._ask(
             f"{LINE} SELECT e.seq FROM line l JOIN entries e ON e.thread = l.id AND e.seq BETWEEN l.first AND l.last "
-            'WHERE e.seq <= $2 AND substr(e.body, 2, 18) = \'"kind":"compacted"\' ORDER BY e.seq DESC LIMIT 1',
+            f"WHERE e.seq <= $2 AND {is_kind(name_of(Compacted))} ORDER BY e.seq DESC LIMIT 1",
             *(thread, until),
         )
         return int(rows[0][0]) if rows else 0
@@ -194,7 +196,7 @@ class ArchiveRows(ChannelRows, JobRows):
 
     async def search(
         self, owner: str, words: str, *, thread: str = "", session: str = "", limit: int = 20
-    ) -> list[Found]:
+    ) -> list[SearchHit]:
         every = words_of(words)
         wanted = (uncommon(every) or every)[:WORDS]
         if not wanted:
@@ -245,7 +247,7 @@ class ArchiveRows(ChannelRows, JobRows):
         last = {each.id: min(each.last, until) for each in family}
         return {id for id, thread, seq in rows if seq <= last.get(thread, 0)}
 
-    async def _living(self, found: Found) -> str:
+    async def _living(self, found: SearchHit) -> str:
         """The thread that someone wants to go on with: what was replaced by a branch lives on there."""
         thread = found.thread
         replaced: Sequence[Any] = [(thread,)]
@@ -379,10 +381,10 @@ def _asks(row: Any) -> bool:
     return said is not None and is_question(said[1])
 
 
-def _found(row: Any, words: Mapping[str, float]) -> Found:
+def _found(row: Any, words: Mapping[str, float]) -> SearchHit:
     thread, seq, at, who, body = row
     said = spoken_in(body)
-    return Found(thread, seq, at, who, snippet(said[1] if said else "", words))
+    return SearchHit(thread, seq, at, who, snippet(said[1] if said else "", words))
 
 
 def _delivery(key: str, channel: str, state: Any, queued: float, due: float, attempts: int) -> Delivery:
@@ -395,5 +397,5 @@ def _conversation(row: Any) -> Conversation:
     id, session, title, created, active, messages, head, archived, parent, parent_seq, current, first, state = row
     return Conversation(
         *(id, session, title or title_in(first or ""), created, active, messages, head),
-        *(bool(archived), parent, parent_seq, bool(current), state),
+        *(archived > 0, parent, parent_seq, bool(current), state, archived < 0),
     )

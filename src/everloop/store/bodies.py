@@ -9,7 +9,7 @@ from ..core import log
 from ..core.channel import ASIDE
 from ..core.log import Compacted, Entry
 from ..core.mail import Inbound, Letter, Outbound
-from ..core.permission import Grant, Watched
+from ..core.permission import Grant, PromptFile
 from ..core.prompt import Usage
 from ..core.rows import SpentRow
 
@@ -21,11 +21,11 @@ read_letter: Callable[[str], Letter] = msgspec.json.Decoder(Letter).decode
 read_inbound: Callable[[str], Inbound] = msgspec.json.Decoder(Inbound).decode
 read_outbound: Callable[[str], Outbound] = msgspec.json.Decoder(Outbound).decode
 _read_grant: Callable[[str], Grant] = msgspec.json.Decoder(Grant).decode
-read_watched: Callable[[str], Watched] = msgspec.json.Decoder(Watched).decode
+read_watched: Callable[[str], PromptFile] = msgspec.json.Decoder(PromptFile).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def body_of(value: Letter | Inbound | Outbound | Grant | Watched) -> str:
+def body_of(value: Letter | Inbound | Outbound | Grant | PromptFile) -> str:
     return _encode(value).decode()
 
 

@@ -7,7 +7,7 @@ where a statement answers at once, it is run to its end in one go (`run_at_once`
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from ..core.conversation import Archive, Branch, Deed, Mark, Rename, Resume
+from ..core.conversation import ArchiveThread, Branch, Deed, Mark, PinThread, Rename, ResumeThread
 from ..readings.spoken import COUNTED
 from .bodies import bodies_of, fold_in
 
@@ -15,6 +15,8 @@ Result = TypeVar("Result")
 Ask = Callable[..., Awaitable[Sequence[Any]]]
 
 ROWS = 500  # in one statement
+
+PINNED = -1  # in the column `archived`, where 0 is in the list and 1 out of it
 
 # Where the entries of a thread lie: its own from `first` on, what stands before in its parents.
 LINE = """WITH RECURSIVE line(id, parent, first, last) AS (
@@ -56,16 +58,21 @@ async def do(ask: Ask, owner: str, session: str, deed: Deed) -> bool:
     match deed:
         case Branch():
             return await _branch(ask, owner, session, deed)
-        case Resume(thread=thread):
+        case ResumeThread(thread=thread):
             return await _resume(ask, owner, session, thread)
         case Rename(thread=thread, title=title):
             found = await ask(
                 "UPDATE threads SET title = $3 WHERE id = $1 AND owner = $2 RETURNING id", thread, owner, title
             )
-        case Archive(thread=thread, archived=archived):
+        case ArchiveThread(thread=thread, archived=archived):
             found = await ask(
                 "UPDATE threads SET archived = $3 WHERE id = $1 AND owner = $2 RETURNING id",
                 *(thread, owner, int(archived)),
+            )
+        case PinThread(thread=thread, pinned=pinned):
+            found = await ask(
+                "UPDATE threads SET archived = $3 WHERE id = $1 AND owner = $2 RETURNING id",
+                *(thread, owner, PINNED if pinned else 0),
             )
         case Mark(name=name, thread=thread, seq=seq):
             found = await ask(
@@ -107,6 +114,11 @@ async def _branch(ask: Ask, owner: str, session: str, branch: Branch) -> bool:
             return False
     await _make(ask, owner, session, branch)
     if branch.replaces:
+        await ask(  # what stands for it stands where it stood
+            "UPDATE threads SET archived = $2 WHERE id = $1 "
+            "AND EXISTS(SELECT 1 FROM threads p WHERE p.id = $3 AND p.archived = $2)",
+            *(branch.id, PINNED, branch.parent),
+        )
         await ask("UPDATE threads SET archived = 1, replaced = $2 WHERE id = $1", branch.parent, branch.id)
     if not branch.stay:
         await ask(

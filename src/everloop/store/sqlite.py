@@ -14,7 +14,7 @@ import apsw
 import msgspec
 
 from ..core import log
-from ..core.conversation import Branch, Deed, Resume
+from ..core.conversation import Branch, Deed, ResumeThread
 from ..core.errors import StoreCorrupt, StoreError
 from ..core.log import Entry
 from ..core.mail import Inbound, Mail, Outbound
@@ -104,7 +104,7 @@ class SqliteStore(ArchiveRows):
             if not isinstance(action, str):
                 done = run_at_once(do(_asking(execute), inbound.owner, str(inbound.address), action))
                 text = reply if done else otherwise
-                if done and isinstance(action, Resume):
+                if done and isinstance(action, ResumeThread):
                     thread = action.thread
                 if done and isinstance(action, Branch):
                     thread = action.id

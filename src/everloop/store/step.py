@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from ..core.errors import Fenced, MailRefused
 from ..core.mail import Inbound
-from ..core.rows import Commit, Committed, Lease, Post
+from ..core.rows import Commit, Committed, Lease, Posting
 from .bodies import bodies_of, body_of, fold_in, kind_of, numbered
 from .holders import Holders
 from .statements import NOW, post, queue, thread_of
@@ -128,7 +128,7 @@ def _keep_beside(execute: Execute, commit: Commit, thread: str, owner: str, now:
         _post(execute, each)
 
 
-def _post(execute: Execute, each: Post) -> None:
+def _post(execute: Execute, each: Posting) -> None:
     inbound, letter = each.inbound, each.inbound.letter
     try:
         thread = each.thread or thread_of(execute, inbound)

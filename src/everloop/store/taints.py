@@ -9,7 +9,7 @@ from itertools import pairwise
 from msgspec import structs
 
 from ..core.mail import Outbound
-from ..core.permission import Watched
+from ..core.permission import PromptFile
 from ..core.rows import Taint
 from .bodies import body_of, read_watched
 from .deeds import Ask
@@ -52,14 +52,14 @@ class Taints(PurseRows):
         if (await self._ask(counted, place))[0][0] > most:
             await self._do(lambda ask: self._merge(ask, place, most // 2))
 
-    async def watched(self, place: str) -> list[Watched]:
+    async def watched(self, place: str) -> list[PromptFile]:
         rows = await self._ask("SELECT body FROM watched WHERE place = $1 ORDER BY name", place)
         return [read_watched(body) for (body,) in rows]
 
     async def keep_watched(
         self,
         place: str,
-        rows: Sequence[Watched],
+        rows: Sequence[PromptFile],
         *,
         free: bool = False,
         question: Outbound | None = None,
@@ -93,7 +93,7 @@ class Taints(PurseRows):
         return [Taint(key, place, began, ended, bool(outside), cmd) for key, place, began, ended, outside, cmd in rows]
 
 
-async def _keep(ask: Ask, place: str, row: Watched) -> Sequence[object]:
+async def _keep(ask: Ask, place: str, row: PromptFile) -> Sequence[object]:
     if row.version == 1:
         return await ask(_WATCH, place, row.name, OWNER, body_of(row))
     return await ask(_WATCH_ON, place, row.name, row.version, body_of(row))

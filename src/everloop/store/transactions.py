@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ..core.channel import ASIDE
-from ..core.conversation import Branch, Deed, Resume
+from ..core.conversation import Branch, Deed, ResumeThread
 from ..core.errors import MailRefused
 from ..core.mail import Inbound, Letter, Outbound
 from ..core.rows import Action, Receipt
@@ -37,7 +37,7 @@ async def command(
     if not isinstance(action, str):
         done = await do(asking(connection), inbound.owner, str(inbound.address), action)
         text = reply if done else otherwise
-        if done and isinstance(action, Resume):
+        if done and isinstance(action, ResumeThread):
             thread = action.thread
         if done and isinstance(action, Branch):
             thread = action.id

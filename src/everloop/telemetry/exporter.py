@@ -15,11 +15,11 @@ from ..core.errors import EverloopError, StoreError
 from ..core.log import UserSaid
 from ..core.ports import Http, Store
 from ..core.rows import MANY
-from ..core.thread import Finished
+from ..core.turn import Finished
 from ..readings.spans import TurnSpans, deliver, keys_of, turns_of
 from .contents import contents_of
 from .otlp import request
-from .target import Target
+from .target import ExportTarget
 
 _log = logging.getLogger("everloop.telemetry")
 
@@ -59,7 +59,7 @@ class Exporter:
         self,
         store: Store,
         http: Http,
-        target: Target,
+        target: ExportTarget,
         version: str,
         content: bool = False,
         *,

@@ -15,16 +15,18 @@ PATH = "/v1/traces"
 PROTOCOL = "http/protobuf"
 
 
-class Target(Struct, frozen=True):
+class ExportTarget(Struct, frozen=True):
     url: str
     headers: Mapping[str, str]
     resource: Mapping[str, Value]
 
     def __repr__(self) -> str:  # headers and addresses hold keys
-        return "Target(…)"
+        return "ExportTarget(…)"
 
 
-def target_of(endpoint: str, headers: Mapping[str, str], environ: Mapping[str, str], version: str) -> Target | None:
+def target_of(
+    endpoint: str, headers: Mapping[str, str], environ: Mapping[str, str], version: str
+) -> ExportTarget | None:
     """None when nobody wants spans. `endpoint` and `headers` are the settings', and come first.
 
     Raises SettingsError when the setting is no address. Variables may be meant for other programs: those that ask for
@@ -37,7 +39,7 @@ def target_of(endpoint: str, headers: Mapping[str, str], environ: Mapping[str, s
     if not url.startswith(("http://", "https://")):
         raise SettingsError("telemetry.otlp_endpoint must be an address that begins with http:// or https://")
     given = _pairs(environ, "OTEL_EXPORTER_OTLP_HEADERS") | _pairs(environ, "OTEL_EXPORTER_OTLP_TRACES_HEADERS")
-    return Target(url, headers or given, _resource(environ, version))
+    return ExportTarget(url, headers or given, _resource(environ, version))
 
 
 def _named(environ: Mapping[str, str]) -> str:

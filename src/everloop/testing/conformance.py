@@ -86,7 +86,7 @@ class Platform(ABC):
             await self._tried.reached(messages)
 
 
-class Watched:
+class WatchedChannel:
     """A channel, and what passed through it."""
 
     def __init__(self, channel: Channel) -> None:
@@ -123,8 +123,8 @@ class Trial:
         self._open = open
 
     @asynccontextmanager
-    async def house(self, answer: str = "hello") -> AsyncIterator[tuple[Watched, ScriptedModel, Any]]:
-        channel = Watched(self.platform.channel())
+    async def house(self, answer: str = "hello") -> AsyncIterator[tuple[WatchedChannel, ScriptedModel, Any]]:
+        channel = WatchedChannel(self.platform.channel())
         model = ScriptedModel(lambda shown: Say(answer if answer != "hello" else _heard(shown)))
         async with self._open(self._home, provider=model, channels=[channel]) as agent:
             self.platform.hooks = agent.hooks.get(channel.manifest.name, ())

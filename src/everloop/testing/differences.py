@@ -16,7 +16,7 @@ _VOLATILE = (r"(?<=Current time: )[^\n]*", r"(?<=Your workspace is the folder )[
 _NOT_COMPARED = {"prompt_cache_key"}  # the conversation's name, which is another in each home
 
 
-class Difference(Struct, frozen=True):
+class RequestDifference(Struct, frozen=True):
     place: str
     recorded: Any
     asked: Any
@@ -36,10 +36,10 @@ class Comparison:
     def same(self, recorded: Any, asked: Any) -> bool:
         return next(self._walk(recorded, asked, ""), None) is None
 
-    def differences(self, recorded: Any, asked: Any) -> list[Difference]:
+    def differences(self, recorded: Any, asked: Any) -> list[RequestDifference]:
         return list(self._walk(recorded, asked, ""))
 
-    def _walk(self, recorded: Any, asked: Any, place: str) -> Iterator[Difference]:
+    def _walk(self, recorded: Any, asked: Any, place: str) -> Iterator[RequestDifference]:
         match recorded, asked:
             case dict(), dict():
                 for key in (key for key in {**recorded, **asked} if key not in _NOT_COMPARED):
@@ -53,12 +53,12 @@ class Comparison:
                     yield from self._compare(recorded, asked, place)
             case _:
                 if recorded != asked:
-                    yield Difference(place or "the body", recorded, asked)
+                    yield RequestDifference(place or "the body", recorded, asked)
 
-    def _compare(self, recorded: str, asked: str, place: str) -> Iterator[Difference]:
+    def _compare(self, recorded: str, asked: str, place: str) -> Iterator[RequestDifference]:
         recorded, asked = self._volatile.sub("…", recorded), self._volatile.sub("…", asked)
         if not _fits(recorded.split(MASK), asked):
-            yield Difference(place or "the body", recorded, asked)
+            yield RequestDifference(place or "the body", recorded, asked)
 
 
 def _fits(parts: Sequence[str], text: str) -> bool:

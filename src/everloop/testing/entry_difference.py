@@ -17,7 +17,7 @@ PASSING = {
 _BEFORE, _LENGTH = 30, 160  # characters of a long value that are shown, from before the first that differs
 
 
-class Difference(Struct, frozen=True):
+class EntryDifference(Struct, frozen=True):
     """`recorded` stands at `seq`; `now` is what is done there instead: an entry, or a sentence on what is done."""
 
     seq: int

@@ -26,7 +26,7 @@ class Reached(Exception):
     """What the action `raise` raises: an error that nobody expects."""
 
 
-class Refused(Exception):
+class NotUnderTest(Exception):
     """Failpoints were to be armed in a process that is not under test."""
 
 
@@ -75,7 +75,7 @@ class _Armed:
 def arm(name: str, nth: int = 1, action: str | Callable[[str], None] = "kill") -> None:
     """Do `action` (kill, exit, stop, raise or a function of the name) when `name` is reached for the nth time from now.
 
-    Raises Refused without EVERLOOP_TEST=1, and ValueError for an action that does not exist.
+    Raises NotUnderTest without EVERLOOP_TEST=1, and ValueError for an action that does not exist.
     """
     if isinstance(action, str) and action not in ACTIONS:
         raise ValueError(f"a failpoint can {', '.join(ACTIONS)}, not {action!r}")
@@ -85,7 +85,7 @@ def arm(name: str, nth: int = 1, action: str | Callable[[str], None] = "kill") -
 
 
 def record(path: Path) -> None:
-    """From now on append each name reached to the file. Raises Refused without EVERLOOP_TEST=1."""
+    """From now on append each name reached to the file. Raises NotUnderTest without EVERLOOP_TEST=1."""
     _armed().record = path
 
 
@@ -133,7 +133,7 @@ def _names_in(file: Path) -> Iterator[str]:
 
 def _armed() -> _Armed:
     if os.environ.get("EVERLOOP_TEST") != "1":
-        raise Refused("failpoints end and freeze processes; set EVERLOOP_TEST=1 to arm them, and only in a test")
+        raise NotUnderTest("failpoints end and freeze processes; set EVERLOOP_TEST=1 to arm them, and only in a test")
     if not isinstance(failpoint.hook, _Armed):
         failpoint.hook = _Armed()
     return failpoint.hook

@@ -92,7 +92,7 @@ WINDOW = 128_000  # tokens that its models can read, as it says
 KEPT = 1000  # requests; a benchmark makes more than a test wants to read
 
 
-class Asked(Struct, frozen=True):
+class ServedRequest(Struct, frozen=True):
     """A request as it came; `at` is the monotonic clock of the machine."""
 
     at: float
@@ -116,7 +116,7 @@ class ModelServer:
         port: int = 0,
     ) -> None:
         self.models = models
-        self.requests: deque[Asked] = deque(maxlen=KEPT)
+        self.requests: deque[ServedRequest] = deque(maxlen=KEPT)
         self.gates: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self.port = port
         self._tally = Tally()
@@ -189,7 +189,7 @@ class ModelServer:
 
     async def _complete(self, request: web.BaseRequest) -> web.StreamResponse:
         body = await request.content.read()  # request.read() would refuse more than a megabyte
-        self.requests.append(Asked(time.monotonic(), request.headers, body))
+        self.requests.append(ServedRequest(time.monotonic(), request.headers, body))
         self._tally.add()
         try:
             chat = parse_request(body)

@@ -91,17 +91,16 @@ class Record(Struct, frozen=True, omit_defaults=True):
     def is_given(self, entry: Entry) -> bool:
         """Whether an entry follows from what is not recorded, so that it can only be believed: what a compaction kept,
         how much the model could read, a schema, a tool that has changed since a person was asked."""
-        match entry:
-            case GaveUp(reason="context"):
-                return True
-            case CallReturned(outcome="denied"):
-                return entry.text == CHANGED
-            case CallReturned(outcome="failed") if entry.text.startswith(NOT_RUN):
-                said = self.entry(entry.answer)
-                assert isinstance(said, ModelSaid)
-                call = said.calls[entry.place]
-                stub = self.tools.get(call.name, Stub())
-                return not stub.schema and not problems_of(call, stub.spec(call.name))
+        if isinstance(entry, GaveUp) and entry.reason == "context":
+            return True
+        if isinstance(entry, CallReturned) and entry.outcome == "denied":
+            return entry.text == CHANGED
+        if isinstance(entry, CallReturned) and entry.outcome == "failed" and entry.text.startswith(NOT_RUN):
+            said = self.entry(entry.answer)
+            assert isinstance(said, ModelSaid)
+            call = said.calls[entry.place]
+            stub = self.tools.get(call.name, Stub())
+            return not stub.schema and not problems_of(call, stub.spec(call.name))
         return not isinstance(entry, REPEATED)
 
 
@@ -215,23 +214,22 @@ class _Lesson:
 
     def take(self, entry: Entry) -> None:
         thread = self._thread
-        match entry:
-            case ModelCalled(wrap=True):
-                self.max_steps = self.max_steps or thread.turn.steps
-            case CallStarted(place=place):
-                name = thread.open_calls[place].name
-                self._started.add(name)
-                self._resumed = False
-                if place in thread.started:
-                    self._doubts.setdefault(name, set()).add("again")
-            case CallReturned():
-                if entry.answer != thread.answer:
-                    raise KeyError(entry.answer)
-                self._take_result(entry, thread.open_calls[entry.place])
-            case Resumed():
-                self._resumed = True
-            case ModelSaid(calls=calls):
-                self._names += [call.name for call in calls if call.name not in self._names]
+        if isinstance(entry, ModelCalled) and entry.wrap:
+            self.max_steps = self.max_steps or thread.turn.steps
+        elif isinstance(entry, CallStarted):
+            name = thread.open_calls[entry.place].name
+            self._started.add(name)
+            self._resumed = False
+            if entry.place in thread.started:
+                self._doubts.setdefault(name, set()).add("again")
+        elif isinstance(entry, CallReturned):
+            if entry.answer != thread.answer:
+                raise KeyError(entry.answer)
+            self._take_result(entry, thread.open_calls[entry.place])
+        elif isinstance(entry, Resumed):
+            self._resumed = True
+        elif isinstance(entry, ModelSaid):
+            self._names += [call.name for call in entry.calls if call.name not in self._names]
         thread.add(entry)
         if isinstance(entry, ModelCalled):
             self.shown.append(fingerprint(thread.transcript))

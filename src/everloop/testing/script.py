@@ -285,13 +285,13 @@ class ScriptedModel:
         shown = shown_of(prompt)
         self.prompts.append(shown)
         self._tally.add()
-        return await _Answer(shown, show).play(self.script.pick(shown.step, lambda: shown))
+        return await _ScriptedAnswer(shown, show).play(self.script.pick(shown.step, lambda: shown))
 
     async def close(self) -> None:
         self.closed = True
 
 
-class _Answer:
+class _ScriptedAnswer:
     """One answer while it is being given."""
 
     def __init__(self, shown: Shown, show: Callable[[Delta], None]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from everloop.core.errors import ToolError
-from everloop.core.permission import Found
+from everloop.core.permission import FileState
 from everloop.core.prompt import Section
 from everloop.readings.sections import cut
 
@@ -23,7 +23,7 @@ _FRESH = 1_000_000_000  # ns; a file that was changed so lately may change again
 _MOMENT = 0.005  # seconds
 
 Stamp = tuple[int, int, int, int]
-Contents = dict[str, Found]
+Contents = dict[str, FileState]
 
 
 class Bootstrap:
@@ -64,16 +64,16 @@ class Bootstrap:
     def _stamps(self) -> tuple[Stamp | None, ...]:
         return tuple(map(_stamp, self._paths, self._seen))
 
-    def _read(self, name: str, is_there: bool) -> Found:
+    def _read(self, name: str, is_there: bool) -> FileState:
         """What cannot be read, or lies outside of the workspace, says nothing."""
         link = _link_at(os.path.join(self._workspace.name, name))
         if not is_there:
-            return Found(None, link)
+            return FileState(None, link)
         try:
             with self._workspace.opened(name) as (fd, status):
-                return Found(_start_of(fd), link, status.st_nlink)
+                return FileState(_start_of(fd), link, status.st_nlink)
         except ToolError:
-            return Found(None, link)
+            return FileState(None, link)
 
 
 def sections_of(contents: Contents, before: tuple[Section, ...] = ()) -> tuple[Section, ...]:

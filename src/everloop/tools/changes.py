@@ -11,7 +11,7 @@ from hashlib import sha256
 
 from everloop.core.errors import StoreFull, ToolError
 from everloop.core.ports import Files
-from everloop.core.tool import CallContext, Change
+from everloop.core.tool import CallContext, FileChange
 
 from .kinds import HEAD
 from .marks import MARKS, Marks
@@ -43,22 +43,22 @@ class Changes:
     async def look(self, path: str, most: int = LARGEST_KEPT) -> Seen:
         return await asyncio.to_thread(self._workspace.look, path, most)
 
-    async def write(self, path: str, content: bytes, seen: Seen, context: CallContext) -> Change:
+    async def write(self, path: str, content: bytes, seen: Seen, context: CallContext) -> FileChange:
         """Replace what was seen by `content`, if it is still there."""
         before = await self._keep(path, seen, context.principal)
         mark = f"{_name(context.key)} {before}"
         await asyncio.to_thread(self._workspace.replace, path, content, context.key, seen, mark)
-        return Change(path, before, sha256(content).hexdigest()[:SHORT_SHA])
+        return FileChange(path, before, sha256(content).hexdigest()[:SHORT_SHA])
 
-    async def remove(self, path: str, seen: Seen, context: CallContext) -> Change:
+    async def remove(self, path: str, seen: Seen, context: CallContext) -> FileChange:
         before = await self._keep(path, seen, context.principal)
         await asyncio.to_thread(self._workspace.remove, path, seen)
-        return Change(path, before, "gone")
+        return FileChange(path, before, "gone")
 
-    def made(self, path: str, seen: Seen, context: CallContext) -> Change | None:
+    def made(self, path: str, seen: Seen, context: CallContext) -> FileChange | None:
         """The change that an earlier attempt of this very call made to the file, if it did."""
         key, _, before = seen.mark.partition(" ")
-        return Change(path, before, seen.sha[:SHORT_SHA]) if key == _name(context.key) and seen.sha else None
+        return FileChange(path, before, seen.sha[:SHORT_SHA]) if key == _name(context.key) and seen.sha else None
 
     async def _keep(self, path: str, seen: Seen, owner: str) -> str:
         if not seen.exists:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import msgspec
 
 from everloop.core.people import Role
-from everloop.core.tool import CallContext, Circumstances, Effect, Result, Risk, Tool, ToolSpec
+from everloop.core.tool import CallContext, Circumstances, Effect, Exit, Result, Risk, Tool, ToolSpec
 
 AsyncFunction = Callable[..., Awaitable[Result]]
 
@@ -32,6 +32,7 @@ def tool(
     polls: bool = False,
     undoable: bool = False,
     outside: bool = False,
+    exit: Exit = "",
 ) -> Callable[[AsyncFunction], Tool]: ...
 
 
@@ -48,6 +49,7 @@ def tool(
     polls: bool = False,
     undoable: bool = False,
     outside: bool = False,
+    exit: Exit = "",
 ) -> Tool | Callable[[AsyncFunction], Tool]:
     """Turn a typed async function into a Tool: name, docstring and signature become what the model is shown.
 
@@ -79,6 +81,7 @@ def tool(
             polls=polls,
             undoable=undoable,
             outside=outside,
+            exit=exit,
         )
 
         async def run(args: dict[str, Any], context: CallContext) -> Result:

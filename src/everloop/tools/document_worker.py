@@ -11,7 +11,7 @@ import msgspec
 from everloop.core.errors import ToolError
 
 from .documents import document_of, require_maker
-from .markup import Block, Span, blocks_of, spans_of
+from .markup import Block, StyledText, blocks_of, spans_of
 from .write_file import encoded
 
 _KINDS = ("md", "txt", "csv", "html", "docx", "pdf", "xlsx")
@@ -188,7 +188,7 @@ def _inline(text: str) -> str:
     return "".join(map(_html_span, spans_of(text)))
 
 
-def _html_span(span: Span) -> str:
+def _html_span(span: StyledText) -> str:
     text = escape(span.text)
     if span.code:
         return f"<code>{text}</code>"

@@ -12,7 +12,7 @@ from io import BytesIO
 from itertools import chain, islice, zip_longest
 from typing import Any
 
-from .markup import Span, spans_of
+from .markup import StyledText, spans_of
 from .pdf_worker import make_pdf
 
 _MOST = 4_000_000  # characters of a text
@@ -138,7 +138,7 @@ def _write(paragraph: Any, text: str) -> None:
             run.font.name = "Courier New"
 
 
-def _with_link(span: Span) -> str:
+def _with_link(span: StyledText) -> str:
     return f"{span.text} ({span.link})" if span.link and span.link != span.text else span.text
 
 

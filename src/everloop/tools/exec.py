@@ -15,8 +15,8 @@ from .ground import MOVED, grounds_of, identity_of
 from .home import Home
 from .kinds import named_in
 from .marks import Marks
-from .sandbox.port import Job, Limits, OnOutput, Outcome, Sandbox, View, be_silent
-from .sandbox.view import shell
+from .sandbox.port import CommandLimits, CommandSpec, CommandView, OnOutput, Outcome, Sandbox, be_silent
+from .sandbox.view import shell_path
 from .workspace import Workspace
 
 _LONGEST_COMMAND = 120_000  # bytes; the kernel takes 128 KiB in one argument
@@ -37,9 +37,9 @@ class Shell(Struct, frozen=True):
     words."""
 
     sandbox: Sandbox
-    view: View
+    view: CommandView
     env: Mapping[str, str]
-    limits: Limits = Limits()
+    limits: CommandLimits = CommandLimits()
     longest: int = 600
     free: bool = False
     told: Told | None = None
@@ -84,10 +84,10 @@ class Shell(Struct, frozen=True):
     def risk_of_input(self, args: dict[str, Any], situation: Circumstances) -> Risk:
         return Risk("medium", mutates=True, leaves=self.leaves)
 
-    def limited(self, timeout: int) -> Limits:
+    def limited(self, timeout: int) -> CommandLimits:
         return structs.replace(self.limits, seconds=min(timeout, self.longest))
 
-    def job(self, argv: tuple[str, ...], cwd: str, limits: Limits, ground: str = "") -> Job:
+    def job(self, argv: tuple[str, ...], cwd: str, limits: CommandLimits, ground: str = "") -> CommandSpec:
         """Raises ToolError when the folder is not one of the workspace, or not the one that it was allowed in, or the
         home has been moved."""
         workspace = Workspace(self.view.workspace, hidden=self.home)
@@ -95,9 +95,9 @@ class Shell(Struct, frozen=True):
             folder = self.view.workspace.joinpath(*workspace.parts_of(cwd))
             if ground and identity_of(found) != ground:
                 raise ToolError(MOVED.format(cwd))
-        return Job(argv, self.view, folder, self.env, limits, ground=ground)
+        return CommandSpec(argv, self.view, folder, self.env, limits, ground=ground)
 
-    async def run(self, context: CallContext, job: Job, text: str) -> Shown:
+    async def run(self, context: CallContext, job: CommandSpec, text: str) -> Shown:
         """What the model is told of a command that was run for it. `text` is what it was told to do."""
         name = self.sandbox.name(context, job.background)
         try:
@@ -127,20 +127,20 @@ class Shell(Struct, frozen=True):
         return (lambda text: told(context, text)) if told else be_silent
 
 
-def exec_tools(house: Shell) -> tuple[Tool, ...]:
+def exec_tools(shell: Shell) -> tuple[Tool, ...]:
     """exec, exec_output, exec_input and exec_stop."""
-    return (exec_tool(house), exec_output_tool(house), exec_input_tool(house), exec_stop_tool(house))
+    return (exec_tool(shell), exec_output_tool(shell), exec_input_tool(shell), exec_stop_tool(shell))
 
 
-def exec_tool(house: Shell) -> Tool:
+def exec_tool(shell: Shell) -> Tool:
     @tool(
         Effect.VERIFIABLE,
         name="exec",
-        seconds=house.seconds,
+        seconds=shell.seconds,
         permission=Role.USER,
-        risk=house.risk_of_command,
-        scene=house.scene,
-        outside=house.networked,
+        risk=shell.risk_of_command,
+        scene=shell.scene,
+        outside=shell.networked,
     )
     async def run(
         command: Annotated[str, "The command, as for bash -c"],
@@ -157,22 +157,22 @@ def exec_tool(house: Shell) -> Tool:
         """
         if "\0" in command or len(command.encode("utf-8", "replace")) > _LONGEST_COMMAND:
             raise ToolError("a command holds no NUL and at most 120,000 bytes; write a longer one into a file")
-        limits = house.limited(timeout)
+        limits = shell.limited(timeout)
         if background:
             limits = structs.replace(limits, seconds=0, idle=_IDLE)
-        argv = (shell(), "-c", command.encode("utf-8", "replace").decode())
-        job = structs.replace(house.job(argv, cwd, limits, context.ground), background=background)
-        return await house.run(context, job, command)
+        argv = (shell_path(), "-c", command.encode("utf-8", "replace").decode())
+        job = structs.replace(shell.job(argv, cwd, limits, context.ground), background=background)
+        return await shell.run(context, job, command)
 
     async def verify(args: dict[str, Any], context: CallContext) -> Shown | None:
         seconds = args.get("timeout") or _SECONDS
-        return await house.find(context, args["command"], seconds, bool(args.get("background")))
+        return await shell.find(context, args["command"], seconds, bool(args.get("background")))
 
-    return house.described(structs.replace(run, verify=verify, ground=house.grounds_of_command))
+    return shell.described(structs.replace(run, verify=verify, ground=shell.grounds_of_command))
 
 
-def exec_output_tool(house: Shell) -> Tool:
-    @tool(Effect.READ, seconds=house.seconds, permission=Role.USER, polls=True)
+def exec_output_tool(shell: Shell) -> Tool:
+    @tool(Effect.READ, seconds=shell.seconds, permission=Role.USER, polls=True)
     async def exec_output(
         id: Annotated[str, "The id that exec has told"],
         context: CallContext,
@@ -180,16 +180,16 @@ def exec_output_tool(house: Shell) -> Tool:
         wait: Annotated[int, "Seconds to wait if there is nothing new", Meta(ge=0)] = 0,
     ) -> Shown:
         """Read what a command in the background has said, and whether it still runs."""
-        seconds = min(wait, house.longest)
-        outcome, after = await house.sandbox.output(context.thread, _checked(id), offset, _PART, seconds)
-        state = "it runs" if outcome.status == "running" else _how_it_ended(outcome, house.limits)
-        return await house.told_of(Shown(f"[{state}; read on with offset={after}]\n{_both(outcome)}"))
+        seconds = min(wait, shell.longest)
+        outcome, after = await shell.sandbox.output(context.thread, _checked(id), offset, _PART, seconds)
+        state = "it runs" if outcome.status == "running" else _how_it_ended(outcome, shell.limits)
+        return await shell.told_of(Shown(f"[{state}; read on with offset={after}]\n{_both(outcome)}"))
 
     return exec_output
 
 
-def exec_input_tool(house: Shell) -> Tool:
-    @tool(Effect.UNSAFE, permission=Role.USER, risk=house.risk_of_input, scene=house.scene, outside=house.networked)
+def exec_input_tool(shell: Shell) -> Tool:
+    @tool(Effect.UNSAFE, permission=Role.USER, risk=shell.risk_of_input, scene=shell.scene, outside=shell.networked)
     async def exec_input(
         id: Annotated[str, "The id that exec has told"],
         text: Annotated[str, "What to write; end a line with a newline"],
@@ -198,7 +198,7 @@ def exec_input_tool(house: Shell) -> Tool:
         """Write into the standard input of a command in the background."""
         data = text.encode("utf-8", "replace")
         try:
-            await house.sandbox.input(context.thread, _checked(id), data.decode())
+            await shell.sandbox.input(context.thread, _checked(id), data.decode())
         except ToolError as error:  # a part of it may have been read
             raise ToolError(str(error), background=id) from error
         return Shown(f"Wrote {len(data)} bytes.", background=id)
@@ -206,11 +206,11 @@ def exec_input_tool(house: Shell) -> Tool:
     return exec_input
 
 
-def exec_stop_tool(house: Shell) -> Tool:
+def exec_stop_tool(shell: Shell) -> Tool:
     @tool(Effect.IDEMPOTENT, permission=Role.USER)
     async def exec_stop(id: Annotated[str, "The id that exec has told"], context: CallContext) -> str:
         """End a command in the background, with everything that it has started."""
-        ended = await house.sandbox.stop(context.thread, _checked(id))
+        ended = await shell.sandbox.stop(context.thread, _checked(id))
         return "It has been ended." if ended else "It was not running."
 
     return exec_stop
@@ -234,11 +234,11 @@ def _checked(name: str) -> str:
     return name
 
 
-def _shown(outcome: Outcome, limits: Limits, name: str) -> Shown:
+def _shown(outcome: Outcome, limits: CommandLimits, name: str) -> Shown:
     return Shown(said(outcome, limits, name), background=name if outcome.status == "running" else "")
 
 
-def said(outcome: Outcome, limits: Limits, name: str) -> str:
+def said(outcome: Outcome, limits: CommandLimits, name: str) -> str:
     """What the model is told of a command."""
     if outcome.status == "running":
         return f"It runs in the background as {name}. It ends after an hour in which it says nothing and is not read."
@@ -253,7 +253,7 @@ def _both(outcome: Outcome) -> str:
     return f"{outcome.output}{line}[stderr]\n{outcome.stderr}"
 
 
-def _how_it_ended(outcome: Outcome, limits: Limits) -> str:
+def _how_it_ended(outcome: Outcome, limits: CommandLimits) -> str:
     match outcome.status:
         case "exited" | "running":
             # How long exactly a quick one took would make two results differ that are the same.

@@ -12,7 +12,7 @@ from everloop.core.tool import Effect, Result, Shown, Tool
 from everloop.tools.decorator import tool
 
 from .marks import MARKS, Marks, Times, lies_in, speaks
-from .walk import Found, Glob, Walk, printable
+from .walk import Glob, Walk, WalkedFile, printable
 from .workspace import Workspace
 
 _SECONDS = 20.0
@@ -104,11 +104,11 @@ def notes(walk: Walk) -> list[str]:
     return [*([passed] if walk.skipped else []), *([f"[incomplete: {walk.cut}]"] if walk.cut else [])]
 
 
-def _described(above: str, found: Found) -> str:
+def _described(above: str, found: WalkedFile) -> str:
     return f"{printable(above + found.path)}{'@' if found.entry.is_symlink() else ''}"
 
 
-def _changed(found: Found, inode: bool = False) -> float:
+def _changed(found: WalkedFile, inode: bool = False) -> float:
     try:
         status = os.stat(found.entry.name, dir_fd=found.folder, follow_symlinks=False)
         return status.st_ctime if inode else status.st_mtime

@@ -23,7 +23,7 @@ from .worker import run_apart
 from .workspace import Workspace
 
 if TYPE_CHECKING:
-    from .grep_worker import Wanted
+    from .grep_worker import GrepOptions
 
 _SECONDS = 20.0
 _EVER = 1e12  # seconds; JSON has no infinity
@@ -42,13 +42,13 @@ def grep_tool(workspace: Workspace, max_chars: int, seconds: float = _SECONDS, m
         """Search the text of files. Each line found is told as path:number:line."""
         if not pattern or len(pattern) > 5000:
             raise ToolError("the pattern is empty" if not pattern else "the pattern is longer than 5,000 characters")
-        from .grep_worker import Wanted  # what takes its time is loaded when it is used
+        from .grep_worker import GrepOptions  # what takes its time is loaded when it is used
 
         glob_of(workspace, include)  # refuses what is no pattern
         fd, is_folder = await asyncio.to_thread(_open, workspace, path)
         try:
             above = "/".join(workspace.parts_of(path))
-            wanted = Wanted(
+            wanted = GrepOptions(
                 pattern=pattern,
                 ignore_case=ignore_case,
                 context=context,
@@ -88,7 +88,7 @@ def _open(workspace: Workspace, path: str) -> tuple[int, bool]:
             return os.dup(fd), False
 
 
-async def _search(wanted: "Wanted", seconds: float) -> str:
+async def _search(wanted: "GrepOptions", seconds: float) -> str:
     request = msgspec.json.encode(wanted)
     ran = await run_apart("everloop.tools.grep_worker", request, seconds=seconds, fds=(wanted.fd,), most=1_000_000)
     if ran.problem:

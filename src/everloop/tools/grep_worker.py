@@ -17,7 +17,7 @@ _SHOWN = 300
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Wanted(NamedTuple):
+class GrepOptions(NamedTuple):
     """What is searched for, and how it is told. `fd` is a folder, or a file whose name is `above`."""
 
     pattern: str
@@ -34,7 +34,7 @@ class Wanted(NamedTuple):
     times: Sequence[tuple[float, float]] = ()  # in which strangers had a say in what was written
 
 
-class Page:
+class GrepOutput:
     """Lines, as long as there is room; each is told at once, so that those found are known if the search is ended."""
 
     def __init__(self, room: int) -> None:
@@ -52,18 +52,18 @@ class Page:
 
 
 def main() -> None:
-    wanted = Wanted(*json.loads(sys.stdin.buffer.read()))
+    wanted = GrepOptions(*json.loads(sys.stdin.buffer.read()))
     try:
         pattern = re.compile(wanted.pattern, re.IGNORECASE if wanted.ignore_case else 0)
     except (re.error, OverflowError, RecursionError) as error:
         sys.exit(f"the pattern is not a regular expression ({error})")
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
-    for line in _search(wanted, pattern, Page(wanted.room)):
+    for line in _search(wanted, pattern, GrepOutput(wanted.room)):
         sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
-def _search(wanted: Wanted, pattern: "re.Pattern[str]", page: Page) -> Iterator[str]:
+def _search(wanted: GrepOptions, pattern: "re.Pattern[str]", page: GrepOutput) -> Iterator[str]:
     """Fills the page and yields the notes that come last."""
     hidden = (wanted.hidden[0], wanted.hidden[1]) if wanted.hidden else None
     walk = Walk(Glob(wanted.include), wanted.seconds, hidden=hidden)
@@ -91,7 +91,7 @@ def _search(wanted: Wanted, pattern: "re.Pattern[str]", page: Page) -> Iterator[
         yield f"[incomplete: {walk.cut}]"
 
 
-def _files(wanted: Wanted, walk: Walk) -> Iterator[tuple[str, int]]:
+def _files(wanted: GrepOptions, walk: Walk) -> Iterator[tuple[str, int]]:
     if not wanted.is_folder:
         yield wanted.above, wanted.fd
         return
@@ -125,7 +125,9 @@ def _is_strange(path: str, fd: int, times: Sequence[tuple[float, float]]) -> boo
     return any(began <= at <= ended for began, ended in times) or is_strange_kind(path, os.pread(fd, HEAD, 0))
 
 
-def _tell(path: str, lines: list[str], wanted: Wanted, pattern: "re.Pattern[str]", page: Page) -> tuple[int, bool]:
+def _tell(
+    path: str, lines: list[str], wanted: GrepOptions, pattern: "re.Pattern[str]", page: GrepOutput
+) -> tuple[int, bool]:
     """How many lines of a file fit, and whether the page is full."""
     name = printable(path)
     found = told = last = 0  # told: what is on the page reaches up to this line; last: the last that fitted

@@ -6,7 +6,7 @@ from typing import Annotated, Protocol
 
 from msgspec import Meta
 
-from everloop.core.conversation import Found, Written
+from everloop.core.conversation import SearchHit, Written
 from everloop.core.errors import ToolError
 from everloop.core.log import Entry
 from everloop.core.people import Role
@@ -28,7 +28,7 @@ class Past(Protocol):
 
     async def search(
         self, owner: str, words: str, *, thread: str = "", session: str = "", limit: int = 20
-    ) -> list[Found]: ...
+    ) -> list[SearchHit]: ...
 
     async def history(self, thread: str, after: int = 0, limit: int = ...) -> list[Written]: ...
 
@@ -95,7 +95,7 @@ def _cut(text: str, room: int) -> str:
     return text if len(text) <= room else f"{text[: max(0, room - 20)]}… [shortened]"
 
 
-def _place(found: Found) -> str:
+def _place(found: SearchHit) -> str:
     """A place that was found. Whose words a result told is not known here, so all are marked."""
     text = " ".join(found.text.split())
     return f"[{found.seq}] {found.who}: {text if found.who != 'tool' else fence(text, 'an earlier result')}"

@@ -1,4 +1,4 @@
-"""KeepFile what a file holds after a call has changed it, so that people can have it as it was then."""
+"""Keeps what a file holds after a call has changed it, so that people can have it as it was then."""
 
 import asyncio
 import logging
@@ -6,7 +6,7 @@ import logging
 from everloop.core.errors import StoreFull, ToolError
 from everloop.core.message import Media
 from everloop.core.ports import Files
-from everloop.core.tool import Change
+from everloop.core.tool import FileChange
 from everloop.readings.media import LARGEST_IMAGE, mime_of
 
 from .workspace import Workspace
@@ -14,7 +14,7 @@ from .workspace import Workspace
 _log = logging.getLogger("everloop.tools")
 
 
-class KeepFile:
+class FileKeeper:
     """Called with a change and whose call it was. None if there is nothing to keep: the file is gone, is more than
     anyone is sent, or holds something else by now."""
 
@@ -22,7 +22,7 @@ class KeepFile:
         self._workspace = workspace
         self._files = files
 
-    async def __call__(self, change: Change, owner: str) -> Media | None:
+    async def __call__(self, change: FileChange, owner: str) -> Media | None:
         if change.now == "gone":
             return None
         try:

@@ -37,7 +37,7 @@ def list_dir_tool(workspace: Workspace, max_chars: int, marks: Marks = MARKS) ->
     return list_dir
 
 
-class _Page(NamedTuple):
+class _Listing(NamedTuple):
     text: str
     names: list[str]
 
@@ -52,7 +52,7 @@ def _whose(workspace: Workspace, path: str, names: list[str], times: Times) -> s
     return ""
 
 
-def _listed(workspace: Workspace, path: str, offset: int, max_chars: int, most: int | None) -> _Page | None:
+def _listed(workspace: Workspace, path: str, offset: int, max_chars: int, most: int | None) -> _Listing | None:
     """A page of a folder; None if there are more than `most` entries in it."""
     with workspace.folder(path) as fd, os.scandir(fd) as found:
         entries = list(islice(found, most))
@@ -62,7 +62,7 @@ def _listed(workspace: Workspace, path: str, offset: int, max_chars: int, most: 
         return _page(entries, offset, max_chars)
 
 
-def _page(entries: list[os.DirEntry[str]], offset: int, max_chars: int) -> _Page:
+def _page(entries: list[os.DirEntry[str]], offset: int, max_chars: int) -> _Listing:
     lines: list[str] = []
     room = max_chars - 100
     for entry in entries[offset - 1 :]:
@@ -77,7 +77,7 @@ def _page(entries: list[os.DirEntry[str]], offset: int, max_chars: int) -> _Page
         lines.append(f"[entries {offset}-{last} of {len(entries)}; continue with offset={last + 1}]")
     elif offset > 1:
         lines.append(f"[the end; {len(entries)} entries]")
-    return _Page("\n".join(lines), names)
+    return _Listing("\n".join(lines), names)
 
 
 def _described(entry: os.DirEntry[str]) -> str:

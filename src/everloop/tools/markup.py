@@ -18,7 +18,7 @@ class Block(Struct, frozen=True):
     rows: tuple[tuple[str, ...], ...] = ()
 
 
-class Span(Struct, frozen=True):
+class StyledText(Struct, frozen=True):
     """A piece of a line in one style."""
 
     text: str
@@ -44,31 +44,31 @@ _SPAN = re.compile(
 
 def blocks_of(markdown: str) -> list[Block]:
     """The blocks of a text, in order."""
-    return list(_Reader(markdown.replace("\r\n", "\n").expandtabs(4).split("\n")).blocks())
+    return list(_MarkupReader(markdown.replace("\r\n", "\n").expandtabs(4).split("\n")).blocks())
 
 
-def spans_of(text: str) -> list[Span]:
+def spans_of(text: str) -> list[StyledText]:
     """The spans of a line, in order; what is not closed is plain text."""
     found, at = [], 0
     for match in _SPAN.finditer(text):
         if match.start() > at:
-            found.append(Span(text[at : match.start()]))
+            found.append(StyledText(text[at : match.start()]))
         at = match.end()
         group = match.groupdict()
         if group["code"]:
-            found.append(Span(group["code"], code=True))
+            found.append(StyledText(group["code"], code=True))
         elif group["label"]:
-            found.append(Span(group["label"], link=group["link"]))
+            found.append(StyledText(group["label"], link=group["link"]))
         elif bold := group["bold"] or group["bold_too"]:
-            found.append(Span(bold, bold=True))
+            found.append(StyledText(bold, bold=True))
         else:
-            found.append(Span(group["italic"] or group["italic_too"], italic=True))
+            found.append(StyledText(group["italic"] or group["italic_too"], italic=True))
     if at < len(text):
-        found.append(Span(text[at:]))
+        found.append(StyledText(text[at:]))
     return found
 
 
-class _Reader:
+class _MarkupReader:
     def __init__(self, lines: list[str]) -> None:
         self._lines = lines
         self._at = 0

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Protocol
 from everloop.core.channel import traits_of
 from everloop.core.conversation import Conversation
 from everloop.core.errors import StoreFull, ToolError
-from everloop.core.mail import Address, Inbound, Word
+from everloop.core.mail import Address, Inbound, Telling
 from everloop.core.message import Media
 from everloop.core.people import Role
 from everloop.core.ports import Files
@@ -27,7 +27,7 @@ MOST_FILES = 20
 _SHOWN = 10
 
 
-class Post(Protocol):
+class PostOffice(Protocol):
     """The part of the store that knows conversations and takes letters for them."""
 
     async def session(self, key: str) -> ThreadRow | None: ...
@@ -46,7 +46,7 @@ def risk_of_message(args: dict[str, Any], situation: Circumstances) -> Risk:
     return Risk("medium", leaves=True, mutates=True, why="others may read it there")
 
 
-def message_tool(post: Post, wake: Callable[[str], None], workspace: Workspace, files: Files) -> Tool:
+def message_tool(post: PostOffice, wake: Callable[[str], None], workspace: Workspace, files: Files) -> Tool:
     """`wake` says that a thread has mail."""
 
     # Not `files`: that is what the model calls what it sends along.
@@ -69,7 +69,7 @@ def message_tool(post: Post, wake: Callable[[str], None], workspace: Workspace, 
         address, event = Address.parse(row.session), f"message:{context.key}"
         if not await post.came(address.channel, event):  # else the files may not be what they were, or be gone
             sent = [await _keep(workspace, kept, path, row.owner) for path in files or ()]
-            word = Word(text, tuple(sent), row.session, context.session, context.user, context.outside)
+            word = Telling(text, tuple(sent), row.session, context.session, context.user, context.outside)
             receipt = await post.receive(Inbound(address, event, word, row.owner))
             wake(receipt.thread)
         return f"Told in {row.session}."
@@ -77,7 +77,7 @@ def message_tool(post: Post, wake: Callable[[str], None], workspace: Workspace, 
     return message
 
 
-async def _found(post: Post, session: str, context: CallContext) -> ThreadRow:
+async def _found(post: PostOffice, session: str, context: CallContext) -> ThreadRow:
     """The conversation, if it is the person's own. Of anyone else's one hears what one hears of none."""
     try:
         row = await post.session(str(Address.parse(session)))

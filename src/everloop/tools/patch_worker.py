@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from everloop.core.errors import ToolError
-from everloop.core.tool import CallContext, Change, Result, Shown
+from everloop.core.tool import CallContext, FileChange, Result, Shown
 
 from .changes import Changes, check_sha
 from .edit_file import LARGEST, text_of
@@ -29,7 +29,7 @@ class Planned(Struct, frozen=True):
     seen: Seen
     data: bytes | None = None
     already: bool = False
-    earlier: Change | None = None
+    earlier: FileChange | None = None
 
     @property
     def size(self) -> int:
@@ -87,7 +87,7 @@ async def _plan(changes: Changes, file: FilePatch, context: CallContext, expecte
     return [planned]
 
 
-def _added(file: FilePatch, seen: Seen, earlier: Change | None) -> Planned:
+def _added(file: FilePatch, seen: Seen, earlier: FileChange | None) -> Planned:
     data = encoded(file.content)
     if seen.exists and seen.content != data:
         raise ToolError(f"{file.path!r} already exists; update it, or delete it first. Nothing was changed")
@@ -100,7 +100,7 @@ def _deleted(file: FilePatch, seen: Seen) -> Planned:
     return Planned(file.path, "deleted", seen, already=not seen.exists)
 
 
-async def _updated(file: FilePatch, seen: Seen, earlier: Change | None) -> Planned:
+async def _updated(file: FilePatch, seen: Seen, earlier: FileChange | None) -> Planned:
     text = text_of(file.path, seen)
     try:
         after = await asyncio.to_thread(_explained, file.path, text, file)
@@ -141,7 +141,7 @@ def _explained(path: str, text: str, file: FilePatch) -> str:
 
 
 async def _carry_out(changes: Changes, plan: list[Planned], context: CallContext, origin: str) -> Result:
-    done: list[Change] = []
+    done: list[FileChange] = []
     sentences: list[str] = []
     for number, each in enumerate(plan):
         try:
@@ -156,7 +156,7 @@ async def _carry_out(changes: Changes, plan: list[Planned], context: CallContext
     return Shown(f"Patch applied: {'; '.join(sentences)}.", changes=tuple(done), origin=origin)
 
 
-async def _carry_out_one(changes: Changes, each: Planned, context: CallContext) -> tuple[Change | None, str]:
+async def _carry_out_one(changes: Changes, each: Planned, context: CallContext) -> tuple[FileChange | None, str]:
     if each.already:
         if each.earlier is not None:
             return each.earlier, f"{each.verb} {each.path}"

@@ -45,7 +45,7 @@ def make_pdf(blocks: list[dict[str, Any]], sheets: dict[str, list[list[Any]]]) -
     pdf.set_auto_page_break(auto=True, margin=20)
     _Fonts(pdf).check(_texts(blocks, sheets))
     pdf.add_page()
-    page = _Page(pdf)
+    page = _PdfPage(pdf)
     for block in blocks:
         page.add(block)
     for name, rows in sheets.items():
@@ -120,7 +120,7 @@ def _own(pdf: Any) -> set[str]:
 _WINDOWS = {bytes([code]).decode("cp1252", "ignore") for code in range(256)}
 
 
-class _Page:
+class _PdfPage:
     """Writes blocks one below the other."""
 
     def __init__(self, pdf: Any) -> None:

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 
 from everloop.core.errors import MailRefused, ToolError
 from everloop.core.mail import Outbound
-from everloop.core.permission import Held, Watched
+from everloop.core.permission import Held, PromptFile
 from everloop.core.ports import Files, Store
 from everloop.core.prompt import Section
 from everloop.core.rows import Taint
-from everloop.readings.held import Source, judge, latest, settled, told
+from everloop.readings.held import ChangeSource, judge, latest, settled, told
 
 from .bootstrap import BYTES, Bootstrap, Contents, sections_of
 from .tainted import Tainted
@@ -105,17 +105,17 @@ class WatchedFiles:
         ends = [(taint.key, await self._tainted.over(taint)) for taint in lasting]
         return {key: at or time.time() for key, at in ends if at is not None}
 
-    async def _source(self, taints: list[Taint]) -> Source | None:
+    async def _source(self, taints: list[Taint]) -> ChangeSource | None:
         if (taint := latest(taints)) is None:
             return None
         thread = _thread_of(taint)
-        return Source(thread, await self._store.session_of(thread), taint.outside)
+        return ChangeSource(thread, await self._store.session_of(thread), taint.outside)
 
-    async def _keep(self, before: Mapping[str, Watched], after: Mapping[str, Watched], free: bool) -> bool:
+    async def _keep(self, before: Mapping[str, PromptFile], after: Mapping[str, PromptFile], free: bool) -> bool:
         changed = [row for name, row in after.items() if row is not before.get(name)]
         return not changed or await self._store.keep_watched(self.place, changed, free=free and bool(before))
 
-    def _note(self, found: Contents, rows: Mapping[str, Watched], lasts: bool) -> None:
+    def _note(self, found: Contents, rows: Mapping[str, PromptFile], lasts: bool) -> None:
         held = [row.held for row in rows.values() if row.held]
         self._found = found
         self._unsettled = bool(held) or lasts
@@ -123,7 +123,7 @@ class WatchedFiles:
         self.names = tuple(each.name for each in held)
         self._sections = sections_of({name: row.accepted for name, row in rows.items()}, self._sections)
 
-    async def _row(self, held: Held) -> Watched | None:
+    async def _row(self, held: Held) -> PromptFile | None:
         rows = await self._store.watched(self.place)
         return next((row for row in rows if row.held and row.held.id == held.id), None)
 

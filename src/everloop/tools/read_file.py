@@ -36,7 +36,7 @@ _REFERENCE = 17  # letters that name a kept file
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class Source(Struct, frozen=True):
+class ByteSource(Struct, frozen=True):
     """Bytes that can be read from anywhere."""
 
     name: str
@@ -53,7 +53,7 @@ class Document(Struct, frozen=True):
     shown: Shown | None = None
 
 
-class Part(Struct, frozen=True):
+class TextWindow(Struct, frozen=True):
     """Which part of a text is wanted: `limit` lines from a line and a column on, but at most so many characters."""
 
     offset: int
@@ -74,7 +74,7 @@ def read_file_tool(workspace: Workspace, files: Files, max_chars: int, marks: Ma
         ] = 1,
     ) -> Result:
         """Read text, pdf, docx or xlsx, or look at an image. A long text is read in parts: each says how to go on."""
-        part = Part(offset, limit, column, max(max_chars - _FOOTER, _FOOTER))
+        part = TextWindow(offset, limit, column, max(max_chars - _FOOTER, _FOOTER))
         origin, public = await _origin(workspace, marks, path, context)
         try:
             found = await _found(workspace, files, path, context.principal, part)
@@ -105,10 +105,10 @@ async def _origin(workspace: Workspace, marks: Marks, path: str, context: CallCo
     return origin, is_strange_kind("", head) and not await marks.is_tainted(status)
 
 
-async def _found(workspace: Workspace, files: Files, path: str, owner: str, part: Part) -> Result | Document:
+async def _found(workspace: Workspace, files: Files, path: str, owner: str, part: TextWindow) -> Result | Document:
     if path.startswith("file:"):
         content = await _stored(files, owner, path)
-        source = Source(path, len(content), lambda at, count: content[at : at + count])
+        source = ByteSource(path, len(content), lambda at, count: content[at : at + count])
         if len(content) <= _INLINE:
             return read(source, part)
         return await asyncio.to_thread(read, source, part)
@@ -118,11 +118,11 @@ async def _found(workspace: Workspace, files: Files, path: str, owner: str, part
     return await asyncio.to_thread(_read_large, workspace, path, part)
 
 
-def _source(path: str, fd: int, status: os.stat_result) -> Source:
-    return Source(path, status.st_size, lambda at, count: os.pread(fd, count, at))
+def _source(path: str, fd: int, status: os.stat_result) -> ByteSource:
+    return ByteSource(path, status.st_size, lambda at, count: os.pread(fd, count, at))
 
 
-def _read_large(workspace: Workspace, path: str, part: Part) -> Result | Document:
+def _read_large(workspace: Workspace, path: str, part: TextWindow) -> Result | Document:
     # Opened once more: a descriptor that the thread owns cannot be closed under it when the call is cancelled.
     with workspace.opened(path) as (fd, status):
         return read(_source(path, fd, status), part)
@@ -139,7 +139,7 @@ async def _stored(files: Files, owner: str, ref: str) -> bytes:
         raise ToolError(f"{ref} cannot be read ({error.strerror})") from error
 
 
-def read(source: Source, part: Part) -> Result | Document:
+def read(source: ByteSource, part: TextWindow) -> Result | Document:
     """The whole of an image or a document, or the part of a text. Raises ToolError when it is neither."""
     head = source.read_at(0, HEAD)
     mime = kind_of(head)
@@ -155,7 +155,7 @@ def read(source: Source, part: Part) -> Result | Document:
     return read_part(source, part)
 
 
-async def _told(document: Document, part: Part) -> Result:
+async def _told(document: Document, part: TextWindow) -> Result:
     """The part of a document's text; a PDF's looks come with the beginning of it."""
     try:
         text = await text_of_document(document.name, document.kind, document.data)
@@ -164,15 +164,15 @@ async def _told(document: Document, part: Part) -> Result:
             raise
         return Shown(f"{document.shown.text}\n[{error}]", document.shown.pictures)
     data = text.replace("\0", "").encode()
-    source = Source(document.name, len(data), lambda at, count: data[at : at + count])
-    part = Part(part.offset, part.limit, part.column, max(part.chars - _FOOTER, _FOOTER))
+    source = ByteSource(document.name, len(data), lambda at, count: data[at : at + count])
+    part = TextWindow(part.offset, part.limit, part.column, max(part.chars - _FOOTER, _FOOTER))
     page = read_part(source, part) if text.strip() else "[there is no text in it]"
     if document.shown is None:
         return page
     return Shown(f"{document.shown.text}. Its text:\n{page}", document.shown.pictures)
 
 
-def _shown(source: Source, mime: str) -> Shown:
+def _shown(source: ByteSource, mime: str) -> Shown:
     if source.size > limit_of(mime):
         raise ToolError(f"{source.name!r} has {source.size:,} bytes; of {mime} at most {limit_of(mime):,} can be shown")
     name = source.name.rpartition("/")[2]
@@ -180,7 +180,7 @@ def _shown(source: Source, mime: str) -> Shown:
     return Shown(f"{name}: {mime}, {len(data):,} bytes", (Picture(data, mime, name),))
 
 
-def read_part(source: Source, part: Part) -> str:
+def read_part(source: ByteSource, part: TextWindow) -> str:
     """The part as text, and a note on what follows. Raises ToolError when it is not text or not there."""
     if b"\0" in source.read_at(0, 8192):
         raise ToolError(f"{source.name!r} is not text but binary data ({source.size} bytes)")
@@ -199,7 +199,7 @@ def read_part(source: Source, part: Part) -> str:
     return shown if (part.offset, part.column) == (1, 1) else f"{shown.removesuffix(chr(10))}\n[the end]"
 
 
-def _start_of_line(source: Source, line: int) -> int:
+def _start_of_line(source: ByteSource, line: int) -> int:
     position, missing = 0, line - 1
     while missing and position < min(source.size, _FARTHEST):
         chunk = source.read_at(position, _CHUNK)
@@ -222,7 +222,7 @@ def _start_of_line(source: Source, line: int) -> int:
     return position
 
 
-def _decoded(source: Source, start: int, part: Part) -> tuple[str, bool]:
+def _decoded(source: ByteSource, start: int, part: TextWindow) -> tuple[str, bool]:
     """At least as many characters from `start` on as the part needs; or all there are, and True."""
     data = source.read_at(start, min(4 * (part.column + part.chars), _FARTHEST))
     is_all = start + len(data) >= source.size
@@ -230,7 +230,7 @@ def _decoded(source: Source, start: int, part: Part) -> tuple[str, bool]:
     return codecs.getincrementaldecoder("utf-8")("surrogateescape").decode(data, final=is_all), is_all
 
 
-def _refuse_what_is_not_text(source: Source, shown: str, part: Part) -> None:
+def _refuse_what_is_not_text(source: ByteSource, shown: str, part: TextWindow) -> None:
     if "\0" in shown:
         raise ToolError(f"{source.name!r} is not text but binary data ({source.size} bytes)")
     if not shown.isascii() and (bad := _SURROGATE.search(shown)):
@@ -247,7 +247,7 @@ def _cut(text: str, lines: int, chars: int) -> str:
     return head if len(head) == len(text) else head[: head.rfind("\n") + 1] or head
 
 
-def _how_to_go_on(source: Source, shown: str, part: Part) -> str:
+def _how_to_go_on(source: ByteSource, shown: str, part: TextWindow) -> str:
     line = part.offset + shown.count("\n")
     if shown.endswith("\n"):
         return f"[lines {part.offset}-{line - 1} of {_lines_in(source)}; continue with offset={line}]"
@@ -255,7 +255,7 @@ def _how_to_go_on(source: Source, shown: str, part: Part) -> str:
     return f"[line {line} goes on; continue with offset={line}, column={column}]"
 
 
-def _lines_in(source: Source) -> str:
+def _lines_in(source: ByteSource) -> str:
     if source.size > _COUNTED:
         return f"a file of {source.size} bytes"
     lines = sum(source.read_at(at, _CHUNK).count(b"\n") for at in range(0, source.size, _CHUNK))

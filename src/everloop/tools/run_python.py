@@ -16,14 +16,14 @@ from .sandbox.view import python
 _LONGEST = 1_000_000
 
 
-def run_python_tool(house: Shell) -> Tool:
+def run_python_tool(shell: Shell) -> Tool:
     @tool(
         Effect.VERIFIABLE,
-        seconds=house.seconds,
+        seconds=shell.seconds,
         permission=Role.USER,
-        risk=house.risk_of_input,
-        scene=house.scene,
-        outside=house.networked,
+        risk=shell.risk_of_input,
+        scene=shell.scene,
+        outside=shell.networked,
     )
     async def run_python(
         code: Annotated[str, "The whole program"],
@@ -37,12 +37,12 @@ def run_python_tool(house: Shell) -> Tool:
         if len(code) > _LONGEST:
             raise ToolError(f"the program has more than {_LONGEST:,} characters; write it into files and use exec")
         program, needed = python()
-        job = house.job((program, "-I", SCRIPT), ".", house.limited(timeout))
+        job = shell.job((program, "-I", SCRIPT), ".", shell.limited(timeout))
         view = structs.replace(job.view, readable=(*job.view.readable, *needed))
         script = code.encode("utf-8", "replace").decode()
-        return await house.run(context, structs.replace(job, view=view, script=script), code)
+        return await shell.run(context, structs.replace(job, view=view, script=script), code)
 
     async def verify(args: dict[str, Any], context: CallContext) -> Shown | None:
-        return await house.find(context, args["code"], args.get("timeout") or 60)
+        return await shell.find(context, args["code"], args.get("timeout") or 60)
 
-    return house.described(structs.replace(run_python, verify=verify))
+    return shell.described(structs.replace(run_python, verify=verify))

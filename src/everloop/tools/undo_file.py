@@ -8,7 +8,7 @@ import asyncio
 
 from everloop.core.errors import ToolError
 from everloop.core.ports import Files
-from everloop.core.tool import Change
+from everloop.core.tool import FileChange
 
 from .workspace import Seen, Workspace
 
@@ -25,7 +25,7 @@ class UndoFile:
         self._workspace = workspace
         self._files = files
 
-    async def __call__(self, change: Change, key: str, owner: str) -> str:
+    async def __call__(self, change: FileChange, key: str, owner: str) -> str:
         if change.before == "not kept":
             return NOT_KEPT
         try:
@@ -33,7 +33,7 @@ class UndoFile:
         except ToolError as error:
             return str(error)
 
-    async def _put_back(self, change: Change, key: str, owner: str) -> str:
+    async def _put_back(self, change: FileChange, key: str, owner: str) -> str:
         seen = await asyncio.to_thread(self._workspace.look, change.path, LARGEST)
         if not _is_now(seen, change):
             return "" if _is_before(seen, change) else CHANGED
@@ -48,9 +48,9 @@ class UndoFile:
         return ""
 
 
-def _is_now(seen: Seen, change: Change) -> bool:
+def _is_now(seen: Seen, change: FileChange) -> bool:
     return not seen.exists if change.now == "gone" else bool(seen.sha) and seen.sha.startswith(change.now)
 
 
-def _is_before(seen: Seen, change: Change) -> bool:
+def _is_before(seen: Seen, change: FileChange) -> bool:
     return not seen.exists if change.before == "new" else f"file:{seen.sha}" == change.before

@@ -89,7 +89,7 @@ def _compiled(pattern: str) -> "re.Pattern[str]":
     return re.compile(translate(pattern))
 
 
-class Found(NamedTuple):
+class WalkedFile(NamedTuple):
     path: str  # from the folder where the walk began
     entry: "os.DirEntry[str]"
     folder: int  # the descriptor of the folder it lies in; open until the next one is asked for
@@ -112,10 +112,10 @@ class Walk:
         self.skipped: set[str] = set()
         self.cut = ""
 
-    def beneath(self, folder: int) -> Iterator[Found]:
+    def beneath(self, folder: int) -> Iterator[WalkedFile]:
         return self._below(folder, "", self._glob.start, 0)
 
-    def _below(self, folder: int, above: str, state: State, depth: int) -> Iterator[Found]:
+    def _below(self, folder: int, above: str, state: State, depth: int) -> Iterator[WalkedFile]:
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: entry.name)
         for entry in entries:
@@ -127,9 +127,9 @@ class Walk:
             if entry.is_dir(follow_symlinks=False):
                 yield from self._into(folder, entry.name, above, after, depth)
             elif self._glob.accepts(after):
-                yield Found(above + entry.name, entry, folder)
+                yield WalkedFile(above + entry.name, entry, folder)
 
-    def _into(self, folder: int, name: str, above: str, state: State, depth: int) -> Iterator[Found]:
+    def _into(self, folder: int, name: str, above: str, state: State, depth: int) -> Iterator[WalkedFile]:
         if name in SKIPPED and not self._glob.names(name):
             self.skipped.add(name)
             return

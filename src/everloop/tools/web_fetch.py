@@ -29,7 +29,7 @@ from .hosts import plain_host_of
 from .untrusted import fence, harmless, short
 
 if TYPE_CHECKING:
-    from .web_text import Page
+    from .web_text import WebPage
 
 _SECONDS = 30.0
 _FETCHING_SECONDS = 20.0
@@ -53,7 +53,7 @@ class WebAnswer(HttpAnswer, Protocol):
         ...
 
 
-class Web(Protocol):
+class OpenWeb(Protocol):
     """The Http port, to whatever a model can aim. Raises AddressRefused and AnswerTooLarge beside what that raises."""
 
     def request(
@@ -63,17 +63,17 @@ class Web(Protocol):
 
 class _Fetched(Struct, frozen=True):
     url: str
-    page: "Page"
+    page: "WebPage"
     data: bytes = b""  # of what is to be shown
     is_whole: bool = True
 
 
-def web_fetch_tool(web: Web, max_chars: int = 8000) -> Tool:
+def web_fetch_tool(web: OpenWeb, max_chars: int = 8000) -> Tool:
     """`max_chars` is how long an answer may be, with the marks around it."""
     most = max(max_chars - _FENCE, 500)
     kept: dict[str, _Fetched] = {}  # the last few texts, so that reading on fetches nothing and nothing shifts
 
-    @tool(Effect.READ, seconds=_SECONDS, permission=Role.USER, risk=risk_of_fetch)
+    @tool(Effect.READ, seconds=_SECONDS, permission=Role.USER, risk=risk_of_fetch, exit="address")
     async def web_fetch(
         url: Annotated[str, "Address of the page, beginning with https:// or http://"],
         context: CallContext,
@@ -134,8 +134,14 @@ def _host(url: str) -> str:
     return short(host_of(url)) or "that host"
 
 
-async def _fetch(web: Web, url: str) -> _Fetched:
-    from .web_text import Page, Sent, is_simple, read_apart, read_page  # takes its time, and most days nobody asks
+async def _fetch(web: OpenWeb, url: str) -> _Fetched:
+    from .web_text import (
+        WebBody,
+        WebPage,
+        is_simple,
+        read_apart,
+        read_page,
+    )  # takes its time, and most days nobody asks
 
     try:
         async with web.request("GET", url, headers=_HEADERS, seconds=_FETCHING_SECONDS) as answer:
@@ -143,7 +149,7 @@ async def _fetch(web: Web, url: str) -> _Fetched:
                 raise ToolError(_refusal(url, answer))
             kind = answer.headers.get("Content-Type", "")
             most = _MOST_BYTES if kind.lower().startswith(_WHOLE) else _MOST_TEXT
-            sent = Sent(answer.url, kind, await answer.read(most))
+            sent = WebBody(answer.url, kind, await answer.read(most))
     except (HostTimeout, HostUnreachable, StreamCut) as error:
         raise LinkFailed(str(error)) from error
     except AddressRefused as error:  # it may be the one that a host redirects to, which can say anything
@@ -152,7 +158,7 @@ async def _fetch(web: Web, url: str) -> _Fetched:
         raise ToolError(str(error)) from error
     page = await asyncio.to_thread(read_page, sent) if is_simple(sent) else await read_apart(sent, _READING_SECONDS)
     if not page.mime or page.text:
-        return _Fetched(sent.url, Page(harmless(page.text)), is_whole=len(sent.body) < most)
+        return _Fetched(sent.url, WebPage(harmless(page.text)), is_whole=len(sent.body) < most)
     largest = min(limit_of(page.mime), most - 1)
     if len(sent.body) > largest:
         raise ToolError(

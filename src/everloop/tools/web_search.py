@@ -39,7 +39,7 @@ _TAG = re.compile(r"<[^>]{0,200}>")
 T = TypeVar("T")
 
 
-class Found(Struct, frozen=True):
+class SearchResult(Struct, frozen=True):
     title: str
     url: str
     text: str
@@ -50,14 +50,14 @@ class Engine(Protocol):
 
     name: str
 
-    async def find(self, query: str, count: int) -> list[Found]: ...
+    async def find(self, query: str, count: int) -> list[SearchResult]: ...
 
 
 def web_search_tool(engine: Engine, max_chars: int = 8000) -> Tool:
     """`max_chars` is how long an answer may be, with the mark around it: what is longer is shortened elsewhere, and
     the rest of it read without the mark."""
 
-    @tool(Effect.READ, seconds=30, permission=Role.USER, risk=risk_of_search)
+    @tool(Effect.READ, seconds=30, permission=Role.USER, risk=risk_of_search, exit="words")
     async def web_search(
         query: Annotated[str, "What to search for, as words"],
         context: CallContext,
@@ -120,7 +120,7 @@ def _sent(query: str) -> str:
     return " ".join(filter(None, bare))
 
 
-def _fitting(found: list[Found], source: str, most: int) -> str:
+def _fitting(found: list[SearchResult], source: str, most: int) -> str:
     """All results with shorter excerpts, if need be; else fewer."""
     for excerpt in (_EXCERPT, _EXCERPT // 2, _EXCERPT // 8):
         text = fence(_listed(found, excerpt), source)
@@ -129,7 +129,7 @@ def _fitting(found: list[Found], source: str, most: int) -> str:
     return _fitting(found[:-1], source, most) if len(found) > 1 else fence(_listed(found, 0)[: most // 2], source)
 
 
-def _listed(found: list[Found], excerpt: int) -> str:
+def _listed(found: list[SearchResult], excerpt: int) -> str:
     return "\n\n".join(
         f"{number}. {_plain(each.title)[:200]}\n{each.url.strip()[:500]}\n{_plain(each.text)[:excerpt]}".rstrip()
         for number, each in enumerate(found, 1)
@@ -164,7 +164,7 @@ class Brave:
         self._key = key
         self._url = f"{base.rstrip('/')}/res/v1/web/search"
 
-    async def find(self, query: str, count: int) -> list[Found]:
+    async def find(self, query: str, count: int) -> list[SearchResult]:
         url = f"{self._url}?{urlencode({'q': query, 'count': count})}"
         headers = {"X-Subscription-Token": self._key, "Accept": "application/json"}
         return parse_brave(await _ask(self, self._http, "GET", url, headers=headers))
@@ -180,7 +180,7 @@ class Tavily:
         self._key = key
         self._url = f"{base.rstrip('/')}/search"
 
-    async def find(self, query: str, count: int) -> list[Found]:
+    async def find(self, query: str, count: int) -> list[SearchResult]:
         body = msgspec.json.encode({"query": query, "max_results": count})
         headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
         return parse_results(await _ask(self, self._http, "POST", self._url, body=body, headers=headers), self.name)
@@ -195,7 +195,7 @@ class SearxNG:
         self._http = http
         self._url = f"{base.rstrip('/')}/search"
 
-    async def find(self, query: str, count: int) -> list[Found]:
+    async def find(self, query: str, count: int) -> list[SearchResult]:
         url = f"{self._url}?{urlencode({'q': query, 'format': 'json'})}"
         return parse_results(await _ask(self, self._http, "GET", url, headers={}), self.name)
 
@@ -247,14 +247,16 @@ class _Results(Struct):
     results: list[_Result]
 
 
-def parse_brave(body: bytes) -> list[Found]:
+def parse_brave(body: bytes) -> list[SearchResult]:
     answer = _decoded(body, _BraveAnswer, "Brave")
-    return [Found(each.title, each.url, each.description) for each in (answer.web or _BraveResults()).results]
+    return [SearchResult(each.title, each.url, each.description) for each in (answer.web or _BraveResults()).results]
 
 
-def parse_results(body: bytes, name: str) -> list[Found]:
+def parse_results(body: bytes, name: str) -> list[SearchResult]:
     """What Tavily and SearxNG answer alike."""
-    return [Found(each.title or "", each.url, each.content or "") for each in _decoded(body, _Results, name).results]
+    return [
+        SearchResult(each.title or "", each.url, each.content or "") for each in _decoded(body, _Results, name).results
+    ]
 
 
 def _decoded(body: bytes, shape: type[T], name: str) -> T:
@@ -272,7 +274,7 @@ class Ddgs:
     def __init__(self, client: Callable[[], Any] | None = None) -> None:
         self._client = client or _ddgs_client
 
-    async def find(self, query: str, count: int) -> list[Found]:
+    async def find(self, query: str, count: int) -> list[SearchResult]:
         try:
             rows = await asyncio.to_thread(self._search, query, count)
         except Exception as error:  # a stranger's code runs here, and raises what its HTTP client raises
@@ -282,7 +284,7 @@ class Ddgs:
                 f"the search without a key failed ({type(error).__name__}: {str(error)[:200]}); it may work later, "
                 f"and does reliably with a key for Brave or Tavily"
             ) from error
-        return [Found(str(row.get("title", "")), str(row["href"]), str(row.get("body", ""))) for row in rows]
+        return [SearchResult(str(row.get("title", "")), str(row["href"]), str(row.get("body", ""))) for row in rows]
 
     def _search(self, query: str, count: int) -> list[dict[str, Any]]:
         return [row for row in self._client().text(query, max_results=count) if row.get("href")]

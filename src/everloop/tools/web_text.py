@@ -38,14 +38,14 @@ _SPACES = re.compile(r"[ \t\xa0]+")
 _GAPS = re.compile(r"\n{3,}")
 
 
-class Page(Struct, frozen=True):
+class WebPage(Struct, frozen=True):
     """What came from an address. `text` is "" when there is nothing to read; `mime` is set for what is to be shown."""
 
     text: str
     mime: str = ""
 
 
-class Sent(Struct, frozen=True):
+class WebBody(Struct, frozen=True):
     """What came from an address, as it was sent."""
 
     url: str
@@ -53,47 +53,47 @@ class Sent(Struct, frozen=True):
     body: bytes
 
 
-async def read_apart(sent: Sent, seconds: float) -> Page:
+async def read_apart(sent: WebBody, seconds: float) -> WebPage:
     """Raises ToolError when it is neither text nor a picture, or takes too long."""
     ran = await run_apart(__name__, msgspec.msgpack.encode(sent), seconds=seconds)
     if ran.late or ran.problem:
         why = f"takes longer than {seconds:g} s to be read" if ran.late else "cannot be read"
         raise ToolError(f"the page at {short(sent.url)} {why}")
-    return msgspec.msgpack.decode(ran.out, type=Page)
+    return msgspec.msgpack.decode(ran.out, type=WebPage)
 
 
 def main() -> None:
-    sent = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Sent)
+    sent = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=WebBody)
     sys.stdout.buffer.write(msgspec.msgpack.encode(read_page(sent)))
 
 
-def is_simple(sent: Sent) -> bool:
+def is_simple(sent: WebBody) -> bool:
     """Whether it can be read without a parser."""
     return kind_of(sent.body[:HEAD]) != "application/pdf" and not _is_html(sent)
 
 
-def read_page(sent: Sent) -> Page:
+def read_page(sent: WebBody) -> WebPage:
     """Raises ToolError when it is neither text nor a picture."""
     shown = kind_of(sent.body[:HEAD])
     if shown == "application/pdf":
-        return Page(_tidy(read_pdf(sent.body)), shown)
+        return WebPage(_tidy(read_pdf(sent.body)), shown)
     if shown:
-        return Page("", shown)
+        return WebPage("", shown)
     kind = _kind(sent)
     text = decode(sent.body, sent.content_type)
     if "\0" in text[:100_000]:
         named = kind if _PLAIN_KIND.fullmatch(kind) else "binary data"  # a stranger's words have no place in an error
         raise ToolError(f"{short(sent.url)} is neither text nor an image but {named} ({len(sent.body):,} bytes)")
     if _is_html(sent):
-        return Page(_tidy(read_html(text[:LARGEST_PAGE], sent.url)))
-    return Page(_tidy(read_json(text) if kind.endswith("json") else text))
+        return WebPage(_tidy(read_html(text[:LARGEST_PAGE], sent.url)))
+    return WebPage(_tidy(read_json(text) if kind.endswith("json") else text))
 
 
-def _kind(sent: Sent) -> str:
+def _kind(sent: WebBody) -> str:
     return sent.content_type.partition(";")[0].strip().lower()
 
 
-def _is_html(sent: Sent) -> bool:
+def _is_html(sent: WebBody) -> bool:
     kind, start = _kind(sent), sent.body[:200].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     looks = start.startswith((b"<!doctype html", b"<html"))
     return "html" in kind or (looks and kind in ("", "text/plain", "application/octet-stream"))
@@ -181,7 +181,7 @@ def title_of(text: str) -> str:
 def plain_text(text: str, url: str = "") -> str:
     """All that a reader of the page would see, with its headings, items and links, by the standard library alone. Links
     are told as whole addresses, where `url` is that of the page: only these count as given by it."""
-    reader = _Reader(url)
+    reader = _HtmlReader(url)
     reader.feed(text)
     reader.close()
     lines = (_SPACES.sub(" ", line).strip() for line in "".join(reader.said).split("\n"))
@@ -212,7 +212,7 @@ def _whole(url: str, link: str) -> str:
     return whole if whole.startswith("http") else ""
 
 
-class _Reader(HTMLParser):
+class _HtmlReader(HTMLParser):
     def __init__(self, url: str) -> None:
         super().__init__(convert_charrefs=True)
         self._url = url

@@ -33,7 +33,7 @@ _MEMORY = 1 << 30
 _CHUNK = 256 * 1024
 
 
-class Ran(Struct, frozen=True):
+class WorkerResult(Struct, frozen=True):
     """What came of it. `late` says that it was ended; then `out` is what it had said until then."""
 
     out: bytes
@@ -43,7 +43,7 @@ class Ran(Struct, frozen=True):
 
 async def run_apart(
     module: str, request: bytes, *, seconds: float, fds: Sequence[int] = (), most: int = 64_000_000, writes: int = 0
-) -> Ran:
+) -> WorkerResult:
     """Run `main` of a module in a process of its own, which ends with this call, whatever happens. Raises ToolError.
 
     It may say `most` bytes, and write `writes` bytes into any one file.
@@ -64,8 +64,8 @@ async def run_apart(
             process.kill()
             await process.wait()
     if process.returncode == 0 or late:
-        return Ran(bytes(out), "", late)
-    return Ran(bytes(out), problem.decode("utf-8", "replace").strip() or "it ended in the middle of its work")
+        return WorkerResult(bytes(out), "", late)
+    return WorkerResult(bytes(out), problem.decode("utf-8", "replace").strip() or "it ended in the middle of its work")
 
 
 async def _begun(module: str, limits: Sequence[int], fds: Sequence[int]) -> asyncio.subprocess.Process:

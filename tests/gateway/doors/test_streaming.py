@@ -2,7 +2,7 @@
 
 import everloop
 from everloop.core.events import AnswerBegan, AnswerPiece, Event, LetterTaken, TurnEnded
-from everloop.core.thread import Finished
+from everloop.core.turn import Finished
 from everloop.gateway.streaming import LetterDraft, Piece
 
 

@@ -14,14 +14,48 @@ from .log import Log
 from .mail import Arrivals, Mailroom
 from .outbox import Outgoing
 from .people import Briefer, People
-from .provider import Embedded, Embedder, Provider
+from .provider import Embedder, Embeddings, Provider
 from .store import Store
 from .taints import PromptFiles, Taints
 from .vault import Secrets, Vault
 
 __all__ = [
-    "Admission", "Archive", "Arrivals", "Briefer", "Bus", "Channel", "Clock", "Credentials", "Deliver", "Embedded",
-    "Embedder", "Feed", "Fetches", "Files", "Grants", "Hooked", "Http", "HttpAnswer", "Jobs", "KeptFile", "Leases",
-    "Ledger", "Log", "Logins", "Mailroom", "Outgoing", "People", "Previews", "PromptFiles", "Provider", "Renders",
-    "Secrets", "Signals", "Store", "Taints", "Tokens", "Users", "Vault",
+    "Admission",
+    "Archive",
+    "Arrivals",
+    "Briefer",
+    "Bus",
+    "Channel",
+    "Clock",
+    "Credentials",
+    "Deliver",
+    "Embedder",
+    "Embeddings",
+    "Feed",
+    "Fetches",
+    "Files",
+    "Grants",
+    "Hooked",
+    "Http",
+    "HttpAnswer",
+    "Jobs",
+    "KeptFile",
+    "Leases",
+    "Ledger",
+    "Log",
+    "Logins",
+    "Mailroom",
+    "Outgoing",
+    "People",
+    "Previews",
+    "PromptFiles",
+    "Provider",
+    "Renders",
+    "Secrets",
+    "Signals",
+    "Store",
+    "Taints",
+    "Tokens",
+    "Users",
+    "Vault",
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from ..conversation import Conversation, Deed, Found, Recalled, Snapshot
+from ..conversation import Conversation, Deed, Recalled, SearchHit, Snapshot
 from ..rows import MANY, ThreadRow
 
 
@@ -38,7 +38,7 @@ class Archive(Protocol):
 
     async def search(
         self, owner: str, words: str, *, thread: str = "", session: str = "", limit: int = 20
-    ) -> list[Found]:
+    ) -> list[SearchHit]:
         """Where these words stand in the owner's conversations, or in one thread and what it branched from.
 
         Best first: all the words, else words that begin so, else any of them, the rarest first; in one thread these

@@ -23,7 +23,7 @@ class Provider(Protocol):
     async def close(self) -> None: ...
 
 
-class Embedded(Struct, frozen=True):
+class Embeddings(Struct, frozen=True):
     """Texts as vectors, one for each, in their order. `model` is provider/model: vectors of two cannot be compared."""
 
     vectors: list[list[float]]
@@ -37,7 +37,7 @@ class Embedder(Protocol):
 
     name: str  # provider/model
 
-    async def embed(self, texts: Sequence[str]) -> Embedded:
+    async def embed(self, texts: Sequence[str]) -> Embeddings:
         """Retries what can be retried. Raises ProviderError.
 
         Nobody else takes note of what it cost: whoever asks in a turn commits a `Spent` for it with what came of it.

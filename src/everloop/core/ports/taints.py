@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ..mail import Outbound
-from ..permission import Held, Watched
+from ..permission import Held, PromptFile
 from ..rows import Taint
 
 
@@ -22,13 +22,13 @@ class Taints(Protocol):
     async def merge_taints(self, place: str, most: int) -> None:
         """Keep at most so many that are over; those that are close become one."""
 
-    async def watched(self, place: str) -> list[Watched]:
+    async def watched(self, place: str) -> list[PromptFile]:
         """The files of a folder that stand in prompts."""
 
     async def keep_watched(
         self,
         place: str,
-        rows: Sequence[Watched],
+        rows: Sequence[PromptFile],
         *,
         free: bool = False,
         question: Outbound | None = None,

@@ -27,7 +27,7 @@ TABLE = (
         at=shapes.OfSession,
     ),
     Route(
-        *("PATCH", "/api/sessions/{id}", "Give it a title, or take it out of the list", sessions.change),
+        *("PATCH", "/api/sessions/{id}", "Give it a title, pin it, or take it out of the list", sessions.change),
         *(shapes.SessionState, shapes.OfSession),
         body=shapes.Changing,
     ),

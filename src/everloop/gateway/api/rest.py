@@ -11,7 +11,7 @@ from ...core.errors import GrantRefused, MailRefused
 from ...core.people import Role
 from ...core.permission import Approval, Grant
 from ...core.rows import SpentRow
-from ...readings.commands import COMMANDS, Command
+from ...readings.commands import COMMANDS, SlashCommand
 from ...readings.grants import MANY, described
 from ..answers import Refused
 from ..principal import Principal
@@ -106,7 +106,7 @@ async def models(call: Call) -> Answer:
     return ModelList(call.desk.model, notice, choices, call.desk.missing)
 
 
-def _command(command: Command, role: Role) -> CommandShown:
+def _command(command: SlashCommand, role: Role) -> CommandShown:
     words = [
         CommandWord(name, word.help, word.takes) for name, word in command.words.items() if word.right.least <= role
     ]

@@ -7,7 +7,7 @@ import msgspec
 
 from ...core.approval import approval_id
 from ...core.channel import traits_of
-from ...core.conversation import Archive, Branch, Conversation, Deed, Rename, Written
+from ...core.conversation import ArchiveThread, Branch, Conversation, Deed, PinThread, Rename, Written
 from ...core.errors import MailRefused
 from ...core.log import Asked
 from ...core.mail import Address, Inbound, Said
@@ -66,7 +66,9 @@ async def change(call: Call) -> Answer:
         title = _title(call.body.title)
         await call.desk.store.perform(call.principal.user, found.session, Rename(found.id, title))
     if call.body.archived is not None:
-        await call.desk.store.perform(call.principal.user, found.session, Archive(found.id, call.body.archived))
+        await call.desk.store.perform(call.principal.user, found.session, ArchiveThread(found.id, call.body.archived))
+    if call.body.pinned is not None:
+        await call.desk.store.perform(call.principal.user, found.session, PinThread(found.id, call.body.pinned))
     return await show(call)
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from ...core.conversation import Conversation, Found
+from ...core.conversation import Conversation, SearchHit
 from ...core.rows import TokenRow, Undelivered
 from ...core.tool import Risk
 from ...readings.spans import TurnSpans
@@ -93,6 +93,7 @@ class Naming(Ask, frozen=True):
 class Changing(Ask, frozen=True):
     title: Title | None = None
     archived: bool | None = None
+    pinned: bool | None = None
 
 
 class Forking(Ask, frozen=True):
@@ -156,7 +157,7 @@ class SessionState(Struct, frozen=True):
 
 
 class FoundList(Struct, frozen=True):
-    found: list[Found]
+    found: list[SearchHit]
 
 
 class Entries(Struct, frozen=True):

@@ -164,10 +164,15 @@ export class Chat {
   /** What was sent from here and not taken yet; it is sent by the socket. */
   showUnsent() {
     for (const { id, session, content, files = [] } of this.house.socket.unacknowledged.values()) {
-      if (session !== this.session || this.log.pending.has(id)) continue;
+      if (session !== this.session || this.log.pending.has(id) || this.heardOf(content)) continue;
       this.empty.hidden = true;
       this.log.expect(id, content, files, !this.house.socket.open);
     }
+  }
+
+  /** Whether the log has it already, and only the word for that is on its way. */
+  heardOf(text) {
+    return this.entries.slice(-10).some((each) => each.kind === "user_said" && each.parts.some((part) => part.text === text));
   }
 
   await() {
@@ -332,11 +337,9 @@ export class Chat {
   }
 
   answered(frame) {
-    const waiting = this.log.pending.get(frame.id);
-    if (waiting?.text.startsWith("/")) { // a command has no entry of its own
-      this.log.forget(frame.id);
-      if (frame.content) this.log.notice(frame.content);
-    }
+    const command = this.log.pending.get(frame.id)?.text.startsWith("/");
+    if (command && frame.content) this.log.notice(frame.content); // it has no entry of its own
+    this.log.forget(frame.id);
     this.answers.get(frame.id)?.(frame.content);
     this.answers.delete(frame.id);
     this.sync();

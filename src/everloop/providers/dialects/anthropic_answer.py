@@ -10,14 +10,14 @@ from everloop.core.prompt import Finish, Reply, Usage
 from everloop.core.tool import ToolCall
 
 from .call_pieces import short_id
-from .kept import to_json
-from .reading import UNREADABLE, EventReading
+from .decoder import UNREADABLE, EventDecoder
 from .refusals import error_in_stream
+from .rendered import to_json
 
 NAME = "anthropic_messages"
 
 
-class _Usage(Struct):
+class _AnthropicUsage(Struct):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_input_tokens: int | None = None
@@ -36,12 +36,12 @@ class _Block(Struct):
     input: dict[str, Any] | None = None
 
 
-class _Message(Struct):
+class _AnthropicMessage(Struct):
     id: str | None = None
     model: str | None = None
     content: list[dict[str, Any]] = []
     stop_reason: str | None = None
-    usage: _Usage | None = None
+    usage: _AnthropicUsage | None = None
 
 
 class _Delta(Struct):
@@ -53,23 +53,23 @@ class _Delta(Struct):
     stop_reason: str | None = None
 
 
-class _Event(Struct):
+class _AnthropicEvent(Struct):
     type: str = ""
     index: int = 0
-    message: _Message | None = None
+    message: _AnthropicMessage | None = None
     content_block: dict[str, Any] | None = None
     delta: _Delta | None = None
-    usage: _Usage | None = None
+    usage: _AnthropicUsage | None = None
     error: Any = None
 
 
-class _Kind(Struct):
+class _EventKind(Struct):
     type: str
 
 
-_decode = msgspec.json.Decoder(_Event).decode
-_decode_kind = msgspec.json.Decoder(_Kind).decode
-_decode_message = msgspec.json.Decoder(_Message).decode
+_decode = msgspec.json.Decoder(_AnthropicEvent).decode
+_decode_kind = msgspec.json.Decoder(_EventKind).decode
+_decode_message = msgspec.json.Decoder(_AnthropicMessage).decode
 _KINDS = {"", "message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta"}
 _BLOCKS = {"text", "thinking", "redacted_thinking", "tool_use"}
 
@@ -107,7 +107,7 @@ class _Open:
         return b""
 
 
-class Decoder(EventReading):
+class AnthropicDecoder(EventDecoder):
     NAME = NAME
     NOT_OURS = "is not an Anthropic message"
 
@@ -166,21 +166,21 @@ class Decoder(EventReading):
             raise self._explain_other(data)
         self._hear(event)
 
-    def _hear(self, event: _Event) -> None:
+    def _hear(self, event: _AnthropicEvent) -> None:
         match event:
-            case _Event(type="content_block_delta", index=index, delta=_Delta() as delta):
+            case _AnthropicEvent(type="content_block_delta", index=index, delta=_Delta() as delta):
                 self._grow(index, delta)
-            case _Event(type="content_block_start", index=index, content_block=dict() as block):
+            case _AnthropicEvent(type="content_block_start", index=index, content_block=dict() as block):
                 self._open(index, block)
-            case _Event(type="message_start", message=_Message() as message):
+            case _AnthropicEvent(type="message_start", message=_AnthropicMessage() as message):
                 self._begin(message)
-            case _Event(type="message_delta"):
+            case _AnthropicEvent(type="message_delta"):
                 self._stop = (event.delta and event.delta.stop_reason) or self._stop
                 self._count(event.usage)
-            case _Event(type="message_stop"):
+            case _AnthropicEvent(type="message_stop"):
                 self._done = True
 
-    def _begin(self, message: _Message) -> None:
+    def _begin(self, message: _AnthropicMessage) -> None:
         self._id = message.id or ""
         self._model = message.model or self._model
         self._count(message.usage)
@@ -226,7 +226,7 @@ class Decoder(EventReading):
         if thought:
             self._fresh_thought.append(thought)
 
-    def _count(self, usage: _Usage | None) -> None:
+    def _count(self, usage: _AnthropicUsage | None) -> None:
         """Counts are of the whole answer so far; a later event need not repeat those that it does not change."""
         if usage is None:
             return

@@ -17,10 +17,10 @@ from everloop.core.tool import ToolCall, ToolSpec, parse_args
 
 from . import signer
 from .anthropic_answer import NAME
-from .anthropic_answer import Decoder as decoder
-from .kept import Kept, content_of, kept_for, note_of, to_json
+from .anthropic_answer import AnthropicDecoder as decoder
 from .quirks import Quirks
 from .refusals import error_from
+from .rendered import RenderedPrompt, content_of, note_of, rendered_for, to_json
 
 __all__ = ["LISTING", "NAME", "decoder", "encode", "error_from", "headers", "path"]
 
@@ -51,8 +51,8 @@ def encode(prompt: Prompt, quirks: Quirks, host: str) -> bytes:
     return kept.head + b",".join(messages) + b"]}"
 
 
-def _bring_up_to_date(prompt: Prompt, quirks: Quirks, host: str) -> Kept:
-    kept = kept_for(prompt.transcript, (NAME, host, prompt.model, prompt.sees, quirks))
+def _bring_up_to_date(prompt: Prompt, quirks: Quirks, host: str) -> RenderedPrompt:
+    kept = rendered_for(prompt.transcript, (NAME, host, prompt.model, prompt.sees, quirks))
     reader = signer(NAME, host, prompt.model)
     if kept.count < len(prompt.transcript.messages):
         _render_news(kept, prompt, reader)
@@ -145,7 +145,7 @@ def _sampling(prompt: Prompt) -> dict[str, Any]:
     return {} if prompt.top_p is None else {"top_p": prompt.top_p}
 
 
-def _render_news(kept: Kept, prompt: Prompt, reader: str) -> None:
+def _render_news(kept: RenderedPrompt, prompt: Prompt, reader: str) -> None:
     reader = "" if _version(prompt.model) >= _BINDS_THOUGHTS else reader
     news = enumerate(prompt.transcript.messages[kept.count :], kept.count)
     for is_answer, run in groupby(news, lambda item: item[1].role == "assistant"):

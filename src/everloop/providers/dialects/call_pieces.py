@@ -16,26 +16,26 @@ from everloop.core.tool import ToolCall
 NAME = "openai_chat"
 
 
-class Function(Struct):
+class FunctionPiece(Struct):
     name: str | None = None
     arguments: str | dict[str, Any] | None = None
 
 
-class Piece(Struct):
+class CallPiece(Struct):
     index: int | None = None
     id: str | None = None
-    function: Function | None = None
+    function: FunctionPiece | None = None
     extra_content: Any = None
 
 
-class _Call(Struct):
+class _GatheredCall(Struct):
     id: str
     name: str
     args: list[str]
     extra: Any = None
 
 
-_NOTHING = Function()
+_NOTHING = FunctionPiece()
 
 
 class CallPieces:
@@ -44,13 +44,13 @@ class CallPieces:
     __slots__ = ("_at", "_by_id", "_calls")
 
     def __init__(self) -> None:
-        self._calls: list[_Call] = []
-        self._at: dict[int, _Call] = {}
-        self._by_id: dict[str, _Call] = {}
+        self._calls: list[_GatheredCall] = []
+        self._at: dict[int, _GatheredCall] = {}
+        self._by_id: dict[str, _GatheredCall] = {}
 
     def add(self, pieces: Any) -> None:
         """Raises msgspec.ValidationError if the pieces are of no known form."""
-        for piece in msgspec.convert(pieces, list[Piece]):
+        for piece in msgspec.convert(pieces, list[CallPiece]):
             function = piece.function or _NOTHING
             args = _as_text(function.arguments)
             call = self._call_of(piece, function.name or "", args)
@@ -72,20 +72,20 @@ class CallPieces:
         extras = [call.extra for call in self._named()]
         return (Opaque(signer, Raw(msgspec.json.encode(extras))),) if any(extras) else ()
 
-    def _named(self) -> list[_Call]:
+    def _named(self) -> list[_GatheredCall]:
         return [call for call in self._calls if call.name]
 
-    def _call_of(self, piece: Piece, name: str, args: str) -> _Call:
+    def _call_of(self, piece: CallPiece, name: str, args: str) -> _GatheredCall:
         known = self._find(piece)
         if known is not None and not _begins_another(known, piece.id or "", name, args):
             return known
-        call = _Call("", "", [])
+        call = _GatheredCall("", "", [])
         self._calls.append(call)
         if piece.index is not None:
             self._at[piece.index] = call
         return call
 
-    def _find(self, piece: Piece) -> _Call | None:
+    def _find(self, piece: CallPiece) -> _GatheredCall | None:
         if piece.index is not None:
             return self._at.get(piece.index)
         if piece.id:
@@ -98,7 +98,7 @@ def extras_in(message: Message, signer: str) -> list[Any]:
     return next((msgspec.json.decode(opaque.block) for opaque in message.opaque if opaque.dialect == signer), [])
 
 
-def _begins_another(known: _Call, id: str, name: str, args: str) -> bool:
+def _begins_another(known: _GatheredCall, id: str, name: str, args: str) -> bool:
     if id and known.id:
         return id != known.id
     if not name or not known.name:

@@ -11,7 +11,7 @@ from everloop.core.errors import HostFailed
 from everloop.core.prompt import Finish, Reply, Usage
 
 from .call_pieces import NAME, CallPieces, mend
-from .reading import Reading
+from .decoder import BodyDecoder
 from .refusals import error_in_stream
 from .sse import MOST_BYTES, Lines, Pieces
 from .thinking import Thinking
@@ -24,7 +24,7 @@ class _Choice(Struct, gc=False):
     usage: dict[str, Any] | None = None
 
 
-class _Chunk(Struct, gc=False):
+class _ChatChunk(Struct, gc=False):
     choices: list[_Choice] | None = None
     usage: dict[str, Any] | None = None
     error: Any = None
@@ -32,13 +32,13 @@ class _Chunk(Struct, gc=False):
     model: Any = None
 
 
-_decode = msgspec.json.Decoder(_Chunk).decode
+_decode = msgspec.json.Decoder(_ChatChunk).decode
 _DONE = b"[DONE]"
 _OTHER_LINES = (b":", b"event:", b"id:", b"retry:")
 _UNREADABLE = (msgspec.DecodeError, ValueError)
 
 
-class Decoder(Reading):
+class ChatDecoder(BodyDecoder):
     """It takes lines apart by itself: hosts of this dialect break the rules of events in more ways than others, and
     most of all that is read comes through here."""
 
@@ -140,7 +140,7 @@ class Decoder(Reading):
             raise self._explain_other(body)
         self._done = True
 
-    def _read_chunk(self, chunk: _Chunk) -> None:
+    def _read_chunk(self, chunk: _ChatChunk) -> None:
         self.heard += 1
         if chunk.error:
             raise error_in_stream(self._host, self._model, chunk.error)
@@ -228,7 +228,7 @@ class Decoder(Reading):
             self._fresh_thought.append(thought)
 
 
-def _parse(data: bytes) -> _Chunk | None:
+def _parse(data: bytes) -> _ChatChunk | None:
     try:
         return _decode(data)
     except _UNREADABLE:
@@ -236,7 +236,7 @@ def _parse(data: bytes) -> _Chunk | None:
             return None
     # A host that cuts text by UTF-16 units sends halves of a character as escapes, which only `json` reads.
     try:
-        return msgspec.convert(json.loads(data), _Chunk)
+        return msgspec.convert(json.loads(data), _ChatChunk)
     except _UNREADABLE:
         return None
 

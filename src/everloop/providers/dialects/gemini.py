@@ -17,10 +17,10 @@ from everloop.core.tool import ToolCall, ToolSpec, parse_args
 
 from . import refusals, signer
 from .gemini_answer import NAME, places_in, wait_in
-from .gemini_answer import Decoder as decoder
+from .gemini_answer import GeminiDecoder as decoder
 from .gemini_schema import fitted
-from .kept import Kept, content_of, kept_for, note_of, to_json
 from .quirks import Quirks
+from .rendered import RenderedPrompt, content_of, note_of, rendered_for, to_json
 
 __all__ = ["LISTING", "NAME", "decoder", "encode", "error_from", "headers", "path"]
 
@@ -49,8 +49,8 @@ def encode(prompt: Prompt, quirks: Quirks, host: str) -> bytes:
     return kept.head + b"".join(pieces) + (b"]}]}" if pieces else b"]}")
 
 
-def _bring_up_to_date(prompt: Prompt, quirks: Quirks, host: str) -> Kept:
-    kept = kept_for(prompt.transcript, (NAME, host, prompt.model, prompt.sees, quirks))
+def _bring_up_to_date(prompt: Prompt, quirks: Quirks, host: str) -> RenderedPrompt:
+    kept = rendered_for(prompt.transcript, (NAME, host, prompt.model, prompt.sees, quirks))
     if kept.count < len(prompt.transcript.messages):
         _render_news(kept, _Pen(prompt, signer(NAME, host, prompt.model)))
     made_of = (
@@ -144,7 +144,7 @@ def _joint(before: bytes, side: bytes) -> bytes:
     return (b"]}," if before else b"") + b'{"role":"' + side + b'","parts":['
 
 
-def _render_news(kept: Kept, pen: "_Pen") -> None:
+def _render_news(kept: RenderedPrompt, pen: "_Pen") -> None:
     messages = pen.prompt.transcript.messages
     before = _side(messages[kept.count - 1]) if kept.count else b""
     asked = next((message for message in reversed(messages[: kept.count]) if message.role == "assistant"), None)

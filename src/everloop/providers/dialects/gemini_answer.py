@@ -17,7 +17,7 @@ from everloop.core.tool import ToolCall
 
 from . import refusals
 from .call_pieces import short_id
-from .reading import UNREADABLE, EventReading, check_text, is_whole
+from .decoder import UNREADABLE, EventDecoder, check_text, is_whole
 
 NAME = "gemini"
 
@@ -28,14 +28,14 @@ class FunctionCall(Struct):
     id: str = ""
 
 
-class Part(Struct, rename="camel"):
+class GeminiPart(Struct, rename="camel"):
     text: str | None = None
     thought: bool = False
     thought_signature: str = ""
     function_call: FunctionCall | None = None
 
 
-class Place(Struct, array_like=True):
+class PlacedPart(Struct, array_like=True):
     """A part as it came, and how many characters of the answer's text came before it."""
 
     after: int
@@ -55,7 +55,7 @@ class _Feedback(Struct, rename="camel"):
     block_reason: str = ""
 
 
-class _Counts(Struct, rename="camel"):
+class _GeminiUsage(Struct, rename="camel"):
     prompt_token_count: int = 0
     tool_use_prompt_token_count: int = 0
     candidates_token_count: int = 0
@@ -63,22 +63,22 @@ class _Counts(Struct, rename="camel"):
     cached_content_token_count: int = 0
 
 
-class _Chunk(Struct, rename="camel"):
+class _GeminiChunk(Struct, rename="camel"):
     candidates: list[_Candidate] | None = None
     prompt_feedback: _Feedback | None = None
-    usage_metadata: _Counts | None = None
+    usage_metadata: _GeminiUsage | None = None
     error: Any = None
     response_id: str = ""
     model_version: str = ""
 
 
-_decode_chunk = msgspec.json.Decoder(_Chunk).decode
-_decode_body = msgspec.json.Decoder(list[_Chunk] | _Chunk).decode
-_decode_part = msgspec.json.Decoder(Part).decode
-_decode_places = msgspec.json.Decoder(list[Place]).decode
+_decode_chunk = msgspec.json.Decoder(_GeminiChunk).decode
+_decode_body = msgspec.json.Decoder(list[_GeminiChunk] | _GeminiChunk).decode
+_decode_part = msgspec.json.Decoder(GeminiPart).decode
+_decode_places = msgspec.json.Decoder(list[PlacedPart]).decode
 
 
-class Decoder(EventReading):
+class GeminiDecoder(EventDecoder):
     """A body that is no stream may be an array, too. No event says that it was the last, so that only the end of the
     body is the end."""
 
@@ -91,9 +91,9 @@ class Decoder(EventReading):
         self._id = ""
         self._finish = ""
         self._blocked = ""
-        self._counts = _Counts()
+        self._counts = _GeminiUsage()
         self._calls: list[FunctionCall] = []
-        self._places: list[Place] = []
+        self._places: list[PlacedPart] = []
         self._signed = False
         self._length = 0  # of the text
 
@@ -147,7 +147,7 @@ class Decoder(EventReading):
         if not any(chunk.candidates or chunk.prompt_feedback for chunk in chunks):
             raise self._explain_other(body)
 
-    def _read_chunk(self, chunk: _Chunk) -> None:
+    def _read_chunk(self, chunk: _GeminiChunk) -> None:
         if chunk.error:
             raise error_in_stream(self._host, self._model, chunk.error)
         self._id = self._id or chunk.response_id
@@ -172,7 +172,7 @@ class Decoder(EventReading):
         except UNREADABLE as error:
             raise self._explain_other(bytes(raw)) from error
         if part.thought_signature or part.function_call:
-            self._places.append(Place(self._length, raw.copy()))
+            self._places.append(PlacedPart(self._length, raw.copy()))
             self._signed = self._signed or bool(part.thought_signature)
         if part.function_call:
             part.function_call.args = part.function_call.args.copy()
@@ -194,7 +194,7 @@ class Decoder(EventReading):
         self._fresh_text.append(text)
 
 
-def places_in(message: Message, signer: str) -> list[tuple[Place, Part]]:
+def places_in(message: Message, signer: str) -> list[tuple[PlacedPart, GeminiPart]]:
     """What the decoder has kept of an answer, if it was kept for the same signer and the calls are still those."""
     block = next((opaque.block for opaque in message.opaque if opaque.dialect == signer), Raw(b"[]"))
     places = [(place, _decode_part(place.part)) for place in _decode_places(block)]
@@ -243,7 +243,7 @@ def _finish_from(reason: str, has_calls: bool) -> Finish:
     return _FINISHES.get(reason) or ("calls" if has_calls else "stop")
 
 
-def _usage_from(counts: _Counts) -> Usage:
+def _usage_from(counts: _GeminiUsage) -> Usage:
     return Usage(
         input=counts.prompt_token_count + counts.tool_use_prompt_token_count,
         output=counts.candidates_token_count + counts.thoughts_token_count,

@@ -12,10 +12,10 @@ from everloop.core.tool import ToolCall, ToolSpec
 
 from . import signer
 from .call_pieces import NAME, extras_in, short_id
-from .chat_answer import Decoder as decoder
-from .kept import Kept, content_of, kept_for, note_of, to_json
+from .chat_answer import ChatDecoder as decoder
 from .quirks import Quirks
 from .refusals import error_from
+from .rendered import RenderedPrompt, content_of, note_of, rendered_for, to_json
 
 __all__ = ["LISTING", "NAME", "decoder", "encode", "error_from", "headers", "path"]
 
@@ -42,8 +42,8 @@ def encode(prompt: Prompt, quirks: Quirks, host: str) -> bytes:
     return kept.head + b",".join(messages) + b"]}"
 
 
-def _bring_up_to_date(prompt: Prompt, quirks: Quirks, host: str) -> Kept:
-    kept = kept_for(prompt.transcript, (NAME, host, prompt.model, prompt.sees, quirks))
+def _bring_up_to_date(prompt: Prompt, quirks: Quirks, host: str) -> RenderedPrompt:
+    kept = rendered_for(prompt.transcript, (NAME, host, prompt.model, prompt.sees, quirks))
     messages = prompt.transcript.messages
     if kept.count < len(messages):
         _render_news(messages[kept.count :], kept, prompt, quirks, host)
@@ -91,7 +91,7 @@ def _describe(tool: ToolSpec) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _render_news(messages: list[Message], kept: Kept, prompt: Prompt, quirks: Quirks, host: str) -> None:
+def _render_news(messages: list[Message], kept: RenderedPrompt, prompt: Prompt, quirks: Quirks, host: str) -> None:
     """A model is only asked when all calls of an answer have their results, so that the media of the last ones are
     due when the messages end."""
     shown: list[Part] = []

@@ -12,11 +12,11 @@ from everloop.core.tool import ToolCall, ToolSpec
 
 from . import signer
 from .call_pieces import short_id
-from .kept import Kept, content_of, kept_for, note_of, to_json
 from .quirks import Quirks
 from .refusals import error_from
-from .responses_answer import BETWEEN, NAME, Place, places_in
-from .responses_answer import Decoder as decoder
+from .rendered import RenderedPrompt, content_of, note_of, rendered_for, to_json
+from .responses_answer import BETWEEN, NAME, OutputItem, places_in
+from .responses_answer import ResponsesDecoder as decoder
 
 __all__ = ["LISTING", "NAME", "decoder", "encode", "error_from", "headers", "path"]
 
@@ -41,8 +41,8 @@ def encode(prompt: Prompt, quirks: Quirks, host: str) -> bytes:
     return kept.head + b",".join(items) + b"]}"
 
 
-def _bring_up_to_date(prompt: Prompt, quirks: Quirks, host: str) -> Kept:
-    kept = kept_for(prompt.transcript, (NAME, host, prompt.model, prompt.sees, quirks))
+def _bring_up_to_date(prompt: Prompt, quirks: Quirks, host: str) -> RenderedPrompt:
+    kept = rendered_for(prompt.transcript, (NAME, host, prompt.model, prompt.sees, quirks))
     reader = signer(NAME, host, prompt.model)
     for message in prompt.transcript.messages[kept.count :]:
         kept.messages += _render(message, prompt, reader)
@@ -153,7 +153,7 @@ def _answer(message: Message, reader: str) -> list[bytes]:
     return items
 
 
-def _order_of(message: Message, reader: str) -> list[Place]:
+def _order_of(message: Message, reader: str) -> list[OutputItem]:
     """As the model gave it, if the answer is the model's own and still the same; or else text before calls."""
     places = places_in(message, reader)
     sizes = [place.chars for place in places if place.chars]
@@ -161,10 +161,10 @@ def _order_of(message: Message, reader: str) -> list[Place]:
     slots = sum(place.kind == "call" for place in places)
     if places and size == len(message.text) and len(message.calls) <= slots:
         return places
-    return [Place("text", chars=len(message.text)), *(Place("call") for _ in message.calls)]
+    return [OutputItem("text", chars=len(message.text)), *(OutputItem("call") for _ in message.calls)]
 
 
-def _said(text: str, place: Place) -> dict[str, Any]:
+def _said(text: str, place: OutputItem) -> dict[str, Any]:
     phase = {"phase": place.phase} if place.phase else {}
     if not place.id:
         return {"role": "assistant", "content": text} | phase
@@ -173,7 +173,7 @@ def _said(text: str, place: Place) -> dict[str, Any]:
     return message | phase | {"content": content}
 
 
-def _call(call: ToolCall, place: Place) -> dict[str, Any]:
+def _call(call: ToolCall, place: OutputItem) -> dict[str, Any]:
     call_id = _within_limit(call.id)
     item = {"type": "function_call", "call_id": call_id, "name": call.name, "arguments": call.args or "{}"}
     return {"id": place.id} | item if place.id else item

@@ -11,7 +11,7 @@ from everloop.core.message import Message, Opaque
 from everloop.core.prompt import Finish, Reply, Usage
 from everloop.core.tool import ToolCall
 
-from .reading import UNREADABLE, EventReading, check_text
+from .decoder import UNREADABLE, EventDecoder, check_text
 from .refusals import error_in_stream
 
 NAME = "openai_responses"
@@ -19,7 +19,7 @@ BETWEEN = "\n\n"  # stands between the messages of one answer, and between its t
 _NOTHING = Raw()
 
 
-class Place(Struct, frozen=True, omit_defaults=True):
+class OutputItem(Struct, frozen=True, omit_defaults=True):
     """What stood at one place of an answer. Text and calls are kept elsewhere, thoughts exactly as they came."""
 
     kind: Literal["thought", "text", "call"]
@@ -47,7 +47,7 @@ class _Item(Struct):
     phase: str | None = None
 
 
-class _Kind(Struct):
+class _ItemKind(Struct):
     type: str = ""
 
 
@@ -60,7 +60,7 @@ class _OutputDetails(Struct):
     reasoning_tokens: int | None = None
 
 
-class _Usage(Struct):
+class _ResponsesUsage(Struct):
     input_tokens: int | None = None
     output_tokens: int | None = None
     input_tokens_details: _InputDetails | None = None
@@ -71,16 +71,16 @@ class _Incomplete(Struct):
     reason: str | None = None
 
 
-class _Response(Struct):
+class _ResponseBody(Struct):
     model: str | None = None
     status: str | None = None
     output: list[Raw] | None = None
-    usage: _Usage | None = None
+    usage: _ResponsesUsage | None = None
     incomplete_details: _Incomplete | None = None
     error: Any = None
 
 
-class _Event(Struct):
+class _ResponsesEvent(Struct):
     type: str = ""
     delta: Any = ""
     output_index: int = 0
@@ -94,14 +94,14 @@ class _Event(Struct):
     message: Any = None
 
 
-_event = msgspec.json.Decoder(_Event).decode
-_kind = msgspec.json.Decoder(_Kind).decode
+_event = msgspec.json.Decoder(_ResponsesEvent).decode
+_kind = msgspec.json.Decoder(_ItemKind).decode
 _item = msgspec.json.Decoder(_Item).decode
-_response = msgspec.json.Decoder(_Response).decode
-_places = msgspec.json.Decoder(list[Place]).decode
+_response = msgspec.json.Decoder(_ResponseBody).decode
+_places = msgspec.json.Decoder(list[OutputItem]).decode
 
 
-class Decoder(EventReading):
+class ResponsesDecoder(EventDecoder):
     NAME = NAME
     NOT_OURS = "is not a response"
 
@@ -111,7 +111,7 @@ class Decoder(EventReading):
         self._refused = False
         self._forgets = False  # the host does not show the thought itself, so that it cannot be sent back
         self._usage = Usage()
-        self._places: dict[int, Place] = {}
+        self._places: dict[int, OutputItem] = {}
         self._calls: dict[int, ToolCall] = {}
         self._open_calls: dict[int, _Item] = {}
         self._args: dict[int, list[str]] = {}
@@ -160,7 +160,7 @@ class Decoder(EventReading):
             raise self._explain_other(data) from error
         self._hear(event)
 
-    def _hear(self, event: _Event) -> None:
+    def _hear(self, event: _ResponsesEvent) -> None:
         if self.done or not isinstance(event.delta, str):
             return
         match event.type:
@@ -226,24 +226,24 @@ class Decoder(EventReading):
         self._refused = self._refused or any(part.refusal for part in parts)
         if index not in self._chars:
             self._say(index, "".join(part.text or part.refusal or "" for part in parts))
-        self._places[index] = Place("text", item.id or "", self._chars.get(index, 0), item.phase or "")
+        self._places[index] = OutputItem("text", item.id or "", self._chars.get(index, 0), item.phase or "")
 
     def _end_call(self, index: int, item: _Item) -> None:
         self._open_calls.pop(index, None)
         args = item.arguments or "".join(self._args.get(index, ())) or "{}"
         self._calls[index] = ToolCall(item.call_id or item.id or "", item.name or "", args)
-        self._places[index] = Place("call", item.id or "")
+        self._places[index] = OutputItem("call", item.id or "")
 
     def _end_thought(self, index: int, item: _Item, raw: Raw) -> None:
         if index not in self._thinkers:
             for place, part in enumerate([*(item.summary or ()), *(item.content or ())]):
                 self._think(index, place, 0, part.text or "")
         if item.encrypted_content:
-            self._places[index] = Place("thought", item=raw.copy())
+            self._places[index] = OutputItem("thought", item=raw.copy())
         else:
             self._forgets = True
 
-    def _end_response(self, response: _Response) -> None:
+    def _end_response(self, response: _ResponseBody) -> None:
         if response.error or response.status == "failed":
             raise self._explain_error(response.error or {"message": "it gives no reason"})
         if not self._places and not self._open_calls:
@@ -253,10 +253,10 @@ class Decoder(EventReading):
         for index, item in sorted(self._open_calls.items()):
             self._end_call(index, item)
         self._model = response.model or self._model
-        self._usage = _usage_from(response.usage or _Usage())
+        self._usage = _usage_from(response.usage or _ResponsesUsage())
         self._finish = self._finish_of(response)
 
-    def _finish_of(self, response: _Response) -> Finish:
+    def _finish_of(self, response: _ResponseBody) -> Finish:
         reason = response.incomplete_details.reason if response.incomplete_details else None
         if self._refused or reason == "content_filter":
             return "refused"
@@ -273,7 +273,7 @@ class Decoder(EventReading):
             raise self._explain_other(body)
         self._end_response(response)
 
-    def _parse_response(self, raw: Raw) -> _Response:
+    def _parse_response(self, raw: Raw) -> _ResponseBody:
         try:
             return _response(raw)
         except UNREADABLE as error:
@@ -305,7 +305,7 @@ class Decoder(EventReading):
         return error_in_stream(self._host, self._model, error)
 
 
-def places_in(message: Message, signer: str) -> list[Place]:
+def places_in(message: Message, signer: str) -> list[OutputItem]:
     """What `Reply.opaque` has kept of the order of the message, if it was kept for the same signer."""
     return next((_places(opaque.block) for opaque in message.opaque if opaque.dialect == signer), [])
 
@@ -315,7 +315,7 @@ def _is_about_the_request(code: str) -> bool:
     return code.startswith(("invalid_", "image_", "unsupported_", "empty_image")) or "_policy" in code
 
 
-def _usage_from(usage: _Usage) -> Usage:
+def _usage_from(usage: _ResponsesUsage) -> Usage:
     read = usage.input_tokens_details or _InputDetails()
     written = usage.output_tokens_details or _OutputDetails()
     return Usage(

@@ -80,7 +80,7 @@ def _code(source: str, at: int) -> int:
         return 0xFFFD
 
 
-class Answer:
+class AnswerParser:
     """An answer while it is generated. What is not of the agreed form is taken as plain words."""
 
     def __init__(self, names: frozenset[str]) -> None:

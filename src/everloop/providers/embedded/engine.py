@@ -13,7 +13,7 @@ from everloop.core.ports import Http
 from everloop.core.prompt import Delta, Prompt, Reply, Usage
 from everloop.core.tool import ToolSpec
 
-from .answer import REPLY, Answer
+from .answer import REPLY, AnswerParser
 from .grammar import grammar_of
 from .overhear import overhear
 from .profile import render_messages, render_prefix, spelling
@@ -59,7 +59,7 @@ class EmbeddedProvider:
             if self._path is None:
                 self._path = await self._fetch(show)
             tools = self._tools(prompt)
-            answer = Answer(frozenset({REPLY, *(tool.name for tool in tools)}) if tools else frozenset())
+            answer = AnswerParser(frozenset({REPLY, *(tool.name for tool in tools)}) if tools else frozenset())
             reason, usage = await self._generate(prompt, tools, answer, show)
         reply = answer.finish(reason, usage, prompt.model or self.name, f"call_{len(prompt.transcript.messages)}")
         if reply is None:
@@ -105,7 +105,7 @@ class EmbeddedProvider:
         return self._offered.get(prompt.conversation, ()) if prompt.tools or called else ()
 
     async def _generate(
-        self, prompt: Prompt, tools: tuple[ToolSpec, ...], answer: Answer, show: Show
+        self, prompt: Prompt, tools: tuple[ToolSpec, ...], answer: AnswerParser, show: Show
     ) -> tuple[str, Usage]:
         """Have the model go on; returns why it stopped and what it cost."""
         prefix = render_prefix(prompt.system, tools)
@@ -154,7 +154,7 @@ class EmbeddedProvider:
             _forget_oldest(self._spoken)
 
 
-def _deltas(event: dict[str, Any], answer: Answer) -> Iterator[Delta]:
+def _deltas(event: dict[str, Any], answer: AnswerParser) -> Iterator[Delta]:
     if "loading" in event:
         yield Delta(progress="loading the model")
     if read := event.get("prompt_progress"):

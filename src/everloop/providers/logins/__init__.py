@@ -11,7 +11,7 @@ from typing import Protocol, cast
 
 from msgspec import Struct
 
-from ...core.ports import Http
+from ...core.ports import Http, Vault
 from ..dialects import Name
 
 Sleep = Callable[[float], Awaitable[object]]
@@ -19,7 +19,7 @@ Sleep = Callable[[float], Awaitable[object]]
 NAMES = ("openai-codex", "github-copilot")
 
 
-class Asking(Struct, frozen=True):
+class DeviceCode(Struct, frozen=True):
     """What a person has to do: open `url` and enter `code` before `expires` (seconds since 1970)."""
 
     url: str
@@ -29,15 +29,7 @@ class Asking(Struct, frozen=True):
     device: str  # the host's name for this attempt; whoever has it gets the tokens, so it is not shown
 
     def __repr__(self) -> str:
-        return f"Asking(url={self.url!r}, code={self.code!r}, expires={self.expires:g}, interval={self.interval:g})"
-
-
-class Secrets(Protocol):
-    """As much of the vault as a login needs."""
-
-    async def get(self, name: str) -> str | None: ...
-
-    async def set(self, name: str, value: str) -> None: ...
+        return f"DeviceCode(url={self.url!r}, code={self.code!r}, expires={self.expires:g}, interval={self.interval:g})"
 
 
 class Login(Protocol):
@@ -50,11 +42,11 @@ class Login(Protocol):
     base: str
     dialect: Name
 
-    async def begin(self) -> Asking:
+    async def begin(self) -> DeviceCode:
         """Ask the host for a code. Raises ProviderError."""
         ...
 
-    async def finish(self, asking: Asking, sleep: Sleep = asyncio.sleep) -> None:
+    async def finish(self, asking: DeviceCode, sleep: Sleep = asyncio.sleep) -> None:
         """Wait until the person has agreed, and keep the tokens.
 
         Raises LoginDenied when they say no, LoginExpired when they take too long, other ProviderErrors when the host
@@ -76,7 +68,7 @@ def kept_as(name: str) -> str:
     return f"login:{name}"
 
 
-def load(name: str, http: Http, vault: Secrets) -> Login:
+def load(name: str, http: Http, vault: Vault) -> Login:
     """The login of that name, one of NAMES. Only what is used is ever imported."""
     module = import_module(f".{name.replace('-', '_')}", __name__)
     return cast(Login, module.make(http, vault))

@@ -7,10 +7,10 @@ import asyncio
 import time
 
 from ...core.errors import KeyRefused, LoginDenied
-from ...core.ports import Http
+from ...core.ports import Http, Vault
 from ..dialects import Name
-from . import Asking, Login, Secrets, Sleep
-from .tokens import Clock, Kept, Tokens, again
+from . import DeviceCode, Login, Sleep
+from .tokens import Clock, LoginTokens, TokenKeeper, again
 from .waiting import NotYet, judge, until_granted
 from .wire import get, post_form
 
@@ -37,7 +37,7 @@ class CopilotLogin:
     def __init__(
         self,
         http: Http,
-        vault: Secrets,
+        vault: Vault,
         *,
         now: Clock = time.time,
         github: str = GITHUB,
@@ -50,16 +50,16 @@ class CopilotLogin:
         self._now = now
         self._github = github.rstrip("/")
         self._api = api.rstrip("/")
-        self._kept = Kept(self.name, vault, now, lambda old: self._trade(old.refresh), sleep)
+        self._kept = TokenKeeper(self.name, vault, now, lambda old: self._trade(old.refresh), sleep)
 
-    async def begin(self) -> Asking:
+    async def begin(self) -> DeviceCode:
         fields = {"client_id": _CLIENT, "scope": "read:user"}
         answer = await post_form(self._http, f"{self._github}/login/device/code", fields, _EDITOR)
         if not answer.good or answer.error:
             raise KeyRefused(
                 f"{answer.host} gives no code for {self.name} ({answer.error or answer.status}). Try again later."
             )
-        return Asking(
+        return DeviceCode(
             answer.word("verification_uri"),
             answer.word("user_code"),
             self._now() + answer.number("expires_in", _CODE_SECONDS),
@@ -67,7 +67,7 @@ class CopilotLogin:
             answer.word("device_code"),
         )
 
-    async def finish(self, asking: Asking, sleep: Sleep = asyncio.sleep) -> None:
+    async def finish(self, asking: DeviceCode, sleep: Sleep = asyncio.sleep) -> None:
         fields = {"client_id": _CLIENT, "device_code": asking.device, "grant_type": _GRANT}
 
         async def ask() -> str | NotYet:
@@ -81,7 +81,7 @@ class CopilotLogin:
         tokens = await self._kept.fresh()
         return {"Authorization": f"Bearer {tokens.access}", **_EDITOR}
 
-    async def _trade(self, granted: str) -> Tokens:
+    async def _trade(self, granted: str) -> LoginTokens:
         """A token for Copilot in exchange for what GitHub has granted."""
         headers = {"Authorization": f"token {granted}", **_EDITOR}
         answer = await get(self._http, f"{self._api}/copilot_internal/v2/token", headers)
@@ -92,8 +92,8 @@ class CopilotLogin:
                 f"{answer.host} does not let this GitHub account use Copilot ({answer.status}). Check its "
                 f"subscription. To use another account, log in again with: everloop models login {self.name}"
             )
-        return Tokens(answer.word("token"), answer.number("expires_at", self._now() + _ACCESS_SECONDS), granted)
+        return LoginTokens(answer.word("token"), answer.number("expires_at", self._now() + _ACCESS_SECONDS), granted)
 
 
-def make(http: Http, vault: Secrets) -> Login:
+def make(http: Http, vault: Vault) -> Login:
     return CopilotLogin(http, vault)

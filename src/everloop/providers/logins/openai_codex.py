@@ -14,12 +14,12 @@ import msgspec
 from msgspec import Struct
 
 from ...core.errors import KeyRefused
-from ...core.ports import Http
+from ...core.ports import Http, Vault
 from ..dialects import Name
-from . import Asking, Login, Secrets, Sleep
-from .tokens import Clock, Kept, Tokens, again
+from . import DeviceCode, Login, Sleep
+from .tokens import Clock, LoginTokens, TokenKeeper, again
 from .waiting import NotYet, judge, until_granted
-from .wire import Answer, post_form, post_json
+from .wire import LoginAnswer, post_form, post_json
 
 AUTH = "https://auth.openai.com"
 BASE = "https://chatgpt.com/backend-api/codex"
@@ -45,7 +45,7 @@ class CodexLogin:
     def __init__(
         self,
         http: Http,
-        vault: Secrets,
+        vault: Vault,
         *,
         now: Clock = time.time,
         auth: str = AUTH,
@@ -56,16 +56,16 @@ class CodexLogin:
         self._http = http
         self._now = now
         self._auth = auth.rstrip("/")
-        self._kept = Kept(self.name, vault, now, self._renew, sleep)
+        self._kept = TokenKeeper(self.name, vault, now, self._renew, sleep)
 
-    async def begin(self) -> Asking:
+    async def begin(self) -> DeviceCode:
         answer = await post_json(self._http, f"{self._auth}/api/accounts/deviceauth/usercode", {"client_id": _CLIENT})
         if not answer.good:
             raise KeyRefused(
                 f"{answer.host} gives no code for {self.name} ({answer.error or answer.status}). Check that the login "
                 f"by device code is switched on in ChatGPT's security settings, and try again."
             )
-        return Asking(
+        return DeviceCode(
             f"{self._auth}/codex/device",
             answer.word("user_code", "usercode"),
             self._now() + _CODE_SECONDS,
@@ -73,7 +73,7 @@ class CodexLogin:
             answer.word("device_auth_id"),
         )
 
-    async def finish(self, asking: Asking, sleep: Sleep = asyncio.sleep) -> None:
+    async def finish(self, asking: DeviceCode, sleep: Sleep = asyncio.sleep) -> None:
         async def ask() -> _Code | NotYet:
             answer = await post_json(
                 self._http,
@@ -101,11 +101,11 @@ class CodexLogin:
         account = {"chatgpt-account-id": tokens.account} if tokens.account else {}
         return {"Authorization": f"Bearer {tokens.access}", "originator": "everloop", **account}
 
-    async def _renew(self, old: Tokens) -> Tokens:
+    async def _renew(self, old: LoginTokens) -> LoginTokens:
         answer = await self._trade({"grant_type": "refresh_token", "refresh_token": old.refresh})
         return self._tokens(answer, old.refresh, old.account)
 
-    async def _trade(self, fields: Mapping[str, str]) -> Answer:
+    async def _trade(self, fields: Mapping[str, str]) -> LoginAnswer:
         answer = await post_form(self._http, f"{self._auth}/oauth/token", {"client_id": _CLIENT, **fields})
         if not answer.good:
             raise KeyRefused(
@@ -114,13 +114,13 @@ class CodexLogin:
             )
         return answer
 
-    def _tokens(self, answer: Answer, refresh: str = "", account: str = "") -> Tokens:
+    def _tokens(self, answer: LoginAnswer, refresh: str = "", account: str = "") -> LoginTokens:
         access = answer.word("access_token")
         claims = _claims(access)
         named = _account(_claims(answer.maybe("id_token"))) or _account(claims) or account
-        return Tokens(access, self._end(answer, claims), answer.maybe("refresh_token") or refresh, named)
+        return LoginTokens(access, self._end(answer, claims), answer.maybe("refresh_token") or refresh, named)
 
-    def _end(self, answer: Answer, claims: Mapping[str, Any]) -> float:
+    def _end(self, answer: LoginAnswer, claims: Mapping[str, Any]) -> float:
         match claims:
             case {"exp": int(end) | float(end)}:
                 told = end - self._now()
@@ -129,7 +129,7 @@ class CodexLogin:
         return self._now() + answer.number("expires_in", told)
 
 
-def make(http: Http, vault: Secrets) -> Login:
+def make(http: Http, vault: Vault) -> Login:
     return CodexLogin(http, vault)
 
 

@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from ...core.errors import KeyRefused
-from . import Secrets, Sleep, kept_as
+from ...core.ports import Vault
+from . import Sleep, kept_as
 
 Result = TypeVar("Result")
 Clock = Callable[[], float]
@@ -21,25 +22,25 @@ LOOKS = (0.0, 0.2, 0.5, 1.0)  # seconds before each look for what another proces
 MARGIN = 60.0  # seconds before its end at which a token counts as spent
 
 
-class Tokens(Struct, frozen=True):
+class LoginTokens(Struct, frozen=True):
     access: str
     expires: float  # seconds since 1970
     refresh: str
     account: str = ""
 
     def __repr__(self) -> str:
-        return f"Tokens(expires={self.expires:g})"
+        return f"LoginTokens(expires={self.expires:g})"
 
 
-class Kept:
+class TokenKeeper:
     """The tokens of one login. `renew` asks the host for new ones; it raises KeyRefused when they are not given."""
 
     def __init__(
         self,
         name: str,
-        vault: Secrets,
+        vault: Vault,
         now: Clock,
-        renew: Callable[[Tokens], Awaitable[Tokens]],
+        renew: Callable[[LoginTokens], Awaitable[LoginTokens]],
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._name = name
@@ -49,10 +50,10 @@ class Kept:
         self._sleep = sleep
         self._one_at_a_time = asyncio.Lock()
 
-    async def keep(self, tokens: Tokens) -> None:
+    async def keep(self, tokens: LoginTokens) -> None:
         await self._vault.set(kept_as(self._name), msgspec.json.encode(tokens).decode())
 
-    async def fresh(self) -> Tokens:
+    async def fresh(self) -> LoginTokens:
         """Tokens that are good for a while. Raises KeyRefused."""
         tokens = await self._read()
         if self._good(tokens):
@@ -61,7 +62,7 @@ class Kept:
             tokens = await self._read()
             return tokens if self._good(tokens) else await _to_the_end(self._renewed(tokens))
 
-    async def _renewed(self, old: Tokens) -> Tokens:
+    async def _renewed(self, old: LoginTokens) -> LoginTokens:
         try:
             new = await self._renew(old)
         except KeyRefused:
@@ -71,7 +72,7 @@ class Kept:
         await self.keep(new)
         return new
 
-    async def _renewed_by_another(self, old: Tokens) -> Tokens | None:
+    async def _renewed_by_another(self, old: LoginTokens) -> LoginTokens | None:
         """Another process may have been quicker with the refresh token, which is good for one time only. It may still
         be about to keep what it was given."""
         for seconds in LOOKS:
@@ -81,15 +82,15 @@ class Kept:
                 return new
         return None
 
-    def _good(self, tokens: Tokens) -> bool:
+    def _good(self, tokens: LoginTokens) -> bool:
         return tokens.expires - MARGIN > self._now()
 
-    async def _read(self) -> Tokens:
+    async def _read(self) -> LoginTokens:
         text = await self._vault.get(kept_as(self._name))
         if text is None:
             raise KeyRefused(f"Nobody is logged in to {self._name}. {log_in(self._name)}")
         try:
-            return msgspec.json.decode(text, type=Tokens)
+            return msgspec.json.decode(text, type=LoginTokens)
         except msgspec.DecodeError:
             raise KeyRefused(
                 f"The login to {self._name} was kept in a way not known here. {again(self._name)}"

@@ -6,9 +6,9 @@ from typing import TypeVar
 from msgspec import Struct
 
 from ...core.errors import BadRequest, LoginDenied, LoginExpired, ProviderError, RateLimited
-from . import Asking, Sleep
+from . import DeviceCode, Sleep
 from .tokens import Clock, again
-from .wire import Answer
+from .wire import LoginAnswer
 
 Granted = TypeVar("Granted")
 
@@ -27,7 +27,7 @@ class NotYet(Struct, frozen=True):
 
 
 async def until_granted(
-    name: str, asking: Asking, ask: Callable[[], Awaitable[Granted | NotYet]], sleep: Sleep, now: Clock
+    name: str, asking: DeviceCode, ask: Callable[[], Awaitable[Granted | NotYet]], sleep: Sleep, now: Clock
 ) -> Granted:
     """What `ask` brings in the end. Raises LoginDenied, LoginExpired and whatever does not pass by itself."""
     interval, failures = asking.interval, 0
@@ -49,7 +49,7 @@ async def until_granted(
     raise _expired(name)
 
 
-def judge(name: str, answer: Answer, pending: Collection[int] = ()) -> NotYet:
+def judge(name: str, answer: LoginAnswer, pending: Collection[int] = ()) -> NotYet:
     """A refusal that means: not yet, as one with a status in `pending` does unless it says otherwise.
 
     Raises LoginDenied, LoginExpired and BadRequest for those that mean never.

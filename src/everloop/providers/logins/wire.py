@@ -16,7 +16,7 @@ _JSON = {"Accept": "application/json"}
 _NONE: Mapping[str, str] = {}
 
 
-class Answer:
+class LoginAnswer:
     """A JSON object with its status, which is a success or a refusal (4xx)."""
 
     def __init__(self, host: str, status: int, fields: dict[str, Any]) -> None:
@@ -57,23 +57,23 @@ class Answer:
         return found if 0 < found < 1e12 else otherwise
 
 
-async def post_form(http: Http, url: str, fields: Mapping[str, str], headers: Mapping[str, str] = _NONE) -> Answer:
+async def post_form(http: Http, url: str, fields: Mapping[str, str], headers: Mapping[str, str] = _NONE) -> LoginAnswer:
     """Raises ProviderError."""
     kind = {"Content-Type": "application/x-www-form-urlencoded"}
     return await _ask(http, "POST", url, urlencode(fields).encode(), {**_JSON, **kind, **headers})
 
 
-async def post_json(http: Http, url: str, fields: Mapping[str, str]) -> Answer:
+async def post_json(http: Http, url: str, fields: Mapping[str, str]) -> LoginAnswer:
     """Raises ProviderError."""
     return await _ask(http, "POST", url, msgspec.json.encode(fields), {**_JSON, "Content-Type": "application/json"})
 
 
-async def get(http: Http, url: str, headers: Mapping[str, str]) -> Answer:
+async def get(http: Http, url: str, headers: Mapping[str, str]) -> LoginAnswer:
     """Raises ProviderError."""
     return await _ask(http, "GET", url, b"", {**_JSON, **headers})
 
 
-async def _ask(http: Http, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+async def _ask(http: Http, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> LoginAnswer:
     host = urlsplit(url).netloc
     async with http.request(method, url, body=body, headers=headers, seconds=_SECONDS) as answer:
         status, wait = answer.status, answer.headers.get("Retry-After", "")
@@ -85,7 +85,7 @@ async def _ask(http: Http, method: str, url: str, body: bytes, headers: Mapping[
         )
     if not (200 <= status < 300 or 400 <= status < 500):
         raise HostFailed(f"{host} failed to answer a login ({status}). Try again later.")
-    return Answer(host, status, _object(host, status, content))
+    return LoginAnswer(host, status, _object(host, status, content))
 
 
 def _object(host: str, status: int, content: bytes) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from typing import Any
 
 from .exposure import is_within, passed_in, refuse_exposed
 from .outlet import outlet_folder
-from .port import SCRIPT, Job, View
-from .view import SYSTEM, own_code, python, shell
+from .port import SCRIPT, CommandSpec, CommandView
+from .view import SYSTEM, own_code, python, shell_path
 
 _TEMPORARY, _SHARED = 512 << 20, 64 << 20
 _HOME = "/tmp/home"
@@ -43,13 +43,13 @@ class Bubblewrap:
         self._program = program
         self._own = own_code() if own is None else own
 
-    def order(self, job: Job, folder: Path) -> dict[str, Any]:
+    def order(self, job: CommandSpec, folder: Path) -> dict[str, Any]:
         """What the runner is to start; `folder` is the command's in the spool. Raises ToolError if it cannot be."""
         refuse_exposed(job.view)
         script = ["--ro-bind", str(folder / "script.py"), _SCRIPT] if job.script is not None else []
         argv = [_SCRIPT if word == SCRIPT else word for word in job.argv]
         if job.inode:
-            argv = [shell(), "-c", _ON_ITS_GROUND, job.inode, *argv]
+            argv = [shell_path(), "-c", _ON_ITS_GROUND, job.inode, *argv]
         here = os.path.realpath(job.folder)
         # Bubblewrap takes its time over each thing that is put there, so the runner has made one folder for /etc.
         etc = ["--ro-bind-try", str(folder.parents[1] / "etc"), "/etc"]
@@ -69,7 +69,7 @@ def _forwarder() -> tuple[str, ...]:
     return (python()[0], "-I", "-S", "-c", text, _OUTLET, str(_PORT))
 
 
-def _world(view: View, own: Sequence[str]) -> Iterator[str]:
+def _world(view: CommandView, own: Sequence[str]) -> Iterator[str]:
     yield from ("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox")
     for path in SYSTEM:
         if os.path.islink(path):
@@ -82,7 +82,7 @@ def _world(view: View, own: Sequence[str]) -> Iterator[str]:
     yield from _folders(view, own)
 
 
-def _folders(view: View, own: Sequence[str]) -> Iterator[str]:
+def _folders(view: CommandView, own: Sequence[str]) -> Iterator[str]:
     """The folders of a view, with something empty over what is hidden in them or in the system's."""
     workspace, hidden = os.path.realpath(view.workspace), [os.path.realpath(each) for each in view.hidden]
     readable = [os.path.realpath(each) for each in (*view.readable, *(python()[1] if view.network else ()))]

@@ -41,7 +41,7 @@ _EVENTS: dict[int, dict[str, tuple[str, tuple[str, ...]]]] = {
 _CAUSES = {"memory": "memory", "pids": "processes"}
 
 
-class Group:
+class Cgroup:
     """The group of one command. `folders` are its places, by controller."""
 
     def __init__(self, version: int, folders: dict[str, str]) -> None:
@@ -109,7 +109,7 @@ class Groups:
         self.version = version
         self._bases = bases
         self._made = 0
-        self._left: list[Group] = []
+        self._left: list[Cgroup] = []
 
     def __str__(self) -> str:
         return f"held by the kernel, in control groups (version {self.version}: {', '.join(self._bases)})"
@@ -118,14 +118,14 @@ class Groups:
     def controllers(self) -> list[str]:
         return list(self._bases)
 
-    def make(self) -> Group:
+    def make(self) -> Cgroup:
         """Raises OSError."""
         self._left = [group for group in self._left if not group.remove()]
         self._made += 1
         name = f"{_MARK}{os.getpid()}-{self._made}-{os.urandom(4).hex()}"
-        return Group(self.version, {controller: f"{base}/{name}" for controller, base in self._bases.items()})
+        return Cgroup(self.version, {controller: f"{base}/{name}" for controller, base in self._bases.items()})
 
-    def remove(self, group: Group) -> None:
+    def remove(self, group: Cgroup) -> None:
         """Now, or before the next is made."""
         if not group.remove():
             self._left.append(group)

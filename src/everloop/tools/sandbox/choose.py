@@ -14,7 +14,7 @@ from everloop.core.errors import ToolError
 from . import landlock
 from .bwrap import Bubblewrap
 from .exposure import is_within, refuse_exposed
-from .port import SCRIPT, Job, View
+from .port import SCRIPT, CommandSpec, CommandView
 from .seatbelt import EXPERIMENTAL, PROGRAM, Seatbelt
 from .spool import ETC
 from .view import PATH, SYSTEM
@@ -23,12 +23,12 @@ _PATIENCE = 20.0
 _log = logging.getLogger("everloop.sandbox")
 
 
-class Way(Protocol):
+class Confinement(Protocol):
     """How a command is confined."""
 
     name: str
 
-    def order(self, job: Job, folder: Path) -> dict[str, Any]:
+    def order(self, job: CommandSpec, folder: Path) -> dict[str, Any]:
         """What the runner is to start; `folder` is the command's in the spool. Raises ToolError if it cannot be."""
         ...
 
@@ -38,7 +38,7 @@ class Landlock:
 
     name = "landlock"
 
-    def order(self, job: Job, folder: Path) -> dict[str, Any]:
+    def order(self, job: CommandSpec, folder: Path) -> dict[str, Any]:
         refuse_exposed(job.view)
         workspace = os.path.realpath(job.view.workspace)
         readable = [*SYSTEM, *(f"/etc/{name}" for name in ETC), *map(str, job.view.readable)]
@@ -73,19 +73,19 @@ class Unconfined:
 
     name = "nothing"
 
-    def order(self, job: Job, folder: Path) -> dict[str, Any]:
+    def order(self, job: CommandSpec, folder: Path) -> dict[str, Any]:
         script = str(folder / "script.py")
         argv = [script if word == SCRIPT else word for word in job.argv]
         return {"way": "none", "argv": argv, "cwd": os.path.realpath(job.folder), "inode": job.inode}
 
 
-async def choose_way(program: str | None = None, unsafe: bool = False, platform: str = sys.platform) -> Way:
+async def choose_way(program: str | None = None, unsafe: bool = False, platform: str = sys.platform) -> Confinement:
     """The best way that works here. Raises ToolError that says what to install.
 
     With `unsafe`, commands run without any where none works. `program` is the path of the bubblewrap, or on macOS of
     the sandbox-exec, to use; by default that of the system.
     """
-    way: Way | None = None
+    way: Confinement | None = None
     if platform == "darwin":
         way = Seatbelt(program or PROGRAM)
     elif program := program or shutil.which("bwrap", path=f"{PATH}:{os.environ.get('PATH', '')}"):
@@ -116,11 +116,11 @@ def refused(why: str, platform: str = "linux") -> str:
     )
 
 
-async def _trouble_with(way: Way) -> str:
+async def _trouble_with(way: Confinement) -> str:
     """Why a command cannot be confined in this way; empty if it can."""
     with tempfile.TemporaryDirectory() as folder:
         test = "test -r /proc/self/status || test ! -e /proc && echo works"
-        job = Job(("/bin/sh", "-c", test), View(Path(folder)), Path(folder))
+        job = CommandSpec(("/bin/sh", "-c", test), CommandView(Path(folder)), Path(folder))
         try:
             process = await asyncio.create_subprocess_exec(
                 *way.order(job, Path(folder))["argv"],

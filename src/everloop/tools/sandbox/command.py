@@ -10,26 +10,26 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .launch import Started
-    from .runner import Connection
+    from .runner import WorkerConnection
 
 _OF_THE_SANDBOX = 4  # processes
 _SHARE = 20  # a machine of whose memory less than this part is available has none to spare
 
 
-class Command:
+class RunningCommand:
     """One that runs, or is about to. What it adds to the file systems of `folders` is bounded."""
 
     def __init__(self, folder: str, order: "dict[str, Any]", started: "Started", folders: list[str]) -> None:
         self.folder = folder
         self.limits: dict[str, Any] = order["limits"]
         self.started = started
-        self.tape = spool.Tape(folder, self.limits["output"])
+        self.tape = spool.OutputSpool(folder, self.limits["output"])
         self.begun = time.monotonic()
         self.touched = self.begun  # when it last said or was asked something
         self.told = 0.0
         self.dirty = False
         self.why = "exited"
-        self.listeners: list[Connection] = []
+        self.listeners: list[WorkerConnection] = []
         self._machine = usage.Machine()
         self._shared = self._machine.shared
         self._disks = disks(folders)

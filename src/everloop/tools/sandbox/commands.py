@@ -16,10 +16,10 @@ from msgspec import to_builtins
 from everloop.core.errors import ToolError
 from everloop.core.tool import CallContext
 
-from .choose import Way, choose_way
+from .choose import Confinement, choose_way
 from .door import Door, Line, RunnerAway, Talk
 from .outlet import Outlet, outlet_folder
-from .port import Job, OnOutput, Outcome, be_silent
+from .port import CommandSpec, OnOutput, Outcome, be_silent
 from .spool import ended_at, read_all, read_output
 
 _log = logging.getLogger("everloop.sandbox")
@@ -27,7 +27,7 @@ _STEP = 1 << 16
 _TO_END = 10.0  # seconds in which a command that was told to end should be gone
 
 
-class Commands:
+class SandboxedCommands:
     """The Sandbox of one home: what its commands say is kept in `spool`.
 
     `shared` says that other machines drive the same threads: then a command that is unknown here may have been begun
@@ -37,7 +37,7 @@ class Commands:
     def __init__(
         self,
         spool: Path,
-        choose: Callable[[], Awaitable[Way]] = choose_way,
+        choose: Callable[[], Awaitable[Confinement]] = choose_way,
         shared: bool = False,
         door: Door | None = None,
         outlet: Outlet | None = None,
@@ -47,10 +47,10 @@ class Commands:
         self._shared = shared
         self._door = door or Door(spool)
         self._outlet = outlet
-        self._way: Way | None = None
+        self._way: Confinement | None = None
         self._said = False
 
-    async def way(self) -> Way:
+    async def way(self) -> Confinement:
         """How commands are confined, found out at the first use. Raises ToolError if they cannot be."""
         self._way = self._way or await self._choose()
         return self._way
@@ -58,7 +58,7 @@ class Commands:
     def name(self, context: CallContext, background: bool = False) -> str:
         return f"{'b' if background else ''}{'-'.join(map(str, _place(context)))}"
 
-    async def run(self, context: CallContext, job: Job, on_output: OnOutput = be_silent) -> Outcome:
+    async def run(self, context: CallContext, job: CommandSpec, on_output: OnOutput = be_silent) -> Outcome:
         where = self._where(context.thread, self.name(context, job.background))
         order = {
             "do": "start",

@@ -12,7 +12,7 @@ their own, never both ("no internal processes"). So there a group is made
 import os
 from contextlib import suppress
 
-from .cgroup import CONTROLLERS, Group, Groups, enter, read, words, write
+from .cgroup import CONTROLLERS, Cgroup, Groups, enter, read, words, write
 
 _OURS = "everloop"  # the group of everloop itself, where its own was given to it
 _ROUNDS = 3
@@ -51,7 +51,7 @@ def _works(groups: Groups) -> bool:
         groups.remove(group)
 
 
-def _enter_and_leave(group: Group) -> None:
+def _enter_and_leave(group: Cgroup) -> None:
     code = 1
     try:
         enter(group.doors)

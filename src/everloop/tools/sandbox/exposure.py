@@ -15,7 +15,7 @@ from typing import NamedTuple
 from everloop.core.errors import ToolError
 
 from ..home import identity_of
-from .port import View
+from .port import CommandView
 from .view import SYSTEM, python
 
 OWN = ("files", "logs", "models", "run", "spool")  # folders in the home in which everloop works
@@ -112,7 +112,7 @@ def _of_the_system() -> tuple[str, ...]:
     return tuple({os.path.realpath(folder): None for folder in folders if os.path.isdir(folder)})
 
 
-def refuse_exposed(view: View) -> None:
+def refuse_exposed(view: CommandView) -> None:
     """Raises ToolError where what a view hides could be reached all the same."""
     for hidden in view.hidden:
         if why := why_exposed(hidden, view.workspace, view.readable):

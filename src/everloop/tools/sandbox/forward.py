@@ -27,7 +27,7 @@ _NOBODY = (
 )
 
 
-class End:
+class CarriedEnd:
     """One end of a carried connection. `waiting` is what it is still to be sent."""
 
     def __init__(self, sock: "socket.socket") -> None:
@@ -88,12 +88,12 @@ class Carrier:
             sock.send(_NOBODY)
             sock.close()
             return
-        one, other = End(sock), End(out)
+        one, other = CarriedEnd(sock), CarriedEnd(out)
         one.other, other.other = other, one
         self._watch(one)
         self._watch(other)
 
-    def _carry(self, end: End, events: int) -> None:
+    def _carry(self, end: CarriedEnd, events: int) -> None:
         try:
             if events & _READ:
                 end.hear()
@@ -107,7 +107,7 @@ class Carrier:
         for each in (end, end.other):
             self._watch(each, over)
 
-    def _watch(self, end: End, over: bool = False) -> None:
+    def _watch(self, end: CarriedEnd, over: bool = False) -> None:
         known = end.sock in self._selector.get_map()
         if known and (over or not end.wants):
             self._selector.unregister(end.sock)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from everloop.core.tool import CallContext
 
-from .port import Job, OnOutput, Outcome, Sandbox, be_silent
+from .port import CommandSpec, OnOutput, Outcome, Sandbox, be_silent
 
 
 class LaterSandbox:
@@ -20,7 +20,7 @@ class LaterSandbox:
         self._made = self._made or self._make()
         return self._made
 
-    async def run(self, context: CallContext, job: Job, on_output: OnOutput = be_silent) -> Outcome:
+    async def run(self, context: CallContext, job: CommandSpec, on_output: OnOutput = be_silent) -> Outcome:
         return await self._sandbox().run(context, job, on_output)
 
     async def find(

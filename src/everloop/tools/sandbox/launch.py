@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-    from .cgroup import Group
+    from .cgroup import Cgroup
 
     Ends = tuple[int, int, int]  # of pipes for input, output and errors
 
@@ -40,7 +40,7 @@ class Started:
         ours: "Ends",
         info: int = -1,
         block: int = -1,
-        group: "Group | None" = None,
+        group: "Cgroup | None" = None,
     ) -> None:
         self.pid = pid
         self.group = group

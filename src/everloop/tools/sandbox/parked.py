@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-    from .cgroup import Group, Groups
+    from .cgroup import Cgroup, Groups
     from .launch import Ends
 
 
@@ -69,7 +69,7 @@ class Parking:
 class Parked:
     """A process in a group. `rules` is the filter of system calls for bubblewrap; -1 if it is not to become that."""
 
-    def __init__(self, group: "Group", rules: int) -> None:
+    def __init__(self, group: "Cgroup", rules: int) -> None:
         """Raises OSError."""
         self.group = group
         theirs, self._ours = pipes(background=True)
@@ -114,7 +114,7 @@ def descriptors(info: int, wait: int, rules: int) -> list[str]:
     return ["--info-fd", str(info), "--block-fd", str(wait), "--seccomp", str(rules)]
 
 
-def _wait_to_be_bubblewrap(group: "Group", hears: int, theirs: "Ends", inherited: tuple[int, ...]) -> "NoReturn":
+def _wait_to_be_bubblewrap(group: "Cgroup", hears: int, theirs: "Ends", inherited: tuple[int, ...]) -> "NoReturn":
     try:
         os.setsid()
         speak_through(theirs, (hears, *inherited))
@@ -130,7 +130,7 @@ def _wait_to_be_bubblewrap(group: "Group", hears: int, theirs: "Ends", inherited
         os._exit(127)
 
 
-def _wait_to_be_a_command(group: "Group", hears: int) -> "NoReturn":
+def _wait_to_be_a_command(group: "Cgroup", hears: int) -> "NoReturn":
     try:
         order = _wait_in(group, hears)
     except OSError as error:
@@ -139,7 +139,7 @@ def _wait_to_be_a_command(group: "Group", hears: int) -> "NoReturn":
     become(order)
 
 
-def _wait_in(group: "Group", hears: int) -> "dict[str, Any]":
+def _wait_in(group: "Cgroup", hears: int) -> "dict[str, Any]":
     """What this process is to become, which is in the group then. Without an order it ends. Raises OSError."""
     enter(group.doors)
     with open(hears, "rb") as file:

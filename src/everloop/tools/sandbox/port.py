@@ -9,7 +9,7 @@ from msgspec import Struct
 from everloop.core.tool import CallContext
 
 
-class Limits(Struct, frozen=True):
+class CommandLimits(Struct, frozen=True):
     """What a command may use. All but `file` count for the command and everything that it starts, together.
 
     `processes` counts threads too; `disk` and `files` are what it may add to a file system.
@@ -26,7 +26,7 @@ class Limits(Struct, frozen=True):
     idle: float = 0.0  # seconds in which nothing is said or asked; 0 is for ever
 
 
-class View(Struct, frozen=True):
+class CommandView(Struct, frozen=True):
     """What a command sees beside the system's programs: its workspace, to write, and folders to read.
 
     `hidden` are files and folders that it must not see even if they lie in the workspace. `network` are the hosts that
@@ -39,15 +39,15 @@ class View(Struct, frozen=True):
     network: tuple[str, ...] = ()
 
 
-class Job(Struct, frozen=True):
+class CommandSpec(Struct, frozen=True):
     """A command to run. `script` is the text of a file whose path is put where `argv` holds SCRIPT. `ground` is the
     identity (`device:inode`, and more) of the folder that it must be in when it begins, whatever is called so then."""
 
     argv: tuple[str, ...]
-    view: View
+    view: CommandView
     folder: Path  # inside the workspace
     env: Mapping[str, str] = {}
-    limits: Limits = Limits()
+    limits: CommandLimits = CommandLimits()
     script: str | None = None
     background: bool = False  # its input stays open, and nobody waits for it
     ground: str = ""
@@ -94,7 +94,7 @@ class Sandbox(Protocol):
     Everything raises ToolError with a sentence for the model when it cannot be done.
     """
 
-    async def run(self, context: CallContext, job: Job, on_output: OnOutput = be_silent) -> Outcome:
+    async def run(self, context: CallContext, job: CommandSpec, on_output: OnOutput = be_silent) -> Outcome:
         """Run a command to its end; one in the background is only started. Cancelling it ends the whole tree."""
         ...
 

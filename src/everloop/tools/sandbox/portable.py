@@ -25,7 +25,7 @@ _TO_DIE = 2.0
 _EVERY = 1.0  # seconds between two looks at all processes, for which a program has to be started
 
 
-class Kept(Started):
+class StartedWithKeeper(Started):
     """A command with a keeper, whose end closes the pipe that is watched."""
 
     def __init__(self, pid: int, watch: int, leash: int, ours: "Ends") -> None:
@@ -53,7 +53,7 @@ class Kept(Started):
         super().close()
 
 
-def start(order: "dict[str, Any]") -> Kept:
+def start(order: "dict[str, Any]") -> StartedWithKeeper:
     """Raises OSError."""
     theirs, ours = pipes(order["background"])
     watch, alive = os.pipe()
@@ -63,7 +63,7 @@ def start(order: "dict[str, Any]") -> Kept:
         _keep(order, theirs, held, alive)
     for fd in (*theirs, alive, held):
         os.close(fd)
-    return Kept(pid, watch, leash, ours)
+    return StartedWithKeeper(pid, watch, leash, ours)
 
 
 def _keep(order: "dict[str, Any]", theirs: "Ends", held: int, alive: int) -> "NoReturn":

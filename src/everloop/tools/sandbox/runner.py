@@ -20,7 +20,7 @@ from contextlib import suppress
 from functools import partial
 
 from . import launch, portable, spool, usage
-from .command import Command
+from .command import RunningCommand
 from .launcher import Launcher
 
 TYPE_CHECKING = False  # as in typing, which takes longer to load than all of this
@@ -37,7 +37,7 @@ _FIRST = 30.0  # seconds in which somebody should come
 BUSY = 3
 
 
-class Connection:
+class WorkerConnection:
     """A worker. What it is told are hints but for the last line, so one that does not listen is hung up on."""
 
     def __init__(self, sock: socket.socket, limits: str) -> None:
@@ -59,8 +59,8 @@ class Runner:
         self._launcher = Launcher(folder, NAME)
         self._selector = selectors.DefaultSelector()
         self._listener = listener
-        self._connections: set[Connection] = set()
-        self._commands: dict[str, Command] = {}
+        self._connections: set[WorkerConnection] = set()
+        self._commands: dict[str, RunningCommand] = {}
         self._until = time.monotonic() + _FIRST
         self._watched = 0.0
         self._on(listener.fileno(), self._accept)
@@ -97,12 +97,12 @@ class Runner:
     def _accept(self) -> None:
         sock, _ = self._listener.accept()
         sock.setblocking(False)
-        connection = Connection(sock, self._launcher.limits)
+        connection = WorkerConnection(sock, self._launcher.limits)
         self._connections.add(connection)
         self._until = 0.0
         self._on(sock.fileno(), lambda: self._hear(connection))
 
-    def _hear(self, connection: Connection) -> None:
+    def _hear(self, connection: WorkerConnection) -> None:
         try:
             data = connection.sock.recv(_CHUNK)
         except BlockingIOError:
@@ -117,14 +117,14 @@ class Runner:
         for line in lines:
             self._obey(connection, json.loads(line))
 
-    def _hang_up(self, connection: Connection) -> None:
+    def _hang_up(self, connection: WorkerConnection) -> None:
         self._off(connection.sock.fileno())
         self._connections.discard(connection)
         for command in self._commands.values():
             command.listeners = [each for each in command.listeners if each is not connection]
         connection.sock.close()
 
-    def _obey(self, connection: Connection, order: "dict[str, Any]") -> None:
+    def _obey(self, connection: WorkerConnection, order: "dict[str, Any]") -> None:
         match order["do"]:
             case "start":
                 self._start(connection, order)
@@ -135,7 +135,7 @@ class Runner:
             case "stop":
                 self._stop(connection, order)
 
-    def _start(self, connection: Connection, order: "dict[str, Any]") -> None:
+    def _start(self, connection: WorkerConnection, order: "dict[str, Any]") -> None:
         key = f"{order['thread']}/{order['name']}"
         try:
             folder = spool.make_folder(self._spool, order["thread"], order["name"])
@@ -162,7 +162,7 @@ class Runner:
             connection.tell({"failed": f"the sandbox could not be started ({error})"})
             return
         watched = [path for path in (folder, order.get("workspace", "")) if os.path.isdir(path)]
-        command = self._commands[key] = Command(folder, order, started, watched)
+        command = self._commands[key] = RunningCommand(folder, order, started, watched)
         command.listeners.append(connection)
         for fd in (started.out, started.err):
             self._on(fd, partial(self._read, command, fd))
@@ -177,16 +177,16 @@ class Runner:
             return portable.start(order)
         return self._launcher.start(order)
 
-    def _hear_of(self, command: Command) -> None:
+    def _hear_of(self, command: RunningCommand) -> None:
         if command.started.hear():
             self._go(command)
 
-    def _go(self, command: Command) -> None:
+    def _go(self, command: RunningCommand) -> None:
         self._off(command.started.info)
         if not command.started.go(command.limits):
             command.why = "failed"
 
-    def _read(self, command: Command, fd: int) -> None:
+    def _read(self, command: RunningCommand, fd: int) -> None:
         try:
             data = os.read(fd, _CHUNK)
         except BlockingIOError:
@@ -201,7 +201,7 @@ class Runner:
         command.touched = time.monotonic()
         command.dirty = True
 
-    def _gone(self, key: str, command: Command) -> None:
+    def _gone(self, key: str, command: RunningCommand) -> None:
         """One of its processes has ended. When the outermost and the innermost have, all of it is gone."""
         started = command.started
         alive = [pidfd for pidfd in started.pidfds if not _is_gone(pidfd)]
@@ -218,13 +218,13 @@ class Runner:
             self._read_rest(command, fd)
         self._finish(key, command)
 
-    def _read_rest(self, command: Command, fd: int) -> None:
+    def _read_rest(self, command: RunningCommand, fd: int) -> None:
         before = -1
         while fd in self._selector.get_map() and command.tape.size != before:
             before = command.tape.size
             self._read(command, fd)
 
-    def _finish(self, key: str, command: Command) -> None:
+    def _finish(self, key: str, command: RunningCommand) -> None:
         del self._commands[key]
         code = launch.exit_code(os.waitpid(command.started.pid, 0)[1])
         for fd in (command.started.out, command.started.err, command.started.info, *command.started.pidfds):
@@ -244,7 +244,7 @@ class Runner:
         for connection in command.listeners:
             connection.tell({"end": end})
 
-    def _find(self, connection: Connection, order: "dict[str, Any]") -> None:
+    def _find(self, connection: WorkerConnection, order: "dict[str, Any]") -> None:
         self._hear_all()
         key = f"{order['thread']}/{order['name']}"
         folder = os.path.join(self._spool, key)
@@ -272,7 +272,7 @@ class Runner:
         doors = {self._listener.fileno(), *(each.sock.fileno() for each in self._connections)}
         return [key for key, _ in self._selector.select(0) if key.fd in doors]
 
-    def _input(self, connection: Connection, order: "dict[str, Any]") -> None:
+    def _input(self, connection: WorkerConnection, order: "dict[str, Any]") -> None:
         command = self._commands.get(f"{order['thread']}/{order['name']}")
         if command is None or command.started.into < 0:
             connection.tell({"failed": "it is not running, or takes no input"})
@@ -288,7 +288,7 @@ class Runner:
         else:
             connection.tell({"done": 1})
 
-    def _stop(self, connection: Connection, order: "dict[str, Any]") -> None:
+    def _stop(self, connection: WorkerConnection, order: "dict[str, Any]") -> None:
         self._hear_all()
         whose = f"{order['thread']}/"
         these = [

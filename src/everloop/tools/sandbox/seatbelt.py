@@ -12,7 +12,7 @@ from typing import Any
 from everloop.core.errors import ToolError
 
 from .exposure import is_within, passed_in, refuse_exposed
-from .port import SCRIPT, Job, View
+from .port import SCRIPT, CommandSpec, CommandView
 
 PROGRAM = "/usr/bin/sandbox-exec"
 EXPERIMENTAL = (
@@ -51,7 +51,7 @@ class Seatbelt:
     def __init__(self, program: str = PROGRAM) -> None:
         self._program = program
 
-    def order(self, job: Job, folder: Path) -> dict[str, Any]:
+    def order(self, job: CommandSpec, folder: Path) -> dict[str, Any]:
         if job.view.network:
             raise ToolError(
                 "tools.exec.network names hosts that commands may reach, and on macOS they cannot be held to these; "
@@ -70,7 +70,7 @@ class Seatbelt:
         }
 
 
-def profile(view: View, temporary: str, script: str) -> str:
+def profile(view: CommandView, temporary: str, script: str) -> str:
     """The rules for a command: these paths and no others, and no network."""
     workspace, readable = _real(view.workspace), [*map(_real, view.readable)]
     seen = (*_SYSTEM, *readable, workspace)

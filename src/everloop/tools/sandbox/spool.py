@@ -32,7 +32,7 @@ _NO_THREADS = {"etc", "devices", "net"}  # folders of ours beside those of threa
 OLD = 7 * 86400.0
 
 
-class Tape:
+class OutputSpool:
     """Writes the output of one command into its folder, a part of which is kept.
 
     What it says on stdout and on stderr stands there in the order in which it came; `errors` says where the latter is.

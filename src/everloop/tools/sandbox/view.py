@@ -22,7 +22,7 @@ def environment(outside: Mapping[str, str], allowed: Iterable[str] = ()) -> dict
     return {"LANG": "C.UTF-8", **known, **own}
 
 
-def shell() -> str:
+def shell_path() -> str:
     """bash, or any shell."""
     return _found("bash") or "/bin/sh"
 

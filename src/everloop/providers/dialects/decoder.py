@@ -17,7 +17,7 @@ from .sse import Events, Pieces
 UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
 
 
-class Reading(ABC):
+class BodyDecoder(ABC):
     """The Decoder port without the meaning. A dialect fills `_fresh_text` and `_fresh_thought` as it reads.
 
     The body may be a stream of events or, from hosts that ignore `stream`, one JSON object.
@@ -117,7 +117,7 @@ class Reading(ABC):
         )
 
 
-class EventReading(Reading):
+class EventDecoder(BodyDecoder):
     """A reading of server-sent events."""
 
     def __init__(self, host: str, model: str) -> None:

@@ -18,7 +18,7 @@ from everloop.core.prompt import Prompt, Transcript
 _WAYS = 2
 
 
-class Kept:
+class RenderedPrompt:
     """`messages` are the rendered ones, of which `count` messages of the transcript have become part; `head` is what
     stands before them, good for as long as `made_of` stays the same."""
 
@@ -31,13 +31,13 @@ class Kept:
         self.messages: list[bytes] = []
 
 
-def kept_for(transcript: Transcript, way: Hashable) -> Kept:
+def rendered_for(transcript: Transcript, way: Hashable) -> RenderedPrompt:
     """What was kept for this way of speaking, or a new and empty one."""
-    kept: Kept | None = transcript.rendered.get(way)
+    kept: RenderedPrompt | None = transcript.rendered.get(way)
     if kept is None:
         if len(transcript.rendered) >= _WAYS:
             transcript.rendered.clear()
-        kept = transcript.rendered[way] = Kept()
+        kept = transcript.rendered[way] = RenderedPrompt()
     return kept
 
 

@@ -5,10 +5,10 @@ from contextvars import ContextVar
 from msgspec import Struct
 
 
-class Scene(Struct, frozen=True, gc=False):
+class LogContext(Struct, frozen=True, gc=False):
     session: str
     thread: str
     turn: int
 
 
-scene: ContextVar[Scene | None] = ContextVar("scene", default=None)
+log_context: ContextVar[LogContext | None] = ContextVar("log_context", default=None)

@@ -14,7 +14,7 @@ import pytest
 from everloop.core.errors import NoRoom
 from everloop.core.ports import KeptFile
 from everloop.files.folder import Folder, held
-from everloop.files.stock import Bounded, Stock
+from everloop.files.inventory import BoundedFiles, FileInventory
 
 LATER = time.time() + 3600
 LOCKS = Path("/proc/locks")
@@ -40,11 +40,11 @@ def make_old(root: Path) -> None:
 
 
 async def kept(root: Path) -> list[tuple[str, str, int]]:
-    return [(file.owner, file.ref, file.size) for file in await Stock(root).files()]
+    return [(file.owner, file.ref, file.size) for file in await FileInventory(root).files()]
 
 
 async def removed(root: Path, files: list[KeptFile], before: float = LATER) -> list[str]:
-    return [file.ref async for file in Stock(root).remove(files, before)]
+    return [file.ref async for file in FileInventory(root).remove(files, before)]
 
 
 async def test_what_is_kept_is_listed_the_largest_first(tmp_path: Path):
@@ -62,10 +62,10 @@ async def test_where_nothing_was_kept_nothing_is_listed(tmp_path: Path):
 
 
 async def test_only_what_nothing_names_is_removed(tmp_path: Path):
-    folder, stock = Folder(tmp_path), Stock(tmp_path)
+    folder, inventory = Folder(tmp_path), FileInventory(tmp_path)
     for content in (b"named", b"left"):
         await folder.put("ann", content, "")
-    unused = await stock.unused(Named(ref(b"named")))
+    unused = await inventory.unused(Named(ref(b"named")))
     assert [file.ref for file in unused] == [ref(b"left")]
     assert await removed(tmp_path, unused) == [ref(b"left")]
     assert await kept(tmp_path) == [("ann", ref(b"named"), 5)]
@@ -74,11 +74,11 @@ async def test_only_what_nothing_names_is_removed(tmp_path: Path):
 
 async def test_what_is_put_again_meanwhile_stays(tmp_path: Path):
     """The file is unused and old when it is looked for, and wanted again when it would go."""
-    folder, stock = Folder(tmp_path), Stock(tmp_path)
+    folder, inventory = Folder(tmp_path), FileInventory(tmp_path)
     for content in (b"again", b"left"):
         await folder.put("ann", content, "")
     make_old(tmp_path)
-    unused = await stock.unused(Named())
+    unused = await inventory.unused(Named())
     await folder.put("ann", b"again", "")
     assert await removed(tmp_path, unused, before=time.time() - 60) == [ref(b"left")]
     assert await folder.get("ann", ref(b"again")) == b"again"
@@ -88,11 +88,11 @@ async def test_whoever_is_killed_in_the_middle_leaves_the_rest_to_the_next(tmp_p
     code = """
 import asyncio, os, signal, sys, time
 from pathlib import Path
-from everloop.files.stock import Stock
+from everloop.files.inventory import FileInventory
 
 async def main():
-    stock = Stock(Path(sys.argv[1]))
-    async for _ in stock.remove((await stock.files())[1:], time.time() + 60):
+    inventory = FileInventory(Path(sys.argv[1]))
+    async for _ in inventory.remove((await inventory.files())[1:], time.time() + 60):
         os.kill(os.getpid(), signal.SIGKILL)
 
 asyncio.run(main())
@@ -104,14 +104,14 @@ asyncio.run(main())
     left = await kept(tmp_path)
     assert len(left) == 9
     assert left[0] == ("ann", ref(contents[0]), 45)
-    unused = await Stock(tmp_path).unused(Named(ref(contents[0])))
+    unused = await FileInventory(tmp_path).unused(Named(ref(contents[0])))
     assert len(await removed(tmp_path, unused)) == 8
     assert await folder.put("ann", contents[3], "") == ref(contents[3])
     assert await folder.get("ann", ref(contents[3])) == contents[3]
 
 
 async def test_nobody_has_more_than_their_room(tmp_path: Path):
-    bounded = Bounded(Folder(tmp_path), 20_000)
+    bounded = BoundedFiles(Folder(tmp_path), 20_000)
     await bounded.put("ann", b"a" * 8000, "a.txt")
     await bounded.put("ann", b"b" * 8000, "b.txt")
     with pytest.raises(NoRoom, match=r"c\.txt is not kept: together with it your files would take more than 20,000"):
@@ -125,7 +125,7 @@ async def test_nobody_has_more_than_their_room(tmp_path: Path):
 
 
 async def test_small_files_take_room_as_well(tmp_path: Path):
-    bounded = Bounded(Folder(tmp_path), 10_000)
+    bounded = BoundedFiles(Folder(tmp_path), 10_000)
     await bounded.put("ann", b"a", "")
     await bounded.put("ann", b"b", "")
     with pytest.raises(NoRoom):
@@ -133,11 +133,11 @@ async def test_small_files_take_room_as_well(tmp_path: Path):
 
 
 async def test_who_has_made_room_may_keep_more(tmp_path: Path):
-    bounded = Bounded(Folder(tmp_path), 10_000)
+    bounded = BoundedFiles(Folder(tmp_path), 10_000)
     await bounded.put("ann", b"a" * 9000, "")
     with pytest.raises(NoRoom):
         await bounded.put("ann", b"b" * 9000, "")
-    assert len(await removed(tmp_path, await Stock(tmp_path).files())) == 1  # as another process does it
+    assert len(await removed(tmp_path, await FileInventory(tmp_path).files())) == 1  # as another process does it
     await bounded.put("ann", b"b" * 9000, "")
     assert await bounded.get("ann", ref(b"b" * 9000)) == b"b" * 9000
 
@@ -151,7 +151,7 @@ async def test_nothing_is_removed_in_the_middle_of_a_put(tmp_path: Path):
     folder = Folder(tmp_path)
     await folder.put("ann", b"again", "")
     make_old(tmp_path)
-    old = await Stock(tmp_path).files()
+    old = await FileInventory(tmp_path).files()
     with held(tmp_path, fcntl.LOCK_SH):  # a put has begun
         removing = asyncio.create_task(removed(tmp_path, old, time.time() - 60))
         while not removing.done() and not await asyncio.to_thread(somebody_waits_for_a_lock):

@@ -15,7 +15,7 @@ from ..core.errors import ModelMissing, ProviderError
 from ..core.ports import Provider
 from .context import Context
 
-_log = logging.getLogger("everloop.voices")
+_log = logging.getLogger("everloop.models")
 
 Measure = Callable[[], Awaitable[int | None]]
 Fit = Callable[[int, Briefing], tuple[Context, Rules]]
@@ -36,7 +36,7 @@ class Fitted(Struct, frozen=True):
     rules: Rules
 
 
-class Voice:
+class Model:
     """One model, ready to be asked: `name` is provider/model, `key` what it is found by again, `model` what its host
     calls it.
 
@@ -70,7 +70,7 @@ class Voice:
         self._answers = 0  # that the host has given, or owed
         self.unsure = False  # the host could not be asked: it may read more than is believed
 
-    def told(self, briefing: Briefing) -> "Fitted":
+    def fitted_to(self, briefing: Briefing) -> "Fitted":
         """This model, told this."""
         fitted = self._fitted.get(id(briefing))
         if fitted is None or fitted.briefing is not briefing or fitted.window != self.window:
@@ -79,14 +79,14 @@ class Voice:
             fitted = self._fitted[id(briefing)] = Fitted(briefing, self.window, *self._fit(self.window, briefing))
         return fitted
 
-    def wonders(self, tokens: int, limit: int, refused: bool = False, cramped: bool = False) -> bool:
+    def should_measure(self, tokens: int, limit: int, refused: bool = False, cramped: bool = False) -> bool:
         """Whether the host is to be asked for its window before it is sent a conversation of so many tokens, or after
         it has refused that. While it is asked, only one that is cramped in the window as it is known waits for that."""
         if self._measure is None or (tokens <= min(self._asks_from, limit) and not refused):
             return False
         return (cramped or not self._asking.locked()) and time.monotonic() >= self._again
 
-    async def learn(self) -> None:
+    async def measure_window(self) -> None:
         """Ask the host how much it can read, and believe it rather than the table. Not twice at a time: whoever comes
         while it is asked waits for what it says to the first."""
         answers = self._answers
@@ -116,25 +116,25 @@ class Voice:
 class Briefed:
     """A model with what it is told in one turn."""
 
-    __slots__ = ("briefing", "voice")
+    __slots__ = ("briefing", "model")
 
-    def __init__(self, voice: Voice, briefing: Briefing) -> None:
-        self.voice = voice
+    def __init__(self, model: Model, briefing: Briefing) -> None:
+        self.model = model
         self.briefing = briefing
 
     @property
     def context(self) -> Context:
-        return self.voice.told(self.briefing).context
+        return self.model.fitted_to(self.briefing).context
 
     @property
     def rules(self) -> Rules:
-        return self.voice.told(self.briefing).rules
+        return self.model.fitted_to(self.briefing).rules
 
-    def wonders(self, tokens: int, refused: bool = False, cramped: bool = False) -> bool:
-        return self.voice.wonders(tokens, self.rules.limit, refused, cramped)
+    def should_measure(self, tokens: int, refused: bool = False, cramped: bool = False) -> bool:
+        return self.model.should_measure(tokens, self.rules.limit, refused, cramped)
 
 
-class Voices(Protocol):
+class Models(Protocol):
     """The models that a conversation can be answered by."""
 
     @property
@@ -142,15 +142,15 @@ class Voices(Protocol):
         """The name of the model that answers where nothing else was chosen."""
         ...
 
-    async def look(self, name: str) -> Voice:
+    async def look(self, name: str) -> Model:
         """As `find`, after a look at the servers of this machine where the name asks for it."""
         ...
 
-    def find(self, name: str) -> Voice:
-        """The voice of this name, "" being the default. Raises ModelMissing when there is none."""
+    def find(self, name: str) -> Model:
+        """The model of this name, "" being the default. Raises ModelMissing when there is none."""
         ...
 
-    async def small(self) -> Voice | None:
+    async def small(self) -> Model | None:
         """Who writes summaries and the like; None: whoever answers. Raises ModelMissing."""
         ...
 
@@ -159,23 +159,23 @@ class Voices(Protocol):
         ...
 
 
-class OneVoice:
+class OneModel:
     """For a house with one model that was handed over."""
 
-    def __init__(self, voice: Voice) -> None:
-        self._voice = voice
+    def __init__(self, model: Model) -> None:
+        self._model = model
 
     @property
     def default(self) -> str:
-        return self._voice.name
+        return self._model.name
 
-    async def look(self, name: str) -> Voice:
+    async def look(self, name: str) -> Model:
         raise ModelMissing("this program has one model, which was handed over to it")
 
-    def find(self, name: str) -> Voice:
-        return self._voice
+    def find(self, name: str) -> Model:
+        return self._model
 
-    async def small(self) -> Voice | None:
+    async def small(self) -> Model | None:
         return None
 
     def names(self) -> list[str]:

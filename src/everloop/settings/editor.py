@@ -1,4 +1,4 @@
-"""The settings of a home as a book: it can be read with the origin of every value, and something in it changed.
+"""The settings of a home as they can be edited: read with the origin of every value, and changed.
 
 A change is worked out and checked as a whole before a byte is written. It goes into the file of the home; what the
 environment or the start of the program says lies over the file, so that is not to be changed here.
@@ -18,9 +18,9 @@ from msgspec import Struct
 
 from ..core.errors import HomeError, SettingsError, SettingsMoved
 from .check import built, checked_section, is_section, kind_of_sections, lay_over, unknown
-from .edit import Change, Path, edited_json, edited_toml, key_of, path_of, spelled
-from .rows import Leaf, Origin, Row, Source, leaves_of, rows_of
-from .shape import Account, Embedded, Providers, Settings, notes_of
+from .edit import Path, SettingChange, edited_json, edited_toml, key_of, path_of, spelled
+from .rows import Leaf, Origin, SettingsRow, Source, leaves_of, rows_of
+from .shape import AccountSection, EmbeddedSection, Providers, Settings, notes_of
 from .sources import Layer, file_of, later_layers, read_bytes, read_layer
 
 KEYS_IN_VAULT = "keys are kept in the vault: everloop models key set {name}, or PUT /api/keys/{name}"
@@ -39,11 +39,11 @@ class Edition(Struct, frozen=True):
         return _version(self.data)
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[SettingsRow]:
         return rows_of(self.settings, self.origins)
 
 
-class Draft(Struct, frozen=True):
+class SettingsDraft(Struct, frozen=True):
     """What the settings would be; `base` is the version that it was made from, `paths` are those that differ."""
 
     edition: Edition
@@ -51,7 +51,7 @@ class Draft(Struct, frozen=True):
     paths: tuple[Path, ...]
 
 
-class Book:
+class SettingsEditor:
     def __init__(self, home: File, environ: Mapping[str, str], overrides: Mapping[str, Any] = {}) -> None:
         self._home = home
         self._environ = environ
@@ -62,7 +62,7 @@ class Book:
         file = file_of(self._home)
         return self._edition(file or self._home / "config.toml", read_bytes(file) if file else b"")
 
-    def draft(self, asked: Mapping[str, Any], version: str = "") -> Draft:
+    def draft(self, asked: Mapping[str, Any], version: str = "") -> SettingsDraft:
         """The settings after these changes. Nothing is written yet.
 
         `asked` has settings by their keys, nested or with dots; null takes one out of the file. Raises SettingsError,
@@ -79,9 +79,9 @@ class Book:
         mark = b"\xef\xbb\xbf" if now.data.startswith(b"\xef\xbb\xbf") else b""
         text = edit(now.data.removeprefix(mark).decode(), changes)
         edition = self._edition(now.file, mark + text.encode())
-        return Draft(edition, now.version, tuple(change.path for change in changes))
+        return SettingsDraft(edition, now.version, tuple(change.path for change in changes))
 
-    def write(self, draft: Draft) -> None:
+    def write(self, draft: SettingsDraft) -> None:
         """Put a draft in the place of what it was made from. Raises SettingsMoved, HomeError."""
         file = draft.edition.file
         place = File(os.path.realpath(file))
@@ -111,7 +111,7 @@ class Book:
         for path in _paths(said):
             origins[path] = Origin(source, _place(source, layer, path))
 
-    def _check_values(self, changes: list[Change]) -> None:
+    def _check_values(self, changes: list[SettingChange]) -> None:
         values: dict[str, Any] = {}
         for change in changes:
             if change.value is not None:
@@ -119,21 +119,21 @@ class Book:
         checked_section(Layer(values, lambda path: ""), Settings, values, ())
 
 
-def changes_of(asked: Mapping[str, Any]) -> Iterator[Change]:
+def changes_of(asked: Mapping[str, Any]) -> Iterator[SettingChange]:
     """What is asked for, setting by setting. Raises SettingsError for what is no setting."""
     for key, value in asked.items():
         path = path_of(key)
         yield from _changes(path, _shape_at(path), value)
 
 
-def _changes(path: Path, shape: Any, value: Any) -> Iterator[Change]:
+def _changes(path: Path, shape: Any, value: Any) -> Iterator[SettingChange]:
     kind = shape if is_section(shape) else kind_of_sections(shape)
     if why := notes_of(shape).get("by_hand"):
         raise SettingsError(f"{key_of(path)} {why}, and is only changed by hand: edit config.toml in the home")
     if kind is None:
-        yield Change(path, _checked_text(path, value))
+        yield SettingChange(path, _checked_text(path, value))
     elif value is None and not _is_fixed(path):
-        yield Change(path, None)
+        yield SettingChange(path, None)
     elif isinstance(value, Mapping):
         for name, each in value.items():
             yield from _changes((*path, name), _shape_at((*path, name)), each)
@@ -147,7 +147,7 @@ def _shape_at(path: Path) -> Any:
     for depth, part in enumerate(path):
         kind = kind_of_sections(hint)
         if hint is Providers:
-            hint = Embedded if part == "embedded" else Account
+            hint = EmbeddedSection if part == "embedded" else AccountSection
         elif kind:
             hint = kind
         elif is_section(hint) and part in hint.__struct_fields__:
@@ -175,7 +175,7 @@ def _checked_text(path: Path, value: Any) -> Any:
     return value
 
 
-def _check_free(change: Change, origins: Mapping[Path, Origin]) -> None:
+def _check_free(change: SettingChange, origins: Mapping[Path, Origin]) -> None:
     """Raises SettingsError for what lies over the file: a change there would do nothing."""
     for path, origin in origins.items():
         if path[: len(change.path)] != change.path:
@@ -213,7 +213,7 @@ def _place(source: Source, layer: Layer, path: Path) -> str:
     return place if source == "environment" else File(place).name
 
 
-def _nested(change: Change) -> dict[str, Any]:
+def _nested(change: SettingChange) -> dict[str, Any]:
     tree: Any = change.value
     for part in reversed(change.path):
         tree = {part: tree}

@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 
 from everloop.core.errors import SettingsError, SettingsMoved
-from everloop.settings import Account, Preset, Settings, load
-from everloop.settings.book import Book
-from everloop.settings.rows import Row, leaves_of
+from everloop.settings import AccountSection, Preset, Settings, load
+from everloop.settings.editor import SettingsEditor
+from everloop.settings.rows import SettingsRow, leaves_of
 from everloop.settings.words import ABOUT
 
 FILE = "# mine\n[agents.defaults]\nmodel = 'openai/gpt-5'\nmaxTokens = 5\n\n[providers.openai]\napi_key = 'sk-123'\n"
 
 
-def book(home: Path, text: str = FILE, environ: dict[str, str] | None = None, **overrides: Any) -> Book:
+def book(home: Path, text: str = FILE, environ: dict[str, str] | None = None, **overrides: Any) -> SettingsEditor:
     (home / "config.toml").write_text(text)
-    return Book(home, environ or {}, overrides)
+    return SettingsEditor(home, environ or {}, overrides)
 
 
-def row(of: Book, key: str) -> Row:
+def row(of: SettingsEditor, key: str) -> SettingsRow:
     return next(row for row in of.read().rows if row.key == key)
 
 
@@ -30,12 +30,12 @@ def test_every_setting_has_a_line_about_it():
 
 def test_a_row_tells_what_a_setting_is_and_where_it_comes_from(tmp_path: Path):
     of = book(tmp_path, environ={"EVERLOOP_AGENTS__DEFAULTS__TOP_P": "0.5"}, gateway={"port": 0})
-    assert row(of, "agents.defaults.max_tokens") == Row(
+    assert row(of, "agents.defaults.max_tokens") == SettingsRow(
         *("agents.defaults.max_tokens", "whole", ABOUT["agents.defaults.max_tokens"], 5, 8192, True),
         *("file", "config.toml, line 4"),
         least=1.0,
     )
-    assert row(of, "agents.defaults.top_p") == Row(
+    assert row(of, "agents.defaults.top_p") == SettingsRow(
         *("agents.defaults.top_p", "number", ABOUT["agents.defaults.top_p"], 0.5, None, True),
         *("environment", "EVERLOOP_AGENTS__DEFAULTS__TOP_P"),
         optional=True,
@@ -50,7 +50,7 @@ def test_a_row_tells_what_a_setting_is_and_where_it_comes_from(tmp_path: Path):
 
 def test_a_secret_is_never_told(tmp_path: Path):
     of = book(tmp_path)
-    assert row(of, "providers.openai.api_key") == Row(
+    assert row(of, "providers.openai.api_key") == SettingsRow(
         *("providers.openai.api_key", "text", ABOUT["providers.<name>.api_key"], None, None, True),
         *("file", "config.toml, line 7"),
         secret=True,
@@ -79,7 +79,7 @@ def test_null_takes_a_setting_out(tmp_path: Path):
 
 
 def test_a_home_without_a_file_gets_one_for_its_owner_only(tmp_path: Path):
-    of = Book(tmp_path / "new", {})
+    of = SettingsEditor(tmp_path / "new", {})
     of.write(of.draft({"gateway.port": 1}))
     assert (tmp_path / "new" / "config.toml").read_text() == "[gateway]\nport = 1\n"
     assert (tmp_path / "new" / "config.toml").stat().st_mode & 0o777 == 0o600
@@ -88,7 +88,7 @@ def test_a_home_without_a_file_gets_one_for_its_owner_only(tmp_path: Path):
 def test_a_file_in_json_stays_one_and_a_link_stays_a_link(tmp_path: Path):
     (tmp_path / "dotfiles.json").write_text('{"agents": {"defaults": {"maxTokens": 1}}}')
     (tmp_path / "config.json").symlink_to("dotfiles.json")
-    of = Book(tmp_path, {})
+    of = SettingsEditor(tmp_path, {})
     of.write(of.draft({"agents.defaults.max_tokens": 2}))
     assert load(tmp_path, {}).agents.defaults.max_tokens == 2
     assert (tmp_path / "config.json").is_symlink()
@@ -143,4 +143,4 @@ def test_of_two_who_change_the_same_file_the_second_is_told(tmp_path: Path):
 def test_all_of_it_is_what_the_settings_are(tmp_path: Path):
     of = book(tmp_path)
     assert of.read().settings == load(tmp_path, {}) != Settings()
-    assert of.read().settings.providers.accounts == {"openai": Account("sk-123")}
+    assert of.read().settings.providers.accounts == {"openai": AccountSection("sk-123")}

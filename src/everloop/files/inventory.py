@@ -20,7 +20,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 LEAST = 4096  # bytes that even the smallest file takes of a disk
 
 
-class Stock:
+class FileInventory:
     def __init__(self, root: Path) -> None:
         self._root = root
 
@@ -55,7 +55,7 @@ class Stock:
         return True
 
 
-class Bounded:
+class BoundedFiles:
     """The Files port over a folder in which nobody has more than `most` bytes."""
 
     def __init__(self, folder: Folder, most: int) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from everloop.app.presets import HouseVoices, Presets, filled
+from everloop.app.presets import HouseModels, Presets, filled
 from everloop.core.briefing import Briefing
 from everloop.core.decide import Rules
 from everloop.core.errors import ModelMissing, RateLimited
@@ -15,11 +15,11 @@ from everloop.core.prompt import Prompt, Transcript
 from everloop.core.thread import Thread
 from everloop.net.trusted import TrustedHttp
 from everloop.providers.keys import Keys
-from everloop.providers.models import Models, ResolvedModel, in_process
+from everloop.providers.models import ModelResolver, ResolvedModel, in_process
 from everloop.providers.prices import Prices
 from everloop.runtime.context import Context, Profile
-from everloop.runtime.voices import SHORT, Briefed, Voice
-from everloop.settings import Account, Agents, Defaults, Preset, Providers, Settings
+from everloop.runtime.models import SHORT, Briefed, Model
+from everloop.settings import AccountSection, Agents, Defaults, Preset, Providers, Settings
 from everloop.testing import Fail, Say, ScriptedModel
 from everloop.testing.model_server import WINDOW, ModelServer
 
@@ -46,15 +46,15 @@ async def server() -> AsyncIterator[Small]:
 class House:
     def __init__(self, http: TrustedHttp, base: str) -> None:
         self._http = http
-        self.accounts = {"custom": Account("sk-canary-voices", api_base=base)}
+        self.accounts = {"custom": AccountSection("sk-canary-models", api_base=base)}
 
     def presets(self, defaults: Defaults, **presets: Preset) -> Presets:
         keys = Keys(self.accounts, {"OPENAI_API_KEY": "k"}, {}, Path())
         settings = Settings(Agents(defaults), Providers(accounts=self.accounts), presets)
-        return Presets(settings, Models(self._http, keys, Prices(), self._embedded))
+        return Presets(settings, ModelResolver(self._http, keys, Prices(), self._embedded))
 
-    def voices(self, defaults: Defaults, **presets: Preset) -> HouseVoices:
-        return HouseVoices(self.presets(defaults, **presets), lambda: "noon")
+    def models(self, defaults: Defaults, **presets: Preset) -> HouseModels:
+        return HouseModels(self.presets(defaults, **presets), lambda: "noon")
 
     def _embedded(self, name: str) -> ResolvedModel:
         async def warm() -> None:
@@ -87,50 +87,50 @@ async def test_a_name_is_a_preset_or_a_model(house):
 
 
 async def test_the_default_may_be_a_preset(house):
-    voices = house.voices(Defaults("fast"), fast=Preset("custom/b"))
-    assert (voices.default, voices.names()) == ("custom/b", ["fast"])
+    models = house.models(Defaults("fast"), fast=Preset("custom/b"))
+    assert (models.default, models.names()) == ("custom/b", ["fast"])
 
 
 async def test_a_voice_is_found_again_by_its_preset_or_its_whole_name(house):
-    voices = house.voices(A, fast=NAMED)
-    found = [(await voices.look(name)).key for name in ("fast", "custom/b", "gpt-5.4-mini")]
+    models = house.models(A, fast=NAMED)
+    found = [(await models.look(name)).key for name in ("fast", "custom/b", "gpt-5.4-mini")]
     assert found == ["fast", "custom/b", "openai/gpt-5.4-mini"]
-    assert [voices.find(key).name for key in found] == ["custom/b", "custom/b", "openai/gpt-5.4-mini"]
-    assert voices.find("fast") is await voices.look("fast")
+    assert [models.find(key).name for key in found] == ["custom/b", "custom/b", "openai/gpt-5.4-mini"]
+    assert models.find("fast") is await models.look("fast")
 
 
 async def test_a_name_that_nobody_has_is_missing(house):
     for name in ("nosuch/x", "anthropic/claude-x"):
         with pytest.raises(ModelMissing):
-            house.voices(A).find(name)
+            house.models(A).find(name)
         with pytest.raises(ModelMissing):
-            await house.voices(A).look(name)
+            await house.models(A).look(name)
 
 
-def wonders(voice: Voice, tokens: int) -> bool:
-    return Briefed(voice, TOLD).wonders(tokens)
+def should_measure(model: Model, tokens: int) -> bool:
+    return Briefed(model, TOLD).should_measure(tokens)
 
 
-def asked(voices: HouseVoices, name: str) -> Prompt:
+def asked(models: HouseModels, name: str) -> Prompt:
     thread = Thread("t1")
-    return voices.find(name).told(TOLD).context.prompt(thread, "", False)
+    return models.find(name).fitted_to(TOLD).context.prompt(thread, "", False)
 
 
 async def test_a_preset_says_how_its_model_is_asked(house):
-    voices = house.voices(Defaults("custom/a", temperature=0.1, reasoning_effort="high"), fast=NAMED)
+    models = house.models(Defaults("custom/a", temperature=0.1, reasoning_effort="high"), fast=NAMED)
 
     def how(prompt: Prompt) -> tuple[object, ...]:
         return prompt.model, prompt.temperature, prompt.top_p, prompt.effort, prompt.max_tokens
 
-    assert how(asked(voices, "")) == ("a", 0.1, None, "high", 2048)
-    assert how(asked(voices, "fast")) == ("b", 0.5, 0.9, "low", 100)
-    assert how(asked(voices, "openai/gpt-5.4-mini")) == ("gpt-5.4-mini", 0.1, None, "high", 8192)
+    assert how(asked(models, "")) == ("a", 0.1, None, "high", 2048)
+    assert how(asked(models, "fast")) == ("b", 0.5, 0.9, "low", 100)
+    assert how(asked(models, "openai/gpt-5.4-mini")) == ("gpt-5.4-mini", 0.1, None, "high", 8192)
 
 
-async def test_all_voices_are_told_the_same_and_a_small_one_no_time(house):
-    voices = house.voices(A)
-    assert (asked(voices, "").system, voices.find("").told(TOLD).rules.max_steps) == ("Be brief.", 7)
-    assert [voices.find(name).told(TOLD).context.tail(Thread(), False) for name in ("", "embedded")] == [
+async def test_all_models_are_told_the_same_and_a_small_one_no_time(house):
+    models = house.models(A)
+    assert (asked(models, "").system, models.find("").fitted_to(TOLD).rules.max_steps) == ("Be brief.", 7)
+    assert [models.find(name).fitted_to(TOLD).context.tail(Thread(), False) for name in ("", "embedded")] == [
         "Current time: noon",
         "",
     ]
@@ -146,7 +146,7 @@ async def test_all_voices_are_told_the_same_and_a_small_one_no_time(house):
     ],
 )
 async def test_a_prompt_may_hold_what_the_window_leaves_beside_the_answer(house, server, name, limit):
-    assert house.voices(A, fast=NAMED).find(name).told(TOLD).rules.limit == limit
+    assert house.models(A, fast=NAMED).find(name).fitted_to(TOLD).rules.limit == limit
     assert server.lists == 0
 
 
@@ -154,33 +154,35 @@ LONG = 400_000  # tokens; more than any of these models is believed to read
 
 
 async def test_the_setting_wins_over_all_that_hosts_and_tables_say(house, server):
-    voices = house.voices(Defaults("custom/a", context_window=2000, max_tokens=100))
+    models = house.models(Defaults("custom/a", context_window=2000, max_tokens=100))
     names = ("", "openai/gpt-5.4-mini")
-    assert [voices.find(name).told(TOLD).rules.limit for name in names] == [1900, 1900]
-    assert [wonders(voices.find(name), LONG) for name in names] == [False, False]
+    assert [models.find(name).fitted_to(TOLD).rules.limit for name in names] == [1900, 1900]
+    assert [should_measure(models.find(name), LONG) for name in names] == [False, False]
 
 
 async def test_a_host_is_asked_for_its_window_when_a_conversation_is_no_longer_short(house, server):
-    voices = house.voices(A)
+    models = house.models(A)
     names = ("", "custom/b", "openai/gpt-5.4-mini", "embedded")
-    assert [wonders(voices.find(name), SHORT) for name in names] == [False] * 4
-    assert [wonders(voices.find(name), SHORT + 1) for name in names] == [True, True, True, False]
+    assert [should_measure(models.find(name), SHORT) for name in names] == [False] * 4
+    assert [should_measure(models.find(name), SHORT + 1) for name in names] == [True, True, True, False]
     for name in names[:2]:
-        await voices.find(name).learn()
-        assert (voices.find(name).told(TOLD).rules.limit, voices.find(name).unsure) == (WINDOW - 8192, False)
+        await models.find(name).measure_window()
+        assert (models.find(name).fitted_to(TOLD).rules.limit, models.find(name).unsure) == (WINDOW - 8192, False)
         # It is believed, until a conversation is too long for that, too.
-        assert [wonders(voices.find(name), tokens) for tokens in (WINDOW - 8192, LONG)] == [False, True]
+        assert [should_measure(models.find(name), tokens) for tokens in (WINDOW - 8192, LONG)] == [False, True]
     assert server.lists == 1
 
 
 async def test_a_server_of_this_machine_is_asked_before_its_first_answer_and_again_if_it_did_not_know(house, server):
-    house.accounts["vllm"] = Account(api_base=server.url)
-    voices = house.voices(Defaults("vllm/a"))
-    known, unknown = voices.find("vllm/a"), voices.find("vllm/not-loaded-yet")
-    assert [wonders(voice, 5) for voice in (known, unknown)] == [True, True]
-    await known.learn()
-    await unknown.learn()
-    assert [(voice.window, wonders(voice, 5), wonders(voice, SHORT + 1)) for voice in (known, unknown)] == [
+    house.accounts["vllm"] = AccountSection(api_base=server.url)
+    models = house.models(Defaults("vllm/a"))
+    known, unknown = models.find("vllm/a"), models.find("vllm/not-loaded-yet")
+    assert [should_measure(model, 5) for model in (known, unknown)] == [True, True]
+    await known.measure_window()
+    await unknown.measure_window()
+    assert [
+        (model.window, should_measure(model, 5), should_measure(model, SHORT + 1)) for model in (known, unknown)
+    ] == [
         (WINDOW, False, False),
         (8192, False, True),
     ]
@@ -199,23 +201,23 @@ async def test_whoever_comes_while_the_host_is_asked_waits_for_the_same_answer()
     def fit(window: int, told: Briefing) -> tuple[Context, Rules]:
         return Context(Profile("b", ()), (), lambda: "noon"), Rules(limit=window)
 
-    voice = Voice("a/b", "a/b", "b", ScriptedModel([]), 100, fit, measure)
-    first, second, third = (asyncio.create_task(voice.learn()) for _ in range(3))
+    model = Model("a/b", "a/b", "b", ScriptedModel([]), 100, fit, measure)
+    first, second, third = (asyncio.create_task(model.measure_window()) for _ in range(3))
     await begun.wait()
     first.cancel()  # someone stopped that turn; the others still want to know
     await asyncio.wait([first])
     told.set()
     await asyncio.gather(second, third)
-    assert (voice.told(TOLD).rules.limit, len(asked)) == (5000, 2)
+    assert (model.fitted_to(TOLD).rules.limit, len(asked)) == (5000, 2)
 
 
-async def asked_in_turn(speaker: ResolvedModel, server: Small) -> list[str]:
+async def asked_in_turn(model: ResolvedModel, server: Small) -> list[str]:
     """The models that are asked when none of them can answer."""
     server.play(lambda shown: Fail(RateLimited("busy", 3600.0)))
     server.requests.clear()
     with pytest.raises(RateLimited):
-        await speaker.provider.reply(
-            Prompt(speaker.model, "", Transcript((Message("user", said("hi")),))), lambda delta: None
+        await model.provider.reply(
+            Prompt(model.model, "", Transcript((Message("user", said("hi")),))), lambda delta: None
         )
     return [prompt.model for prompt in server.prompts]
 
@@ -237,19 +239,19 @@ async def test_a_preset_may_have_fallbacks_of_its_own_or_none(house, server):
 
 
 async def test_vectors_are_made_by_the_model_that_is_set_for_it_and_else_by_none(house):
-    named = house.voices(Defaults("custom/a", embedding_model="custom/vectors"))
-    preset = house.voices(Defaults("custom/a", embedding_model="meaning"), meaning=Preset("text-embedding-3-small"))
-    assert [(await voices.embedder()).name for voices in (named, preset)] == [
+    named = house.models(Defaults("custom/a", embedding_model="custom/vectors"))
+    preset = house.models(Defaults("custom/a", embedding_model="meaning"), meaning=Preset("text-embedding-3-small"))
+    assert [(await models.embedder()).name for models in (named, preset)] == [
         "custom/vectors",
         "openai/text-embedding-3-small",
     ]
-    assert await house.voices(A).embedder() is None
+    assert await house.models(A).embedder() is None
     for name in ("nosuch/x", "embedded"):
         with pytest.raises(ModelMissing):
-            await house.voices(Defaults("custom/a", embedding_model=name)).embedder()
+            await house.models(Defaults("custom/a", embedding_model=name)).embedder()
 
 
 async def test_a_small_model_is_asked_for_small_things_and_else_whoever_answers(house):
-    both = house.voices(Defaults("custom/a", small_model="fast"), fast=NAMED)
+    both = house.models(Defaults("custom/a", small_model="fast"), fast=NAMED)
     assert [(await both.small()).key, both.default] == ["fast", "custom/a"]
-    assert await house.voices(A).small() is None
+    assert await house.models(A).small() is None

@@ -1,0 +1,140 @@
+"""Asking the model: what it is told beside the conversation, the intent before, the answer as it comes, its cost."""
+
+import time
+from collections.abc import Mapping
+
+from msgspec import structs
+
+from ..core.decide import WARNING, Rules, used
+from ..core.errors import ProviderError
+from ..core.events import AnswerBegan, AnswerEnded, AnswerPiece, CallMeasured, Draft, TurnBegan, Warned
+from ..core.failpoint import reach
+from ..core.log import ModelCalled, ModelFailed, ModelSaid
+from ..core.ports import Bus, Store
+from ..core.prompt import Delta, Prompt
+from ..core.tool import ToolCall, ToolSpec
+from ..readings.recall import ENTRIES, asked_for, room_for, told_again
+from ..readings.sections import changed_parts
+from .book import Book
+from .context import Gallery
+from .interrupt import Interrupt
+from .models import Briefed
+
+NEARLY_FULL = "this conversation fills most of what the model can read; earlier parts will soon become a summary"
+
+
+class ModelCalls:
+    def __init__(self, store: Store, bus: Bus, gallery: Gallery) -> None:
+        self._store = store
+        self._bus = bus
+        self._gallery = gallery
+
+    async def make(self, book: Book, briefed: Briefed, wrap: bool, interrupt: Interrupt) -> None:
+        thread, context = book.thread, briefed.context
+        recalled = await self._recall(book, briefed.rules) if thread.condensed else ""
+        tail, prefix = context.tail(thread, wrap, recalled), context.prefix(wrap, thread.turn.brought)
+        before, tokens = thread.prefix, used(thread, briefed.rules)
+        if not await book.write(ModelCalled(briefed.model.name, tail, wrap, prefix if prefix != before else "")):
+            return
+        reach("model.intended")
+        called = thread.seq
+        mails = tuple(thread.turn.mails)
+        if thread.turn.steps == 0 and not thread.turn.failures and not thread.turn.empties:
+            self._bus.publish(TurnBegan(thread.id, book.lease.head, thread.turn.seq, mails))
+        draft = _Draft(self._bus, AnswerBegan(thread.id, book.lease.head, called, mails))
+        began, book.cut = time.monotonic(), ("", "")
+        said: ModelSaid | ModelFailed | None = None
+        try:
+            with interrupt:
+                if thread.transcript.media:
+                    await self._gallery.load_media(thread.transcript, thread.turn.principal)
+                try:
+                    said = await self._ask(briefed, context.prompt(thread, tail, wrap), draft)
+                except ProviderError as error:
+                    said = ModelFailed(error.kind, str(error), draft.text, draft.reasoning)
+            reach("model.answered")
+            if said is not None:
+                book.keep(said)
+            else:
+                book.cut = draft.text, draft.reasoning
+        finally:
+            kept = isinstance(said, ModelSaid) or (interrupt.fired and bool(draft.text))
+            self._bus.publish(AnswerEnded(thread.id, book.lease.head, called, kept=kept))
+        if isinstance(said, ModelSaid) and self._bus.hears(thread.id):
+            full = used(thread, briefed.rules) / briefed.rules.limit
+            measured = CallMeasured(
+                thread=thread.id,
+                seq=book.lease.head,
+                model=said.model,
+                usage=said.usage,
+                cost=said.cost,
+                seconds=time.monotonic() - began,
+                cached=said.usage.cache_read / max(1, said.usage.input),
+                prefix_changed=tuple(changed_parts(before, prefix)),
+                full=full,
+            )
+            self._bus.publish(measured)
+            if tokens / briefed.rules.limit < WARNING <= full:
+                self._bus.publish(Warned(thread.id, book.lease.head, "window", NEARLY_FULL))
+
+    async def _ask(self, briefed: Briefed, prompt: Prompt, draft: "_Draft") -> ModelSaid:
+        reply = await briefed.model.provider.reply(prompt, draft.show)
+        calls = _marked(reply.calls, briefed.rules.tools) if reply.calls else ()
+        return ModelSaid(
+            reply.text, calls, reply.usage, reply.finish, reply.model, reply.reasoning, reply.opaque, reply.cost
+        )
+
+    async def _recall(self, book: Book, rules: Rules) -> str:
+        """Of what is a summary now, what is meant by what people have just said; the same for all steps until they say
+        something else."""
+        thread = book.thread
+        said = thread.said_now()
+        if book.recalled[0] != (thread.covered, said):
+            words = asked_for(said)
+            found = await book.patiently(lambda: self._store.recall(thread.id, words, thread.covered, ENTRIES))
+            shown = thread.transcript.text if found.entries else ""
+            book.recalled = (thread.covered, said), told_again(found, shown, room_for(rules.limit))
+        return book.recalled[1]
+
+
+class _Draft:
+    """Passes the pieces of an answer on as they come, and keeps them until it is whole."""
+
+    __slots__ = ("_began", "_bus", "_draft", "_shown")
+
+    def __init__(self, bus: Bus, began: AnswerBegan) -> None:
+        self._bus = bus
+        self._began = began
+        self._draft = Draft(began)
+        self._shown = 0
+        bus.publish(began)
+
+    def show(self, delta: Delta) -> None:
+        self._shown += 1
+        piece = AnswerPiece(
+            thread=self._began.thread,
+            seq=self._began.message,
+            n=self._shown,
+            text=delta.text,
+            reasoning=delta.reasoning,
+            progress=delta.progress,
+            notice=delta.notice,
+        )
+        self._draft.add(piece)
+        self._bus.publish(piece)
+
+    @property
+    def text(self) -> str:
+        return whole.text if (whole := self._draft.whole) else ""
+
+    @property
+    def reasoning(self) -> str:
+        return whole.reasoning if (whole := self._draft.whole) else ""
+
+
+def _marked(calls: tuple[ToolCall, ...], tools: Mapping[str, ToolSpec]) -> tuple[ToolCall, ...]:
+    """With how each leads out: whoever reads the log later may not have the tool any more."""
+    exits = [tools[call.name].exit if call.name in tools else "" for call in calls]
+    if not any(exits):
+        return calls
+    return tuple(structs.replace(call, exit=exit or call.exit) for call, exit in zip(calls, exits, strict=True))
