@@ -164,7 +164,12 @@ async def test_escape_in_a_search_or_a_menu_stops_nothing_and_what_was_shown_sta
         await page.keyboard.press("Escape")
         await page.wait_for_selector("text=Stopped.")
         left = await stage.texts(".said.cut")
-    assert (running, left) == (1, ["Once upon a time"])
+        await page.reload()
+        await page.wait_for_selector(".said.cut")
+        again = await stage.texts(".said.cut")
+        await page.click("text=Go on")
+        await stage.answer("You said: Go on from where you stopped.")
+    assert (running, left, again) == (1, ["Once upon a time"], ["Once upon a time"])
 
 
 async def test_a_file_that_is_dropped_anywhere_is_attached(browser: Any, tmp_path: Path):

@@ -69,9 +69,10 @@ export class Sidebar {
     const asked = (this.asked = (this.asked ?? 0) + 1);
     try {
       const [known, found, waiting] = await Promise.all([
-        this.read(0), words ? get("/api/search", { q: words }) : null, get("/api/approvals").catch(() => ({ approvals: [] }))]);
+        words && this.sessions.size ? null : this.read(0), words ? get("/api/search", { q: words }) : null, get("/api/approvals").catch(() => ({ approvals: [] }))]);
       if (asked !== this.asked) return; // a later look has overtaken this one
-      this.know(known, waiting.approvals);
+      if (known) this.know(known);
+      this.ask(waiting.approvals);
       if (found) await this.showFound(found.found, words, asked);
       else this.showAll();
     } catch (error) {
@@ -84,11 +85,15 @@ export class Sidebar {
   }
 
   /** The first part, anew; what was read beyond it stays as far as it is older. */
-  know(first, approvals) {
+  know(first) {
     const whole = first.length < PART;
     const older = whole ? [] : [...this.sessions.values()].filter((each) => each.active < first.at(-1).active);
     if (!older.length) this.more = !whole;
     this.sessions = new Map([...first, ...older].map((each) => [each.id, each]));
+  }
+
+  /** What waits for an answer. */
+  ask(approvals) {
     this.questions = approvals;
     this.waiting.hidden = !approvals.length;
     this.waiting.textContent = say.questionsWait(approvals.length);
@@ -108,7 +113,7 @@ export class Sidebar {
   }
 
   showAll() {
-    const shown = [...this.sessions.values()].filter((each) => Boolean(each.archived) === this.archived);
+    const shown = [...this.sessions.values()].filter((each) => each.archived === this.archived && (each.messages || each.title)); // without what holds nothing that was said
     const nodes = this.archived ? [h("h2", {}, say.archivedOnes)] : [];
     let last = "";
     for (const each of [...shown.filter((one) => one.pinned), ...shown.filter((one) => !one.pinned)]) {
