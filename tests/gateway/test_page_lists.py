@@ -66,6 +66,34 @@ async def test_a_question_is_seen_and_answered_in_another_browser(browser: Any, 
     assert (grant.runs, grant.tool) == (5, "send")
 
 
+async def test_the_browser_tells_of_a_question_only_who_wants_it_and_looks_elsewhere(browser: Any, tmp_path: Path):
+    async with staged(browser, tmp_path) as stage:
+        page = stage.page
+        await page.context.grant_permissions(["notifications"], origin=stage.url)
+        await page.add_init_script(
+            """window.told = []; window.Notification = class extends Notification {
+                constructor(title, about) { super(title, about); window.told.push([title, about.body]); } };
+            Object.defineProperty(document, 'hidden', { get: () => window.away === true });"""
+        )
+        await stage.log_in()
+        other = await second(stage)
+        for away, on, text in ((False, False, "send it"), (False, True, "send more"), (True, True, "send all")):
+            if on and not away:
+                await page.click("[aria-label=Notifications]")
+                await page.wait_for_selector(".toast:has-text('The browser tells you')")
+            await page.evaluate(f"window.away = {str(away).lower()}")
+            await other.fill(".composer textarea", text)
+            await other.keyboard.press("Enter")
+            await page.wait_for_selector(".waiting:visible")
+            if away:
+                await stage.until("window.told.length")
+            await other.click(".asking:visible >> button:has-text('Deny')")
+            await page.wait_for_selector(".waiting", state="hidden")
+        told = await page.evaluate("window.told")
+        await other.close()
+    assert told == [["May I run send?", 'send\n  to: "somebody@example.org"']]
+
+
 async def test_a_running_turn_has_its_sign_until_it_is_over(browser: Any, tmp_path: Path):
     async with staged(browser, tmp_path) as stage:
         await stage.log_in()

@@ -213,3 +213,34 @@ async def test_a_context_that_is_nearly_full_says_so_and_can_be_compacted(browse
         await stage.page.wait_for_selector(".meter", state="hidden")
         await stage.page.wait_for_selector("text=What was said before became a summary")
     assert little == 0
+
+
+PIECES = [
+    *(r"\frac", "{", "}", "^", "_", r"\sqrt", "[", "]", "x", "12", r"\left", r"\right", "(", ")", "|", "'", "\\"),
+    *(r"\begin{matrix}", r"\end{matrix}", "&", r"\\", r"\text{a b}", r"\sum", r"\hat", r"\mathbb", r"\unknown"),
+    *(r"\constructor", r"\begin{constructor}", r"\end{constructor}", r"\toString", r"\not", r"\operatorname"),
+]
+DRAWN = """async ([pieces, many]) => {
+    const { href } = document.querySelector("link[href$='/markdown.js']");
+    const { formula } = await import(href.replace("markdown", "math"));
+    const { markdown } = await import(href);
+    const random = (seed) => () => (seed = (seed * 16807) % 2147483647) / 2147483647;
+    const next = random(7);
+    const told = [];
+    for (let n = 0; n < many; n += 1) {
+        const text = Array.from({ length: 1 + next() * 25 }, () => pieces[Math.floor(next() * pieces.length)]).join("");
+        for (const draw of [formula, markdown]) {
+            try {
+                if (/function|undefined/.test(draw(text).textContent)) told.push(text);
+            } catch (error) { told.push(`${text}: ${error}`); }
+        }
+    }
+    return told;
+}"""
+
+
+async def test_whatever_stands_in_a_formula_is_drawn_or_stays_as_it_is(browser: Any, tmp_path: Path):
+    async with opened(browser, tmp_path) as stage:
+        await stage.log_in()
+        told = await stage.page.evaluate(DRAWN, [PIECES, 3000])
+    assert told == []

@@ -70,7 +70,7 @@ function theme() {
 
 async function show() {
   const [, kind = "", id = "", seq = ""] = location.hash.split("/");
-  const [name, make] = VIEWS[kind] ?? ["", null];
+  const [name, make] = Object.hasOwn(VIEWS, kind) ? VIEWS[kind] : ["", null];
   drawer(false);
   const place = `${kind}/${id}/${seq}`;
   house.place = place;

@@ -18,6 +18,7 @@ export function s(tag, attributes, ...children) {
 
 function fill(node, classes, attributes, children) {
   if (classes.length) node.setAttribute("class", classes.join(" "));
+  node.append(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false)); // before `dir`, which looks at them all each time
   for (const [key, value] of Object.entries(attributes ?? {})) {
     if (value === undefined || value === null || value === false) continue;
     if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
@@ -25,7 +26,6 @@ function fill(node, classes, attributes, children) {
     else if (key === "value") node.value = value;
     else node.setAttribute(key, value === true ? "" : String(value));
   }
-  node.append(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false));
   return node;
 }
 

@@ -81,5 +81,5 @@ const isText = (value) => typeof value === "string";
 
 function language(path) {
   const ending = isText(path) ? /\.(\w+)$/.exec(path)?.[1].toLowerCase() ?? "" : "";
-  return ENDINGS[ending] ?? ending;
+  return Object.hasOwn(ENDINGS, ending) ? ENDINGS[ending] : ending;
 }

@@ -242,7 +242,6 @@ const SPANS = [
   [/^\*(?=[^\s*])([^*\n]*?[^\s*])\*(?!\*)/, (found, deep) => h("em", {}, inline(found[1], deep + 1))],
   [/^_(?=[^\s_])([^_\n]*?[^\s_])_(?![\w_])/, (found, deep) => h("em", {}, inline(found[1], deep + 1)), "word"],
   [/^https?:\/\/[^\s<>"'`]*[^\s<>"'`.,;:!?)\]}*_]/, (found) => link(found[0], [found[0]]), "word"],
-  [/^\n/, () => h("br")], // who chats means the lines that they make
 ];
 const SPECIAL = /[\\`!\[<*_~h$\n]/g;
 
@@ -261,7 +260,7 @@ export function inline(text, deep = 0) {
     if (!next) break;
     plain += text.slice(at, next.index);
     at = next.index;
-    const made = span(text, at, deep);
+    const made = text[at] === "\n" ? { node: h("br"), length: 1 } : span(text, at, deep); // who chats means the lines that they make
     if (made) {
       if (plain) nodes.push(plain);
       plain = "";

@@ -41,6 +41,8 @@ const m = (name, attributes, ...children) => {
   node.append(...children);
   return node;
 };
+/** What a table has under this name; a name may be anything, also one that every object knows. */
+const own = (table, name) => (Object.hasOwn(table, name) ? table[name] : undefined);
 const row = (nodes) => (nodes.length === 1 ? nodes[0] : m("mrow", {}, ...nodes));
 
 class NotUnderstood extends Error {}
@@ -135,14 +137,14 @@ class Reader {
 
   command(name) {
     if (IGNORED.has(name)) return null;
-    if (name in WIDTHS) return m("mspace", { width: WIDTHS[name] });
-    if (name in LETTERS) return m("mi", {}, LETTERS[name]);
-    if (name in LARGE) return m("mo", {}, LARGE[name]);
-    if (name in OPERATORS) return m("mo", { stretchy: "false" }, OPERATORS[name]);
+    if (own(WIDTHS, name)) return m("mspace", { width: WIDTHS[name] });
+    if (own(LETTERS, name)) return m("mi", {}, LETTERS[name]);
+    if (own(LARGE, name)) return m("mo", {}, LARGE[name]);
+    if (own(OPERATORS, name)) return m("mo", { stretchy: "false" }, OPERATORS[name]);
     if (NAMES.has(name)) return m("mi", {}, name);
-    if (name in ACCENTS) return m("mover", { accent: "true" }, this.argument(), m("mo", {}, ACCENTS[name]));
-    if (name in UNDER) return m("munder", {}, this.argument(), m("mo", {}, UNDER[name]));
-    if (name in FONTS || name === "operatorname*") return this.inFont(FONTS[name] ?? "normal");
+    if (own(ACCENTS, name)) return m("mover", { accent: "true" }, this.argument(), m("mo", {}, ACCENTS[name]));
+    if (own(UNDER, name)) return m("munder", {}, this.argument(), m("mo", {}, UNDER[name]));
+    if (own(FONTS, name) || name === "operatorname*") return this.inFont(own(FONTS, name) ?? "normal");
     if (["frac", "dfrac", "tfrac", "cfrac"].includes(name)) return m("mfrac", {}, this.argument(), this.argument());
     if (name === "binom" || name === "dbinom") return m("mrow", {}, m("mo", {}, "("), m("mfrac", { linethickness: "0" }, this.argument(), this.argument()), m("mo", {}, ")"));
     if (name === "sqrt") return this.root();
@@ -199,7 +201,7 @@ class Reader {
   fence() {
     const token = this.take() ?? "";
     if (token === ".") return m("mo", {}, "");
-    return m("mo", { stretchy: "true" }, token.startsWith("\\") ? OPERATORS[token.slice(1)] ?? token : token);
+    return m("mo", { stretchy: "true" }, token.startsWith("\\") ? own(OPERATORS, token.slice(1)) ?? token : token);
   }
 
   fenced() {
@@ -210,7 +212,7 @@ class Reader {
   }
 
   table(kind) {
-    const [open, close] = FENCES[kind] ?? ["", ""];
+    const [open, close] = own(FENCES, kind) ?? ["", ""];
     if (kind === "array" && this.next === "{") this.word();
     const rows = [[]];
     while (this.next !== "\\end") {
@@ -232,7 +234,7 @@ const ODD = { script: { B: "ℬ", E: "ℰ", F: "ℱ", H: "ℋ", I: "ℐ", L: "�
 const FIRST = { script: [0x1d49c, 0x1d4b6], double: [0x1d538, 0x1d552, 0x1d7d8], bold: [0x1d400, 0x1d41a, 0x1d7ce] };
 
 function styled(letter, kind) {
-  if (ODD[kind][letter]) return ODD[kind][letter];
+  if (own(ODD[kind], letter)) return ODD[kind][letter];
   const [large, small, digit] = FIRST[kind];
   if (/[A-Z]/.test(letter)) return String.fromCodePoint(large + letter.charCodeAt(0) - 65);
   if (/[a-z]/.test(letter)) return String.fromCodePoint(small + letter.charCodeAt(0) - 97);
