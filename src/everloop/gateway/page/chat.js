@@ -4,8 +4,9 @@
 import { get, patch, post } from "./api.js";
 import { Composer } from "./composer.js";
 import { begun, Deeds } from "./deeds.js";
-import { h, icon, iconButton, menu, toast } from "./dom.js";
+import { h, iconButton, menu, toast } from "./dom.js";
 import { draftOf, nextSession, takeSession } from "./drafts.js";
+import { failure, greeting } from "./empty.js";
 import { HeldChanges } from "./held.js";
 import { Log } from "./log.js";
 import { Past, whole } from "./past.js";
@@ -99,10 +100,7 @@ export class Chat {
   greet() {
     this.empty.hidden = false;
     this.menu.hidden = true;
-    this.empty.replaceChildren(
-      h("div.mark", {}, icon("loop")), h("h2", {}, say.greeting), h("p", {}, say.whatItDoes),
-      h("div.starters", {}, say.starters.map(([name, text]) =>
-        h("button.starter", { type: "button", onclick: () => this.composer.write(text) }, h("b", {}, name), h("span", {}, text)))));
+    this.empty.replaceChildren(...greeting((text) => this.composer.write(text)));
     this.showUnsent();
     setTimeout(() => this.offerField());
   }
@@ -214,15 +212,10 @@ export class Chat {
   }
 
   fail(error) {
-    const missing = error.status === 404;
     this.broken = true;
     this.title.textContent = "";
     this.empty.hidden = false;
-    this.empty.replaceChildren(
-      h("h2", {}, missing ? say.notHere : say.notOpened),
-      h("p", {}, missing ? say.notHereWhy : error.message),
-      h("div.row", {}, h("button", { type: "button", onclick: () => this.house.go("#/") }, say.newConversation),
-        !missing && h("button", { type: "button", onclick: () => { this.empty.hidden = true; this.broken = false; this.open(); } }, say.tryAgain)));
+    this.empty.replaceChildren(...failure(error, () => this.house.go("#/"), () => { this.empty.hidden = true; this.broken = false; this.open(); }));
   }
 
   tellOld() {
