@@ -2,7 +2,7 @@
 door. Called by run.py.
 
     python bench/gateway.py floor BASE                    a bare aiohttp server; prints `ready URL`
-    python bench/gateway.py clients URL TOKEN COUNT       the clients; prints a JSON object
+    python bench/gateway.py clients URL TOKEN COUNT [N]   the clients, N rounds; prints a JSON object
     python bench/gateway.py one URL TOKEN DOOR COUNT      one client, /v1 or /ws, turn after turn; prints the same
 
 The floor does what any server has to do that passes a model's answer on: it reads the stream, and sends each piece as
@@ -92,8 +92,8 @@ async def floor(base: str) -> None:
 class Crowd:
     """Clients that all speak at once, once a round; what they count is what came to them."""
 
-    def __init__(self, url: str, token: str, count: int) -> None:
-        self._url, self._count = url, count
+    def __init__(self, url: str, token: str, count: int, rounds: int = ROUNDS) -> None:
+        self._url, self._count, self._rounds = url, count, rounds
         self._headers = {"Authorization": f"Bearer {token}"}
         self._wires: list[aiohttp.ClientWebSocketResponse] = []
         self.times: list[float] = []
@@ -110,7 +110,7 @@ class Crowd:
             print("begin", flush=True)  # whoever measures looks at the clocks now
             sys.stdin.readline()
             began = time.perf_counter()
-            for n in range(ROUNDS):
+            for n in range(self._rounds):
                 await self._round(str(n))
             wall = time.perf_counter() - began
             print("end", flush=True)
@@ -177,8 +177,8 @@ async def main() -> None:
     match sys.argv[1:]:
         case ["floor", base]:
             await floor(base)
-        case ["clients", url, token, count]:
-            print(json.dumps(await Crowd(url, token, int(count)).run()), flush=True)
+        case ["clients", url, token, count, *rounds]:
+            print(json.dumps(await Crowd(url, token, int(count), *map(int, rounds)).run()), flush=True)
         case ["one", url, token, door, count]:
             print(json.dumps(await Alone(url, token, door, int(count)).run()), flush=True)
         case _:

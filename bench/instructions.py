@@ -1,6 +1,7 @@
 """Instructions of a turn in user space, which hardly depend on what else the machine does. Needs valgrind.
 
     python bench/instructions.py [--src DIR] [--kind NAME] [SYSTEM …]
+    python bench/instructions.py [--src DIR] --clients COUNT     of a server, for WebSocket clients that speak at once
 
 A process that makes some turns is counted, and one that makes more; the difference is what the turns took. With
 `--src` the turns are those of another checkout: its src/, measured by this script. SYSTEM is one of one.py's.
@@ -12,13 +13,15 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from run import HERE, ONE_CHUNK, model
+from run import HERE, HOMES, ONE_CHUNK, floor_server, gateway_server, load_of, model
 
 SYSTEMS = ["everloop-own", "everloop", "floor"]
 
@@ -74,21 +77,49 @@ KINDS = [
 ]
 
 
+UNDER = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
+FEW, MANY = 1, 5  # rounds, in each of which every client says something
+SERVERS = {"floor": floor_server, "everloop gateway": gateway_server}
+
+
+def count_served(system: str, clients: int, rounds: int, base: str) -> int:
+    """The instructions of a server to which so many clients have come, beginning with its start."""
+    with tempfile.NamedTemporaryFile("r") as log:
+        serving = partial(SERVERS[system], under=[*UNDER, f"--log-file={log.name}"])
+        load_of(serving, base, "clients", str(clients), str(rounds))
+        return _counted(log.read(), system)
+
+
+def _counted(said: str, system: str) -> int:
+    found = re.search(r"I\s+refs:\s+([\d,]+)", said)
+    if not found:
+        raise SystemExit(f"{system} failed:\n{said}")
+    return int(found[1].replace(",", ""))
+
+
 def count(system: str, turns: int, base: str, src: str) -> int:
     """The instructions of a process that makes so many turns."""
-    command = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", sys.executable]
     environment = {**os.environ, "PYTHONHASHSEED": "0", **({"PYTHONPATH": src} if src else {})}
     done = subprocess.run(
-        [*command, str(HERE / "one.py"), system, f"turns={turns}", base],
+        [*UNDER, sys.executable, str(HERE / "one.py"), system, f"turns={turns}", base],
         capture_output=True,
         text=True,
         env=environment,
         timeout=1800,
     )
-    counted = re.search(r"I\s+refs:\s+([\d,]+)", done.stderr)
-    if done.returncode or not counted:
+    if done.returncode:
         raise SystemExit(f"{system} failed:\n{done.stderr}")
-    return int(counted[1].replace(",", ""))
+    return _counted(done.stderr, system)
+
+
+def _tell_served(clients: int, src: str) -> None:
+    os.environ |= {"PYTHONHASHSEED": "0", **({"PYTHONPATH": src} if src else {})}
+    HOMES.mkdir(exist_ok=True)
+    with model(ONE_CHUNK) as base:
+        for system in SERVERS:
+            few, many = (count_served(system, clients, rounds, base) for rounds in (FEW, MANY))
+            each = (many - few) / (MANY - FEW) / clients / 1e3
+            print(f"| {clients} WebSocket clients at once | {system} | {each:,.0f} |", flush=True)
 
 
 def main() -> None:
@@ -98,9 +129,13 @@ def main() -> None:
     parser.add_argument(
         "--kind", default="", help="the beginning of the name of the only kind of turns that is counted"
     )
+    parser.add_argument("--clients", type=int, default=0, help="so many at a server, in place of turns in a process")
     chosen = parser.parse_args()
     src = str(Path(chosen.src).resolve()) if chosen.src else ""
     print("| turn | system | thousand instructions |\n|---|---|---|", flush=True)
+    if chosen.clients:
+        _tell_served(chosen.clients, src)
+        return
     for kind in (each for each in KINDS if each.name.startswith(chosen.kind)):
         for system in chosen.systems or SYSTEMS[:1]:
             with kind.host() as base:

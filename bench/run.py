@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -235,9 +235,9 @@ def measure_dialects() -> None:
 
 
 @contextmanager
-def floor_server(base: str, home: str) -> Iterator[tuple[int, str, str]]:
-    """Its process, where it is, and a token for it."""
-    command = [PYTHON, str(HERE / "gateway.py"), "floor", base]
+def floor_server(base: str, home: str, under: Sequence[str] = ()) -> Iterator[tuple[int, str, str]]:
+    """Its process, where it is, and a token for it. `under` is the command of whoever counts what it does."""
+    command = [*under, PYTHON, str(HERE / "gateway.py"), "floor", base]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:
@@ -247,7 +247,7 @@ def floor_server(base: str, home: str) -> Iterator[tuple[int, str, str]]:
 
 
 @contextmanager
-def gateway_server(base: str, home: str) -> Iterator[tuple[int, str, str]]:
+def gateway_server(base: str, home: str, under: Sequence[str] = ()) -> Iterator[tuple[int, str, str]]:
     """The same of `everloop gateway`, as people run it."""
     told = {"model": "custom/m", "context_window": 128_000, "system_prompt": "You are helpful."}
     settings = {
@@ -260,7 +260,7 @@ def gateway_server(base: str, home: str) -> Iterator[tuple[int, str, str]]:
     Path(home, "config.json").write_text(json.dumps(settings))
     environment = {**os.environ, "EVERLOOP_HOME": home}
     command = [PYTHON, "-m", "everloop"]
-    with subprocess.Popen([*command, "gateway"], stderr=subprocess.PIPE, text=True, env=environment) as server:
+    with subprocess.Popen([*under, *command, "gateway"], stderr=subprocess.PIPE, text=True, env=environment) as server:
         assert server.stderr is not None
         try:
             url = server.stderr.readline().split()[-1]
@@ -332,6 +332,8 @@ def measure_doors() -> None:
     detail = f"{ours['turns_per_second']:.0f} against {floor['turns_per_second']:.0f}"
     ratio = ours["turns_per_second"] / floor["turns_per_second"]
     say("200 WebSocket clients at once, turns a second", ratio, "≥ 0.75 ×", detail)
+    detail = f"{ours['cpu'] * 1e3:.2f} ms a turn against {floor['cpu'] * 1e3:.2f} ms"
+    say("the same, CPU of the server, which depends less on what else runs", ours["cpu"] / floor["cpu"], "", detail)
 
 
 def beside_the_floor(script: Any, *clients: str) -> tuple[Result, Result]:

@@ -24,8 +24,8 @@ from everloop.core.thread import Thread
 from everloop.core.tool import Effect, Risk, Tool, ToolSpec
 from everloop.core.turn import Finished
 from everloop.files.folder import Folder
-from everloop.gateway import frames
-from everloop.gateway.principal import SCOPES
+from everloop.gateway.access.principal import SCOPES
+from everloop.gateway.ws import frames
 from everloop.providers.catalog import HOSTS
 from everloop.readings.commands import COMMANDS
 from everloop.settings import AccountSection, PolicyRuleSection, Preset, PriceSection, Settings, Stance, Tools, load
@@ -218,7 +218,7 @@ def test_every_frame_that_a_client_is_sent_is_documented_with_its_fields():
 
 def sent_frames() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
-    for file in (Path(everloop.__file__).parent / "gateway").glob("*.py"):
+    for file in (Path(everloop.__file__).parent / "gateway" / "ws").glob("*.py"):
         for node in ast.walk(ast.parse(file.read_bytes())):
             match node:
                 case ast.Call(func=ast.Name("frame"), args=[ast.Constant(str(name)), *_], keywords=keywords):

@@ -149,10 +149,32 @@ def impure_code(package: Path) -> list[str]:
     return found
 
 
+def starred_literals(package: Path) -> list[str]:
+    """What is passed is written out, beyond three things by keyword: `f(*(a, b), c=d)` hides what goes where."""
+    return [
+        f"{file.relative_to(package)}:{node.lineno} stars what is written there"
+        for file in sorted(package.rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_bytes()))
+        if isinstance(node, ast.Call) and any(_is_literal(each) for each in node.args)
+    ]
+
+
+def _is_literal(argument: ast.expr) -> bool:
+    return isinstance(argument, ast.Starred) and isinstance(argument.value, ast.Tuple | ast.List)
+
+
+def greedy_rooms(package: Path) -> list[str]:
+    """Rooms ask for the part of the store that they use; the whole is handed around above them."""
+    above = {"app", "agent", "replay", "cli", "core", "testing"}
+    wholes = {"everloop.core.ports.Store", "everloop.core.ports.store.Store"}
+    return [str(each) for each in imports_of(package) if each.module in wholes and each.place not in above]
+
+
 Rule = Callable[[Path], list[str]]
+RULES = [open_doors, unnamed_places, strange_clients, greedy_rooms, impure_imports, impure_code, starred_literals]
 
 
-@pytest.mark.parametrize("rule", [open_doors, unnamed_places, strange_clients, impure_imports, impure_code])
+@pytest.mark.parametrize("rule", RULES)
 def test_everloop_keeps(rule: Rule):
     assert rule(PACKAGE) == []
 
@@ -183,6 +205,8 @@ def test_everloop_keeps(rule: Rule):
         (strange_clients, "runtime/x.py", "from aiohttp import web"),
         (strange_clients, "gateway/x.py", "import aiohttp"),
         (strange_clients, "testing/model_server.py", "from aiohttp import ClientSession"),
+        (greedy_rooms, "runtime/x.py", "from ..core.ports import Bus, Store"),
+        (greedy_rooms, "gateway/api/x.py", "from ...core.ports.store import Store"),
         (impure_imports, "core/x.py", "import asyncio"),
         (impure_imports, "core/x.py", "from time import time"),
         (impure_imports, "core/x.py", "import os.path"),
@@ -193,6 +217,10 @@ def test_everloop_keeps(rule: Rule):
         (impure_imports, "readings/x.py", "import asyncio"),
         (impure_code, "readings/x.py", "async def f(): ..."),
         (impure_code, "core/ports/x.py", "text = open('x').read()"),
+        (starred_literals, "store/x.py", "f(*(a, b), c=d)"),
+        (starred_literals, "store/x.py", "f('…', *(a,))"),
+        (starred_literals, "store/x.py", "f(*[a, b])"),
+        (starred_literals, "store/x.py", "def g():\n    return [h(1, *(a, *b)) for a in c]"),
     ],
 )
 def test_a_package_that_breaks_it_is_caught(tmp_path: Path, rule: Rule, file: str, source: str):
@@ -213,16 +241,18 @@ def test_a_package_that_breaks_it_is_caught(tmp_path: Path, rule: Rule, file: st
         ("net/x.py", "import aiohttp"),
         ("gateway/x.py", "from aiohttp import web"),
         ("store/x.py", "from ..readings.words import placed"),
+        ("runtime/x.py", "from ..core.ports import Log, Mailroom"),
+        ("app/x.py", "from ..core.ports import Store"),
         ("readings/x.py", "from ..core.log import Entry\nfrom .words import placed"),
         ("core/ports/x.py", "from typing import Protocol\nasync def f(): ..."),
+        ("store/x.py", "f(*values, *(each for each in rows), a=(*b, c))"),
     ],
 )
 def test_a_package_that_keeps_them_passes(tmp_path: Path, file: str, source: str):
     path = tmp_path / file
     path.parent.mkdir(parents=True)
     path.write_text(source)
-    rules = (open_doors, unnamed_places, strange_clients, impure_imports, impure_code)
-    assert [sentence for rule in rules for sentence in rule(tmp_path)] == []
+    assert [sentence for rule in RULES for sentence in rule(tmp_path)] == []
 
 
 def loaded_by(*code: str) -> set[str]:

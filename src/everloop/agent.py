@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import structs
 
-from .core.channel import Hook
+from .core.channel import DOORS, Hook, Traits
 from .core.errors import EverloopError, Fenced, MailRefused, ModelMissing, TurnFailed
 from .core.events import Answer as Answer
 from .core.events import AnswerGiven, Event, LetterTaken, TurnEnded, answer_of
@@ -17,17 +17,19 @@ from .core.mail import Inbound, Outbound, Said, reply_key
 from .core.message import Part, text_of
 from .core.permission import Allowance, Grant
 from .core.permission import Approval as Approval
-from .core.ports import Bus, Feed, Files, Http, Store
+from .core.ports import Bus, Clock, Feed, Files, Http, Store
 from .core.rows import Receipt, ThreadRow
 from .core.turn import Finished
 from .files.enclosing import enclose
 from .files.pictures import attach, take
 from .runtime.acknowledgements import Acknowledgements
 from .runtime.approvals import Approvals
+from .runtime.clock import MACHINE
 from .runtime.inbox import Inbox
 from .runtime.lanes import Begun, Lanes
 from .runtime.models import Models
 from .runtime.sessions import Sessions
+from .runtime.supervisor import Supervised, Supervisor
 from .user import User, as_before, spoken
 
 PATIENCE = 1.0  # seconds between looks whether a turn waits for a person
@@ -56,11 +58,15 @@ class Agent:
         settings: Mapping[str, Any] = {},
         *,
         hooks: Mapping[str, Sequence[Hook]] = {},
-        tasks: Callable[[], Sequence[TaskState]] = list,
+        traits: Mapping[str, Traits] = DOORS,
+        supervisor: Supervisor,
+        clock: Clock = MACHINE,
     ) -> None:
         self.store = store
         self.hooks = hooks  # what the platforms of channels call, by the channel's name
-        self.tasks = tasks  # what runs for as long as the house is open, as it stands
+        self.traits = traits  # of every channel that is known here, by its name
+        self._supervisor = supervisor
+        self.clock = clock
         self.files = files
         self.sessions = sessions
         self.settings = settings  # what is set, without secrets
@@ -76,6 +82,14 @@ class Agent:
         self.missing = ""  # why nobody can answer yet, if that is so
         self.unused: tuple[str, ...] = ()  # what is set and does nothing yet, in sentences
         self.steward: Any = None  # changes settings while the house is open
+
+    def tasks(self) -> list[TaskState]:
+        """What runs for as long as the house is open, as it stands."""
+        return self._supervisor.states()
+
+    def supervise(self, name: str, work: Callable[[], Awaitable[object]]) -> Supervised:
+        """Have something run beside everything else; what fails is begun again. Whoever calls this ends it."""
+        return self._supervisor.start(name, work)
 
     async def ask(
         self,

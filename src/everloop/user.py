@@ -132,7 +132,7 @@ def inbound_of(
     instead: tuple[str, ...] | None = None,
 ) -> Inbound:
     """A letter to a session of the owner's, as someone's."""
-    letter = Said(*(said(text), author, session), unattended=not attended, preapproved=preapproved, instead=instead)
+    letter = Said(said(text), author, session, unattended=not attended, preapproved=preapproved, instead=instead)
     return Inbound(exact(session), event or f"{_BEGINNING}-{next(_events):08x}", letter)
 
 

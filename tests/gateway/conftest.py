@@ -9,21 +9,27 @@ from typing import Any
 import aiohttp
 import pytest
 import pytest_asyncio
+from aiohttp import web
 
 import everloop
-from everloop.app import new_token, open_records, serve, token_scopes
+from everloop.app import new_token, open_records, token_scopes
+from everloop.app import serve as open_gateway
 from everloop.core.tool import Effect, Tool
-from everloop.gateway.auth import Auth
-from everloop.gateway.connection_limits import ConnectionLimits
-from everloop.gateway.hub import Hub
+from everloop.gateway import page
+from everloop.gateway.access.auth import Auth
+from everloop.gateway.access.permissions import Permission
 from everloop.gateway.metrics import Metrics
-from everloop.gateway.origins import Origins
-from everloop.gateway.server import application, page_routes
-from everloop.gateway.socket import Rooms
-from everloop.gateway.sockets import Sockets
+from everloop.gateway.server import PERMISSIONS, application
+from everloop.gateway.transport.limits import ConnectionLimits
+from everloop.gateway.transport.origins import Origins
+from everloop.gateway.ws.connection import ConnectionContext
+from everloop.gateway.ws.connections import ClientConnections
+from everloop.gateway.ws.hub import Hub
 from everloop.settings.shape import GatewaySection
 from everloop.testing import ScriptedModel
 from everloop.tools.decorator import tool
+
+from .http_doors import canary, serve  # noqa: F401  # fixtures of three folders
 
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]  # as a container without much wants them
 
@@ -101,7 +107,7 @@ async def openings(tmp_path: Path) -> AsyncIterator[Any]:
         async def open(model: ScriptedModel, gateway: dict[str, Any] | None = None, **more: Any) -> Door:
             home = tmp_path / "home"
             settings = {"gateway": {"port": 0, **(gateway or {})}}
-            opened = await stack.enter_async_context(serve(home, settings, provider=model, **more))
+            opened = await stack.enter_async_context(open_gateway(home, settings, provider=model, **more))
             return Door(home, opened.url, opened.link)
 
         yield open
@@ -124,17 +130,29 @@ def gated_send() -> Tool:
 
 
 @pytest.fixture
-async def routes_of(tmp_path: Path) -> Any:
-    """Every method and path that the gateway answers, from its router, with something in place of what varies."""
+async def mounted(tmp_path: Path) -> Any:
+    """An application with every route that the gateway answers."""
 
-    async def look() -> list[tuple[str, str]]:
+    async def look() -> web.Application:
         async with everloop.open(home=tmp_path / "other", provider=ScriptedModel([])) as agent:
             auth = Auth(agent.store, Origins(frozenset(), frozenset(), 0))
-            rooms = Rooms(agent, Hub(agent, Metrics()), auth, Metrics(), "")
-            app = application(agent, auth, rooms.metrics, Sockets(rooms), ConnectionLimits(GatewaySection()))
-            paths = {route.path for route in page_routes()}
-            found = [(r.method, r.resource.canonical) for r in app.router.routes() if r.resource is not None]
-        return [(m, p.replace("{", "").replace("}", "")) for m, p in found if p not in paths]
+            context = ConnectionContext(agent, Hub(agent, Metrics()), auth, Metrics(), "")
+            sockets, limits = ClientConnections(context), ConnectionLimits(GatewaySection())
+            return application(agent, auth, context.metrics, sockets, limits)
+
+    return look
+
+
+@pytest.fixture
+async def routes_of(mounted: Any) -> Any:
+    """What every method and path needs, with something in place of what varies, but for the page's own files."""
+
+    async def look() -> dict[tuple[str, str], Permission]:
+        table = (await mounted())[PERMISSIONS].table
+        page_files = {route.path for route in page.routes()}
+        return {
+            (m, p.replace("{", "").replace("}", "")): needs for (m, p), needs in table.items() if p not in page_files
+        }
 
     return look
 

@@ -9,7 +9,7 @@ from everloop.core.tool import Effect, Shown
 from everloop.testing import Call, Say, ScriptedModel
 from everloop.tools.decorator import tool
 from tests.gateway.conftest import Door
-from tests.gateway.walk import staged
+from tests.gateway.page.walk import staged
 
 EVIL = "OWNED by a page <img src=x onerror=alert(1)>"
 WRITE = Call("write_file", {"path": "USER.md", "content": EVIL})

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from everloop.core.keys import LONGEST, author_of, escaped, exact
 from everloop.core.mail import Address
 from everloop.gateway.api.shapes import Moving
-from everloop.gateway.frames import Stop
+from everloop.gateway.http.errors import Refused
 from everloop.gateway.openai.to_inbound import _address as openai_address
-from everloop.gateway.platform import Message, _address
-from everloop.gateway.refusals import Refused
+from everloop.gateway.platform.to_inbound import PlatformMessage, address_of
+from everloop.gateway.ws.frames import StopFrame
 from everloop.testing import Say, ScriptedModel, Shown
 
 # Few letters, so that inputs that are nearly alike are drawn often; separators, escapes, forms of the same letter.
@@ -47,9 +47,9 @@ GIVEN = NAMES.filter(bool)
 PLACES = st.tuples(GIVEN, NAMES, GIVEN, NAMES, NAMES)  # platform, server, user, channel, thread
 
 
-def message(place: tuple[str, ...]) -> Message:
+def message(place: tuple[str, ...]) -> PlatformMessage:
     platform, server, user, channel, thread = place
-    return Message(platform, user, "hi", server, channel, thread)
+    return PlatformMessage(platform, user, "hi", server, channel, thread)
 
 
 def meaning(place: tuple[str, ...]) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ def meaning(place: tuple[str, ...]) -> tuple[str, ...]:
 @example(("a", "", "7", "x" * 200, ""), ("a", "", "7", "x" * 199, ""))
 @example(("a", "", "7", "Ω" * 200, ""), ("a", "", "7", "Ω" * 199, ""))
 def test_two_places_of_a_platform_never_have_one_key(one, other):
-    keys = [str(_address(message(place))) for place in (one, other)]
+    keys = [str(address_of(message(place))) for place in (one, other)]
     assert (keys[0] == keys[1]) == (meaning(one) == meaning(other))
     assert all(str(exact(key)) == key and key.isprintable() and len(key) < 1200 for key in keys)
 
@@ -82,7 +82,7 @@ def test_the_property_notices_the_key_as_it_was_made_before():
 
     one, other = ("discord", "", "7", "", ""), ("discord", "", "8", "@7", "")
     assert before(one) == before(other)
-    assert _address(message(one)) != _address(message(other))
+    assert address_of(message(one)) != address_of(message(other))
 
 
 @given(st.tuples(GIVEN, GIVEN), st.tuples(GIVEN, GIVEN))
@@ -119,18 +119,18 @@ def test_an_escaped_name_has_no_separators_and_is_one_name_only(one, other):
     ],
 )
 def test_ordinary_places_have_the_keys_that_they_had(place, key):
-    assert str(_address(message(place))) == key
+    assert str(address_of(message(place))) == key
     assert author_of("discord", "7") == "discord:7"
     assert author_of("matrix", "@bob:example.org") == "matrix:@bob:example.org"
 
 
 def _socket(key: str) -> str:
-    return msgspec.convert({"type": "stop", "session": key}, Stop).session
+    return msgspec.convert({"type": "stop", "session": key}, StopFrame).session
 
 
 def _api(key: str) -> str:
     if key.endswith("\n"):  # refused where it is used: its pattern is told to clients, who know no other
-        raise Refused("A session key holds no line break.")
+        raise Refused(400, "invalid_request", "A session key holds no line break.")
     return str(msgspec.convert({"session": key}, Moving).session)
 
 

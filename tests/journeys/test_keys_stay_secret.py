@@ -20,7 +20,7 @@ from everloop.providers.catalog import HOSTS
 from everloop.providers.logins import kept_as
 from everloop.providers.logins.tokens import LoginTokens
 from everloop.store.sqlite import SqliteStore
-from everloop.store.vault import Vault, key_of
+from everloop.store.vault import EncryptedVault, key_of
 
 RECORDINGS = Path(__file__).parent.parent / "providers" / "recordings"
 DIALECTS = {
@@ -230,7 +230,7 @@ async def test_the_token_of_a_login_stays_secret(person, gossip, manner):
     (person.home / "config.toml").write_text(f'[providers.openai-codex]\napi_base = "{gossip.url}/v1"\n')
     store = await SqliteStore.connect(person.home, 30.0)
     tokens = LoginTokens(secret("login"), 1e11, secret("refresh"))
-    vault = Vault(store, key_of(person.home, {}))
+    vault = EncryptedVault(store, key_of(person.home, {}))
     await vault.set(kept_as("openai-codex"), msgspec.json.encode(tokens).decode())
     await store.close()
     runs = [await person.run("agent", "-m", manner)]

@@ -34,7 +34,7 @@ from everloop.core.message import Media, Text, said
 from everloop.core.prompt import Brought
 from everloop.core.tool import ToolCall
 from everloop.readings.spoken import COUNTED, KINDS, Utterance, spoken
-from everloop.store.deeds import IS_MESSAGE
+from everloop.store.conversations import IS_MESSAGE
 from everloop.store.words import spoken_in
 
 CALL = ToolCall("1", "look", '{"at":"it"}')

@@ -85,6 +85,9 @@ class Listener:
     def is_waited_for(self) -> bool:
         return False
 
+    def wake(self, thread: str) -> None:
+        pass
+
 
 class Chaos:
     """Use `await Chaos.live(chance, home, turns)`: it returns the log that came of it."""

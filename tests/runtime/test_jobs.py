@@ -60,8 +60,10 @@ async def test_a_fault_in_an_outbox_is_told_and_seen_and_the_next_answer_leaves(
         after = [(task.name, task.state, task.restarts) for task in agent.tasks()]
     scheduler, answers = ("scheduler", "running", 0), ("answers", "running", 0)
     # The fake has nothing to listen to, so that its listening ends by itself.
-    assert before == [scheduler, ("outbox fake", "running", 0), ("channel fake", "running", 0), answers]
-    assert after == [scheduler, ("outbox fake", "running", 1), ("channel fake", "ended", 0), answers]
+    lease = ("lease fake", "running", 0)
+    lanes = [(f"lanes {name}", "running", 0) for name in ("mail", "leases", "expiry")]
+    assert before == [*lanes, scheduler, lease, ("outbox fake", "running", 0), ("channel fake", "running", 0), answers]
+    assert after == [*lanes, scheduler, lease, ("outbox fake", "running", 1), ("channel fake", "ended", 0), answers]
     assert caplog.text.count("Reached: outbox.settled") == 1
     assert {task.state for task in agent.tasks()} == {"ended"}
 

@@ -23,6 +23,7 @@ from everloop.core.tool import ToolCall
 from everloop.readings.branch import branch_off
 from everloop.runtime.jsonl import Exporting, read_conversation
 
+NOW = 1_700_000_200.0
 ABOUT = Conversation("a" * 16, "cli:direct", "a title", 1_700_000_000.0, 1_700_000_100.0, 2, 3)
 
 
@@ -37,7 +38,7 @@ def exported(log: list[Written]) -> list[str]:
 
 
 def brought(lines: list[str]) -> list[Written]:
-    return read_conversation([line.encode() for line in lines]).written
+    return read_conversation([line.encode() for line in lines], NOW).written
 
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
@@ -139,7 +140,7 @@ def test_a_file_of_the_seeds_can_be_read():
         '{"role":"assistant","content":"hello","timestamp":"2026-02-01T10:00:02","tools_used":["web_search"]}',
         '{"role":"user","content":[{"type":"text","text":"bye"}]}',
     ]
-    found = read_conversation([line.encode() for line in lines])
+    found = read_conversation([line.encode() for line in lines], NOW)
     assert (found.key, found.title) == ("cli:direct", "")
     assert [type(each.entry) for each in found.written] == [UserSaid, ModelCalled, ModelSaid, UserSaid]
     assert found.written[2].at == found.written[3].at == found.written[0].at + 1
@@ -178,9 +179,9 @@ CALLS = '{"role":"assistant","tool_calls":[{"id":"c","type":"function","function
 )
 def test_what_is_wrong_is_refused_with_its_line(lines, line, words):
     with pytest.raises(MailRefused, match=rf"^line {line}: .*{words}.*; nothing was imported$"):
-        read_conversation([each if isinstance(each, bytes) else each.encode() for each in lines])
+        read_conversation([each if isinstance(each, bytes) else each.encode() for each in lines], NOW)
 
 
 def test_a_file_without_a_message_is_refused():
     with pytest.raises(MailRefused, match="holds no message"):
-        read_conversation([HEAD.encode()])
+        read_conversation([HEAD.encode()], NOW)

@@ -170,6 +170,34 @@ async def test_where_others_may_read_it_a_person_is_asked_first(house):
     assert allowed == ("done", "Told in test:room.")
 
 
+class Diary:
+    """A stranger's channel, by its name and traits; named as a door of the house, it does not speak for that."""
+
+    def __init__(self, name: str, traits: Traits) -> None:
+        self.manifest = Manifest(name, traits)
+
+    async def run(self, deliver: Deliver, resume: str) -> None:
+        pass
+
+    async def send(self, part: OutgoingPart) -> str:
+        return "sent"
+
+
+async def test_what_a_strangers_channel_says_of_itself_counts_and_not_its_name(house):
+    diary = Diary("diary", Traits(private=True, once=True))
+    async with house(telling(session="diary:mine"), channels=[diary]) as agent:
+        await agent.ask("hi", "diary:mine", author="owner")
+        await agent.ask("tell", "api:work")
+        assert await result(agent) == ("done", "Told in diary:mine.")
+
+
+async def test_a_strangers_channel_speaks_for_no_door_of_the_house(house):
+    async with house(telling(session="platform:room"), channels=[Diary("platform", Traits(private=True))]) as agent:
+        await agent.ask("hi", "platform:room", author="owner")
+        await agent.ask("tell", "api:work")
+        assert (await result(agent))[0] == "denied"
+
+
 class Mailbox:
     """A channel whose messages can be waited for."""
 

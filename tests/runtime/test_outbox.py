@@ -177,8 +177,9 @@ async def test_after_a_day_a_message_is_a_dead_letter_with_a_note_and_the_next_o
     channel = RecordingChannel()
     channel.trouble(Trouble.DOWN, times=LEAST)
     await queue(store, "one", "two")
-    async with sending(Watched(store, trying=LASTS + 1), channel):
-        await channel.sent(1)
+    watched = Watched(store, trying=LASTS + 1)
+    async with sending(watched, channel):
+        await watched.settled("sent")
     assert [sent.text for sent in channel.sends] == ["two"]
     (dead,) = await store.undelivered()
     assert (dead.state, dead.attempts, dead.chat, dead.text) == ("failed", LEAST, "fake:c", "one")

@@ -43,7 +43,7 @@ async def walk(address: str, kind: type[Any]) -> None:
 
 async def write(store: Any, kind: type[Any]) -> None:
     receipts = await asyncio.gather(*(store.receive(letter(str(n))) for n in range(300)))
-    assert type(store._group._sender.wire) is kind
+    assert type(store._writer._sender.wire) is kind
     thread = receipts[0].thread
     assert (await store.commit(Lease(thread), Commit([ModelCalled("m")]))).head == 1
     refused, kept = await asyncio.gather(

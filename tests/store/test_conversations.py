@@ -37,7 +37,7 @@ from everloop.core.ports import Store
 from everloop.core.rows import Commit, Lease
 from everloop.core.tool import FileChange, ToolCall
 from everloop.readings.words import words_of
-from everloop.store.archive import SHORT, TOGETHER
+from everloop.store.search import SHORT, TOGETHER
 
 CHAT = Address("test", "chat")
 HELLO = UserSaid(said("hello"), "ann", str(CHAT))

@@ -82,10 +82,10 @@ async def test_what_comes_after_a_blocked_write_waits_behind_it_and_all_else_goe
     async with held(postgres_home, row_of(first)):
         blocked = await writes(store, store.receive(letter("0", "a")), step(store, second))
         await blocked[1]
-        batches = store._group.batches
+        batches = store._writer.batches
         behind = [asyncio.ensure_future(store.receive(letter("0", event))) for event in "bc"]
         assert (await store.receive(letter("1", "other"))).fresh
-        assert store._group.batches == batches + 1  # those behind were not even tried
+        assert store._writer.batches == batches + 1  # those behind were not even tried
         assert not any(task.done() for task in (blocked[0], *behind))
     receipts = await asyncio.gather(blocked[0], *behind)
     mail = await store.mail(first)
@@ -124,7 +124,7 @@ async def test_a_table_that_is_held_as_a_whole_is_waited_for(postgres_home: Home
     known = await threads(store, 5)
     async with held(postgres_home, "LOCK TABLE inbox"):
         tasks = await writes(store, *(store.receive(letter(str(n), f"e{n}")) for n in range(5)))
-        while not store._group._blocked.piles:  # noqa: ASYNC110  nothing tells of it
+        while not store._writer._blocked.piles:  # noqa: ASYNC110  nothing tells of it
             await asyncio.sleep(0)
         assert not any(task.done() for task in tasks)
     assert [receipt.thread for receipt in await asyncio.gather(*tasks)] == known
@@ -136,7 +136,7 @@ async def test_a_write_whose_time_is_up_is_told_and_was_not_written(postgres_hom
     async with held(postgres_home, row_of(first)):
         blocked, free = await writes(store, step(store, first), step(store, second))
         await free
-        piles = store._group._blocked.piles
+        piles = store._writer._blocked.piles
         piles[first] = [(0.0, job) for _, job in piles[first]]
         with pytest.raises(StoreUnreachable, match="another session holds what was to be written"):
             await blocked

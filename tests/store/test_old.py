@@ -25,7 +25,7 @@ from everloop.core.ports import Store
 from everloop.core.rows import Known, SpentRow, ThreadRow, TokenRow
 from everloop.core.thread import Thread
 from everloop.core.tool import CallContext, Effect, Tool, ToolSpec
-from everloop.gateway.secrets import fits_password, hash_of
+from everloop.gateway.access.secrets import fits_password, hash_of
 from everloop.store import schema
 from everloop.testing import RecordingChannel, Say, ScriptedModel
 

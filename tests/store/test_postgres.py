@@ -5,7 +5,7 @@ import shutil
 import socket
 import ssl
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +15,7 @@ import asyncpg
 import pytest
 
 from everloop.core.errors import Fenced, StoreError, StoreUnreachable
+from everloop.core.jobs import Job
 from everloop.core.log import ModelCalled, UserSaid
 from everloop.core.mail import Address, Inbound, Mail, Outbound, Said, Stop
 from everloop.core.message import said
@@ -53,6 +54,7 @@ class Proxy:
         self._path = path
         self._writers: list[asyncio.StreamWriter] = []
         self.deaf = False  # what the server says no longer arrives, and whoever calls anew hears nothing at all
+        self.answers = 0  # so many still arrive
         self.heard = asyncio.Event()  # the server has answered while we were deaf
         self.piece = 65536  # how much arrives at once
         self.context: ssl.SSLContext | None = None  # encrypts what is said to us
@@ -71,9 +73,10 @@ class Proxy:
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, back: bool = False) -> None:
         while data := await reader.read(65536):
-            if back and self.deaf:
+            if back and self.deaf and not self.answers:
                 self.heard.set()
                 continue
+            self.answers -= back and self.deaf
             for at in range(0, len(data), self.piece):
                 writer.write(data[at : at + self.piece])
                 await asyncio.sleep(0)  # else all of it would have arrived before anybody read
@@ -139,6 +142,84 @@ async def test_a_write_whose_fate_is_unknown_is_not_acknowledged_and_not_repeate
         await store.close()
 
 
+async def lose_the_answer_of_a_claim(store: PostgresStore, proxy: Proxy) -> None:
+    await lose_the_answer(store.due("test"), proxy)
+
+
+async def lose_the_answer(claim: Coroutine[Any, Any, object], proxy: Proxy) -> None:
+    proxy.deaf = True
+    claiming = asyncio.ensure_future(claim)
+    await proxy.heard.wait()
+    proxy.cut()
+    with pytest.raises(StoreUnreachable):
+        await claiming
+    proxy.deaf = False
+
+
+async def queue_one(store: Store) -> None:
+    await store.due("test")  # from now on the server knows the statement, and is asked nothing else
+    receipt = await store.receive(letter("e1"))
+    await store.commit(Lease(receipt.thread), Commit(outbox=[Outbound("k", CHAT, "hi")]))
+
+
+async def test_a_claim_whose_answer_was_lost_is_found_again_and_counts_as_no_attempt(postgres_home: Home):
+    """It was not sent, so nobody is told that it may be repeated."""
+    async with proxied(postgres_home) as (proxy, url):
+        store, other = await PostgresStore.connect(url), await postgres_home.connect()
+        await queue_one(store)
+        await lose_the_answer_of_a_claim(store, proxy)
+        assert await postgres_home.rows("SELECT state, holder FROM outbox") == [("sending", store.holder)]
+        assert await other.due("test") == []
+        [row] = await store.due("test")
+        assert (row.outbound.key, row.attempts, row.unsure) == ("k", 1, False)
+        assert (await store.due("test"), await other.due("test")) == ([], [])
+        await store.close()
+
+
+async def test_a_claim_whose_answer_was_lost_is_another_s_when_they_have_taken_it_over(postgres_home: Home):
+    """Nobody else can know that it was not sent."""
+    async with proxied(postgres_home) as (proxy, url):
+        store, other = await PostgresStore.connect(url), await postgres_home.connect()
+        await queue_one(store)
+        await lose_the_answer_of_a_claim(store, proxy)
+        await postgres_home.write("UPDATE outbox SET due = 0")
+        [row] = await other.due("test")
+        assert (row.attempts, row.unsure) == (2, True)
+        assert await store.due("test") == []
+        await store.close()
+
+
+async def test_a_claim_that_was_heard_of_and_ran_out_may_have_been_sent(postgres_home: Home):
+    store = await postgres_home.connect()
+    await queue_one(store)
+    assert [row.unsure for row in await store.due("test")] == [False]
+    await postgres_home.write("UPDATE outbox SET due = 0")
+    assert [(row.attempts, row.unsure) for row in await store.due("test")] == [(2, True)]
+
+
+@pytest.mark.parametrize("taken", [False, True], ids=["nobody-else", "another-has-taken-it-over"])
+async def test_a_claim_on_a_job_whose_answer_was_lost_is_found_again(postgres_home: Home, taken: bool):
+    async with proxied(postgres_home) as (proxy, url):
+        store, other = await PostgresStore.connect(url), await postgres_home.connect()
+        await store.add_job(Job("first", "tidy", 1.0))
+        assert len(await store.claim_jobs({"tidy"}, 30.0)) == 1  # from now on the server knows the statements
+        await store.add_job(Job("second", "tidy", 1.0))
+        assert (await store.is_due({"tidy"}), await store.is_due({"other"})) == (True, False)
+        proxy.answers = 1  # to the look at what is there
+        await lose_the_answer(store.claim_jobs({"tidy"}, 30.0), proxy)
+        claimed = await postgres_home.rows("SELECT state, attempts, holder FROM jobs WHERE id = 'second'")
+        assert claimed == [("working", 1, store.holder)]
+        assert (await store.is_due({"tidy"}), await other.claim_jobs({"tidy"}, 30.0)) == (True, [])
+        if taken:
+            await postgres_home.write("UPDATE jobs SET until = 0 WHERE id = 'second'")
+            assert [(row.job.id, row.attempts) for row in await other.claim_jobs({"tidy"}, 30.0)] == [("second", 2)]
+        mine = await store.claim_jobs({"tidy"}, 30.0)
+        assert [(row.job.id, row.attempts) for row in mine] == ([] if taken else [("second", 1)])
+        assert [await store.settle_job(row, "done") for row in mine] == [True] * len(mine)
+        assert await store.is_due({"tidy"}) is taken  # what another is at may have been left
+        await store.close()
+
+
 async def test_a_letter_whose_fate_is_unknown_is_one_letter_when_it_comes_again(postgres_home: Home):
     async with proxied(postgres_home) as (proxy, url):
         store = await PostgresStore.connect(url)
@@ -196,18 +277,18 @@ async def test_commits_are_synchronous_and_statements_end(postgres_home: Home):
 async def test_writes_that_meet_share_a_round_trip(postgres_home: Home):
     store: Any = await postgres_home.connect()
     await store.receive(letter("first"))
-    before = store._group.batches
+    before = store._writer.batches
     store.running = 100
     await asyncio.gather(*(store.receive(letter(str(n))) for n in range(100)))
-    assert store._group.batches == before + 1
+    assert store._writer.batches == before + 1
 
 
 async def test_what_comes_while_one_is_written_shares_the_next_round_trip(postgres_home: Home):
     store: Any = await postgres_home.connect()
     await store.receive(letter("first"))
-    before = store._group.batches
+    before = store._writer.batches
     await asyncio.gather(*(store.receive(letter(str(n))) for n in range(100)))
-    assert store._group.batches == before + 2
+    assert store._writer.batches == before + 2
     assert await postgres_home.rows("SELECT count(*) FROM inbox") == [(101,)]
 
 
@@ -272,7 +353,7 @@ async def test_a_server_that_has_been_silent_for_too_long_is_given_up(postgres_h
     async with proxied(postgres_home) as (proxy, url):
         store: Any = await PostgresStore.connect(url)
         await store.receive(letter("e1"))
-        wire = store._group._sender.wire
+        wire = store._writer._sender.wire
         wire._look_at_the_clock()  # nobody waits
         proxy.deaf = True
         writing = asyncio.ensure_future(store.receive(letter("e2")))
@@ -307,8 +388,8 @@ async def test_whoever_ends_all_tasks_leaves_nobody_waiting(postgres_home: Home,
         store: Any = await PostgresStore.connect(url)
         writing = asyncio.ensure_future(store.receive(letter("e1")))
         await asyncio.sleep(0)
-        [task] = [task for task in asyncio.all_tasks() if task.get_name() == "everloop-group"]
-        while asked and store._group._sender.wire is None:  # noqa: ASYNC110  nothing tells of it
+        [task] = [task for task in asyncio.all_tasks() if task.get_name() == "everloop-batch"]
+        while asked and store._writer._sender.wire is None:  # noqa: ASYNC110  nothing tells of it
             await asyncio.sleep(0)
         proxy.deaf = asked
         if asked:

@@ -80,9 +80,28 @@ async def test_a_due_job_wakes_its_thread(store: Store):
     assert woken == [row.id]
 
 
-async def test_while_nothing_is_due_nothing_is_written(home: Home, store: Store):
-    await scheduler(store).look()
+async def test_while_nothing_is_due_whoever_acts_for_one_person_writes_nothing(home: Home, store: Store):
+    await scheduler(store, "ann").look()
     assert await home.rows("SELECT * FROM leases") == []
+
+
+async def test_one_for_everyone_is_there_also_while_nothing_is_due(home: Home, pair: list[Store]):
+    everyones, hers = scheduler(pair[0]), scheduler(pair[1], "ann")
+    await everyones.look()
+    await pair[0].add_job(speaking("hers", "ann"))
+    await hers.look()
+    assert await events(home) == []
+    assert await home.rows("SELECT name, holder, epoch FROM leases") == [("clock", pair[0].holder, 1)]
+    await everyones.look()
+    assert await events(home) == ["job:hers:1"]
+
+
+async def test_a_second_one_for_everyone_stands_by(pair: list[Store]):
+    first, second = (scheduler(store) for store in pair)
+    assert [first.is_elsewhere, second.is_elsewhere] == [False, False]  # nobody has looked yet
+    await first.look()
+    await second.look()
+    assert [first.is_elsewhere, second.is_elsewhere] == [False, True]
 
 
 async def test_of_two_for_everyone_one_sees_to_it(home: Home, pair: list[Store]):

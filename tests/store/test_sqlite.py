@@ -143,7 +143,7 @@ async def test_a_copy_is_for_its_owners_eyes_and_a_half_one_of_a_killed_process_
     await (await SqliteStore.connect(tmp_path, migrations=newer)).close()
     copy = tmp_path / f"everloop.db.before-{len(newer)}"
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
-    assert list(contents(tmp_path)) == ["everloop.db", copy.name]
+    assert sorted(contents(tmp_path)) == ["everloop.db", copy.name]
     assert apsw.Connection(str(copy)).pragma("integrity_check") == "ok"
 
 

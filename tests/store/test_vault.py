@@ -12,7 +12,7 @@ import pytest
 
 from everloop.core.errors import HomeError, VaultLocked
 from everloop.core.ports import Store
-from everloop.store.vault import KEY_FILE, PASSPHRASE, Key, KeyFile, Passphrase, Vault, key_of
+from everloop.store.vault import KEY_FILE, PASSPHRASE, EncryptedVault, Key, KeyFile, Passphrase, key_of
 
 CANARY = "sk-canary-0123456789-ü🙂"
 
@@ -56,8 +56,8 @@ def file(path: Path) -> OnDisk:
 
 
 @pytest.fixture
-def vault(store: Store, path: Path) -> Vault:
-    return Vault(store, KeyFile(path))
+def vault(store: Store, path: Path) -> EncryptedVault:
+    return EncryptedVault(store, KeyFile(path))
 
 
 @pytest.fixture(params=["file", "passphrase"])
@@ -65,7 +65,7 @@ def key(request: pytest.FixtureRequest, path: Path) -> Key:
     return KeyFile(path) if request.param == "file" else Passphrase("open sesame")
 
 
-async def locked(vault: Vault, name: str = "openai") -> str:
+async def locked(vault: EncryptedVault, name: str = "openai") -> str:
     with pytest.raises(VaultLocked) as raised:
         await vault.get(name)
     assert CANARY not in repr(raised.value)
@@ -74,7 +74,7 @@ async def locked(vault: Vault, name: str = "openai") -> str:
 
 @pytest.mark.parametrize("value", [CANARY, "", "x" * 100_000, "half \udc80 a pair, zero \x00"])
 async def test_a_value_comes_back_as_it_was_set(store: Store, key: Key, value: str):
-    vault = Vault(store, key)
+    vault = EncryptedVault(store, key)
     await vault.set("openai", "an older one")
     await vault.set("openai", value)
     assert (await vault.get("openai"), await vault.names()) == (value, ["openai"])
@@ -82,17 +82,17 @@ async def test_a_value_comes_back_as_it_was_set(store: Store, key: Key, value: s
 
 async def test_another_process_with_the_same_key_reads_it(home: Home, path: Path):
     for key in (KeyFile(path), Passphrase("open sesame")):
-        await Vault(await home.connect(), key).set("openai", CANARY)
+        await EncryptedVault(await home.connect(), key).set("openai", CANARY)
         again = KeyFile(path) if isinstance(key, KeyFile) else Passphrase("open sesame")
-        assert await Vault(await home.connect(), again).get("openai") == CANARY
+        assert await EncryptedVault(await home.connect(), again).get("openai") == CANARY
 
 
-async def test_a_home_without_a_vault_has_nothing_and_nothing_is_made_by_looking(vault: Vault, file: OnDisk):
+async def test_a_home_without_a_vault_has_nothing_and_nothing_is_made_by_looking(vault: EncryptedVault, file: OnDisk):
     assert (await vault.get("openai"), await vault.names(), await vault.forget("openai")) == (None, [], False)
     assert file.around() == []
 
 
-async def test_what_is_forgotten_is_gone(vault: Vault):
+async def test_what_is_forgotten_is_gone(vault: EncryptedVault):
     for name in ("b", "a"):
         await vault.set(name, CANARY)
     assert await vault.names() == ["a", "b"]
@@ -101,14 +101,14 @@ async def test_what_is_forgotten_is_gone(vault: Vault):
 
 
 async def test_owners_do_not_see_each_other(store: Store, path: Path):
-    ann, bob = Vault(store, KeyFile(path), "ann"), Vault(store, KeyFile(path), "bob")
+    ann, bob = EncryptedVault(store, KeyFile(path), "ann"), EncryptedVault(store, KeyFile(path), "bob")
     await ann.set("openai", "of ann")
     assert (await bob.get("openai"), await bob.names()) == (None, [])
     await bob.set("openai", "of bob")
     assert (await ann.get("openai"), await bob.get("openai")) == ("of ann", "of bob")
 
 
-async def test_the_key_file_is_for_its_owner_alone_whatever_the_umask(vault: Vault, file: OnDisk):
+async def test_the_key_file_is_for_its_owner_alone_whatever_the_umask(vault: EncryptedVault, file: OnDisk):
     before = os.umask(0)
     try:
         await vault.set("openai", CANARY)
@@ -118,7 +118,7 @@ async def test_the_key_file_is_for_its_owner_alone_whatever_the_umask(vault: Vau
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
-async def test_a_key_file_that_others_can_use_is_refused(vault: Vault, file: OnDisk, mode: int):
+async def test_a_key_file_that_others_can_use_is_refused(vault: EncryptedVault, file: OnDisk, mode: int):
     await vault.set("openai", CANARY)
     file.change_mode(mode)
     assert f"chmod 600 {file.path}" in await locked(vault)
@@ -128,7 +128,7 @@ async def test_a_key_file_that_others_can_use_is_refused(vault: Vault, file: OnD
     assert await vault.get("openai") == CANARY
 
 
-async def test_another_key_opens_nothing(vault: Vault, file: OnDisk):
+async def test_another_key_opens_nothing(vault: EncryptedVault, file: OnDisk):
     await vault.set("openai", CANARY)
     right = file.content()
     file.replace(bytes(32))
@@ -148,19 +148,21 @@ async def test_another_key_opens_nothing(vault: Vault, file: OnDisk):
         ("login:github-copilot", "everloop models logout github-copilot"),
     ],
 )
-async def test_what_cannot_be_opened_is_given_up_by_a_command(vault: Vault, file: OnDisk, name: str, command: str):
+async def test_what_cannot_be_opened_is_given_up_by_a_command(
+    vault: EncryptedVault, file: OnDisk, name: str, command: str
+):
     await vault.set(name, CANARY)
     file.replace(bytes(32))
     assert (await locked(vault, name)).endswith(f"or give it up with: {command}")
 
 
-async def test_a_key_file_that_is_damaged_is_named(vault: Vault, file: OnDisk):
+async def test_a_key_file_that_is_damaged_is_named(vault: EncryptedVault, file: OnDisk):
     await vault.set("openai", CANARY)
     file.replace(b"short")
     assert f"the key file {file.path} is damaged" in await locked(vault)
 
 
-async def test_a_missing_key_is_not_replaced_while_there_are_entries(vault: Vault, file: OnDisk):
+async def test_a_missing_key_is_not_replaced_while_there_are_entries(vault: EncryptedVault, file: OnDisk):
     await vault.set("openai", CANARY)
     file.replace(None)
     assert f"the key file {file.path} is missing" in await locked(vault)
@@ -177,11 +179,11 @@ async def test_a_missing_key_is_not_replaced_while_there_are_entries(vault: Vaul
 async def test_a_home_that_cannot_be_written_is_named(store: Store, tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(HomeError, match=r"the key file .* cannot be made"):
-        await Vault(store, KeyFile(tmp_path / "file" / KEY_FILE)).set("openai", CANARY)
+        await EncryptedVault(store, KeyFile(tmp_path / "file" / KEY_FILE)).set("openai", CANARY)
 
 
 @pytest.mark.parametrize("place", [0, 1, 5, 13, 20, -1])
-async def test_a_box_that_was_changed_does_not_open(store: Store, vault: Vault, place: int):
+async def test_a_box_that_was_changed_does_not_open(store: Store, vault: EncryptedVault, place: int):
     await vault.set("openai", CANARY)
     box = bytearray(await store.secret("owner", "openai") or b"")
     box[place] ^= 64
@@ -194,7 +196,7 @@ async def test_a_box_that_was_changed_does_not_open(store: Store, vault: Vault, 
 
 @pytest.mark.parametrize("length", [0, 1, 12, 20])
 async def test_a_box_that_was_cut_does_not_open(store: Store, key: Key, length: int):
-    vault = Vault(store, key)
+    vault = EncryptedVault(store, key)
     await vault.set("openai", CANARY)
     box = await store.secret("owner", "openai") or b""
     await store.keep_secret("owner", "openai", box[:length])
@@ -202,7 +204,7 @@ async def test_a_box_that_was_cut_does_not_open(store: Store, key: Key, length: 
 
 
 async def test_boxes_open_in_their_own_place_only(store: Store, key: Key):
-    vault, bobs = Vault(store, key), Vault(store, key, "bob")
+    vault, bobs = EncryptedVault(store, key), EncryptedVault(store, key, "bob")
     for name in ("openai", "groq"):
         await vault.set(name, f"key of {name}")
     boxes = [await store.secret("owner", name) or b"" for name in ("openai", "groq")]
@@ -221,13 +223,13 @@ async def test_boxes_open_in_their_own_place_only(store: Store, key: Key):
 
 
 async def test_owner_and_name_do_not_run_into_each_other(store: Store, path: Path):
-    await Vault(store, KeyFile(path), "ann").set("xkey", CANARY)
+    await EncryptedVault(store, KeyFile(path), "ann").set("xkey", CANARY)
     await store.keep_secret("annx", "key", await store.secret("ann", "xkey") or b"")
-    await locked(Vault(store, KeyFile(path), "annx"), "key")
+    await locked(EncryptedVault(store, KeyFile(path), "annx"), "key")
 
 
 async def test_the_same_value_never_makes_the_same_box(store: Store, key: Key):
-    vault, boxes = Vault(store, key), set()
+    vault, boxes = EncryptedVault(store, key), set()
     for _ in range(20):
         await vault.set("openai", CANARY)
         boxes.add(await store.secret("owner", "openai"))
@@ -235,15 +237,15 @@ async def test_the_same_value_never_makes_the_same_box(store: Store, key: Key):
 
 
 async def test_a_wrong_passphrase_opens_nothing(store: Store):
-    await Vault(store, Passphrase("open sesame")).set("openai", CANARY)
-    assert "another key or passphrase" in await locked(Vault(store, Passphrase("open sesam")))
-    assert await Vault(store, Passphrase("open sesame")).get("openai") == CANARY
+    await EncryptedVault(store, Passphrase("open sesame")).set("openai", CANARY)
+    assert "another key or passphrase" in await locked(EncryptedVault(store, Passphrase("open sesam")))
+    assert await EncryptedVault(store, Passphrase("open sesame")).get("openai") == CANARY
 
 
 async def test_salts_are_random_and_an_owner_keeps_to_one(store: Store):
     """What makes a key takes its time, and is done once for all that a process opens."""
-    first, second = Vault(store, Passphrase("open sesame")), Vault(store, Passphrase("open sesame"))
-    bobs = Vault(store, Passphrase("open sesame"), "bob")
+    first, second = EncryptedVault(store, Passphrase("open sesame")), EncryptedVault(store, Passphrase("open sesame"))
+    bobs = EncryptedVault(store, Passphrase("open sesame"), "bob")
     for vault, name in ((first, "a"), (first, "b"), (second, "c"), (bobs, "a")):
         await vault.set(name, CANARY)
     a, b, c = [(await store.secret("owner", name) or b"")[:17] for name in "abc"]
@@ -286,7 +288,7 @@ KEYS: dict[str, Callable[[Path], Key]] = {
 async def test_with_another_key_nothing_is_put_beside_what_is_there(
     home: Home, store: Store, path: Path, old: str, new: str, why: str
 ):
-    right, wrong = Vault(store, KEYS[old](path)), Vault(store, KEYS[new](path))
+    right, wrong = EncryptedVault(store, KEYS[old](path)), EncryptedVault(store, KEYS[new](path))
     for name in ("groq", "openai"):
         await right.set(name, CANARY)
     before = await home.rows("SELECT owner, name, box FROM vault ORDER BY name")
@@ -299,7 +301,7 @@ async def test_with_another_key_nothing_is_put_beside_what_is_there(
 
 
 async def test_the_last_entry_may_be_replaced_with_another_passphrase(store: Store):
-    old, new = Vault(store, Passphrase("open sesame")), Vault(store, Passphrase("open sesam"))
+    old, new = EncryptedVault(store, Passphrase("open sesame")), EncryptedVault(store, Passphrase("open sesam"))
     await old.set("openai", CANARY)
     await new.set("openai", "new")
     await new.set("groq", "another")
@@ -307,14 +309,14 @@ async def test_the_last_entry_may_be_replaced_with_another_passphrase(store: Sto
 
 
 async def test_the_other_way_of_locking_is_named(store: Store, path: Path):
-    by_file, by_passphrase = Vault(store, KeyFile(path)), Vault(store, Passphrase("open sesame"))
+    by_file, by_passphrase = EncryptedVault(store, KeyFile(path)), EncryptedVault(store, Passphrase("open sesame"))
     await by_file.set("openai", CANARY)
     assert f"Unset {PASSPHRASE}" in await locked(by_passphrase)
     await by_passphrase.set("openai", CANARY)
     assert f"Set it in {PASSPHRASE}" in await locked(by_file)
 
 
-async def test_a_box_of_a_later_version_asks_for_an_upgrade(store: Store, vault: Vault):
+async def test_a_box_of_a_later_version_asks_for_an_upgrade(store: Store, vault: EncryptedVault):
     await store.keep_secret("owner", "openai", b"\x09 whatever comes")
     assert "Upgrade everloop" in await locked(vault)
 
@@ -326,7 +328,7 @@ def test_the_passphrase_of_the_environment_comes_before_the_key_file(tmp_path: P
 
 
 async def test_processes_that_set_at_once_make_one_key(home: Home, file: OnDisk):
-    vaults = [Vault(await home.connect(), KeyFile(file.path)) for _ in range(3)]
+    vaults = [EncryptedVault(await home.connect(), KeyFile(file.path)) for _ in range(3)]
     await asyncio.gather(*(vaults[n % 3].set(f"key {n}", CANARY) for n in range(12)))
     assert [await vault.get(f"key {n}") for n in range(12) for vault in vaults] == [CANARY] * 36
     assert file.around() == [KEY_FILE]
@@ -362,8 +364,8 @@ def files_with(folder: Path, word: bytes) -> set[str]:
 
 async def test_nothing_of_a_value_can_be_read_in_any_file_of_the_home(sqlite_home: Home, tmp_path: Path):
     store = await sqlite_home.connect()
-    await Vault(store, key_of(tmp_path, {})).set("openai", CANARY)
-    await Vault(store, key_of(tmp_path, {PASSPHRASE: "open sesame"}), "bob").set("groq", CANARY)
+    await EncryptedVault(store, key_of(tmp_path, {})).set("openai", CANARY)
+    await EncryptedVault(store, key_of(tmp_path, {PASSPHRASE: "open sesame"}), "bob").set("groq", CANARY)
     await sqlite_home.lose(store)
     words = (CANARY.encode(), b"canary", b"open sesame", (tmp_path / KEY_FILE).read_bytes())
     assert [files_with(tmp_path, word) for word in words] == [set(), set(), set(), {KEY_FILE}]
@@ -377,7 +379,7 @@ async def test_the_search_would_have_found_it(sqlite_home: Home, tmp_path: Path)
     assert files_with(tmp_path, CANARY.encode()) == {"everloop.db"}
 
 
-async def test_nothing_of_a_value_can_be_read_in_the_rows(home: Home, vault: Vault):
+async def test_nothing_of_a_value_can_be_read_in_the_rows(home: Home, vault: EncryptedVault):
     await vault.set("openai", CANARY)
     rows = await home.rows("SELECT owner, name, box FROM vault")
     assert [(owner, name, CANARY.encode() in bytes(box)) for owner, name, box in rows] == [("owner", "openai", False)]
@@ -387,10 +389,10 @@ UNTOUCHED = """
 import asyncio, sys
 from pathlib import Path
 from everloop.store.sqlite import SqliteStore
-from everloop.store.vault import Vault, key_of
+from everloop.store.vault import EncryptedVault, key_of
 async def main():
     store = await SqliteStore.connect(Path(sys.argv[1]))
-    vault = Vault(store, key_of(Path(sys.argv[1]), {}))
+    vault = EncryptedVault(store, key_of(Path(sys.argv[1]), {}))
     assert await vault.get("openai") is None
     print("cryptography" in sys.modules)
     await vault.set("openai", "x")

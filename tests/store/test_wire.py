@@ -72,7 +72,7 @@ def watched(connection: Any) -> list[int]:
 async def both(store: Any) -> list[list[int]]:
     await store.receive(letter("e1"))
     async with store._pool.acquire() as connection:
-        return [watched(connection), watched(store._group._sender.wire._connection)]
+        return [watched(connection), watched(store._writer._sender.wire._connection)]
 
 
 async def test_connections_over_a_network_are_kept_alive(postgres_home: Home):
@@ -90,16 +90,16 @@ async def test_a_wire_that_has_rested_for_five_minutes_is_replaced_before_it_is_
     over = wire_over if kind is Wire else FetchingWire
     async with opened(postgres_home.url, over) as store:
         await store.receive(letter("e1"))
-        first = store._group._sender.wire
+        first = store._writer._sender.wire
         assert isinstance(first, kind)
         first._asked -= REST_SECONDS - 60
         look(first)
         await store.receive(letter("e2"))
-        assert store._group._sender.wire is first
+        assert store._writer._sender.wire is first
         first._asked -= REST_SECONDS
         look(first)
         assert (await store.receive(letter("e3"))).fresh
-        assert store._group._sender.wire is not first
+        assert store._writer._sender.wire is not first
         assert first._connection.is_closed()
 
 
@@ -128,10 +128,10 @@ async def test_a_wire_that_hears_something_unexpected_is_not_used_again(postgres
 async def test_a_wire_that_hears_what_was_simply_refused_is_kept(postgres_home: Home):
     async with opened(postgres_home.url) as store:
         await store.receive(letter("e1"))
-        wire = store._group._sender.wire
+        wire = store._writer._sender.wire
         with pytest.raises(StoreError):
             await store.receive(letter("a\0b"))
-        assert store._group._sender.wire is wire
+        assert store._writer._sender.wire is wire
 
 
 async def test_a_connection_whose_wire_cannot_be_made_is_ended(postgres_home: Home):
@@ -187,7 +187,7 @@ async def test_a_question_that_is_cancelled_is_told_and_its_wire_closed(postgres
         await store.receive(letter("e1"))
         writing = asyncio.ensure_future(store.receive(letter("e2")))
         await asyncio.sleep(0)
-        store._group._sender.wire._task.cancel()
+        store._writer._sender.wire._task.cancel()
         with pytest.raises(StoreUnreachable, match="broken off"):
             await writing
         assert (await store.receive(letter("e3"))).fresh

@@ -17,7 +17,7 @@ from everloop.core.jobs import Job
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
 from everloop.store.schedule import event_of
-from everloop.testing.clock import SET, SHADOW, SimulatedClock
+from everloop.testing.clock import SimulatedClock
 
 from .year import open_store
 
@@ -39,14 +39,7 @@ class Simulation:
     async def begin(self) -> None:
         if self.place.startswith("postgresql:"):
             self._server = await asyncpg.connect(self.place)
-            for statement in SHADOW:
-                await self._server.execute(statement)
-        await self.set(BEGAN)
-
-    async def set(self, now: float) -> None:
-        if self._server:
-            await self._server.execute(SET.format(now=now))
-        self.clock.set(now)
+        self.clock.set(BEGAN)
 
     async def letters(self) -> list[tuple[str, float]]:
         query = "SELECT event, at FROM inbox ORDER BY id"
@@ -62,7 +55,7 @@ class Simulation:
             if process.poll() is not None:
                 return False
             await asyncio.sleep(0.002)
-            await self.set(self.clock.now() + 1)
+            self.clock.set(self.clock.now() + 1)
         return True
 
     async def close(self) -> None:
@@ -85,7 +78,7 @@ class Simulation:
 @pytest.fixture
 async def simulation(home: Any, tmp_path: Path) -> AsyncIterator[Simulation]:
     url = getattr(home, "url", "")
-    made = Simulation(f"{url}%2Cpg_catalog" if url else str(tmp_path / "home"), tmp_path / "clock")
+    made = Simulation(url or str(tmp_path / "home"), tmp_path / "clock")
     await made.begin()
     yield made
     await made.close()
@@ -98,7 +91,7 @@ async def test_a_daily_job_speaks_each_day_of_a_year_whoever_is_killed(simulatio
     for first, until, failpoint in legs():
         with simulation.process(failpoint) as process:
             for day in range(first, until):
-                await simulation.set(BEGAN + (day + 1) * DAY)
+                simulation.clock.set(BEGAN + (day + 1) * DAY)
                 assert await simulation.count(day + 1, process) is not bool(failpoint)
             process.kill()
             assert process.wait() == -9
@@ -124,10 +117,10 @@ async def test_after_a_month_in_which_nobody_was_there_one_letter_makes_up_for_i
     store = await open_store(simulation.place, simulation.clock)
     letter = Inbound(CHAT, "", Said(said("good morning"), "owner", str(CHAT)))
     await store.add_job(Job("daily", "reminder", BEGAN + DAY, schedule=f"every {DAY}", letter=letter))
-    await simulation.set(BEGAN + 30.5 * DAY)
+    simulation.clock.set(BEGAN + 30.5 * DAY)
     with simulation.process() as process:
         assert await simulation.count(1, process)
-        await simulation.set(BEGAN + 31 * DAY)
+        simulation.clock.set(BEGAN + 31 * DAY)
         assert await simulation.count(2, process)
     assert [event for event, _ in await simulation.letters()] == [
         event_of("daily", BEGAN + DAY),

@@ -10,7 +10,7 @@ from pathlib import Path
 from everloop.bus.local import LocalBus
 from everloop.core.ports import Store
 from everloop.runtime.scheduler import Scheduler
-from everloop.store.postgres import PostgresStore
+from everloop.store.clocked import ClockedPostgresStore
 from everloop.store.sqlite import SqliteStore
 from everloop.testing import failpoints
 from everloop.testing.clock import SimulatedClock
@@ -18,13 +18,13 @@ from everloop.testing.clock import SimulatedClock
 
 async def open_store(place: str, clock: SimulatedClock) -> Store:
     if place.startswith("postgresql:"):
-        return await PostgresStore.connect(place)
+        return await ClockedPostgresStore.connect_by(clock, place)
     return await SqliteStore.connect(Path(place), clock=clock)
 
 
 async def live(place: str, clock: SimulatedClock) -> None:
     store = await open_store(place, clock)
-    await Scheduler(store, LocalBus(), clock).run()
+    await Scheduler(store, LocalBus(), clock, lease_seconds=1.0).run()  # who is killed is succeeded when it runs out
 
 
 if __name__ == "__main__":

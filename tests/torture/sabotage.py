@@ -15,7 +15,7 @@ from everloop.core.mail import Inbound
 from everloop.core.tool import CallContext, Effect
 from everloop.runtime import book, driver, lanes
 from everloop.runtime.outbox import Outbox
-from everloop.store import sqlite, statements
+from everloop.store import sqlite, sqlite_statements
 from everloop.store.holders import Holders
 
 
@@ -42,13 +42,13 @@ def send_again_without_a_mark() -> None:
 
 
 def take_every_event_as_new() -> None:
-    post = statements.post
+    post = sqlite_statements.post
 
     def post_as_new(execute: object, inbound: Inbound, *rest: object, **more: object) -> object:
         new = Inbound(inbound.address, f"{inbound.event} {secrets.token_hex(4)}", inbound.letter, inbound.owner)
         return post(execute, new, *rest, **more)
 
-    sqlite.post = statements.post = post_as_new
+    sqlite.post = sqlite_statements.post = post_as_new
 
 
 def believe_everyone_dead() -> None:

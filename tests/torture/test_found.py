@@ -13,7 +13,7 @@ from everloop.core.rows import OutboxRow
 from everloop.core.tool import CallContext, Effect, Tool, ToolSpec
 from everloop.runtime.interrupt import Interrupt
 from everloop.runtime.outbox import Outbox
-from everloop.store.database import connect
+from everloop.store.sqlite_file import connect
 from everloop.testing import Call, Line, RecordingChannel, Say, ScriptedModel, Shown, counting_tool, runs_in
 from everloop.user import inbound_of
 

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from .. import __version__
 from ..agent import Agent
@@ -26,13 +26,14 @@ from ..files.inventory import BoundedFiles, FileInventory
 from ..files.pictures import fit, take
 from ..runtime.approvals import Approvals
 from ..runtime.calls import Kit, Toolbox
-from ..runtime.clock import SystemClock
+from ..runtime.clock import MACHINE
 from ..runtime.commands import SlashCommands
 from ..runtime.context import Gallery
 from ..runtime.driver import Driver
 from ..runtime.inbox import Inbox
 from ..runtime.lanes import Lanes
 from ..runtime.outbox import Outbox
+from ..runtime.ownership import Ownership, Work
 from ..runtime.people import KnownPeople
 from ..runtime.reception import AdmitAll, Reception
 from ..runtime.scheduler import Scheduler
@@ -44,9 +45,10 @@ from ..tools.bootstrap import make_workspace
 from ..tools.home import Home
 from ..tools.tainted import Ended
 from .build import Builder, Built, HouseBriefer, LiveHouse, Overrides, this_minute, watched_files
-from .channels import channels_of, known
+from .channels import channels_of, known, traits_in
 from .models import ModelLibrary, network_of, open_models
 from .presets import HouseModels, Presets
+from .tidying import daily, workers
 from .tools import Kits, build_tools, check_workspace, sandbox_of
 
 if TYPE_CHECKING:
@@ -70,7 +72,8 @@ async def open(
     Turns that were cut off go on at once. `provider` takes the place of the configured model, `tools` are added to
     the built-in ones. `http` takes the place of the network, as `everloop.testing.Cassette` does; it is not closed.
     `roles` says what the users of the program may do (`agent.user`); who is not in it is a guest. It is looked at each
-    time, so that a program may add to it. `clock` takes the place of the machine's for what is to happen later.
+    time, so that a program may add to it. `clock` takes the place of the machine's in all that is told, kept or to
+    happen later, over either database; leases go on by real time.
     Raises SettingsError, HomeError, StoreError, ModelMissing.
     """
     async with _opened(home, settings, Overrides(provider, http, (*tools,), (*channels,), roles, clock=clock)) as house:
@@ -128,12 +131,12 @@ async def serve(
     Without a model it opens too: one can be chosen in the page. Raises what else `open` raises; SettingsError also when
     it would be reached from elsewhere without encryption.
     """
-    from ..gateway.origins import check_place
     from ..gateway.server import serve as answer
+    from ..gateway.transport.listen import check_listen
 
     folder = Path(home) if home is not None else home_of(os.environ)
     loaded = load(folder, os.environ, settings)
-    check_place(loaded.gateway)
+    check_listen(loaded.gateway)
     grace = loaded.agents.shutdown_seconds
     async with (
         open_kept(folder, settings, **given) as agent,
@@ -151,9 +154,13 @@ async def _build_house(home: Path, settings: Settings, store: Store, given: Over
     except OSError as error:
         raise HomeError(f"the workspace {workspace} cannot be used ({error.strerror})") from error
     files, bus = Folder(home / "files"), LocalBus()
-    clock = given.clock or SystemClock()
+    clock = given.clock or MACHINE
     supervisor = await stack.enter_async_context(Supervisor(clock))
     made_later = await stack.enter_async_context(AsyncExitStack())  # is closed after the lanes, too
+    if given.listens:
+        listening = channels_of(settings, lambda: given.http or network_of(settings, made_later))
+        given = structs.replace(given, channels=(*given.channels, *listening))
+    channels, traits = given.channels, traits_in(given.channels)
     builder = Builder(home, store, files, bus, given, supervisor, made_later)
     first = await builder.make(settings)
     live = LiveHouse(first)
@@ -162,50 +169,80 @@ async def _build_house(home: Path, settings: Settings, store: Store, given: Over
     ended = _tell_a_collector(*spans) if _wants_spans(settings) else None
     parts = (store, bus, live, live, toolbox, Gallery(files, fit))
     people = KnownPeople(store, given.roles)
-    driver = Driver(*parts, defaults.steering, people, ended=ended, files=builder.prompt_files)
+    driver = Driver(*parts, defaults.steering, people, ended=ended, files=builder.prompt_files, clock=clock)
     lanes = Lanes(
-        *(store, bus, driver),
+        store,
+        bus,
+        driver,
+        supervisor,
         cap=settings.agents.max_concurrent_turns,
         lease_seconds=settings.store.lease_seconds,
         grace=settings.agents.shutdown_seconds,
     )
-    approvals = Approvals(store, people, builder.prompt_files)
-    sessions = Sessions(store, people, lambda: toolbox.specs)
-    commands = SlashCommands(store, live, approvals, sessions, people)
+    approvals = Approvals(store, people, builder.prompt_files, clock)
+    sessions = Sessions(store, people, lambda: toolbox.specs, clock)
+    commands = SlashCommands(store, live, approvals, sessions, people, clock)
     inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, first.toolset.leave)
     told = (first.model.name, first.model.notice, live, first.toolset.web, without_secrets(settings))
-    channels = given.channels
-    if given.listens:
-        channels = (*channels, *channels_of(settings, lambda: given.http or network_of(settings, made_later)))
 
     async def enclose_file(name: str, data: bytes, owner: str) -> Part:
         return await enclose(files, await take(name, data), owner)
 
     receptions = [Reception(channel, inbox, store, AdmitAll(), enclose_file) for channel in channels]
     hooks = {reception.name: reception.hooks() for reception in receptions}
-    agent = Agent(store, bus, inbox, lanes, files, approvals, sessions, *told, hooks=hooks, tasks=supervisor.states)
+    agent = Agent(
+        store,
+        bus,
+        inbox,
+        lanes,
+        files,
+        approvals,
+        sessions,
+        *told,
+        hooks=hooks,
+        traits=traits,
+        supervisor=supervisor,
+        clock=clock,
+    )
     agent.missing, agent.unused = first.missing, unused(settings, known(settings))
     stack.push_async_callback(agent.close)  # after the lanes: answers of the last moment are acknowledged too
     if builder.prompt_files and builder.prompt_files.unasked:  # whoever found it was killed before it was told
         await driver.questions.ask_about_files()
     await stack.enter_async_context(lanes)
-    scheduler = Scheduler(store, bus, clock, owner=given.whose, lease_seconds=settings.store.lease_seconds)
-    supervisor.start("scheduler", scheduler.run)  # it ends after the lanes, which begin to close at once
-    _open_channels(receptions, [Outbox(store, channel) for channel in channels], bus, supervisor, stack)
+    work = {} if given.whose else workers(store, home)
+    if work:
+        await store.add_job(daily(clock.now()))
+    scheduler = Scheduler(store, bus, clock, work, given.whose, settings.store.lease_seconds)
+    # It ends after the lanes, which begin to close at once.
+    supervisor.start("scheduler", scheduler.run, is_elsewhere=lambda: scheduler.is_elsewhere)
+    owned = [Ownership(store, f"channel:{each.name}", settings.store.lease_seconds) for each in receptions]
+    _open_channels(
+        receptions, [Outbox(store, channel, clock=clock) for channel in channels], owned, bus, supervisor, stack
+    )
     return _House(agent, builder, first, live, toolbox)
 
 
 def _open_channels(
-    receptions: list[Reception], outboxes: list[Outbox], bus: Bus, supervisor: Supervisor, stack: AsyncExitStack
+    receptions: list[Reception],
+    outboxes: list[Outbox],
+    owned: list[Ownership],
+    bus: Bus,
+    supervisor: Supervisor,
+    stack: AsyncExitStack,
 ) -> None:
-    """Let channels listen and send for as long as the house is open."""
+    """Let channels listen and send for as long as the house is open, each in one process at a time."""
     if not outboxes:
         return
+
+    def start(name: str, work: Work, owner: Ownership) -> None:
+        task = supervisor.start(name, lambda: owner.during(work), is_elsewhere=lambda: owner.is_elsewhere)
+        stack.push_async_callback(task.end)
+
+    for outbox, reception, owner in zip(outboxes, receptions, owned, strict=True):
+        stack.push_async_callback(supervisor.start(f"lease {outbox.name}", owner.run).end)
+        start(f"outbox {outbox.name}", outbox.run, owner)
+        start(f"channel {outbox.name}", reception.run, owner)
     senders = {outbox.name: outbox for outbox in outboxes}
-    for outbox in outboxes:
-        stack.push_async_callback(supervisor.start(f"outbox {outbox.name}", outbox.run).end)
-    for reception in receptions:
-        stack.push_async_callback(supervisor.start(f"channel {reception.name}", reception.run).end)
     telling = supervisor.start("answers", lambda: _tell_channels(bus, senders, receptions))
     stack.push_async_callback(telling.end)
 
@@ -235,7 +272,11 @@ def _answered_in(event: Event) -> tuple[str, ...]:
 
 
 async def _open_store(home: Path, settings: Settings, clock: Clock | None = None) -> Store:
-    """On PostgreSQL the time is the server's, the same for all machines."""
+    """On PostgreSQL the time is the server's, the same for all machines, unless a clock is handed over."""
+    if settings.store.url and clock is not None:
+        from ..store.clocked import ClockedPostgresStore
+
+        return await ClockedPostgresStore.connect_by(clock, settings.store.url, settings.store.lease_seconds)
     if settings.store.url:
         from ..store.postgres import PostgresStore
 
@@ -259,14 +300,13 @@ class Records(Struct, frozen=True):
 @asynccontextmanager
 async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
     """For commands that count and tidy up, also where the vault is locked. Raises SettingsError, StoreError."""
-    from ..store.vault import Vault as Boxes
-    from ..store.vault import key_of
+    from ..store.vault import EncryptedVault, key_of
 
     folder = home or home_of(os.environ)
     settings = load(folder, os.environ, {})
     store = await _open_store(folder, settings)
     try:
-        vault = Boxes(store, key_of(folder, os.environ))
+        vault = EncryptedVault(store, key_of(folder, os.environ))
         watched = watched_files(
             Home(folder), settings, store, Folder(folder / "files"), _asking_a_sandbox(folder, settings)
         )
@@ -311,7 +351,7 @@ async def open_view(home: Path | None = None) -> AsyncIterator[View]:
 
         kits = Kits(folder, workspace, toolset.kit(), make)
         briefer = HouseBriefer(settings, kits, toolset.large, watched)
-        yield View(store, HouseModels(presets, this_minute()), briefer, KnownPeople(store), watched.names)
+        yield View(store, HouseModels(presets, this_minute(MACHINE)), briefer, KnownPeople(store), watched.names)
 
 
 @asynccontextmanager
@@ -350,14 +390,14 @@ def _tell_a_collector(
 
 def token_scopes() -> tuple[str, ...]:
     """What a token of the gateway may be good for."""
-    from ..gateway.principal import SCOPES
+    from ..gateway.access.principal import SCOPES
 
     return tuple(SCOPES)
 
 
 async def new_token(book: Credentials, owner: str, name: str, scopes: Iterable[str], seconds: float = 0) -> str:
     """Make a token for the gateway and return it: this once, for only its hash is kept. Raises EverloopError."""
-    from ..gateway.secrets import hash_of, new_secret
+    from ..gateway.access.secrets import hash_of, new_secret
 
     token = new_secret("ev_")
     if not await book.keep_token(owner, name, hash_of(token), tuple(scopes), seconds):
@@ -367,7 +407,7 @@ async def new_token(book: Credentials, owner: str, name: str, scopes: Iterable[s
 
 async def set_password(book: Credentials, owner: str, password: str) -> None:
     """Let this be the password of the page. All browsers are logged out. Raises EverloopError."""
-    from ..gateway.secrets import LONGEST, SHORTEST, hash_password
+    from ..gateway.access.secrets import LONGEST, SHORTEST, hash_password
 
     if not SHORTEST <= len(password) <= LONGEST:
         raise EverloopError(f"a password has {SHORTEST} to {LONGEST} characters; nothing was changed")

@@ -7,7 +7,6 @@ import asyncio
 import os
 import socket
 import sys
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import datetime
@@ -29,6 +28,7 @@ from ..providers.keys import Keys
 from ..providers.models import UNKNOWN_WINDOW, ModelResolver, ResolvedModel
 from ..providers.models import given as given_model
 from ..runtime.calls import Kit
+from ..runtime.clock import MACHINE
 from ..runtime.models import Model, Models, OneModel
 from ..runtime.supervisor import Supervisor
 from ..settings import Preset, Settings, Tools, workspace_of
@@ -37,6 +37,7 @@ from ..tools.home import Home
 from ..tools.prompt_files import WatchedFiles
 from ..tools.tainted import Ended, Tainted, place_of
 from ..tools.workspace import Workspace
+from .channels import traits_in
 from .models import keys_of, network_of, open_models
 from .presets import TOOLS, HouseModels, Presets, filled, preset_model
 from .tools import PEOPLE, Kits, Toolset, build_tools, check_workspace
@@ -102,10 +103,9 @@ class Builder:
         supervisor: Supervisor,
         stack: AsyncExitStack,
     ) -> None:
-        from ..store.vault import Vault as Boxes
-        from ..store.vault import key_of
+        from ..store.vault import EncryptedVault, key_of
 
-        self.vault: Vault = Boxes(store, key_of(home, os.environ))
+        self.vault: Vault = EncryptedVault(store, key_of(home, os.environ))
         self._home = home
         self._own = Home(home)
         stack.callback(self._own.close)
@@ -113,6 +113,7 @@ class Builder:
         self._files = files
         self._bus = bus
         self._given = given
+        self._traits = traits_in(given.channels)
         self._supervisor = supervisor
         self._stack = stack
         self._http = given.http
@@ -149,13 +150,14 @@ class Builder:
 
     def check(self, settings: Settings) -> None:
         """Raises SettingsError for what would keep the house from opening the next time."""
-        from ..gateway.origins import check_place, context_of
+        from ..gateway.transport.listen import check_listen
+        from ..gateway.transport.tls import tls_context
         from ..net.proxy import Proxy
         from ..telemetry.target import target_of
 
         place, workspace = settings.gateway, workspace_of(settings, self._home)
-        check_place(place)
-        context_of(place, self._home)
+        check_listen(place)
+        tls_context(place, self._home)
         Proxy(settings.tools.exec.network)
         target_of(settings.telemetry.otlp_endpoint, {}, {}, "")
         if settings.store.url and not settings.store.url.startswith(("postgresql://", "postgres://")):
@@ -181,7 +183,17 @@ class Builder:
             return self._last[2]
         place = (self._home, workspace_of(settings, self._home))
         commands = self._first.commands if self._first else None
-        toolset = build_tools(*place, settings, self._files, self._bus, results, self._store, commands, self._own)
+        toolset = build_tools(
+            *place,
+            settings,
+            self._files,
+            self._bus,
+            results,
+            self._store,
+            commands,
+            self._own,
+            channels=self._traits,
+        )
         self._last = (settings.tools, results, toolset)
         if self._first is None:
             self._stack.push_async_callback(toolset.close)
@@ -194,14 +206,14 @@ class Builder:
     def _kits(self, settings: Settings, results: int, owners: Toolset) -> Kits:
         def make(workspace: Path) -> Kit:
             place = (self._home, workspace, settings, self._files, self._bus, results)
-            shared = (self._store, owners.commands, self._own, owners.ways)
+            shared = (self._store, owners.commands, self._own, owners.ways, self._traits)
             return build_tools(*place, *shared).kit(self._given.tools)
 
         return Kits(self._home, workspace_of(settings, self._home), owners.kit(self._given.tools), make)
 
     async def _find_models(self, settings: Settings) -> tuple[ResolvedModel, Models, ModelChoices | None, str]:
         """Which model answers when no other is chosen, and who can be chosen."""
-        now = this_minute()
+        now = this_minute(self._given.clock or MACHINE)
         if self._given.provider is not None:
             only = given_model(self._given.provider)
             asked = filled(Preset(only.name), settings.agents.defaults)
@@ -299,14 +311,14 @@ def policy_of(tools: Tools) -> Policy:
     return Policy(tools.approvals, tuple(rules))
 
 
-def this_minute() -> Callable[[], str]:
+def this_minute(clock: Clock) -> Callable[[], str]:
     """A clock for the prompt. Formatting a time zone costs more than a thread's fold, so it is done once a minute."""
     shown, text = -1, ""
 
     def now() -> str:
         nonlocal shown, text
-        if (minute := int(time.time() // 60)) != shown:
-            shown, text = minute, f"{datetime.now().astimezone():%A %Y-%m-%d %H:%M %Z}"
+        if (minute := int((at := clock.now()) // 60)) != shown:
+            shown, text = minute, f"{datetime.fromtimestamp(at).astimezone():%A %Y-%m-%d %H:%M %Z}"
         return text
 
     return now

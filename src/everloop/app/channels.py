@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
-from ..core.channel import DOORS
+from ..core.channel import DOORS, Traits
 from ..core.errors import SettingsError
 from ..core.ports import Channel, Http
 from ..settings import Settings
@@ -30,6 +30,11 @@ def known(settings: Settings) -> frozenset[str]:
     """Those of the channels that are set which somebody brings."""
     wanted = switched_on(settings.channels)
     return frozenset(name for name in wanted if name in OURS) | _plugged_in(name for name in wanted if name not in OURS)
+
+
+def traits_in(channels: Iterable[Channel]) -> Mapping[str, Traits]:
+    """Of these and of the house's own doors, which no stranger can speak for."""
+    return {**{channel.manifest.name: channel.manifest.traits for channel in channels}, **DOORS}
 
 
 def channels_of(

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from ..core.errors import KeyRefused, ModelMissing, VaultLocked
-from ..core.ports import Http, Store, Vault
+from ..core.ports import Http, Secrets, Vault
 from ..providers import logins as logins_
 from ..providers.discovery import Headers
 from ..providers.keys import Keys
@@ -23,7 +23,7 @@ class ModelLibrary(Struct, frozen=True):
     """What there is to choose a model from."""
 
     settings: Settings
-    store: Store
+    store: Secrets
     vault: Vault
     http: Http
     keys: Keys
@@ -33,7 +33,7 @@ class ModelLibrary(Struct, frozen=True):
 async def open_models(
     home: Path,
     settings: Settings,
-    store: Store,
+    store: Secrets,
     stack: AsyncExitStack | None,
     given_http: Http | None = None,
     in_process_models: dict[str, ResolvedModel] | None = None,
@@ -42,14 +42,13 @@ async def open_models(
 
     Without a stack, who calls brings the network and closes what is in the in_process_models.
     """
-    from ..store.vault import Vault as Boxes
-    from ..store.vault import key_of
+    from ..store.vault import EncryptedVault, key_of
 
     http = given_http
     if http is None:
         assert stack is not None, "nobody would close the network"
         http = network_of(settings, stack)
-    vault = Boxes(store, key_of(home, os.environ))
+    vault = EncryptedVault(store, key_of(home, os.environ))
     names = await vault.names()
     kept = await _kept_in(vault, names)
     keys = Keys(settings.providers.accounts, os.environ, kept, home)

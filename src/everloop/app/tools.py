@@ -12,15 +12,16 @@ from fnmatch import fnmatchcase
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote
 
 from msgspec import Struct
 
+from ..core.channel import DOORS, Traits
 from ..core.errors import SettingsError
 from ..core.events import ToolOutput
 from ..core.people import OWNER, is_chat
-from ..core.ports import Bus, Files, Http, Store
+from ..core.ports import Archive, Arrivals, Bus, Files, Http, Log, Mailroom, Taints
 from ..core.tool import CallContext, Tool
 from ..runtime.calls import Kit
 from ..settings import Search, Settings
@@ -84,6 +85,10 @@ class Toolset(Struct, frozen=True):
             await way.close()
 
 
+class ToolStore(Log, Mailroom, Arrivals, Archive, Taints, Protocol):
+    """What tools look back at, post to and are watched by."""
+
+
 def build_tools(
     home: Path,
     workspace: Path,
@@ -91,10 +96,11 @@ def build_tools(
     files: Files,
     bus: Bus,
     max_chars: int,
-    store: Store | None = None,
+    store: ToolStore | None = None,
     commands: Sandbox | None = None,
     own: Home | None = None,
     ways: tuple["Later", ...] = (),
+    channels: Mapping[str, Traits] = DOORS,
 ) -> Toolset:
     """The built-in tools, and the plugins that the settings name; without a store none of those that need one.
 
@@ -132,7 +138,7 @@ def build_tools(
         run_python_tool(shell),
         web_fetch_tool(web, max_chars),
         *(history_tools(store, max_chars) if store else ()),
-        *([message_tool(store, bus.wake, seen, files)] if store else ()),
+        *([message_tool(store, bus.wake, seen, files, channels)] if store else ()),
     ]
     if engine := _engine(searched, settings.tools.web.search, os.environ):
         built_in.append(web_search_tool(engine, max_chars))

@@ -1,4 +1,5 @@
-"""Events on their way to one reader, in order and bounded."""
+"""Events on their way to one reader, in order and bounded: one that is too slow is cut off, for nobody
+waits for a reader (there is no backpressure)."""
 
 import asyncio
 from collections import deque

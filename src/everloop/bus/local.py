@@ -24,18 +24,18 @@ class LocalBus:
         self._on_cancel(thread)
 
     def publish(self, event: Event) -> None:
-        match event:
-            case AnswerPiece(thread=thread) if draft := self._drafts.get(thread):
+        thread = event.thread
+        if isinstance(event, AnswerPiece):
+            if draft := self._drafts.get(thread):
                 draft.add(event)
-            case AnswerBegan(thread=thread):
-                self._drafts[thread] = Draft(event)
-            case AnswerEnded(thread=thread):
-                self._drafts.pop(thread, None)
-        if not self._feeds:
-            return
-        for key in (event.thread, ""):
-            for feed in self._feeds.get(key, ()):
-                feed.put(event)
+        elif isinstance(event, AnswerBegan):
+            self._drafts[thread] = Draft(event)
+        elif isinstance(event, AnswerEnded):
+            self._drafts.pop(thread, None)
+        for feed in self._feeds.get(thread, ()):
+            feed.put(event)
+        for feed in self._feeds.get("", ()):
+            feed.put(event)
 
     def hears(self, thread: str) -> bool:
         return bool(self._feeds) and (thread in self._feeds or "" in self._feeds)

@@ -38,7 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-m", "--message", metavar="TEXT", help="say this, print the answer and leave ('-': read stdin)"
     )
     parser.add_argument(
-        *("-f", "--file"),
+        "-f",
+        "--file",
         dest="files",
         action="append",
         default=[],
@@ -109,7 +110,8 @@ class Here(Struct, frozen=True):
     def say(self, text: str, files: Sequence[str] = ()) -> AsyncIterator[Event]:
         """Every message has its own word about permissions, whichever process answers it."""
         return self.agent.stream(
-            *(text, self.session),
+            text,
+            self.session,
             files=files,
             author=OWNER,
             attended=self.attended,

@@ -1,7 +1,6 @@
 """Putting the agent's questions to whoever sits at the terminal."""
 
 import asyncio
-import time
 from collections.abc import Sequence
 from types import TracebackType
 
@@ -92,7 +91,7 @@ class Questions:
     async def _tell_what_is_granted(self, approval: Approval) -> None:
         for grant in await self._agent.grants():
             if grant.id == approval.id:
-                ahead = f"{extent(grant, time.time())}, until {clock(grant.until)}"
+                ahead = f"{extent(grant, self._agent.clock.now())}, until {clock(grant.until)}"
                 self._terminal.note(
                     f"{grant.tool} is allowed. So is, {ahead}: {described(grant, grant.thread)}.\n"
                     f"Take it back with: everloop approvals revoke {grant.id}"

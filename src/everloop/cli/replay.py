@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "turn", metavar="TURN", help="thread:seq; the beginning of the thread's name is enough; or `last`"
     )
     parser.add_argument(
-        *("--as-test",),
+        "--as-test",
         dest="file",
         metavar="FILE",
         nargs="?",

@@ -53,8 +53,12 @@ def describe(first: int, days: int, rows: Sequence[SpentRow]) -> dict[str, Any]:
 
 def total(rows: Sequence[SpentRow]) -> SpentRow:
     return SpentRow(
-        *(0, "", sum(row.calls for row in rows), sum((row.usage for row in rows), Usage())),
-        *(sum(row.cost for row in rows), sum(row.unpriced for row in rows)),
+        day=0,
+        model="",
+        calls=sum(row.calls for row in rows),
+        usage=sum((row.usage for row in rows), Usage()),
+        cost=sum(row.cost for row in rows),
+        unpriced=sum(row.unpriced for row in rows),
     )
 
 

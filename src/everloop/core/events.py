@@ -3,6 +3,7 @@
 `seq` is the durable position in the log: whoever loses the connection goes on from there without a gap.
 """
 
+from functools import cache
 from typing import Any, ClassVar
 
 from msgspec import Struct, json
@@ -29,14 +30,20 @@ class _Event(Struct, frozen=True, gc=False):
     @property
     def data(self) -> dict[str, Any]:
         """What it tells, by the names that docs/reference.md lists."""
-        told = zip(self.__struct_encode_fields__, self.__struct_fields__, strict=True)
-        return {name: getattr(self, field) for name, field in told if field not in _PLACE}
+        return {name: getattr(self, field) for name, field in _told_by(type(self))}
 
     def json(self) -> str:
         """All of it as one line of JSON, for a program that passes events on."""
         n = getattr(self, "n", 0)
         told = {"name": self.name, "thread": self.thread, "seq": self.seq, "n": n, "data": self.data}
         return _JSON.encode(told).decode()
+
+
+@cache
+def _told_by(kind: type[_Event]) -> list[tuple[str, str]]:
+    """The names of what events of this kind tell, and the fields that have it."""
+    fields = zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True)
+    return [(name, field) for name, field in fields if field not in _PLACE]
 
 
 class LetterTaken(_Event, frozen=True, gc=False):

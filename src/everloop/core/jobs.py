@@ -36,11 +36,12 @@ class JobRow(Struct, frozen=True):
     result: str = ""
 
 
-RunState = Literal["running", "waiting", "ended", "failed"]
+RunState = Literal["running", "standby", "waiting", "ended", "failed"]
 
 
 class TaskState(Struct, frozen=True):
-    """How a long-running task stands: `waiting` to be begun again, `ended` by itself, or `failed` for good."""
+    """How a long-running task stands: `standby` while another process does it, `waiting` to be begun again, `ended` by
+    itself, or `failed` for good."""
 
     name: str
     state: RunState

@@ -113,10 +113,14 @@ class Timer(Struct, frozen=True):
 
 class Posting(Struct, frozen=True):
     """A letter to another conversation: to the session's thread, which is made if there is none, or to the `thread`
-    that is named. It is posted once per event, and not at all where the thread is gone or is another owner's."""
+    that is named. It is posted once per event, and not at all where the thread is gone or is another owner's.
+
+    With `spawned_by` it begins a child: the session's thread works for that call (thread:answer:place) from its first
+    letter on. Where something was said in it before, it is nobody's child."""
 
     inbound: Inbound
     thread: str = ""
+    spawned_by: str = ""
 
 
 class Taint(Struct, frozen=True, gc=False):

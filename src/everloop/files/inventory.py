@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 
 from everloop.core.errors import NoRoom
-from everloop.core.ports import KeptFile, Store
+from everloop.core.ports import Archive, KeptFile
 
 from .folder import HALF_WRITTEN, SHORTEST, Folder, held, sweep
 
@@ -29,7 +29,7 @@ class FileInventory:
         found = await asyncio.to_thread(lambda: [*_files_in(self._root)])
         return sorted(found, key=lambda file: (-file.size, file.ref, file.owner))
 
-    async def unused(self, store: Store) -> list[KeptFile]:
+    async def unused(self, store: Archive) -> list[KeptFile]:
         """Those that nothing in the store names. Files first: what is put from now on is not among them."""
         files = await self.files()
         named = await store.files_named()

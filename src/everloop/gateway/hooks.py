@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from aiohttp import web
 
 from ..core.channel import Hook, HookRequest
-from .answers import Refused
-from .auth import Handler
+from .access.permissions import PUBLIC, Route
+from .http.errors import Refused
+from .http.handler import Handler
 
 
-def routes(hooks: Mapping[str, Sequence[Hook]]) -> list[web.RouteDef]:
+def routes(hooks: Mapping[str, Sequence[Hook]]) -> list[Route]:
     return [
-        web.route(hook.method, f"/hooks/{channel}{hook.path}", _handler(hook))
+        Route(hook.method, f"/hooks/{channel}{hook.path}", _handler(hook), PUBLIC)
         for channel, its in hooks.items()
         for hook in its
     ]

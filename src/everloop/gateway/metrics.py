@@ -3,7 +3,8 @@
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from ..core.events import CallMeasured, Event, ToolReturned, TurnEnded
@@ -38,7 +39,7 @@ class Metrics:
         self._began = time.monotonic()
 
     def count(self, name: str, amount: float = 1, **labels: str) -> None:
-        self._counts[f"everloop_{name}", tuple(labels.items())] += amount  # type: ignore[assignment]
+        self._counts[name, tuple(labels.items())] += amount  # type: ignore[assignment]
 
     def hear(self, event: Event) -> None:
         match event:
@@ -47,11 +48,12 @@ class Metrics:
             case ToolReturned(tool=tool, outcome=outcome):
                 self.count("tool_calls_total", tool=tool, outcome=outcome)
             case CallMeasured(model=model, usage=usage):
-                self.count("model_calls_total", model=model)
-                self.count("model_seconds_total", event.seconds, model=model)
-                self.count("tokens_total", usage.input, model=model, direction="input")
-                self.count("tokens_total", usage.output, model=model, direction="output")
-                self.count("cost_dollars_total", event.cost or 0.0, model=model)
+                counts, (calls, seconds, input, output, cost) = self._counts, _of_a_call(model)
+                counts[calls] += 1
+                counts[seconds] += event.seconds  # type: ignore[assignment]
+                counts[input] += usage.input
+                counts[output] += usage.output
+                counts[cost] += event.cost or 0.0  # type: ignore[assignment]
 
     @property
     def uptime(self) -> float:
@@ -60,11 +62,20 @@ class Metrics:
     def tell(self, now: Mapping[str, float], tasks: Iterable[TaskState] = ()) -> str:
         """All of it as text; `now` are the numbers that go up and down."""
         gauges = {**now, "uptime_seconds": self.uptime, "resident_bytes": resident()}
-        rows = {(f"everloop_{name}", ()): value for name, value in gauges.items()} | dict(self._counts)
+        rows: dict[tuple[str, Labels], float] = {(f"everloop_{name}", ()): value for name, value in gauges.items()}
+        rows |= {(f"everloop_{name}", labels): value for (name, labels), value in self._counts.items()}
         for task in tasks:
             rows["everloop_task", (("task", task.name), ("state", task.state))] = 1
             rows["everloop_task_restarts", (("task", task.name),)] = task.restarts
         return "".join(_family(name, rows) for name in HELP)
+
+
+@lru_cache(maxsize=256)
+def _of_a_call(model: str) -> Sequence[tuple[str, Labels]]:
+    """What is counted of a model call: each has five of them."""
+    of = ("model", model)
+    tokens = [("tokens_total", (of, ("direction", direction))) for direction in ("input", "output")]
+    return ("model_calls_total", (of,)), ("model_seconds_total", (of,)), *tokens, ("cost_dollars_total", (of,))
 
 
 def _family(name: str, rows: Mapping[tuple[str, Labels], float]) -> str:

@@ -1,8 +1,9 @@
 """Where a request may go that a model, a user or a page has aimed: what a URL means, and which addresses are public.
 
-Two programs that read one URL differently are how such guards are passed. So there is one reading, which takes only
-what all programs read alike; the request is built from its pieces, never from the text. A number for a host, but
-plain dotted IPv4 or bracketed IPv6, is refused whatever it would mean, as are user names, backslashes and escapes.
+This is the guard against SSRF. Two programs that read one URL differently are how such guards are passed. So there is
+one reading, which takes only what all programs read alike; the request is built from its pieces, never from the text.
+A number for a host, but plain dotted IPv4 or bracketed IPv6, is refused whatever it would mean, as are user names,
+backslashes and escapes.
 
 Public is what the registries of IANA call globally reachable, less what leads back inside through a translator.
 """

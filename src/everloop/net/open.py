@@ -1,7 +1,7 @@
 """Requests to whatever a model, a user or a page can aim: read once, resolved, checked, and sent where it was checked.
 
-A connection is made to the very addresses that were checked, so a name that leads elsewhere a moment later leads
-nowhere. All of a name's addresses must pass; one that does not refuses the name. Each redirect
+A connection is made to the very addresses that were checked, so a name that leads elsewhere a moment later (DNS
+rebinding) leads nowhere. All of a name's addresses must pass; one that does not refuses the name. Each redirect
 comes in by the same door as the first address. No name is kept: what was checked a while ago is not what is asked now.
 
 No proxy is used, whatever the environment names: a proxy resolves names itself, and nobody would check that.

@@ -1,4 +1,5 @@
-"""Requests to the hosts that the owner has configured, over connections that are kept for the next one."""
+"""Requests to the hosts that the owner has configured, over connections that are kept for the next one
+(a connection pool)."""
 
 import asyncio
 import os

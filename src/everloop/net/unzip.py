@@ -1,4 +1,4 @@
-"""A packed body, unpacked in pieces of limited size: a little may become much."""
+"""A packed body, unpacked in pieces of limited size: a little may become much (a decompression bomb)."""
 
 import asyncio
 import zlib

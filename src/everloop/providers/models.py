@@ -140,7 +140,12 @@ class ModelResolver:
         assert host is not None
         account = self._keys.accounts.get(host.name)
         provider = HostProvider(
-            *(host.name, self._http, choice.base, choice.key, dialects.load(host.dialect), host.quirks),
+            name=host.name,
+            http=self._http,
+            base=choice.base,
+            key=choice.key,
+            dialect=dialects.load(host.dialect),
+            quirks=host.quirks,
             headers=choice.headers,
             login=self._login_of(choice),
             attempts=3 if last else 2,

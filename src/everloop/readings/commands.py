@@ -60,19 +60,25 @@ COMMANDS = {
         SlashCommand("/new", "Start a new conversation"),
         SlashCommand("/stop", "Stop the current task"),
         SlashCommand(
-            *("/model", "Show the model that answers here, or choose another", "[NAME]"),
+            "/model",
+            "Show the model that answers here, or choose another",
+            "[NAME]",
             right=Right(Role.USER, "read"),
             given=Right(Role.USER),
         ),
         SlashCommand("/compact", "Let a summary stand for what was said before", right=Right(Role.USER)),
         SlashCommand(
-            *("/approve", _APPROVE, "[NAME [no | for TIME | here | host | argv PATTERN | …]]"),
+            "/approve",
+            _APPROVE,
+            "[NAME [no | for TIME | here | host | argv PATTERN | …]]",
             right=Right(Role.ADMIN, "read"),
             given=Right(Role.ADMIN, "approve"),
         ),
         SlashCommand("/undo", "Take the last turn back: what was said, and what it did to files"),
         SlashCommand(
-            *("/session", "Show where you are; /session help tells what else there is", "[WORD …]"),
+            "/session",
+            "Show where you are; /session help tells what else there is",
+            "[WORD …]",
             right=_TELLS,
             given=Right(),  # help
             words={

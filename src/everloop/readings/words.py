@@ -1,4 +1,4 @@
-"""The words of a text, by which it is found again: letters and digits, without case and accents.
+"""The words of a text, by which it is found again (full-text search): letters and digits, without case and accents.
 
 They are made here and not by the databases, so that both find the same. Chinese and Japanese have no spaces, so there
 each character is a word.

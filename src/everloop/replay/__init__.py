@@ -141,6 +141,11 @@ def _driver(store: PlayedStore, tape: Tape, home: Path) -> Driver:
     models, briefer = OneModel(PlayedModel(tape)), PlayedBriefer(rules)
     files = Folder(home / "files")
     return Driver(
-        *(store, LocalBus(), models, briefer, PlayedToolbox(tape, files), EmptyGallery(files, fit)),
+        store=store,
+        bus=LocalBus(),
+        models=models,
+        briefer=briefer,
+        toolbox=PlayedToolbox(tape, files),
+        gallery=EmptyGallery(files, fit),
         people=KnownPeople(given=deciders),
     )

@@ -83,7 +83,10 @@ class PlayedBook(Book):
     def _letter_behind(self, entry: Entry) -> Letter | None:
         if isinstance(entry, UserSaid):
             return Said(
-                *(entry.parts, entry.author, entry.address, entry.unattended),
+                parts=entry.parts,
+                author=entry.author,
+                address=entry.address,
+                unattended=entry.unattended,
                 before=entry.before,
                 brought=entry.brought,
                 preapproved=entry.preapproved,

@@ -50,8 +50,14 @@ class PlayedProvider:
         if not isinstance(said, ModelSaid):
             return await tape.break_off("the model is asked")
         return Reply(
-            *(said.text, said.calls, said.usage, said.finish),
-            *(said.model, said.reasoning, said.opaque, said.cost),
+            text=said.text,
+            calls=said.calls,
+            usage=said.usage,
+            finish=said.finish,
+            model=said.model,
+            reasoning=said.reasoning,
+            opaque=said.opaque,
+            cost=said.cost,
         )
 
     async def close(self) -> None:

@@ -99,3 +99,6 @@ class Tape:
 
     def is_waited_for(self) -> bool:
         return False
+
+    def wake(self, thread: str) -> None:
+        pass

@@ -3,7 +3,7 @@
 What waits for an answer is nowhere but in the logs: whoever wants to see it reads the threads that wait.
 """
 
-import time
+from typing import Protocol
 
 from ..core.approval import approval_id, definition_of, digest_of, risk_of
 from ..core.decide import APPROVER
@@ -12,21 +12,22 @@ from ..core.log import Asked
 from ..core.mail import Address, Decision, Inbound, Outbound
 from ..core.people import Role
 from ..core.permission import Allowance, Approval, Grant, Held, WantedCall
-from ..core.ports import People, PromptFiles, Store
+from ..core.ports import Clock, Grants, Log, Mailroom, People, PromptFiles
 from ..core.rows import Timer
 from ..core.thread import Thread
 from ..core.tool import Ground, Risk, ToolCall, ToolSpec
 from ..readings.grants import DAY, choices_of, covers, granted
 from ..readings.held import difference, why_of
 from ..readings.questions import NOTHING_ALIKE, question_of, shown
+from .clock import MACHINE
 
 EXPIRES = 24 * 3600.0
 
 
-def asking(thread: Thread, place: int, spec: ToolSpec, grounds: tuple[Ground, ...] = ()) -> Asked:
-    """The entry that says what a person is asked."""
+def asking(thread: Thread, place: int, spec: ToolSpec, grounds: tuple[Ground, ...], now: float) -> Asked:
+    """The entry that says what a person is asked, from `now` on."""
     call = thread.open_calls[place]
-    until, risk = time.time() + EXPIRES, risk_of(call, spec, thread.before(place))
+    until, risk = now + EXPIRES, risk_of(call, spec, thread.before(place))
     return Asked(thread.answer, place, digest_of(call, spec), until, risk, definition_of(spec), grounds)
 
 
@@ -56,8 +57,17 @@ def _approval(thread: Thread, asked: Asked, session: str) -> Approval:
     decision = Decision(thread.id, asked.answer, asked.place, "denied", digest=asked.digest)
     call_wanted = wanted(thread, asked)
     return Approval(
-        *(name, session, thread.turn.requester, call.name, shown(call), asked.risk, asked.until),
-        *(decision, thread.address, call_wanted, choices_of(call_wanted)),
+        id=name,
+        session=session,
+        requester=thread.turn.requester,
+        tool=call.name,
+        text=shown(call),
+        risk=asked.risk,
+        until=asked.until,
+        decision=decision,
+        address=thread.address,
+        wanted=call_wanted,
+        choices=choices_of(call_wanted),
     )
 
 
@@ -66,17 +76,31 @@ def _about(held: Held) -> Approval:
     decision = Decision(held.thread, 0, 0, "denied", digest=held.id)
     risk = Risk("high", mutates=True, why=why_of(held))
     return Approval(
-        *(held.id, held.session, "owner", held.name, difference(held), risk, 0.0),
-        *(decision, held.session),
+        id=held.id,
+        session=held.session,
+        requester="owner",
+        tool=held.name,
+        text=difference(held),
+        risk=risk,
+        until=0.0,
+        decision=decision,
+        address=held.session,
         held=held,
     )
+
+
+class ApprovalStore(Log, Mailroom, Grants, Protocol):
+    """Threads that ask, and what is allowed ahead."""
 
 
 class Approvals:
     """What waits for an answer, and what was allowed ahead."""
 
-    def __init__(self, store: Store, people: People, files: PromptFiles | None = None) -> None:
+    def __init__(
+        self, store: ApprovalStore, people: People, files: PromptFiles | None = None, clock: Clock = MACHINE
+    ) -> None:
         self._store = store
+        self._clock = clock
         self._people = people
         self._files = files
 
@@ -161,7 +185,8 @@ class Approvals:
     async def _grant(self, approval: Approval, chosen: Allowance, by: str) -> Grant:
         if approval.wanted is None:
             raise GrantRefused(NOTHING_ALIKE)
-        grant = granted(approval.wanted, chosen, id=approval.id, by=by, now=time.time(), call=approval.text)
+        now = self._clock.now()
+        grant = granted(approval.wanted, chosen, id=approval.id, by=by, now=now, call=approval.text)
         if await self._people.role(by) < (Role.OWNER if chosen.seconds > DAY else _needed(grant)):
             raise MailRefused("only the owner allows anything of a tool, or for longer than a day; nothing was decided")
         return grant

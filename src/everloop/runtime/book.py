@@ -4,6 +4,7 @@ Entries are kept until the next commit carries them: an answer waits for the sta
 for the next model call. That is why a turn needs so few commits. Nothing is performed or told before its commit.
 """
 
+import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -12,12 +13,12 @@ from typing import Protocol, TypeVar
 from msgspec import structs
 
 from ..core.decide import Steering, admit, heard
-from ..core.errors import StoreBroken
+from ..core.errors import StoreBroken, StoreError
 from ..core.log import Compacted, Entry, ModelSaid, Resumed, Stopped
 from ..core.mail import Address, Decision, Inbound, Mail, Outbound, Said, reply_key
 from ..core.people import Role
-from ..core.ports import People, Store
-from ..core.rows import Commit, Committed, Lease, Spent, Taint, ThreadState, Timer, Untaint
+from ..core.ports import Archive, Log, Mailroom, People
+from ..core.rows import Commit, Committed, Lease, Posting, Spent, Taint, ThreadState, Timer, Untaint
 from ..core.thread import Thread
 from ..core.turn import Finished
 from ..core.wording import GO_ON, cut_short, with_unknown
@@ -25,7 +26,13 @@ from .models import Briefed
 from .patience import AWAY, commit_again, patiently
 from .people import roles_of
 
+_log = logging.getLogger("everloop.book")
+
 Result = TypeVar("Result")
+
+
+class ThreadStore(Log, Mailroom, Archive, Protocol):
+    """Logs, and the inboxes beside them."""
 
 
 class Listener(Protocol):
@@ -39,6 +46,10 @@ class Listener(Protocol):
 
     def is_waited_for(self) -> bool:
         """Whether someone waits for the answer to the letter that it began with, and needs no other copy."""
+        ...
+
+    def wake(self, thread: str) -> None:
+        """Another thread has mail, which was posted with the commit."""
         ...
 
 
@@ -67,7 +78,9 @@ class Book:
         "turn",
     )
 
-    def __init__(self, store: Store, thread: Thread, lease: Lease, mail: Sequence[Mail], listener: Listener) -> None:
+    def __init__(
+        self, store: ThreadStore, thread: Thread, lease: Lease, mail: Sequence[Mail], listener: Listener
+    ) -> None:
         self._store = store
         self._listener = listener
         self.lease = lease
@@ -89,7 +102,7 @@ class Book:
         self.cut = "", ""  # what was said, and thought, of the answer that was last broken off
 
     @classmethod
-    async def open(cls, store: Store, thread: Thread, listener: Listener) -> "Book":
+    async def open(cls, store: ThreadStore, thread: Thread, listener: Listener) -> "Book":
         opened = await store.open(thread.id, thread.seq)
         if opened.first > thread.seq + 1:  # someone compacted it meanwhile: begin again from there
             thread = Thread(thread.id, opened.first - 1)
@@ -101,7 +114,7 @@ class Book:
         return book
 
     @classmethod
-    def begin(cls, store: Store, thread: Thread, inbound: Inbound, listener: Listener) -> "Book":
+    def begin(cls, store: ThreadStore, thread: Thread, inbound: Inbound, listener: Listener) -> "Book":
         """Let a letter straight into a resting thread: the first commit posts it, takes it and starts the turn. It
         raises Fenced when the letter has to go through the inbox."""
         assert isinstance(inbound.letter, Said)
@@ -167,6 +180,10 @@ class Book:
         self._next.outbox = (*self._next.outbox, outbound)
         self._next.timers = (*self._next.timers, *timers)
 
+    def post(self, *posts: Posting) -> None:
+        """Put letters into other threads' inboxes with the next commit, which then are woken."""
+        self._next.posts = (*self._next.posts, *posts)
+
     def taint(self, *taints: Taint) -> None:
         """Say with the next commit, and if nothing keeps its starts from starting, that these begin."""
         self._next.taints = (*self._next.taints, *taints)
@@ -192,7 +209,7 @@ class Book:
 
     async def rest(self) -> bool:
         """Commit what is held and give the lease back. False if mail has come: then there is more to do."""
-        if not self.lease.epoch and not self._next.entries and not self._next.absorbed:
+        if not self.lease.epoch and not self._holds_something:
             return True
         self._next.release, self._next.seen = True, self._seen
         committed = await self._commit("waiting" if self.thread.owes_reply else "resting")
@@ -209,7 +226,7 @@ class Book:
         """Put the work down in the middle of a turn, for whoever comes next. The house closes, so nobody waits here."""
         if self.thread.wants_room and not self.thread.owes_reply:
             self._next = Commit()  # the letter that asks for a summary waits in the inbox
-        if self._next.entries or self._next.absorbed:
+        if self._holds_something:
             await self._commit("running", patient=False)
         if self._tried:
             await self._store.give_back(self.lease)
@@ -218,6 +235,10 @@ class Book:
         """What the store says, also when it is away for a while: as long as the lease holds nothing of a turn is lost.
         Without one nothing is at stake yet, and whoever waits is told at once."""
         return await (patiently(ask) if self.lease.epoch else ask())
+
+    @property
+    def _holds_something(self) -> bool:
+        return bool(self._next.entries or self._next.absorbed or self._next.posts)
 
     def _finish(self, finished: Finished) -> None:
         self._finished = (*self._finished, finished)
@@ -258,7 +279,27 @@ class Book:
         finished, self._finished = self._finished, ()
         for turn in finished:
             self._listener.finish(turn)
+        if commit.posts:
+            await self._wake_others(commit.posts)
         return committed
+
+    async def _wake_others(self, posts: Sequence[Posting]) -> None:
+        """A hint, as every wake: without it the mail is found by those who look for mail."""
+        for post in posts:
+            try:
+                thread = post.thread or await self._thread_of(post.inbound)
+            except StoreError as error:
+                where = post.inbound.address
+                _log.warning("the thread of %s is not woken, and looks for its mail later: %s", where, error)
+                continue
+            if thread:
+                self._listener.wake(thread)
+
+    async def _thread_of(self, inbound: Inbound) -> str:
+        if isinstance(inbound.letter, Decision):
+            return inbound.letter.thread
+        row = await self._store.session(str(inbound.address))
+        return row.id if row and row.owner == inbound.owner else ""
 
 
 async def deciders_in(mail: Sequence[Mail], people: People) -> Mapping[str, Role]:

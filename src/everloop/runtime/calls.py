@@ -138,7 +138,7 @@ class Toolbox:
         media = tuple([await self._keep(picture, user) for picture in told.pictures])
         made = tuple([kept for change in told.changes if (kept := await self.kit(user).keep(change, user))])
         return structs.replace(
-            *(returned,),
+            returned,
             media=media,
             changes=told.changes,
             origin=told.origin,

@@ -1,6 +1,6 @@
 """Slash commands that are understood in every channel, whatever the model is doing."""
 
-import time
+from typing import Protocol
 
 from msgspec import Struct, structs
 
@@ -10,7 +10,7 @@ from ..core.gauge import rough
 from ..core.mail import Choose, CompactRequest, Inbound, Said, Stop
 from ..core.message import text_of
 from ..core.people import Role
-from ..core.ports import People, Store
+from ..core.ports import Archive, Clock, Ledger, Log, People
 from ..core.rows import Action, SpentRow
 from ..core.thread import Thread
 from ..readings.commands import COMMANDS, SlashCommand, listed, rest_of
@@ -19,6 +19,7 @@ from ..readings.grants import described, extent
 from ..readings.questions import chosen as chosen_in
 from ..readings.questions import question_of
 from .approvals import Approvals
+from .clock import MACHINE
 from .models import Models
 from .people import KnownPeople
 from .session_commands import SessionCommands, sentence
@@ -37,16 +38,22 @@ class CommandEffect(Struct, frozen=True):
     otherwise: str = ""
 
 
+class CommandStore(Archive, Log, Ledger, Protocol):
+    """Conversations, their logs, and what they cost."""
+
+
 class SlashCommands:
     def __init__(
         self,
-        store: Store,
+        store: CommandStore,
         models: Models,
         approvals: Approvals,
         sessions: Sessions,
         people: People | None = None,
+        clock: Clock = MACHINE,
     ) -> None:
         self._store = store
+        self._clock = clock
         self._people = people or KnownPeople()
         self._models = models
         self._approvals = approvals
@@ -139,7 +146,7 @@ class SlashCommands:
             answer, grant = await self._approvals.decide(approval, allow, author, chosen, inbound.event)
         except MailRefused as error:
             return CommandEffect(inbound, "none", sentence(error))
-        ahead = f" So is, {extent(grant, time.time())}: {described(grant, grant.thread)}." if grant else ""
+        ahead = f" So is, {extent(grant, self._clock.now())}: {described(grant, grant.thread)}." if grant else ""
         reply = f"{approval.tool} is {'allowed' if allow else 'not allowed'}.{ahead}"
         return CommandEffect(structs.replace(inbound, letter=answer.letter), "tell", reply)
 

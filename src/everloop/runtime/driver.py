@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, assert_never
+from typing import Any, Protocol, assert_never
 
 from msgspec import structs
 
@@ -52,13 +52,14 @@ from ..core.log import (
 from ..core.log_context import LogContext, log_context
 from ..core.mail import Mail
 from ..core.people import CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS, OWNER, Role
-from ..core.ports import Briefer, Bus, People, PromptFiles, Store
+from ..core.ports import Archive, Briefer, Bus, Clock, Ledger, People, PromptFiles
 from ..core.thread import Thread
 from ..core.tool import CallContext, Effect
 from ..core.turn import Finished
-from .approvals import Approvals
+from .approvals import Approvals, ApprovalStore
 from .book import Book
 from .calls import Toolbox
+from .clock import MACHINE
 from .compactor import Compactor
 from .context import Gallery
 from .interrupt import Interrupt
@@ -91,12 +92,16 @@ TOO_LONG = (
 )
 
 
+class DriverStore(ApprovalStore, Archive, Ledger, Protocol):
+    """What a turn asks of the store beside its book."""
+
+
 class Driver:
     """Drives threads, one call of `drive` each; what they share is here."""
 
     def __init__(
         self,
-        store: Store,
+        store: DriverStore,
         bus: Bus,
         models: Models,
         briefer: Briefer,
@@ -106,6 +111,7 @@ class Driver:
         people: People | None = None,
         ended: Callable[[str, Finished], None] | None = None,
         files: PromptFiles | None = None,
+        clock: Clock = MACHINE,
     ) -> None:
         """`files` are those that stand in prompts, where tools can write them."""
         self._store = store
@@ -120,7 +126,9 @@ class Driver:
         self._compactor = Compactor(models, bus)
         self._steering: Steering = steering
         self._people = people or KnownPeople()
-        self.questions = PermissionQuestions(store, bus, toolbox, Approvals(store, self._people, files))
+        self._clock = clock
+        approvals = Approvals(store, self._people, files, clock)
+        self.questions = PermissionQuestions(store, bus, toolbox, approvals, clock)
         self._gone: dict[str, float] = {}  # models that cannot be had, and until when they are not looked for
 
     @property
@@ -141,6 +149,10 @@ class Driver:
         if turn.unknown:
             self._bus.publish(OutcomeUnknown(thread, turn.seq, turn.turn, turn.mails, turn.unknown))
         self._bus.publish(TurnEnded(thread, turn.seq, turn))
+
+    def wake(self, thread: str) -> None:
+        """Say that a thread has mail, now that this is committed."""
+        self._bus.wake(thread)
 
     async def drive(self, book: Book, interrupt: Interrupt, leaving: Callable[[], bool]) -> None:
         """Go on with a thread until it rests, or until `leaving` says that the house closes."""
@@ -236,7 +248,7 @@ class Driver:
 
     async def _may_ask(self, book: Book) -> bool:
         """Whether a guest may have a model asked once more today; counted before it is asked, whatever comes of it."""
-        guest, day = book.thread.turn.requester, int(time.time() // DAY)
+        guest, day = book.thread.turn.requester, int(self._clock.now() // DAY)
         return await book.patiently(lambda: self._store.count_call(guest, day, CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS))
 
     async def _look_for(self, name: str) -> Model:

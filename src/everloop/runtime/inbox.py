@@ -1,6 +1,7 @@
 """The one door in: every channel, timer and programmer writes mail here. What is committed is never lost."""
 
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from msgspec import structs
 
@@ -10,7 +11,7 @@ from ..core.events import CommandDone
 from ..core.failpoint import reach
 from ..core.mail import Decision, Inbound, Said
 from ..core.message import Text, text_of
-from ..core.ports import Bus, Store
+from ..core.ports import Archive, Bus, Mailroom
 from ..core.rows import Receipt
 from ..readings.commands import SlashCommand, unescaped
 from .commands import SlashCommands
@@ -23,10 +24,14 @@ async def _leave_nothing(thread: str) -> None:
     pass
 
 
+class InboxStore(Mailroom, Archive, Protocol):
+    """Letters, and the threads that sessions are at."""
+
+
 class Inbox:
     def __init__(
         self,
-        store: Store,
+        store: InboxStore,
         bus: Bus,
         lanes: Lanes,
         commands: SlashCommands,

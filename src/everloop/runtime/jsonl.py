@@ -7,7 +7,6 @@ the role `tool` with the `tool_call_id`, and what only some messages have (image
 What is read may be a stranger's: every line is checked, and an error names the line.
 """
 
-import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -148,8 +147,9 @@ class _FileMessage(Struct):
     opaque: list[Opaque] | None = None
 
 
-def read_conversation(lines: Iterable[bytes]) -> ImportedConversation:
-    """What such a file holds. Raises MailRefused, which names the line."""
+def read_conversation(lines: Iterable[bytes], now: float) -> ImportedConversation:
+    """What such a file holds; where it does not say when that was, it is `now`. Raises MailRefused, which names the
+    line."""
     numbered = ((number, line.strip()) for number, line in enumerate(lines, 1))
     filled = ((number, line) for number, line in numbered if line)
     first, line = next(filled, (1, b""))
@@ -161,7 +161,7 @@ def read_conversation(lines: Iterable[bytes]) -> ImportedConversation:
         key = str(Address.parse(about.key)) if about.key else DIRECT
     except (ValueError, MailRefused) as error:
         raise _wrong(first, str(error)) from error
-    created = _time(first, about.created_at, time.time())
+    created = _time(first, about.created_at, now)
     bringing = _Bringing(created)
     for number, line in filled:
         bringing.add(number, line)
@@ -213,7 +213,8 @@ class _Bringing:
         self._add(ModelCalled(IMPORTED))
         self._add(
             ModelSaid(
-                *(text, calls),
+                text,
+                calls,
                 finish="calls" if calls else "stop",
                 model=IMPORTED,
                 reasoning=message.reasoning_content or "",

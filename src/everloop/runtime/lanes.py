@@ -8,17 +8,19 @@ import asyncio
 import logging
 import time
 from types import TracebackType
+from typing import Protocol
 
 from ..core.errors import EverloopError, Fenced, StoreError
 from ..core.mail import Inbound, Said
-from ..core.ports import Bus, Store
+from ..core.ports import Activity, Bus
 from ..core.rows import Receipt
 from ..core.thread import Thread
 from ..core.turn import Finished
-from .book import Book
+from .book import Book, ThreadStore
 from .driver import Driver
 from .interrupt import Interrupt
 from .resting import Resting
+from .supervisor import Supervised, Supervisor
 from .waiters import Waiters
 
 _log = logging.getLogger("everloop.lanes")
@@ -30,6 +32,10 @@ RETRY = 2.0
 # Parts of a lease. It is renewed early, so that after half a lease without the store there is time to try again; and a
 # turn whose lease was not renewed ends a while before others may take it over.
 RENEW_AFTER, END_AFTER = 1 / 8, 5 / 6
+
+
+class LaneStore(ThreadStore, Activity, Protocol):
+    """What lanes ask of the store: threads, and how much goes on."""
 
 
 class Lane:
@@ -61,6 +67,9 @@ class Lane:
 
     def is_waited_for(self) -> bool:
         return False
+
+    def wake(self, thread: str) -> None:
+        self._driver.wake(thread)
 
 
 class Begun(Lane):
@@ -109,10 +118,19 @@ class Lanes:
     """Use as `async with lanes:`; leaving it ends every turn at the next step, or after `grace` seconds."""
 
     def __init__(
-        self, store: Store, bus: Bus, driver: Driver, *, cap: int = 500, lease_seconds: float = 30.0, grace: float = 5.0
+        self,
+        store: LaneStore,
+        bus: Bus,
+        driver: Driver,
+        supervisor: Supervisor,
+        *,
+        cap: int = 500,
+        lease_seconds: float = 30.0,
+        grace: float = 5.0,
     ) -> None:
         self._store = store
         self._driver = driver
+        self._supervisor = supervisor
         self._cap = asyncio.Semaphore(cap)
         self._lease_seconds = lease_seconds
         self._round = min(1.0, lease_seconds / 30)
@@ -123,14 +141,14 @@ class Lanes:
         self._group = asyncio.TaskGroup()
         self._closing = False
         self._leaving = lambda: self._closing
-        self._rounds: list[asyncio.Task[None]] = []
+        self._rounds: list[Supervised] = []
         bus.listen(self.wake, self._check_stop)
 
     async def __aenter__(self) -> "Lanes":
         self._loop = asyncio.get_running_loop()
         await self._group.__aenter__()
-        rounds = (self._poll(), self._renew(), self._end_the_expired())
-        self._rounds = [self._group.create_task(each) for each in rounds]
+        rounds = {"mail": self._poll, "leases": self._renew, "expiry": self._end_the_expired}
+        self._rounds = [self._supervisor.start(f"lanes {name}", work) for name, work in rounds.items()]
         return self
 
     async def __aexit__(
@@ -139,8 +157,8 @@ class Lanes:
         try:
             await self.stop(self._grace)
         finally:
-            for task in self._rounds:
-                task.cancel()
+            for each in self._rounds:
+                await each.end()
             await self._group.__aexit__(None, None, None)
 
     async def stop(self, grace: float) -> None:
@@ -283,8 +301,6 @@ class Lanes:
                 if str(error) != told:  # once for an outage, not five times a second
                     _log.warning("polling: %s", error)
                 told = str(error)
-            except Exception:  # a fault here must not end the turns
-                _log.exception("polling failed")
             count += 1
             await asyncio.sleep(POLL)
 

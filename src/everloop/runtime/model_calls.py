@@ -10,7 +10,7 @@ from ..core.errors import ProviderError
 from ..core.events import AnswerBegan, AnswerEnded, AnswerPiece, CallMeasured, Draft, TurnBegan, Warned
 from ..core.failpoint import reach
 from ..core.log import ModelCalled, ModelFailed, ModelSaid
-from ..core.ports import Bus, Store
+from ..core.ports import Archive, Bus
 from ..core.prompt import Delta, Prompt
 from ..core.tool import ToolCall, ToolSpec
 from ..readings.recall import ENTRIES, asked_for, room_for, told_again
@@ -24,7 +24,7 @@ NEARLY_FULL = "this conversation fills most of what the model can read; earlier 
 
 
 class ModelCalls:
-    def __init__(self, store: Store, bus: Bus, gallery: Gallery) -> None:
+    def __init__(self, store: Archive, bus: Bus, gallery: Gallery) -> None:
         self._store = store
         self._bus = bus
         self._gallery = gallery

@@ -9,7 +9,6 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
-from contextlib import suppress
 
 from msgspec import structs
 
@@ -17,8 +16,9 @@ from ..core.channel import OutgoingPart
 from ..core.errors import ChannelDown, StoreError, Undeliverable
 from ..core.failpoint import reach
 from ..core.mail import Outbound, ReplyTo
-from ..core.ports import Channel, Outgoing, Renders
+from ..core.ports import Channel, Clock, Outgoing, Renders
 from ..core.rows import OutboxRow, OutboxState
+from .clock import MACHINE
 from .strangers import contained
 
 _log = logging.getLogger("everloop.outbox")
@@ -42,6 +42,7 @@ class Outbox:
         patience: float = 0.5,
         lasts: float = LASTS,
         chance: Callable[[], float] = random.random,
+        clock: Clock = MACHINE,
     ) -> None:
         self._store = store
         self._channel = channel
@@ -49,6 +50,7 @@ class Outbox:
         self._patience = patience  # seconds before the first retry; each further one waits twice as long
         self._lasts = lasts
         self._chance = chance
+        self._clock = clock
         self._nudged = asyncio.Event()
 
     @property
@@ -68,9 +70,13 @@ class Outbox:
                         group.create_task(self._send(row))
                 except StoreError as error:
                     _log.warning("outbox of %s: %s", self.name, error)
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(POLL):  # wait_for may lose a cancellation that meets a nudge
-                        await self._nudged.wait()
+                napping = group.create_task(self._nudge_in(POLL))
+                await self._nudged.wait()
+                napping.cancel()
+
+    async def _nudge_in(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+        self.nudge()
 
     async def _send(self, row: OutboxRow) -> None:
         try:
@@ -132,12 +138,14 @@ class Outbox:
             await self._give_up(row, f"it did not arrive within {self._lasts / 3600:g} hours ({why})")
         else:
             await self._settle(row, state, why, wait)
-            asyncio.get_running_loop().call_later(wait, self.nudge)
+            await self._nudge_in(wait)
 
     async def _give_up(self, row: OutboxRow, why: str) -> None:
         _log.warning(
             "an answer to %s was given up: %s; `everloop outbox retry %d` tries it again",
-            *(row.outbound.address, why, row.id),
+            row.outbound.address,
+            why,
+            row.id,
         )
         await self._settle(row, "failed", why)
         self.nudge()

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from ..core.errors import Fenced, StoreBroken, StoreFull, StoreUnreachable
-from ..core.ports import Store
+from ..core.ports import Log
 from ..core.rows import Commit, Committed, Lease, Opened
 
 Result = TypeVar("Result")
@@ -36,7 +36,7 @@ async def patiently(ask: Callable[[], Awaitable[Result]]) -> Result:
         pause = min(pause * 2, LONGEST_PAUSE)
 
 
-async def commit_again(store: Store, lease: Lease, commit: Commit) -> Committed:
+async def commit_again(store: Log, lease: Lease, commit: Commit) -> Committed:
     """Send a commit once more of which nobody knows whether it has arrived. Raises Fenced.
 
     It cannot happen twice: if it has arrived, the log has grown, or the lease is given back, and the second is refused.

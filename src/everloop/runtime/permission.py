@@ -5,7 +5,7 @@ from functools import partial
 from ..core.events import PermissionAsked
 from ..core.failpoint import reach
 from ..core.log import Answered
-from ..core.ports import Bus, Store
+from ..core.ports import Bus, Clock, Log
 from ..core.rows import MANY
 from .approvals import Approvals, asking, pending_in, question, wanted
 from .book import Book
@@ -13,11 +13,12 @@ from .calls import Toolbox
 
 
 class PermissionQuestions:
-    def __init__(self, store: Store, bus: Bus, toolbox: Toolbox, approvals: Approvals) -> None:
+    def __init__(self, store: Log, bus: Bus, toolbox: Toolbox, approvals: Approvals, clock: Clock) -> None:
         self._store = store
         self._bus = bus
         self._toolbox = toolbox
         self._approvals = approvals
+        self._clock = clock
 
     async def ask(self, book: Book, places: tuple[int, ...]) -> bool:
         """The question and the rest that follows it are one commit; says whether the thread rests.
@@ -27,7 +28,8 @@ class PermissionQuestions:
         unanswered = False
         for place in places:
             toolbox = self._toolbox
-            asked = asking(thread, place, toolbox.spec(thread, place), toolbox.ground(thread, place))
+            spec, grounds = toolbox.spec(thread, place), toolbox.ground(thread, place)
+            asked = asking(thread, place, spec, grounds, self._clock.now())
             book.keep(asked)
             call = wanted(thread, asked)
             grant = await book.patiently(partial(self._approvals.granted, call))

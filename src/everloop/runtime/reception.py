@@ -5,7 +5,6 @@ introduced is a guest. Allow-lists, mentions and rates are other admissions.
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import structs
@@ -16,14 +15,11 @@ from ..core.keys import author_of, escaped
 from ..core.mail import Address, Inbound, Said
 from ..core.message import Part, Text, said
 from ..core.people import chat_of
-from ..core.ports import Admission, Channel, Fetches, Hooked, Store
+from ..core.ports import Admission, Arrivals, Channel, Fetches, Hooked
 from .inbox import Inbox
 from .live import Live
 from .strangers import contained
 
-_log = logging.getLogger("everloop.channels")
-
-FIRST, LONGEST = 0.5, 60.0  # seconds before a channel that broke off is begun again
 LONGEST_EVENT = 500  # characters; what is longer is no platform's id
 MOST_FILES = 20  # with one message
 LARGEST_FILE = 20_000_000  # bytes
@@ -44,7 +40,7 @@ class AdmitAll:
 class Reception:
     """Takes what comes in through one channel."""
 
-    def __init__(self, channel: Channel, inbox: Inbox, store: Store, admission: Admission, enclose: Enclose) -> None:
+    def __init__(self, channel: Channel, inbox: Inbox, store: Arrivals, admission: Admission, enclose: Enclose) -> None:
         """`enclose` keeps a file for someone and makes the part that names it. Raises MailRefused."""
         self._channel = channel
         self._enclose = enclose
@@ -100,19 +96,11 @@ class Reception:
             return Text(f"[a file came along that cannot be taken: {error}]")
 
     async def run(self) -> None:
-        """Listen as long as there is something to listen to; what breaks off is begun again, after a while."""
-        wait = FIRST
-        while True:
-            began = asyncio.get_running_loop().time()
-            try:
-                with contained():
-                    await self._channel.run(self.deliver, await self._store.resume(self._manifest.name))
-                return
-            except Exception:  # the border to a channel's own code
-                _log.warning("the channel %s broke off", self._manifest.name, exc_info=True)
-            lasted = asyncio.get_running_loop().time() - began
-            wait = FIRST if lasted > LONGEST else min(LONGEST, wait * 2)
-            await asyncio.sleep(wait)
+        """Listen as long as there is something to listen to. Raises whatever breaks it off: `run` it under a
+        supervisor, which begins it again where its last letter was."""
+        resume = await self._store.resume(self._manifest.name)
+        with contained():
+            await self._channel.run(self.deliver, resume)
 
 
 def _contained(answer: Answers) -> Answers:

@@ -1,8 +1,9 @@
 """Sees to what is due: jobs that speak become letters, work is claimed and done.
 
-One process does it for all, by a lease that is taken when something is due; nothing depends on that but economy, for
-each time of a job is fired, and each piece of work settled, in a transaction of its own. `gateway` and `worker` see to
-everyone's jobs. Any other process sees to those of the person it acts for, and to none while one of those is at it.
+One process does it for all, by a lease; nothing depends on that but economy, for each time of a job is fired, and each
+piece of work settled, in a transaction of its own. `gateway` and `worker` see to everyone's jobs, and one of them holds
+the lease all the time. Any other process takes one of its own when something is due, for the jobs of the person it acts
+for, and sees to none while one of those is there.
 """
 
 import asyncio
@@ -48,7 +49,7 @@ class Scheduler:
         self._workers = workers
         self._owner = owner
         self._seconds = lease_seconds
-        self._held = False  # the lease, when it was last wanted
+        self._held: bool | None = None  # the lease, when it was last wanted
         self._is_away = False  # the store
         self._working = 0
         self._lease, self._under = (f"{LEASE}:{owner}", LEASE) if owner else (LEASE, "")
@@ -76,10 +77,11 @@ class Scheduler:
 
     async def look(self) -> list[JobRow]:
         """Fire what is due and speaks; returns what is due and is work, if there is room for it."""
+        if not self._owner and not await self._hold():  # also while nothing is due: others leave it to this one
+            return []
         if not await self._store.is_due(self._workers.keys(), self._owner):
             return []
-        self._held = await self._store.hold(self._lease, self._seconds, self._under)
-        if not self._held:
+        if self._owner and not await self._hold():
             return []
         while threads := await self._store.fire(self._owner):
             for thread in threads:
@@ -87,6 +89,15 @@ class Scheduler:
         if self._working >= AT_ONCE:
             return []
         return await self._store.claim_jobs(self._workers.keys(), self._seconds, self._owner)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it was looked for, and another process sees to everyone's jobs."""
+        return not self._owner and self._held is False
+
+    async def _hold(self) -> bool:
+        self._held = await self._store.hold(self._lease, self._seconds, self._under)
+        return self._held
 
     async def _work(self, row: JobRow) -> None:
         self._working += 1

@@ -10,7 +10,7 @@ from ..core.conversation import Conversation, Deed, Rename, SearchHit
 from ..core.errors import MailRefused
 from ..core.mail import Inbound, Said
 from ..core.people import Role
-from ..core.ports import Store
+from ..core.ports import Archive
 from ..core.rows import ThreadRow
 from ..readings.commands import COMMANDS, split, words_described
 from ..readings.visible import checked_name
@@ -29,7 +29,7 @@ def sentence(error: MailRefused) -> str:
 
 
 class SessionCommands:
-    def __init__(self, store: Store, sessions: Sessions) -> None:
+    def __init__(self, store: Archive, sessions: Sessions) -> None:
         self._store = store
         self._sessions = sessions
 

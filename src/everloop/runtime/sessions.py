@@ -6,6 +6,7 @@ do, or what cannot be done, is a MailRefused with a sentence.
 
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -16,7 +17,7 @@ from ..core.log import Compacted, Entry, Stopped, Undoing, UserSaid
 from ..core.mail import Inbound, Letter, Said, Undo
 from ..core.message import Part, enclosed, said, text_of
 from ..core.people import OWNER
-from ..core.ports import People, Store
+from ..core.ports import Archive, Clock, Log, People
 from ..core.rows import ThreadRow
 from ..core.thread import Thread
 from ..core.tool import ToolSpec
@@ -24,6 +25,7 @@ from ..readings.branch import LastTurn, branch_off, last_turn
 from ..readings.spoken import spoken
 from ..readings.undo import changes_of, lasting_in
 from ..readings.visible import refuse_unseen
+from .clock import MACHINE
 from .people import KnownPeople
 
 BUSY = "Something is still going on in this conversation. Stop it with /stop, then try again."
@@ -42,13 +44,22 @@ class Spoken(Struct, frozen=True):
     text: str
 
 
+class SessionStore(Archive, Log, Protocol):
+    """Conversations, and what was said in them."""
+
+
 class Sessions:
     def __init__(
-        self, store: Store, people: People | None = None, tools: Callable[[], Mapping[str, ToolSpec]] = dict
+        self,
+        store: SessionStore,
+        people: People | None = None,
+        tools: Callable[[], Mapping[str, ToolSpec]] = dict,
+        clock: Clock = MACHINE,
     ) -> None:
         self._store = store
         self._people = people or KnownPeople()
         self._tools = tools
+        self._clock = clock
 
     def scope(self, person: str, inbound: Inbound) -> str:
         """The session that a person may look at; any (""), for the owner."""
@@ -175,7 +186,9 @@ class Sessions:
         written = await self._store.history(thread, first - 1, cut - first + 1) if cut else []
         left_out, choice, told = (turn.seq, turn.choice, turn.told) if turn else (0, None, ())
         return Branch(
-            *(secrets.token_hex(8), branch_off(written, session, by, turn=left_out, choice=choice, told=told), first),
+            secrets.token_hex(8),
+            branch_off(written, session, by, turn=left_out, choice=choice, told=told),
+            first,
             times=[each.at for each in written],
             parent=thread,
             at=cut,
@@ -211,11 +224,12 @@ class Sessions:
         """A thread from a file of that kind, and the session it is for. Raises MailRefused, which names the line."""
         from .jsonl import read_conversation
 
-        brought = read_conversation(lines)
+        brought = read_conversation(lines, self._clock.now())
         key = session or brought.key
         entries = branch_off(brought.written, key, "owner")
         branch = Branch(
-            *(secrets.token_hex(8), entries),
+            secrets.token_hex(8),
+            entries,
             times=[each.at for each in brought.written],
             title=brought.title,
             created=brought.created,

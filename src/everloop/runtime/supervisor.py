@@ -10,6 +10,8 @@ import random
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 
+from msgspec import structs
+
 from ..core.jobs import RunState, TaskState
 from ..core.ports import Clock
 
@@ -24,20 +26,36 @@ Work = Callable[[], Awaitable[object]]
 class Supervised:
     """One task. Whoever began it may `end` it before the supervisor does."""
 
-    def __init__(self, name: str, work: Work, clock: Clock, once: bool, spread: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        name: str,
+        work: Work,
+        clock: Clock,
+        *,
+        once: bool,
+        spread: Callable[[], float],
+        is_elsewhere: Callable[[], bool],
+    ) -> None:
         self._name = name
         self._work = work
         self._clock = clock
         self._once = once
         self._spread = spread
-        self.state = TaskState(name, "running", clock.now())
+        self._is_elsewhere = is_elsewhere
+        self._state = TaskState(name, "running", clock.now())
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"everloop-{name}")
+
+    @property
+    def state(self) -> TaskState:
+        if self._state.state == "running" and self._is_elsewhere():
+            return structs.replace(self._state, state="standby")
+        return self._state
 
     async def end(self) -> None:
         """When it returns, nothing of it runs any more."""
         self._task.cancel()
         await asyncio.wait([self._task])
-        if self.state.state in ("running", "waiting"):
+        if self._state.state in ("running", "waiting"):
             self._be("ended")
 
     async def _run(self) -> None:
@@ -63,18 +81,18 @@ class Supervised:
         said = f"{type(failure).__name__}: {failure}"
         pause = min(LONGEST, FIRST * 2 ** min(failures - 1, 16)) * (0.5 + self._spread() / 2)
         then = "it is not tried again" if self._once else f"it is begun again in {pause:.1f} s"
-        known = said == self.state.error
+        known = said == self._state.error
         _log.error("%s failed, and %s (%s)", self._name, then, said, exc_info=None if known else failure)
         self._be("failed" if self._once else "waiting", said)
         if self._once:
             return False
         await self._clock.sleep(pause)
-        self._be("running", said, self.state.restarts + 1)
+        self._be("running", said, self._state.restarts + 1)
         return True
 
     def _be(self, state: RunState, error: str | None = None, restarts: int | None = None) -> None:
-        before = self.state
-        self.state = TaskState(
+        before = self._state
+        self._state = TaskState(
             self._name,
             state,
             self._clock.now(),
@@ -91,10 +109,12 @@ class Supervisor:
         self._spread = spread
         self._tasks: list[Supervised] = []
 
-    def start(self, name: str, work: Work, *, once: bool = False) -> Supervised:
+    def start(
+        self, name: str, work: Work, *, once: bool = False, is_elsewhere: Callable[[], bool] = lambda: False
+    ) -> Supervised:
         """Have something run beside everything else; `work` is called anew after each failure, unless it is done
-        `once`. What returns by itself has ended."""
-        task = Supervised(name, work, self._clock, once, self._spread)
+        `once`. What returns by itself has ended. `is_elsewhere` says whether another process does it just now."""
+        task = Supervised(name, work, self._clock, once=once, spread=self._spread, is_elsewhere=is_elsewhere)
         self._tasks.append(task)
         return task
 

@@ -7,18 +7,19 @@ from ..core.decide import Rules, used
 from ..core.errors import ModelMissing
 from ..core.log import ModelCalled
 from ..core.people import OWNER
-from ..core.ports import Briefer, People, Store
+from ..core.ports import Briefer, People
 from ..core.thread import Thread
 from ..readings.contents import Contents, pieces_of
 from ..readings.recall import ENTRIES, asked_for, room_for, told_again
 from ..readings.sections import changed_parts
 from .models import Briefed, Models
+from .sessions import SessionStore
 
 
 class View(Struct, frozen=True):
     """A house that is looked into: nobody speaks in it, and nothing in it goes on."""
 
-    store: Store
+    store: SessionStore
     models: Models
     briefer: Briefer
     people: People
@@ -34,10 +35,18 @@ class View(Struct, frozen=True):
         called = await self._prefixes(row.id) if row else []
         (_, before), (at, after) = called[-2:] if len(called) > 1 else [(0, ""), (0, "")]
         return Contents(
-            *(session, thread.id, model.name, model.window, rules.limit, used(thread, rules)),
+            session=session,
+            thread=thread.id,
+            model=model.name,
+            window=model.window,
+            limit=rules.limit,
+            used=used(thread, rules),
             counted=thread.measured and rules.prefix == thread.prefix,
             pieces=pieces_of(
-                *(context.sections, context.tools, thread, context.tail(thread, wrap=False)),
+                sections=context.sections,
+                tools=context.tools,
+                thread=thread,
+                tail=context.tail(thread, wrap=False),
                 recalled=await self._recall(thread, rules),
             ),
             changed=tuple(changed_parts(before, after)),

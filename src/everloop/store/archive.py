@@ -1,42 +1,19 @@
-"""Looking back: conversations listed, read and searched, written once for both databases.
+"""Conversations as people find them, written once for both databases. They are counted when the list is asked for."""
 
-Whatever would cost a turn something is done here, when someone looks: entries are counted when the list is asked for,
-and indexed when something is searched for, a batch at a time so that turns can go on in between.
-"""
+from typing import Any
 
-import asyncio
-from abc import abstractmethod
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from itertools import groupby
-from typing import Any, ClassVar, TypeVar
-
-from msgspec import Struct, structs
-
-from ..core import log
-from ..core.conversation import Conversation, Deed, Recalled, SearchHit, Snapshot, Written
-from ..core.log import Compacted, Entry, UserSaid
-from ..core.mail import Delivery
-from ..core.rows import MANY, Came
+from ..core.conversation import Conversation, Deed, Snapshot
+from ..core.log import UserSaid
+from ..core.rows import MANY, ThreadRow
 from ..readings.spoken import name_of
-from ..readings.words import best_of, is_question, rarity, uncommon, words_of
-from .channel_rows import ChannelRows
-from .deeds import IS_MESSAGE, LINE, Ask, do, is_kind
-from .jobs import JobRows
-from .naming import files_named
-from .words import snippet, spoken_in, title_in
+from .codec import NOT_ASIDE, THREAD
+from .conversations import IS_MESSAGE, is_kind, perform
+from .database import Ask, Database
+from .file_references import files_named
+from .taints import OWNER
+from .words import title_in
 
-Result = TypeVar("Result")
-
-BATCH = 1000
-MORE = 4  # times as many places are looked at as are told, for those that hold a query word for word
 UNCOUNTED = 200  # entries that are counted each time anew, rather than written down
-WORDS = 16  # of a query
-HOLDERS = 500  # entries that are looked at for each word of a query, the newest first; if more hold it, it tells little
-FEW = 200  # entries; in a conversation that is shorter, a word that is held by three is rare all the same
-KIN = 50  # threads that are named in a query
-SHORT = 20  # entries; conversations of which so few are not indexed yet are indexed together,
-TOGETHER = 100  # so many at a time
 
 _LIST = f"""SELECT t.id, t.session, t.title, t.created,
     coalesce((SELECT {{greatest}}(e.at, t.created) FROM entries e WHERE e.thread = t.id AND e.seq = t.head), t.created)
@@ -53,72 +30,32 @@ _LIST = f"""SELECT t.id, t.session, t.title, t.created,
 _COUNT = f"""UPDATE threads SET counted = head, messages = messages + (SELECT count(*) FROM entries e
     WHERE e.thread = threads.id AND e.seq > threads.counted AND e.seq <= threads.head AND {IS_MESSAGE})
     WHERE owner = $1 AND head - counted > $2"""
-
-# Which threads tell what stood in a branch, each up to where it was left. What was copied is not indexed again.
-_KIN = """WITH RECURSIVE kin(id, parent, cut, last) AS (
-    SELECT id, parent, parent_seq, 9223372036854775807 FROM threads WHERE id = $1
-    UNION ALL
-    SELECT t.id, t.parent, {least}(t.parent_seq, k.cut), k.cut FROM kin k JOIN threads t ON t.id = k.parent)"""
-_KIN_ROW = "t.id, t.indexed, t.head, t.owner"
-_MOVED = "UPDATE threads SET indexed = $3 WHERE id = $1 AND indexed = $2 RETURNING id"
-_OF_KIN = "EXISTS(SELECT 1 FROM kin k WHERE k.id = s.thread AND s.seq <= k.last)"
+_LATEST = (
+    "SELECT i.thread FROM inbox i JOIN threads t ON t.id = i.thread "
+    f"JOIN sessions s ON s.key = t.session AND s.thread = t.id WHERE i.owner = $1 {NOT_ASIDE} "
+    "ORDER BY i.id DESC LIMIT 1"
+)
 
 
-class _Where(Struct, frozen=True):
-    """In whose conversations something is looked for: all, those of a session, or one and what it branched from."""
+class ArchiveRows(Database):
+    """What a store does with conversations."""
 
-    thread: str
-    owner: str
-    session: str = ""
+    async def session(self, key: str) -> ThreadRow | None:
+        return await self._thread("SELECT thread FROM sessions WHERE key = $1", key)
 
+    async def latest(self, owner: str) -> ThreadRow | None:
+        return await self._thread(_LATEST, owner)
 
-class _Kin(Struct, frozen=True):
-    """A thread that is looked through up to its entry `last`."""
+    async def named(self, beginning: str, limit: int = 2) -> list[str]:
+        named = "SELECT id FROM threads WHERE substr(id, 1, length(CAST($1 AS TEXT))) = $1 ORDER BY id LIMIT $2"
+        return [id for (id,) in await self._ask(named, beginning, limit)]
 
-    id: str
-    indexed: int
-    head: int
-    owner: str
-    last: int
-
-
-class _Behind(Struct, frozen=True):
-    """A thread of which the index does not have all."""
-
-    id: str
-    indexed: int
-    head: int
-
-
-class Line(Struct, frozen=True):
-    """An entry's words on their way into the index."""
-
-    seq: int
-    who: str
-    words: str
-
-
-class ArchiveRows(ChannelRows, JobRows):
-    """What a store does with conversations; a database gives it a way to ask, and its way to match words."""
-
-    MATCHES: ClassVar[str]  # FROM said s … WHERE …, of the query $1
-    NEWEST: ClassVar[str]
-
-    @abstractmethod
-    def _query(self, words: Sequence[str], begin: bool) -> str:
-        """All of the words, or with `begin` words that begin so."""
-        ...
-
-    @abstractmethod
-    async def _holding(self, words: Sequence[str], threads: Sequence[str]) -> list[list[int]]:
-        """Which rows of the index hold each word, the newest first; all of these threads, and perhaps of others."""
-        ...
-
-    @abstractmethod
-    async def _add_words(self, ask: Ask, thread: str, owner: str, lines: Sequence[Line]) -> None: ...
+    async def session_of(self, thread: str) -> str:
+        rows = await self._ask("SELECT session FROM threads WHERE id = $1 AND owner = $2", thread, OWNER)
+        return str(rows[0][0]) if rows else ""
 
     async def perform(self, owner: str, session: str, deed: Deed) -> bool:
-        return await self._do(lambda ask: do(ask, owner, session, deed))
+        return await self._do(lambda ask: perform(ask, owner, session, deed))
 
     async def conversations(
         self, owner: str, *, session: str = "", id: str = "", archived: bool = False, limit: int = MANY
@@ -129,62 +66,6 @@ class ArchiveRows(ChannelRows, JobRows):
         rows = await self._ask(_LIST, owner, session, id, int(archived), limit)
         return [_conversation(row) for row in rows]
 
-    async def history(self, thread: str, after: int = 0, limit: int = MANY) -> list[Written]:
-        rows = await self._ask(
-            f"{LINE} SELECT e.seq, e.at, e.body FROM line l JOIN entries e ON e.thread = l.id "
-            "AND e.seq BETWEEN {greatest}(l.first, $2 + 1) AND l.last ORDER BY e.seq LIMIT $3",
-            *(thread, after, limit),
-        )
-        return [Written(seq, at, log.decode(body)) for seq, at, body in rows]
-
-    async def read(self, thread: str, after: int = 0, limit: int = MANY) -> list[Entry]:
-        return [written.entry for written in await self.history(thread, after, limit)]
-
-    async def folded(self, thread: str, until: int) -> int:
-        rows = await self._ask(
-            f"{LINE} SELECT e.seq FROM line l JOIN entries e ON e.thread = l.id AND e.seq BETWEEN l.first AND l.last "
-            f"WHERE e.seq <= $2 AND {is_kind(name_of(Compacted))} ORDER BY e.seq DESC LIMIT 1",
-            *(thread, until),
-        )
-        return int(rows[0][0]) if rows else 0
-
-    async def origins(self, mails: Sequence[int]) -> dict[int, str]:
-        found: dict[int, str] = {}
-        for mail in mails:
-            found |= dict(tuple(row) for row in await self._ask("SELECT id, event FROM inbox WHERE id = $1", mail))
-        return found
-
-    async def came(self, channel: str, event: str) -> bool:
-        return bool(await self._ask("SELECT 1 FROM inbox WHERE channel = $1 AND event = $2", channel, event))
-
-    async def newest(self, channel: str, first: str, last: str) -> Came | None:
-        rows = await self._ask(
-            "SELECT event, id, thread, at, ended, taken FROM inbox WHERE channel = $1 AND event BETWEEN $2 AND $3 "
-            "ORDER BY event DESC LIMIT 1",
-            *(channel, first, last),
-        )
-        if not rows:
-            return None
-        event, mail, thread, at, ended, taken = rows[0]
-        return Came(event, mail, thread, at, ended, taken == 2)
-
-    async def arrivals(self, mails: Sequence[int]) -> dict[int, float]:
-        rows = await self._each("SELECT id, at FROM inbox WHERE id IN", mails)
-        return {int(id): float(at) for id, at in rows}
-
-    async def deliveries(self, keys: Sequence[str]) -> dict[str, Delivery]:
-        rows = await self._each("SELECT key, channel, state, at, due, attempts FROM outbox WHERE key IN", keys)
-        return {row[0]: _delivery(*row) for row in rows}
-
-    async def _each(self, statement: str, wanted: Sequence[object]) -> list[Any]:
-        """The rows of all that is wanted, a batch at a time."""
-        found: list[Any] = []
-        for first in range(0, len(wanted), BATCH):
-            batch = wanted[first : first + BATCH]
-            places = ", ".join(f"${n}" for n in range(1, len(batch) + 1))
-            found += await self._ask(f"{statement} ({places})", *batch)
-        return found
-
     async def snapshots(self, owner: str) -> list[Snapshot]:
         rows = await self._ask(
             "SELECT name, thread, seq, at FROM snapshots WHERE owner = $1 ORDER BY at DESC, name", owner
@@ -194,208 +75,29 @@ class ArchiveRows(ChannelRows, JobRows):
     async def files_named(self) -> set[str]:
         return await files_named(self._ask)
 
-    async def search(
-        self, owner: str, words: str, *, thread: str = "", session: str = "", limit: int = 20
-    ) -> list[SearchHit]:
-        every = words_of(words)
-        wanted = (uncommon(every) or every)[:WORDS]
-        if not wanted:
-            return []
-        await self._index(owner, thread)
-        where = _Where(thread, owner, session)
-        [best] = await self._rows_with([self._query(wanted, begin=False)], where)
-        if not best:
-            [best] = await self._rows_with([self._query(wanted, begin=True)], where)
-        best = best[: limit * MORE]
-        weights, some = dict.fromkeys(wanted, 1.0), list[int]()
-        if thread or not best:
-            holders = await self._rows_with([self._query([word], begin=True) for word in wanted], where)
-            weights, ranked = _weighed(wanted, holders, HOLDERS * MORE, limit * MORE)
-            some = [id for id in ranked if id not in best]
-        rows = [row for part in (best, some) for row in _in_order(await self._told(part), words)]
-        found = [_found(row, weights) for row in rows[:limit]]
-        return [structs.replace(each, thread=thread or await self._living(each)) for each in found]
-
-    async def recall(self, thread: str, words: Sequence[str], until: int, limit: int) -> Recalled:
-        wanted = list(words)[:WORDS]
-        family = await self._family(thread) if wanted else []
-        for each in family:  # what was covered since the last time; of what is older a part each time
-            if each.indexed < min(until, each.head):
-                await self._index_some(each.id, each.owner, each.indexed, min(until, each.head))
-        holders = await self._holding(wanted, [each.id for each in family]) if family else []
-        if not any(holders):
-            return Recalled()
-        if any(0 < len(ids) < HOLDERS for ids in holders):
-            holders = [ids if len(ids) < HOLDERS else [] for ids in holders]  # beside rare words these tell nothing
-        ours = await self._ours({id for ids in holders for id in ids}, family, until)
-        theirs = [[id for id in ids if id in ours] for ids in holders]
-        weights, best = _weighed(wanted, theirs, min(HOLDERS * MORE, max(FEW, until)), limit)
-        rows = await self._told(best)
-        return Recalled(weights, [Written(seq, at, log.decode(body)) for _, seq, at, _, body in rows])
-
-    async def _family(self, thread: str) -> list[_Kin]:
-        """A thread and those that tell what stood in it before it branched off."""
-        own = await self._ask(f"SELECT {_KIN_ROW}, {1 << 62}, t.parent FROM threads t WHERE t.id = $1", thread)
-        if not own or not own[0][5]:
-            return [_Kin(*row[:5]) for row in own]
-        rows = await self._ask(f"{_KIN} SELECT {_KIN_ROW}, k.last FROM kin k JOIN threads t ON t.id = k.id", thread)
-        return [_Kin(*row) for row in rows]
-
-    async def _ours(self, ids: set[int], family: Sequence[_Kin], until: int) -> set[int]:
-        """Those of these rows of the index that belong to the family, up to an entry."""
-        rows = await self._ask(f"SELECT id, thread, seq FROM said WHERE id IN ({', '.join(map(str, ids))})")
-        last = {each.id: min(each.last, until) for each in family}
-        return {id for id, thread, seq in rows if seq <= last.get(thread, 0)}
-
-    async def _living(self, found: SearchHit) -> str:
-        """The thread that someone wants to go on with: what was replaced by a branch lives on there."""
-        thread = found.thread
-        replaced: Sequence[Any] = [(thread,)]
-        while replaced:
-            thread = replaced[0][0]
-            replaced = await self._ask(
-                "SELECT b.id FROM threads t JOIN threads b ON b.id = t.replaced WHERE t.id = $1 AND b.parent_seq >= $2",
-                *(thread, found.seq),
-            )
-        return thread
-
-    async def _rows_with(self, queries: Sequence[str], where: _Where) -> list[list[int]]:
-        """Which rows of the index hold what each query wants, the newest first."""
-        theirs = _OF_KIN if where.thread else "CAST($1 AS TEXT) = ''"
-        asked = [
-            f"SELECT * FROM (SELECT {place} AS place, s.id AS id {self.MATCHES.replace('$1', f'${place + 4}')} "
-            "AND s.owner = $2 AND (CAST($3 AS TEXT) = '' "
-            "OR EXISTS(SELECT 1 FROM threads t WHERE t.id = s.thread AND t.session = $3)) "
-            f"AND {theirs} ORDER BY {self.NEWEST} LIMIT {HOLDERS}) AS holders{place}"
-            for place in range(len(queries))
-        ]
-        values = where.thread, where.owner, where.session
-        rows = await self._ask(f"{_KIN if where.thread else ''} {' UNION ALL '.join(asked)}", *values, *queries)
-        found: list[list[int]] = [[] for _ in queries]
-        for place, id in rows:
-            found[place].append(id)
-        return found
-
-    async def _told(self, ids: Sequence[int]) -> list[Any]:
-        """These rows of the index with what they are about, in this order."""
-        if not ids:
-            return []
-        rows = await self._ask(
-            "SELECT s.id, s.thread, s.seq, e.at, s.who, e.body FROM said s JOIN entries e "
-            f"ON e.thread = s.thread AND e.seq = s.seq WHERE s.id IN ({', '.join(map(str, ids))})"
-        )
-        by_id = {row[0]: tuple(row)[1:] for row in rows}
-        return [by_id[id] for id in ids if id in by_id]
-
-    async def _index(self, owner: str, thread: str) -> None:
-        behind = "SELECT id, indexed, head FROM threads WHERE owner = $1 AND indexed < head"
-        if thread:
-            kin = f"{_KIN} SELECT t.id, t.indexed, t.head FROM threads t WHERE t.id IN (SELECT id FROM kin) "
-            rows = await self._ask(f"{kin} AND t.owner = $2 AND t.indexed < t.head", thread, owner)
-        else:
-            rows = await self._ask(behind, owner)
-        missing = [_Behind(*row) for row in rows]
-        short = [each for each in missing if each.head - each.indexed <= SHORT]
-        for first in range(0, len(short), TOGETHER):
-            await self._index_together(owner, short[first : first + TOGETHER])
-        for each in missing:
-            indexed = each.indexed
-            while indexed < each.head and each.head - each.indexed > SHORT:
-                indexed = await self._index_some(each.id, owner, indexed, each.head)
-
-    async def _index_together(self, owner: str, threads: Sequence[_Behind]) -> None:
-        """Index the rest of short conversations in one transaction: of thousands, the commits would take longest."""
-        wanted = " OR ".join(
-            f"thread = ${n} AND seq > ${n + 1} AND seq <= ${n + 2}" for n in range(1, 3 * len(threads), 3)
-        )
-        values = [value for each in threads for value in (each.id, each.indexed, each.head)]
-        rows = await self._ask(f"SELECT thread, seq, body FROM entries WHERE {wanted} ORDER BY thread, seq", *values)
-        lines = await asyncio.to_thread(_lines_by_thread, rows)
-
-        async def work(ask: Ask) -> None:
-            for each in threads:
-                if await ask(_MOVED, each.id, each.indexed, each.head):
-                    await self._add_words(ask, each.id, owner, lines.get(each.id, ()))
-
-        await self._do(work)
-
-    async def _index_some(self, thread: str, owner: str, indexed: int, head: int) -> int:
-        """Index the next entries of a thread, unless another process has been quicker; says up to where."""
-        rows = await self._ask(
-            "SELECT seq, body FROM entries WHERE thread = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4",
-            *(thread, indexed, head, BATCH),
-        )
-        lines = await asyncio.to_thread(_lines, rows, thread)
-        until = int(rows[-1][0]) if rows else head
-
-        async def work(ask: Ask) -> None:
-            if await ask(_MOVED, thread, indexed, until):
-                await self._add_words(ask, thread, owner, lines)
-
-        await self._do(work)
-        return until
+    async def _thread(self, which: str, value: str) -> ThreadRow | None:
+        rows = await self._ask(f"SELECT {THREAD} FROM threads WHERE id = ({which})", value)
+        return ThreadRow(*rows[0]) if rows else None
 
 
 async def _count(ask: Ask, owner: str) -> None:
     await ask(_COUNT, owner, UNCOUNTED)
 
 
-def _lines(rows: Sequence[Any], thread: str) -> list[Line]:
-    """Each entry has the mark of its thread among its words, so that a common word is not looked for in all others."""
-    told = ((seq, spoken_in(body)) for seq, body in rows)
-    words = ((seq, said[0], words_of(said[1])) for seq, said in told if said)
-    return [Line(seq, who, " ".join((*each, mark_of(thread)))) for seq, who, each in words if each]
-
-
-def _lines_by_thread(rows: Sequence[Any]) -> dict[str, list[Line]]:
-    return {
-        thread: _lines([(seq, body) for _, seq, body in theirs], thread)
-        for thread, theirs in groupby(rows, key=lambda row: row[0])
-    }
-
-
-def mark_of(thread: str) -> str:
-    return f"thread{''.join(letter for letter in thread.lower() if letter.isascii() and letter.isalnum())}"
-
-
-def _weighed(
-    words: Sequence[str], holders: Sequence[Sequence[int]], of: int, most: int
-) -> tuple[dict[str, float], list[int]]:
-    """How much each word tells, and the rows of the index that hold the most telling ones, best and newest first."""
-    weights = {word: rarity(len(ids), of) for word, ids in zip(words, holders, strict=True) if ids}
-    held: defaultdict[int, set[str]] = defaultdict(set)
-    for word, ids in zip(words, holders, strict=True):
-        for id in ids:
-            held[id].add(word)
-    return weights, best_of(sorted(held.items(), reverse=True), weights, most)
-
-
-def _in_order(rows: Sequence[Any], words: str) -> list[Any]:
-    """What holds the query word for word comes first, what only asks comes last."""
-    literal = words.strip().casefold()
-    return sorted(rows, key=lambda row: (_asks(row), literal not in row[4].casefold()))
-
-
-def _asks(row: Any) -> bool:
-    said = spoken_in(row[4]) if row[3] == "user" else None
-    return said is not None and is_question(said[1])
-
-
-def _found(row: Any, words: Mapping[str, float]) -> SearchHit:
-    thread, seq, at, who, body = row
-    said = spoken_in(body)
-    return SearchHit(thread, seq, at, who, snippet(said[1] if said else "", words))
-
-
-def _delivery(key: str, channel: str, state: Any, queued: float, due: float, attempts: int) -> Delivery:
-    """A row that is no longer open is due when it was settled; those of older versions may not say so."""
-    over = state in ("sent", "failed", "dropped")
-    return Delivery(key, channel, state, queued, max(queued, due) if over else None, attempts)
-
-
 def _conversation(row: Any) -> Conversation:
     id, session, title, created, active, messages, head, archived, parent, parent_seq, current, first, state = row
     return Conversation(
-        *(id, session, title or title_in(first or ""), created, active, messages, head),
-        *(archived > 0, parent, parent_seq, bool(current), state, archived < 0),
+        id=id,
+        session=session,
+        title=title or title_in(first or ""),
+        created=created,
+        active=active,
+        messages=messages,
+        head=head,
+        archived=archived > 0,
+        pinned=archived < 0,
+        state=state,
+        parent=parent,
+        parent_seq=parent_seq,
+        current=bool(current),
     )

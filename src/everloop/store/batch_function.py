@@ -11,8 +11,9 @@ hence in the order in which they become visible.
 
 from ..core.channel import ASIDE
 from . import schema
+from .letters import OF_PEOPLE
 
-_NOW = schema.DIALECTS["postgres"]["now"]
+_NOW, _ELAPSED = schema.DIALECTS["postgres"]["now"], schema.DIALECTS["postgres"]["elapsed"]
 
 CREATE = f"""
 CREATE FUNCTION pg_temp.everloop_write(
@@ -24,7 +25,7 @@ CREATE FUNCTION pg_temp.everloop_write(
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-    moment DOUBLE PRECISION; known TEXT[]; held TEXT[]; item RECORD;
+    moment DOUBLE PRECISION; elapsed DOUBLE PRECISION; known TEXT[]; held TEXT[]; item RECORD;
 BEGIN
     IF patience IS NOT NULL THEN
         PERFORM set_config('lock_timeout', patience, true);
@@ -48,6 +49,7 @@ BEGIN
     END IF;
     PERFORM 1 FROM threads WHERE id = ANY(named || held) ORDER BY id FOR UPDATE;
     moment := {_NOW};
+    elapsed := {_ELAPSED};
     IF posts IS NOT NULL THEN
         FOR item IN SELECT * FROM json_to_recordset(posts) AS i(
             n BIGINT, kind TEXT, key TEXT, channel TEXT, event TEXT, owner TEXT, letter TEXT, body TEXT, thread TEXT,
@@ -102,8 +104,8 @@ BEGIN
         FROM i JOIN threads t ON t.id = i.thread LEFT JOIN mail m ON m.n = i.n
     ), judged AS MATERIALIZED (
         SELECT s.*, s.stands = s.head AND s.n = min(s.n) OVER (PARTITION BY s.thread) AND CASE WHEN s.epoch > 0
-            THEN s.had = s.epoch AND s.holder IS NOT DISTINCT FROM me AND (s.expires > moment OR NOT s.goes)
-            ELSE s.holder IS NULL OR s.holder = me OR s.expires <= moment END
+            THEN s.had = s.epoch AND s.holder IS NOT DISTINCT FROM me AND (s.expires > elapsed OR NOT s.goes)
+            ELSE s.holder IS NULL OR s.holder = me OR s.expires <= elapsed END
             -- Who moves a session away from a thread holds the lock of that thread, as we do now.
             AND (s.event IS NULL OR s.newest = 0
                 AND EXISTS(SELECT 1 FROM sessions o WHERE o.key = s.key AND o.thread = s.thread
@@ -126,7 +128,7 @@ BEGIN
             state = f.state,
             holder = CASE WHEN f.rests THEN NULL ELSE me END,
             epoch = CASE WHEN f.epoch > 0 THEN f.had ELSE f.had + 1 END,
-            expires = CASE WHEN f.epoch = 0 OR f.expires > moment THEN moment + ttl ELSE f.expires END
+            expires = CASE WHEN f.epoch = 0 OR f.expires > elapsed THEN elapsed + ttl ELSE f.expires END
         FROM final f WHERE t.id = f.thread RETURNING t.id, t.head, t.epoch
     ), entries_ AS (
         INSERT INTO entries(thread, seq, owner, at, body)
@@ -137,7 +139,7 @@ BEGIN
     ), inbox_ AS (
         UPDATE inbox x SET
             taken = CASE WHEN u.taken THEN 1 ELSE x.taken END,
-            ended = CASE WHEN u.ended IS NOT NULL THEN u.ended WHEN x.kind IN ('said', 'undo') THEN 0 ELSE -1 END
+            ended = CASE WHEN u.ended IS NOT NULL THEN u.ended WHEN x.{OF_PEOPLE} THEN 0 ELSE -1 END
         FROM (
             SELECT m.id, bool_or(m.taken) AS taken, max(m.ended) AS ended FROM (
                 SELECT a.id, true AS taken, NULL::BIGINT AS ended FROM final f, unnest(f.absorbed) AS a(id)
@@ -170,6 +172,12 @@ BEGIN
         LEFT JOIN sessions s ON s.key = p.key AND s.owner = p.owner
         JOIN threads t ON t.id = coalesce(p.thread, s.thread) AND t.owner = p.owner
         ON CONFLICT DO NOTHING
+    ), children_ AS (  -- of a session that was just made, or in which nothing has been said
+        UPDATE threads t SET spawned_by = p.spawned_by
+        FROM final f, json_to_recordset(f.posts) AS p(key TEXT, owner TEXT, thread TEXT, spawned_by TEXT), sessions s
+        WHERE p.spawned_by <> '' AND p.thread IS NULL AND s.key = p.key AND s.owner = p.owner AND t.id = s.thread
+            AND t.owner = p.owner AND t.head = 0 AND t.spawned_by = ''
+            AND NOT EXISTS(SELECT 1 FROM inbox x WHERE x.thread = t.id AND x.ended = 0)
     ), taints_ AS (
         INSERT INTO taints AS x (key, owner, place, began, ended, outside, command)
         SELECT c.key, f.whose, c.place, c.began, c.ended, c.outside, c.command

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 
 from ..core.errors import StoreError
-from .procedure import Item, Row
-from .sender import Fate, Locked, Sender
+from .batch_items import Item, WriteResult
+from .sender import Locked, Sender, WriteOutcome
 from .server import LOCK_SECONDS, WAIT_SECONDS
 
-Job = tuple["asyncio.Future[Row]", Item]
-Tell = Callable[[Sequence[tuple[Job, Fate]]], None]
+QueuedWrite = tuple["asyncio.Future[WriteResult]", Item]
+Tell = Callable[[Sequence[tuple[QueuedWrite, WriteOutcome]]], None]
 
 MOST = 100  # at once
 SPLIT_MS = 20  # how long a part of a batch waits for a lock
@@ -29,12 +29,12 @@ class Blocked:
     def __init__(self, sender: Sender, tell: Tell) -> None:
         self._sender = sender
         self._tell = tell
-        self.piles: dict[str, list[tuple[float, Job]]] = {}  # with when its time is up
+        self.piles: dict[str, list[tuple[float, QueuedWrite]]] = {}  # with when its time is up
         self._lots: deque[list[str]] = deque()  # of piles that are tried together
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
 
-    def sort_out(self, batch: list[Job]) -> list[Job]:
+    def sort_out(self, batch: list[QueuedWrite]) -> list[QueuedWrite]:
         """Keep those that come after one that waits here; the others."""
         behind = [job for job in batch if not self.piles.keys().isdisjoint(_keys(job))]
         if not behind:
@@ -42,7 +42,7 @@ class Blocked:
         self._keep(behind, WAIT_SECONDS)
         return [job for job in batch if self.piles.keys().isdisjoint(_keys(job))]
 
-    def add(self, batch: list[Job]) -> None:
+    def add(self, batch: list[QueuedWrite]) -> None:
         """These have met a lock, one of them at least. The first have waited for it for a while."""
         if lot := self._keep(batch, WAIT_SECONDS if self.piles else WAIT_SECONDS - LOCK_SECONDS):
             self._lots.appendleft(lot)
@@ -54,7 +54,7 @@ class Blocked:
         while self._task is not None:
             await asyncio.wait([self._task])
 
-    def _keep(self, jobs: Sequence[Job], seconds: float) -> list[str]:
+    def _keep(self, jobs: Sequence[QueuedWrite], seconds: float) -> list[str]:
         """The keys of the piles that are new."""
         until, lot = self._loop.time() + seconds, []
         for job in jobs:
@@ -115,7 +115,7 @@ class Blocked:
             self._start()
 
 
-def _keys(job: Job) -> Sequence[str]:
+def _keys(job: QueuedWrite) -> Sequence[str]:
     _, item = job
     sessions = tuple(key for key, _ in item.sessions)
     return sessions + item.threads or (f"settle {id(job)}",)

@@ -7,9 +7,8 @@ import msgspec
 
 from ..core.mail import Inbound, Outbound, ReplyTo, Said
 from ..core.rows import Undelivered
-from .bodies import SENDING_SECONDS, read_letter, read_outbound
-from .deeds import Ask
-from .taints import Taints
+from .codec import SENDING_SECONDS, read_letter, read_outbound
+from .database import Ask, Database
 
 _RESUME = (
     "INSERT INTO resumes(channel, token, at) VALUES($1, $2, {now}) "
@@ -25,7 +24,7 @@ _UNDELIVERED = (
     "WHERE state = 'failed' OR (state IN ('pending', 'sending') AND attempts > 0) ORDER BY id"
 )
 _KEEP = (
-    "UPDATE outbox SET parts = $2, unsure = 0, due = {now} + CAST($3 AS {real}) "
+    "UPDATE outbox SET parts = $2, unsure = 0, due = {elapsed} + CAST($3 AS {real}) "
     "WHERE id = $1 AND state = 'sending' AND holder = $4 RETURNING id"
 )
 _WAITS = "(state = 'failed' OR (state = 'pending' AND attempts > 0))"
@@ -53,10 +52,8 @@ def receipts_in(parts: str) -> tuple[str, ...]:
     return msgspec.json.decode(parts, type=tuple[str, ...]) if parts else ()
 
 
-class ChannelRows(Taints):
+class ChannelRows(Database):
     """What a store knows of channels."""
-
-    holder: str
 
     async def resume(self, channel: str) -> str:
         rows = await self._ask("SELECT token FROM resumes WHERE channel = $1", channel)
@@ -87,9 +84,3 @@ class ChannelRows(Taints):
 
     async def drop(self, row: int) -> bool:
         return await self._changed_one(_DROP, row)
-
-    async def _changed_one(self, statement: str, *values: object) -> bool:
-        async def work(ask: Ask) -> bool:
-            return bool(await ask(statement, *values))
-
-        return await self._do(work)

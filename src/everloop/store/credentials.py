@@ -1,29 +1,18 @@
 """Who may come in through the gateway, written once for both databases. Of every secret there is only a hash."""
 
 import secrets
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Literal, TypeVar
+from collections.abc import Sequence
+from typing import Literal
 
 from ..core.people import Role, role_named
 from ..core.rows import Known, TokenRow
-from .deeds import Ask
-
-Result = TypeVar("Result")
+from .database import Ask, Database
 
 _HOLDS = "(until = 0 OR until > {now})"
 
 
-class CredentialRows(ABC):
+class CredentialRows(Database):
     """What a store does with tokens, passwords, one-time links and logins of browsers."""
-
-    @abstractmethod
-    async def _ask(self, statement: str, *values: object) -> Sequence[Any]: ...
-
-    @abstractmethod
-    async def _do(self, work: Callable[[Ask], Coroutine[Any, Any, Result]]) -> Result:
-        """Do a piece of work in one transaction."""
-        ...
 
     async def keep_token(self, owner: str, name: str, hash: str, scopes: Sequence[str], seconds: float = 0) -> str:
         id = secrets.token_hex(8)
@@ -34,7 +23,12 @@ class CredentialRows(ABC):
                 "INSERT INTO tokens(id, owner, name, hash, scopes, at, until) "
                 "VALUES($1, $2, $3, $4, $5, {now}, CASE WHEN CAST($6 AS {real}) > 0 THEN {now} + $6 ELSE 0 END) "
                 "ON CONFLICT DO NOTHING RETURNING id",
-                *(id, owner, name, hash, " ".join(scopes), float(seconds)),
+                id,
+                owner,
+                name,
+                hash,
+                " ".join(scopes),
+                float(seconds),
             )
             return id if kept else ""
 
@@ -49,7 +43,7 @@ class CredentialRows(ABC):
 
     async def forget_token(self, owner: str, name: str) -> bool:
         gone = "DELETE FROM tokens WHERE owner = $1 AND (name = $2 OR id = $2) RETURNING id"
-        return bool(await self._change(gone, owner, name))
+        return await self._changed_one(gone, owner, name)
 
     async def known_token(self, hash: str) -> Known | None:
         rows = await self._ask(
@@ -68,7 +62,10 @@ class CredentialRows(ABC):
             "INSERT INTO logins(owner, kind, hash, at, until) "
             "VALUES($1, $2, $3, {now}, CASE WHEN CAST($4 AS {real}) > 0 THEN {now} + $4 ELSE 0 END) "
             "ON CONFLICT(owner, kind) DO UPDATE SET hash = excluded.hash, at = excluded.at, until = excluded.until",
-            *(owner, kind, hash, float(seconds)),
+            owner,
+            kind,
+            hash,
+            float(seconds),
         )
 
     async def login(self, owner: str, kind: Literal["password", "link"]) -> str | None:
@@ -77,7 +74,7 @@ class CredentialRows(ABC):
 
     async def forget_login(self, owner: str, kind: Literal["password", "link"]) -> bool:
         gone = "DELETE FROM logins WHERE owner = $1 AND kind = $2 RETURNING kind"
-        return bool(await self._change(gone, owner, kind))
+        return await self._changed_one(gone, owner, kind)
 
     async def use_link(self, hash: str) -> str:
         used = f"DELETE FROM logins WHERE kind = 'link' AND hash = $1 AND {_HOLDS} RETURNING owner"
@@ -92,7 +89,11 @@ class CredentialRows(ABC):
             await ask(
                 "INSERT INTO web_sessions(id, owner, hash, page, at, until) "
                 "VALUES($1, $2, $3, $4, {now}, {now} + CAST($5 AS {real}))",
-                *(id, owner, hash, page, float(seconds)),
+                id,
+                owner,
+                hash,
+                page,
+                float(seconds),
             )
 
         await self._do(work)
@@ -109,9 +110,3 @@ class CredentialRows(ABC):
     async def end_visits(self, owner: str, id: str = "", *, but: str = "") -> None:
         end = "DELETE FROM web_sessions WHERE owner = $1 AND (CAST($2 AS TEXT) = '' OR id = $2) AND id <> $3"
         await self._change(end, owner, id, but)
-
-    async def _change(self, statement: str, *values: object) -> Sequence[Any]:
-        async def work(ask: Ask) -> Sequence[Any]:
-            return await ask(statement, *values)
-
-        return await self._do(work)

@@ -1,161 +1,54 @@
-"""Opening the SQLite file: is the home usable, is the file whole, is its schema ours?"""
+"""What the statements that are written once ask of a database, be it SQLite or PostgreSQL.
 
-import time
-from contextlib import ExitStack
-from functools import partial
-from pathlib import Path
+A statement has its values as $1, $2 … and the words in which the databases differ in braces (schema.DIALECTS). Work of
+several statements is a coroutine that only ever waits for them. On PostgreSQL it is awaited, and takes its locks in the
+order of batch_function.py: session, then threads by id. On SQLite, where a statement answers at once, it is run to its
+end in one go (`run_at_once`), inside the writer's transaction.
+"""
 
-import apsw
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, ClassVar, TypeVar
 
-from ..core.errors import HomeError, StoreCorrupt, StoreError, StoreFull, StoreNewer
-from ..core.failpoint import reach
-from ..core.ports import Clock
-from . import copies, schema
-from .holders import Holders
-from .schema import Migrations
-
-DATABASE = "everloop.db"
-OPEN_SECONDS = 30.0  # for which a lock is waited for
-# One thread at a time uses a connection: the writer's lock and the event loop see to that, so SQLite need not.
-_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOMUTEX
-_NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "afs", "9p", "ceph", "glusterfs"}
+Result = TypeVar("Result")
+Ask = Callable[..., Awaitable[Sequence[Any]]]
 
 
-def connect(
-    home: Path,
-    *,
-    migrations: Migrations = schema.MIGRATIONS,
-    synchronous: str = "FULL",
-    vfs: str = "",
-    clock: Clock | None = None,
-) -> tuple[Holders, apsw.Connection, apsw.Connection]:
-    """Open the file of a home for writing and for reading. Raises HomeError, StoreError.
+class Database(ABC):
+    SEES_HOLDERS: ClassVar[bool]  # whether a process that is gone is known to be, before its leases run out
 
-    A clock takes the place of SQLite's own, in all that is written from now on.
-    """
-    _check_home(home)
-    path, holders = home / DATABASE, Holders(home / "run")
+    holder: str  # this process's name on leases and claims
+
+    @abstractmethod
+    async def _ask(self, statement: str, *values: object) -> Sequence[Any]:
+        """Read."""
+        ...
+
+    @abstractmethod
+    async def _change(self, statement: str, *values: object) -> Sequence[Any]:
+        """Write, by one statement, which may return rows."""
+        ...
+
+    @abstractmethod
+    async def _do(self, work: Callable[[Ask], Coroutine[Any, Any, Result]]) -> Result:
+        """Do a piece of work in one transaction."""
+        ...
+
+    @abstractmethod
+    def _alive(self, holder: str) -> bool:
+        """False when a process is surely gone, so that its leases need not run out."""
+        ...
+
+    async def _changed_one(self, statement: str, *values: object) -> bool:
+        """Whether a statement that returns what it has changed has changed anything."""
+        return bool(await self._change(statement, *values))
+
+
+def run_at_once(work: Coroutine[Any, Any, Result]) -> Result:
+    """The result of a coroutine that never has to wait."""
     try:
-        connection, reader = _open(path, holders, migrations, synchronous, vfs)
-    except BaseException:
-        holders.close()
-        raise
-    if clock is not None:
-        for each in (connection, reader):  # what schema.py calls the time
-            each.create_scalar_function("unixepoch", partial(_tell, clock), 1)
-    return holders, connection, reader
-
-
-def _tell(clock: Clock, *_: object) -> float:
-    return clock.now()
-
-
-def _open(
-    path: Path, holders: Holders, migrations: Migrations, synchronous: str, vfs: str
-) -> tuple[apsw.Connection, apsw.Connection]:
-    with ExitStack() as opened:
-        try:
-            connection = apsw.Connection(str(path), flags=_FLAGS, vfs=vfs or None)
-            opened.callback(connection.close)
-            connection.set_busy_timeout(int(OPEN_SECONDS * 1000))
-            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # until we know that the file is whole
-            if dead := holders.dead():
-                _check_whole(connection, path)
-            _use_wal(connection)
-            for pragma in (f"synchronous = {synchronous}", "wal_autocheckpoint = 4000", "foreign_keys = ON"):
-                connection.execute(f"PRAGMA {pragma}").fetchall()
-            _migrate(connection, path, migrations)
-            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
-            connection.set_busy_timeout(1)
-            reader = apsw.Connection(str(path), flags=_FLAGS, vfs=vfs or None)
-            opened.callback(reader.close)
-            reader.set_busy_timeout(int(OPEN_SECONDS * 1000))
-        except (apsw.NotADBError, apsw.CorruptError) as error:
-            raise _corrupt(path, str(error)) from error
-        except apsw.BusyError as error:
-            raise StoreError(f"{path} is locked by another process since {OPEN_SECONDS:g} s: end it") from error
-        except apsw.FullError as error:
-            raise StoreFull(f"the disk that holds {path} is full: make room and start again") from error
-        except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError) as error:
-            raise HomeError(
-                f"{path} cannot be written ({error}): check the folder's permissions and the disk"
-            ) from error
-        holders.bury(dead)
-        opened.pop_all()
-    return connection, reader
-
-
-def _use_wal(connection: apsw.Connection) -> None:
-    """Two processes that make the file at once wait for each other, so SQLite lets one fail, which tries again."""
-    began = time.monotonic()
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL").fetchall()
-            return
-        except apsw.BusyError:
-            if time.monotonic() - began > OPEN_SECONDS:
-                raise
-        time.sleep(0.01)
-
-
-def _corrupt(path: Path, problem: str) -> StoreCorrupt:
-    return StoreCorrupt(
-        f"{path} is damaged or not a database ({problem}). It was left untouched: restore a backup, or move it away"
-    )
-
-
-def _check_home(home: Path) -> None:
-    try:
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        (home / "run").mkdir(exist_ok=True)
-        if not (home / DATABASE).exists():
-            (home / DATABASE).touch(mode=0o600)  # for its owner's eyes, even in a folder that others may read
-    except OSError as error:
-        raise HomeError(f"the home {home} cannot be used ({error.strerror}): set EVERLOOP_HOME elsewhere") from error
-    kind = _file_system_of(home)
-    if kind in _NETWORK_FILE_SYSTEMS:
-        raise HomeError(
-            f"the home {home} is on a network file system ({kind}), where SQLite is not safe; use PostgreSQL"
-        )
-
-
-def _file_system_of(path: Path) -> str:
-    try:
-        mounts = Path("/proc/self/mounts").read_text()
-    except OSError:
-        return ""
-    place, best, kind = str(path.resolve()), "", ""
-    for line in mounts.splitlines():
-        _, point, name = line.split()[:3]
-        if len(point) >= len(best) and (place == point or place.startswith(point.rstrip("/") + "/")):
-            best, kind = point, name
-    return kind
-
-
-def _check_whole(connection: apsw.Connection, path: Path) -> None:
-    problems = [row[0] for row in connection.execute("PRAGMA quick_check(1)")]
-    if problems != ["ok"]:
-        raise _corrupt(path, problems[0])
-
-
-def _migrate(connection: apsw.Connection, path: Path, migrations: Migrations) -> None:
-    target, version = len(migrations), connection.pragma("user_version")
-    if version > target:
-        raise StoreNewer(schema.newer(str(path), version, target))
-    if version == target:
-        return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        version = connection.pragma("user_version")  # another process may have been quicker
-        if copied := 0 < version < target:
-            copies.copy(path, target)
-        for statement in schema.statements("sqlite", migrations[version:]):
-            connection.execute(statement)
-            reach("store.migrating")
-        connection.execute(f"PRAGMA user_version = {target}")
-        connection.execute("COMMIT")
-        if copied:
-            copies.forget_oldest(path)
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+        work.send(None)
+    except StopIteration as done:
+        result: Result = done.value
+        return result
+    raise RuntimeError("work of the store has waited for something else than its statements")

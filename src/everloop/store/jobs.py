@@ -5,25 +5,24 @@ letter, whoever is killed. On PostgreSQL locks are taken in the order job, sessi
 the latter waits for a job.
 """
 
-import secrets
-from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
 from msgspec import structs
 
-from ..core.channel import ASIDE
 from ..core.failpoint import reach
 from ..core.jobs import Job, JobRow
-from ..core.mail import Decision, Inbound
-from .bodies import body_of, kind_of, read_inbound
-from .deeds import Ask
+from .claims import Claims
+from .codec import body_of, list_of, read_inbound
+from .database import Ask, Database
+from .expired import MONTH
+from .letters import post_if_theirs
 from .schedule import check_times, event_of, next_due
-from .taints import Taints
 
-KEPT = 30 * 86400.0  # seconds for which a job that is over is known, and not taken in again
+KEPT = MONTH  # for which a job that is over is known, and not taken in again
 BATCH = 100  # that are fired in one go
+WORK = "work"  # what claims on jobs are noted under
 UNREACHED = "its conversation is gone, or is not theirs"
 
 _COLUMNS = "id, kind, due, owner, schedule, session, body, state, attempts, epoch, result"
@@ -36,48 +35,47 @@ _RIPE = (
     "SELECT id FROM jobs WHERE state = 'waiting' AND due <= {now} AND session <> '' "
     f"AND CAST($1 AS TEXT) IN ('', owner) ORDER BY due, id LIMIT {BATCH}"
 )
+# A claim is elapsed time; what waits to be tried again waits by the clock.
+_FREE = "until <= CASE state WHEN 'working' THEN {elapsed} ELSE {now} END"
 # What another is at may have been left: that is looked at more closely when it is claimed.
 _DUE = (
     "SELECT 1 FROM jobs WHERE state IN ('waiting', 'working') AND due <= {now} "
-    "AND (until <= {now} OR holder <> CAST($2 AS TEXT)) AND (session <> '' OR kind IN ('', KINDS)) "
+    f"AND ({_FREE} OR holder <> CAST($2 AS TEXT)) AND (session <> '' OR kind IN ('', KINDS)) "
     "AND CAST($1 AS TEXT) IN ('', owner) LIMIT 1"
 )
 _OPEN = "state IN ('waiting', 'working') AND due <= {now} AND session = ''"
+_UNHEARD = "state = 'working' AND holder = $2 AND claim IN (SELECT value FROM {each}($3{json}))"  # see claims.py
 _WORK = (
-    f"SELECT id, kind, until <= {{now}}, coalesce(holder, '') FROM jobs WHERE {_OPEN} "
+    f"SELECT id, kind, {_FREE} OR ({_UNHEARD}), coalesce(holder, '') FROM jobs WHERE {_OPEN} "
     "AND CAST($1 AS TEXT) IN ('', owner) ORDER BY due, id"
 )
 _CLAIM = (
-    "UPDATE jobs SET state = 'working', holder = $2, epoch = epoch + 1, until = {now} + CAST($3 AS {real}), "
-    f"attempts = attempts + 1 WHERE id = (SELECT id FROM jobs WHERE id = $1 AND {_OPEN} "
-    f"AND (until <= {{now}} OR holder = $4){{skip}}) RETURNING {_COLUMNS}"
+    "UPDATE jobs SET state = 'working', holder = $2, epoch = epoch + 1, until = {elapsed} + CAST($4 AS {real}), "
+    f"claim = $6, attempts = attempts + CASE WHEN {_UNHEARD} THEN 0 ELSE 1 END "
+    f"WHERE id = (SELECT id FROM jobs WHERE id = $1 AND {_OPEN} "
+    f"AND ({_FREE} OR holder = $5 OR ({_UNHEARD})){{skip}}) RETURNING {_COLUMNS}"
 )
 _PROLONG = (
-    "UPDATE jobs SET until = {now} + CAST($4 AS {real}) WHERE id = $1 AND epoch = $2 AND holder = $3 "
-    "AND state = 'working' AND until > {now} RETURNING id"
+    "UPDATE jobs SET until = {elapsed} + CAST($4 AS {real}) WHERE id = $1 AND epoch = $2 AND holder = $3 "
+    "AND state = 'working' AND until > {elapsed} RETURNING id"
 )
 _SETTLE = (
     "UPDATE jobs SET state = $2, due = $3, until = $4, result = $5, attempts = $6, holder = NULL WHERE id = $1 "
     "RETURNING id"
 )
-_STANDING = "SELECT name, holder, until - {now} FROM leases WHERE name IN ($1, $2) AND until > {now}"
+_STANDING = "SELECT name, holder, until - {elapsed} FROM leases WHERE name IN ($1, $2) AND until > {elapsed}"
 _HOLD = (
-    "INSERT INTO leases(name, holder, epoch, until) VALUES($1, $2, 1, {now} + CAST($3 AS {real})) "
+    "INSERT INTO leases(name, holder, epoch, until) VALUES($1, $2, 1, {elapsed} + CAST($3 AS {real})) "
     "ON CONFLICT(name) DO UPDATE SET holder = excluded.holder, until = excluded.until, "
     "epoch = leases.epoch + CASE WHEN leases.holder = excluded.holder THEN 0 ELSE 1 END "
-    "WHERE leases.holder = $2 OR leases.until <= {now} OR leases.holder = $4 RETURNING epoch"
+    "WHERE leases.holder = $2 OR leases.until <= {elapsed} OR leases.holder = $4 RETURNING epoch"
 )
 
 
-class JobRows(Taints):
+class JobRows(Database):
     """What a store does with jobs, and with leases on what one process does for all."""
 
-    holder: str
-
-    @abstractmethod
-    def _alive(self, holder: str) -> bool:
-        """False when a process is surely gone, so that its leases need not run out."""
-        ...
+    _claims: Claims
 
     async def add_job(self, job: Job) -> bool:
         check_times(job)
@@ -93,6 +91,8 @@ class JobRows(Taints):
         return bool(await self._change("DELETE FROM jobs WHERE id = $2 AND owner = $1 RETURNING id", owner, id))
 
     async def is_due(self, kinds: Collection[str], owner: str = "") -> bool:
+        if self._claims.are_unheard(WORK):
+            return True
         places = "".join(f", ${n}" for n in range(3, 3 + len(kinds)))
         return bool(await self._ask(_DUE.replace(", KINDS", places), owner, self.holder, *kinds))
 
@@ -107,12 +107,15 @@ class JobRows(Taints):
 
     async def claim_jobs(self, kinds: Collection[str], seconds: float, owner: str = "", limit: int = 1) -> list[JobRow]:
         claimed: list[JobRow] = []
-        for id, kind, free, holder in await self._ask(_WORK, owner):
-            if len(claimed) == limit:
-                break
-            gone = holder if holder and not free and not self._alive(holder) else ""
-            if kind in kinds and (free or gone):
-                claimed += [_row(row) for row in await self._change(_CLAIM, id, self.holder, float(seconds), gone)]
+        with self._claims.keys(WORK) as keys:
+            ours = (self.holder, list_of(keys))
+            for id, kind, free, holder in await self._ask(_WORK, owner, *ours):
+                if len(claimed) == limit:
+                    break
+                gone = holder if holder and not free and not self._alive(holder) else ""
+                if kind in kinds and (free or gone):
+                    rows = await self._change(_CLAIM, id, *ours, float(seconds), gone, keys[0])
+                    claimed += [_row(row) for row in rows]
         return claimed
 
     async def prolong_job(self, row: JobRow, seconds: float) -> bool:
@@ -145,7 +148,7 @@ async def _fire(id: str, ask: Ask) -> str:
         return ""
     owner, schedule, due, body, now = rows[0]
     reach("job.claimed")
-    thread = await _post(ask, structs.replace(read_inbound(body), event=event_of(id, due), owner=owner))
+    thread = await post_if_theirs(ask, structs.replace(read_inbound(body), event=event_of(id, due), owner=owner))
     reach("job.posted")
     if not thread:
         await ask(_SETTLE, id, "failed", due, float(now), UNREACHED, 0)
@@ -158,7 +161,9 @@ async def _settle(ask: Ask, row: JobRow, holder: str, result: str, again_in: flo
     rows = await ask(
         "SELECT schedule, due, attempts, {now} FROM jobs WHERE id = $1 AND epoch = $2 AND holder = $3 "
         "AND state = 'working'{lock}",
-        *(row.job.id, row.epoch, holder),
+        row.job.id,
+        row.epoch,
+        holder,
     )
     if not rows:
         return False
@@ -176,36 +181,6 @@ async def _go_on(ask: Ask, id: str, schedule: str, due: float, now: float, resul
         await ask(_SETTLE, id, "waiting", later, 0.0, result, 0)
     else:
         await ask(_SETTLE, id, "done", due, now, result, 0)
-
-
-async def _post(ask: Ask, inbound: Inbound) -> str:
-    """Put a letter into an inbox, once per event: that of the thread that a decision names, else of the session's
-    thread, which is made if there is none. The thread; "" when it is gone or another's."""
-    letter, address = inbound.letter, inbound.address
-    thread = letter.thread if isinstance(letter, Decision) else await _thread_of(ask, inbound)
-    if not await ask("SELECT 1 FROM threads WHERE id = $1 AND owner = $2{lock}", thread, inbound.owner):
-        return ""
-    await ask(
-        "INSERT INTO inbox(channel, event, thread, owner, kind, body, at) VALUES($1, $2, $3, $4, $5, $6, {now}) "
-        "ON CONFLICT DO NOTHING",
-        *(address.channel, inbound.event, thread, inbound.owner, kind_of(letter), body_of(letter)),
-    )
-    return thread
-
-
-async def _thread_of(ask: Ask, inbound: Inbound) -> str:
-    key, fresh = str(inbound.address), secrets.token_hex(8)
-    rows = await ask(
-        "INSERT INTO sessions(key, owner, thread) VALUES($1, $2, $3) "
-        "ON CONFLICT(key) DO UPDATE SET owner = sessions.owner RETURNING thread",
-        *(key, inbound.owner, fresh),
-    )
-    if rows[0][0] == fresh:
-        await ask(
-            "INSERT INTO threads(id, owner, session, created, archived) VALUES($1, $2, $3, {now}, $4)",
-            *(fresh, inbound.owner, key, int(key.startswith(ASIDE))),
-        )
-    return str(rows[0][0])
 
 
 def _row(row: Sequence[Any]) -> JobRow:

@@ -1,8 +1,7 @@
 """The store in PostgreSQL, for several machines: the same tables and promises as in SQLite.
 
 Time is the server's. Nobody can see from afar whether a process lives, so a dead holder is succeeded when its lease
-runs out. Letters, commits and receipts that meet share one round trip (group.py); what is rare is written
-by plain transactions (transactions.py), which take their locks in the same order: session, then threads by id.
+runs out. Letters, commits and receipts that meet share one round trip (batch_writer.py).
 """
 
 import asyncio
@@ -13,40 +12,46 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from ..core import log
-from ..core.conversation import Deed
 from ..core.errors import Fenced, MailRefused, StoreError
-from ..core.mail import Inbound, Mail, Outbound
-from ..core.rows import Action, Commit, Committed, Lease, Opened, OutboxRow, OutboxState, Receipt, Renewal, ThreadRow
-from . import procedure, schema, transactions
-from .archive import HOLDERS, KIN, ArchiveRows, Line, mark_of
-from .bodies import (
-    NOT_ASIDE,
-    NOT_YOURS,
-    SENDING_SECONDS,
-    read_letter,
-    read_outbound,
-)
-from .channel_rows import has_more, receipts_in
-from .deeds import Ask
+from ..core.mail import Inbound, Mail
+from ..core.rows import Commit, Committed, Lease, Opened, OutboxState, Receipt, Renewal, ThreadRow
+from . import batch_items, schema
+from .batch_writer import BatchWriter
+from .channel_rows import has_more
+from .claims import Claims
+from .codec import THREAD, read_letter
+from .cold import ColdStore
+from .database import Ask
 from .fetching import wire_over
-from .group import Group
+from .letters import NOT_YOURS, PENDING
+from .outbox import OPEN
 from .renewals import Renewals
 from .schema import Migrations
+from .search import HOLDERS, KIN, IndexedEntry, mark_of
 from .sender import WireOver, again_if_undone
 from .server import Connection, Pool, Server
-from .transactions import NOW, PENDING
 
 Result = TypeVar("Result")
 
-_OPEN = "state IN ('pending', 'sending')"
-_ROW = "t.id, t.session, t.owner, t.head, t.folded, t.state, coalesce(t.holder, ''), t.epoch, t.spawned_by"
+_OPEN = (
+    f"SELECT {THREAD}, greatest(t.folded, $2 + 1, 1), "
+    "(SELECT array_agg(body ORDER BY seq) FROM entries WHERE thread = t.id AND seq >= greatest(t.folded, $2 + 1, 1)), "
+    f"(SELECT array_agg(id ORDER BY id) FROM inbox WHERE thread = t.id AND {PENDING}), "
+    f"(SELECT array_agg(body ORDER BY id) FROM inbox WHERE thread = t.id AND {PENDING}) "
+    "FROM threads t WHERE t.id = $1"
+)
+_SHOWN = (
+    f"WITH shown AS (SELECT id FROM outbox WHERE key = ANY($1) AND {OPEN} ORDER BY id FOR UPDATE) "
+    "UPDATE outbox SET state = 'sent', due = {now} FROM shown WHERE outbox.id = shown.id"
+)
 
 
-class PostgresStore(ArchiveRows):
+class PostgresStore(ColdStore):
     """Use `await PostgresStore.connect(url)`."""
 
     MATCHES = "FROM said s WHERE s.words @@ CAST(CAST($1 AS TEXT) AS TSQUERY)"
     NEWEST = "s.id DESC"
+    SEES_HOLDERS = False  # from afar
 
     def __init__(self, server: Server, pool: Pool, lease_seconds: float, over: WireOver = wire_over) -> None:
         self._server = server
@@ -54,16 +59,17 @@ class PostgresStore(ArchiveRows):
         self._ttl = lease_seconds
         self._snapshot = ""
         self.holder = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
-        self._group = Group(server, self.holder, lease_seconds, over)
+        self._claims = Claims()
+        self._writer = BatchWriter(server, self.holder, lease_seconds, over)
         self._renewals = Renewals(server, self.holder, lease_seconds)
 
     @property
     def running(self) -> int:
-        return self._group.running
+        return self._writer.running
 
     @running.setter
     def running(self, turns: int) -> None:
-        self._group.running = turns
+        self._writer.running = turns
 
     @classmethod
     async def connect(
@@ -76,66 +82,26 @@ class PostgresStore(ArchiveRows):
     ) -> "PostgresStore":
         """Reach the server and bring the schema up to date. Raises StoreError."""
         server = Server(url)
-        pool = await server.pool()
-        try:
-            with server.plainly():
-                async with pool.acquire() as connection:
-                    await server.migrate(connection, migrations)
-        except BaseException:
-            pool.terminate()
-            raise
-        return cls(server, pool, lease_seconds, over)
+        return cls(server, await pool_of(server, migrations), lease_seconds, over)
 
     async def receive(self, inbound: Inbound) -> Receipt:
         if has_more(inbound):
-            return await self._transact(lambda connection: transactions.receive(connection, inbound))
-        row = await self._group.write(procedure.receive(inbound))
+            return await self._receive_with_more(inbound)
+        row = await self._writer.write(batch_items.receive(inbound))
         if row.thread is None:
             raise MailRefused(NOT_YOURS)
         return Receipt(row.number, row.thread, row.ok, row.answer)
 
-    async def command(self, inbound: Inbound, action: Action | Deed, reply: str, otherwise: str = "") -> Receipt:
-        return await self._transact(
-            lambda connection: transactions.command(connection, inbound, action, reply, otherwise)
-        )
-
     async def open(self, thread: str, after: int = 0) -> Opened:
-        rows = await self._rows(
-            f"SELECT {_ROW}, greatest(t.folded, $2 + 1, 1), "
-            "(SELECT array_agg(body ORDER BY seq) FROM entries "
-            " WHERE thread = t.id AND seq >= greatest(t.folded, $2 + 1, 1)), "
-            f"(SELECT array_agg(id ORDER BY id) FROM inbox WHERE thread = t.id AND {PENDING}), "
-            f"(SELECT array_agg(body ORDER BY id) FROM inbox WHERE thread = t.id AND {PENDING}) "
-            "FROM threads t WHERE t.id = $1",
-            *(thread, after),
-        )
+        rows = await self._rows(_OPEN, thread, after)
         if not rows:
             raise StoreError(f"there is no thread {thread}")
         *row, first, entries, ids, letters = rows[0]
         mail = [Mail(id, read_letter(body)) for id, body in zip(ids or (), letters or (), strict=True)]
         return Opened(ThreadRow(*row), [log.decode(body) for body in entries or ()], first, mail)
 
-    async def mail(self, thread: str) -> list[Mail]:
-        rows = await self._rows(f"SELECT id, body FROM inbox WHERE thread = $1 AND {PENDING} ORDER BY id", thread)
-        return [Mail(id, read_letter(body)) for id, body in rows]
-
-    async def session(self, key: str) -> ThreadRow | None:
-        return await self._row("SELECT thread FROM sessions WHERE key = $1", key)
-
-    async def latest(self, owner: str) -> ThreadRow | None:
-        return await self._row(
-            "SELECT i.thread FROM inbox i JOIN threads t ON t.id = i.thread "
-            "JOIN sessions s ON s.key = t.session AND s.thread = t.id "
-            f"WHERE i.owner = $1 {NOT_ASIDE} ORDER BY i.id DESC LIMIT 1",
-            owner,
-        )
-
-    async def named(self, beginning: str, limit: int = 2) -> list[str]:
-        sql = "SELECT id FROM threads WHERE starts_with(id, $1) ORDER BY id LIMIT $2"
-        return [id for (id,) in await self._rows(sql, beginning, limit)]
-
     async def commit(self, lease: Lease, commit: Commit) -> Committed:
-        row = await self._group.write(procedure.commit(lease, commit))
+        row = await self._writer.write(batch_items.commit(lease, commit))
         if not row.ok:
             raise Fenced(f"thread {lease.thread} is in other hands, or the letter has to go through the inbox")
         return Committed(row.head, row.epoch, row.started, row.released, row.number, row.came)
@@ -143,83 +109,13 @@ class PostgresStore(ArchiveRows):
     async def renew(self, leases: Sequence[Lease]) -> Renewal:
         return await self._renewals.renew(leases)
 
-    async def give_back(self, lease: Lease) -> None:
-        await self._rows(
-            "UPDATE threads SET holder = NULL WHERE id = $1 AND $2::bigint IN (0, epoch) AND holder = $3",
-            *(lease.thread, lease.epoch, self.holder),
-        )
-
-    async def ended(self, mail: int) -> int:
-        rows = await self._rows("SELECT ended FROM inbox WHERE id = $1", mail)
-        return int(rows[0][0]) if rows else 0
-
-    async def unfinished(self, thread: str) -> list[int]:
-        rows = await self._rows(
-            "SELECT id FROM inbox WHERE thread = $1 AND ended = 0 AND kind IN ('said', 'undo') ORDER BY id", thread
-        )
-        return [id for (id,) in rows]
-
-    async def waiting(self) -> list[str]:
-        rows = await self._rows(
-            "SELECT DISTINCT t.id FROM inbox i JOIN threads t ON t.id = i.thread "
-            "WHERE i.ended = 0 AND (i.taken = 0 OR t.state = 'running') "
-            f"AND (t.holder IS NULL OR t.expires <= {NOW})"
-        )
-        return [id for (id,) in rows]
-
-    async def stopping(self, threads: Sequence[str]) -> list[str]:
-        rows = await self._rows(
-            f"SELECT DISTINCT thread FROM inbox WHERE {PENDING} AND kind = 'stop' AND thread = ANY($1)", list(threads)
-        )
-        return [thread for (thread,) in rows]
-
-    async def due(self, channel: str, limit: int = 100) -> list[OutboxRow]:
-        # The first open row of each chat, read in the order of the index. One that two processes want goes to the
-        # first; the other skips it, or sees that it is no longer due.
-        rows = await self._rows(
-            f"WITH ripe AS (SELECT id, state AS was FROM outbox o WHERE channel = $1 AND {_OPEN} AND due <= {NOW} "
-            f"  AND id = (SELECT min(id) FROM outbox WHERE channel = $1 AND chat = o.chat AND {_OPEN}) "
-            "  ORDER BY chat, id LIMIT $2 FOR UPDATE SKIP LOCKED) "
-            f"UPDATE outbox o SET state = 'sending', attempts = o.attempts + 1, holder = $3, due = {NOW} + $4, "
-            "  unsure = CASE WHEN ripe.was = 'sending' THEN 1 ELSE o.unsure END FROM ripe WHERE o.id = ripe.id "
-            f"RETURNING o.id, o.thread, o.body, o.attempts, o.unsure, {NOW} - o.at, o.parts, "
-            f"  {NOW} - greatest(o.at, o.since)",
-            *(channel, limit, self.holder, SENDING_SECONDS),
-        )
-        return [
-            OutboxRow(
-                *(id, thread, read_outbound(body), attempts, bool(unsure)),
-                *(float(age), receipts_in(parts), float(trying)),
-            )
-            for id, thread, body, attempts, unsure, age, parts, trying in sorted(rows, key=lambda row: row["id"])
-        ]
-
     async def settle(self, row: int, state: OutboxState, receipt: str = "", again_in: float = 0.0) -> None:
-        await self._group.write(procedure.settle(row, state, receipt, again_in))
-
-    async def unshown(self, chat: str) -> list[Outbound]:
-        rows = await self._rows(
-            f"SELECT body FROM outbox WHERE channel = $1 AND chat = $2 AND {_OPEN} ORDER BY id",
-            *(chat.partition(":")[0], chat),
-        )
-        return [read_outbound(body) for (body,) in rows]
+        await self._writer.write(batch_items.settle(row, state, receipt, again_in))
 
     async def acknowledge(self, keys: Sequence[str], given: Sequence[int] = ()) -> None:
-        await self._rows(
-            f"WITH shown AS (SELECT id FROM outbox WHERE key = ANY($1) AND {_OPEN} ORDER BY id FOR UPDATE) "
-            f"UPDATE outbox SET state = 'sent', due = {NOW} FROM shown WHERE outbox.id = shown.id",
-            list(keys),
-        )
+        await self._ask(_SHOWN, list(keys))
         if given:
-            await self._rows("UPDATE inbox SET taken = 2 WHERE id = ANY($1)", list(given))
-
-    async def asking(self, session: str = "") -> list[ThreadRow]:
-        rows = await self._rows(
-            f"SELECT {_ROW} FROM threads t WHERE t.state = 'waiting' AND $1 IN ('', t.session) "
-            "ORDER BY t.created, t.id",
-            session,
-        )
-        return [ThreadRow(*row) for row in rows]
+            await self._ask("UPDATE inbox SET taken = 2 WHERE id = ANY($1)", list(given))
 
     async def changed(self) -> bool:
         # What is running and what has ended on the server: it differs as soon as anyone's write has committed.
@@ -228,16 +124,12 @@ class PostgresStore(ArchiveRows):
         return snapshot != before
 
     async def close(self) -> None:
-        await self._group.close()
+        await self._writer.close()
         self._renewals.close()
         self._pool.terminate()
 
     def _alive(self, holder: str) -> bool:
-        return True  # nobody can see that from afar
-
-    async def _row(self, thread: str, value: str) -> ThreadRow | None:
-        rows = await self._rows(f"SELECT {_ROW} FROM threads t WHERE t.id = ({thread})", value)
-        return ThreadRow(*rows[0]) if rows else None
+        return True
 
     async def _rows(self, statement: str, *values: object) -> Any:
         async def ask(connection: Connection) -> Any:
@@ -247,11 +139,19 @@ class PostgresStore(ArchiveRows):
             return await again_if_undone(lambda: self._with_connection(ask))
 
     async def _ask(self, statement: str, *values: object) -> Sequence[Any]:
-        rows: Sequence[Any] = await self._rows(transactions.in_postgres(statement), *values)
+        rows: Sequence[Any] = await self._rows(_in_postgres(statement), *values)
         return rows
 
+    async def _change(self, statement: str, *values: object) -> Sequence[Any]:
+        return await self._ask(statement, *values)
+
     async def _do(self, work: Callable[[Ask], Coroutine[Any, Any, Result]]) -> Result:
-        return await self._transact(lambda connection: work(transactions.asking(connection)))
+        async def whole(connection: Connection) -> Result:
+            async with connection.transaction():
+                return await work(_asking(connection))
+
+        with self._server.plainly():
+            return await again_if_undone(lambda: self._with_connection(whole))
 
     def _query(self, words: Sequence[str], begin: bool) -> str:
         return " & ".join(f"'{word}'{':*' if begin else ''}" for word in words)
@@ -262,29 +162,25 @@ class PostgresStore(ArchiveRows):
         rows = await self._rows(
             "SELECT w.place, h.id FROM unnest($1::text[]) WITH ORDINALITY AS w(query, place), "
             "LATERAL (SELECT s.id FROM said s WHERE s.words @@ w.query::tsquery ORDER BY s.id DESC LIMIT $2) AS h",
-            *([f"'{word}' & ({marks})" if len(threads) <= KIN else f"'{word}'" for word in words], HOLDERS),
+            [f"'{word}' & ({marks})" if len(threads) <= KIN else f"'{word}'" for word in words],
+            HOLDERS,
         )
         found: list[list[int]] = [[] for _ in words]
         for place, id in rows:
             found[place - 1].append(id)
         return found
 
-    async def _add_words(self, ask: Ask, thread: str, owner: str, lines: Sequence[Line]) -> None:
+    async def _add_words(self, ask: Ask, thread: str, owner: str, lines: Sequence[IndexedEntry]) -> None:
         await ask(
             "INSERT INTO said(thread, seq, owner, who, words) "
             "SELECT $1, l.seq, $2, l.who, array_to_tsvector(string_to_array(l.words, ' ')) "
             "FROM unnest($3::bigint[], $4::text[], $5::text[]) AS l(seq, who, words) ORDER BY l.seq",
-            *(thread, owner, [line.seq for line in lines], [line.who for line in lines]),
+            thread,
+            owner,
+            [line.seq for line in lines],
+            [line.who for line in lines],
             [line.words for line in lines],
         )
-
-    async def _transact(self, transaction: Callable[[Connection], Awaitable[Result]]) -> Result:
-        async def whole(connection: Connection) -> Result:
-            async with connection.transaction():
-                return await transaction(connection)
-
-        with self._server.plainly():
-            return await again_if_undone(lambda: self._with_connection(whole))
 
     async def _with_connection(self, use: Callable[[Connection], Awaitable[Result]]) -> Result:
         async with self._pool.acquire() as connection:
@@ -294,3 +190,28 @@ class PostgresStore(ArchiveRows):
                 # To wait until the server knows that we gave up could take longer than we have.
                 connection.terminate()
                 raise
+
+
+async def pool_of(server: Server, migrations: Migrations = schema.MIGRATIONS) -> Pool:
+    """Connections to a server whose schema is up to date. Raises StoreError."""
+    pool = await server.pool()
+    try:
+        with server.plainly():
+            async with pool.acquire() as connection:
+                await server.migrate(connection, migrations)
+    except BaseException:
+        pool.terminate()
+        raise
+    return pool
+
+
+def _asking(connection: Connection) -> Ask:
+    async def ask(statement: str, *values: object) -> Sequence[Any]:
+        rows: Sequence[Any] = await connection.fetch(_in_postgres(statement), *values)
+        return rows
+
+    return ask
+
+
+def _in_postgres(statement: str) -> str:
+    return statement.format_map(schema.DIALECTS["postgres"])

@@ -8,17 +8,19 @@ import asyncio
 from collections.abc import Sequence
 
 from ..core.rows import Lease, Renewal
+from . import schema
 from .server import Connection, Server
-from .transactions import NOW
+
+_ELAPSED = schema.DIALECTS["postgres"]["elapsed"]
 
 # Of a row that someone else is writing we only look whether it is still ours: it may be tried again.
 _RENEW = (
     "WITH asked AS (SELECT * FROM unnest($1::text[], $2::bigint[]) AS l(id, epoch)), "
     "free AS MATERIALIZED (SELECT t.id FROM threads t JOIN asked ON asked.id = t.id AND asked.epoch = t.epoch "
-    f"  WHERE t.holder = $3 AND t.expires > {NOW} ORDER BY t.id FOR NO KEY UPDATE OF t SKIP LOCKED), "
-    f"kept AS (UPDATE threads t SET expires = {NOW} + $4 FROM free WHERE t.id = free.id RETURNING t.id) "
+    f"  WHERE t.holder = $3 AND t.expires > {_ELAPSED} ORDER BY t.id FOR NO KEY UPDATE OF t SKIP LOCKED), "
+    f"kept AS (UPDATE threads t SET expires = {_ELAPSED} + $4 FROM free WHERE t.id = free.id RETURNING t.id) "
     "SELECT asked.id, kept.id IS NOT NULL, "
-    f"  coalesce(t.epoch = asked.epoch AND t.holder = $3 AND t.expires > {NOW}, false) "
+    f"  coalesce(t.epoch = asked.epoch AND t.holder = $3 AND t.expires > {_ELAPSED}, false) "
     "FROM asked LEFT JOIN threads t ON t.id = asked.id LEFT JOIN kept ON kept.id = asked.id"
 )
 LONGEST = 10.0

@@ -1,6 +1,7 @@
 """The tables, once for both databases, as numbered migrations that only ever grow.
 
-Times are seconds since 1970 by the database's clock. Every row that belongs to someone carries its owner.
+Times are seconds since 1970 by the database's clock (`now`), in whose place a simulated one may stand; leases and
+claims are elapsed time, which none moves (`elapsed`). Every row that belongs to someone carries its owner.
 What differs between the two databases is a word here and there, filled in from DIALECTS.
 
 Every page that a turn touches is written to the disk, so there are few indexes. A letter is open (`ended` = 0) until
@@ -19,11 +20,14 @@ DIALECTS = {
         "real": "REAL",
         "bytes": "BLOB",
         "now": "unixepoch('subsec')",
+        "elapsed": "unixepoch('now', 'subsec')",
         "clustered": " WITHOUT ROWID",
         "lock": "",
         "skip": "",
         "least": "min",
         "greatest": "max",
+        "each": "json_each",  # of a JSON array, a row with its `value`
+        "json": "",
         "words": "",
         "index_words": "CREATE VIRTUAL TABLE said_words USING fts5("
         "words, content='', contentless_delete=1, tokenize='ascii', detail='none')",
@@ -35,11 +39,14 @@ DIALECTS = {
         "real": "DOUBLE PRECISION",
         "bytes": "BYTEA",
         "now": "extract(epoch from clock_timestamp())",
+        "elapsed": "extract(epoch from pg_catalog.clock_timestamp())",
         "clustered": "",
         "lock": " FOR UPDATE",
         "skip": " FOR UPDATE SKIP LOCKED",
         "least": "least",
         "greatest": "greatest",
+        "each": "json_array_elements_text",
+        "json": "::JSON",
         "words": ", words TSVECTOR NOT NULL",
         "index_words": "CREATE INDEX said_words ON said USING gin(words)",
         "forget_words": "SELECT 1",
@@ -179,15 +186,12 @@ MIGRATIONS: Migrations = [
         # The call that a child thread works for, as thread:answer:place.
         "ALTER TABLE threads ADD COLUMN spawned_by TEXT NOT NULL DEFAULT ''",
     ],
+    [
+        # The key by which whoever sends an answer, or works on a job, knows their claim again: see claims.py.
+        "ALTER TABLE outbox ADD COLUMN claim TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE jobs ADD COLUMN claim TEXT NOT NULL DEFAULT ''",
+    ],
 ]
-
-
-# The time zone's offset, since when, and in which thread ("" is any).
-SPENT = """SELECT CAST(floor((at + CAST($1 AS {real})) / 86400) AS {int}) AS day, model, count(*),
-    sum(input), sum(output), sum(cache_read), sum(cache_write), sum(reasoning), coalesce(sum(cost), 0.0),
-    count(*) - count(cost)
-    FROM usage WHERE at >= $2 AND CAST($3 AS TEXT) IN ('', thread)
-    GROUP BY 1, model ORDER BY 1, model"""
 
 
 def statements(dialect: str, migrations: Migrations) -> list[str]:

@@ -6,16 +6,16 @@ from typing import Any, TypeVar
 
 import asyncpg
 
-from . import batch_function, procedure
+from . import batch_function, batch_items
+from .batch_items import Item, Question, WriteResult
 from .fetching import AnyWire, wire_over
-from .procedure import Item, Question, Row
 from .server import LOCK_SECONDS, WAIT_SECONDS, Connection, Server
 from .wire import Statement
 
 Result = TypeVar("Result")
-Fate = Row | Exception
-RowWire = AnyWire[Question, Row]
-WireOver = Callable[[Connection, Any, Statement[Question, Row]], RowWire]
+WriteOutcome = WriteResult | Exception
+RowWire = AnyWire[Question, WriteResult]
+WireOver = Callable[[Connection, Any, Statement[Question, WriteResult]], RowWire]
 
 RETRIES = 5
 
@@ -27,13 +27,13 @@ UNDONE = (*_REFUSED, asyncpg.TransactionRollbackError, Locked)
 class Sender:
     """`wire` may be asked by others, too, if it is there, is not closed, and nothing is being sent."""
 
-    def __init__(self, server: Server, statement: Statement[Question, Row], over: WireOver = wire_over) -> None:
+    def __init__(self, server: Server, statement: Statement[Question, WriteResult], over: WireOver = wire_over) -> None:
         self._server = server
         self._statement = statement
         self._over = over
         self.wire: RowWire | None = None
 
-    async def send(self, items: Sequence[Item], patience: int | None = None) -> Sequence[Fate]:
+    async def send(self, items: Sequence[Item], patience: int | None = None) -> Sequence[WriteOutcome]:
         """One transaction for all; if the database refuses it for what one of them holds, one for each."""
         try:
             return await again_after_a_deadlock(lambda: self._ask(items, patience))
@@ -54,12 +54,12 @@ class Sender:
             self.wire.close()
             self.wire = None
 
-    async def _ask(self, items: Sequence[Item], patience: int | None) -> list[Row]:
+    async def _ask(self, items: Sequence[Item], patience: int | None) -> list[WriteResult]:
         if self.wire is None or self.wire.is_closed():
             self.close()
             self.wire = await self._connect()
-        answered: asyncio.Future[list[Row] | Exception] = asyncio.get_running_loop().create_future()
-        self.wire.ask(procedure.values_of(items, patience), answered.set_result)
+        answered: asyncio.Future[list[WriteResult] | Exception] = asyncio.get_running_loop().create_future()
+        self.wire.ask(batch_items.values_of(items, patience), answered.set_result)
         answer = await asyncio.shield(answered)  # the wire tells it also when nobody waits any more
         if isinstance(answer, Exception):
             self.hear(answer)

@@ -62,6 +62,10 @@ class Server:
         self.name = name_of(url)
         self._errors = ServerErrors(self.name)
 
+    def search_before_the_catalog(self, schema: str) -> None:
+        """Find what lies in a schema before PostgreSQL's own, on the connections that are made from now on."""
+        self._settings["search_path"] = f"{schema}, pg_catalog"
+
     async def connect(self) -> Connection:
         return await self._reach(self._connect)
 

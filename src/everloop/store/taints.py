@@ -1,6 +1,6 @@
 """While which calls could write in a folder, written once for both databases.
 
-Taints begin and end with the commits of their calls: see step.py and batch_function.py.
+Taints begin and end with the commits of their calls: see sqlite_commit.py and batch_function.py.
 """
 
 from collections.abc import Sequence
@@ -11,9 +11,8 @@ from msgspec import structs
 from ..core.mail import Outbound
 from ..core.permission import PromptFile
 from ..core.rows import Taint
-from .bodies import body_of, read_watched
-from .deeds import Ask
-from .purse import PurseRows
+from .codec import body_of, read_watched
+from .database import Ask, Database
 
 OWNER = "owner"  # whose workspace it is, as long as there is one
 _ROW = "key, place, began, ended, outside, command"
@@ -31,7 +30,7 @@ _QUESTION = (
 )
 
 
-class Taints(PurseRows):
+class TaintRows(Database):
     """What a store knows of taints, and of the files that are watched because of them."""
 
     async def taints(self, place: str, at: float | None = None, slack: float = 0.02) -> list[Taint]:
@@ -74,10 +73,6 @@ class Taints(PurseRows):
             return all(kept)
 
         return await self._do(work)
-
-    async def session_of(self, thread: str) -> str:
-        rows = await self._ask("SELECT session FROM threads WHERE id = $1 AND owner = $2", thread, OWNER)
-        return str(rows[0][0]) if rows else ""
 
     async def _merge(self, ask: Ask, place: str, most: int) -> None:
         before = await self._taints(ask, "ended IS NOT NULL", place)

@@ -49,7 +49,7 @@ def key_of(home: Path, environ: Mapping[str, str]) -> Key:
     return Passphrase(passphrase) if passphrase else KeyFile(home / KEY_FILE)
 
 
-class Vault:
+class EncryptedVault:
     """The Vault port over the boxes that a store keeps for one owner."""
 
     def __init__(self, store: Secrets, key: Key, owner: str = "owner") -> None:

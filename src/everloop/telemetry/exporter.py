@@ -8,12 +8,13 @@ import asyncio
 import logging
 from collections import deque
 from contextlib import suppress
+from typing import Protocol
 
 from msgspec import Struct, structs
 
 from ..core.errors import EverloopError, StoreError
 from ..core.log import UserSaid
-from ..core.ports import Http, Store
+from ..core.ports import Arrivals, Http, Log, Outgoing
 from ..core.rows import MANY
 from ..core.turn import Finished
 from ..readings.spans import TurnSpans, deliver, keys_of, turns_of
@@ -52,12 +53,16 @@ class Told(Struct, frozen=True):
     content: dict[str, dict[str, str]]
 
 
+class SpanStore(Log, Arrivals, Outgoing, Protocol):
+    """Turns, when their letters came, and what became of their answers."""
+
+
 class Exporter:
     """Give it `note` for every turn that ends, have it `run`, and `close` it after that."""
 
     def __init__(
         self,
-        store: Store,
+        store: SpanStore,
         http: Http,
         target: ExportTarget,
         version: str,

@@ -1,20 +1,10 @@
 """A time that stands still until it is moved on, so that a year passes in a moment, in every process that shares it.
 
-On SQLite the store is opened with it. On PostgreSQL the time is the server's: `SHADOW` puts a `clock_timestamp` of its
-own into a schema, which is found before the real one where the `search_path` names that schema and then `pg_catalog`;
-`SET` moves it on.
+`everloop.open(clock=…)` takes it, over either database. Leases are elapsed time and go on by the real one.
 """
 
 import asyncio
 from pathlib import Path
-
-SHADOW = (
-    "CREATE TABLE simulated_time(at DOUBLE PRECISION NOT NULL)",
-    "INSERT INTO simulated_time VALUES(extract(epoch from now()))",
-    "CREATE FUNCTION clock_timestamp() RETURNS TIMESTAMPTZ LANGUAGE plpgsql VOLATILE AS "
-    "$$ BEGIN RETURN (SELECT to_timestamp(at) FROM simulated_time); END $$",
-)
-SET = "UPDATE simulated_time SET at = {now!r}"
 
 
 class SimulatedClock:

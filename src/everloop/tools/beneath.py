@@ -1,8 +1,9 @@
 """Opening a path so that it cannot leave a folder, whatever links are put in its way and whenever.
 
-Checking a path and then opening it leaves a moment in which a part of it can become a link to somewhere else. So the
-kernel checks while it opens: `openat2` with RESOLVE_BENEATH follows links that stay inside and refuses all others.
-Where the kernel does not have it we open one part after the other and follow no link at all.
+This is the guard against path traversal. Checking a path and then opening it leaves a moment in which a part of it can
+become a link to somewhere else (TOCTOU). So the kernel checks while it opens: `openat2` with RESOLVE_BENEATH follows
+links that stay inside and refuses all others. Where the kernel does not have it we open one part after the other and
+follow no link at all.
 """
 
 import errno

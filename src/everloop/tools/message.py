@@ -5,10 +5,10 @@ a call that a crash has cut off is made again, and the inbox knows its letter al
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Protocol
 
-from everloop.core.channel import traits_of
+from everloop.core.channel import DOORS, Traits, traits_of
 from everloop.core.conversation import Conversation
 from everloop.core.errors import StoreFull, ToolError
 from everloop.core.mail import Address, Inbound, Telling
@@ -39,15 +39,20 @@ class PostOffice(Protocol):
     async def receive(self, inbound: Inbound) -> Receipt: ...
 
 
-def risk_of_message(args: dict[str, Any], situation: Circumstances) -> Risk:
-    """Where others read along, it speaks to them."""
-    if traits_of(args["session"]).private:
-        return Risk(mutates=True)
-    return Risk("medium", leaves=True, mutates=True, why="others may read it there")
+def message_tool(
+    post: PostOffice,
+    wake: Callable[[str], None],
+    workspace: Workspace,
+    files: Files,
+    channels: Mapping[str, Traits] = DOORS,
+) -> Tool:
+    """`wake` says that a thread has mail; `channels` are those that are known here, by name."""
 
-
-def message_tool(post: PostOffice, wake: Callable[[str], None], workspace: Workspace, files: Files) -> Tool:
-    """`wake` says that a thread has mail."""
+    def risk_of_message(args: dict[str, Any], situation: Circumstances) -> Risk:
+        """Where others read along, it speaks to them."""
+        if traits_of(args["session"], channels).private:
+            return Risk(mutates=True)
+        return Risk("medium", leaves=True, mutates=True, why="others may read it there")
 
     # Not `files`: that is what the model calls what it sends along.
     kept = files

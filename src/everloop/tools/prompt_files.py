@@ -9,11 +9,12 @@ import os
 import stat
 import time
 from collections.abc import Mapping
+from typing import Protocol
 
 from everloop.core.errors import MailRefused, ToolError
 from everloop.core.mail import Outbound
 from everloop.core.permission import Held, PromptFile
-from everloop.core.ports import Files, Store
+from everloop.core.ports import Archive, Files, Taints
 from everloop.core.prompt import Section
 from everloop.core.rows import Taint
 from everloop.readings.held import ChangeSource, judge, latest, settled, told
@@ -26,11 +27,15 @@ MOST = 1000  # taints that are kept
 TOO_LONG = "{} held more than is kept of it, so it cannot be put back: edit it yourself. Prompts keep what it held."
 
 
+class WatchedStore(Taints, Archive, Protocol):
+    """Files that are watched, why, and the sessions of threads."""
+
+
 class WatchedFiles:
     """The PromptFiles of a workspace. `files` keeps what is taken out of them."""
 
     def __init__(
-        self, bootstrap: Bootstrap, workspace: Workspace, store: Store, tainted: Tainted, files: Files
+        self, bootstrap: Bootstrap, workspace: Workspace, store: WatchedStore, tainted: Tainted, files: Files
     ) -> None:
         self.place = tainted.place
         self.unasked = False

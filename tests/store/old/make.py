@@ -101,7 +101,7 @@ async def until(true: Callable[[], Awaitable[Any]]) -> None:
 
 async def live(home: Path, url: str) -> None:
     """A life that ends by SIGKILL."""
-    import everloop
+    import everloop  # noqa: I001  # modules of the commit that is run, some of which are elsewhere now
     from everloop.agent import inbound_of
     from everloop.app import set_password
     from everloop.core.approval import Grant

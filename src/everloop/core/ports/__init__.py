@@ -15,11 +15,12 @@ from .mail import Arrivals, Mailroom
 from .outbox import Outgoing
 from .people import Briefer, People
 from .provider import Embedder, Embeddings, Provider
-from .store import Store
+from .store import Activity, Store
 from .taints import PromptFiles, Taints
 from .vault import Secrets, Vault
 
 __all__ = [
+    "Activity",
     "Admission",
     "Archive",
     "Arrivals",

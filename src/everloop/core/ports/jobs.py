@@ -35,6 +35,9 @@ class Jobs(Protocol):
         """Say what came of a claimed job, which is done with that, or is to be tried `again_in` so many seconds. False
         when another has claimed it since, or it was dropped: then nothing was written."""
 
+    async def forget_expired(self) -> dict[str, int]:
+        """Forget grants, tokens, visits and jobs that hold no longer; how many of each."""
+
 
 class Leases(Protocol):
     """What one process does for all, by a name. Raises StoreError."""

@@ -14,15 +14,36 @@ from .taints import Taints
 from .vault import Secrets
 
 
-class Store(
-    Log, Mailroom, Arrivals, Outgoing, Archive, Grants, Taints, Secrets, Ledger, Credentials, Jobs, Leases, Protocol
-):
-    """The truth: threads, entries, inbox, outbox, leases, jobs, users, usage. Raises StoreError."""
+class Activity(Protocol):
+    """How much goes on, here and in other processes. Raises StoreError."""
 
-    holder: str  # this process's name on leases
     running: int  # how many turns run here, as the lanes say: writes of many are gathered, those of one are not
 
     async def changed(self) -> bool:
         """Whether another process may have written since the last call."""
+        ...
+
+
+class Store(
+    Log,
+    Mailroom,
+    Arrivals,
+    Outgoing,
+    Archive,
+    Grants,
+    Taints,
+    Secrets,
+    Ledger,
+    Credentials,
+    Jobs,
+    Leases,
+    Activity,
+    Protocol,
+):
+    """The truth: threads, entries, inbox, outbox, leases, jobs, users, usage. Raises StoreError.
+
+    Whoever needs a part of it asks for that part; the whole is opened, closed and handed around by `app`."""
+
+    holder: str  # this process's name on leases
 
     async def close(self) -> None: ...

@@ -6,14 +6,14 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from .route import Route
+from .route import ApiRoute
 from .shapes import Refusal
 
 BYTES = {"type": "string", "format": "binary", "minLength": 1}
 REFS = "#/components/schemas/{name}"
 
 
-def document(table: Sequence[Route], version: str) -> dict[str, Any]:
+def document(table: Sequence[ApiRoute], version: str) -> dict[str, Any]:
     kinds = [kind for route in table for kind in (route.answers, route.body) if _is_named(kind)]
     _, schemas = msgspec.json.schema_components([*dict.fromkeys(kinds), Refusal], ref_template=REFS)
     paths: dict[str, dict[str, Any]] = {}
@@ -34,8 +34,8 @@ def document(table: Sequence[Route], version: str) -> dict[str, Any]:
     }
 
 
-def _operation(route: Route) -> dict[str, Any]:
-    scopes = " and ".join(route.scopes)
+def _operation(route: ApiRoute) -> dict[str, Any]:
+    scopes = " and ".join(route.permission.scopes)
     told: dict[str, Any] = {
         "operationId": route.handle.__name__,
         "summary": route.summary,
@@ -53,10 +53,6 @@ def _operation(route: Route) -> dict[str, Any]:
     return told
 
 
-def _done(route: Route) -> dict[str, Any]:
-    return {"description": "done", "content": _content(route.answers)}
-
-
 def _is_named(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, Struct)
 
@@ -69,7 +65,7 @@ def _content(kind: Any) -> dict[str, Any]:
     return {"application/json": {"schema": {"$ref": REFS.format(name=kind.__name__)}}}
 
 
-def _refusals(route: Route) -> dict[str, Any]:
+def _refusals(route: ApiRoute) -> dict[str, Any]:
     words = {"400": "not understood", "401": "nobody is logged in", "403": "not allowed", "503": "the store failed"}
     if route.at.__struct_fields__:
         words["404"] = "not there"

@@ -1,6 +1,5 @@
 """What is not a conversation: who asks, what waits for permission, what was spent, models, settings."""
 
-import time
 from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import Any
@@ -13,9 +12,9 @@ from ...core.permission import Approval, Grant
 from ...core.rows import SpentRow
 from ...readings.commands import COMMANDS, SlashCommand
 from ...readings.grants import MANY, described
-from ..answers import Refused
-from ..principal import Principal
-from .route import Answer, Call
+from ..access.principal import Principal
+from ..http.errors import Refused
+from .route import ApiAnswer, ApiCall
 from .shapes import (
     ApprovalList,
     ApprovalShown,
@@ -36,33 +35,33 @@ from .shapes import (
 DAY = 86_400
 
 
-async def me(call: Call) -> Answer:
+async def me(call: ApiCall) -> ApiAnswer:
     who, role = call.principal, call.principal.role.name.lower()
     told = {"user": who.user, "role": role, "scopes": sorted(who.scopes)}
     known = who.role >= Role.USER  # which models there are is not a guest's to know
-    model, notice = (call.desk.model, call.desk.notice) if known else ("", "")
+    model, notice = (call.agent.model, call.agent.notice) if known else ("", "")
     return msgspec.convert({**told, "model": model, "notice": notice}, Me)
 
 
-async def commands(call: Call) -> Answer:
+async def commands(call: ApiCall) -> ApiAnswer:
     """Those that someone of this role may use, as /help tells them."""
     role = call.principal.role
     return CommandList([_command(each, role) for each in COMMANDS.values() if each.right.least <= role])
 
 
-async def approvals(call: Call) -> Answer:
-    waiting = await call.desk.approvals()
+async def approvals(call: ApiCall) -> ApiAnswer:
+    waiting = await call.agent.approvals()
     return ApprovalList([_shown(each) for each in waiting if _concerns(each.requester, call.principal)])
 
 
-async def decide(call: Call) -> Answer:
-    waiting = [each for each in await call.desk.approvals() if each.id == call.path.id]
+async def decide(call: ApiCall) -> ApiAnswer:
+    waiting = [each for each in await call.agent.approvals() if each.id == call.path.id]
     if not waiting or not _concerns(waiting[0].requester, call.principal):
         raise Refused(404, "not_found", "Nothing of that name waits for permission; it may have been answered already.")
     allow, ahead = call.body.allow, call.body.ahead
     allowance = ahead.allowance if ahead else None
     try:
-        found = await call.desk.decide(call.path.id, allow, call.principal.user, allowance)
+        found = await call.agent.decide(call.path.id, allow, call.principal.user, allowance)
     except GrantRefused:
         raise
     except MailRefused as error:
@@ -72,38 +71,38 @@ async def decide(call: Call) -> Answer:
     return Decided(found.id, allow, found.id if allowance else None)
 
 
-async def grants(call: Call) -> Answer:
-    known = await call.desk.grants()
+async def grants(call: ApiCall) -> ApiAnswer:
+    known = await call.agent.grants()
     return GrantList([_told(each) for each in known if _concerns(each.user, call.principal)])
 
 
-async def revoke_grant(call: Call) -> Answer:
-    if call.path.id not in {each.id for each in await call.desk.grants()}:
+async def revoke_grant(call: ApiCall) -> ApiAnswer:
+    if call.path.id not in {each.id for each in await call.agent.grants()}:
         raise Refused(404, "not_found", "There is no grant of that name; its time or its runs may be over.")
     try:
-        await call.desk.revoke(call.path.id, call.principal.user)
+        await call.agent.revoke(call.path.id, call.principal.user)
     except MailRefused as error:
         raise Refused(403, "forbidden", str(error)) from error
     return Revoked(call.path.id)
 
 
-async def usage(call: Call) -> Answer:
+async def usage(call: ApiCall) -> ApiAnswer:
     days, offset = call.query.days, call.query.offset
-    first = int(time.time() + offset) // DAY - (days - 1)
-    rows = await call.desk.store.spent(first * DAY - offset, offset=offset)
+    first = int(call.agent.clock.now() + offset) // DAY - (days - 1)
+    rows = await call.agent.store.spent(first * DAY - offset, offset=offset)
     return UsageRows(_date(first), days, [_usage_row(row) for row in rows])
 
 
-async def models(call: Call) -> Answer:
-    settings = call.desk.settings
+async def models(call: ApiCall) -> ApiAnswer:
+    settings = call.agent.settings
     presets: Mapping[str, Any] = settings.get("models") or {}
     defaults: Mapping[str, Any] = settings["agents"]["defaults"]
     choices = [ModelChoice(name, preset["model"], name == defaults["model"]) for name, preset in presets.items()]
     if defaults["model"] not in presets:
-        choices.insert(0, ModelChoice(defaults["model"], call.desk.model, True))
+        choices.insert(0, ModelChoice(defaults["model"], call.agent.model, True))
     choices += [ModelChoice(name, name) for name in defaults["fallbacks"] if name not in presets]
-    notice = "\n".join(filter(None, (call.desk.notice, *call.desk.unused)))
-    return ModelList(call.desk.model, notice, choices, call.desk.missing)
+    notice = "\n".join(filter(None, (call.agent.notice, *call.agent.unused)))
+    return ModelList(call.agent.model, notice, choices, call.agent.missing)
 
 
 def _command(command: SlashCommand, role: Role) -> CommandShown:
@@ -118,8 +117,17 @@ def _concerns(user: str, who: Principal) -> bool:
 
 
 def _shown(each: Approval) -> ApprovalShown:
-    what = (each.tool, each.text, each.risk, each.until, each.kind, tuple(each.choices))
-    return ApprovalShown(each.id, each.session, each.requester, *what)
+    return ApprovalShown(
+        id=each.id,
+        session=each.session,
+        requester=each.requester,
+        tool=each.tool,
+        text=each.text,
+        risk=each.risk,
+        until=each.until,
+        kind=each.kind,
+        choices=tuple(each.choices),
+    )
 
 
 def _told(grant: Grant) -> GrantShown:
@@ -140,8 +148,16 @@ def _told(grant: Grant) -> GrantShown:
 def _usage_row(row: SpentRow) -> UsageRow:
     used = row.usage
     return UsageRow(
-        *(_date(row.day), row.model, row.calls, used.input, used.output, used.cache_read, used.cache_write),
-        *(used.reasoning, row.cost, row.unpriced),
+        day=_date(row.day),
+        model=row.model,
+        calls=row.calls,
+        input=used.input,
+        output=used.output,
+        cache_read=used.cache_read,
+        cache_write=used.cache_write,
+        reasoning=used.reasoning,
+        cost=row.cost,
+        unpriced=row.unpriced,
     )
 
 

@@ -9,18 +9,20 @@ from msgspec import Struct
 
 from ...core.errors import MailRefused, NoRoom
 from ...core.people import Role
-from ..answers import Refused, refusal, respond
-from ..principal import Principal
-from .desk import Desk
+from ..access.permissions import Permission
+from ..access.principal import Principal, principal_of
+from ..http.errors import Refused, refusal, respond, sentence
+from ..http.handler import Handler
+from ..ports import ApiAgent
 from .shapes import Nothing
 
 LARGEST_BODY = 3_000_000  # bytes: the longest message, with each of its letters written as two escapes
 
 
-class Call(Struct, frozen=True):
+class ApiCall(Struct, frozen=True):
     """A request that has been checked. `path`, `query` and `body` are of the types that its route names."""
 
-    desk: Desk
+    agent: ApiAgent
     principal: Principal
     path: Any
     query: Any
@@ -28,16 +30,16 @@ class Call(Struct, frozen=True):
     request: web.Request
 
 
-Answer = Struct | web.StreamResponse
+ApiAnswer = Struct | web.StreamResponse
 
 
-class Route(Struct, frozen=True):
-    """`least` is the lowest role that may ask, `scope` what a token must have been given."""
+class ApiRoute(Struct, frozen=True):
+    """`least` is the lowest role that may ask, `needs` the scope that a token must have been given."""
 
     method: str
     path: str
     summary: str
-    handle: Callable[[Call], Awaitable[Answer]]
+    handle: Callable[[ApiCall], Awaitable[ApiAnswer]]
     answers: type[Struct] | None = None  # None: bytes
     at: type[Struct] = Nothing
     query: type[Struct] = Nothing
@@ -50,59 +52,45 @@ class Route(Struct, frozen=True):
     further: Mapping[int, str] = {}  # refusals that others do not have
 
     @property
-    def scope(self) -> str:
-        return self.needs or ("read" if self.method == "GET" else "chat")
-
-    @property
-    def scopes(self) -> tuple[str, ...]:
-        return (self.scope, "read") if self.tells else (self.scope,)
+    def permission(self) -> Permission:
+        scope = self.needs or ("read" if self.method == "GET" else "chat")
+        return Permission((scope, "read") if self.tells else (scope,), self.least)
 
 
-def permits(principal: Principal, route: Route) -> bool:
-    return principal.role >= route.least and route.scope in principal.scopes
-
-
-def served(route: Route, desk: Desk) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def served(route: ApiRoute, agent: ApiAgent) -> Handler:
     """The route as aiohttp calls it."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         try:
-            told = await route.handle(await _checked(route, desk, request))
+            told = await route.handle(await _checked(route, agent, request))
         except Refused as refused:
             return refusal(refused)
         except NoRoom as error:
-            return refusal(Refused(413, "no_room", _sentence(str(error))))
+            return refusal(Refused(413, "no_room", sentence(error)))
         except MailRefused as error:
-            return refusal(Refused(409, "refused", _sentence(str(error))))
+            return refusal(Refused(409, "refused", sentence(error)))
         return told if isinstance(told, web.StreamResponse) else respond(told, route.status)
 
     return answer
 
 
-async def _checked(route: Route, desk: Desk, request: web.Request) -> Call:
-    principal: Principal | None = request.get("principal")
-    if principal is None:
-        raise Refused(401, "unauthorized", "Log in first, or send a token: Authorization: Bearer …")
-    if not permits(principal, route):
-        raise Refused(403, "forbidden", f"This needs the role {route.least.name.lower()} and the scope {route.scope}.")
+async def _checked(route: ApiRoute, agent: ApiAgent, request: web.Request) -> ApiCall:
     body = await _body(route, request)
     try:
         at = msgspec.convert(dict(request.match_info), route.at)
     except msgspec.ValidationError as error:
         raise Refused(404, "not_found", "There is nothing of that name.") from error
-    if route.tells:
-        principal.need("read")
-    return Call(desk, principal, at, _query(route, request.query), body, request)
+    return ApiCall(agent, principal_of(request), at, _query(route, request.query), body, request)
 
 
-def _query(route: Route, given: Mapping[str, str]) -> Struct:
+def _query(route: ApiRoute, given: Mapping[str, str]) -> Struct:
     try:
         return msgspec.convert(dict(given), route.query, strict=False)
     except (msgspec.ValidationError, UnicodeError) as error:
         raise Refused(400, "bad_request", f"The query is not understood: {error}") from error
 
 
-async def _body(route: Route, request: web.Request) -> Any:
+async def _body(route: ApiRoute, request: web.Request) -> Any:
     if route.body is None:
         return None
     if request.content_type != "application/json":
@@ -125,9 +113,3 @@ def _whole(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _whole(each) for key, each in value.items()}
     return [_whole(each) for each in value] if isinstance(value, list) else value
-
-
-def _sentence(text: str) -> str:
-    if text.partition(" ")[0].isalpha():  # a file's name or a setting is left as it is
-        text = text[:1].upper() + text[1:]
-    return text if text.endswith((".", "!", "?", ")")) else f"{text}."

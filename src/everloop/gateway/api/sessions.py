@@ -1,6 +1,5 @@
 """Conversations: the list, what was said, going on elsewhere, taking turns back."""
 
-import time
 from typing import Any
 
 import msgspec
@@ -15,10 +14,10 @@ from ...core.message import said
 from ...core.people import Role
 from ...readings.spans import deliver, keys_of, turns_of
 from ...readings.visible import checked_name
-from ..answers import Refused
-from ..links import told_with_links
-from ..repeats import WINDOW, came_before, event_of, next_event
-from .route import Answer, Call
+from ..file_links import told_with_links
+from ..http.errors import Refused
+from ..http.repeats import WINDOW, came_before, event_of, next_event
+from .route import ApiAnswer, ApiCall
 from .shapes import Entries, FoundList, Moved, SessionList, SessionState, Traces
 
 BUSY = "Something is still going on in this conversation. Stop it first, then try again."
@@ -26,49 +25,49 @@ LONGEST_TRACE = 2000  # entries
 HIDDEN = ("opaque",)  # blocks that only their provider can read
 
 
-async def list_sessions(call: Call) -> Answer:
+async def list_sessions(call: ApiCall) -> ApiAnswer:
     asked = call.query
-    found = await call.desk.store.conversations(
+    found = await call.agent.store.conversations(
         call.principal.user, session=asked.session, archived=asked.archived, limit=asked.skip + asked.limit
     )
     return SessionList(found[asked.skip :])
 
 
-async def search(call: Call) -> Answer:
-    return FoundList(await call.desk.store.search(call.principal.user, call.query.q, limit=call.query.limit))
+async def search(call: ApiCall) -> ApiAnswer:
+    return FoundList(await call.agent.store.search(call.principal.user, call.query.q, limit=call.query.limit))
 
 
-async def show(call: Call) -> Answer:
+async def show(call: ApiCall) -> ApiAnswer:
     found = await _conversation(call)
-    row = await call.desk.store.session(found.session)
+    row = await call.agent.store.session(found.session)
     return SessionState(found, row.state if row and row.id == found.id else "resting")
 
 
-async def entries(call: Call) -> Answer:
+async def entries(call: ApiCall) -> ApiAnswer:
     found = await _conversation(call)
     first, limit = _window(found.head, call.query.after, call.query.before, call.query.limit)
-    written = await call.desk.store.history(found.id, first, limit) if limit else []
+    written = await call.agent.store.history(found.id, first, limit) if limit else []
     return Entries(found.id, found.head, [described(found.id, each) for each in written])
 
 
-async def trace(call: Call) -> Answer:
+async def trace(call: ApiCall) -> ApiAnswer:
     found = await _conversation(call)
-    store = call.desk.store
+    store = call.agent.store
     turns = turns_of(found.id, await store.history(found.id, max(0, found.head - LONGEST_TRACE), LONGEST_TRACE))
     arrivals = await store.arrivals([turn.mail for turn in turns if turn.mail])
     deliver(found.id, turns, arrivals, await store.deliveries(keys_of(found.id, turns)))
     return Traces(turns)
 
 
-async def change(call: Call) -> Answer:
+async def change(call: ApiCall) -> ApiAnswer:
     found = await _conversation(call)
     if call.body.title is not None:
         title = _title(call.body.title)
-        await call.desk.store.perform(call.principal.user, found.session, Rename(found.id, title))
+        await call.agent.store.perform(call.principal.user, found.session, Rename(found.id, title))
     if call.body.archived is not None:
-        await call.desk.store.perform(call.principal.user, found.session, ArchiveThread(found.id, call.body.archived))
+        await call.agent.store.perform(call.principal.user, found.session, ArchiveThread(found.id, call.body.archived))
     if call.body.pinned is not None:
-        await call.desk.store.perform(call.principal.user, found.session, PinThread(found.id, call.body.pinned))
+        await call.agent.store.perform(call.principal.user, found.session, PinThread(found.id, call.body.pinned))
     return await show(call)
 
 
@@ -79,27 +78,27 @@ def _title(text: str) -> str:
         raise Refused(409, "refused", f"{error}.") from error
 
 
-async def fork(call: Call) -> Answer:
+async def fork(call: ApiCall) -> ApiAnswer:
     found = await _conversation(call)
     session = call.body.session or found.session
-    return await _go(call, found, session, await call.desk.sessions.fork(found, session, _user(call), call.body.at))
+    return await _go(call, found, session, await call.agent.sessions.fork(found, session, _user(call), call.body.at))
 
 
-async def resume(call: Call) -> Answer:
+async def resume(call: ApiCall) -> ApiAnswer:
     found = await _conversation(call)
     session = call.body.session or found.session
-    return await _go(call, found, session, await call.desk.sessions.go_to(found, session, _user(call)))
+    return await _go(call, found, session, await call.agent.sessions.go_to(found, session, _user(call)))
 
 
-async def undo(call: Call) -> Answer:
+async def undo(call: ApiCall) -> ApiAnswer:
     return await _command(call, "/undo")
 
 
-async def edit(call: Call) -> Answer:
+async def edit(call: ApiCall) -> ApiAnswer:
     return await _command(call, f"/session edit {call.body.content}")
 
 
-async def regenerate(call: Call) -> Answer:
+async def regenerate(call: ApiCall) -> ApiAnswer:
     return await _command(call, "/session regenerate")
 
 
@@ -120,11 +119,11 @@ def _window(head: int, after: int | None, before: int | None, limit: int) -> tup
     return max(0, end - limit), min(limit, end)
 
 
-async def _conversation(call: Call) -> Conversation:
+async def _conversation(call: ApiCall) -> Conversation:
     """The one whose id begins so. Whoever may not read must know all of it: a beginning could be guessed."""
     missing = Refused(404, "not_found", "There is no conversation of that name.")
     try:
-        found = await call.desk.sessions.find(call.path.id, _user(call))
+        found = await call.agent.sessions.find(call.path.id, _user(call))
     except MailRefused as error:
         raise missing from error
     if found.id != call.path.id and not call.principal.may("read"):
@@ -132,43 +131,43 @@ async def _conversation(call: Call) -> Conversation:
     return found
 
 
-async def _go(call: Call, found: Conversation, session: str, deed: Deed) -> Answer:
+async def _go(call: ApiCall, found: Conversation, session: str, deed: Deed) -> ApiAnswer:
     if session.endswith("\n"):  # which the $ of a pattern lets through
         raise Refused(400, "bad_request", "A session key holds no line break.")
-    row = await call.desk.store.session(session)
+    row = await call.agent.store.session(session)
     if row is not None and row.owner != _user(call):
         raise Refused(409, "refused", "That session belongs to someone else.")
-    if row is None and call.principal.role < Role.OWNER and not traits_of(session).open:
+    if row is None and call.principal.role < Role.OWNER and not traits_of(session, call.agent.traits).open:
         raise Refused(403, "forbidden", "Only the owner lays hands on places of other channels.")
-    if not await call.desk.store.perform(_user(call), session, deed):
+    if not await call.agent.store.perform(_user(call), session, deed):
         raise Refused(409, "busy", BUSY)
     return Moved(deed.id if isinstance(deed, Branch) else found.id, session)
 
 
-async def _command(call: Call, text: str) -> Answer:
+async def _command(call: ApiCall, text: str) -> ApiAnswer:
     """Whatever also can be typed in a chat is done as if it had been, so that it is committed and answered once."""
     found = await _conversation(call)
     address = Address.parse(found.session)
     event = await _event(call, found, address.channel, event_of(_user(call), found.id, text))
     letter = Said(said(text), _user(call), found.session)
-    receipt = await call.desk.tell(Inbound(address, event, letter, _user(call)))
+    receipt = await call.agent.tell(Inbound(address, event, letter, _user(call)))
     if receipt.reply and receipt.thread == found.id:
         raise Refused(409, "refused", receipt.reply)
     return Moved(receipt.thread, found.session, receipt.reply or "")
 
 
-async def _event(call: Call, found: Conversation, channel: str, event: str) -> str:
+async def _event(call: ApiCall, found: Conversation, channel: str, event: str) -> str:
     """What the inbox is to know this command by. All of them lead away from their conversation, so that whoever asks
     again where that has happened (a second click, an answer that was lost) is told of the first. Raises Refused."""
-    store = call.desk.store
+    store = call.agent.store
     came = await came_before(store, channel, event)
     row = await store.session(found.session)  # looked up after it: what it has done is to be seen
     if row is not None and row.id == found.id:
         return next_event(came.event) if came else event
-    if came is None or time.time() - came.at > WINDOW:
+    if came is None or call.agent.clock.now() - came.at > WINDOW:
         raise Refused(409, "not_current", "Its session has gone on to another conversation. Continue this one first.")
     return came.event
 
 
-def _user(call: Call) -> str:
+def _user(call: ApiCall) -> str:
     return call.principal.user

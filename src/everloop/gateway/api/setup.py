@@ -6,9 +6,9 @@ import msgspec
 from aiohttp import web
 
 from ...core.errors import EverloopError, HomeError, ModelMissing, SettingsError, SettingsMoved, StoreError
-from ..answers import Refused, respond
-from .desk import Steward
-from .route import Answer, Call
+from ..http.errors import Refused, respond
+from ..ports import SettingsEditor
+from .route import ApiAnswer, ApiCall
 from .setup_shapes import (
     CheckShown,
     KeyForgotten,
@@ -21,16 +21,16 @@ from .setup_shapes import (
 )
 
 
-async def settings(call: Call) -> Answer:
-    if call.desk.steward is None:  # a program has opened this house: what is in force is all there is to see
-        return SettingsShown(dict(call.desk.settings), "", "", [], [])
+async def settings(call: ApiCall) -> ApiAnswer:
+    if call.agent.steward is None:  # a program has opened this house: what is in force is all there is to see
+        return SettingsShown(dict(call.agent.settings), "", "", [], [])
     try:
         return _settings(call, await _steward(call).look())
     except SettingsError as error:
         raise Refused(409, "settings_spoiled", _ended(error)) from error
 
 
-async def change_settings(call: Call) -> Answer:
+async def change_settings(call: ApiCall) -> ApiAnswer:
     """The version that was seen comes as `If-Match`; without one, whatever is there is changed."""
     version = call.request.headers.get("If-Match", "").removeprefix("W/").strip('"')
     try:
@@ -43,20 +43,20 @@ async def change_settings(call: Call) -> Answer:
         raise Refused(409, "setting_refused", _ended(error)) from error
 
 
-def _settings(call: Call, looked: Any) -> web.Response:
+def _settings(call: ApiCall, looked: Any) -> web.Response:
     rows = [msgspec.convert(row, SettingRow, from_attributes=True) for row in looked.rows]
-    shown = SettingsShown(dict(call.desk.settings), looked.version, looked.file, rows, looked.waiting)
+    shown = SettingsShown(dict(call.agent.settings), looked.version, looked.file, rows, looked.waiting)
     response = respond(shown)
     response.headers["ETag"] = f'"{looked.version}"'
     return response
 
 
-async def keys(call: Call) -> Answer:
+async def keys(call: ApiCall) -> ApiAnswer:
     rows = await _steward(call).keys()
     return KeyList([msgspec.convert(row, KeyShown, from_attributes=True) for row in rows])
 
 
-async def keep_key(call: Call) -> Answer:
+async def keep_key(call: ApiCall) -> ApiAnswer:
     name = call.path.name
     if name not in {row.name for row in await _steward(call).keys()}:
         raise Refused(404, "not_found", f"There is no provider {name}.")
@@ -68,7 +68,7 @@ async def keep_key(call: Call) -> Answer:
         raise Refused(409, "key_refused", _ended(error)) from error
 
 
-async def forget_key(call: Call) -> Answer:
+async def forget_key(call: ApiCall) -> ApiAnswer:
     name = call.path.name
     if not any(row.in_vault for row in await _steward(call).keys() if row.name == name):
         raise Refused(404, "not_found", f"There is no key of {name} in the vault.")
@@ -76,7 +76,7 @@ async def forget_key(call: Call) -> Answer:
     return KeyForgotten(name)
 
 
-async def try_model(call: Call) -> Answer:
+async def try_model(call: ApiCall) -> ApiAnswer:
     try:
         model, tried = await _steward(call).try_model(call.body.name)
     except ModelMissing as error:
@@ -91,7 +91,7 @@ def _ended(error: EverloopError) -> str:
     return text if text.endswith((".", "?", ")")) else f"{text}."
 
 
-def _steward(call: Call) -> Steward:
-    if call.desk.steward is None:
+def _steward(call: ApiCall) -> SettingsEditor:
+    if call.agent.steward is None:
         raise Refused(409, "refused", "This program does not change its settings.")
-    return call.desk.steward
+    return call.agent.steward

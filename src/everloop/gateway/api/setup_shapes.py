@@ -4,18 +4,18 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from .shapes import Ask
+from .shapes import ApiInput
 
 
-class OfProvider(Ask, frozen=True):
+class OfProvider(ApiInput, frozen=True):
     name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 
 
-class KeepFile(Ask, frozen=True):
+class KeyToKeep(ApiInput, frozen=True):
     key: Annotated[str, Meta(min_length=1, max_length=10_000)]
 
 
-class Trying(Ask, frozen=True):
+class Trying(ApiInput, frozen=True):
     """`name` is provider/model or a preset; empty: the usual one."""
 
     name: Annotated[str, Meta(max_length=200)] = ""

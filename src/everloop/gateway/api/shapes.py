@@ -1,16 +1,18 @@
 """What is asked of the API and what it answers, as types: requests are checked against them, and the OpenAPI document
 is written from them."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
 from ...core.conversation import Conversation, SearchHit
+from ...core.jobs import TaskState
 from ...core.rows import TokenRow, Undelivered
 from ...core.tool import Risk
 from ...readings.spans import TurnSpans
 from ...readings.visible import UNSEEN
-from ..frames import Ahead
+from ..ws.frames import Ahead
 
 Id = Annotated[str, Meta(pattern="^[0-9a-f]{1,32}$")]
 # One that ends with a : is not written as it is kept.
@@ -23,19 +25,19 @@ Title = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\S")]  # mor
 Said = Annotated[str, Meta(min_length=1, max_length=200_000)]
 
 
-class Ask(Struct, frozen=True, forbid_unknown_fields=True):
+class ApiInput(Struct, frozen=True, forbid_unknown_fields=True):
     """Anything a client sends."""
 
 
-class Nothing(Ask, frozen=True):
+class Nothing(ApiInput, frozen=True):
     pass
 
 
-class OfSession(Ask, frozen=True):
+class OfSession(ApiInput, frozen=True):
     id: Id
 
 
-class OfFile(Ask, frozen=True):
+class OfFile(ApiInput, frozen=True):
     ref: Annotated[str, Meta(pattern="^file:[0-9a-f]{8,64}$")]
 
 
@@ -45,18 +47,18 @@ class NamedFile(OfFile, frozen=True):
     name: Annotated[str, Meta(min_length=1, max_length=300)]
 
 
-class ClientFeed(Ask, frozen=True):
+class FileEntry(ApiInput, frozen=True):
     """The entry that tells of the file; without it, the file is one of your own."""
 
     thread: Id | None = None
     seq: Seq = 0
 
 
-class OfApproval(Ask, frozen=True):
+class OfApproval(ApiInput, frozen=True):
     id: Annotated[str, Meta(pattern="^[0-9A-Za-z_-]{1,64}$")]
 
 
-class Listing(Ask, frozen=True):
+class Listing(ApiInput, frozen=True):
     """`archived` adds those that were taken out of the list; `session` asks for those of one session; `skip` leaves out
     so many of the latest, to read on."""
 
@@ -66,12 +68,12 @@ class Listing(Ask, frozen=True):
     limit: Limit = 100
 
 
-class Searching(Ask, frozen=True):
+class Searching(ApiInput, frozen=True):
     q: Annotated[str, Meta(min_length=1, max_length=400)]
     limit: Limit = 30
 
 
-class Paging(Ask, frozen=True):
+class Paging(ApiInput, frozen=True):
     """`after` goes forward from an entry, `before` back from one; without either, the last ones are told."""
 
     after: Seq | None = None
@@ -79,39 +81,39 @@ class Paging(Ask, frozen=True):
     limit: Limit = 200
 
 
-class Days(Ask, frozen=True):
+class Days(ApiInput, frozen=True):
     """`offset` is the time zone's, in seconds east of UTC."""
 
     days: Annotated[int, Meta(ge=1, le=3650)] = 30
     offset: Annotated[int, Meta(ge=-50_400, le=50_400)] = 0
 
 
-class Naming(Ask, frozen=True):
+class Naming(ApiInput, frozen=True):
     name: Annotated[str, Meta(max_length=200)] = "file"
 
 
-class Changing(Ask, frozen=True):
+class Changing(ApiInput, frozen=True):
     title: Title | None = None
     archived: bool | None = None
     pinned: bool | None = None
 
 
-class Forking(Ask, frozen=True):
+class Forking(ApiInput, frozen=True):
     """`at` is the last entry of the copy; `session` the place that goes on with it."""
 
     at: Seq | None = None
     session: Key | None = None
 
 
-class Moving(Ask, frozen=True):
+class Moving(ApiInput, frozen=True):
     session: Key | None = None
 
 
-class Editing(Ask, frozen=True):
+class Editing(ApiInput, frozen=True):
     content: Said
 
 
-class Deciding(Ask, frozen=True):
+class Deciding(ApiInput, frozen=True):
     """`ahead` allows further calls that are like this one; all that it says must hold. Without `host`, `argv` and `any`
     it is the very same call."""
 
@@ -119,19 +121,19 @@ class Deciding(Ask, frozen=True):
     ahead: Ahead | None = None
 
 
-class OfGrant(Ask, frozen=True):
+class OfGrant(ApiInput, frozen=True):
     id: Annotated[str, Meta(pattern="^[0-9a-f]{4,32}$")]
 
 
-class OfToken(Ask, frozen=True):
+class OfToken(ApiInput, frozen=True):
     id: Annotated[str, Meta(pattern="^[0-9a-f]{4,32}$")]
 
 
-class OfOutbox(Ask, frozen=True):
+class OfOutbox(ApiInput, frozen=True):
     id: Annotated[str, Meta(pattern="^[1-9][0-9]{0,15}$")]
 
 
-class Creating(Ask, frozen=True):
+class Creating(ApiInput, frozen=True):
     """Without `days` it holds for ever."""
 
     name: Annotated[str, Meta(min_length=1, max_length=100, pattern=rf"^[^\x00-\x1f{UNSEEN}]+$")]
@@ -288,6 +290,10 @@ class OutboxList(Struct, frozen=True):
     outbox: list[Undelivered]
 
 
+class TaskList(Struct, frozen=True):
+    tasks: Sequence[TaskState]
+
+
 class OutboxChanged(Struct, frozen=True):
     id: int
 
@@ -302,7 +308,7 @@ class Revoked(Struct, frozen=True):
     id: str
 
 
-class Kept(Struct, frozen=True):
+class FileKept(Struct, frozen=True):
     """A file that is kept: a message names it by `file`."""
 
     file: str

@@ -8,32 +8,32 @@ from aiohttp import web
 
 from ...core.events import Answer, ToolCalled, ToolReturned
 from ...core.wording import with_unknown
-from ..bodies import read_body, read_json
-from ..desk import Desk
-from ..refusals import Refused
-from ..repeats import Repeats
-from ..streaming import Piece, Told, stream
+from ..http.bodies import read_body, read_json
+from ..http.errors import Refused
+from ..http.repeats import Repeats
+from ..http.streaming import AnswerDelta, SseEvent, stream
+from ..ports import TurnAgent
 from . import chat_shapes
 from .reply import NO_RETRY, answered, chat_usage, error_of, named, now
-from .request import Asking
+from .request import ClientRequest
 from .to_inbound import write
-from .trimming import Trimming, trimmed
+from .trim import StreamTrimmer, trimmed
 
 FINISH = {"stop": "stop", "length": "length", "calls": "tool_calls", "refused": "content_filter"}
 BETWEEN = "\n\n"  # what is said in two model calls of one turn
 
 
-async def complete(house: Desk, repeats: Repeats, request: web.Request) -> web.StreamResponse:
+async def complete(agent: TurnAgent, repeats: Repeats, request: web.Request) -> web.StreamResponse:
     plain = read_json(await read_body(request))
     asking = chat_shapes.read(plain)
-    inbound = await write(house, request, asking, plain)
-    with repeats.attempt(house.store, request, inbound).waits() as attempt:
+    inbound = await write(agent, request, asking, plain)
+    with repeats.attempt(agent.store, request, inbound).waits() as attempt:
         if asking.stream:
-            return await stream(house, request, attempt, _Teller(asking), NO_RETRY)
-        return await answered(house, request, attempt, lambda answer: _completion(answer, asking))
+            return await stream(agent, request, attempt, _ChatStream(asking), NO_RETRY)
+        return await answered(agent, request, attempt, lambda answer: _completion(answer, asking))
 
 
-def _completion(answer: Answer, asking: Asking) -> dict[str, Any]:
+def _completion(answer: Answer, asking: ClientRequest) -> dict[str, Any]:
     content = with_unknown(trimmed(answer.content, asking.json, asking.stops), answer.unknown)
     message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
     if answer.calls:
@@ -65,27 +65,27 @@ def _id() -> str:
     return f"chatcmpl-{secrets.token_hex(12)}"
 
 
-class _Teller:
-    def __init__(self, asking: Asking) -> None:
+class _ChatStream:
+    def __init__(self, asking: ClientRequest) -> None:
         self._usage = asking.usage
-        self._chunks = _Chunks(asking.brought.model)
-        self._trimming = Trimming(asking.json, asking.stops)
+        self._chunks = _CompletionChunks(asking.brought.model)
+        self._trimming = StreamTrimmer(asking.json, asking.stops)
 
-    def more(self, piece: Piece) -> list[Told]:
+    def more(self, piece: AnswerDelta) -> list[SseEvent]:
         return [(self._chunks.more(shown), "") for shown in self._trimming.pieces(piece)]
 
-    def work(self, event: ToolCalled | ToolReturned) -> list[Told]:
+    def work(self, event: ToolCalled | ToolReturned) -> list[SseEvent]:
         return [] if self._chunks.begun else [(self._chunks.begin(), "")]
 
-    async def end(self, answer: Answer, missing: Piece | None) -> list[Told]:
+    async def end(self, answer: Answer, missing: AnswerDelta | None) -> list[SseEvent]:
         pieces = [*(self._trimming.pieces(missing) if missing else ()), *self._trimming.rest()]
         return [*((chunk, "") for chunk in self._chunks.end(answer, pieces, self._usage)), ("[DONE]", "")]
 
-    def fail(self, refused: Refused) -> list[Told]:
+    def fail(self, refused: Refused) -> list[SseEvent]:
         return [({"error": error_of(refused)}, "")]
 
 
-class _Chunks:
+class _CompletionChunks:
     """The pieces of one completion."""
 
     def __init__(self, model: str) -> None:
@@ -96,7 +96,7 @@ class _Chunks:
         self.begun = False
         self._said = False
 
-    def more(self, piece: Piece) -> dict[str, Any]:
+    def more(self, piece: AnswerDelta) -> dict[str, Any]:
         delta: dict[str, Any] = {} if self.begun else {"role": "assistant"}
         self.begun = True
         if piece.text:
@@ -112,7 +112,7 @@ class _Chunks:
         self.begun = True
         return self._chunk({"role": "assistant", "content": ""})
 
-    def end(self, answer: Answer, missing: Sequence[Piece], usage: bool) -> list[dict[str, Any]]:
+    def end(self, answer: Answer, missing: Sequence[AnswerDelta], usage: bool) -> list[dict[str, Any]]:
         chunks = [self.more(piece) for piece in missing]
         delta: dict[str, Any] = {} if self.begun else {"role": "assistant", "content": ""}
         if answer.calls:

@@ -6,16 +6,16 @@ from msgspec import Meta, Struct
 
 from ...core.prompt import Brought
 from ...core.tool import ToolCall
-from ..blobs import Blob, blob_of, data_of
-from ..bodies import shaped
-from ..refusals import Refused
+from ..http.blobs import Blob, blob_of, data_of
+from ..http.bodies import shaped
+from ..http.errors import Refused
 from .request import (
     DEFAULT,
     MOST_MESSAGES,
     MOST_TOKENS,
-    Asking,
-    Piece,
-    Turn,
+    ClientMessage,
+    ClientRequest,
+    TextOrFile,
     chosen_tools,
     effort_of,
     offered,
@@ -62,20 +62,20 @@ class UserMessage(Struct, tag_field="role", tag="user"):
     content: str | list[TextPart | ImagePart | FilePart]
 
 
-class Function(Struct):
+class CalledFunction(Struct):
     name: str
     arguments: str = ""
 
 
-class Call(Struct):
+class ChatToolCall(Struct):
     id: str
-    function: Function
+    function: CalledFunction
 
 
 class AssistantMessage(Struct, tag_field="role", tag="assistant"):
     content: str | list[TextPart | RefusalPart] | None = None
     refusal: str | None = None
-    tool_calls: list[Call] | None = None
+    tool_calls: list[ChatToolCall] | None = None
 
 
 class ToolMessage(Struct, tag_field="role", tag="tool"):
@@ -83,7 +83,7 @@ class ToolMessage(Struct, tag_field="role", tag="tool"):
     content: str | list[TextPart]
 
 
-Message = SystemMessage | DeveloperMessage | UserMessage | AssistantMessage | ToolMessage
+ChatMessage = SystemMessage | DeveloperMessage | UserMessage | AssistantMessage | ToolMessage
 AnyPart = TextPart | ImagePart | FilePart | RefusalPart
 
 
@@ -93,7 +93,7 @@ class FunctionTool(Struct):
     parameters: dict[str, Any] | None = None
 
 
-class Tool(Struct, tag_field="type", tag="function"):
+class ChatTool(Struct, tag_field="type", tag="function"):
     function: FunctionTool
 
 
@@ -101,12 +101,12 @@ class StreamOptions(Struct):
     include_usage: bool | None = None
 
 
-class Request(Struct):
-    messages: Annotated[list[Message], Meta(min_length=1, max_length=MOST_MESSAGES)]
+class ChatCompletionRequest(Struct):
+    messages: Annotated[list[ChatMessage], Meta(min_length=1, max_length=MOST_MESSAGES)]
     model: str = DEFAULT
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    tools: list[Tool] | None = None
+    tools: list[ChatTool] | None = None
     tool_choice: str | dict[str, Any] | None = None
     response_format: dict[str, Any] | None = None
     max_tokens: Annotated[int, Meta(ge=1, le=MOST_TOKENS)] | None = None
@@ -121,15 +121,15 @@ class Request(Struct):
     functions: Any = None
 
 
-def read(plain: object) -> Asking:
+def read(plain: object) -> ClientRequest:
     """Raises Refused, with the name of the field."""
-    request = shaped(plain, Request)
+    request = shaped(plain, ChatCompletionRequest)
     _refuse_what_we_have_not(request)
     told = [_text(message.content) for message in request.messages if isinstance(message, _SYSTEM)]
     tools = [offered(t.function.name, t.function.description, t.function.parameters) for t in request.tools or ()]
     kept, must = chosen_tools(tools, request.tool_choice)
     told += [must, told_of_format(request.response_format)]
-    return Asking(
+    return ClientRequest(
         tuple(_turn(message) for message in request.messages if not isinstance(message, _SYSTEM)),
         Brought(
             request.model,
@@ -150,7 +150,7 @@ def read(plain: object) -> Asking:
 _SYSTEM = (SystemMessage, DeveloperMessage)
 
 
-def _refuse_what_we_have_not(request: Request) -> None:
+def _refuse_what_we_have_not(request: ChatCompletionRequest) -> None:
     """Better said than passed over: whoever asks for these counts on them."""
     asked = {
         "n": request.n not in (None, 1),
@@ -160,25 +160,25 @@ def _refuse_what_we_have_not(request: Request) -> None:
     }
     for name, wanted in asked.items():
         if wanted:
-            raise Refused(f"everloop does not support {name}.", "unsupported_parameter", param=name)
+            raise Refused(400, "unsupported_parameter", f"everloop does not support {name}.", param=name)
 
 
-def _turn(message: UserMessage | AssistantMessage | ToolMessage) -> Turn:
+def _turn(message: UserMessage | AssistantMessage | ToolMessage) -> ClientMessage:
     match message:
         case UserMessage(content=content):
-            return Turn("user", _pieces(content))
+            return ClientMessage("user", _pieces(content))
         case ToolMessage(tool_call_id=id, content=content):
-            return Turn("tool", (_text(content),), answers=id)
+            return ClientMessage("tool", (_text(content),), answers=id)
         case AssistantMessage(content=content, tool_calls=calls, refusal=refusal):
             asked = tuple(ToolCall(call.id, call.function.name, call.function.arguments) for call in calls or ())
-            return Turn("assistant", _pieces(content or refusal or ""), asked)
+            return ClientMessage("assistant", _pieces(content or refusal or ""), asked)
 
 
-def _pieces(content: str | list[Any]) -> tuple[Piece, ...]:
+def _pieces(content: str | list[Any]) -> tuple[TextOrFile, ...]:
     return (content,) if isinstance(content, str) else tuple(_piece(part) for part in content)
 
 
-def _piece(part: AnyPart) -> Piece:
+def _piece(part: AnyPart) -> TextOrFile:
     match part:
         case TextPart(text=text) | RefusalPart(refusal=text):
             return text
@@ -190,7 +190,9 @@ def _piece(part: AnyPart) -> Piece:
 
 def _file(file: FileContent) -> Blob:
     if not file.file_data:
-        raise Refused("A file is sent with its content, as file_data; everloop keeps none by id.", "file_not_found")
+        raise Refused(
+            400, "file_not_found", "A file is sent with its content, as file_data; everloop keeps none by id."
+        )
     return data_of(file.file_data, file.filename or "")
 
 

@@ -5,22 +5,19 @@ from typing import Any
 
 from aiohttp import web
 
-from ..desk import Desk
-from ..identity import who
+from ..ports import TurnAgent
 from .request import BARE, BARELY, DEFAULT, model_of
 
 
-async def list_models(house: Desk, request: web.Request) -> web.StreamResponse:
-    who(request)
-    presets = [name for name in house.models() if name != DEFAULT]
+async def list_models(agent: TurnAgent, request: web.Request) -> web.StreamResponse:
+    presets = [name for name in agent.models() if name != DEFAULT]
     names = [DEFAULT, *presets, BARE, *(f"{BARELY}{name}" for name in presets)]
     return web.json_response({"object": "list", "data": [_model(name) for name in names]})
 
 
-async def show_model(house: Desk, request: web.Request) -> web.StreamResponse:
-    who(request)
+async def show_model(agent: TurnAgent, request: web.Request) -> web.StreamResponse:
     name = request.match_info["name"]
-    await house.find_model(model_of(name)[0])
+    await agent.find_model(model_of(name)[0])
     return web.json_response(_model(name))
 
 

@@ -1,7 +1,7 @@
 """What both dialects do with a letter: errors in OpenAI's shape, and the ids of calls."""
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 from aiohttp import web
@@ -9,13 +9,11 @@ from aiohttp import web
 from ...core.events import Answer
 from ...core.prompt import Usage
 from ...core.tool import ToolCall
-from ..answers import type_of
-from ..desk import Desk
-from ..refusals import Refused, explain
-from ..repeats import Attempt
-from ..whole_answer import give
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+from ..http.errors import Refused, refused_at_http_door, type_of
+from ..http.handler import Handler
+from ..http.repeats import Attempt
+from ..http.whole_answer import give
+from ..ports import TurnAgent
 
 # OpenAI's clients try again by themselves after 409, 429 and 5xx; that would be another turn.
 NO_RETRY = {"x-should-retry": "false"}
@@ -30,21 +28,21 @@ def in_their_shape(handler: Handler) -> Handler:
         except ConnectionError:
             raise  # nobody is there any more
         except Exception as error:  # the border to a stranger's request
-            refused = explain(error)
+            refused = refused_at_http_door(error)
             return web.json_response({"error": error_of(refused)}, status=refused.status, headers=NO_RETRY)
 
     return answer
 
 
 async def answered(
-    house: Desk, request: web.Request, attempt: Attempt, shape: Callable[[Answer], object]
+    agent: TurnAgent, request: web.Request, attempt: Attempt, shape: Callable[[Answer], object]
 ) -> web.StreamResponse:
     """The answer to a request, sent."""
 
     async def make(answer: Answer) -> web.Response:
         return web.json_response(shape(answer), headers=NO_RETRY)
 
-    return await give(house, request, attempt, make)
+    return await give(agent, request, attempt, make)
 
 
 def error_of(refused: Refused) -> dict[str, Any]:

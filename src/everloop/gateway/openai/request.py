@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from ...core.prompt import Brought, Effort, Offered
 from ...core.tool import ToolCall
-from ..blobs import Blob
-from ..refusals import Refused
+from ..http.blobs import Blob
+from ..http.errors import Refused
 
 MOST_MESSAGES = 2000
 MOST_FILES = 20
@@ -32,18 +32,18 @@ _JSON = "Answer with one JSON object and nothing else."
 _OF_SCHEMA = "Answer with one JSON value and nothing else. It must fit this JSON schema: {schema}"
 
 
-Piece = str | Blob
+TextOrFile = str | Blob
 
 
-class Turn(Struct, frozen=True):
+class ClientMessage(Struct, frozen=True):
     role: Literal["user", "assistant", "tool"]
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[TextOrFile, ...] = ()
     calls: tuple[ToolCall, ...] = ()
     answers: str = ""
 
 
-class Asking(Struct, frozen=True):
-    turns: tuple[Turn, ...]
+class ClientRequest(Struct, frozen=True):
+    turns: tuple[ClientMessage, ...]
     brought: Brought
     stream: bool = False
     usage: bool = False  # a stream tells at its end what was used
@@ -65,7 +65,7 @@ def model_of(name: str) -> tuple[str, bool]:
 def stops_of(stop: str | Sequence[str] | None) -> tuple[str, ...]:
     stops = (stop,) if isinstance(stop, str) else tuple(stop or ())
     if len(stops) > MOST_STOPS:
-        raise Refused(f"There are more than {MOST_STOPS} stop words.", param="stop")
+        raise Refused(400, "invalid_request", f"There are more than {MOST_STOPS} stop words.", param="stop")
     return tuple(filter(None, stops))
 
 
@@ -73,57 +73,61 @@ def wants_json(format: dict[str, Any] | None) -> bool:
     return format is not None and format.get("type") in ("json_object", "json_schema")
 
 
-def check(turns: Sequence[Turn]) -> None:
+def check(turns: Sequence[ClientMessage]) -> None:
     """Raises Refused for what no host would take."""
     if not turns:
-        raise Refused("There is no message from the user.", param="messages")
+        raise Refused(400, "invalid_request", "There is no message from the user.", param="messages")
     if sum(isinstance(piece, Blob) for turn in turns for piece in turn.pieces) > MOST_FILES:
-        raise Refused(f"There are more than {MOST_FILES} files.", "too_many_files")
+        raise Refused(400, "too_many_files", f"There are more than {MOST_FILES} files.")
     if turns[-1].role == "assistant":
-        raise Refused("The last message must be the user's, or a tool's result.", param="messages")
+        raise Refused(
+            400, "invalid_request", "The last message must be the user's, or a tool's result.", param="messages"
+        )
     if turns[-1].role == "user" and not _says(turns[-1]):
-        raise Refused("The last message is empty.", param="messages")
+        raise Refused(400, "invalid_request", "The last message is empty.", param="messages")
 
 
-def check_calls(turns: Sequence[Turn]) -> None:
+def check_calls(turns: Sequence[ClientMessage]) -> None:
     """Raises Refused unless every call has its result right after it, and every result its call."""
     waiting: list[str] = []
     for turn in turns:
         if turn.role == "tool":
             if turn.answers not in waiting:
-                raise Refused(f"The result {turn.answers!r} answers no call that stands right before it.")
+                raise Refused(
+                    400, "invalid_request", f"The result {turn.answers!r} answers no call that stands right before it."
+                )
             waiting.remove(turn.answers)
             continue
         if waiting:
-            raise Refused(f"The call {waiting[0]!r} has no result right after it.")
+            raise Refused(400, "invalid_request", f"The call {waiting[0]!r} has no result right after it.")
         waiting = [call.id for call in turn.calls]
         if len(set(waiting)) < len(waiting):
-            raise Refused("Two calls of one message have the same id.")
+            raise Refused(400, "invalid_request", "Two calls of one message have the same id.")
     if waiting:
-        raise Refused(f"The call {waiting[0]!r} has no result.")
+        raise Refused(400, "invalid_request", f"The call {waiting[0]!r} has no result.")
 
 
-def tidy(turns: Sequence[Turn]) -> list[Turn]:
+def tidy(turns: Sequence[ClientMessage]) -> list[ClientMessage]:
     """The same conversation as hosts like it: nobody says nothing, the user begins, the results stand in the order of
     their calls, and the assistant does not speak twice in a row."""
-    tidied: list[Turn] = []
+    tidied: list[ClientMessage] = []
     for turn in turns:
         last = tidied[-1] if tidied else None
         if turn.role == "assistant" and not turn.calls and not _says(turn):
             continue
         if turn.role == "user" and not _says(turn):
-            turn = Turn("user", ("(nothing)",))
+            turn = ClientMessage("user", ("(nothing)",))
         if turn.role == "assistant" and last is None:
-            tidied.append(Turn("user", ("(the conversation begins)",)))
+            tidied.append(ClientMessage("user", ("(the conversation begins)",)))
         if turn.role == "assistant" and last is not None and last.role == "assistant":
-            tidied[-1] = Turn("assistant", (*last.pieces, *turn.pieces), (*last.calls, *turn.calls))
+            tidied[-1] = ClientMessage("assistant", (*last.pieces, *turn.pieces), (*last.calls, *turn.calls))
         else:
             tidied.append(turn)
     return _in_order(tidied)
 
 
-def _in_order(turns: list[Turn]) -> list[Turn]:
-    ordered: list[Turn] = []
+def _in_order(turns: list[ClientMessage]) -> list[ClientMessage]:
+    ordered: list[ClientMessage] = []
     places: dict[str, int] = {}
     for turn in turns:
         ordered.append(turn)
@@ -136,11 +140,11 @@ def _in_order(turns: list[Turn]) -> list[Turn]:
     return ordered
 
 
-def _says(turn: Turn) -> bool:
+def _says(turn: ClientMessage) -> bool:
     return any(isinstance(piece, Blob) or piece.strip() for piece in turn.pieces)
 
 
-def results_of(turns: Sequence[Turn]) -> str:
+def results_of(turns: Sequence[ClientMessage]) -> str:
     """The results that a conversation ends with, as a message: in a session the call itself has been answered."""
     names = {call.id: call.name for turn in turns for call in turn.calls}
     found = []
@@ -155,7 +159,12 @@ def results_of(turns: Sequence[Turn]) -> str:
 def offered(name: str, description: str | None, schema: dict[str, Any] | None) -> Offered:
     """A tool that the client runs. Raises Refused for a name that hosts refuse."""
     if not _NAME.fullmatch(name):
-        raise Refused(f"A tool's name has 1 to 64 letters, digits, _ or -, unlike {name[:80]!r}.", param="tools")
+        raise Refused(
+            400,
+            "invalid_request",
+            f"A tool's name has 1 to 64 letters, digits, _ or -, unlike {name[:80]!r}.",
+            param="tools",
+        )
     return Offered(name, description or "", schema or {"type": "object", "properties": {}})
 
 
@@ -165,9 +174,11 @@ def chosen_tools(tools: Sequence[Offered], choice: object) -> tuple[tuple[Offere
     No host is forced to call: everloop has tools of its own that may be needed first."""
     names = [tool.name for tool in tools]
     if len(set(names)) < len(names) or len(names) > MOST_TOOLS:
-        raise Refused(f"Tools have names of their own, and there are at most {MOST_TOOLS}.", param="tools")
+        raise Refused(
+            400, "invalid_request", f"Tools have names of their own, and there are at most {MOST_TOOLS}.", param="tools"
+        )
     if len(msgspec.json.encode(tools)) > MOST_TOOL_BYTES:
-        raise Refused(f"The tools have more than {MOST_TOOL_BYTES:,} bytes.", param="tools")
+        raise Refused(400, "invalid_request", f"The tools have more than {MOST_TOOL_BYTES:,} bytes.", param="tools")
     match choice:
         case None | "auto":
             return tuple(tools), ""
@@ -179,7 +190,9 @@ def chosen_tools(tools: Sequence[Offered], choice: object) -> tuple[tuple[Offere
             name in names
         ):
             return tuple(tool for tool in tools if tool.name == name), _MUST_CALL.format(names=name)
-    raise Refused("tool_choice is none, auto, required, or names one of the tools.", param="tool_choice")
+    raise Refused(
+        400, "invalid_request", "tool_choice is none, auto, required, or names one of the tools.", param="tool_choice"
+    )
 
 
 def told_of_format(format: object) -> str:
@@ -194,7 +207,12 @@ def told_of_format(format: object) -> str:
             "schema": dict(schema),
         }:
             return _OF_SCHEMA.format(schema=msgspec.json.encode(schema).decode())
-    raise Refused("The form of an answer is text, json_object, or json_schema with a schema.", param="response_format")
+    raise Refused(
+        400,
+        "invalid_request",
+        "The form of an answer is text, json_object, or json_schema with a schema.",
+        param="response_format",
+    )
 
 
 _EFFORTS: dict[str | None, Effort] = {
@@ -209,5 +227,7 @@ _EFFORTS: dict[str | None, Effort] = {
 
 def effort_of(name: str | None) -> Effort:
     if name not in _EFFORTS:
-        raise Refused("The effort is none, minimal, low, medium or high.", param="reasoning_effort")
+        raise Refused(
+            400, "invalid_request", "The effort is none, minimal, low, medium or high.", param="reasoning_effort"
+        )
     return _EFFORTS[name]

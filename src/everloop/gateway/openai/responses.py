@@ -17,36 +17,35 @@ from msgspec import structs
 from ...core.events import Answer, ToolCalled, ToolReturned
 from ...core.log import UserSaid
 from ...core.mail import Inbound, Said
-from ...core.ports import Store
 from ...core.wording import with_unknown
-from ..bodies import read_body, read_json
-from ..desk import Desk
-from ..identity import who
-from ..refusals import Refused
-from ..repeats import Attempt, Repeats
-from ..streaming import Piece, Told, stream
+from ..access.principal import principal_of
+from ..http.bodies import read_body, read_json
+from ..http.errors import Refused
+from ..http.repeats import Attempt, Repeats
+from ..http.streaming import AnswerDelta, SseEvent, stream
+from ..ports import LetterStore, TurnAgent
 from . import responses_shapes
 from .reply import NO_RETRY, answered, named, now, responses_usage
-from .request import Asking
+from .request import ClientRequest
 from .to_inbound import write
-from .trimming import Trimming, trimmed
+from .trim import StreamTrimmer, trimmed
 
 _GONE = "There is no response of this id."
 _NOT_LAST = "That response is not the last of its conversation any more; only the last can be gone on from."
 Body = dict[str, Any]
 
 
-async def respond(house: Desk, repeats: Repeats, request: web.Request) -> web.StreamResponse:
+async def respond(agent: TurnAgent, repeats: Repeats, request: web.Request) -> web.StreamResponse:
     plain = read_json(await read_body(request))
     asking, previous = responses_shapes.read(plain)
     if previous:
-        asking = structs.replace(asking, previous=await _session_of(house.store, previous, who(request)))
-    inbound = await write(house, request, asking, plain)
-    with repeats.attempt(house.store, request, inbound).waits() as attempt:
-        made = _Response(asking, responses_shapes.echo(plain), attempt)
+        asking = structs.replace(asking, previous=await _session_of(agent.store, previous, principal_of(request).user))
+    inbound = await write(agent, request, asking, plain)
+    with repeats.attempt(agent.store, request, inbound).waits() as attempt:
+        made = _ResponseBody(asking, responses_shapes.echo(plain), attempt)
         if asking.stream:
-            return await stream(house, request, attempt, _Teller(made), NO_RETRY)
-        return await answered(house, request, attempt, made.whole)
+            return await stream(agent, request, attempt, _ResponsesStream(made), NO_RETRY)
+        return await answered(agent, request, attempt, made.whole)
 
 
 def _name(inbound: Inbound) -> str:
@@ -56,9 +55,9 @@ def _name(inbound: Inbound) -> str:
     return f"resp_{base64.urlsafe_b64encode(name).decode().rstrip('=')}"
 
 
-async def _session_of(store: Store, id: str, user: str) -> str:
+async def _session_of(store: LetterStore, id: str, user: str) -> str:
     """The session that a response was made in. Raises Refused unless it can be gone on from."""
-    gone = Refused(_GONE, "previous_response_not_found", status=404, param="previous_response_id")
+    gone = Refused(404, "previous_response_not_found", _GONE, param="previous_response_id")
     try:
         text = id.removeprefix("resp_")
         plain = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
@@ -73,7 +72,7 @@ async def _session_of(store: Store, id: str, user: str) -> str:
         raise gone
     last = said[-1]
     if last is None or last.id != turn:
-        raise Refused(_NOT_LAST, "previous_response_not_last", status=409, param="previous_response_id")
+        raise Refused(409, "previous_response_not_last", _NOT_LAST, param="previous_response_id")
     return session
 
 
@@ -106,10 +105,10 @@ def _calls(answer: Answer) -> list[Body]:
     ]
 
 
-class _Response:
+class _ResponseBody:
     """One response, from its beginning to its end. What the request has said of itself is in it as it was said."""
 
-    def __init__(self, asking: Asking, echo: Body, attempt: Attempt) -> None:
+    def __init__(self, asking: ClientRequest, echo: Body, attempt: Attempt) -> None:
         self.asking = asking
         self._echo = echo
         self._attempt = attempt
@@ -149,35 +148,35 @@ class _Response:
         }
 
 
-class _Teller:
-    def __init__(self, made: _Response) -> None:
-        self._told = _Told(made)
-        self._trimming = Trimming(made.asking.json, ())
+class _ResponsesStream:
+    def __init__(self, made: _ResponseBody) -> None:
+        self._told = _ResponseEvents(made)
+        self._trimming = StreamTrimmer(made.asking.json, ())
 
-    def more(self, piece: Piece) -> Iterator[Told]:
+    def more(self, piece: AnswerDelta) -> Iterator[SseEvent]:
         for shown in self._trimming.pieces(piece):
             if shown.text:
                 yield from _named(self._told.more(shown))
 
-    def work(self, event: ToolCalled | ToolReturned) -> Iterator[Told]:
+    def work(self, event: ToolCalled | ToolReturned) -> Iterator[SseEvent]:
         return _named(self._told.begin())
 
-    async def end(self, answer: Answer, missing: Piece | None) -> Iterator[Told]:
+    async def end(self, answer: Answer, missing: AnswerDelta | None) -> Iterator[SseEvent]:
         pieces = [*(self._trimming.pieces(missing) if missing else ()), *self._trimming.rest()]
         return _named(self._told.end(answer, pieces))
 
-    def fail(self, refused: Refused) -> Iterator[Told]:
+    def fail(self, refused: Refused) -> Iterator[SseEvent]:
         return _named(self._told.fail(refused))
 
 
-def _named(events: Iterator[Body]) -> Iterator[Told]:
+def _named(events: Iterator[Body]) -> Iterator[SseEvent]:
     return ((event, event["type"]) for event in events)
 
 
-class _Told:
+class _ResponseEvents:
     """The events of one streamed response. What is said in each model call is a message of its own."""
 
-    def __init__(self, made: _Response) -> None:
+    def __init__(self, made: _ResponseBody) -> None:
         self._made = made
         self._number = 0
         self._output: list[Body] = []
@@ -185,7 +184,7 @@ class _Told:
         self._message = ""  # the id of the message that is being said
         self._text = ""
 
-    def more(self, piece: Piece) -> Iterator[Body]:
+    def more(self, piece: AnswerDelta) -> Iterator[Body]:
         yield from self.begin()
         if not self._message or piece.call != self._call:
             yield from self._finish_message()
@@ -195,7 +194,7 @@ class _Told:
         self._text += piece.text
         yield self._event("output_text.delta", **self._here, delta=piece.text, logprobs=[])
 
-    def end(self, answer: Answer, missing: Sequence[Piece]) -> Iterator[Body]:
+    def end(self, answer: Answer, missing: Sequence[AnswerDelta]) -> Iterator[Body]:
         yield from self.begin()
         for piece in missing:
             yield from self.more(piece)

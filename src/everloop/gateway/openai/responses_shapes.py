@@ -6,16 +6,16 @@ from msgspec import Meta, Struct
 
 from ...core.prompt import Brought
 from ...core.tool import ToolCall
-from ..blobs import blob_of, data_of
-from ..bodies import shaped
-from ..refusals import Refused
+from ..http.blobs import blob_of, data_of
+from ..http.bodies import shaped
+from ..http.errors import Refused
 from .request import (
     DEFAULT,
     MOST_MESSAGES,
     MOST_TOKENS,
-    Asking,
-    Piece,
-    Turn,
+    ClientMessage,
+    ClientRequest,
+    TextOrFile,
     chosen_tools,
     effort_of,
     offered,
@@ -72,7 +72,7 @@ class ReasoningItem(Struct, tag_field="type", tag="reasoning"):
 Item = MessageItem | CallItem | ResultItem | ReasoningItem
 
 
-class Tool(Struct, tag_field="type", tag="function"):
+class ResponsesTool(Struct, tag_field="type", tag="function"):
     name: str
     description: str | None = None
     parameters: dict[str, Any] | None = None
@@ -86,13 +86,13 @@ class TextForm(Struct):
     format: dict[str, Any] | None = None
 
 
-class Request(Struct):
+class ResponsesRequest(Struct):
     input: str | Annotated[list[Item], Meta(min_length=1, max_length=MOST_MESSAGES)]
     model: str = DEFAULT
     instructions: str | None = None
     previous_response_id: str | None = None
     stream: bool | None = None
-    tools: list[Tool] | None = None
+    tools: list[ResponsesTool] | None = None
     tool_choice: str | dict[str, Any] | None = None
     text: TextForm | None = None
     reasoning: Reasoning | None = None
@@ -134,16 +134,16 @@ def echo(plain: object) -> dict[str, Any]:
     return {**_SILENT, **given}
 
 
-def read(plain: object) -> tuple[Asking, str]:
+def read(plain: object) -> tuple[ClientRequest, str]:
     """What is asked, and the response that it goes on from. Raises Refused, with the name of the field."""
-    request = shaped(_with_types(plain), Request)
+    request = shaped(_with_types(plain), ResponsesRequest)
     for name, wanted in {
         "background": bool(request.background),
         "conversation": request.conversation is not None,
         "prompt": request.prompt is not None,
     }.items():
         if wanted:
-            raise Refused(f"everloop does not support {name}.", "unsupported_parameter", param=name)
+            raise Refused(400, "unsupported_parameter", f"everloop does not support {name}.", param=name)
     items = [MessageItem("user", request.input)] if isinstance(request.input, str) else request.input
     system = [item for item in items if isinstance(item, MessageItem) and item.role in ("system", "developer")]
     tools = [offered(tool.name, tool.description, tool.parameters) for tool in request.tools or ()]
@@ -161,7 +161,7 @@ def read(plain: object) -> tuple[Asking, str]:
     )
     turns = _turns([item for item in items if item not in system])
     json = wants_json(request.text.format if request.text else None)
-    asking = Asking(turns, brought, stream=bool(request.stream), named=True, json=json)
+    asking = ClientRequest(turns, brought, stream=bool(request.stream), named=True, json=json)
     return asking, request.previous_response_id or ""
 
 
@@ -176,35 +176,40 @@ def _with_types(plain: object) -> object:
     return {**plain, "input": items}
 
 
-def _turns(items: list[Item]) -> tuple[Turn, ...]:
+def _turns(items: list[Item]) -> tuple[ClientMessage, ...]:
     """Calls are items of their own here: those that follow each other are one answer's."""
-    turns: list[Turn] = []
+    turns: list[ClientMessage] = []
     for item in items:
         match item:
             case MessageItem(role="user", content=content):
-                turns.append(Turn("user", _pieces(content)))
+                turns.append(ClientMessage("user", _pieces(content)))
             case MessageItem(role="assistant", content=content):
-                turns.append(Turn("assistant", _pieces(content)))
+                turns.append(ClientMessage("assistant", _pieces(content)))
             case MessageItem(role=role):
-                raise Refused(f"A message is of the user, the assistant or the system, not of {role!r}.", param="input")
+                raise Refused(
+                    400,
+                    "invalid_request",
+                    f"A message is of the user, the assistant or the system, not of {role!r}.",
+                    param="input",
+                )
             case CallItem(call_id=id, name=name, arguments=arguments):
                 call = ToolCall(id, name, arguments)
                 if turns and turns[-1].role == "assistant":
-                    turns[-1] = Turn("assistant", turns[-1].pieces, (*turns[-1].calls, call))
+                    turns[-1] = ClientMessage("assistant", turns[-1].pieces, (*turns[-1].calls, call))
                 else:
-                    turns.append(Turn("assistant", (), (call,)))
+                    turns.append(ClientMessage("assistant", (), (call,)))
             case ResultItem(call_id=id, output=output):
-                turns.append(Turn("tool", (_words(output),), answers=id))
+                turns.append(ClientMessage("tool", (_words(output),), answers=id))
             case ReasoningItem():
                 pass
     return tuple(turns)
 
 
-def _pieces(content: str | list[Content]) -> tuple[Piece, ...]:
+def _pieces(content: str | list[Content]) -> tuple[TextOrFile, ...]:
     return (content,) if isinstance(content, str) else tuple(_piece(part) for part in content)
 
 
-def _piece(part: Content) -> Piece:
+def _piece(part: Content) -> TextOrFile:
     match part:
         case InputText(text=text) | OutputText(text=text) | RefusalText(refusal=text):
             return text
@@ -214,7 +219,7 @@ def _piece(part: Content) -> Piece:
             return data_of(data, name or "")
         case InputFile(file_url=str(url), filename=name):
             return blob_of(url, name or "")
-    raise Refused("A file is sent with its content or its address; everloop keeps none by id.", "file_not_found")
+    raise Refused(400, "file_not_found", "A file is sent with its content or its address; everloop keeps none by id.")
 
 
 def _words(content: str | list[Content] | list[InputText]) -> str:

@@ -11,16 +11,15 @@ from ...core.keys import escaped, exact
 from ...core.log import UserSaid
 from ...core.mail import Address, Inbound, Said
 from ...core.message import Message, Part, Text
-from ...core.ports import Store
+from ...core.ports import Archive
 from ...core.prompt import Brought
 from ...core.rows import Receipt
-from ..blobs import Blob, enclosed
-from ..desk import Desk
-from ..identity import who
-from ..principal import lacking, principal_of
-from ..refusals import Refused
-from ..repeats import event_of, token_of
-from .request import Asking, Piece, Turn, check, check_calls, model_of, results_of, tidy
+from ..access.principal import lacking, principal_of
+from ..http.blobs import Blob, enclosed
+from ..http.errors import Refused
+from ..http.repeats import event_of, token_of
+from ..ports import LetterStore, TurnAgent
+from .request import ClientMessage, ClientRequest, TextOrFile, check, check_calls, model_of, results_of, tidy
 
 CHANNEL = ASIDE.rstrip(":")  # of conversations that their clients keep
 SESSION = "X-Everloop-Session"
@@ -29,16 +28,16 @@ LONGEST_KEY = 255
 LONGEST_SESSION = 500
 
 
-async def write(house: Desk, request: web.Request, asking: Asking, plain: object) -> Inbound:
+async def write(agent: TurnAgent, request: web.Request, asking: ClientRequest, plain: object) -> Inbound:
     """The letter for a request, which says `plain`; with an Idempotency-Key it is already committed.
 
     Raises Refused, ModelMissing."""
-    user, key = who(request), _key(request)
+    user, key = principal_of(request).user, _key(request)
     session = asking.previous or request.headers.get(SESSION, "")
     if session:
-        await _check_session(house.store, session, user)
+        await _check_session(agent.store, session, user)
     check(asking.turns)
-    brought = await _with_model(house, asking.brought)
+    brought = await _with_model(agent, asking.brought)
     if key:
         brought = structs.replace(brought, digest=_digest(request.path, session, plain))
     event = f"key:{escaped(user)}:{key}" if key else event_of(*_sender(request), request.path, session, plain)
@@ -46,68 +45,68 @@ async def write(house: Desk, request: web.Request, asking: Asking, plain: object
     if asking.named:
         brought = structs.replace(brought, id=token)
     address = _address(session or f"{CHANNEL}:{token}")
-    letter = await (_next if session else _whole)(house, asking.turns, user, str(address), brought)
+    letter = await (_next if session else _whole)(agent, asking.turns, user, str(address), brought)
     if not letter.literal and (scope := lacking(principal_of(request), letter)):
-        raise Refused(f"This needs a token of the scope {scope}.", "forbidden", status=403)
+        raise Refused(403, "forbidden", f"This needs a token of the scope {scope}.")
     inbound = Inbound(address, event, letter, user)
     if key:
-        await _claim(house, inbound, brought.digest)
+        await _claim(agent, inbound, brought.digest)
     return inbound
 
 
-async def _whole(house: Desk, turns: tuple[Turn, ...], user: str, address: str, brought: Brought) -> Said:
+async def _whole(agent: TurnAgent, turns: tuple[ClientMessage, ...], user: str, address: str, brought: Brought) -> Said:
     """All that was said, as the beginning of a new thread. It may be any program's users who speak: no commands."""
     check_calls(turns)
-    messages = [await _message(house, turn, user) for turn in tidy(turns)]
+    messages = [await _message(agent, turn, user) for turn in tidy(turns)]
     parts: tuple[Part, ...] = ()
     if messages[-1].role == "user":
         parts = messages.pop().parts
     return Said(parts, user, address, unattended=True, before=tuple(messages), brought=brought, literal=True)
 
 
-async def _next(house: Desk, turns: tuple[Turn, ...], user: str, address: str, brought: Brought) -> Said:
+async def _next(agent: TurnAgent, turns: tuple[ClientMessage, ...], user: str, address: str, brought: Brought) -> Said:
     """What the last message adds to a session, which remembers the others itself."""
     last = turns[-1]
     if last.role == "tool":
-        told: tuple[Piece, ...] = (results_of(turns),)
-        last, brought = Turn("user", told), structs.replace(brought, outside=True)
-    message = await _message(house, last, user)
+        told: tuple[TextOrFile, ...] = (results_of(turns),)
+        last, brought = ClientMessage("user", told), structs.replace(brought, outside=True)
+    message = await _message(agent, last, user)
     return Said(message.parts, user, address, unattended=True, brought=brought)
 
 
-async def _message(house: Desk, turn: Turn, user: str) -> Message:
-    parts = [await _part(house, piece, user) for piece in turn.pieces if isinstance(piece, Blob) or piece.strip()]
+async def _message(agent: TurnAgent, turn: ClientMessage, user: str) -> Message:
+    parts = [await _part(agent, piece, user) for piece in turn.pieces if isinstance(piece, Blob) or piece.strip()]
     return Message(turn.role, tuple(parts) or (Text(""),), turn.calls, turn.answers)
 
 
-async def _part(house: Desk, piece: Piece, user: str) -> Part:
-    return Text(piece) if isinstance(piece, str) else await enclosed(house, piece, user)
+async def _part(agent: TurnAgent, piece: TextOrFile, user: str) -> Part:
+    return Text(piece) if isinstance(piece, str) else await enclosed(agent, piece, user)
 
 
-async def _with_model(house: Desk, brought: Brought) -> Brought:
+async def _with_model(agent: TurnAgent, brought: Brought) -> Brought:
     name, bare = model_of(brought.model)
-    return structs.replace(brought, model=await house.find_model(name), bare=bare)
+    return structs.replace(brought, model=await agent.find_model(name), bare=bare)
 
 
 def _address(session: str) -> Address:
     try:
         return exact(session)
     except ValueError as error:
-        raise Refused(f"{error}.", "invalid_session", param=SESSION) from error
+        raise Refused(400, "invalid_session", f"{error}.", param=SESSION) from error
 
 
-async def _check_session(store: Store, session: str, user: str) -> None:
+async def _check_session(store: Archive, session: str, user: str) -> None:
     if len(session) > LONGEST_SESSION or not session.isprintable():
-        raise Refused(f"A session key has at most {LONGEST_SESSION} letters.", "invalid_session", param=SESSION)
+        raise Refused(400, "invalid_session", f"A session key has at most {LONGEST_SESSION} letters.", param=SESSION)
     row = await store.session(str(_address(session)))
     if row is not None and row.owner != user:
-        raise Refused("There is no such session.", "session_not_found", status=404, param=SESSION)
+        raise Refused(404, "session_not_found", "There is no such session.", param=SESSION)
 
 
 def _key(request: web.Request) -> str:
     key = request.headers.get(KEY, "")
     if len(key) > LONGEST_KEY or not key.isprintable():
-        raise Refused(f"An {KEY} has at most {LONGEST_KEY} letters.", "invalid_idempotency_key", param=KEY)
+        raise Refused(400, "invalid_idempotency_key", f"An {KEY} has at most {LONGEST_KEY} letters.", param=KEY)
     return key
 
 
@@ -124,19 +123,17 @@ def _digest(path: str, session: str, plain: object) -> str:
     return sha256(msgspec.json.encode((path, session, plain), order="sorted")).hexdigest()[:32]
 
 
-async def _claim(house: Desk, inbound: Inbound, digest: str) -> None:
+async def _claim(agent: TurnAgent, inbound: Inbound, digest: str) -> None:
     """The same key is one turn. Raises Refused when it has come before with another request."""
-    receipt = await house.post(inbound)
+    receipt = await agent.post(inbound)
     if receipt.fresh:
         return
-    kept = await _kept_digest(house.store, receipt)
+    kept = await _kept_digest(agent.store, receipt)
     if kept not in ("", digest):
-        raise Refused(
-            f"This {KEY} was used before with another request.", "idempotency_key_reused", status=409, param=KEY
-        )
+        raise Refused(409, "idempotency_key_reused", f"This {KEY} was used before with another request.", param=KEY)
 
 
-async def _kept_digest(store: Store, receipt: Receipt) -> str:
+async def _kept_digest(store: LetterStore, receipt: Receipt) -> str:
     """The digest of the request that a letter came with: it lies in the inbox, or else in the log."""
     for mail in await store.mail(receipt.thread):
         if mail.id == receipt.id and isinstance(mail.letter, Said) and mail.letter.brought:

@@ -7,11 +7,13 @@ names that address. They are compressed once, when the gateway starts.
 
 import gzip
 import hashlib
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from aiohttp import web
 from msgspec import Struct
+
+from ..access.permissions import PUBLIC, Route
+from ..http.handler import Handler
 
 FOLDER = Path(__file__).parent
 PREFIX = "/page/"  # all files but the page itself, which is `/`
@@ -63,18 +65,19 @@ class Served(Struct, frozen=True):
         return hashlib.sha256(self.body).hexdigest()[:16]
 
 
-def routes() -> list[web.RouteDef]:
+def routes() -> list[Route]:
     """`/` and the files it loads: by their names, and under the address that is kept."""
     paths = sorted(path for path in FOLDER.iterdir() if path.suffix in KINDS)
     files = {path.name: Served(path.read_bytes(), KINDS[path.suffix]) for path in paths}
     version = hashlib.sha256("".join(each.tag for each in files.values()).encode()).hexdigest()[:12]
     index = (FOLDER / "index.html").read_text().replace(f'"{PREFIX}', f'"{PREFIX}{version}/')
-    table = [web.get("/", _serving(Served(index.encode(), "text/html")))]
-    table += [web.get(f"{PREFIX}{name}", _serving(file)) for name, file in files.items()]
-    return table + [web.get(f"{PREFIX}{version}/{name}", _serving(file, FOREVER)) for name, file in files.items()]
+    table = [("/", _serving(Served(index.encode(), "text/html")))]
+    table += [(f"{PREFIX}{name}", _serving(file)) for name, file in files.items()]
+    table += [(f"{PREFIX}{version}/{name}", _serving(file, FOREVER)) for name, file in files.items()]
+    return [Route("GET", path, handler, PUBLIC) for path, handler in table]
 
 
-def _serving(file: Served, keep: str = "no-cache") -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def _serving(file: Served, keep: str = "no-cache") -> Handler:
     tag, compressed = file.tag, file.compressed
     headers = {**HEADERS, "Cache-Control": keep, "ETag": f'"{tag}"'}
     charset = None if file.kind.startswith("image/png") else "utf-8"

@@ -14,6 +14,7 @@ const VIEWS = {
   t: [say.trace, async (id) => new (await import("./trace.js")).TraceView(house, id)],
   usage: [say.usage, async () => new (await import("./usage.js")).UsageView(house)],
   settings: [say.settings, async (id) => { await styled("setup.css"); return new (await import("./settings.js")).SettingsView(house, id); }],
+  outbox: [say.outbox, async () => { await styled("outbox.css"); return new (await import("./outbox.js")).OutboxView(house); }],
   waiting: [say.waiting, async () => new (await import("./waiting.js")).WaitingView(house)],
 };
 const THEMES = ["", "light", "dark"]; // the first is as the system has it

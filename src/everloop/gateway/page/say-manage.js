@@ -47,6 +47,15 @@ export const told = spoken({
   fromCache: (percent) => `${percent}% from the cache`, thought: (number) => `${number} of it thought`, byDay: (what) => `${what} by day; the table below has the numbers`,
   columns: ["Model", "Calls", "Read", "Cached", "Written", "Cost"], notKnown: "not known",
 
+  // The outbox
+  outbox: "Outbox", allArrived: "Everything has arrived", allArrivedHint: "Answers that a channel could not deliver stand here, with the reason, to be sent again or dropped.",
+  givenUp: "Given up", givenUpHint: "They are kept until you send them again or drop them.", triedAgain: "Tried again", triedAgainHint: "For a day, less and less often; then they are given up.",
+  next: (time) => `next ${time}`, beingSent: "being sent now", noText: "(no text)", noReason: "no reason was given", tries: (number, time) => `${number} ${number === 1 ? "try" : "tries"} since ${time}`,
+  sendAgain: "Send again", sendAgainTo: (chat) => `Send again to ${chat}`, sentAgain: "It is sent again, where the channel runs.",
+  drop: "Drop", dropTo: (chat) => `Drop what goes to ${chat}`, dropTitle: "Never send it?", dropText: (chat) => `What waits for ${chat} stays in the conversation, and does not leave any more.`, dropped: "It is not sent any more.",
+  runsWell: "What runs here: all is well", runsBadly: "What runs here: something has failed", taskColumns: ["Task", "State", "Since", "Begun again", "Last error"],
+  taskStates: { running: "running", standby: "done by another process", waiting: "failed, is begun again soon", ended: "ended", failed: "failed" },
+
   // The trace
   trace: "Trace", whereTime: "Where the time went", toConversation: "To the conversation", nothingHappened: "Nothing has happened here yet. Say something first.",
   spans: { queue: "Queue", model: "Model", tool: "Tool", approval: "Approval", summary: "Summary", delivery: "Delivery" }, endings: { answered: "answered", failed: "gave up", stopped: "stopped", open: "not over" },

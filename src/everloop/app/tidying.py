@@ -1,0 +1,34 @@
+"""The house's own work, once a day: what has expired is forgotten, and what killed processes had begun is removed.
+
+It belongs to nobody, so that only `gateway` and `worker` see to it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..core.jobs import Job, JobRow
+from ..core.ports import Store
+from ..files.folder import HALF_WRITTEN, sweep
+from ..runtime.scheduler import Worker
+
+_log = logging.getLogger("everloop.tidying")
+
+DAY = 86400
+
+
+def daily(now: float) -> Job:
+    """Due at once, then every day; a house that has it already keeps its own."""
+    return Job("tidy", "tidy", now, owner="", schedule=f"every {DAY}")
+
+
+def workers(store: Store, home: Path) -> Mapping[str, Worker]:
+    async def tidy(row: JobRow) -> str:
+        gone = await store.forget_expired()
+        await asyncio.to_thread(sweep, home / "files" / HALF_WRITTEN)
+        told = ", ".join(f"{count} {name}" for name, count in gone.items()) or "nothing"
+        _log.info("forgotten, for it has expired: %s", told)
+        return told
+
+    return {"tidy": tidy}

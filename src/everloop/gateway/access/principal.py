@@ -1,0 +1,58 @@
+"""Who a request comes from, and what they may do with it.
+
+A token carries scopes; a person who has logged in has all of them. What a scope is worth also depends on the role of
+the person behind it, which is read anew with each request.
+"""
+
+from typing import Literal
+
+from aiohttp import web
+from msgspec import Struct
+
+from ...core.mail import Said
+from ...core.message import text_of
+from ...core.people import Role
+from ...readings.commands import scope_of
+from ..http.errors import Refused
+
+SCOPES = {
+    "read": "look at conversations, usage, traces and settings",
+    "chat": "speak, attach files, stop and change conversations",
+    "approve": "allow or deny what asks for permission",
+    "admin": "change settings, models, passwords and tokens",
+}
+_ROLES = {"read": Role.GUEST, "chat": Role.GUEST, "approve": Role.ADMIN, "admin": Role.ADMIN}
+
+
+class Principal(Struct, frozen=True):
+    """Who is asking. Handlers find it as `request["principal"]`."""
+
+    user: str
+    role: Role
+    scopes: frozenset[str]
+    kind: Literal["cookie", "token"]
+    credential: str = ""  # the id of the token or of the login, never the secret
+    until: float = 0.0  # when the token runs out; 0 is never
+
+    def may(self, scope: str) -> bool:
+        return scope in self.scopes and self.role >= _ROLES[scope]
+
+    def need(self, scope: str) -> None:
+        """Raises Refused (403)."""
+        if not self.may(scope):
+            raise Refused(403, "forbidden", f"this needs the scope {scope}, which these credentials do not have")
+
+    def owns(self, owner: str) -> bool:
+        """Whether something of this owner's is theirs to see."""
+        return owner == self.user
+
+
+def lacking(principal: Principal, letter: Said) -> str:
+    """The scope that a message needs and its sender's credentials have not; "" when they have all."""
+    scope = scope_of(text_of(letter.parts)) if not letter.before else ""  # as the inbox looks for commands
+    return "" if not scope or principal.may(scope) else scope
+
+
+def principal_of(request: web.Request) -> Principal:
+    principal: Principal = request["principal"]
+    return principal

@@ -1,0 +1,82 @@
+"""From what a bot sends to a letter: where it was written, who speaks, and whether it has come before."""
+
+from typing import Annotated
+
+from aiohttp import web
+from msgspec import Meta, Struct
+
+from ...core.keys import author_of, escaped, place_of
+from ...core.mail import Address, Inbound, Said
+from ...core.message import Part, Text
+from ...core.people import chat_of
+from ..access.principal import lacking, principal_of
+from ..http.blobs import blob_of, check_size, enclosed
+from ..http.bodies import read_body, read_json, shaped
+from ..http.errors import Refused
+from ..http.repeats import event_of
+from ..ports import TurnAgent
+
+CHANNEL = "platform"
+MOST_ATTACHMENTS = 20
+_Name = Annotated[str, Meta(max_length=200)]
+_Given = Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class PlatformAttachment(Struct):
+    url: Annotated[str, Meta(min_length=1)]  # or all of it, as a data: URL
+    filename: _Name | None = None
+    mime_type: _Name | None = None
+    size_bytes: int | None = None
+
+
+class PlatformMessage(Struct):
+    platform: _Given
+    platform_user_id: _Given
+    content: str = ""
+    platform_server_id: _Name | None = None
+    platform_channel_id: _Name | None = None
+    platform_thread_id: _Name | None = None
+    attachments: Annotated[list[PlatformAttachment], Meta(max_length=MOST_ATTACHMENTS)] = []
+    id: _Name | None = None
+
+
+async def write(agent: TurnAgent, request: web.Request) -> Inbound:
+    bot = principal_of(request).user
+    plain = read_json(await read_body(request))
+    message = shaped(plain, PlatformMessage)
+    author = author_of(message.platform, message.platform_user_id)
+    address = address_of(message)
+    whose = chat_of(CHANNEL, address.chat) if message.platform_channel_id else ""
+    parts: list[Part] = [Text(message.content)] if message.content.strip() else []
+    for attachment in message.attachments:
+        parts.append(await _part(agent, attachment, whose or author))
+    if not parts:
+        raise Refused(400, "message_refused", "The message is empty.", param="content")
+    row = await agent.store.session(str(address))
+    if row is not None and row.owner != bot:
+        raise Refused(404, "session_not_found", "This place belongs to someone else's bot.")
+    letter = Said(tuple(parts), author, str(address), unattended=True, principal=whose)
+    principal = principal_of(request)
+    if scope := lacking(principal, letter):
+        raise Refused(403, "forbidden", f"This needs a token of the scope {scope}.")
+    named = f"{escaped(bot)}/{address}/{escaped(message.id)}" if message.id else ""
+    event = named or event_of(bot, principal.credential, CHANNEL, plain)
+    return Inbound(address, event, letter, bot)
+
+
+def address_of(message: PlatformMessage) -> Address:
+    """Where a message was written. Without a channel it is a conversation of the two alone."""
+    return place_of(
+        CHANNEL,
+        message.platform,
+        message.platform_server_id or "",
+        user=message.platform_user_id,
+        room=message.platform_channel_id or "",
+        thread=message.platform_thread_id or "",
+    )
+
+
+async def _part(agent: TurnAgent, attachment: PlatformAttachment, owner: str) -> Part:
+    """What it is said to be is not believed; its bytes tell. But what is said to be too large need not be fetched."""
+    check_size(attachment.size_bytes or 0)
+    return await enclosed(agent, blob_of(attachment.url, attachment.filename or ""), owner)

@@ -1,0 +1,232 @@
+"""What the gateway needs of the everloop it stands in front of. An open `everloop.Agent` is all of it; tests may
+bring another.
+
+The gateway does not know how turns are driven: it puts letters in, listens to what happens, and reads the store.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import Any, Protocol
+
+from ..core.channel import Hook, Traits
+from ..core.conversation import Branch, Conversation, Deed
+from ..core.events import Answer, Event
+from ..core.jobs import TaskState
+from ..core.mail import Inbound
+from ..core.message import Part
+from ..core.permission import Allowance, Approval, Grant
+from ..core.ports import Activity, Archive, Arrivals, Clock, Credentials, Feed, Files, Ledger, Log, Mailroom, Outgoing
+from ..core.rows import Receipt
+
+Again = Callable[[], Awaitable[Inbound | None]]
+
+
+class LetterStore(Log, Mailroom, Arrivals, Archive, Protocol):
+    """What is kept of letters, and of the turns that they make."""
+
+
+class GatewayStore(LetterStore, Outgoing, Credentials, Ledger, Activity, Protocol):
+    """What the gateway reads and writes: no grants, secrets, taints or jobs."""
+
+
+class Supervised(Protocol):
+    async def end(self) -> None:
+        """When it returns, nothing of it runs any more."""
+        ...
+
+
+class GatewayAgent(Protocol):
+    """An open everloop. What it raises is an EverloopError, whose text is a sentence for the person."""
+
+    model: str  # provider/model that answers where nothing else was chosen
+
+    @property
+    def traits(self) -> Mapping[str, Traits]:
+        """Of every channel that is known here, by its name: the house's own doors, and those that were installed."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """The time by which everything is kept; connections and their limits go by real time."""
+        ...
+
+    @property
+    def unused(self) -> Sequence[str]:
+        """What is set and does nothing yet, in sentences."""
+        ...
+
+    @property
+    def hooks(self) -> Mapping[str, Sequence[Hook]]:
+        """What the platforms of channels call, by the channel's name."""
+        ...
+
+    @property
+    def store(self) -> GatewayStore: ...
+
+    @property
+    def files(self) -> Files: ...
+
+    def tasks(self) -> Sequence[TaskState]:
+        """What runs for as long as it is open: channels, the scheduler, the exporter of spans, patrols."""
+        ...
+
+    def supervise(self, name: str, work: Callable[[], Awaitable[object]]) -> Supervised:
+        """Have something of the gateway's run beside everything else; what fails is begun again."""
+        ...
+
+    async def tell(self, inbound: Inbound) -> Receipt:
+        """Commit a letter and wake its thread, without waiting for what comes of it."""
+        ...
+
+    async def put_down(self) -> None:
+        """End what runs, now: it goes on at the next start, and whoever waits for it is told."""
+        ...
+
+    async def post(self, inbound: Inbound) -> Receipt:
+        """Commit a letter and wake nobody yet: whoever wants to say so first calls `wake` afterwards."""
+        ...
+
+    async def begin(self, inbound: Inbound) -> Receipt:
+        """As `post`; but where its thread rests, the turn begins with the same commit (the receipt says so)."""
+        ...
+
+    def wake(self, receipt: Receipt, inbound: Inbound) -> None: ...
+
+    async def outcome(self, receipt: Receipt, inbound: Inbound) -> Answer:
+        """Wake the thread of a posted letter and wait for the answer. Raises TurnFailed."""
+        ...
+
+    async def enclose(self, name: str, data: bytes, owner: str) -> Part:
+        """Keep a file that comes with a message, and make the part that names it. Raises MailRefused."""
+        ...
+
+    async def approvals(self, session: str = "") -> Sequence[Approval]:
+        """What waits for a person's permission, in one session or in all."""
+        ...
+
+    async def decide(
+        self, approval: str, allow: bool, by: str = "owner", allowance: Allowance | None = None
+    ) -> Approval:
+        """Allow or deny a call; with an allowance, allow the like of it ahead. Raises MailRefused when it waits no
+        longer, is not theirs to decide, or the allowance would not fit it."""
+        ...
+
+    async def grants(self) -> Sequence[Grant]:
+        """What is allowed ahead."""
+        ...
+
+    async def revoke(self, grant: str, by: str = "owner") -> Grant:
+        """Take back what was allowed ahead. Raises MailRefused."""
+        ...
+
+    async def acknowledge(self, keys: Sequence[str]) -> None:
+        """Say that these answers have been shown: nobody else needs to."""
+        ...
+
+    def note_shown(self, key: str) -> None:
+        """As `acknowledge`, in no hurry."""
+        ...
+
+    def events(self, thread: str = "") -> AbstractContextManager[Feed]:
+        """What happens in one thread, or in all, from now on. A reader that is too slow is cut off."""
+        ...
+
+
+class TurnAgent(Protocol):
+    """What the doors that take letters over HTTP need."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def store(self) -> LetterStore: ...
+
+    def answering(self, inbound: Inbound, again: Again | None = None) -> AbstractAsyncContextManager[Answer]:
+        """The answer; it counts as given when the block ends well. `again` is asked when this letter has come before:
+        for another letter in its place, or None to go on with that one. Raises TurnFailed, MailRefused, StoreError.
+        """
+        ...
+
+    def watch(self, inbound: Inbound, again: Again | None = None, beat: float = 0.0) -> AsyncGenerator[Event | None]:
+        """The events of a turn, from LetterTaken to AnswerGiven; None whenever nothing has come for `beat` seconds.
+        Whoever asks for more after the last has given it. Raises what `answering` raises.
+        """
+        ...
+
+    async def post(self, inbound: Inbound) -> Receipt:
+        """Commit a letter and wake nobody yet; `answer` or `watch` goes on with it."""
+        ...
+
+    def models(self) -> list[str]: ...
+
+    async def find_model(self, name: str) -> str:
+        """Raises ModelMissing."""
+        ...
+
+    async def enclose(self, name: str, data: bytes, owner: str) -> Part:
+        """Raises MailRefused."""
+        ...
+
+    async def fetch(self, url: str, limit: int) -> bytes:
+        """Raises MailRefused."""
+        ...
+
+
+class SessionFinder(Protocol):
+    """Finding conversations and working out how to go on from them. Raises MailRefused."""
+
+    async def find(self, id: str, owner: str, session: str = "") -> Conversation: ...
+
+    async def go_to(self, conversation: Conversation, session: str, by: str) -> Deed: ...
+
+    async def fork(self, conversation: Conversation, session: str, by: str, at: int | None = None) -> Branch: ...
+
+
+class SettingsEditor(Protocol):
+    """Who changes settings while it is open."""
+
+    async def look(self) -> Any:
+        """`version`, `file`, `rows`, and what is `waiting` for the next start. Raises SettingsError."""
+        ...
+
+    def scopes_for(self, asked: Mapping[str, Any]) -> set[str]:
+        """What a change needs beside `admin`. Raises SettingsError."""
+        ...
+
+    async def change(self, asked: Mapping[str, Any], version: str = "") -> Any:
+        """As `look`, afterwards. Raises SettingsError, SettingsMoved, HomeError; then nothing has changed."""
+        ...
+
+    async def keys(self) -> Sequence[Any]: ...
+
+    async def keep_key(self, name: str, key: str) -> list[str]:
+        """What is to be known about it. Raises EverloopError."""
+        ...
+
+    async def forget_key(self, name: str) -> None: ...
+
+    async def try_model(self, name: str) -> tuple[str, Sequence[Any]]:
+        """Its name, and how it went. Raises ModelMissing."""
+        ...
+
+
+class ApiAgent(GatewayAgent, Protocol):
+    """What the page's API needs beside."""
+
+    notice: str  # what a person should know about the model
+    missing: str  # why nobody can answer, if that is so
+
+    @property
+    def steward(self) -> SettingsEditor | None: ...
+
+    @property
+    def sessions(self) -> SessionFinder: ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """All that is set, with secrets left out."""
+        ...
+
+
+class ServedAgent(ApiAgent, TurnAgent, Protocol):
+    """What every door together needs."""

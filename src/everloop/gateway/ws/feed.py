@@ -1,0 +1,191 @@
+"""What one client is told of the sessions that it watches: each thing once, in its place, and with the client's own id.
+
+Events come from the house as they happen, and the client has read the log up to some entry. What is in both is told
+once; what happens while a log is read is held back until that was told.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, assert_never
+
+from ...core.channel import traits_of
+from ...core.events import (
+    AnswerBegan,
+    AnswerEnded,
+    AnswerGiven,
+    AnswerPiece,
+    CallMeasured,
+    CommandDone,
+    Event,
+    LetterTaken,
+    OutcomeUnknown,
+    PermissionAsked,
+    SummaryBegan,
+    SummaryWritten,
+    ToolCalled,
+    ToolOutput,
+    ToolReturned,
+    TurnBegan,
+    TurnEnded,
+    Warned,
+)
+from ...core.mail import reply_key
+from ...core.turn import Finished
+from ...core.wording import with_unknown
+from ..file_links import links_of
+from ..ports import GatewayAgent
+from .frames import Where, approval_frame, chunk, draft_frames, event_frame, frame, msg_of
+from .history import ReadSoFar
+from .hub import Hub
+
+OPEN = 100  # messages of one connection whose turns are not over
+HELD = 10_000  # events that wait while a session is read
+
+
+class PendingReplies:
+    """What a client has sent: what it calls the letters whose turns are not over, and which are answered."""
+
+    def __init__(self) -> None:
+        self._ids: dict[int, str] = {}
+        self._told: dict[int, asyncio.Event] = {}  # of these: whether an event has said how it ended
+        self._answered: deque[int] = deque(maxlen=OPEN)  # letters whose turns are over, and whose client knows
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __contains__(self, mail: int) -> bool:
+        return mail in self._ids
+
+    def follow(self, mail: int, id: str) -> asyncio.Event:
+        """A letter whose answer is awaited; what is returned is set when it was told."""
+        self._ids[mail] = id
+        return self._told.setdefault(mail, asyncio.Event())
+
+    def done(self, mail: int) -> str | None:
+        """What the client calls a letter that was not answered yet, and is now."""
+        if told := self._told.pop(mail, None):
+            told.set()
+        if mail in self._ids:
+            self._answered.append(mail)
+        return self._ids.pop(mail, None)
+
+    def id_of(self, mails: Sequence[int]) -> str | None:
+        return next((self._ids[mail] for mail in mails if mail in self._ids), None)
+
+    def were_answered(self, mails: Sequence[int]) -> bool:
+        return any(mail in self._answered for mail in mails)
+
+
+class ClientFeed:
+    """`put` takes frames in their order; `lose` parts with a client that would have missed something."""
+
+    def __init__(
+        self, house: GatewayAgent, hub: Hub, letters: PendingReplies, put: Callable[..., None], lose: Callable[[], None]
+    ) -> None:
+        self._house = house
+        self._hub = hub
+        self._letters = letters
+        self._put = put
+        self._lose = lose
+        self._held: dict[str, list[Event]] = {}  # by session, while its log is read
+        self._read: dict[str, ReadSoFar] = {}  # by thread: what the client has of its log
+        self._answering: dict[str, str | None] = {}  # by thread: whose call runs
+        self._at: dict[str, int] = {}  # by thread: the position of what was told last
+
+    def hear(self, session: str, event: Event) -> None:
+        held = self._held.get(session)
+        if held is None:
+            self._show(session, event)
+        elif len(held) < HELD:
+            held.append(event)
+        else:
+            self._lose()
+
+    def hold(self, session: str) -> None:
+        """Keep what happens there for later, until it is released."""
+        self._held[session] = []
+
+    def release(self, session: str, drafted: str = "") -> None:
+        """Show what was held; of what is said in a thread whose draft was shown, that has told all of it."""
+        for event in self._held.pop(session, ()):
+            if event.thread != drafted or not isinstance(event, AnswerBegan | AnswerPiece | AnswerEnded):
+                self._show(session, event)
+
+    def forget_held(self, session: str) -> None:
+        self._held.pop(session, None)
+
+    def has_read(self, thread: str, reading: ReadSoFar) -> None:
+        self._read[thread] = reading
+
+    def has_come_to(self, thread: str, seq: int) -> None:
+        self._at[thread] = seq
+
+    def place(self, session: str, thread: str, head: int) -> Where:
+        """The position that this client has been told of, if it watches: the log may already be further, and what
+        stands there would be missed by whoever resumed from its end."""
+        told = self._at.get(thread)
+        return Where(session, thread, head if told is None else min(told, head))
+
+    def show_draft(self, session: str, thread: str, answered: int = 0) -> None:
+        draft = self._hub.drafts.get(thread)
+        if draft is not None and draft.called >= answered:
+            self._answering[thread] = id = self._letters.id_of(draft.mails)
+            self._put(*draft_frames(Where(session, thread, draft.called), id, draft))
+
+    def _show(self, session: str, event: Event) -> None:
+        """Unless the client knows it already: from the log, or because it was answered before this was heard."""
+        thread, seq = event.thread, event.seq
+        where = Where(session, thread, seq)
+        read = self._read.get(thread)
+        if read is not None and read.tells(event):
+            if isinstance(event, TurnEnded) and any(mail in self._letters for mail in event.finished.mails):
+                self._finish(where, event)
+            return
+        at = self._at.get(thread)
+        if at is None or seq > at:
+            self._at[thread] = seq
+        id = self._answering.get(thread)
+        match event:
+            case AnswerPiece():
+                self._put(chunk(where, id, event))
+            case AnswerBegan(message=message):
+                self._answering[thread] = id = self._letters.id_of(event.mails)
+                self._put(frame("stream_start", where, id=id, msg=msg_of(thread, message)))
+            case AnswerEnded(message=message, kept=kept):
+                self._put(frame("stream_end", where, id=id, msg=msg_of(thread, message), kept=kept))
+            case PermissionAsked(approvals=approvals):
+                self._put(*(approval_frame(where, each) for each in approvals))
+            case TurnEnded():
+                # Whoever breaks off here has not been given the answer yet.
+                self._put(event_frame(Where(session, thread, seq if at is None else at), event))
+                self._finish(where, event)
+            case TurnBegan() | CallMeasured() | SummaryBegan() | SummaryWritten() | ToolCalled() | ToolOutput():
+                self._put(event_frame(where, event))
+            case ToolReturned() | CommandDone() | Warned() | OutcomeUnknown():
+                self._put(event_frame(where, event))
+            case LetterTaken() | AnswerGiven():
+                pass  # for whoever asked alone, who is told in other frames
+            case _:
+                assert_never(event)
+
+    def _finish(self, where: Where, event: TurnEnded) -> None:
+        """The turn is over: each of its letters that came from here is answered, and others' turns are told once."""
+        self._answering.pop(event.thread, None)
+        turn = event.finished
+        ids: list[str | None] = [self._letters.done(mail) for mail in turn.mails if mail in self._letters]
+        if not ids and self._letters.were_answered(turn.mails):
+            return
+        if not ids and traits_of(where.session or "", self._house.traits).self_delivering:
+            self._house.note_shown(reply_key(event.thread, event.seq))
+        for id in ids or [None]:
+            self._put(_end(where, id, event.thread, turn))
+
+
+def _end(where: Where, id: str | None, thread: str, turn: Finished) -> dict[str, Any]:
+    if turn.reason:
+        content = with_unknown(turn.text or "the turn was stopped", turn.unknown)
+        cut = {"cut": turn.cut} if turn.cut else {}
+        return frame("error", where, id=id, code=turn.reason, content=content, **cut)
+    told = {"files": links_of(thread, turn.files), "unknown": turn.unknown}
+    return frame("response", where, id=id, content=turn.text or "", **told)

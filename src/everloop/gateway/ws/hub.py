@@ -1,0 +1,126 @@
+"""What happens in the house, passed on to those who watch a session.
+
+The bus speaks of threads and people watch sessions, whose thread may change; so one reader hears all and looks up
+whose it is. It also keeps, for each running model call, what has been said so far: whoever comes in the middle is given
+that as one piece.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+from ...core.errors import StoreError
+from ...core.events import AnswerBegan, AnswerEnded, AnswerPiece, Draft, Event, PermissionAsked, TurnBegan, TurnEnded
+from ...core.rows import MANY
+from ..metrics import Metrics
+from ..ports import GatewayAgent
+
+_SESSIONS = 10_000
+NEWS = (TurnBegan, TurnEnded, PermissionAsked)
+
+
+class Watcher(Protocol):
+    @property
+    def user(self) -> str: ...
+
+    def hear(self, session: str, event: Event) -> None: ...
+
+    def hear_news(self, session: str, event: Event) -> None:
+        """Something that changes the list of conversations, in any session of this user."""
+        ...
+
+    def lose(self) -> None:
+        """Something was missed: begin again from the log."""
+        ...
+
+
+class Hub:
+    """Use `async with hub.open():`; then `watch` and `leave`."""
+
+    def __init__(self, house: GatewayAgent, metrics: Metrics) -> None:
+        self._house = house
+        self._metrics = metrics
+        self._watchers: dict[str, set[Watcher]] = {}
+        self._followers: set[Watcher] = set()  # who wants to know of all sessions of their user
+        self._sessions: OrderedDict[str, tuple[str, str]] = OrderedDict()  # of threads, and whose they are
+        self.drafts: dict[str, Draft] = {}
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        listening = asyncio.Event()
+        task = self._house.supervise("hub", lambda: self._listen(listening))
+        try:
+            await listening.wait()  # nothing may happen unheard
+            yield
+        finally:
+            await task.end()
+
+    def watch(self, session: str, watcher: Watcher) -> None:
+        self._watchers.setdefault(session, set()).add(watcher)
+
+    def leave(self, session: str, watcher: Watcher) -> None:
+        watchers = self._watchers.get(session, set())
+        watchers.discard(watcher)
+        if not watchers:
+            self._watchers.pop(session, None)
+
+    def follow(self, watcher: Watcher) -> None:
+        self._followers.add(watcher)
+
+    def unfollow(self, watcher: Watcher) -> None:
+        self._followers.discard(watcher)
+
+    def note(self, thread: str, session: str, owner: str) -> None:
+        """Remember whose thread it is."""
+        self._sessions[thread] = session, owner
+        if len(self._sessions) > _SESSIONS:
+            self._sessions.popitem(last=False)
+
+    async def _listen(self, listening: asyncio.Event) -> None:
+        while True:
+            with self._house.events() as events:
+                self._forget()
+                listening.set()
+                async for event in events:
+                    self._keep(event)
+                    self._metrics.hear(event)
+                    if self._watchers or (self._followers and isinstance(event, NEWS)):
+                        known = self._sessions.get(event.thread) or await self._look_up(event.thread)
+                        self._pass_on(event, *known)
+
+    def _forget(self) -> None:
+        """It was too slow, or has failed, and cannot know what it has missed. The first time nobody watches yet."""
+        self.drafts.clear()
+        for watcher in self._followers.union(*self._watchers.values()):
+            watcher.lose()
+
+    def _keep(self, event: Event) -> None:
+        match event:
+            case AnswerPiece(thread=thread) if draft := self.drafts.get(thread):
+                draft.add(event)
+            case AnswerBegan(thread=thread):
+                self.drafts[thread] = Draft(event)
+            case AnswerEnded(thread=thread, kept=kept) if draft := self.drafts.get(thread):
+                draft.kept = kept
+            case PermissionAsked(approvals=approvals) if all(each.kind == "file" for each in approvals):
+                pass  # it is about what a turn has left behind, and another may be answered now
+            case TurnEnded(thread=thread) | PermissionAsked(thread=thread):  # the answer is committed
+                self.drafts.pop(thread, None)
+
+    def _pass_on(self, event: Event, session: str, owner: str) -> None:
+        for watcher in tuple(self._watchers.get(session, ())):
+            if watcher.user == owner:  # a session may be watched before it is there, and then be another's
+                watcher.hear(session, event)
+        for follower in tuple(self._followers) if isinstance(event, NEWS) else ():
+            if follower.user == owner:
+                follower.hear_news(session, event)
+
+    async def _look_up(self, thread: str) -> tuple[str, str]:
+        try:
+            row = (await self._house.store.open(thread, MANY)).row
+        except StoreError:  # whoever watches will see it in the log
+            return "", ""
+        self.note(thread, row.session, row.owner)
+        return row.session, row.owner

@@ -1,0 +1,189 @@
+"""What waits to be sent to one WebSocket, in order and bounded (backpressure).
+
+What waits together goes out together: frames of a turn come in bursts, and a write for each would be a system call for
+each. A client that reads too slowly first gets several pieces of an answer as one, and is cut off when even that is too
+much: it can come back and resume, and nothing is lost, because the log has it.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
+from struct import pack
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from ..metrics import Metrics
+
+PATIENCE = 2.0  # seconds that a client has to take note of its end
+LIMIT = 4_000_000  # bytes that may wait
+LARGE = LIMIT // 4  # as which a frame counts at most: an answer that is larger has to get through, as piece and whole
+ROOM = 500_000  # below which more history is read for it
+UNKNOWN = 500  # as which one counts that has to be looked up
+FRAMES = 5000
+JOIN = 8  # frames that wait, from which on pieces are joined
+TOGETHER = 64_000  # bytes, from which on no further frame goes out with the same write
+
+Frame = dict[str, Any]
+Later = Callable[[], Awaitable[Frame]]  # a frame that has to be looked up when its turn has come
+
+_encode = msgspec.json.Encoder(enc_hook=str).encode
+
+
+class _Pieces:
+    """A piece of an answer in its place, and further ones of the same answer."""
+
+    __slots__ = ("_more", "_piece", "size")
+
+    def __init__(self, piece: Frame) -> None:
+        self._piece = piece
+        self._more: list[Frame] = []
+        self.size = min(200 + _length(piece), LARGE)
+
+    def takes(self, piece: Frame) -> bool:
+        return bool(self._piece["msg"] == piece["msg"])
+
+    def add(self, piece: Frame) -> int:
+        """Returns by how much it has grown."""
+        grown = _length(piece)
+        self.size += grown
+        self._more.append(piece)
+        return grown
+
+    def encoded(self) -> bytes:
+        if not self._more:
+            return _encode(self._piece)
+        pieces = [self._piece, *self._more]
+        joined = {name: "".join(piece[name] for piece in pieces) for name in ("delta", "reasoning")}
+        return _encode({**pieces[-1], **joined})
+
+
+class SendQueue:
+    """`put` never waits; `run` sends until it is cancelled, to a `send` that takes all that go out with one
+    write. `overflow` is called once, when it became too much."""
+
+    def __init__(self, send: Callable[[Sequence[bytes]], Awaitable[None]], overflow: Callable[[], None]) -> None:
+        self._send = send
+        self._overflow = overflow
+        self._waiting: deque[bytes | _Pieces | Later] = deque()
+        self._bytes = 0
+        self._over = False
+        self._idle: asyncio.Future[None] | None = None  # while there is nothing to send
+        self._room = asyncio.Event()
+
+    def put(self, *items: Frame | Later) -> None:
+        for item in items:
+            if self._over:
+                return
+            if not isinstance(item, dict):
+                self._append(item, UNKNOWN)
+            elif item["type"] != "stream_chunk":
+                text = _encode(item)
+                self._append(text, min(len(text), LARGE))
+            elif len(self._waiting) >= JOIN and isinstance(last := self._waiting[-1], _Pieces) and last.takes(item):
+                self._bytes += last.add(item)
+            else:
+                pieces = _Pieces(item)
+                self._append(pieces, pieces.size)
+            if self._bytes > LIMIT or len(self._waiting) > FRAMES:
+                self.drop()
+                self._overflow()
+
+    def _append(self, item: bytes | _Pieces | Later, size: int) -> None:
+        self._waiting.append(item)
+        self._bytes += size
+        if self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
+
+    def drop(self) -> None:
+        """Forget what waits, and whatever else is put."""
+        self._over = True
+        self._waiting.clear()
+        self._bytes = 0
+        self._room.set()
+
+    async def room(self) -> None:
+        """Wait until little is waiting."""
+        while self._bytes > ROOM:
+            self._room.clear()
+            await self._room.wait()
+
+    async def run(self) -> None:
+        while True:
+            while self._waiting:
+                await self._send(self._ready() or [await self._looked_up()])
+                self._room.set()
+            self._idle = asyncio.get_running_loop().create_future()
+            await self._idle
+
+    def _ready(self) -> list[bytes]:
+        """The texts that go out together: none of them waits for one that has to be looked up."""
+        texts: list[bytes] = []
+        size = 0
+        while self._waiting and size < TOGETHER:
+            item = self._waiting[0]
+            if isinstance(item, bytes):
+                text, counted = item, min(len(item), LARGE)
+            elif isinstance(item, _Pieces):
+                text, counted = item.encoded(), item.size
+            else:
+                break
+            del self._waiting[0]
+            self._bytes -= counted
+            texts.append(text)
+            size += len(text)
+        return texts
+
+    async def _looked_up(self) -> bytes:
+        later = self._waiting.popleft()
+        self._bytes -= UNKNOWN
+        assert not isinstance(later, bytes | _Pieces)
+        return _encode(await later())
+
+
+class Wire:
+    """The WebSocket of one client: `frames` come in, texts go out, several with one write where aiohttp has one for
+    each. What aiohttp itself sends, pings and the close, stands between ours."""
+
+    def __init__(self, request: web.Request, frames: web.WebSocketResponse, metrics: Metrics) -> None:
+        self._request = request
+        self._metrics = metrics
+        self.frames = frames
+
+    async def write(self, texts: Sequence[bytes]) -> None:
+        """Raises ConnectionError when the client has gone."""
+        transport = self._request.transport
+        if transport is None or transport.is_closing() or self.frames.closed:
+            raise ConnectionResetError("the client has gone")
+        self._metrics.count("ws_frames_total", len(texts), direction="out")
+        transport.write(frames_of(texts))
+        await self._request.writer.drain()
+
+    async def close(self, code: int, why: str, seconds: float = PATIENCE) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self.frames.close(code=code, message=why.encode())
+        except TimeoutError:
+            if self._request.transport is not None:
+                self._request.transport.abort()
+
+
+def frames_of(texts: Sequence[bytes]) -> bytes:
+    """The same as WebSocket frames, each text a message of its own: https://www.rfc-editor.org/rfc/rfc6455#section-5.2"""
+    return b"".join([part for text in texts for part in (_head(len(text)), text)])
+
+
+@lru_cache(maxsize=2048)
+def _head(length: int) -> bytes:
+    """Of a whole text that is sent by a server, which masks nothing."""
+    if length < 126:
+        return pack("!BB", 0x81, length)
+    if length < 2**16:
+        return pack("!BBH", 0x81, 126, length)
+    return pack("!BBQ", 0x81, 127, length)
+
+
+def _length(piece: Frame) -> int:
+    return len(piece["delta"]) + len(piece["reasoning"])

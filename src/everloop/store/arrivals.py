@@ -1,0 +1,35 @@
+"""How letters came, written once for both databases."""
+
+from collections.abc import Sequence
+
+from ..core.rows import Came
+from .codec import list_of
+from .database import Database
+
+_OF = "FROM inbox WHERE id IN (SELECT CAST(value AS {int}) FROM {each}($1{json}))"
+
+
+class ArrivalRows(Database):
+    """What a store knows of letters by their events and numbers."""
+
+    async def origins(self, mails: Sequence[int]) -> dict[int, str]:
+        return {int(id): str(event) for id, event in await self._ask(f"SELECT id, event {_OF}", list_of(mails))}
+
+    async def arrivals(self, mails: Sequence[int]) -> dict[int, float]:
+        return {int(id): float(at) for id, at in await self._ask(f"SELECT id, at {_OF}", list_of(mails))}
+
+    async def came(self, channel: str, event: str) -> bool:
+        return bool(await self._ask("SELECT 1 FROM inbox WHERE channel = $1 AND event = $2", channel, event))
+
+    async def newest(self, channel: str, first: str, last: str) -> Came | None:
+        rows = await self._ask(
+            "SELECT event, id, thread, at, ended, taken FROM inbox WHERE channel = $1 AND event BETWEEN $2 AND $3 "
+            "ORDER BY event DESC LIMIT 1",
+            channel,
+            first,
+            last,
+        )
+        if not rows:
+            return None
+        event, mail, thread, at, ended, taken = rows[0]
+        return Came(event=event, mail=mail, thread=thread, at=at, ended=ended, given=taken == 2)

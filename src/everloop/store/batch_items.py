@@ -1,0 +1,249 @@
+"""What is written, as it travels to the function of batch_function.py, and what comes back of it."""
+
+import secrets
+import struct
+from collections.abc import Collection, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from ..core.mail import Decision, Inbound
+from ..core.rows import Commit, Lease, OutboxState, Untaint
+from .batch_function import CALL, NAME, VALUES
+from .codec import bodies_of, body_of, fold_in, kind_of
+from .wire import Statement, text_at, texts
+
+# The columns of CALL before the texts: none is null, so that each is where it always is, after its length.
+_NUMBERS = struct.Struct("!7x 4x? 4xq 4xq 4xq 4x? 4x? 4xq")
+_NO_TEXTS = b"\xff" * 8
+
+_encode = msgspec.json.Encoder().encode
+
+_Texts = Collection[str]
+Question = tuple[int | None, _Texts, _Texts, _Texts, _Texts, bytes | None, bytes | None]  # arguments of the function
+
+
+class Item(Struct):
+    """One write as it travels, and the sessions and threads that have to be locked for it."""
+
+    json: bytes  # an object, but for its number in the batch
+    commits: bool = False
+    sessions: tuple[tuple[str, str], ...] = ()  # keys and owners
+    threads: tuple[str, ...] = ()
+
+
+class WriteResult(Struct):
+    """What became of one write."""
+
+    ok: bool
+    number: int
+    head: int
+    epoch: int
+    started: bool
+    released: bool
+    came: int
+    thread: str | None = None
+    answer: str | None = None
+
+
+class _Receive(Struct, tag_field="kind", tag="receive"):
+    key: str
+    channel: str
+    event: str
+    owner: str
+    letter: str
+    body: str
+    thread: str | None = None  # when the letter names it
+
+
+class _Settle(Struct, tag_field="kind", tag="settle"):
+    id: int
+    state: str
+    unsure: int
+    receipt: str
+    again_in: float
+
+
+class _Queued(Struct):
+    key: str
+    channel: str
+    chat: str
+    body: str
+
+
+class _UsageItem(Struct):
+    seq: int
+    model: str
+    input: int
+    output: int
+    cache_read: int
+    cache_write: int
+    cost: float | None
+    reasoning: int
+
+
+class _TimerItem(Struct):
+    key: str
+    session: str
+    due: float
+    body: str
+
+
+class _Posted(Struct):
+    key: str
+    channel: str
+    event: str
+    owner: str
+    letter: str
+    body: str
+    thread: str | None  # when it is named
+    spawned_by: str
+
+
+class _Tainted(Struct):
+    key: str
+    place: str
+    began: float
+    ended: float | None
+    outside: int
+    command: str
+
+
+class _Commit(Struct, omit_defaults=True):
+    thread: str
+    head: int
+    epoch: int
+    entries: list[str]
+    starts: list[str]
+    absorbed: Sequence[int]
+    release: bool
+    state: str
+    seen: int
+    fold: int
+    ended_mail: list[int] | None = None
+    ended_seq: list[int] | None = None
+    outbox: list[_Queued] | None = None
+    usage: list[_UsageItem] | None = None
+    timers: list[_TimerItem] | None = None
+    posts: list[_Posted] | None = None
+    taints: list[_Tainted] | None = None
+    untaints: Sequence[Untaint] | None = None
+    key: str | None = None  # and the following: a letter that comes in with it
+    channel: str | None = None
+    event: str | None = None
+    owner: str | None = None
+    letter: str | None = None
+    body: str | None = None
+
+
+def receive(inbound: Inbound) -> Item:
+    thread = _named(inbound)
+    item = _Receive(*_post(inbound), thread)
+    return Item(_encode(item), sessions=((item.key, item.owner),), threads=(thread,) if thread else ())
+
+
+def settle(row: int, state: OutboxState, receipt: str, again_in: float) -> Item:
+    unsure = state == "unsure"
+    return Item(_encode(_Settle(row, "pending" if unsure else state, int(unsure), receipt, again_in)))
+
+
+def commit(lease: Lease, commit: Commit) -> Item:
+    item = _Commit(
+        lease.thread,
+        lease.head,
+        lease.epoch,
+        bodies_of(commit.entries),
+        bodies_of(commit.starts),
+        commit.absorbed,
+        commit.release,
+        commit.state,
+        commit.seen,
+        fold_in(commit.entries),
+    )
+    if commit.ended:
+        item.ended_mail, item.ended_seq = [mail for mail, _ in commit.ended], [seq for _, seq in commit.ended]
+    if commit.outbox:
+        item.outbox = [_Queued(o.key, o.address.channel, str(o.address), body_of(o)) for o in commit.outbox]
+    if commit.usage:
+        item.usage = [
+            _UsageItem(s.seq, s.model, u.input, u.output, u.cache_read, u.cache_write, s.cost, u.reasoning)
+            for s in commit.usage
+            for u in (s.usage,)
+        ]
+    if commit.timers:
+        item.timers = [_TimerItem(t.key, str(t.inbound.address), t.due, body_of(t.inbound)) for t in commit.timers]
+    if commit.taints:
+        item.taints = [_Tainted(t.key, t.place, t.began, t.ended, int(t.outside), t.command) for t in commit.taints]
+    if commit.untaints:
+        item.untaints = commit.untaints
+    if commit.letter:
+        item.key, item.channel, item.event, item.owner, item.letter, item.body = _post(commit.letter)
+    if not commit.posts:
+        return Item(_encode(item), commits=True, threads=(lease.thread,))
+    item.posts = [
+        _Posted(*_post(each.inbound), each.thread or _named(each.inbound), each.spawned_by) for each in commit.posts
+    ]
+    sessions = tuple((post.key, post.owner) for post in item.posts if post.thread is None)
+    threads = tuple(post.thread for post in item.posts if post.thread is not None)
+    return Item(_encode(item), commits=True, sessions=sessions, threads=(lease.thread, *threads))
+
+
+def statement(holder: str, lease_seconds: float) -> Statement[Question, WriteResult]:
+    """What is asked over and over, each time about the `values_of` some items."""
+    same = holder, lease_seconds
+    packed = holder.encode(), struct.pack("!d", lease_seconds)
+    return Statement(NAME, CALL, VALUES, same, packed, _pack, _plain, _read_row, WriteResult)
+
+
+def values_of(items: Sequence[Item], patience: int | None = None) -> Question:
+    """With how many milliseconds to wait for each lock, if it is not as long as the session says."""
+    sessions: dict[str, str] = {}
+    threads: set[str] = set()
+    posts: list[bytes] = []
+    commits: list[bytes] = []
+    for number, item in enumerate(items):
+        if item.sessions:
+            sessions.update(item.sessions)
+        threads.update(item.threads)
+        (commits if item.commits else posts).append(b'{"n":%d,' % number + item.json[1:])
+    fresh = [secrets.token_hex(8) for _ in sessions] if sessions else ()
+    return patience, sessions, sessions.values(), fresh, threads, _array_of(posts), _array_of(commits)
+
+
+def _pack(question: Question) -> Sequence[bytes | None]:
+    patience, keys, owners, fresh, threads, posts, commits = question
+    waits = None if patience is None else b"%d" % patience
+    return waits, texts(keys), texts(owners), texts(fresh), texts(threads), posts, commits
+
+
+def _plain(question: Question) -> Sequence[object]:
+    patience, *names, posts, commits = question
+    waits = None if patience is None else str(patience)
+    return waits, *(list(texts) or None for texts in names), *(json and json.decode() for json in (posts, commits))
+
+
+def _read_row(data: bytes, at: int) -> WriteResult:
+    ok, number, head, epoch, started, released, came = _NUMBERS.unpack_from(data, at)
+    at += _NUMBERS.size
+    if data.startswith(_NO_TEXTS, at):  # as for each commit
+        return WriteResult(ok, number, head, epoch, started, released, came)
+    thread, at = text_at(data, at)
+    answer, _ = text_at(data, at)
+    return WriteResult(ok, number, head, epoch, started, released, came, thread, answer)
+
+
+def _named(inbound: Inbound) -> str | None:
+    """The thread that a letter names itself."""
+    return inbound.letter.thread if isinstance(inbound.letter, Decision) else None
+
+
+def _array_of(objects: list[bytes]) -> bytes | None:
+    return b"[" + b",".join(objects) + b"]" if objects else None
+
+
+def _post(inbound: Inbound) -> tuple[str, str, str, str, str, str]:
+    letter = inbound.letter
+    return (
+        *(str(inbound.address), inbound.address.channel, inbound.event, inbound.owner),
+        *(kind_of(letter), body_of(letter)),
+    )

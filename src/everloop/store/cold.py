@@ -1,0 +1,38 @@
+"""The store but for its hot path, once for both databases: a database gives it three ways to be asked (database.py).
+
+What runs in every turn (receive, open, commit, renew, settle, acknowledge) each database does in its own quick way.
+"""
+
+from .archive import ArchiveRows
+from .arrivals import ArrivalRows
+from .channel_rows import ChannelRows
+from .credentials import CredentialRows
+from .expired import ExpiredRows
+from .grants import GrantRows
+from .history import HistoryRows
+from .inbox import InboxRows
+from .jobs import JobRows
+from .ledger import LedgerRows
+from .outbox import OutboxRows
+from .search import SearchRows
+from .secrets import SecretRows
+from .taints import TaintRows
+
+
+class ColdStore(
+    HistoryRows,
+    InboxRows,
+    ArrivalRows,
+    OutboxRows,
+    ChannelRows,
+    ArchiveRows,
+    SearchRows,
+    JobRows,
+    TaintRows,
+    GrantRows,
+    SecretRows,
+    LedgerRows,
+    CredentialRows,
+    ExpiredRows,
+):
+    """What a store does that no turn waits for."""

@@ -1,0 +1,33 @@
+"""Rows that hold no longer, written once for both databases: they are of no use to anyone, so they are forgotten.
+
+What was said, sent and spent is not among them: that goes when a conversation is deleted, or a person is erased.
+"""
+
+from .database import Ask, Database
+
+MONTH = 30 * 86400.0
+
+# By what they are called when it is told. Where a person may still look for one, it stays for a month.
+_EXPIRED = {
+    "grants": "DELETE FROM grants WHERE until <= {now} - CAST($1 AS {real}) RETURNING id",
+    "tokens": "DELETE FROM tokens WHERE until > 0 AND until <= {now} - CAST($1 AS {real}) RETURNING id",
+    "jobs": "DELETE FROM jobs WHERE state IN ('done', 'failed') AND until <= {now} - CAST($1 AS {real}) RETURNING id",
+    "visits": "DELETE FROM web_sessions WHERE until <= {now} RETURNING id",
+    "links": "DELETE FROM logins WHERE until > 0 AND until <= {now} RETURNING kind",
+    "days of guests": "DELETE FROM guest_calls WHERE day < CAST({now} / 86400 AS {int}) - 1 RETURNING day",
+}
+
+
+class ExpiredRows(Database):
+    """What a store forgets by itself."""
+
+    async def forget_expired(self) -> dict[str, int]:
+        """All of it in one transaction."""
+        return await self._do(_forget)
+
+
+async def _forget(ask: Ask) -> dict[str, int]:
+    gone = {}
+    for name, statement in _EXPIRED.items():
+        gone[name] = len(await ask(statement, *([MONTH] if "$1" in statement else [])))
+    return {name: count for name, count in gone.items() if count}

@@ -1,0 +1,136 @@
+"""What lies in inboxes, and commands, written once for both databases."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import msgspec
+
+from ..core.conversation import Branch, Deed, ResumeThread
+from ..core.mail import Inbound, Letter, Mail, Outbound
+from ..core.rows import Action, Receipt, ThreadRow
+from .channel_rows import keep_more
+from .codec import THREAD, body_of, kind_of, list_of, read_letter
+from .conversations import perform
+from .database import Ask, Database
+from .letters import OF_PEOPLE, PENDING, new_thread, post, queue, thread_of
+
+# Where holders can be seen, those of fresh leases are looked at one by one.
+_WAITING = (
+    "SELECT DISTINCT t.id, coalesce(t.holder, ''), t.expires > {elapsed} "
+    "FROM inbox i JOIN threads t ON t.id = i.thread WHERE i.ended = 0 AND (i.taken = 0 OR t.state = 'running') "
+    "AND (CAST($1 AS {int}) = 1 OR t.holder IS NULL OR t.expires <= {elapsed})"
+)
+_STOPPING = (
+    f"SELECT DISTINCT thread FROM inbox WHERE {PENDING} AND kind = 'stop' "
+    "AND thread IN (SELECT value FROM {each}($1{json}))"
+)
+_ASKING = (
+    f"SELECT {THREAD} FROM threads WHERE state = 'waiting' AND CAST($1 AS TEXT) IN ('', session) ORDER BY created, id"
+)
+_IS_BUSY = (
+    "SELECT 1 FROM threads WHERE id = $1 AND state <> 'resting' "
+    f"UNION SELECT 1 FROM inbox WHERE thread = $1 AND {PENDING}"
+)
+
+
+class InboxRows(Database):
+    """What a store does with letters, but for `receive` of those that come alone, which is hot."""
+
+    async def command(self, inbound: Inbound, action: Action | Deed, reply: str, otherwise: str = "") -> Receipt:
+        return await self._do(lambda ask: _command(ask, inbound, action, reply, otherwise))
+
+    async def mail(self, thread: str) -> list[Mail]:
+        rows = await self._ask(f"SELECT id, body FROM inbox WHERE thread = $1 AND {PENDING} ORDER BY id", thread)
+        return [Mail(id, read_letter(body)) for id, body in rows]
+
+    async def ended(self, mail: int) -> int:
+        rows = await self._ask("SELECT ended FROM inbox WHERE id = $1", mail)
+        return int(rows[0][0]) if rows else 0
+
+    async def unfinished(self, thread: str) -> list[int]:
+        unfinished = f"SELECT id FROM inbox WHERE thread = $1 AND ended = 0 AND {OF_PEOPLE} ORDER BY id"
+        return [id for (id,) in await self._ask(unfinished, thread)]
+
+    async def waiting(self) -> list[str]:
+        rows = await self._ask(_WAITING, int(self.SEES_HOLDERS))
+        return [id for id, holder, fresh in rows if not (holder and fresh and self._alive(holder))]
+
+    async def stopping(self, threads: Sequence[str]) -> list[str]:
+        return [thread for (thread,) in await self._ask(_STOPPING, list_of(threads))] if threads else []
+
+    async def asking(self, session: str = "") -> list[ThreadRow]:
+        return [ThreadRow(*row) for row in await self._ask(_ASKING, session)]
+
+    async def _receive_with_more(self, inbound: Inbound) -> Receipt:
+        return await self._do(partial(_receive, inbound))
+
+
+async def _receive(inbound: Inbound, ask: Ask) -> Receipt:
+    """Post a letter, with what its channel keeps beside it."""
+    thread = await thread_of(ask, inbound)
+    await keep_more(ask, inbound)
+    return await post(ask, inbound, thread, kind_of(inbound.letter))
+
+
+async def _command(ask: Ask, inbound: Inbound, action: Action | Deed, reply: str, otherwise: str) -> Receipt:
+    """Do what a command says, and queue what it answers; a command that is known does nothing again."""
+    thread = await thread_of(ask, inbound)
+    await keep_more(ask, inbound)
+    receipt = await post(ask, inbound, thread, "command", taken=True)
+    if not receipt.fresh:
+        return receipt
+    if isinstance(action, str):
+        done, thread = await _act(ask, inbound, action, thread)
+    elif done := await perform(ask, inbound.owner, str(inbound.address), action):
+        thread = _thread_after(action, thread)
+        if isinstance(action, Branch) and action.letter:
+            await _become(ask, receipt.id, thread, action.letter)
+            return Receipt(receipt.id, thread, True)
+    text = reply if done else otherwise
+    await ask("UPDATE inbox SET reply = $1, thread = $2 WHERE id = $3", text, thread, receipt.id)
+    answer = Outbound(f"command:{receipt.id}", inbound.address, text, mails=(receipt.id,))
+    await queue(ask, thread, inbound.owner, answer)
+    return Receipt(receipt.id, thread, True, text)
+
+
+async def _act(ask: Ask, inbound: Inbound, action: Action, thread: str) -> tuple[bool, str]:
+    """Whether it could be done, and the thread that the session has then."""
+    match action:
+        case "new":
+            return True, await new_thread(ask, inbound)
+        case "stop":
+            return await _stop(ask, inbound, thread), thread
+        case "tell":
+            told = msgspec.structs.replace(inbound, event=f"{inbound.event}/told")
+            await post(ask, told, thread, kind_of(inbound.letter))
+            return True, thread
+        case "none":
+            return True, thread
+
+
+def _thread_after(deed: Deed, thread: str) -> str:
+    match deed:
+        case ResumeThread():
+            return deed.thread
+        case Branch():
+            return deed.id
+        case _:
+            return thread
+
+
+async def _become(ask: Ask, id: int, thread: str, letter: Letter) -> None:
+    """Make a letter of a command: it lies in the thread's inbox, and its turn is the answer."""
+    await ask(
+        "UPDATE inbox SET thread = $1, kind = $2, body = $3, taken = 0, ended = 0 WHERE id = $4",
+        thread,
+        kind_of(letter),
+        body_of(letter),
+        id,
+    )
+
+
+async def _stop(ask: Ask, inbound: Inbound, thread: str) -> bool:
+    busy = bool(await ask(_IS_BUSY, thread))
+    if busy:
+        await post(ask, msgspec.structs.replace(inbound, event=f"{inbound.event}/stop"), thread, "stop")
+    return busy

@@ -1,0 +1,37 @@
+"""What model calls used, and how many guests made, written once for both databases."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.prompt import Usage
+from ..core.rows import SpentRow
+from .database import Ask, Database
+
+# The time zone's offset, since when, and in which thread ("" is any).
+_SPENT = """SELECT CAST(floor((at + CAST($1 AS {real})) / 86400) AS {int}) AS day, model, count(*),
+    sum(input), sum(output), sum(cache_read), sum(cache_write), sum(reasoning), coalesce(sum(cost), 0.0),
+    count(*) - count(cost)
+    FROM usage WHERE at >= $2 AND CAST($3 AS TEXT) IN ('', thread)
+    GROUP BY 1, model ORDER BY 1, model"""
+_ONE_MORE = (
+    "INSERT INTO guest_calls(day, who, calls) VALUES($1, $2, 1) "
+    "ON CONFLICT(day, who) DO UPDATE SET calls = guest_calls.calls + 1 WHERE guest_calls.calls < $3 RETURNING calls"
+)
+
+
+class LedgerRows(Database):
+    async def spent(self, since: float = 0, thread: str = "", offset: float = 0) -> list[SpentRow]:
+        return [_spent_row(row) for row in await self._ask(_SPENT, float(offset), float(since), thread)]
+
+    async def count_call(self, guest: str, day: int, each: int, all: int) -> bool:
+        async def work(ask: Ask) -> bool:
+            await ask("DELETE FROM guest_calls WHERE day < $1", day - 1)
+            counted = await ask(_ONE_MORE, day, f"={guest}", each)
+            return bool(counted) and bool(await ask(_ONE_MORE, day, "all", all))
+
+        return await self._do(work)
+
+
+def _spent_row(row: Sequence[Any]) -> SpentRow:
+    day, model, calls, *counts, cost, unpriced = row
+    return SpentRow(day, model, calls, Usage(*map(int, counts)), cost, unpriced)

@@ -1,0 +1,25 @@
+"""The closed boxes of the vault, written once for both databases."""
+
+from .database import Database
+
+
+class SecretRows(Database):
+    async def keep_secret(self, owner: str, name: str, box: bytes) -> None:
+        await self._change(
+            "INSERT INTO vault(owner, name, at, box) VALUES($1, $2, {now}, $3) "
+            "ON CONFLICT(owner, name) DO UPDATE SET at = excluded.at, box = excluded.box",
+            owner,
+            name,
+            box,
+        )
+
+    async def secret(self, owner: str, name: str) -> bytes | None:
+        rows = await self._ask("SELECT box FROM vault WHERE owner = $1 AND name = $2", owner, name)
+        return bytes(rows[0][0]) if rows else None
+
+    async def secrets(self, owner: str) -> list[str]:
+        return sorted(name for (name,) in await self._ask("SELECT name FROM vault WHERE owner = $1", owner))
+
+    async def forget_secret(self, owner: str, name: str) -> bool:
+        forget = "DELETE FROM vault WHERE owner = $1 AND name = $2 RETURNING name"
+        return await self._changed_one(forget, owner, name)

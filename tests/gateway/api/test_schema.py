@@ -1,0 +1,200 @@
+"""Whatever can be asked of the API is answered as its OpenAPI document says, whoever asks: schemathesis tries.
+
+A real gateway on loopback is asked by `schemathesis run` in a process of its own. Its report says whether answers were
+as documented; who got in where is told by the gateway's own count of requests, which the client cannot gild.
+`EVERLOOP_SCHEMA_EXAMPLES=300` tries more than a test run has time for.
+"""
+
+import asyncio
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+import everloop
+from everloop.app import open_records
+from everloop.core.permission import Grant
+from everloop.gateway.access.permissions import PUBLIC, Route
+from everloop.gateway.api.openapi import document
+from everloop.gateway.api.route import ApiRoute, served
+from everloop.gateway.api.shapes import Me, SessionList
+from everloop.gateway.api.table import TABLE
+from everloop.testing import Call, Say, ScriptedModel, Shown
+from tests.channels.dead_letters import give_up
+
+from .stand_in import stand_in
+
+pytestmark = pytest.mark.skipif(find_spec("schemathesis") is None, reason="schemathesis is not installed")
+
+EXAMPLES = int(os.environ.get("EVERLOOP_SCHEMA_EXAMPLES", "20"))
+FEW = max(2, EXAMPLES // 4)
+SECONDS = 60 + EXAMPLES * 10
+NEEDS = {(route.method, route.path): route.permission.scopes for route in TABLE}
+COUNTED = re.compile(r'everloop_requests_total\{method="(\w+)",route="([^"]+)",status="(\d+)"\} (\S+)')
+
+
+def lines(shown: Shown) -> Any:
+    if "send" in shown.asked and shown.step == 0:
+        return Call("send", {})
+    return Say(f"you said: {shown.asked}")
+
+
+async def tried(
+    folder: Path, described: object, url: str, token: str, known: Mapping[str, list[str]] = {}, examples: int = EXAMPLES
+) -> Any:
+    """The report of a run over the document by someone with this token, or nobody; `known` are names that exist."""
+    schema, report, config = folder / "openapi.json", folder / "report.json", folder / "schemathesis.toml"
+    schema.write_bytes(msgspec.json.encode(described))
+    config.write_text(settings_of(known))
+    headers = ["--header", f"Authorization: Bearer {token}"] if token else []
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(config), "run", str(schema), "--url", url),
+        *("--max-examples", str(examples), "--generation-deterministic", "--no-color", "--continue-on-failure"),
+        *("--report", "json", "--report-json-path", str(report), "--request-timeout", "60", *headers),
+        cwd=folder,
+        env={**os.environ, "NO_PROXY": "*"},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        async with asyncio.timeout(SECONDS):
+            said, _ = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        raise
+    (folder / "said.txt").write_bytes(said)  # whoever finds a failure will want to read it
+    assert report.exists(), said.decode()
+    return msgspec.json.decode(report.read_bytes())
+
+
+def settings_of(known: Mapping[str, list[str]]) -> str:
+    """Half of the names in these places are some that exist, so that what is behind them is reached."""
+    dictionaries = {f"known{n}": names for n, names in enumerate(known.values())}
+    refusals = ["400", "401", "403", "404", "405", "409", "413", "415"]
+    told = [f"[checks.negative_data_rejection]\nexpected-statuses = {refusals}\n"]
+    told += [f"[dictionaries.{name}]\nvalues = {names}\n" for name, names in dictionaries.items()]
+    for place, name in zip(known, dictionaries, strict=True):
+        path, _, parameter = place.rpartition(" ")
+        use = f'{{ dictionary = "{name}", probability = 0.5 }}'
+        told.append(f'[[operations]]\ninclude-path-regex = "{path}"\nparameters = {{ "path.{parameter}" = {use} }}\n')
+    return "\n".join(told)
+
+
+def verdict(report: Any) -> dict[str, Any]:
+    return {name: report[name] for name in ("complete", "failures", "errors")} | {
+        "untested": report["operations"]["total"] - report["operations"]["tested"]
+    }
+
+
+OUR_OWN = Counter({("GET", "/metrics", 200): 1})  # looking at what was counted is counted, too
+FINE = {"complete": True, "failures": [], "errors": [], "untested": 0}
+
+
+@pytest.fixture
+async def house(openings, gated_send) -> Any:
+    """A gateway with conversations, a question that waits, and a file; `known` are their names."""
+    door = await openings(ScriptedModel(lines), tools=[gated_send])
+    door.owner = await door.token(name="the owner's")
+    async with door.socket(door.owner) as wire:
+        for n in range(4):
+            await wire.ask(f"say {n}", f"m{n}", f"page:{n}")
+        await wire.send("message", id="m", session="page:asks", content="send it")
+        asked = (await wire.until("approval"))[-1]
+    async with door.client(door.owner) as client:
+        door.described = await (await client.get("/openapi.json")).json()
+        listed = await (await client.get("/api/sessions")).json()
+        kept = await (await client.post("/api/files", data=b"some words")).json()
+    async with open_records(door.home) as records:
+        await records.store.keep_grant(Grant("ab12", "owner", "owner", "send", any=True, until=4e9))
+        await give_up(records.store, *map(str, range(12)))
+        undelivered = [str(each.id) for each in await records.store.undelivered()]
+    door.known = {
+        "^/api/sessions/ id": [each["id"] for each in listed["sessions"]],
+        "^/api/approvals/ id": [asked["approval"]],
+        "^/api/files/ ref": [kept["file"]],
+        "^/api/grants/ id": ["ab12"],
+        "^/api/keys/ name": ["openai"],
+        "^/api/outbox/ id": undelivered,
+    }
+    return door
+
+
+async def counted(door) -> Counter[tuple[str, str, int]]:
+    """How many answers were given so far, by method, route and status."""
+    async with door.client(door.owner) as client:
+        text = await (await client.get("/metrics")).text()
+    return Counter({(method, route, int(status)): float(n) for method, route, status, n in COUNTED.findall(text)})
+
+
+@pytest.mark.timeout(SECONDS + 60)
+async def test_the_owner_is_answered_as_the_document_says(house, tmp_path: Path):
+    report = await tried(tmp_path, house.described, house.url, house.owner, house.known)
+    assert verdict(report) == FINE
+    reached = {(method, route) for method, route, status in await counted(house) if status < 300}
+    documented = {(m.upper(), path) for path, methods in house.described["paths"].items() for m in methods}
+    assert documented - reached <= {("POST", "/api/models/test")}  # one that was handed over cannot be tried
+
+
+@pytest.mark.timeout(SECONDS + 60)
+@pytest.mark.parametrize("scope", ["read", "chat"])
+async def test_a_token_is_answered_where_its_scope_reaches_and_refused_elsewhere(house, tmp_path: Path, scope: str):
+    before = await counted(house)
+    report = await tried(tmp_path, house.described, house.url, await house.token(scope), house.known, FEW)
+    assert verdict(report) == FINE
+    answers = await counted(house) - before - OUR_OWN
+    assert {NEEDS[method, route] for method, route, status in answers if status < 300} == {(scope,)}
+    beyond = {status for method, route, status in answers if NEEDS.get((method, route), (scope,)) != (scope,)}
+    assert {403} <= beyond <= {401, 403}
+
+
+@pytest.mark.timeout(SECONDS + 60)
+async def test_nobody_is_refused_everywhere(house, tmp_path: Path):
+    before = await counted(house)
+    report = await tried(tmp_path, house.described, house.url, "", house.known, FEW)
+    assert verdict(report) == FINE
+    assert {status for _, _, status in await counted(house) - before - OUR_OWN} == {401}
+
+
+async def lies(call: Any) -> web.Response:
+    return web.json_response({"user": 5})
+
+
+async def falls(call: Any) -> web.Response:
+    raise RuntimeError("broken on purpose")
+
+
+async def lets_all_in(request: web.Request) -> web.Response:
+    return web.json_response({"sessions": []})
+
+
+BROKEN = (
+    ApiRoute("GET", "/api/lies", "Answers with something else", lies, Me),
+    ApiRoute("GET", "/api/falls", "Fails", falls, Me),
+    ApiRoute("GET", "/api/open", "Asks nobody who they are", lies, SessionList),
+)
+
+
+async def test_a_route_that_is_broken_on_purpose_is_found(tmp_path: Path):
+    """The control: the same run, over routes that lie, fail, and let everyone in."""
+    async with everloop.open(tmp_path / "home", provider=ScriptedModel([])) as agent:
+        broken = [Route("GET", route.path, served(route, agent), route.permission) for route in BROKEN[:2]]
+        app = stand_in(agent, [*broken, Route("GET", "/api/open", lets_all_in, PUBLIC)])
+        async with TestServer(app) as server:
+            report = await tried(tmp_path, document(BROKEN, "1"), str(server.make_url("")), "owner", examples=5)
+    found = {(operation, failure["type"]) for failure in report["failures"] for operation in failure["operations"]}
+    assert found == {
+        ("GET /api/lies", "JsonSchemaError"),
+        ("GET /api/falls", "ServerError"),
+        ("GET /api/falls", "UndefinedStatusCode"),
+        ("GET /api/open", "IgnoredAuth"),
+    }

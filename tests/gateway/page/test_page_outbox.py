@@ -1,0 +1,88 @@
+"""A walk through the page's view of what could not be delivered, in a real browser."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from everloop.core.channel import Incoming, OutgoingPart
+from everloop.core.errors import ChannelDown, Undeliverable
+from everloop.core.ports import Deliver
+from everloop.testing import RecordingChannel, Say, ScriptedModel
+from tests.gateway.page.walk import Stage, staged
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
+
+SHOTS = os.environ.get("EVERLOOP_SHOTS", "")  # a folder: to look at it with one's own eyes
+
+
+class Broken(RecordingChannel):
+    """A platform that refuses one chat for ever and another for now, until it is mended."""
+
+    def __init__(self) -> None:
+        super().__init__("fake")
+        self.is_mended = False
+        self.listens = asyncio.Event()
+
+    async def run(self, deliver: Deliver, resume: str) -> None:
+        await super().run(deliver, resume)
+        self.listens.set()
+
+    async def send(self, part: OutgoingPart) -> str:
+        if self.is_mended:
+            return await super().send(part)
+        if part.address.chat == "gone":
+            raise Undeliverable("there is no such chat <b>any more</b>")
+        raise ChannelDown("the platform is away", 3600.0)
+
+    async def hear(self, *chats: str) -> None:
+        await self.listens.wait()
+        assert self.deliver
+        for chat in chats:
+            await self.deliver(Incoming(event=chat, chat=chat, account="ann", text="hi"))
+
+
+def long(shown: Any) -> Any:
+    return Say("An answer that nobody has had. " * 12)
+
+
+async def open_outbox(stage: Stage) -> None:
+    await stage.log_in()
+    if await stage.page.is_visible(".menu"):
+        await stage.page.click(".menu")
+    await stage.page.click(".navlink >> text=Outbox")
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+async def test_the_owner_sees_what_did_not_arrive_and_sends_it_again_or_drops_it(
+    browser: Any, tmp_path: Path, width: int
+):
+    channel = Broken()
+    given = {"provider": ScriptedModel(long), "channels": (channel,)}
+    async with staged(browser, tmp_path, width=width, given=given) as stage:
+        page = stage.page
+        await open_outbox(stage)
+        empty = await page.inner_text("section[aria-label=Outbox] .empty h2")
+        await channel.hear("gone", "away")
+        await page.wait_for_selector("section[aria-label='Given up'] .letter")
+        await page.wait_for_selector("section[aria-label='Tried again'] .letter")
+        chats = await stage.texts(".letter b")
+        why = await stage.texts(".letter .why")
+        await page.click(".running summary")
+        tasks = await stage.texts(".running tbody th")
+        fits = await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        if SHOTS:
+            await page.screenshot(path=f"{SHOTS}/outbox-{width}.png")
+        await page.click(".letter button:text-is('Drop')")
+        await page.click("dialog button:text-is('Drop')")
+        await page.wait_for_selector("section[aria-label='Given up']", state="detached")
+        channel.is_mended = True
+        await page.click(".letter button:text-is('Send again')")
+        await page.wait_for_selector(".empty h2")
+        await channel.sent(1)
+    assert (empty, chats, fits) == ("Everything has arrived", ["fake:gone", "fake:away"], True)
+    assert why == ["there is no such chat <b>any more</b>", "the platform is away"]
+    assert {"hub", "sockets", "outbox fake", "scheduler"} <= {*tasks}
+    assert [sent.chat for sent in channel.sends] == ["fake:away"]
