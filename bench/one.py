@@ -287,7 +287,7 @@ async def main() -> None:
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent))
     if sys.argv[1] == "everloop-own":
-        from everloop.process import run
+        from everloop.cli.process import run
 
         run(main())
     else:

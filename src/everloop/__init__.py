@@ -15,8 +15,10 @@ TYPE_CHECKING = False  # as in typing, which takes longer to load than all of th
 if TYPE_CHECKING:
     from typing import Any
 
-    from .agent import Agent as Agent
     from .app import open as open
+    from .app.agent import Agent as Agent
+    from .app.user import User as User
+    from .cli.process import run as run
     from .core.errors import EverloopError as EverloopError
     from .core.errors import MailRefused as MailRefused
     from .core.errors import ModelMissing as ModelMissing
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from .core.permission import Allowance as Allowance
     from .core.ports import Channel as Channel
     from .core.ports import Provider as Provider
+    from .core.ports import ToolSource as ToolSource
     from .core.prompt import Usage as Usage
     from .core.tool import CallContext as CallContext
     from .core.tool import Effect as Effect
@@ -37,26 +40,24 @@ if TYPE_CHECKING:
     from .core.tool import Risk as Risk
     from .core.tool import Shown as Shown
     from .core.tool import Tool as Tool
-    from .process import run as run
     from .tools.decorator import tool as tool
-    from .user import User as User
 
 __version__ = "0.1.0"
 
 _ROOMS = {
     "open": "app",
-    "run": "process",
-    "Agent": "agent",
+    "run": "cli.process",
+    "Agent": "app.agent",
     "Answer": "core.events",
     **dict.fromkeys(
         ("EverloopError", "MailRefused", "ModelMissing", "SettingsError", "StoreError", "ToolError", "TurnFailed"),
         "core.errors",
     ),
-    **dict.fromkeys(("Channel", "Provider"), "core.ports"),
+    **dict.fromkeys(("Channel", "Provider", "ToolSource"), "core.ports"),
     "Event": "core.events",
     "Allowance": "core.permission",
     "Role": "core.people",
-    "User": "user",
+    "User": "app.user",
     "Usage": "core.prompt",
     **dict.fromkeys(("CallContext", "Effect", "Picture", "Risk", "Shown", "Tool"), "core.tool"),
     "tool": "tools.decorator",

@@ -133,7 +133,7 @@ class TestLeaving:
 
 CRASH = """
 import asyncio, signal
-from everloop import process
+from everloop.cli import process
 from everloop.cli.lines import LineReader
 from everloop.cli.screen import guard_streams
 

@@ -8,7 +8,7 @@ import openai
 import pytest
 from tests.cli.test_gateway_command import free_port, new_token, start
 
-from everloop.app import open_records
+from everloop.app.records import open_records
 from everloop.testing import Call, Http, Say, Shown, Wait
 from everloop.testing.model_server import ModelServer
 

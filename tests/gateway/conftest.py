@@ -11,9 +11,10 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-import everloop
-from everloop.app import new_token, open_records, token_scopes
+from everloop.app import open_desk
 from everloop.app import serve as open_gateway
+from everloop.app.access import new_token, token_scopes
+from everloop.app.records import open_records
 from everloop.core.tool import Effect, Tool
 from everloop.gateway import page
 from everloop.gateway.access.auth import Auth
@@ -134,7 +135,7 @@ async def mounted(tmp_path: Path) -> Any:
     """An application with every route that the gateway answers."""
 
     async def look() -> web.Application:
-        async with everloop.open(home=tmp_path / "other", provider=ScriptedModel([])) as agent:
+        async with open_desk(home=tmp_path / "other", provider=ScriptedModel([])) as agent:
             auth = Auth(agent.store, Origins(frozenset(), frozenset(), 0))
             context = ConnectionContext(agent, Hub(agent, Metrics()), auth, Metrics(), "")
             sockets, limits = ClientConnections(context), ConnectionLimits(GatewaySection())

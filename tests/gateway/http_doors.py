@@ -11,6 +11,7 @@ from aiohttp.test_utils import TestServer
 from PIL import Image
 
 import everloop
+from everloop.app import open_desk
 from everloop.core.people import Role
 from everloop.gateway import openai, platform
 from everloop.gateway.access.principal import SCOPES, Principal
@@ -51,7 +52,7 @@ def serve(tmp_path: Path) -> Serve:
 
     @asynccontextmanager
     async def open(model: ScriptedModel | None, **more) -> AsyncIterator[Served]:
-        async with everloop.open(home=tmp_path / "home", provider=model, **more) as agent:
+        async with open_desk(home=tmp_path / "home", provider=model, **more) as agent:
             server = TestServer(guarded([*openai.routes(agent), *platform.routes(agent)], named))
             await server.start_server()
             try:

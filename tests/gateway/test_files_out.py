@@ -7,7 +7,8 @@ from typing import Any
 import apsw
 
 import everloop
-from everloop.app import new_token, open_records
+from everloop.app.access import new_token
+from everloop.app.records import open_records
 from everloop.testing import Call, Calls, Say, ScriptedModel
 
 from .conftest import Door

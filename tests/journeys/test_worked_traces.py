@@ -14,7 +14,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 import everloop
-from everloop.app import new_token, open_records, serve
+from everloop.app import serve
+from everloop.app.access import new_token
+from everloop.app.records import open_records
 from everloop.testing import Call, Say, ScriptedModel, Shown
 
 FOUND = {"results": [{"url": "https://example.org/loops", "title": "Loops", "content": "A loop goes on."}]}

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 import everloop
+from everloop.app.user import inbound_of
 from everloop.core.decide import CHANGED, REFUSALS
 from everloop.core.errors import MailRefused, TurnFailed
 from everloop.core.mail import Decision
 from everloop.core.tool import Effect
 from everloop.readings.questions import question_of
 from everloop.testing import Call, RecordingChannel, Say, ScriptedModel, Wait, counting_tool, runs_in
-from everloop.user import inbound_of
 from tests.runtime.conftest import letter
 
 Act = Callable[..., everloop.Tool]
@@ -60,10 +60,11 @@ async def test_who_is_not_there_to_be_asked_does_not_wait_for_what_another_is_as
         first = asyncio.ensure_future(agent.ask("act", attended=True))
         await model.called(1)
         letter = inbound_of("act, too", "api:default", attended=False)
-        second = asyncio.ensure_future(agent.outcome(await agent.post(letter), letter))
+        second = agent.watch(letter)
+        assert (await anext(second)).name == "taken"
         gate.set()
         with pytest.raises(TurnFailed, match=r"a question waits in api:default .* kept and answered then") as refused:
-            await second
+            _ = [event async for event in second]
         (waiting,) = await agent.approvals()
         await agent.decide(waiting.id, True)
         assert (await first).content == "done"
@@ -77,9 +78,8 @@ async def test_a_question_that_was_answered_elsewhere_is_not_among_the_unshown(h
     model = ScriptedModel([CALL, Say("done")])
     async with house(model, tools=[act()]) as agent:
         asking = inbound_of("act", "api:default", attended=True)
-        receipt = await agent.post(asking)
         with agent.events() as events:
-            agent.wake(receipt, asking)
+            await agent.tell(asking)
             async for event in events:
                 if event.name == "approval_asked":
                     break
@@ -211,7 +211,7 @@ async def test_an_answer_between_two_lives_is_carried_out_once(house, act: Act, 
     async with house(ScriptedModel([CALL]), tools=[act()]) as agent:
         await agent.tell(letter("act", "e1"))
         asked = await first_question(agent)
-    async with everloop.app.open_records(tmp_path / "home") as records:
+    async with everloop.app.records.open_records(tmp_path / "home") as records:
         (found,) = await records.approvals.waiting()
         assert found == asked
         for _ in range(2):
@@ -227,7 +227,7 @@ async def test_a_tool_that_has_changed_between_two_lives_does_not_run(house, act
     async with house(ScriptedModel([CALL]), tools=[act()]) as agent:
         await agent.tell(letter("act", "e1"))
         asked = await first_question(agent)
-    async with everloop.app.open_records(tmp_path / "home") as records:
+    async with everloop.app.records.open_records(tmp_path / "home") as records:
         await records.store.receive(await records.approvals.answer(asked, True, "owner"))
     model = ScriptedModel([Say("I see")])
     async with house(model, tools=[act("Does something else now.")]) as agent:

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from everloop.app import open_kept
+from everloop.app import open_desk
 from everloop.core.jobs import Job
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
@@ -39,7 +39,7 @@ async def test_a_program_leaves_other_peoples_jobs_to_the_gateway(house, tmp_pat
         await channel.sent(1)
         assert [row.state for row in await agent.store.jobs("ann")] == ["waiting"]
     model = ScriptedModel(lambda shown: Say("hello, ann"))
-    async with open_kept(tmp_path / "home", provider=model, channels=(channel,)) as agent:
+    async with open_desk(tmp_path / "home", provider=model, channels=(channel,)) as agent:
         await channel.sent(2)
         assert [row.state for row in await agent.store.jobs("ann")] == ["done"]
 

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 import everloop
-from everloop.app import open_records
+from everloop.app.records import open_records
 from everloop.core.errors import ContextOverflow, HostFailed, ModelMissing, TurnFailed
 from everloop.core.prompt import Reply
 from everloop.providers.catalog import HOSTS

@@ -179,7 +179,7 @@ async def test_a_conversation_can_have_fewer_steps_and_tools_than_others(house):
         for event, handed in (("1", terms), ("2", None)):  # it holds for what is said there later, too
             letter = Said(said("go"), "owner", "api:child", terms=handed)
             inbound = Inbound(Address.parse("api:child"), event, letter)
-            await agent.outcome(await agent.post(inbound), inbound)
+            await agent.answer(inbound)
         child, asked = asked, []
         await agent.ask("go", "api:parent")
     assert child == [("list_dir",), ("list_dir",), ()] * 2
@@ -196,7 +196,7 @@ async def test_terms_outlast_a_summary(house):
     async with house(ScriptedModel(plays)) as agent:
         letter = Said(said("go"), "owner", "api:child", terms=Terms(tools=("list_dir",)))
         inbound = Inbound(Address.parse("api:child"), "1", letter)
-        await agent.outcome(await agent.post(inbound), inbound)
+        await agent.answer(inbound)
         for text in ("on", "on", "on", "/compact", "and now?"):
             await agent.ask(text, "api:child")
         row = await agent.store.session("api:child")

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 import everloop
+from everloop.app.user import spoken
 from everloop.core import log
 from everloop.core.errors import HostFailed, KeyRefused, MailRefused, TurnFailed
 from everloop.core.log import Stopped
@@ -12,7 +13,6 @@ from everloop.core.mail import Address, Inbound, Stop
 from everloop.core.tool import Effect
 from everloop.testing import Call, Calls, Empty, Fail, RecordingChannel, Say, ScriptedModel, Spend, Wait
 from everloop.tools.decorator import tool
-from everloop.user import spoken
 from tests.runtime.conftest import letter
 
 

@@ -6,11 +6,11 @@ import pytest
 
 import everloop
 from everloop import Effect, EverloopError, MailRefused, Role, tool
+from everloop.app.user import spoken
 from everloop.core.log import UserSaid
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
 from everloop.testing import Call, Say, ScriptedModel
-from everloop.user import spoken
 
 SECRET = "my pin is 4711"
 
@@ -258,3 +258,10 @@ async def test_an_admin_among_the_users_commands_and_decides_and_a_guest_does_ne
                 await agent.decide(asked.id, True, by="web:ada")
         assert event.answer.content == "done"
         assert "not for guests" not in (await agent.user("web:ada").ask("/usage")).content
+
+
+async def test_a_word_that_says_nothing_about_how_it_is_said_is_refused(house):
+    async with house(echoing()) as agent:
+        for say in (agent.ask, agent.user("web:anna").ask):
+            with pytest.raises(TypeError, match="nothing is said attends: there is attended, commands"):
+                await say("hi", attends=True)

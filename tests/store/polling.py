@@ -8,7 +8,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from everloop.app import open_kept
+from everloop.app import open_desk
 from everloop.core.channel import Incoming, Manifest, OutgoingPart
 from everloop.core.ports import Deliver
 from everloop.testing import Say, ScriptedModel
@@ -39,7 +39,7 @@ class Polling:
 async def live(home: Path, url: str, file: Path, name: str) -> None:
     settings = {"store": {"url": url, "lease_seconds": 3.0}}
     model = ScriptedModel(lambda shown: Say("hello"))
-    async with open_kept(home, settings, provider=model, channels=(Polling(file, name),)):
+    async with open_desk(home, settings, provider=model, channels=(Polling(file, name),)):
         print("open", flush=True)  # noqa: T201  the test waits for it
         await asyncio.Event().wait()
 

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from everloop.app import open_kept
+from everloop.app import open_desk
 from everloop.core.jobs import Job
 from everloop.core.ports import Store
 from everloop.files.folder import HALF_WRITTEN
@@ -72,7 +72,7 @@ async def test_a_gateway_tidies_once_a_day_and_keeps_what_came_of_it(home: Any, 
     store = await home.connect()
     await fill(home, store)
     settings = {"store": {"url": getattr(home, "url", "")}}
-    async with open_kept(folder, settings, provider=ScriptedModel([])):
+    async with open_desk(folder, settings, provider=ScriptedModel([])):
         while not (rows := [row for row in await store.jobs("") if row.result]):  # noqa: ASYNC110  in the database
             await asyncio.sleep(0.01)
     [row] = rows
@@ -80,5 +80,5 @@ async def test_a_gateway_tidies_once_a_day_and_keeps_what_came_of_it(home: Any, 
     assert row.result == "1 grants, 1 tokens, 1 jobs, 2 visits, 2 links, 1 days of guests"
     assert await left(home) == {**LEFT, "jobs": ["open", "recent", "tidy"]}
     assert [each.name for each in drafts.iterdir()] == ["new"]
-    async with open_kept(folder, settings, provider=ScriptedModel([])) as agent:
+    async with open_desk(folder, settings, provider=ScriptedModel([])) as agent:
         assert [each.job.due for each in await agent.store.jobs("")] == [row.job.due]  # tomorrow

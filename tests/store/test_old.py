@@ -16,7 +16,7 @@ import pytest
 from msgspec import Struct, structs
 
 import everloop
-from everloop.agent import Agent
+from everloop.app.agent import Agent
 from everloop.core.conversation import Conversation, Snapshot, Written
 from everloop.core.log import Answered, CallReturned, CallStarted, Entry, ModelCalled, ModelSaid, Resumed
 from everloop.core.mail import Mail, Outbound

@@ -15,7 +15,7 @@ from tests.store.test_postgres import proxied
 from tests.torture.postgres import Node
 
 import everloop
-from everloop.agent import Agent
+from everloop.app.agent import Agent
 from everloop.core.errors import StoreUnreachable
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said

@@ -27,7 +27,19 @@ from everloop.core.message import Made, Media, said
 from everloop.core.permission import Grant
 from everloop.core.ports import Store
 from everloop.core.prompt import Usage
-from everloop.core.rows import Commit, Committed, Lease, OutboxRow, Receipt, Renewal, Spent, SpentRow, ThreadRow, Timer
+from everloop.core.rows import (
+    Commit,
+    Committed,
+    Lease,
+    OutboxRow,
+    Receipt,
+    Renewal,
+    Spent,
+    SpentRow,
+    ThreadRow,
+    Timer,
+    Whose,
+)
 from everloop.store import schema
 
 CHAT = Address("test", "chat")
@@ -671,6 +683,28 @@ async def test_a_thread_that_waits_for_a_person_has_no_work_until_they_write(sto
     assert await store.waiting() == []
     await received(store, "e2")
     assert await store.waiting() == [lease.thread]
+
+
+async def test_who_has_work_is_told_of_some_alone(store: Store):
+    threads = {
+        session: (await store.receive(letter(session, address=Address.parse(session), owner=owner))).thread
+        for session, owner in (("api:a", "owner"), ("web:anna", "web:anna"), ("tele:1:2", "chat:tele/1"))
+    }
+    found = {
+        whose: {session for session, thread in threads.items() if thread in await store.waiting(whose)}
+        for whose in (
+            *(None, Whose(()), Whose(("owner",)), Whose(("web:anna", "owner"))),
+            *(Whose(("owner",), ("tele",)), Whose((), ("tele:1", "te", "nobody"))),
+        )
+    }
+    assert list(found.values()) == [
+        {*threads},
+        set(),
+        {"api:a"},
+        {"api:a", "web:anna"},
+        {"api:a", "tele:1:2"},
+        set(),
+    ]
 
 
 async def test_it_is_known_where_the_turn_of_a_letter_ended(store: Store):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import everloop
-from everloop.app import open_kept
+from everloop.app import open_desk
 from everloop.core.log import Answered, Asked
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
@@ -45,7 +45,7 @@ class Simulated:
         acting = counting_tool(self._folder / "runs", "act", Effect.UNSAFE, guarded=True)
         more = {"tools": (acting, *tools), "channels": (self.channel,), "clock": self.clock}
         provider = model or ScriptedModel(self._say)
-        async with open_kept(self._folder / "home", self._settings, provider=provider, **more) as agent:
+        async with open_desk(self._folder / "home", self._settings, provider=provider, **more) as agent:
             yield agent
 
     def _say(self, shown: Shown) -> Any:

@@ -6,10 +6,10 @@ from collections import Counter
 from pathlib import Path
 
 import everloop
+from everloop.app.user import inbound_of
 from everloop.core.log import UserSaid
 from everloop.core.message import text_of
 from everloop.testing import Say, ScriptedModel
-from everloop.user import inbound_of
 
 from .invariants import Report
 

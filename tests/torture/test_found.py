@@ -8,6 +8,7 @@ from typing import Any
 import apsw
 
 import everloop
+from everloop.app.user import inbound_of
 from everloop.core.people import Role
 from everloop.core.rows import OutboxRow
 from everloop.core.tool import CallContext, Effect, Tool, ToolSpec
@@ -15,7 +16,6 @@ from everloop.runtime.interrupt import Interrupt
 from everloop.runtime.outbox import Outbox
 from everloop.store.sqlite_file import connect
 from everloop.testing import Call, Line, RecordingChannel, Say, ScriptedModel, Shown, counting_tool, runs_in
-from everloop.user import inbound_of
 
 
 async def test_a_yes_to_an_old_question_does_not_allow_what_a_new_conversation_asks(tmp_path: Path):

@@ -20,7 +20,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 import everloop
-from everloop.agent import Agent
+from everloop.app.agent import Agent
+from everloop.app.user import inbound_of
 from everloop.core.channel import OutgoingPart
 from everloop.core.errors import MailRefused, StoreError
 from everloop.core.jobs import Job
@@ -28,7 +29,6 @@ from everloop.core.mail import Address, Decision, Inbound
 from everloop.core.people import Role
 from everloop.core.tool import CallContext, Effect, Tool
 from everloop.testing import RecordingChannel, Sent, counting_tool, failpoints, outside
-from everloop.user import inbound_of
 
 from .disk import FailingDisk
 from .feed import Ack, Event, acks_in, events_in

@@ -7,7 +7,7 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import datetime
 from pathlib import Path
@@ -21,24 +21,25 @@ from ..core.briefing import Briefing, Situation
 from ..core.decide import Rules
 from ..core.errors import ModelMissing, SettingsError
 from ..core.people import OWNER, Role
-from ..core.ports import Briefer, Bus, Channel, Clock, Files, Http, Provider, Store, Vault
+from ..core.ports import Briefer, Bus, Channel, Clock, Files, Http, Provider, Store, ToolSource
 from ..core.prompt import Delta, Prompt, Reply, Terms
 from ..core.tool import Tool
 from ..providers.keys import Keys
-from ..providers.models import UNKNOWN_WINDOW, ModelResolver, ResolvedModel
+from ..providers.models import UNKNOWN_WINDOW, ResolvedModel
 from ..providers.models import given as given_model
 from ..runtime.calls import Kit
 from ..runtime.clock import MACHINE
 from ..runtime.models import Model, Models, OneModel
 from ..runtime.supervisor import Supervisor
-from ..settings import Preset, Settings, Tools, workspace_of
+from ..settings import Preset, Settings, Tools, unused, workspace_of
 from ..tools.bootstrap import Bootstrap, make_workspace
 from ..tools.home import Home
 from ..tools.prompt_files import WatchedFiles
 from ..tools.tainted import Ended, Tainted, place_of
 from ..tools.workspace import Workspace
-from .channels import traits_in
-from .models import keys_of, network_of, open_models
+from .channels import known, traits_in
+from .models import ModelLibrary, keys_of, network_of, open_models
+from .opening import OpenHome
 from .presets import TOOLS, HouseModels, Presets, filled, preset_model
 from .tools import PEOPLE, Kits, Toolset, build_tools, check_workspace
 
@@ -53,17 +54,9 @@ GUEST = "You speak with a guest, who is not the person you work for."
 CHOOSE = "You can choose a model and keep a key in the page, under Settings."
 
 
-class ModelChoices(Struct, frozen=True):
-    """Every model that can be chosen from, and what opens them."""
-
-    presets: Presets
-    models: ModelResolver
-    keys: Keys
-
-
 class Built(Struct, frozen=True):
-    """What is made of the settings. `choices` is None where one model was handed over; `missing` says why nobody can
-    answer."""
+    """What is made of the settings. `library` and `presets` are None where one model was handed over; `missing` says
+    why nobody can answer, `unused` what is set and does nothing yet."""
 
     settings: Settings
     model: ResolvedModel
@@ -71,8 +64,19 @@ class Built(Struct, frozen=True):
     briefer: Briefer
     toolset: Toolset
     kits: Kits
-    results: int
-    choices: ModelChoices | None = None
+    library: ModelLibrary | None = None
+    presets: Presets | None = None
+    missing: str = ""
+    unused: tuple[str, ...] = ()
+
+
+class ChosenModel(Struct, frozen=True):
+    """Who answers when nobody else is chosen, and who can be chosen."""
+
+    model: ResolvedModel
+    models: Models
+    library: ModelLibrary | None = None
+    presets: Presets | None = None
     missing: str = ""
 
 
@@ -81,10 +85,11 @@ class Overrides(Struct, frozen=True):
 
     provider: Provider | None = None
     http: Http | None = None
-    tools: tuple[Tool, ...] = ()
+    tools: tuple[Tool | ToolSource, ...] = ()
     channels: tuple[Channel, ...] = ()
     roles: Mapping[str, Role] = {}  # of those who speak through the program
     waits: bool = False  # open also when no model can be had: one may be chosen later
+    warms: bool = True  # a model that runs in this process is loaded beside everything else
     listens: bool = False  # at the channels that the settings name
     clock: Clock | None = None
     whose: str = OWNER  # jobs are seen to here; "" is everyone's
@@ -94,26 +99,19 @@ class Builder:
     """Makes what follows from the settings: at the opening, and again whenever they change."""
 
     def __init__(
-        self,
-        home: Path,
-        store: Store,
-        files: Files,
-        bus: Bus,
-        given: Overrides,
-        supervisor: Supervisor,
-        stack: AsyncExitStack,
+        self, opened: OpenHome, files: Files, bus: Bus, given: Overrides, supervisor: Supervisor, stack: AsyncExitStack
     ) -> None:
-        from ..store.vault import EncryptedVault, key_of
-
-        self.vault: Vault = EncryptedVault(store, key_of(home, os.environ))
-        self._home = home
-        self._own = Home(home)
+        self.vault = opened.vault
+        self._home = opened.home
+        self._own = Home(opened.home)
         stack.callback(self._own.close)
-        self._store = store
+        self._store = opened.store
         self._files = files
         self._bus = bus
         self._given = given
         self._traits = traits_in(given.channels)
+        self._tools_given = tuple(tool for tool in given.tools if isinstance(tool, Tool))
+        self._sources = tuple(source for source in given.tools if not isinstance(source, Tool))
         self._supervisor = supervisor
         self._stack = stack
         self._http = given.http
@@ -121,15 +119,13 @@ class Builder:
         self._first: Toolset | None = None
         self.prompt_files: WatchedFiles | None = None  # is made with the first tools
         self._last: tuple[Tools, int, Toolset] | None = None
-        # Set by who can put something else in the place of what was built.
-        self.look_again: Callable[[], Awaitable[ResolvedModel]] | None = None
         stack.push_async_callback(self._close_in_process)
 
-    async def make(self, settings: Settings) -> Built:
-        """Raises SettingsError, ModelMissing."""
-        model, models, choices, missing = await self._find_models(settings)
+    async def make(self, settings: Settings, *, waits: bool = False) -> Built:
+        """Raises SettingsError and, unless it `waits` for a model to be chosen later, ModelMissing."""
+        choice = await self._choose_model(settings, waits or self._given.waits)
         longest = settings.agents.defaults.tool_result_max_chars
-        results = min(longest, 1000) if model.compact else longest
+        results = min(longest, 1000) if choice.model.compact else longest
         toolset = self._tools(settings, results)
         kits = self._kits(settings, results, toolset)
         if self.prompt_files is None:
@@ -137,12 +133,18 @@ class Builder:
             self.prompt_files = watched_files(*place, toolset.commands.ended)
             await self.prompt_files.look()
         briefer = HouseBriefer(settings, kits, toolset.large, self.prompt_files)
-        return Built(settings, model, models, briefer, toolset, kits, results, choices, missing)
-
-    async def _look_again(self, why: str) -> ResolvedModel:
-        if self.look_again is None:  # the house is just being opened
-            raise ModelMissing(why)
-        return await self.look_again()
+        return Built(
+            settings,
+            choice.model,
+            choice.models,
+            briefer,
+            toolset,
+            kits,
+            library=choice.library,
+            presets=choice.presets,
+            missing=choice.missing,
+            unused=unused(settings, known(settings)),
+        )
 
     async def _close_in_process(self) -> None:
         for model in self._in_process.values():
@@ -207,35 +209,34 @@ class Builder:
         def make(workspace: Path) -> Kit:
             place = (self._home, workspace, settings, self._files, self._bus, results)
             shared = (self._store, owners.commands, self._own, owners.ways, self._traits)
-            return build_tools(*place, *shared).kit(self._given.tools)
+            return build_tools(*place, *shared).kit(self._tools_given, results)
 
-        return Kits(self._home, workspace_of(settings, self._home), owners.kit(self._given.tools), make)
+        own = owners.kit(self._tools_given, results)
+        return Kits(self._home, workspace_of(settings, self._home), own, make, self._sources)
 
-    async def _find_models(self, settings: Settings) -> tuple[ResolvedModel, Models, ModelChoices | None, str]:
-        """Which model answers when no other is chosen, and who can be chosen."""
+    async def _choose_model(self, settings: Settings, waits: bool) -> ChosenModel:
         now = this_minute(self._given.clock or MACHINE)
         if self._given.provider is not None:
             only = given_model(self._given.provider)
             asked = filled(Preset(only.name), settings.agents.defaults)
-            return only, OneModel(preset_model(only, asked, now)), None, ""
+            return ChosenModel(only, OneModel(preset_model(only, asked, now)))
         self._http = self._http or network_of(settings, self._stack)
         # Of a later one nothing is to be closed but what runs in this process.
         stack = None if self._first else self._stack
-        library = await open_models(self._home, settings, self._store, stack, self._http, self._in_process)
+        library = await open_models(self._home, settings, self.vault, stack, self._http, self._in_process)
         presets = Presets(settings, library.models)
-        choices = ModelChoices(presets, library.models, library.keys)
         try:
             model = await presets.look("")
         except ModelMissing as error:
-            if not self._given.waits:
+            if not waits:
                 raise
             why = sentence_of(error)
-            model = absent(presets.asked("").model, lambda: self._look_again(why))
-            return model, WaitingModels(presets, now, model), choices, why
-        if model.warm and not self._first:
+            model = absent(presets.asked("").model, why)
+            return ChosenModel(model, WaitingModels(presets, now, model), library, presets, why)
+        if model.warm and self._given.warms and not self._first:
             warming = self._supervisor.start("warm-up", model.warm, once=True)  # it loads while the person types
             self._stack.push_async_callback(warming.end)
-        return model, HouseModels(presets, now), choices, ""
+        return ChosenModel(model, HouseModels(presets, now), library, presets)
 
 
 def watched_files(home: Home, settings: Settings, store: Store, files: Files, ended: Ended) -> WatchedFiles:
@@ -324,46 +325,15 @@ def this_minute(clock: Clock) -> Callable[[], str]:
     return now
 
 
-class LiveHouse:
-    """The Models and the Briefer port of a house whose settings change, and its tools: of what there is `now`."""
-
-    def __init__(self, now: Built) -> None:
-        self.now = now
-
-    @property
-    def default(self) -> str:
-        return self.now.models.default
-
-    async def look(self, name: str) -> Model:
-        return await self.now.models.look(name)
-
-    def find(self, name: str) -> Model:
-        return self.now.models.find(name)
-
-    async def small(self) -> Model | None:
-        return await self.now.models.small()
-
-    def names(self) -> list[str]:
-        return self.now.models.names()
-
-    async def brief(self, situation: Situation) -> Briefing:
-        return await self.now.briefer.brief(situation)
-
-    def kit_of(self, principal: str) -> Kit:
-        return self.now.kits.of(principal)
-
-
 class Absent:
-    """The Provider of a house in which nobody can answer yet. Each time it is asked it looks again; where there is
-    still nobody, that says what is missing."""
+    """The Provider of a house in which nobody can answer yet: it says what is missing."""
 
-    def __init__(self, name: str, look: Callable[[], Awaitable[ResolvedModel]]) -> None:
+    def __init__(self, name: str, why: str) -> None:
         self.name = name
-        self._look = look
+        self._why = why
 
     async def reply(self, prompt: Prompt, show: Callable[[Delta], None]) -> Reply:
-        model = await self._look()
-        return await model.provider.reply(replace(prompt, model=model.model), show)
+        raise ModelMissing(self._why)
 
     async def close(self) -> None:
         pass
@@ -374,8 +344,8 @@ def sentence_of(error: ModelMissing) -> str:
     return f"Nobody can answer yet: {text}. {CHOOSE}"
 
 
-def absent(name: str, look: Callable[[], Awaitable[ResolvedModel]]) -> ResolvedModel:
-    return ResolvedModel(name, name, Absent(name, look), UNKNOWN_WINDOW)
+def absent(name: str, why: str) -> ResolvedModel:
+    return ResolvedModel(name, name, Absent(name, why), UNKNOWN_WINDOW)
 
 
 class WaitingModels(HouseModels):
@@ -384,9 +354,6 @@ class WaitingModels(HouseModels):
     def __init__(self, presets: Presets, now: Callable[[], str], model: ResolvedModel) -> None:
         super().__init__(presets, now)
         self._waiting = preset_model(model, presets.asked(""), now)
-
-    async def look(self, name: str) -> Model:
-        return await super().look(name) if name else self._waiting
 
     def find(self, name: str) -> Model:
         return super().find(name) if name else self._waiting

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from ..core.errors import KeyRefused, ModelMissing, VaultLocked
-from ..core.ports import Http, Secrets, Vault
+from ..core.ports import Http, Vault
 from ..providers import logins as logins_
 from ..providers.discovery import Headers
 from ..providers.keys import Keys
@@ -20,20 +20,20 @@ from ..settings import Settings, path_in
 
 
 class ModelLibrary(Struct, frozen=True):
-    """What there is to choose a model from."""
+    """What there is to choose a model from. `kept` is what was in the vault, and since when."""
 
     settings: Settings
-    store: Secrets
     vault: Vault
     http: Http
     keys: Keys
     models: ModelResolver
+    kept: Mapping[str, float] = {}
 
 
 async def open_models(
     home: Path,
     settings: Settings,
-    store: Secrets,
+    vault: Vault,
     stack: AsyncExitStack | None,
     given_http: Http | None = None,
     in_process_models: dict[str, ResolvedModel] | None = None,
@@ -42,14 +42,11 @@ async def open_models(
 
     Without a stack, who calls brings the network and closes what is in the in_process_models.
     """
-    from ..store.vault import EncryptedVault, key_of
-
     http = given_http
     if http is None:
         assert stack is not None, "nobody would close the network"
         http = network_of(settings, stack)
-    vault = EncryptedVault(store, key_of(home, os.environ))
-    names = await vault.names()
+    names = await vault.kept()
     kept = await _kept_in(vault, names)
     keys = Keys(settings.providers.accounts, os.environ, kept, home)
     prices = Prices({pattern: Price(*astuple(price)) for pattern, price in settings.prices.items()})
@@ -66,7 +63,7 @@ async def open_models(
     models = ModelResolver(heard, keys, prices, embedded, logins)
     if stack is not None:
         stack.push_async_callback(models.close)
-    return ModelLibrary(settings, store, vault, http, keys, models)
+    return ModelLibrary(settings, vault, http, keys, models, names)
 
 
 async def keys_of(home: Path, settings: Settings, vault: Vault) -> Keys:

@@ -7,34 +7,23 @@ was. Turns that run end with what they began with.
 import asyncio
 import os
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.errors import EverloopError, ModelMissing
-from ..core.ports import Vault
 from ..providers.catalog import HOSTS
-from ..providers.keys import Keys, checked_key, keyed_host, notes_on
-from ..providers.models import ResolvedModel
-from ..runtime.calls import Toolbox
-from ..settings import Preset, Settings, without_secrets
+from ..providers.keys import checked_key, keyed_host, notes_on
+from ..settings import Preset, Settings
 from ..settings.edit import Path, path_of
 from ..settings.editor import SettingsEditor, changes_of
 from ..settings.rows import SettingsRow, value_at
 from ..settings.scopes import scopes_for
-from .build import Built, LiveHouse
+from .build import Builder, Built
 from .destinations import check_destinations
+from .live import LiveHouse, taken_over
 from .trial import Embedding, Trials, Tried, trials_of, trials_with
-
-
-class Sign(Protocol):
-    """What the house says about itself at its door."""
-
-    model: str
-    notice: str
-    missing: str
-    settings: Mapping[str, Any]
 
 
 class Looked(Struct, frozen=True):
@@ -57,41 +46,18 @@ class KeyRow(Struct, frozen=True):
     problem: str = ""
 
 
-class Maker(Protocol):
-    """Where furniture is made."""
-
-    @property
-    def vault(self) -> Vault: ...
-
-    def check(self, settings: Settings) -> None:
-        """Raises SettingsError for what would keep the house from opening the next time."""
-        ...
-
-    async def keys(self, settings: Settings) -> Keys: ...
-
-    async def make(self, settings: Settings) -> Built:
-        """Raises SettingsError, ModelMissing."""
-        ...
-
-
 class LiveSettings:
-    def __init__(
-        self,
-        book: SettingsEditor,
-        builder: Maker,
-        first: Built,
-        live: LiveHouse,
-        toolbox: Toolbox,
-        sign: Sign,
-    ) -> None:
+    """What the gateway asks for where settings are shown and changed."""
+
+    def __init__(self, book: SettingsEditor, builder: Builder, live: LiveHouse) -> None:
         self._book = book
         self._builder = builder
-        self._now = first
         self._live = live
-        self._toolbox = toolbox
-        self._sign = sign
         self._vault = builder.vault
-        self._alone = asyncio.Lock()
+
+    @property
+    def _now(self) -> Built:
+        return self._live.now
 
     async def look(self) -> Looked:
         """Raises SettingsError when the file has been spoiled meanwhile."""
@@ -108,7 +74,7 @@ class LiveSettings:
 
         Raises SettingsError, which names the setting, SettingsMoved and HomeError; then nothing has changed.
         """
-        async with self._alone:
+        async with self._live.changing():
             draft = await asyncio.to_thread(self._book.draft, asked, version)
             wanted = draft.edition.settings
             await asyncio.to_thread(self._builder.check, wanted)
@@ -116,20 +82,8 @@ class LiveSettings:
             check_destinations(before, wanted, await self._builder.keys(wanted), os.environ)
             made = await self._builder.make(taken_over(self._now.settings, wanted))
             await asyncio.to_thread(self._book.write, draft)
-            self._take(made)
+            self._live.take(made, wanted)
         return await self.look()
-
-    async def refresh(self) -> None:
-        """Look again at keys and models, as they are now."""
-        async with self._alone:
-            self._take(await self._builder.make(self._now.settings))
-
-    async def look_again(self) -> ResolvedModel:
-        """Who answers, if anybody can by now: a key may have been kept or a server started. Raises ModelMissing."""
-        await self.refresh()
-        if self._now.missing:
-            raise ModelMissing(self._now.missing)
-        return self._now.model
 
     async def keys(self) -> list[KeyRow]:
         kept = await self._vault.names()
@@ -140,14 +94,14 @@ class LiveSettings:
         """Keep the key of a provider in the vault, and tell what is to be known about it. Raises EverloopError."""
         host, key = keyed_host(name, self._now.settings.providers.accounts), checked_key(key)
         await self._vault.set(f"key:{host.name}", key)
-        await self.refresh()
-        return notes_on(host, key, self._now.choices.keys) if self._now.choices else []
+        await self._live.renew()
+        return notes_on(host, key, self._now.library.keys) if self._now.library else []
 
     async def forget_key(self, name: str) -> None:
         """Raises EverloopError when there is none in the vault."""
         if not await self._vault.forget(f"key:{name}"):
             raise EverloopError(f"the key of {name} is not in the vault")
-        await self.refresh()
+        await self._live.renew()
 
     async def try_model(self, name: str) -> tuple[str, list[Tried | Embedding]]:
         """Ask a model for an answer and a tool call; its name, and how that went. Raises ModelMissing."""
@@ -156,14 +110,14 @@ class LiveSettings:
 
     async def _trials(self, name: str) -> Trials:
         now = self._now
-        if now.choices is not None:
-            return await trials_of(name, now.choices.presets, now.choices.models)
+        if now.library is not None and now.presets is not None:
+            return await trials_of(name, now.presets, now.library.models)
         if name:
             raise ModelMissing("this program has one model, which was handed over to it")
         return trials_with(now.model, Preset(now.model.name))
 
     def _key_row(self, name: str, kept: list[str]) -> KeyRow:
-        host, keys = HOSTS.get(name), self._now.choices.keys if self._now.choices else None
+        host, keys = HOSTS.get(name), self._now.library.keys if self._now.library else None
         variable = (host.key_variables or ("",))[0] if host else ""
         row = KeyRow(name, "", variable, bool(host and host.login), f"key:{name}" in kept)
         if host is None or keys is None:
@@ -173,35 +127,6 @@ class LiveSettings:
         except ModelMissing as error:
             return replace(row, where="file", problem=str(error))
         return replace(row, where=found.where if found else "", problem=keys.locked(host))
-
-    def _take(self, made: Built) -> None:
-        self._now = made
-        self._toolbox.resize(made.results)
-        self._live.now = made
-        self._sign.model, self._sign.notice, self._sign.missing = made.model.name, made.model.notice, made.missing
-        self._sign.settings = without_secrets(made.settings)
-
-
-def taken_over(now: Settings, wanted: Settings) -> Settings:
-    """What of the wanted settings can be in force at once; what the house is built on stays as it is."""
-    defaults = replace(
-        wanted.agents.defaults,
-        steering=now.agents.defaults.steering,
-        max_message_chars=now.agents.defaults.max_message_chars,
-    )
-    commands = replace(
-        wanted.tools.exec,
-        network=now.tools.exec.network,
-        unsafe_without_sandbox=now.tools.exec.unsafe_without_sandbox,
-    )
-    return replace(
-        now,
-        agents=replace(now.agents, defaults=defaults),
-        models=wanted.models,
-        prices=wanted.prices,
-        providers=replace(wanted.providers, embedded=now.providers.embedded),
-        tools=replace(wanted.tools, exec=commands),
-    )
 
 
 def waiting_in(rows: list[SettingsRow], wanted: Settings, now: Settings) -> list[str]:

@@ -4,7 +4,6 @@ What a tool needs is made when it is first used: a house in which nobody searche
 """
 
 import os
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -21,9 +20,9 @@ from ..core.channel import DOORS, Traits
 from ..core.errors import SettingsError
 from ..core.events import ToolOutput
 from ..core.people import OWNER, is_chat
-from ..core.ports import Archive, Arrivals, Bus, Files, Http, Log, Mailroom, Taints
+from ..core.ports import Archive, Arrivals, Bus, Files, Http, Log, Mailroom, Taints, ToolSource
 from ..core.tool import CallContext, Tool
-from ..runtime.calls import Kit
+from ..runtime.calls import LONGEST_RESULT, Kit
 from ..settings import Search, Settings
 from ..tools.exec import Shell, exec_tools
 from ..tools.files import file_tools
@@ -42,6 +41,7 @@ from ..tools.undo_file import UndoFile
 from ..tools.web_fetch import web_fetch_tool
 from ..tools.web_search import Engine, choose_engine, web_search_tool
 from ..tools.workspace import Workspace
+from .brought_tools import NAME, BroughtTools, Joined
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint  # takes its time, and few have plugins
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 PLUGINS = "everloop.tools"  # the group of entry points
 PEOPLE = 500  # whose tools are kept ready
 _LONGEST_FOLDER = 60  # characters, so that no hash is taken for a name
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 ESSENTIAL = frozenset({"read_file", "write_file", "edit_file", "list_dir"})  # what a small model is shown
 
 
@@ -65,10 +64,10 @@ class Toolset(Struct, frozen=True):
     keep: FileKeeper
     place: str  # the name of the workspace
 
-    def kit(self, given: Iterable[Tool] = ()) -> Kit:
+    def kit(self, given: Iterable[Tool] = (), longest: int = LONGEST_RESULT) -> Kit:
         """These tools, and what a program has brought, as they are run."""
         tools = {tool.spec.name: tool for tool in (*self.tools, *given)}
-        return Kit(tools, self.place, self.take_back, self.keep)
+        return Kit(tools, self.place, self.take_back, self.keep, longest)
 
     @property
     def web(self) -> Http:
@@ -153,12 +152,20 @@ def build_tools(
 class Kits:
     """Everybody's tools: the owner's, and for each other person and each group the same in a workspace of their own."""
 
-    def __init__(self, home: Path, workspace: Path, owners: Kit, make: Callable[[Path], Kit]) -> None:
+    def __init__(
+        self,
+        home: Path,
+        workspace: Path,
+        owners: Kit,
+        make: Callable[[Path], Kit],
+        sources: Iterable[ToolSource] = (),
+    ) -> None:
         self._home = home
         self._workspace = workspace
-        self._owners = owners
         self._make = make
-        self._others: OrderedDict[str, Kit] = OrderedDict()
+        self._brought = BroughtTools(sources)
+        self._owners = Joined(owners)
+        self._others: OrderedDict[str, Joined] = OrderedDict()
 
     def workspace(self, principal: str) -> Path:
         if principal == OWNER:
@@ -168,13 +175,14 @@ class Kits:
         return self._home / "people" / folder_of(principal) / "workspace"
 
     def of(self, principal: str) -> Kit:
+        tools = self._brought.tools()
         if principal == OWNER:
-            return self._owners
+            return self._owners.with_tools(tools)
         if principal not in self._others:
-            self._others[principal] = self._make(self.workspace(principal))
+            self._others[principal] = Joined(self._make(self.workspace(principal)))
             if len(self._others) > PEOPLE:
                 self._others.popitem(last=False)
-        return self._others[principal]
+        return self._others[principal].with_tools(tools)
 
 
 def folder_of(principal: str) -> str:
@@ -333,7 +341,7 @@ def _tools_in(name: str, loaded: Any) -> list[Tool]:
 def _check_name(plugin: str, name: str, taken: Collection[str]) -> None:
     if name in taken:
         raise SettingsError(f"tools.plugins: {plugin!r} brings a tool {name!r}, and there is one of this name already")
-    if not _NAME.fullmatch(name):  # one that a host does not know how to write would fail every call to a model
+    if not NAME.fullmatch(name):  # one that a host does not know how to write would fail every call to a model
         raise SettingsError(
             f"tools.plugins: {plugin!r} brings a tool {name!r}; a name has up to 64 letters (a to z), digits, _ and -"
         )

@@ -9,11 +9,12 @@ from collections.abc import Collection, Coroutine
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol, cast
 
-from .. import __version__, process
+from .. import __version__
 from ..core.errors import EverloopError
 from ..settings import home_of
 from .logbook import keep_logs
 from .parser import Parser, nearest
+from .process import run as run_loop
 from .terminal import OutputLost, Terminal, WrongUse
 
 
@@ -77,7 +78,7 @@ def run(argv: list[str]) -> int:
         return _complain(str(error), 2)
     keep_logs(home_of(os.environ))
     try:
-        return process.run(_until_ended(_load(arguments.command).run(arguments)))
+        return run_loop(_until_ended(_load(arguments.command).run(arguments)))
     except OutputLost as error:
         _let_go_of_stdout()
         return _complain(str(error))

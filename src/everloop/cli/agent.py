@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ..agent import WAITS, Agent, Answer, Approval
-from ..app import open as open_agent
+from ..app import open_for_owner
+from ..app.agent import WAITS, Agent, Answer, Approval
 from ..core.errors import MailRefused, StoreError, TurnFailed
 from ..core.events import AnswerGiven, AnswerPiece, Event, PermissionAsked, SummaryWritten, ToolCalled, Warned
 from ..core.people import OWNER
@@ -72,9 +72,10 @@ async def run(arguments: argparse.Namespace) -> int:
     first = asyncio.ensure_future(lines.read("> ")) if text is None and not sys.stdin.isatty() else None
     if first and select.select([sys.stdin], [], [], 0)[0]:
         await asyncio.wait({first}, timeout=SOON)
-    async with open_agent() as agent:
+    async with open_for_owner() as agent:
         if arguments.resume and arguments.session is None and (row := await agent.latest()):
             session = row.session
+        await _check_whose(agent, session)
         for sentence in agent.unused:
             terminal.note(sentence)
         attended, preapproved = _is_attended(arguments.approvals), arguments.approvals == "allow"
@@ -94,6 +95,16 @@ async def run(arguments: argparse.Namespace) -> int:
         elif not command_in(text):
             await _ask_about_files(here)
         return code
+
+
+async def _check_whose(agent: Agent, session: str) -> None:
+    """What was said to somebody else is not shown here, for that would count as having been shown to them."""
+    row = await agent.store.session(session)
+    if row and row.owner != OWNER:
+        from shlex import quote  # only a mistake needs it
+
+        how = f"everloop sessions show {row.id} --user {quote(row.owner)}"
+        raise MailRefused(f"{session} is a conversation of {row.owner}, not yours to speak in; read it with: {how}")
 
 
 class Here(Struct, frozen=True):
@@ -255,6 +266,7 @@ async def _chat(here: Here, first: Reading | None) -> int:
         terminal.note(f"everloop, {agent.model}, session {session}. /help shows the commands; Ctrl-D leaves.")
         if agent.notice:
             terminal.note(agent.notice)
+    known = KnownSettings(agent.model)
     answered = True  # a pipe learns from the exit code whether its last line came to something
     with lines:
         if first is None or not await _begins_with_command(first):
@@ -272,6 +284,7 @@ async def _chat(here: Here, first: Reading | None) -> int:
                 if line.strip():
                     await _exchange(here, line)
                     answered = True
+                    known.tell_changes(here)
                     if _is_answer(line):
                         await _catch_up(here, terminal.answer)
                     if not command_in(line):
@@ -279,6 +292,22 @@ async def _chat(here: Here, first: Reading | None) -> int:
             except (TurnFailed, MailRefused) as error:
                 terminal.note(f"everloop: {error}")
                 answered = False
+
+
+class KnownSettings:
+    """What whoever sits here knows of the settings; a change is told once."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._problem = ""
+
+    def tell_changes(self, here: Here) -> None:
+        model, problem = here.agent.model, here.agent.problem
+        if model != self._model:
+            here.terminal.note(f"(the settings have changed: {model} answers)")
+        if problem and problem != self._problem:
+            here.terminal.note(f"({problem})")
+        self._model, self._problem = model, problem
 
 
 async def _ask_what_waits(here: Here) -> None:

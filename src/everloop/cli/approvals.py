@@ -6,7 +6,7 @@ import time
 
 import msgspec
 
-from ..app import Records, open_records
+from ..app.records import Records, open_records
 from ..core.errors import GrantRefused
 from ..core.permission import HOUR, Allowance, Grant
 from ..readings.grants import MANY, described, extent, runs_of, time_of

@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import Any
 
-from ..app import open_view
+from ..app.records import open_view
 from ..core.errors import MailRefused
 from ..readings.contents import Contents, PromptPiece
 from ..readings.visible import visible

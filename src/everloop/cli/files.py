@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from ..app import Records, open_records
+from ..app.records import Records, open_records
 from ..core.errors import MailRefused
 from ..core.ports import KeptFile
 from .table import how_many, sized, table, to_json

@@ -13,7 +13,9 @@ import sys
 from collections.abc import Coroutine
 from typing import Any
 
-from ..app import open_records, remove_password, serve, set_password
+from ..app import serve
+from ..app.access import remove_password, set_password
+from ..app.records import open_records
 from ..core.errors import EverloopError
 from .terminal import Terminal
 

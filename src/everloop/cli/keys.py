@@ -2,21 +2,15 @@
 
 import asyncio
 import getpass
-import os
 import sys
 
-from ..app import open_library, open_records
+from ..app.keys import Host, Login, Sleep, checked_key, find_host, kept_keys, login_to
+from ..app.keys import forget as forget_it
+from ..app.keys import keep_key as keep_it
 from ..core.errors import EverloopError
-from ..providers import logins
-from ..providers.catalog import Host
-from ..providers.keys import Keys, checked_key, keyed_host, notes_on
-from ..settings import home_of, load
 from .terminal import Terminal
 
-
-def find_host(name: str) -> Host:
-    """The provider whose key is to be kept. Raises EverloopError when there is none, or it has no keys."""
-    return keyed_host(name, load(home_of(os.environ), os.environ).providers.accounts)
+__all__ = ["find_host", "forget", "keep_key", "list_keys", "log_in", "login", "read_key"]
 
 
 def read_key(name: str) -> str:
@@ -32,40 +26,35 @@ def _typed(name: str) -> str:
 
 
 async def keep_key(host: Host, key: str, terminal: Terminal) -> int:
-    async with open_records() as records:
-        await records.vault.set(f"key:{host.name}", key)
-        accounts = records.settings.providers.accounts
-    terminal.note(f"The key of {host.name} is kept in the vault.")
-    for note in notes_on(host, key, Keys(accounts, os.environ, {host.name: key}, home_of(os.environ))):
+    notes = await keep_it(host, key)
+    for note in (f"The key of {host.name} is kept in the vault.", *notes):
         terminal.note(note)
     return 0
 
 
 async def list_keys(terminal: Terminal) -> int:
-    async with open_records() as records:
-        names = [name.removeprefix("key:") for name in await records.vault.names() if name.startswith("key:")]
-    if names:
+    if names := await kept_keys():
         terminal.answer("\n".join(names))
     else:
         terminal.note("There are no keys in the vault.")
     return 0
 
 
-async def forget(name: str, what: str, terminal: Terminal) -> int:
-    async with open_records() as records:
-        if not await records.vault.forget(name):
-            raise EverloopError(f"{what[0].lower()}{what[1:]} is not in the vault")
-    terminal.note(f"{what} is forgotten.")
+async def forget(name: str, terminal: Terminal, *, login: bool = False) -> int:
+    what = f"login to {name}" if login else f"key of {name}"
+    if not await forget_it(name, login=login):
+        raise EverloopError(f"the {what} is not in the vault")
+    terminal.note(f"The {what} is forgotten.")
     return 0
 
 
 async def login(name: str, terminal: Terminal) -> int:
-    async with open_library() as library:
-        await log_in(logins.load(name, library.http, library.vault), terminal)
+    async with login_to(name) as way:
+        await log_in(way, terminal)
     return 0
 
 
-async def log_in(login: logins.Login, terminal: Terminal, sleep: logins.Sleep = asyncio.sleep) -> None:
+async def log_in(login: Login, terminal: Terminal, sleep: Sleep = asyncio.sleep) -> None:
     """Raises LoginDenied, LoginExpired and other ProviderErrors."""
     asking = await login.begin()
     terminal.answer(f"Open {asking.url} and enter the code {asking.code}")

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-from ..providers import logins
+from ..app.keys import LOGINS
 from . import keys, survey, trial
 from .terminal import Terminal
 
@@ -31,9 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _word(keys, "list", "show which providers have a key in the vault")
     _word(keys, "forget", "remove a key from the vault").add_argument("name", metavar="NAME", help="a provider")
     for word, help in (("login", "log in to a provider that has no keys"), ("logout", "forget a login")):
-        _word(words, word, help).add_argument(
-            "name", choices=logins.NAMES, metavar="NAME", help=" or ".join(logins.NAMES)
-        )
+        _word(words, word, help).add_argument("name", choices=LOGINS, metavar="NAME", help=" or ".join(LOGINS))
 
 
 def _word(words: "Words", name: str, help: str) -> argparse.ArgumentParser:
@@ -53,9 +51,9 @@ def run(arguments: argparse.Namespace) -> Coroutine[Any, Any, int]:
         case "key", "set", str(name):
             return keys.keep_key(keys.find_host(name), keys.read_key(name), terminal)
         case "key", "forget", str(name):
-            return keys.forget(f"key:{name}", f"The key of {name}", terminal)
+            return keys.forget(name, terminal)
         case "login", _, str(name):
             return keys.login(name, terminal)
         case "logout", _, str(name):
-            return keys.forget(logins.kept_as(name), f"The login to {name}", terminal)
+            return keys.forget(name, terminal, login=True)
     return keys.list_keys(terminal)

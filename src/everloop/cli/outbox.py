@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ..app import Records, open_records
+from ..app.records import Records, open_records
 from ..core.errors import EverloopError
 from ..core.rows import Undelivered
 from .table import table, to_json

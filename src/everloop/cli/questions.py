@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Sequence
 from types import TracebackType
 
-from ..agent import Agent, Approval
+from ..app.agent import Agent, Approval
+from ..app.user import inbound_of
 from ..core.errors import MailRefused
 from ..core.people import OWNER
 from ..readings.commands import command_in
 from ..readings.grants import described, extent
 from ..readings.questions import asked_of, chosen, offered_of
-from ..user import inbound_of
 from .lines import LineReader
 from .terminal import Terminal
 from .times import clock

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ..app import Records, open_records
+from ..app.records import Records, open_records
 from ..core.conversation import ArchiveThread, Branch, Conversation, Deed, Rename, SearchHit
 from ..core.errors import HomeError, MailRefused
 from ..readings.visible import checked_name, in_one_line, visible

@@ -1,64 +1,17 @@
 """`everloop models list`: which providers can be asked, and what their models can do and cost."""
 
-import asyncio
-from collections.abc import Collection
-from fnmatch import fnmatchcase
-
-from msgspec import Struct
-from msgspec.structs import astuple, replace
-
-from ..app import open_library
-from ..app.models import ModelLibrary
-from ..app.presets import Presets
-from ..core.errors import EverloopError, KeyRefused, ModelMissing, ProviderError, VaultLocked
-from ..providers import logins
-from ..providers.catalog import HOSTS, Host
-from ..providers.choose import Choice, host_of
-from ..providers.discovery import ListedModel
-from ..providers.keys import Keys, unknown_provider
-from ..providers.prices import Price, Prices, find_window
+from ..app.records import open_library
+from ..app.survey import HostRow, ModelRow, Use, find_hosts, find_models, find_uses
 from .table import counted, rate, table, to_json
 from .terminal import Terminal
-
-PATIENCE = 15.0  # seconds that a host has for its whole list
-LOCAL_PATIENCE = 2.0  # where a server may be, but need not
-
-
-class HostRow(Struct, frozen=True):
-    """A provider as it was found: `key` is where its key is or how to come by one, never what it is."""
-
-    name: str
-    key: str
-    state: str = "not asked"
-    models: int | None = None
-    why: str = ""  # a sentence, if it cannot be asked
-    use: str = ""
-
-
-class ModelRow(Struct, frozen=True):
-    name: str
-    window: int | None
-    input: float | None  # dollars for a million tokens
-    output: float | None
-    sees: bool | None
-    use: str = ""
-
-
-class Use(Struct, frozen=True):
-    """A model and what it is for: to answer by default, or when that cannot, small things, vectors. `why` says what it
-    lacks."""
-
-    role: str
-    model: str
-    why: str = ""
 
 
 async def list_hosts(everything: bool, as_json: bool, terminal: Terminal) -> int:
     """Also those that are configured and cannot be asked; with `everything`, those that could be configured too."""
     async with open_library() as library:
         terminal.status("asking the hosts …")
-        uses = await _find_uses(library)
-        hosts = await _find_hosts(library, uses, everything)
+        uses = await find_uses(library)
+        hosts = await find_hosts(library, uses, everything)
     presets = {name: preset.model for name, preset in library.settings.models.items()}
     if as_json:
         told = {"hosts": hosts, "default": uses[0], "fallbacks": [use for use in uses if use.role == "fallback"]}
@@ -73,149 +26,9 @@ async def list_models(wanted: str, as_json: bool, terminal: Terminal) -> int:
     """Of a provider, or those that fit a pattern of provider/model. Raises ProviderError when it cannot be asked."""
     async with open_library() as library:
         terminal.status("asking the host …")
-        rows = await _find_models(library, wanted, await _find_uses(library))
+        rows = await find_models(library, wanted, await find_uses(library))
     terminal.answer(to_json({"models": rows}) if as_json else _models_text(wanted, rows))
     return 0
-
-
-async def _find_uses(library: ModelLibrary) -> list[Use]:
-    """The default first. The small model is named only where it is another, as one for embeddings is."""
-    casting = Presets(library.settings, library.models)
-    asked = casting.asked("")
-    spares = [await _find_use(library, "fallback", casting.asked(name).model) for name in asked.fallbacks or ()]
-    purposes = [("small", casting.small), ("embeddings", casting.embedding)]
-    others = [await _find_use(library, role, casting.asked(name).model) for role, name in purposes if name]
-    return [await _find_use(library, "default", asked.model), *spares, *others]
-
-
-async def _find_use(library: ModelLibrary, role: str, name: str) -> Use:
-    try:
-        if role == "embeddings":
-            return Use(role, (await library.models.embedder(name)).name)
-        return Use(role, (await library.models.look(name)).name)
-    except ModelMissing as error:
-        return Use(role, name, str(error))
-
-
-async def _find_hosts(library: ModelLibrary, uses: list[Use], everything: bool) -> list[HostRow]:
-    kept = await library.vault.names()
-    names = list(dict.fromkeys((*HOSTS, *library.keys.accounts)))
-    rows = await asyncio.gather(*(_look_at(library, name, kept) for name in names))
-    roles = {use.model.partition("/")[0]: use.role for use in reversed(uses)}
-    return [replace(row, use=roles.get(row.name, "")) for row, shown in rows if shown or everything]
-
-
-async def _look_at(library: ModelLibrary, name: str, kept: Collection[str]) -> tuple[HostRow, bool]:
-    """A provider, and whether there is anything about it that the owner has configured or started."""
-    host, configured = host_of(name, library.keys), name in library.keys.accounts
-    if host is None:
-        return HostRow(name, "none", "no address", why=f"providers.{name} has neither an address nor a key"), True
-    try:
-        where = _where_key_is(host, library.keys, kept)
-        if not where and (locked := library.keys.locked(host)):
-            return HostRow(name, "vault", "vault locked", why=locked), True
-        if not where:
-            return HostRow(name, _how_to_get_in(host)), configured
-        patience = LOCAL_PATIENCE if host.port and not configured else PATIENCE
-        async with asyncio.timeout(patience):
-            models = await _listed(library, await _choice_at(library, host))
-    except TimeoutError:
-        return HostRow(name, where, "no answer", why=f"{name} has not answered in time."), configured or not host.port
-    except (ProviderError, VaultLocked) as error:
-        return HostRow(name, where, _in_short(error), why=str(error)), configured or not host.port
-    return HostRow(name, where, "reachable", len(models)), True
-
-
-def _where_key_is(host: Host, keys: Keys, kept: Collection[str]) -> str:
-    """Nothing where a key is needed and there is none. A file that cannot be read is still the place."""
-    if host.login:
-        return "login" if logins.kept_as(host.name) in kept else ""
-    try:
-        found = keys.find(host)
-    except ModelMissing:
-        return "file"
-    account = keys.accounts.get(host.name)
-    without = "no key needed" if host.port or not host.key_variables else "none" if account and account.api_base else ""
-    return found.where if found else without
-
-
-def _how_to_get_in(host: Host) -> str:
-    if host.login:
-        return f"everloop models login {host.name}"
-    return f"set {host.key_variable}" if host.base else f"set providers.{host.name}.api_base"
-
-
-async def _choice_at(library: ModelLibrary, host: Host) -> Choice:
-    """How this host is asked for its models. Raises ProviderError when something is missing for that."""
-    choice = library.models.choice(f"{host.name}/*")
-    if choice.host is None or choice.host.name != host.name:
-        raise ModelMissing(f"{host.name} needs a key of its own: {_how_to_get_in(host)}")
-    key = choice.key.strip()
-    if not (key.isascii() and key.isprintable()):
-        raise KeyRefused(f"The key of {host.name} contains characters that none can. Copy it again.")
-    login = logins.load(host.name, library.http, library.vault).headers if host.login else None
-    return replace(choice, key=key, headers={**choice.headers, **(await login() if login else {})})
-
-
-async def _listed(library: ModelLibrary, choice: Choice) -> list[ListedModel]:
-    try:
-        return await library.models.discovery.models(choice)
-    except ProviderError as error:
-        if choice.key:  # a host may quote the request that it refuses
-            error.args = (str(error).replace(choice.key, "…"),)
-        raise
-
-
-_IN_SHORT = {
-    "key": "key refused",
-    "credit": "no credit",
-    "model": "lists no models",
-    "rate": "asked too often",
-    "request": "refused",
-    "timeout": "no answer",
-    "connection": "not reachable",
-    "server": "failed",
-    "cut": "broke off",
-}
-
-
-def _in_short(error: EverloopError) -> str:
-    match error:
-        case ModelMissing():
-            return "not set up"
-        case ProviderError(kind=kind):
-            return _IN_SHORT.get(kind, "failed")
-    return "vault locked"
-
-
-async def _find_models(library: ModelLibrary, wanted: str, uses: list[Use]) -> list[ModelRow]:
-    provider, _, pattern = wanted.partition("/")
-    host = host_of(provider, library.keys)
-    if host is None:
-        raise unknown_provider(provider, library.settings.providers.accounts)
-    prices = Prices({name: Price(*astuple(price)) for name, price in library.settings.prices.items()})
-    casting = Presets(library.settings, library.models)
-    models = await _described(library, await _choice_at(library, host))
-    roles = {use.model: use.role for use in reversed(uses)}
-
-    def row(model: ListedModel) -> ModelRow:
-        name = f"{provider}/{model.name}"
-        window = casting.asked(name).context_window or model.window or find_window(provider, model.name)
-        price = prices.of(provider, model.name) or (Price(0, 0) if host.port else None)
-        costs = {"input": price.input, "output": price.output} if price else {"input": None, "output": None}
-        return ModelRow(name, window, sees=model.sees, use=roles.get(name, ""), **costs)
-
-    fitting = [model for model in models if fnmatchcase(model.name.lower(), pattern.lower() or "*")]
-    return sorted(map(row, fitting), key=lambda row: row.name)
-
-
-async def _described(library: ModelLibrary, choice: Choice) -> list[ListedModel]:
-    discovery, models = library.models.discovery, await _listed(library, choice)
-    if not (choice.host and choice.host.port):
-        return models
-    # A server on this machine tells elsewhere with which window it has loaded a model.
-    found = await asyncio.gather(*(discovery.find(replace(choice, model=model.name)) for model in models))
-    return [better or model for better, model in zip(found, models, strict=True)]
 
 
 def _hosts_text(hosts: list[HostRow], uses: list[Use], presets: dict[str, str]) -> str:

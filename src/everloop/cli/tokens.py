@@ -4,7 +4,8 @@ import argparse
 import sys
 from datetime import datetime
 
-from ..app import new_token, open_records, token_scopes
+from ..app.access import new_token, token_scopes
+from ..app.records import open_records
 from ..core.errors import EverloopError
 from ..core.rows import TokenRow
 from .table import table, to_json

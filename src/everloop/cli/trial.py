@@ -1,7 +1,7 @@
 """`everloop models test`: asks a model for an answer and for a tool call. Nothing of it is stored."""
 
-from ..app import open_library
 from ..app.presets import Presets
+from ..app.records import open_library
 from ..app.trial import Embedding, Tried, trials_of
 from .table import dollars, to_json
 from .terminal import Terminal

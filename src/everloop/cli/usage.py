@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from ..app import open_records
+from ..app.records import open_records
 from ..core.prompt import Usage
 from ..core.rows import SpentRow
 from .table import counted, dollars, share, table, to_json

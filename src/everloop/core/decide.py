@@ -23,7 +23,8 @@ from .log import (
     Undoing,
     UserSaid,
 )
-from .mail import Choose, CompactRequest, Decision, Mail, Said, Stop, Telling, Undo
+from .mail import Choose, CompactRequest, Decision, Mail, Notice, Said, Stop, Telling, Undo
+from .message import said
 from .people import Role, role_of
 from .thread import STOPPED, Thread
 from .tool import Effect, ToolCall, ToolSpec, problems_of
@@ -300,6 +301,20 @@ def heard(letter: Said, mail: int = 0) -> UserSaid:
     )
 
 
+def announced(notice: Notice, mail: int) -> UserSaid:
+    """What the house says, as the log keeps it."""
+    return UserSaid(
+        said(notice.text, notice.source if notice.outside else ""),
+        notice.by,
+        notice.address,
+        mail,
+        notice.unattended,
+        principal=notice.principal,
+        terms=notice.terms,
+        source=notice.source,
+    )
+
+
 def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mapping[str, Role] = {}) -> Absorbed:
     """Decide whether a letter may enter the log now. Only the turn's requester steers it; others wait their turn.
 
@@ -344,6 +359,8 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mappi
             return Absorbed((ModelChosen(model, by),))
         case CompactRequest(by=by):
             return Absorbed((CompactionAsked(by),))
+        case Notice() as notice:
+            return WAIT if thread.owes_reply else Absorbed((announced(notice, mail.id),))
         case Telling() as word:
             if thread.owes_reply:
                 return WAIT  # nobody is interrupted in the middle of a turn

@@ -22,6 +22,7 @@ from .prompt import Brought, Finish, Terms, Usage
 from .tool import FileChange, Ground, Risk, ToolCall
 
 VERSION = 1
+NOTICE = "[everloop itself says this, not a person: {}]"
 CLIENT = "a client's tools"  # the origin of what these have said
 IMPORTED = "imported"  # the model that is said to have answered in a conversation that came from a file
 
@@ -50,11 +51,14 @@ class UserSaid(_Entry, frozen=True):
     preapproved: bool = False  # what would be asked was allowed ahead, for this turn
     principal: str = ""  # whose files and workspace it is about; "": its author's
     terms: Terms | None = None  # for this turn and those after it
+    source: str = ""  # what of the house says this on the author's behalf; "": the author does
 
     @property
     def messages(self) -> list[Message]:
         """All of it. What a client's tools have said are a stranger's words."""
         found = [_by_tools(message) if message.role == "tool" else message for message in self.before]
+        if self.source:
+            return [Message("user", (Text(NOTICE.format(self.source)), *self.parts))]
         if self.parts:
             said = Message("user", self.parts)
             found.append(_by_tools(said) if self.brought is not None and self.brought.outside else said)
@@ -212,6 +216,7 @@ class Standing(Struct, frozen=True, omit_defaults=True, gc=False):
     preapproved: bool = False
     principal: str = ""
     terms: Terms | None = None
+    source: str = ""
 
 
 class Compacted(_Entry, frozen=True):

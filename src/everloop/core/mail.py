@@ -119,7 +119,22 @@ class Telling(Struct, frozen=True, gc=False, tag="word", omit_defaults=True):
     outside: bool = False
 
 
-Letter = Said | Stop | Decision | Choose | CompactRequest | Undo | Telling
+class Notice(Struct, frozen=True, gc=False, tag="notice", omit_defaults=True):
+    """The house itself says something that is to be answered: a job is due, a task that was handed on is done. `source`
+    names it (`job:…`), and `by` is on whose behalf, with whose rights. No door makes one of what it is sent, so nobody
+    can speak in the house's name. `outside` says that strangers' words are in it."""
+
+    text: str
+    source: str
+    by: str
+    address: str = ""
+    outside: bool = False
+    unattended: bool = False
+    principal: str = ""
+    terms: Terms | None = None
+
+
+Letter = Said | Stop | Decision | Choose | CompactRequest | Undo | Telling | Notice
 
 
 class Inbound(Struct, frozen=True, gc=False):

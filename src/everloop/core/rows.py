@@ -162,6 +162,13 @@ class Committed(Struct, gc=False):
     mail: int = 0  # the number of the letter that came in with it
 
 
+class Whose(Struct, frozen=True):
+    """Threads that belong to these principals, or whose sessions lie in these channels."""
+
+    principals: tuple[str, ...]
+    channels: tuple[str, ...] = ()
+
+
 class ThreadRow(Struct, frozen=True, gc=False):
     id: str
     session: str

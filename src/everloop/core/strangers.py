@@ -25,13 +25,13 @@ class Strangers:
         self.sources = Sources()
         self._ways: tuple[int, dict[int, WayOut]] = 0, {}  # of the calls of which answer
 
-    def hear(self, message: Message) -> None:
+    def hear(self, message: Message, gives: bool = True) -> None:
         """Who gives what with it. What the model says, or has a tool repeat, does not count: with that it could give
-        itself whatever it wants."""
+        itself whatever it wants. Nor does what the house says."""
         for part in message.parts if message.role != "assistant" else ():
             strange = is_strange(part)
             self.outside = self.outside or strange
-            if isinstance(part, Text) and (part.public or (message.role == "user" and not strange)):
+            if gives and isinstance(part, Text) and (part.public or (message.role == "user" and not strange)):
                 self.sources.add(part.text, public=part.public)
 
     def after_call(self, exits: Exits, call: ToolCall) -> Exits:

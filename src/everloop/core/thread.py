@@ -243,7 +243,7 @@ class Thread:
             self.turn.mails.append(entry.mail)
         self.turn.brought = entry.brought or self.turn.brought
         for message in entry.messages:
-            self.strangers.hear(message)
+            self.strangers.hear(message, gives=not entry.source)
             self._say(message)
 
     def _take_in_unheard(self) -> None:

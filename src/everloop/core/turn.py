@@ -67,6 +67,7 @@ class Turn:
         "resumes",
         "saying",
         "seq",
+        "source",
         "steps",
         "stopped",
         "terms",
@@ -82,6 +83,7 @@ class Turn:
         self.requester = requester
         self.principal = principal or requester
         self.terms = terms
+        self.source = ""  # what of the house began it; "": the requester
         self.unattended = False
         self.preapproved = False
         self.mails: list[int] = []  # the letters that it answers
@@ -114,7 +116,7 @@ class Turn:
     def begun_by(cls, entry: UserSaid, seq: int, terms: Terms | None = None) -> "Turn":
         """`terms` are those of the turn before."""
         turn = cls(seq, entry.author, entry.principal, entry.terms or terms)
-        turn.unattended, turn.preapproved = entry.unattended, entry.preapproved
+        turn.unattended, turn.preapproved, turn.source = entry.unattended, entry.preapproved, entry.source
         return turn
 
     @classmethod
@@ -123,6 +125,7 @@ class Turn:
         standing = entry.standing
         turn = cls(standing.turn, standing.requester, standing.principal, standing.terms)
         turn.unattended, turn.preapproved, turn.began = standing.unattended, standing.preapproved, standing.began
+        turn.source = standing.source
         turn.mails, turn.steps, turn.brought = list(standing.mails), standing.steps, standing.brought
         turn.usage, turn.model = standing.usage + entry.usage, standing.model
         known = standing.cost is not None and (entry.cost is not None or not entry.model)
@@ -156,6 +159,7 @@ class Turn:
             preapproved=self.preapproved,
             principal=self.principal if self.principal != self.requester else "",
             terms=self.terms,
+            source=self.source,
         )
 
     def count(self, entry: ModelSaid) -> None:

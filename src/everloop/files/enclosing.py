@@ -3,9 +3,8 @@
 Every one of them is kept. Whatever is not seen as a whole says by which name read_file reads it.
 """
 
-from everloop.core.message import Media, Part, Text
-from everloop.core.ports import Files
-
+from ..core.message import Media, Part, Text
+from ..core.ports import Files
 from .pictures import AttachedFile
 
 INLINE = 32_000  # characters of a text that are shown with the message

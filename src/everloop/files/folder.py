@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
-from everloop.core.errors import StoreFull
+from ..core.errors import StoreFull
 
 SHORTEST = 12
 _REF = re.compile(rf"file:([0-9a-f]{{{SHORTEST},64}})(?:…|\.\.\.)?")

@@ -11,9 +11,8 @@ import re
 from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 
-from everloop.core.errors import NoRoom
-from everloop.core.ports import Archive, KeptFile
-
+from ..core.errors import NoRoom
+from ..core.ports import Archive, KeptFile
 from .folder import HALF_WRITTEN, SHORTEST, Folder, held, sweep
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from everloop.core.errors import MailRefused
-from everloop.readings.media import LARGEST_DOCUMENT, LARGEST_IMAGE, is_text, kind_of, office_of
+from ..core.errors import MailRefused
+from ..readings.media import LARGEST_DOCUMENT, LARGEST_IMAGE, is_text, kind_of, office_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Pixels

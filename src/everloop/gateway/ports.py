@@ -38,7 +38,10 @@ class Supervised(Protocol):
 class GatewayAgent(Protocol):
     """An open everloop. What it raises is an EverloopError, whose text is a sentence for the person."""
 
-    model: str  # provider/model that answers where nothing else was chosen
+    @property
+    def model(self) -> str:
+        """The provider/model that answers where nothing else was chosen."""
+        ...
 
     @property
     def traits(self) -> Mapping[str, Traits]:
@@ -182,8 +185,8 @@ class SessionFinder(Protocol):
     async def fork(self, conversation: Conversation, session: str, by: str, at: int | None = None) -> Branch: ...
 
 
-class SettingsEditor(Protocol):
-    """Who changes settings while it is open."""
+class ChangeableSettings(Protocol):
+    """The settings and keys of a house, as they can be changed while it is open."""
 
     async def look(self) -> Any:
         """`version`, `file`, `rows`, and what is `waiting` for the next start. Raises SettingsError."""
@@ -213,11 +216,18 @@ class SettingsEditor(Protocol):
 class ApiAgent(GatewayAgent, Protocol):
     """What the page's API needs beside."""
 
-    notice: str  # what a person should know about the model
-    missing: str  # why nobody can answer, if that is so
+    @property
+    def notice(self) -> str:
+        """What a person should know about the model."""
+        ...
 
     @property
-    def steward(self) -> SettingsEditor | None: ...
+    def missing(self) -> str:
+        """Why nobody can answer, if that is so."""
+        ...
+
+    @property
+    def live_settings(self) -> ChangeableSettings: ...
 
     @property
     def sessions(self) -> SessionFinder: ...

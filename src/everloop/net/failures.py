@@ -4,7 +4,7 @@ import os
 import socket
 import ssl
 
-from everloop.core.errors import (
+from ..core.errors import (
     AnswerTimeout,
     HostFailed,
     HostHungUp,
@@ -13,7 +13,6 @@ from everloop.core.errors import (
     ProviderError,
     StreamCut,
 )
-
 from .answer_reader import NotHttp
 
 FAILURES = (EOFError, OSError, NotHttp)  # of a connection

@@ -16,7 +16,7 @@ from ipaddress import IPv6Address, ip_address
 from types import TracebackType
 from urllib.parse import urljoin
 
-from everloop.core.errors import (
+from ..core.errors import (
     AddressRefused,
     AnswerTooLarge,
     HostFailed,
@@ -24,7 +24,6 @@ from everloop.core.errors import (
     KeyRefused,
     StreamCut,
 )
-
 from .addresses import Address, Allowed, Target, check_address, read_url
 from .answer_reader import AnswerReader
 from .connection import HttpConnection

@@ -5,7 +5,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
-from everloop.core.errors import (
+from ..core.errors import (
     AnswerOversized,
     HostHungUp,
     HostTimeout,
@@ -14,9 +14,8 @@ from everloop.core.errors import (
     RateLimited,
     StreamCut,
 )
-from everloop.core.ports import Http, HttpAnswer
-from everloop.core.prompt import Delta, Prompt, Reply
-
+from ..core.ports import Http, HttpAnswer
+from ..core.prompt import Delta, Prompt, Reply
 from .dialects import Decoder, Dialect, address
 from .dialects.quirks import Quirks
 from .limits import ANSWER_SECONDS, MOST_BYTES, AnswerLimits, Pulse

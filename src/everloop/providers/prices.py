@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Raw, Struct
 
-from everloop.core.prompt import Usage
+from ..core.prompt import Usage
 
 _FILE = Path(__file__).with_name("data") / "prices.json"
 

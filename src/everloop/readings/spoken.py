@@ -30,7 +30,7 @@ from ..core.log import (
     Undoing,
     UserSaid,
 )
-from ..core.message import Media, Part, Text, enclosed, text_of
+from ..core.message import Media, Part, Text, enclosed, is_strange, text_of
 from ..core.tool import ToolCall
 from ..core.wording import cut_short
 
@@ -111,6 +111,8 @@ class Utterance(Struct, frozen=True, gc=False):
 def spoken(entry: Entry) -> Utterance | None:
     """None of an entry in which nothing is said to anyone."""
     match entry:
+        case UserSaid(parts=parts, source=source) if source:
+            return Utterance("house", parts, strange=any(map(is_strange, parts)))
         case UserSaid(parts=parts, author=author, brought=brought, principal=owner):
             strange = brought is not None and brought.outside
             return Utterance("user", parts, author=author, strange=strange, owner=owner)

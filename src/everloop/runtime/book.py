@@ -73,7 +73,9 @@ class Book:
         "in_the_middle",
         "is_committing",
         "lease",
+        "owner",
         "recalled",
+        "session",
         "thread",
         "turn",
     )
@@ -92,6 +94,7 @@ class Book:
         self._next = Commit()
         self._finished: tuple[Finished, ...] = ()
         self._tainted: set[str] = set()  # the calls whose taints have begun here
+        self.owner = self.session = ""  # whose it is, and where, as it was when it was opened
         self.in_the_middle = False  # of a turn, when it was opened
         self._tried = False  # to take the lease
         self._letter = 0  # the one that came in with the first commit
@@ -108,6 +111,7 @@ class Book:
             thread = Thread(thread.id, opened.first - 1)
         thread.extend(opened.entries)
         book = cls(store, thread, Lease(thread.id, 0, opened.row.head), opened.mail, listener)
+        book.owner, book.session = opened.row.owner, opened.row.session
         book.in_the_middle = opened.row.state == "running" and thread.owes_reply
         if book.in_the_middle and opened.row.holder:
             book.keep(Resumed(opened.row.holder))

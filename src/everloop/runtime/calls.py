@@ -20,6 +20,8 @@ from .strangers import contained
 _log = logging.getLogger("everloop.calls")
 
 KITS = 1000  # that are known at once
+GONE = 200  # tools that stay, for the turns that have begun with them: those that went last
+LONGEST_RESULT = 8000  # characters
 PAUSE = 0.5  # seconds before a call is tried once more
 _REPEATABLE = (Effect.READ, Effect.IDEMPOTENT)
 _LINK = (LinkFailed, HostTimeout, HostUnreachable, StreamCut, ConnectionError)
@@ -44,32 +46,30 @@ class Kit(Struct, frozen=True):
 
     `take_back` undoes what a tool did to a file: given the change, a key for the attempt and whose it was, it says why
     it left the file alone, or nothing. `keep` keeps what a file holds after a change, so that people can have it.
+    `longest` is how many characters of a result the model is shown.
     """
 
     tools: Mapping[str, Tool]
     place: str = ""
     take_back: TakeBack = _leave
     keep: Keep = _keep_nothing
+    longest: int = LONGEST_RESULT
 
 
 class Toolbox:
-    """The tools of this agent. `limit` is how many characters of a result the model is shown, `kit_of` finds the kit of
-    a principal, who may have another one from one turn to the next."""
+    """The tools of this agent. `kit_of` finds the kit of a principal, who may have another one from one turn to the
+    next."""
 
-    def __init__(self, kit_of: Callable[[str], Kit], files: Files, limit: int = 8000) -> None:
+    def __init__(self, kit_of: Callable[[str], Kit], files: Files) -> None:
         self._kit_of = kit_of
         self._kits: dict[str, tuple[Kit, Kit]] = {}  # as it was made, and with what stays
         self._files = files
-        self._limit = limit
 
     @classmethod
-    def of(cls, tools: Iterable[Tool], files: Files, limit: int = 8000) -> "Toolbox":
+    def of(cls, tools: Iterable[Tool], files: Files, longest: int = LONGEST_RESULT) -> "Toolbox":
         """One with the same tools for everybody."""
-        kit = Kit({tool.spec.name: tool for tool in tools})
-        return cls(lambda principal: kit, files, limit)
-
-    def resize(self, limit: int) -> None:
-        self._limit = limit
+        kit = Kit({tool.spec.name: tool for tool in tools}, longest=longest)
+        return cls(lambda principal: kit, files)
 
     def kit(self, principal: str) -> Kit:
         """Tools that are not there any more stay, for the turns that have begun with them: what a model is offered is
@@ -80,7 +80,8 @@ class Toolbox:
             if len(self._kits) >= KITS:
                 self._kits.clear()
             if before is not None:
-                whole = structs.replace(made, tools={**whole.tools, **made.tools})
+                gone = [name for name in whole.tools if name not in made.tools][-GONE:]
+                whole = structs.replace(made, tools={**{name: whole.tools[name] for name in gone}, **made.tools})
             self._kits[principal] = made, whole
         return whole
 
@@ -172,14 +173,25 @@ class Toolbox:
         return await self._with_more(returned, told, context.principal)
 
     def _find(self, thread: Thread, place: int) -> Tool:
-        return self.kit(thread.turn.principal).tools[thread.open_calls[place].name]
+        name = thread.open_calls[place].name
+        return self.kit(thread.turn.principal).tools.get(name) or _gone(name)
 
     async def _returned(self, answer: int, place: int, text: str, user: str, outcome: Outcome = "done") -> CallReturned:
         text = text.encode("utf-8", "replace").decode()  # half a character is no text, and cannot be stored
-        if len(text) <= self._limit:
+        longest = self.kit(user).longest
+        if len(text) <= longest:
             return CallReturned(answer, place, text, outcome)
         file = await self._files.put(user, text.encode(), f"result-{answer}-{place}.txt")
-        return CallReturned(answer, place, shorten(text, self._limit, file), outcome, file)
+        return CallReturned(answer, place, shorten(text, longest, file), outcome, file)
+
+
+def _gone(name: str) -> Tool:
+    """In the place of one that has gone since the model was offered it."""
+
+    async def run(args: dict[str, Any], context: CallContext) -> Result:
+        raise ToolError(f"there is no tool {name} any more")
+
+    return Tool(ToolSpec(name, "", {"type": "object"}), run)
 
 
 async def _attempt(tool: Tool, args: dict[str, Any], context: CallContext) -> Result:

@@ -32,6 +32,7 @@ WRAP_UP = (
     "Write up now for the user what was done and what is left to do."
 )
 
+BEGUN = "This turn was begun by everloop itself ({source}), not by a message of a person."
 STUCK = 3
 IN_CIRCLES = (
     "The last {steps} steps have brought nothing new. Try another way, or tell the user what is missing; "
@@ -61,6 +62,8 @@ class Context:
         lines = [WRAP_UP] if wrap else []
         if thread.turn.futile >= STUCK and not wrap:
             lines.append(IN_CIRCLES.format(steps=thread.turn.futile))
+        if thread.turn.source:
+            lines.append(BEGUN.format(source=thread.turn.source))
         if self._profile.tail:
             lines.append(f"Current time: {self._now()}")
             if thread.address:

@@ -232,6 +232,7 @@ class Driver:
         thread, turn = book.thread, book.thread.turn
         before = book.briefed if book.turn == turn.seq else None
         if before is None:
+            self._toolbox.kit(turn.principal)  # what is offered from here on can be run, also when it has gone by then
             situation = Situation(turn.requester, role, turn.principal, thread.address, thread.id, turn.terms)
             briefing = await book.patiently(partial(self._briefer.brief, situation))
             log_context.set(LogContext(thread.address, thread.id, turn.seq))

@@ -9,7 +9,7 @@ from ..core.conversation import Branch, ResumeThread
 from ..core.errors import MailRefused
 from ..core.events import CommandDone
 from ..core.failpoint import reach
-from ..core.mail import Decision, Inbound, Said
+from ..core.mail import Decision, Inbound, Notice, Said
 from ..core.message import Text, text_of
 from ..core.ports import Archive, Bus, Mailroom
 from ..core.rows import Receipt
@@ -53,6 +53,7 @@ class Inbox:
         have begun. Raises MailRefused.
         """
         reach("inbox.arrived")
+        self._lanes.acting.note(inbound.owner)
         letter = inbound.letter
         if isinstance(letter, Said) and (command := self._command(letter)):
             effect = await self._commands.work_out(command, inbound, letter)
@@ -84,15 +85,16 @@ class Inbox:
         """
         if not isinstance(inbound.letter, Said) or self._command(inbound.letter):
             return None
+        self._lanes.acting.note(inbound.owner)
         return self._lanes.begin(_unescaped(inbound), asked=asked)
 
     def wake(self, receipt: Receipt, inbound: Inbound) -> None:
         """Say that there is mail; losing this hint costs a moment, no more."""
         if receipt.begun:
             return
-        if isinstance(inbound.letter, Decision | Said):
+        if isinstance(inbound.letter, Decision | Said | Notice):
             self._bus.wake(receipt.thread)
-        if receipt.reply is not None or not isinstance(inbound.letter, Decision | Said):
+        if receipt.reply is not None or not isinstance(inbound.letter, Decision | Said | Notice):
             self._bus.cancel(receipt.thread)
 
     def _command(self, letter: Said) -> SlashCommand | None:

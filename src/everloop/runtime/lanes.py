@@ -16,6 +16,7 @@ from ..core.ports import Activity, Bus
 from ..core.rows import Receipt
 from ..core.thread import Thread
 from ..core.turn import Finished
+from .acting import Acting, ForEveryone
 from .book import Book, ThreadStore
 from .driver import Driver
 from .interrupt import Interrupt
@@ -127,7 +128,9 @@ class Lanes:
         cap: int = 500,
         lease_seconds: float = 30.0,
         grace: float = 5.0,
+        acting: Acting | None = None,
     ) -> None:
+        self.acting = acting or ForEveryone()
         self._store = store
         self._driver = driver
         self._supervisor = supervisor
@@ -260,6 +263,9 @@ class Lanes:
             book = lane.book = Book.begin(self._store, fold, lane.inbound, lane)
         else:
             book = lane.book = await Book.open(self._store, fold, lane)
+            if not self.acting.covers(book.owner, book.session):  # whoever drives it finds the letter
+                lane.book = None
+                return
         try:
             await self._driver.drive(book, lane.interrupt, self._leaving)
         except asyncio.CancelledError:
@@ -305,7 +311,7 @@ class Lanes:
             await asyncio.sleep(POLL)
 
     async def _look(self) -> None:
-        for thread in await self._store.waiting():
+        for thread in await self._store.waiting(self.acting.whose()):
             self.wake(thread)
         for thread in await self._store.stopping(list(self._lanes)):
             await self._stop_if_told(thread)

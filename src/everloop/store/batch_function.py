@@ -11,7 +11,7 @@ hence in the order in which they become visible.
 
 from ..core.channel import ASIDE
 from . import schema
-from .letters import OF_PEOPLE
+from .letters import MAKE_TURNS
 
 _NOW, _ELAPSED = schema.DIALECTS["postgres"]["now"], schema.DIALECTS["postgres"]["elapsed"]
 
@@ -139,7 +139,7 @@ BEGIN
     ), inbox_ AS (
         UPDATE inbox x SET
             taken = CASE WHEN u.taken THEN 1 ELSE x.taken END,
-            ended = CASE WHEN u.ended IS NOT NULL THEN u.ended WHEN x.{OF_PEOPLE} THEN 0 ELSE -1 END
+            ended = CASE WHEN u.ended IS NOT NULL THEN u.ended WHEN x.{MAKE_TURNS} THEN 0 ELSE -1 END
         FROM (
             SELECT m.id, bool_or(m.taken) AS taken, max(m.ended) AS ended FROM (
                 SELECT a.id, true AS taken, NULL::BIGINT AS ended FROM final f, unnest(f.absorbed) AS a(id)

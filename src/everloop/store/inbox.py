@@ -7,18 +7,22 @@ import msgspec
 
 from ..core.conversation import Branch, Deed, ResumeThread
 from ..core.mail import Inbound, Letter, Mail, Outbound
-from ..core.rows import Action, Receipt, ThreadRow
+from ..core.rows import Action, Receipt, ThreadRow, Whose
 from .channel_rows import keep_more
 from .codec import THREAD, body_of, kind_of, list_of, read_letter
 from .conversations import perform
 from .database import Ask, Database
-from .letters import OF_PEOPLE, PENDING, new_thread, post, queue, thread_of
+from .letters import MAKE_TURNS, PENDING, new_thread, post, queue, thread_of
 
 # Where holders can be seen, those of fresh leases are looked at one by one.
 _WAITING = (
     "SELECT DISTINCT t.id, coalesce(t.holder, ''), t.expires > {elapsed} "
     "FROM inbox i JOIN threads t ON t.id = i.thread WHERE i.ended = 0 AND (i.taken = 0 OR t.state = 'running') "
     "AND (CAST($1 AS {int}) = 1 OR t.holder IS NULL OR t.expires <= {elapsed})"
+)
+_THEIRS = (
+    " AND (t.owner IN (SELECT value FROM {each}($2{json})) "
+    "OR EXISTS (SELECT 1 FROM {each}($3{json}) WHERE substr(t.session, 1, length(value) + 1) = value || ':'))"
 )
 _STOPPING = (
     f"SELECT DISTINCT thread FROM inbox WHERE {PENDING} AND kind = 'stop' "
@@ -48,11 +52,15 @@ class InboxRows(Database):
         return int(rows[0][0]) if rows else 0
 
     async def unfinished(self, thread: str) -> list[int]:
-        unfinished = f"SELECT id FROM inbox WHERE thread = $1 AND ended = 0 AND {OF_PEOPLE} ORDER BY id"
+        unfinished = f"SELECT id FROM inbox WHERE thread = $1 AND ended = 0 AND {MAKE_TURNS} ORDER BY id"
         return [id for (id,) in await self._ask(unfinished, thread)]
 
-    async def waiting(self) -> list[str]:
-        rows = await self._ask(_WAITING, int(self.SEES_HOLDERS))
+    async def waiting(self, whose: Whose | None = None) -> list[str]:
+        seen = int(self.SEES_HOLDERS)
+        if whose is None:
+            rows = await self._ask(_WAITING, seen)
+        else:
+            rows = await self._ask(_WAITING + _THEIRS, seen, list_of(whose.principals), list_of(whose.channels))
         return [id for id, holder, fresh in rows if not (holder and fresh and self._alive(holder))]
 
     async def stopping(self, threads: Sequence[str]) -> list[str]:

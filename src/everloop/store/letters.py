@@ -12,7 +12,7 @@ from .database import Ask
 
 NOT_YOURS = "this session is not yours"
 PENDING = "ended = 0 AND taken = 0"
-OF_PEOPLE = "kind IN ('said', 'undo')"  # letters that make a turn
+MAKE_TURNS = "kind IN ('said', 'undo', 'notice')"  # letters that do
 POST = (
     "INSERT INTO inbox(channel, event, thread, owner, kind, body, at, taken, ended) "
     "VALUES($1, $2, $3, $4, $5, $6, {now}, $7, $8) ON CONFLICT DO NOTHING"

@@ -20,6 +20,10 @@ class SecretRows(Database):
     async def secrets(self, owner: str) -> list[str]:
         return sorted(name for (name,) in await self._ask("SELECT name FROM vault WHERE owner = $1", owner))
 
+    async def secret_times(self, owner: str) -> dict[str, float]:
+        rows = await self._ask("SELECT name, at FROM vault WHERE owner = $1 ORDER BY name", owner)
+        return {name: float(at) for name, at in rows}
+
     async def forget_secret(self, owner: str, name: str) -> bool:
         forget = "DELETE FROM vault WHERE owner = $1 AND name = $2 RETURNING name"
         return await self._changed_one(forget, owner, name)

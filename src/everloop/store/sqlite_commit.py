@@ -12,7 +12,7 @@ from ..core.rows import Commit, Committed, Lease
 from .codec import bodies_of, body_of, fold_in, kind_of, numbered
 from .database import run_at_once
 from .holders import Holders
-from .letters import OF_PEOPLE, post_if_theirs
+from .letters import MAKE_TURNS, post_if_theirs
 from .sqlite_statements import ELAPSED, NOW, asking, queue
 from .writer import Execute
 
@@ -27,7 +27,7 @@ _LET_IN = (
     "SELECT ?, ?, thread, owner, ?, ?, ?, 1 FROM sessions WHERE key = ? AND thread = ? AND owner = ? "
     "ON CONFLICT DO NOTHING"
 )
-_ABSORB = f"UPDATE inbox SET taken = 1, ended = iif({OF_PEOPLE}, 0, -1) WHERE id = ?"
+_ABSORB = f"UPDATE inbox SET taken = 1, ended = iif({MAKE_TURNS}, 0, -1) WHERE id = ?"
 _MOVE = (
     "UPDATE threads SET head = ?, epoch = ?, holder = ?, expires = ?, state = ?, folded = max(folded, ?) WHERE id = ?"
 )

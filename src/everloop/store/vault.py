@@ -69,6 +69,9 @@ class EncryptedVault:
         box = await asyncio.to_thread(self._close, name, value, first)
         await self._store.keep_secret(self._owner, name, box)
 
+    async def kept(self) -> dict[str, float]:
+        return await self._store.secret_times(self._owner)
+
     async def names(self) -> list[str]:
         return await self._store.secrets(self._owner)
 

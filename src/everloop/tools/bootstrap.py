@@ -9,11 +9,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from everloop.core.errors import ToolError
-from everloop.core.permission import FileState
-from everloop.core.prompt import Section
-from everloop.readings.sections import cut
-
+from ..core.errors import ToolError
+from ..core.permission import FileState
+from ..core.prompt import Section
+from ..readings.sections import cut
 from .workspace import Workspace
 
 LONGEST = 20_000  # characters of one file

@@ -9,10 +9,9 @@ import asyncio
 import re
 from hashlib import sha256
 
-from everloop.core.errors import StoreFull, ToolError
-from everloop.core.ports import Files
-from everloop.core.tool import CallContext, FileChange
-
+from ..core.errors import StoreFull, ToolError
+from ..core.ports import Files
+from ..core.tool import CallContext, FileChange
 from .kinds import HEAD
 from .marks import MARKS, Marks
 from .workspace import Seen, Workspace

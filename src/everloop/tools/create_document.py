@@ -2,11 +2,10 @@
 
 from typing import Annotated, Any
 
-from everloop.core.people import Role
-from everloop.core.tool import CallContext, Effect, Result, Tool
-from everloop.tools.decorator import tool
-
+from ..core.people import Role
+from ..core.tool import CallContext, Effect, Result, Tool
 from .changes import Changes
+from .decorator import tool
 from .write_file import write
 
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 
-from everloop.core.people import Role
-from everloop.core.tool import CallContext, Circumstances, Effect, Exit, Result, Risk, Tool, ToolSpec
+from ..core.people import Role
+from ..core.tool import CallContext, Circumstances, Effect, Exit, Result, Risk, Tool, ToolSpec
 
 AsyncFunction = Callable[..., Awaitable[Result]]
 

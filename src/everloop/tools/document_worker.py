@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from everloop.core.errors import ToolError
-
+from ..core.errors import ToolError
 from .documents import document_of, require_maker
 from .markup import Block, StyledText, blocks_of, spans_of
 from .write_file import encoded

@@ -10,9 +10,8 @@ from typing import Any
 
 import msgspec
 
-from everloop.core.errors import ToolError
-from everloop.readings.media import office_of
-
+from ..core.errors import ToolError
+from ..readings.media import office_of
 from .worker import run_apart
 
 LARGEST = 50_000_000

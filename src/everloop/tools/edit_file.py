@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Annotated
 
-from everloop.core.errors import ToolError
-from everloop.core.people import Role
-from everloop.core.tool import CallContext, Effect, Result, Shown, Tool
-from everloop.tools.decorator import tool
-
+from ..core.errors import ToolError
+from ..core.people import Role
+from ..core.tool import CallContext, Effect, Result, Shown, Tool
 from .changes import Changes, check_sha
+from .decorator import tool
 from .effort import Effort
 from .workspace import Seen
 from .write_file import ExpectedSha, encoded

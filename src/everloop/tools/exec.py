@@ -5,11 +5,10 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, structs
 
-from everloop.core.errors import ToolError
-from everloop.core.people import Role
-from everloop.core.tool import CallContext, Circumstances, Effect, Ground, Risk, Shown, Tool
-from everloop.tools.decorator import tool
-
+from ..core.errors import ToolError
+from ..core.people import Role
+from ..core.tool import CallContext, Circumstances, Effect, Ground, Risk, Shown, Tool
+from .decorator import tool
 from .exec_risk import judged
 from .ground import MOVED, grounds_of, identity_of
 from .home import Home

@@ -7,7 +7,7 @@ more; of anything else no one word is believed.
 import re
 import shlex
 
-from everloop.core.tool import Level, Risk
+from ..core.tool import Level, Risk
 
 _SHELL = re.compile(r"[;&|<>$`(){}*?\[\]~#!\\]")
 _QUOTES = re.compile(r"\\\n|['\"\\]")

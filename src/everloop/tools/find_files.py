@@ -6,11 +6,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from everloop.core.errors import ToolError
-from everloop.core.people import Role
-from everloop.core.tool import Effect, Result, Shown, Tool
-from everloop.tools.decorator import tool
-
+from ..core.errors import ToolError
+from ..core.people import Role
+from ..core.tool import Effect, Result, Shown, Tool
+from .decorator import tool
 from .marks import MARKS, Marks, Times, lies_in, speaks
 from .walk import Glob, Walk, WalkedFile, printable
 from .workspace import Workspace

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from msgspec import Meta
 
-from everloop.core.errors import ToolError
-from everloop.core.people import Role
-from everloop.core.tool import Effect, Result, Shown, Tool
-from everloop.tools.decorator import tool
-
+from ..core.errors import ToolError
+from ..core.people import Role
+from ..core.tool import Effect, Result, Shown, Tool
+from .decorator import tool
 from .find_files import glob_of
 from .marks import MARKS, Marks
 from .walk import STRANGE

@@ -8,9 +8,8 @@ import os
 from functools import cache
 from pathlib import Path
 
-from everloop.core.errors import ToolError
-from everloop.core.tool import Ground
-
+from ..core.errors import ToolError
+from ..core.tool import Ground
 from .workspace import Workspace
 
 TYPE_CHECKING = False  # as in typing

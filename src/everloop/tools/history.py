@@ -6,15 +6,14 @@ from typing import Annotated, Protocol
 
 from msgspec import Meta
 
-from everloop.core.conversation import SearchHit, Written
-from everloop.core.errors import ToolError
-from everloop.core.log import Entry
-from everloop.core.people import Role
-from everloop.core.rows import ThreadRow
-from everloop.core.tool import CallContext, Effect, Tool
-from everloop.readings.spoken import spoken
-from everloop.tools.decorator import tool
-
+from ..core.conversation import SearchHit, Written
+from ..core.errors import ToolError
+from ..core.log import Entry
+from ..core.people import Role
+from ..core.rows import ThreadRow
+from ..core.tool import CallContext, Effect, Tool
+from ..readings.spoken import spoken
+from .decorator import tool
 from .untrusted import fence
 
 _NOTE = 120  # characters for how to go on

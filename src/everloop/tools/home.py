@@ -10,7 +10,7 @@ import os
 import weakref
 from pathlib import Path
 
-from everloop.core.errors import HomeError, ToolError
+from ..core.errors import HomeError, ToolError
 
 Identity = tuple[int, int]
 """Device and inode."""

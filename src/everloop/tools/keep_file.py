@@ -3,12 +3,11 @@
 import asyncio
 import logging
 
-from everloop.core.errors import StoreFull, ToolError
-from everloop.core.message import Media
-from everloop.core.ports import Files
-from everloop.core.tool import FileChange
-from everloop.readings.media import LARGEST_IMAGE, mime_of
-
+from ..core.errors import StoreFull, ToolError
+from ..core.message import Media
+from ..core.ports import Files
+from ..core.tool import FileChange
+from ..readings.media import LARGEST_IMAGE, mime_of
 from .workspace import Workspace
 
 _log = logging.getLogger("everloop.tools")

@@ -8,10 +8,9 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from everloop.core.people import Role
-from everloop.core.tool import Effect, Result, Shown, Tool
-from everloop.tools.decorator import tool
-
+from ..core.people import Role
+from ..core.tool import Effect, Result, Shown, Tool
+from .decorator import tool
 from .marks import MARKS, Marks, Times, lies_in, speaks
 from .workspace import Workspace
 

@@ -8,18 +8,17 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Protocol
 
-from everloop.core.channel import DOORS, Traits, traits_of
-from everloop.core.conversation import Conversation
-from everloop.core.errors import StoreFull, ToolError
-from everloop.core.mail import Address, Inbound, Telling
-from everloop.core.message import Media
-from everloop.core.people import Role
-from everloop.core.ports import Files
-from everloop.core.rows import Receipt, ThreadRow
-from everloop.core.tool import CallContext, Circumstances, Effect, Risk, Tool
-from everloop.readings.media import LARGEST_IMAGE, mime_of
-from everloop.tools.decorator import tool
-
+from ..core.channel import DOORS, Traits, traits_of
+from ..core.conversation import Conversation
+from ..core.errors import StoreFull, ToolError
+from ..core.mail import Address, Inbound, Telling
+from ..core.message import Media
+from ..core.people import Role
+from ..core.ports import Files
+from ..core.rows import Receipt, ThreadRow
+from ..core.tool import CallContext, Circumstances, Effect, Risk, Tool
+from ..readings.media import LARGEST_IMAGE, mime_of
+from .decorator import tool
 from .workspace import Workspace
 
 LONGEST = 50_000

@@ -10,8 +10,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from everloop.core.errors import ToolError
-
+from ..core.errors import ToolError
 from .effort import Effort
 from .nearest import nearest
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from everloop.core.errors import ToolError
-from everloop.core.tool import CallContext, FileChange, Result, Shown
-
+from ..core.errors import ToolError
+from ..core.tool import CallContext, FileChange, Result, Shown
 from .changes import Changes, check_sha
 from .edit_file import LARGEST, text_of
 from .patch import FilePatch, parse, patched

@@ -11,14 +11,13 @@ import time
 from collections.abc import Mapping
 from typing import Protocol
 
-from everloop.core.errors import MailRefused, ToolError
-from everloop.core.mail import Outbound
-from everloop.core.permission import Held, PromptFile
-from everloop.core.ports import Archive, Files, Taints
-from everloop.core.prompt import Section
-from everloop.core.rows import Taint
-from everloop.readings.held import ChangeSource, judge, latest, settled, told
-
+from ..core.errors import MailRefused, ToolError
+from ..core.mail import Outbound
+from ..core.permission import Held, PromptFile
+from ..core.ports import Archive, Files, Taints
+from ..core.prompt import Section
+from ..core.rows import Taint
+from ..readings.held import ChangeSource, judge, latest, settled, told
 from .bootstrap import BYTES, Bootstrap, Contents, sections_of
 from .tainted import Tainted
 from .workspace import Workspace

@@ -13,13 +13,12 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, structs
 
-from everloop.core.errors import ToolError
-from everloop.core.people import Role
-from everloop.core.ports import Files
-from everloop.core.tool import CallContext, Effect, Picture, Result, Shown, Tool
-from everloop.readings.media import HEAD, kind_of, limit_of
-from everloop.tools.decorator import tool
-
+from ..core.errors import ToolError
+from ..core.people import Role
+from ..core.ports import Files
+from ..core.tool import CallContext, Effect, Picture, Result, Shown, Tool
+from ..readings.media import HEAD, kind_of, limit_of
+from .decorator import tool
 from .documents import LARGEST, can_use, office_kind, text_of_document
 from .kinds import HEAD as SNIFFED
 from .kinds import is_strange_kind

@@ -4,11 +4,10 @@ from typing import Annotated, Any
 
 from msgspec import Meta, structs
 
-from everloop.core.errors import ToolError
-from everloop.core.people import Role
-from everloop.core.tool import CallContext, Effect, Shown, Tool
-from everloop.tools.decorator import tool
-
+from ..core.errors import ToolError
+from ..core.people import Role
+from ..core.tool import CallContext, Effect, Shown, Tool
+from .decorator import tool
 from .exec import Shell
 from .sandbox.port import SCRIPT
 from .sandbox.view import python

@@ -4,8 +4,8 @@ import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from everloop.core.ports import Taints
-from everloop.core.rows import Taint
+from ..core.ports import Taints
+from ..core.rows import Taint
 
 Ended = Callable[[str, str], Awaitable[float | None]]
 """When a command of a thread was over; None while it runs. See Sandbox.ended."""

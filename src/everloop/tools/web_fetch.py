@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from msgspec import Meta, Struct
 
-from everloop.core.errors import (
+from ..core.errors import (
     AddressRefused,
     AnswerTooLarge,
     HostTimeout,
@@ -17,14 +17,13 @@ from everloop.core.errors import (
     StreamCut,
     ToolError,
 )
-from everloop.core.exits import FETCHES, PER_SITE, Exits
-from everloop.core.given import host_of, site_of
-from everloop.core.people import Role
-from everloop.core.ports import HttpAnswer
-from everloop.core.tool import CallContext, Circumstances, Effect, Picture, Result, Risk, Shown, Tool
-from everloop.readings.media import limit_of
-from everloop.tools.decorator import tool
-
+from ..core.exits import FETCHES, PER_SITE, Exits
+from ..core.given import host_of, site_of
+from ..core.people import Role
+from ..core.ports import HttpAnswer
+from ..core.tool import CallContext, Circumstances, Effect, Picture, Result, Risk, Shown, Tool
+from ..readings.media import limit_of
+from .decorator import tool
 from .hosts import plain_host_of
 from .untrusted import fence, harmless, short
 

@@ -16,13 +16,12 @@ from urllib.parse import urlencode
 import msgspec
 from msgspec import Meta, Struct
 
-from everloop.core.errors import HostTimeout, HostUnreachable, LinkFailed, ProviderError, StreamCut, ToolError
-from everloop.core.exits import LIGHT, SEARCHES
-from everloop.core.people import Role
-from everloop.core.ports import Http
-from everloop.core.tool import CallContext, Circumstances, Effect, Result, Risk, Shown, Tool
-from everloop.tools.decorator import tool
-
+from ..core.errors import HostTimeout, HostUnreachable, LinkFailed, ProviderError, StreamCut, ToolError
+from ..core.exits import LIGHT, SEARCHES
+from ..core.people import Role
+from ..core.ports import Http
+from ..core.tool import CallContext, Circumstances, Effect, Result, Risk, Shown, Tool
+from .decorator import tool
 from .untrusted import fence
 
 _SECONDS = 20.0

@@ -17,9 +17,8 @@ from urllib.parse import urljoin
 import msgspec
 from msgspec import Struct
 
-from everloop.core.errors import ToolError
-from everloop.readings.media import HEAD, kind_of
-
+from ..core.errors import ToolError
+from ..readings.media import HEAD, kind_of
 from .untrusted import short
 from .worker import run_apart
 

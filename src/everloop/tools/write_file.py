@@ -2,12 +2,11 @@
 
 from typing import Annotated
 
-from everloop.core.errors import ToolError
-from everloop.core.people import Role
-from everloop.core.tool import CallContext, Effect, Result, Shown, Tool
-from everloop.tools.decorator import tool
-
+from ..core.errors import ToolError
+from ..core.people import Role
+from ..core.tool import CallContext, Effect, Result, Shown, Tool
 from .changes import LARGEST_KEPT, Changes, check_sha
+from .decorator import tool
 
 ExpectedSha = Annotated[
     str | None, "Change the file only if its sha256 begins so; empty: only if there is none. Usually left out"

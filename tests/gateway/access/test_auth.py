@@ -17,7 +17,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from everloop.app import new_token, open_records, serve
+from everloop.app import serve
+from everloop.app.access import new_token
+from everloop.app.records import open_records
 from everloop.core.errors import SettingsError
 from everloop.gateway import page
 from everloop.gateway.access.permissions import PUBLIC

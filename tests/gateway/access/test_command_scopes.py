@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import everloop
+from everloop.app import open_desk
 from everloop.core.people import Role
 from everloop.readings.commands import COMMANDS, find, rest_of, scope_of
 from everloop.testing import Say, ScriptedModel, Shown
@@ -136,7 +136,7 @@ GUESTS = {"/help", "/new", "/stop", "/undo", "/session"}
 
 
 async def test_a_guest_has_no_command_that_costs_or_tells(tmp_path: Path):
-    async with everloop.open(tmp_path, provider=ScriptedModel(echo)) as agent:
+    async with open_desk(tmp_path, provider=ScriptedModel(echo)) as agent:
         await agent.ask(PIN, "cli:private")
         thread = (await agent.store.session("cli:private")).id
         await agent.ask("hello", "platform:discord//c", author="discord:7")

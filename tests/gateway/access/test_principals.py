@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from everloop.app import new_token, open_records, token_scopes
+from everloop.app.access import new_token, token_scopes
+from everloop.app.records import open_records
 from everloop.testing import ScriptedModel
 from tests.gateway.conftest import Door
 from tests.runtime.test_principals import CANARY, TRIES, Trying, furnished

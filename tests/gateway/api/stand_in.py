@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from aiohttp import web
 
-from everloop.agent import Agent
+from everloop.app.agent import Agent
 from everloop.core.people import Role
 from everloop.gateway import api
 from everloop.gateway.access.permissions import Route

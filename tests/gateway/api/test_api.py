@@ -13,8 +13,8 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from everloop import tool
-from everloop.agent import Agent
-from everloop.app import open_kept
+from everloop.app import open_desk
+from everloop.app.agent import Agent
 from everloop.core.channel import Manifest, Traits
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
@@ -54,7 +54,7 @@ async def opened(
     home: Path, settings: Mapping[str, Any] = MappingProxyType({}), **more: Any
 ) -> AsyncIterator[tuple[Agent, Client]]:
     async with (
-        open_kept(home, settings, provider=ScriptedModel(lines), tools=(send,), **more) as agent,
+        open_desk(home, settings, provider=ScriptedModel(lines), tools=(send,), **more) as agent,
         TestClient(TestServer(stand_in(agent))) as client,
     ):
         yield agent, client

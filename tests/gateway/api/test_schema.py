@@ -20,8 +20,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-import everloop
-from everloop.app import open_records
+from everloop.app import open_desk
+from everloop.app.records import open_records
 from everloop.core.permission import Grant
 from everloop.gateway.access.permissions import PUBLIC, Route
 from everloop.gateway.api.openapi import document
@@ -186,7 +186,7 @@ BROKEN = (
 
 async def test_a_route_that_is_broken_on_purpose_is_found(tmp_path: Path):
     """The control: the same run, over routes that lie, fail, and let everyone in."""
-    async with everloop.open(tmp_path / "home", provider=ScriptedModel([])) as agent:
+    async with open_desk(tmp_path / "home", provider=ScriptedModel([])) as agent:
         broken = [Route("GET", route.path, served(route, agent), route.permission) for route in BROKEN[:2]]
         app = stand_in(agent, [*broken, Route("GET", "/api/open", lets_all_in, PUBLIC)])
         async with TestServer(app) as server:

@@ -10,7 +10,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from everloop.app import new_token, open_records, serve, token_scopes
+from everloop.app import serve
+from everloop.app.access import new_token, token_scopes
+from everloop.app.records import open_records
 from everloop.core.tool import Effect
 from everloop.testing import Call, Say, ScriptedModel, Shown
 from everloop.testing.model_server import ModelServer

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from everloop.app import open_records
+from everloop.app.records import open_records
 from tests.gateway.page.walk import HACK, staged
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from everloop.app import open_records
+from everloop.app.records import open_records
 from everloop.core.log import UserSaid
 from tests.gateway.page.walk import Stage, staged
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from everloop.app import open_records
+from everloop.app.records import open_records
 from everloop.core.conversation import Branch
 from everloop.core.log import ModelSaid, UserSaid
 from everloop.core.message import said

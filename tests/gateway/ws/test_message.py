@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from everloop.app import open_records
+from everloop.app.records import open_records
 from everloop.testing import Call, Calls, Say, ScriptedModel, Shown
 
 from ..test_files_out import fetched, ref, token_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import everloop
+from everloop.app import open_desk
 from everloop.gateway.server import serve
 from everloop.settings.shape import GatewaySection
 from everloop.testing import Call, Calls, Pause, Say, ScriptedModel, Think, Wait
@@ -169,7 +169,7 @@ class Delayed:
 async def test_a_turn_that_ends_while_its_log_is_read_is_told_with_the_id_it_was_begun_with(tmp_path: Path):
     gate = asyncio.Event()
     script = ScriptedModel([(Say("half "), Wait(gate), Say("whole"))])
-    async with everloop.open(home=tmp_path / "home", provider=script) as agent:
+    async with open_desk(home=tmp_path / "home", provider=script) as agent:
         house = Delayed(agent, gate)
         async with serve(house, GatewaySection(port=0), tmp_path / "home") as gateway:
             door = Door(tmp_path / "home", gateway.url, gateway.link)
@@ -187,7 +187,7 @@ async def test_what_the_log_has_told_is_not_told_again_by_events_that_come_late(
     gate = asyncio.Event()
     gate.set()
     script = ScriptedModel([Say(["one ", "two"]), Say("three")])
-    async with everloop.open(home=tmp_path / "home", provider=script) as agent:
+    async with open_desk(home=tmp_path / "home", provider=script) as agent:
         house = Delayed(agent, gate)
         house.heard.clear()
         async with serve(house, GatewaySection(port=0), tmp_path / "home") as gateway:

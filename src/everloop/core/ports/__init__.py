@@ -17,6 +17,7 @@ from .people import Briefer, People
 from .provider import Embedder, Embeddings, Provider
 from .store import Activity, Store
 from .taints import PromptFiles, Taints
+from .tools import ToolSource
 from .vault import Secrets, Vault
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "Store",
     "Taints",
     "Tokens",
+    "ToolSource",
     "Users",
     "Vault",
 ]  # fmt: skip

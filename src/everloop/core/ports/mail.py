@@ -5,7 +5,7 @@ from typing import Protocol
 
 from ..conversation import Deed
 from ..mail import Inbound, Mail
-from ..rows import Action, Came, Receipt, ThreadRow
+from ..rows import Action, Came, Receipt, ThreadRow, Whose
 
 
 class Mailroom(Protocol):
@@ -31,8 +31,8 @@ class Mailroom(Protocol):
     async def unfinished(self, thread: str) -> list[int]:
         """The letters of people whose turn is not over, in order."""
 
-    async def waiting(self) -> list[str]:
-        """Threads that have work and no living holder."""
+    async def waiting(self, whose: Whose | None = None) -> list[str]:
+        """Threads that have work and no living holder, of everyone or of some."""
 
     async def stopping(self, threads: Sequence[str]) -> list[str]:
         """Those of the threads in whose inbox a stop lies."""

@@ -14,6 +14,10 @@ class Secrets(Protocol):
     async def secrets(self, owner: str) -> list[str]:
         """The names of the owner's boxes, in order."""
 
+    async def secret_times(self, owner: str) -> dict[str, float]:
+        """The names of the owner's boxes, and when each was kept."""
+        ...
+
     async def forget_secret(self, owner: str, name: str) -> bool:
         """Whether there was one to forget."""
 
@@ -27,6 +31,10 @@ class Vault(Protocol):
     async def set(self, name: str, value: str) -> None: ...
 
     async def names(self) -> list[str]: ...
+
+    async def kept(self) -> dict[str, float]:
+        """The names of all that is in it, and when each was kept. It needs no key."""
+        ...
 
     async def forget(self, name: str) -> bool:
         """Whether there was one to forget. It needs no key."""

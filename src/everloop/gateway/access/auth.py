@@ -43,18 +43,18 @@ Shape = TypeVar("Shape", bound=Struct)
 class Auth:
     """Knows who is asking. Nothing is remembered between two requests, so what is revoked is refused at once."""
 
-    def __init__(self, book: Credentials, doorway: Origins, throttle: Throttle | None = None) -> None:
-        self._book = book
+    def __init__(self, credentials: Credentials, origins: Origins, throttle: Throttle | None = None) -> None:
+        self._credentials = credentials
         self._throttle = throttle or Throttle()
-        self.doorway = doorway
+        self.origins = origins
 
     def cookie(self, request: web.Request) -> str:
         """The name of the cookie; cookies do not tell ports apart, so this does."""
-        return "__Host-everloop" if self.doorway.is_secure(request) else f"everloop_{self.doorway.port}"
+        return "__Host-everloop" if self.origins.is_secure(request) else f"everloop_{self.origins.port}"
 
     def check_origin(self, request: web.Request) -> None:
         """Raises Refused: 421 for a name that is not ours, 403 for a page that is not."""
-        self.doorway.check(request)
+        self.origins.check(request)
 
     async def authenticate(self, request: web.Request) -> Principal | None:
         """Who is asking, by their token or, from our own page, by their cookie; None when nobody we know.
@@ -70,20 +70,20 @@ class Auth:
             return None
         if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
             return None
-        return _principal(await self._book.known_visit(hash_of(cookie)), "cookie")
+        return _principal(await self._credentials.known_visit(hash_of(cookie)), "cookie")
 
     async def _by_token(self, secret: str) -> Principal | None:
         hashed = hash_of(secret)
-        if token := await self._book.known_token(hashed):
+        if token := await self._credentials.known_token(hashed):
             return _principal(token, "token")
-        return _principal(await self._book.known_visit(hashed, page=True), "cookie")
+        return _principal(await self._credentials.known_visit(hashed, page=True), "cookie")
 
     async def new_link(self) -> str:
         """The path of a one-time link, in place of an earlier one; "" where a password has been set."""
-        if await self._book.login(OWNER, "password"):
+        if await self._credentials.login(OWNER, "password"):
             return ""
         code = new_secret()
-        await self._book.keep_login(OWNER, "link", hash_of(code), LINK)
+        await self._credentials.keep_login(OWNER, "link", hash_of(code), LINK)
         return f"/login?code={code}"
 
     async def follow_link(self, request: web.Request) -> web.Response:
@@ -92,9 +92,9 @@ class Auth:
         code = request.query.get("code", "")
         if not code:
             return _see("/")
-        kept = await self._book.login(OWNER, "link") or ""  # nobody guesses 256 bits, so tries are not counted
+        kept = await self._credentials.login(OWNER, "link") or ""  # nobody guesses 256 bits, so tries are not counted
         known = request.method == "GET" and hmac.compare_digest(kept, hash_of(code))
-        user = await self._book.use_link(hash_of(code)) if known else ""
+        user = await self._credentials.use_link(hash_of(code)) if known else ""
         if not user and "text/html" in request.headers.get("Accept", ""):
             return _see("/#/used-link")  # a person is told by the page, where they can log in
         if not user:
@@ -102,10 +102,10 @@ class Auth:
         return await self._welcome(request, user, _see("/"))
 
     async def log_in(self, request: web.Request) -> web.Response:
-        caller = self.doorway.caller(request)
+        caller = self.origins.caller(request)
         self._throttle.begin(caller)
         asked = await _read(request, _Login)
-        kept = await self._book.login(OWNER, "password")
+        kept = await self._credentials.login(OWNER, "password")
         if not kept or not await asyncio.to_thread(fits_password, asked.password[:LONGEST], kept):
             raise Refused(401, "login", "that is not the password")
         self._throttle.succeed(caller)
@@ -117,15 +117,15 @@ class Auth:
         told = {"user": principal.user, "role": principal.role.name.lower(), "scopes": sorted(principal.scopes)}
         cookie = request.cookies.get(self.cookie(request), "")
         by_cookie = principal.kind == "cookie" and "Authorization" not in request.headers
-        has_password = await self._book.login(principal.user, "password") is not None
+        has_password = await self._credentials.login(principal.user, "password") is not None
         return respond({**told, "token": page_secret(cookie) if by_cookie else None, "has_password": has_password})
 
     async def log_out(self, request: web.Request) -> web.Response:
         principal = principal_of(request)
         if principal.kind == "cookie":
-            await self._book.end_visits(principal.user, principal.credential)
+            await self._credentials.end_visits(principal.user, principal.credential)
         response = respond({"user": None})
-        secure = self.doorway.is_secure(request)
+        secure = self.origins.is_secure(request)
         response.del_cookie(self.cookie(request), path="/", secure=secure, httponly=True, samesite="Strict")
         return response
 
@@ -136,9 +136,9 @@ class Auth:
         asked = await _read(request, _NewPassword)
         if not SHORTEST <= len(asked.password) <= LONGEST:
             raise Refused(400, "password", f"a password has {SHORTEST} to {LONGEST} characters")
-        kept = await self._book.login(principal.user, "password")
+        kept = await self._credentials.login(principal.user, "password")
         if kept:
-            caller = self.doorway.caller(request)
+            caller = self.origins.caller(request)
             self._throttle.begin(caller)
             if not await asyncio.to_thread(fits_password, asked.current[:LONGEST], kept):
                 raise Refused(403, "login", "that is not the current password")
@@ -147,15 +147,15 @@ class Auth:
             for scope in SCOPES:
                 principal.need(scope)
         hashed = await asyncio.to_thread(hash_password, asked.password)
-        await self._book.keep_login(principal.user, "password", hashed)
-        await self._book.end_visits(principal.user, but=principal.credential)
+        await self._credentials.keep_login(principal.user, "password", hashed)
+        await self._credentials.end_visits(principal.user, but=principal.credential)
         return respond({"user": principal.user})
 
     async def _welcome(self, request: web.Request, user: str, response: web.Response) -> web.Response:
         """A new cookie each time: one that somebody has planted before (session fixation) is worth nothing."""
         cookie = new_secret()
-        await self._book.keep_visit(user, hash_of(cookie), hash_of(page_secret(cookie)), VISIT)
-        secure = self.doorway.is_secure(request)
+        await self._credentials.keep_visit(user, hash_of(cookie), hash_of(page_secret(cookie)), VISIT)
+        secure = self.origins.is_secure(request)
         response.set_cookie(
             self.cookie(request),
             cookie,

@@ -7,7 +7,6 @@ from aiohttp import web
 
 from ...core.errors import EverloopError, HomeError, ModelMissing, SettingsError, SettingsMoved, StoreError
 from ..http.errors import Refused, respond
-from ..ports import SettingsEditor
 from .route import ApiAnswer, ApiCall
 from .setup_shapes import (
     CheckShown,
@@ -22,10 +21,8 @@ from .setup_shapes import (
 
 
 async def settings(call: ApiCall) -> ApiAnswer:
-    if call.agent.steward is None:  # a program has opened this house: what is in force is all there is to see
-        return SettingsShown(dict(call.agent.settings), "", "", [], [])
     try:
-        return _settings(call, await _steward(call).look())
+        return _settings(call, await call.agent.live_settings.look())
     except SettingsError as error:
         raise Refused(409, "settings_spoiled", _ended(error)) from error
 
@@ -34,9 +31,9 @@ async def change_settings(call: ApiCall) -> ApiAnswer:
     """The version that was seen comes as `If-Match`; without one, whatever is there is changed."""
     version = call.request.headers.get("If-Match", "").removeprefix("W/").strip('"')
     try:
-        for scope in sorted(_steward(call).scopes_for(call.body)):
+        for scope in sorted(call.agent.live_settings.scopes_for(call.body)):
             call.principal.need(scope)
-        return _settings(call, await _steward(call).change(call.body, "" if version == "*" else version))
+        return _settings(call, await call.agent.live_settings.change(call.body, "" if version == "*" else version))
     except SettingsMoved as error:
         raise Refused(412, "settings_moved", _ended(error)) from error
     except (SettingsError, HomeError) as error:
@@ -52,16 +49,16 @@ def _settings(call: ApiCall, looked: Any) -> web.Response:
 
 
 async def keys(call: ApiCall) -> ApiAnswer:
-    rows = await _steward(call).keys()
+    rows = await call.agent.live_settings.keys()
     return KeyList([msgspec.convert(row, KeyShown, from_attributes=True) for row in rows])
 
 
 async def keep_key(call: ApiCall) -> ApiAnswer:
     name = call.path.name
-    if name not in {row.name for row in await _steward(call).keys()}:
+    if name not in {row.name for row in await call.agent.live_settings.keys()}:
         raise Refused(404, "not_found", f"There is no provider {name}.")
     try:
-        return KeyKept(name, await _steward(call).keep_key(name, call.body.key))
+        return KeyKept(name, await call.agent.live_settings.keep_key(name, call.body.key))
     except StoreError:
         raise
     except EverloopError as error:
@@ -70,15 +67,15 @@ async def keep_key(call: ApiCall) -> ApiAnswer:
 
 async def forget_key(call: ApiCall) -> ApiAnswer:
     name = call.path.name
-    if not any(row.in_vault for row in await _steward(call).keys() if row.name == name):
+    if not any(row.in_vault for row in await call.agent.live_settings.keys() if row.name == name):
         raise Refused(404, "not_found", f"There is no key of {name} in the vault.")
-    await _steward(call).forget_key(name)
+    await call.agent.live_settings.forget_key(name)
     return KeyForgotten(name)
 
 
 async def try_model(call: ApiCall) -> ApiAnswer:
     try:
-        model, tried = await _steward(call).try_model(call.body.name)
+        model, tried = await call.agent.live_settings.try_model(call.body.name)
     except ModelMissing as error:
         raise Refused(409, "model_missing", _ended(error)) from error
     checks = [msgspec.convert(each, CheckShown, from_attributes=True) for each in tried]
@@ -89,9 +86,3 @@ def _ended(error: EverloopError) -> str:
     """Not with a capital: it may begin with the name of a setting."""
     text = str(error)
     return text if text.endswith((".", "?", ")")) else f"{text}."
-
-
-def _steward(call: ApiCall) -> SettingsEditor:
-    if call.agent.steward is None:
-        raise Refused(409, "refused", "This program does not change its settings.")
-    return call.agent.steward

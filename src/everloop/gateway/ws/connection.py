@@ -58,7 +58,7 @@ LATE = 1.0  # seconds that an answer waits for what was said before it
 class ConnectionContext(Struct, frozen=True):
     """What all connections share."""
 
-    house: GatewayAgent
+    agent: GatewayAgent
     hub: Hub
     auth: Auth
     metrics: Metrics
@@ -78,22 +78,24 @@ class Peers(Protocol):
 
 
 class ClientConnection:
-    def __init__(self, rooms: ConnectionContext, request: web.Request, wire: web.WebSocketResponse, all: Peers) -> None:
-        self._rooms = rooms
-        self._house = rooms.house
+    def __init__(
+        self, context: ConnectionContext, request: web.Request, wire: web.WebSocketResponse, all: Peers
+    ) -> None:
+        self._context = context
+        self._agent = context.agent
         self._request = request
         headers = request.headers
         self._shown = f"{headers.get('Authorization', '')}\n{headers.get('Cookie', '')}"
         self._know(principal_of(request))
-        self._wire = Wire(request, wire, rooms.metrics)
+        self._wire = Wire(request, wire, context.metrics)
         self.close = self._wire.close
         self._all = all
-        self._sending = SendQueue(self._wire.write, self.lose)
-        self._put = self._sending.put
+        self._queue = SendQueue(self._wire.write, self.lose)
+        self._put = self._queue.put
         self._watched: set[str] = set()
-        self._letters = PendingReplies()
-        self._telling = ClientFeed(rooms.house, rooms.hub, self._letters, self._put, self.lose)
-        self.hear = self._telling.hear
+        self._pending = PendingReplies()
+        self._feed = ClientFeed(context.agent, context.hub, self._pending, self._put, self.lose)
+        self.hear = self._feed.hear
         self._lost = False
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -108,9 +110,9 @@ class ClientConnection:
                 for task in tuple(self._tasks):
                     task.cancel()
         finally:
-            self._rooms.hub.unfollow(self)
+            self._context.hub.unfollow(self)
             for session in self._watched:
-                self._rooms.hub.leave(session, self)
+                self._context.hub.leave(session, self)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._group.create_task(work)
@@ -119,14 +121,14 @@ class ClientConnection:
 
     async def _send(self) -> None:
         try:
-            await self._sending.run()
+            await self._queue.run()
         except (ConnectionError, RuntimeError):  # it has gone; reading tells
             await self._wire.frames.close()
 
     async def check(self, judged: dict[str, Principal | None]) -> bool:
         """Whether the credentials still hold, or it is closed; `judged` are those that were looked at in this round."""
         if self._shown not in judged:
-            judged[self._shown] = await self._rooms.auth.authenticate(self._request)
+            judged[self._shown] = await self._context.auth.authenticate(self._request)
         principal = judged[self._shown]
         if principal is None:
             await self.close(1008, "these credentials hold no longer")
@@ -138,15 +140,15 @@ class ClientConnection:
     def _know(self, principal: Principal) -> None:
         self._principal = principal
         self.user = principal.user
-        self._look = UserView(self._house, self._rooms.hub, principal)
+        self._view = UserView(self._agent, self._context.hub, principal)
 
     def lose(self) -> None:
         """Part with a client that is too slow: what waits for it is thrown away, and it is told if it listens."""
         if self._lost:
             return
         self._lost = True
-        self._rooms.metrics.count("ws_slow_total")
-        self._sending.drop()
+        self._context.metrics.count("ws_slow_total")
+        self._queue.drop()
         parting = self.close(1013, "too slow; connect again and resume", SLOW)
         try:
             self._begin(parting)
@@ -154,8 +156,8 @@ class ClientConnection:
             parting.close()
 
     async def _take(self, message: Any) -> None:
-        self._rooms.metrics.count("ws_frames_total", direction="in")
-        await self._sending.room()  # whoever does not read is not read
+        self._context.metrics.count("ws_frames_total", direction="in")
+        await self._queue.room()  # whoever does not read is not read
         asked: Any = None
         try:
             if message.type is not web.WSMsgType.TEXT:
@@ -187,75 +189,75 @@ class ClientConnection:
             case HistoryFrame():
                 await self._history(asked)
             case WatchFrame():
-                self._rooms.hub.follow(self)
+                self._context.hub.follow(self)
 
     def _complain(self, asked: Any, refused: Refused) -> None:
-        self._rooms.metrics.count("ws_errors_total", code=refused.code)
+        self._context.metrics.count("ws_errors_total", code=refused.code)
         where = Where(getattr(asked, "session", None))
         self._put(frame("error", where, id=getattr(asked, "id", None), code=refused.code, content=refused.message))
 
     async def _say(self, asked: MessageFrame) -> None:
-        row = await self._look.row(asked.session)
+        row = await self._view.row(asked.session)
         if self._all.draining:
             raise Refused(503, "draining", "the gateway stops; send it again when it is back")
-        if len(self._letters) >= OPEN:
+        if len(self._pending) >= OPEN:
             raise Refused(429, "busy", f"{OPEN} messages wait for their answers; wait for one of them")
         inbound = await self._inbound(asked)
         assert isinstance(inbound.letter, Said)
         if scope := lacking(self._principal, inbound.letter):
             self._principal.need(scope)
-        self._telling.hold(asked.session)  # what happens in between is told after it was acknowledged
+        self._feed.hold(asked.session)  # what happens in between is told after it was acknowledged
         try:
             if asked.session not in self._watched:
                 self._watch(asked.session)
                 if row is not None:
-                    self._telling.show_draft(asked.session, row.id)
+                    self._feed.show_draft(asked.session, row.id)
             await self._post(asked, inbound)
         finally:
-            self._telling.release(asked.session)
+            self._feed.release(asked.session)
 
     async def _post(self, asked: MessageFrame, inbound: Inbound) -> None:
-        receipt = await self._house.begin(inbound)
-        self._rooms.hub.note(receipt.thread, asked.session, self._principal.user)
+        receipt = await self._agent.begin(inbound)
+        self._context.hub.note(receipt.thread, asked.session, self._principal.user)
         if receipt.begun:
-            where = self._telling.place(asked.session, receipt.thread, receipt.begun)
+            where = self._feed.place(asked.session, receipt.thread, receipt.begun)
         else:
             where = await self._where(asked.session, receipt.thread)
         self._put(frame("ack", where, id=asked.id))
         if receipt.reply is None:
             self._follow(receipt, inbound, asked.session, asked.id)
             return
-        self._house.wake(receipt, inbound)
+        self._agent.wake(receipt, inbound)
         self._put(frame("response", where, id=asked.id, content=receipt.reply, files=[], unknown=[]))
-        await self._house.acknowledge([f"command:{receipt.id}"])
+        await self._agent.acknowledge([f"command:{receipt.id}"])
 
     async def _inbound(self, asked: MessageFrame) -> Inbound:
         parts: list[Part] = [Text(asked.content)] if asked.content.strip() else []
-        parts += [await self._look.part(file) for file in asked.files]
+        parts += [await self._view.part(file) for file in asked.files]
         said = Said(tuple(parts), self._principal.user, asked.session)
-        event = f"{self._look.prefix(asked.session)}{asked.id}"
+        event = f"{self._view.prefix(asked.session)}{asked.id}"
         return Inbound(Address.parse(asked.session), event, said, self._principal.user)
 
     def _follow(self, receipt: Receipt, inbound: Inbound, session: str, id: str) -> None:
-        told = self._letters.follow(receipt.id, id)
+        told = self._pending.follow(receipt.id, id)
         self._begin(self._wait(receipt, inbound, session, told))
 
     async def _wait(self, receipt: Receipt, inbound: Inbound, session: str, told: asyncio.Event) -> None:
         """See to it that there is an answer, also when another process gives it or it was given long ago."""
-        ended = not receipt.fresh and await self._house.store.ended(receipt.id)
+        ended = not receipt.fresh and await self._agent.store.ended(receipt.id)
         answer, code = await self._outcome(receipt, inbound)
         if not ended and not told.is_set():  # the event says the same, in its place after all that was said before
             with suppress(TimeoutError):
                 async with asyncio.timeout(LATE):
                     await told.wait()
-        id = self._letters.done(receipt.id)
+        id = self._pending.done(receipt.id)
         if id is not None and code != "closed":  # closed: it goes on at the next start, and so does the client
             self._put(lambda: self._recall(receipt, session, id, answer, code))
 
     async def _outcome(self, receipt: Receipt, inbound: Inbound) -> tuple[dict[str, Any], str]:
         """What the answer is, or the sentence that stands for it and the error's code."""
         try:
-            answer = await self._house.outcome(receipt, inbound)
+            answer = await self._agent.outcome(receipt, inbound)
             files = links_of(receipt.thread, answer.files)
             return {"content": answer.content, "files": files, "unknown": answer.unknown}, ""
         except EverloopError as error:
@@ -266,50 +268,50 @@ class ClientConnection:
         return frame("error", where, id=id, code=code, **told) if code else frame("response", where, id=id, **told)
 
     async def _stop(self, asked: StopFrame) -> None:
-        row = await self._look.row(asked.session)
+        row = await self._view.row(asked.session)
         if row is None:
             raise Refused(404, "no_session", "there is nothing to stop: nothing has been said in this session")
         said = Said((Text("/stop"),), self._principal.user, asked.session)
-        event = f"{self._look.prefix(asked.session)}{asked.id or secrets.token_hex(8)}"
+        event = f"{self._view.prefix(asked.session)}{asked.id or secrets.token_hex(8)}"
         inbound = Inbound(Address.parse(asked.session), event, said, self._principal.user)
-        receipt = await self._house.post(inbound)
-        self._house.wake(receipt, inbound)
+        receipt = await self._agent.post(inbound)
+        self._agent.wake(receipt, inbound)
         self._put(frame("ack", await self._where(asked.session, receipt.thread), id=asked.id))
-        await self._house.acknowledge([f"command:{receipt.id}"])
+        await self._agent.acknowledge([f"command:{receipt.id}"])
 
     async def _approve(self, asked: ApproveFrame) -> None:
-        waiting = [each for each in await self._house.approvals() if each.id == asked.approval]
+        waiting = [each for each in await self._agent.approvals() if each.id == asked.approval]
         if not waiting:
             raise Refused(404, "no_approval", "nothing of this name waits for permission; it may have been answered")
-        await self._look.row(waiting[0].session)
+        await self._view.row(waiting[0].session)
         allowance = asked.ahead.allowance if asked.ahead else None
-        decided = await self._house.decide(asked.approval, asked.allow, self._principal.user, allowance)
-        row = await self._look.row(decided.session)
+        decided = await self._agent.decide(asked.approval, asked.allow, self._principal.user, allowance)
+        row = await self._view.row(decided.session)
         where = Where(decided.session, row.id, row.head) if row else NOWHERE
         self._put(frame("ack", where, id=asked.id, approval=asked.approval))
 
     async def _where(self, session: str, thread: str) -> Where:
-        return self._telling.place(session, thread, (await self._house.store.open(thread, MANY)).row.head)
+        return self._feed.place(session, thread, (await self._agent.store.open(thread, MANY)).row.head)
 
     async def _status(self, asked: StatusFrame) -> None:
-        row = await self._look.row(asked.session) if asked.session else None
-        model = self._house.model if self._principal.role >= Role.USER else ""  # as in /api/me
-        told = {"version": self._rooms.version, "model": model, "user": self._principal.user}
-        now = {"uptime": self._rooms.metrics.uptime, "connections": len(self._all), "draining": self._all.draining}
+        row = await self._view.row(asked.session) if asked.session else None
+        model = self._agent.model if self._principal.role >= Role.USER else ""  # as in /api/me
+        told = {"version": self._context.version, "model": model, "user": self._principal.user}
+        now = {"uptime": self._context.metrics.uptime, "connections": len(self._all), "draining": self._all.draining}
         where = Where(asked.session, row.id, row.head) if row else NOWHERE
-        running = self._house.store.running
+        running = self._agent.store.running
         self._put(frame("status_result", where, **told, **now, running=running, state=row.state if row else None))
 
     async def _history(self, asked: HistoryFrame) -> None:
-        row = await self._look.row(asked.session)
+        row = await self._view.row(asked.session)
         if row is not None and asked.thread:
-            row = await self._look.thread(asked.session, asked.thread)
+            row = await self._view.thread(asked.session, asked.thread)
         if row is None:
             self._put(frame("history_result", Where(asked.session), entries=[], more=False))
             return
         before = min(asked.before if asked.before is not None else MANY, row.head + 1)
         after = max(0, before - 1 - asked.limit)
-        entries = await self._house.store.history(row.id, after, before - 1 - after)
+        entries = await self._agent.store.history(row.id, after, before - 1 - after)
         *earlier, last = await self._portions(asked.session, row.id, entries)
         where = Where(asked.session, row.id, row.head)
         self._put(history_frame(where, last, more=after > 0 or bool(earlier)))
@@ -317,14 +319,14 @@ class ClientConnection:
     async def _portions(self, session: str, thread: str, entries: Sequence[Written]) -> list[Portion]:
         """Entries as they are told, in parts that are not too large for one frame."""
         mails = [w.entry.mail for w in entries if isinstance(w.entry, UserSaid) and w.entry.mail]
-        ids = await self._look.own(mails, session)
+        ids = await self._view.own(mails, session)
         return portions([entry_of(thread, written, ids) for written in entries])
 
     async def _resume(self, asked: ResumeFrame) -> None:
-        session, row = asked.session, await self._look.row(asked.session)
+        session, row = asked.session, await self._view.row(asked.session)
         named = asked.thread if row and asked.thread != row.id else None
-        old = await self._look.thread(session, named) if named else None
-        self._telling.hold(session)
+        old = await self._view.thread(session, named) if named else None
+        self._feed.hold(session)
         try:
             self._watch(session)
             if row is None:
@@ -335,39 +337,39 @@ class ClientConnection:
             mine = await self._unfinished(session, row.id)  # before the log is read: what ends meanwhile is mine, too
             after = 0 if old else min(asked.after, row.head)
             head, answered = await self._read_on(session, row.id, after, last=True)
-            asking = [each for each in await self._house.approvals(session) if each.session == session]
+            asking = [each for each in await self._agent.approvals(session) if each.session == session]
             reading = ReadSoFar(head, max(after, answered), frozenset(each.id for each in asking))
-            self._telling.has_read(row.id, reading)
+            self._feed.has_read(row.id, reading)
             self._take_up(session, row.id, mine)
             self._put(*(approval_frame(Where(session, row.id, head), each) for each in asking))
-            self._telling.show_draft(session, row.id, max(after, answered))
-            self._telling.release(session, drafted=row.id)
+            self._feed.show_draft(session, row.id, max(after, answered))
+            self._feed.release(session, drafted=row.id)
         finally:
-            self._telling.forget_held(session)
+            self._feed.forget_held(session)
 
     async def _read_on(self, session: str, thread: str, after: int, *, last: bool) -> tuple[int, int]:
         """Send what follows an entry, as far as it is there; says where that ends, and where the last answer is."""
         answered = 0
         while True:
-            await self._sending.room()
-            entries = await self._house.store.history(thread, after, PAGE)
+            await self._queue.room()
+            entries = await self._agent.store.history(thread, after, PAGE)
             after = entries[-1].seq if entries else after
             where = Where(session, thread, after)
             more = len(entries) == PAGE
             *earlier, rest = await self._portions(session, thread, entries)
             for part in earlier:
                 self._put(history_frame(Where(session, thread, part.entries[-1]["seq"]), part, more=True))
-                await self._sending.room()
+                await self._queue.room()
             self._put(history_frame(where, rest, more=more or not last))
             answered = max([answered, *(w.seq for w in entries if isinstance(w.entry, ModelSaid | ModelFailed))])
             if not more:
-                self._telling.has_come_to(thread, after)
+                self._feed.has_come_to(thread, after)
                 return after, answered
 
     async def _unfinished(self, session: str, thread: str) -> dict[int, str]:
         """Letters of this user whose turns are not over, and what their client calls them."""
-        mails = [mail for mail in await self._house.store.unfinished(thread) if mail not in self._letters]
-        return await self._look.own(mails, session)
+        mails = [mail for mail in await self._agent.store.unfinished(thread) if mail not in self._pending]
+        return await self._view.own(mails, session)
 
     def _take_up(self, session: str, thread: str, mine: Mapping[int, str]) -> None:
         """Turns that an earlier connection of this user has begun get their answers here."""
@@ -379,7 +381,7 @@ class ClientConnection:
         if len(self._watched) >= WATCHED and session not in self._watched:
             raise Refused(429, "busy", f"one connection watches at most {WATCHED} sessions; open another")
         self._watched.add(session)
-        self._rooms.hub.watch(session, self)
+        self._context.hub.watch(session, self)
 
     def hear_news(self, session: str, event: Event) -> None:
         self._put(frame("news", Where(session, event.thread, event.seq), event=event.name))

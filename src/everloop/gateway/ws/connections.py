@@ -22,8 +22,8 @@ _log = logging.getLogger("everloop.gateway")
 class ClientConnections:
     """All connections of a gateway."""
 
-    def __init__(self, rooms: ConnectionContext, of_one: int = OF_ONE) -> None:
-        self._rooms = rooms
+    def __init__(self, context: ConnectionContext, of_one: int = OF_ONE) -> None:
+        self._context = context
         self._of_one = of_one  # the most of one user
         self._users: Counter[str] = Counter()
         self._open: set[ClientConnection] = set()
@@ -62,7 +62,7 @@ class ClientConnections:
     async def _run(self, request: web.Request) -> web.StreamResponse:
         wire = web.WebSocketResponse(heartbeat=BEAT, max_msg_size=LARGEST, compress=False)
         await wire.prepare(request)
-        connection = ClientConnection(self._rooms, request, wire, self)
+        connection = ClientConnection(self._context, request, wire, self)
         self._open.add(connection)
         try:
             await connection.run()

@@ -81,11 +81,11 @@ class ClientFeed:
     """`put` takes frames in their order; `lose` parts with a client that would have missed something."""
 
     def __init__(
-        self, house: GatewayAgent, hub: Hub, letters: PendingReplies, put: Callable[..., None], lose: Callable[[], None]
+        self, agent: GatewayAgent, hub: Hub, pending: PendingReplies, put: Callable[..., None], lose: Callable[[], None]
     ) -> None:
-        self._house = house
+        self._agent = agent
         self._hub = hub
-        self._letters = letters
+        self._pending = pending
         self._put = put
         self._lose = lose
         self._held: dict[str, list[Event]] = {}  # by session, while its log is read
@@ -130,7 +130,7 @@ class ClientFeed:
     def show_draft(self, session: str, thread: str, answered: int = 0) -> None:
         draft = self._hub.drafts.get(thread)
         if draft is not None and draft.called >= answered:
-            self._answering[thread] = id = self._letters.id_of(draft.mails)
+            self._answering[thread] = id = self._pending.id_of(draft.mails)
             self._put(*draft_frames(Where(session, thread, draft.called), id, draft))
 
     def _show(self, session: str, event: Event) -> None:
@@ -139,7 +139,7 @@ class ClientFeed:
         where = Where(session, thread, seq)
         read = self._read.get(thread)
         if read is not None and read.tells(event):
-            if isinstance(event, TurnEnded) and any(mail in self._letters for mail in event.finished.mails):
+            if isinstance(event, TurnEnded) and any(mail in self._pending for mail in event.finished.mails):
                 self._finish(where, event)
             return
         at = self._at.get(thread)
@@ -150,7 +150,7 @@ class ClientFeed:
             case AnswerPiece():
                 self._put(chunk(where, id, event))
             case AnswerBegan(message=message):
-                self._answering[thread] = id = self._letters.id_of(event.mails)
+                self._answering[thread] = id = self._pending.id_of(event.mails)
                 self._put(frame("stream_start", where, id=id, msg=msg_of(thread, message)))
             case AnswerEnded(message=message, kept=kept):
                 self._put(frame("stream_end", where, id=id, msg=msg_of(thread, message), kept=kept))
@@ -173,11 +173,11 @@ class ClientFeed:
         """The turn is over: each of its letters that came from here is answered, and others' turns are told once."""
         self._answering.pop(event.thread, None)
         turn = event.finished
-        ids: list[str | None] = [self._letters.done(mail) for mail in turn.mails if mail in self._letters]
-        if not ids and self._letters.were_answered(turn.mails):
+        ids: list[str | None] = [self._pending.done(mail) for mail in turn.mails if mail in self._pending]
+        if not ids and self._pending.were_answered(turn.mails):
             return
-        if not ids and traits_of(where.session or "", self._house.traits).self_delivering:
-            self._house.note_shown(reply_key(event.thread, event.seq))
+        if not ids and traits_of(where.session or "", self._agent.traits).self_delivering:
+            self._agent.note_shown(reply_key(event.thread, event.seq))
         for id in ids or [None]:
             self._put(_end(where, id, event.thread, turn))
 

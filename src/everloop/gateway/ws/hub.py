@@ -39,8 +39,8 @@ class Watcher(Protocol):
 class Hub:
     """Use `async with hub.open():`; then `watch` and `leave`."""
 
-    def __init__(self, house: GatewayAgent, metrics: Metrics) -> None:
-        self._house = house
+    def __init__(self, agent: GatewayAgent, metrics: Metrics) -> None:
+        self._agent = agent
         self._metrics = metrics
         self._watchers: dict[str, set[Watcher]] = {}
         self._followers: set[Watcher] = set()  # who wants to know of all sessions of their user
@@ -50,7 +50,7 @@ class Hub:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         listening = asyncio.Event()
-        task = self._house.supervise("hub", lambda: self._listen(listening))
+        task = self._agent.supervise("hub", lambda: self._listen(listening))
         try:
             await listening.wait()  # nothing may happen unheard
             yield
@@ -80,7 +80,7 @@ class Hub:
 
     async def _listen(self, listening: asyncio.Event) -> None:
         while True:
-            with self._house.events() as events:
+            with self._agent.events() as events:
                 self._forget()
                 listening.set()
                 async for event in events:
@@ -119,7 +119,7 @@ class Hub:
 
     async def _look_up(self, thread: str) -> tuple[str, str]:
         try:
-            row = (await self._house.store.open(thread, MANY)).row
+            row = (await self._agent.store.open(thread, MANY)).row
         except StoreError:  # whoever watches will see it in the log
             return "", ""
         self.note(thread, row.session, row.owner)

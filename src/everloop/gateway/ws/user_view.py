@@ -17,8 +17,8 @@ PAGE = 200  # entries that are read at once
 
 
 class UserView:
-    def __init__(self, house: GatewayAgent, hub: Hub, principal: Principal) -> None:
-        self._house = house
+    def __init__(self, agent: GatewayAgent, hub: Hub, principal: Principal) -> None:
+        self._agent = agent
         self._hub = hub
         self._principal = principal
 
@@ -29,7 +29,7 @@ class UserView:
 
     async def row(self, session: str) -> ThreadRow | None:
         """Where the session is; None if there is none. Raises Refused when it is another's."""
-        row = await self._house.store.session(session)
+        row = await self._agent.store.session(session)
         if row is not None and not self._principal.owns(row.owner):
             raise Refused(403, "forbidden", "this session is not yours")
         if row is not None:
@@ -38,8 +38,8 @@ class UserView:
 
     async def thread(self, session: str, thread: str) -> ThreadRow:
         """A thread of this session. One of another, or of someone else, is as if it were not there."""
-        found = await self._house.store.named(thread)
-        row = (await self._house.store.open(thread, MANY)).row if thread in found else None
+        found = await self._agent.store.named(thread)
+        row = (await self._agent.store.open(thread, MANY)).row if thread in found else None
         if row is None or row.session != session or not self._principal.owns(row.owner):
             raise Refused(404, "no_thread", "this session has no such thread")
         return row
@@ -47,16 +47,16 @@ class UserView:
     async def own(self, mails: Sequence[int], session: str) -> dict[int, str]:
         """Those of the letters that were sent through a WebSocket by this user, and what their client calls them."""
         prefix = self.prefix(session)
-        origins = await self._house.store.origins(mails)
+        origins = await self._agent.store.origins(mails)
         return {mail: event.removeprefix(prefix) for mail, event in origins.items() if event.startswith(prefix)}
 
     async def part(self, file: File) -> Part:
         """The part of a message that stands for a file: one whose bytes came with it, or one of their own."""
         user = self._principal.user
         try:
-            data = file.data or await self._house.files.get(user, file.file)
+            data = file.data or await self._agent.files.get(user, file.file)
         except (ValueError, OSError):
             raise Refused(
                 404, "no_file", f"there is no file {file.file!r} of yours; send its bytes, or upload it first"
             ) from None
-        return await self._house.enclose(file.name or "file", data, user)
+        return await self._agent.enclose(file.name or "file", data, user)

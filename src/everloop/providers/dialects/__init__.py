@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Literal, Protocol, cast
 
-from everloop.core.errors import ProviderError
-from everloop.core.prompt import Delta, Prompt, Reply
-
+from ...core.errors import ProviderError
+from ...core.prompt import Delta, Prompt, Reply
 from .quirks import Quirks
 
 Name = Literal["openai_chat", "openai_responses", "anthropic_messages", "gemini"]

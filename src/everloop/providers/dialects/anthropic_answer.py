@@ -5,10 +5,9 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from everloop.core.message import Opaque
-from everloop.core.prompt import Finish, Reply, Usage
-from everloop.core.tool import ToolCall
-
+from ...core.message import Opaque
+from ...core.prompt import Finish, Reply, Usage
+from ...core.tool import ToolCall
 from .call_pieces import short_id
 from .decoder import UNREADABLE, EventDecoder
 from .refusals import error_in_stream

@@ -11,10 +11,9 @@ from hashlib import sha1
 from itertools import groupby
 from typing import Any
 
-from everloop.core.message import Media, Message, Part, Text
-from everloop.core.prompt import Prompt
-from everloop.core.tool import ToolCall, ToolSpec, parse_args
-
+from ...core.message import Media, Message, Part, Text
+from ...core.prompt import Prompt
+from ...core.tool import ToolCall, ToolSpec, parse_args
 from . import signer
 from .anthropic_answer import NAME
 from .anthropic_answer import AnthropicDecoder as decoder

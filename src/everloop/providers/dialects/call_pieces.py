@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from everloop.core.message import Message, Opaque
-from everloop.core.tool import ToolCall
+from ...core.message import Message, Opaque
+from ...core.tool import ToolCall
 
 NAME = "openai_chat"
 

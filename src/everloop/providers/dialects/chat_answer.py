@@ -7,9 +7,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from everloop.core.errors import HostFailed
-from everloop.core.prompt import Finish, Reply, Usage
-
+from ...core.errors import HostFailed
+from ...core.prompt import Finish, Reply, Usage
 from .call_pieces import NAME, CallPieces, mend
 from .decoder import BodyDecoder
 from .refusals import error_in_stream

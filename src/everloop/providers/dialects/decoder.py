@@ -8,9 +8,8 @@ from abc import ABC, abstractmethod
 import msgspec
 from msgspec import Raw
 
-from everloop.core.errors import HostFailed, ProviderError, StreamCut
-from everloop.core.prompt import Delta, Reply
-
+from ...core.errors import HostFailed, ProviderError, StreamCut
+from ...core.prompt import Delta, Reply
 from . import signer
 from .sse import Events, Pieces
 

@@ -10,11 +10,10 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from everloop.core.errors import HostFailed, ProviderError, RateLimited
-from everloop.core.message import Message, Opaque
-from everloop.core.prompt import Finish, Reply, Usage
-from everloop.core.tool import ToolCall
-
+from ...core.errors import HostFailed, ProviderError, RateLimited
+from ...core.message import Message, Opaque
+from ...core.prompt import Finish, Reply, Usage
+from ...core.tool import ToolCall
 from . import refusals
 from .call_pieces import short_id
 from .decoder import UNREADABLE, EventDecoder, check_text, is_whole

@@ -6,10 +6,9 @@ one answer as a message of the user's.
 
 from typing import Any
 
-from everloop.core.message import Media, Message, Part, Text, text_of
-from everloop.core.prompt import Prompt
-from everloop.core.tool import ToolCall, ToolSpec
-
+from ...core.message import Media, Message, Part, Text, text_of
+from ...core.prompt import Prompt
+from ...core.tool import ToolCall, ToolSpec
 from . import signer
 from .call_pieces import NAME, extras_in, short_id
 from .chat_answer import ChatDecoder as decoder

@@ -6,10 +6,9 @@ thoughts travel with it, encrypted, at the places where they stood.
 
 from typing import Any
 
-from everloop.core.message import Media, Message, Part, Text
-from everloop.core.prompt import Prompt
-from everloop.core.tool import ToolCall, ToolSpec
-
+from ...core.message import Media, Message, Part, Text
+from ...core.prompt import Prompt
+from ...core.tool import ToolCall, ToolSpec
 from . import signer
 from .call_pieces import short_id
 from .quirks import Quirks

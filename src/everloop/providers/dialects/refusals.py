@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from everloop.core.errors import (
+from ...core.errors import (
     BadRequest,
     ContextOverflow,
     HostFailed,

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from everloop.core.message import Media
-from everloop.core.prompt import Prompt, Transcript
+from ...core.message import Media
+from ...core.prompt import Prompt, Transcript
 
 _WAYS = 2
 

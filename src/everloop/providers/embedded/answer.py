@@ -8,8 +8,8 @@ import re
 
 import msgspec
 
-from everloop.core.prompt import Finish, Reply, Usage
-from everloop.core.tool import ToolCall
+from ...core.prompt import Finish, Reply, Usage
+from ...core.tool import ToolCall
 
 REPLY = "reply"
 

@@ -7,12 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from everloop.core.errors import BadRequest, ModelMissing
-from everloop.core.message import Message, said
-from everloop.core.ports import Http
-from everloop.core.prompt import Delta, Prompt, Reply, Usage
-from everloop.core.tool import ToolSpec
-
+from ...core.errors import BadRequest, ModelMissing
+from ...core.message import Message, said
+from ...core.ports import Http
+from ...core.prompt import Delta, Prompt, Reply, Usage
+from ...core.tool import ToolSpec
 from .answer import REPLY, AnswerParser
 from .grammar import grammar_of
 from .overhear import overhear

@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from everloop.core.tool import ToolSpec
-
+from ...core.tool import ToolSpec
 from .answer import REPLY
 
 _WORDS = r"""

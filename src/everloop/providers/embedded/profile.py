@@ -9,9 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from everloop.core.message import Message
-from everloop.core.tool import ToolCall, ToolSpec, problems_of
-
+from ...core.message import Message
+from ...core.tool import ToolCall, ToolSpec, problems_of
 from .answer import REPLY, spell_call, spell_reply
 
 _BUDGET = 1300  # characters of the system part, which is less than 400 tokens; see the test

@@ -15,9 +15,8 @@ from typing import BinaryIO, Protocol
 
 from msgspec import Struct
 
-from everloop.core.errors import ProviderError
-from everloop.core.ports import Http, HttpAnswer
-
+from ...core.errors import ProviderError
+from ...core.ports import Http, HttpAnswer
 from .pip import PipFailed, download
 
 Tell = Callable[[int, str], None]

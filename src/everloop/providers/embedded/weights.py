@@ -17,9 +17,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from everloop.core.errors import ModelMissing
-from everloop.core.ports import Http
-
+from ...core.errors import ModelMissing
+from ...core.ports import Http
 from .sources import HuggingFace, Packages, SourceFailed, WeightsSource, WheelMember
 
 Progress = Callable[[int, int, str], None]

@@ -9,8 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Protocol
 
-from everloop.core.errors import ToolError
-
+from ...core.errors import ToolError
 from . import landlock
 from .bwrap import Bubblewrap
 from .exposure import is_within, refuse_exposed

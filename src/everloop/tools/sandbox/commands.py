@@ -13,9 +13,8 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from everloop.core.errors import ToolError
-from everloop.core.tool import CallContext
-
+from ...core.errors import ToolError
+from ...core.tool import CallContext
 from .choose import Confinement, choose_way
 from .door import Door, Line, RunnerAway, Talk
 from .outlet import Outlet, outlet_folder

@@ -10,8 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from everloop.core.errors import ToolError
-
+from ...core.errors import ToolError
 from .runner import BUSY, NAME
 from .spool import socket_path
 

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from everloop.core.tool import CallContext
-
+from ...core.tool import CallContext
 from .port import CommandSpec, OnOutput, Outcome, Sandbox, be_silent
 
 

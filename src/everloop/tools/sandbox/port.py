@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from everloop.core.tool import CallContext
+from ...core.tool import CallContext
 
 
 class CommandLimits(Struct, frozen=True):

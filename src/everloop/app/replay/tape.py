@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Mapping
 from typing import Never
 
-from ..core.log import Asked, CallReturned, Entry
-from ..core.thread import Thread
-from ..core.tool import ToolCall, ToolSpec
-from ..core.turn import Finished
-from ..runtime.interrupt import Interrupt
-from ..testing.entry_difference import EntryDifference, plain
-from ..testing.record import Record
+from ...core.log import Asked, CallReturned, Entry
+from ...core.thread import Thread
+from ...core.tool import ToolCall, ToolSpec
+from ...core.turn import Finished
+from ...runtime.interrupt import Interrupt
+from ...testing.entry_difference import EntryDifference, plain
+from ...testing.record import Record
 
 ROUNDS = 1000  # of the event loop, in which a step that can be broken off is
 

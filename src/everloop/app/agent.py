@@ -1,39 +1,32 @@
 """An open everloop, as a programmer and the command line use it: speak, listen, see what was not yet shown."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, aclosing, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from msgspec import structs
 
-from .core.channel import DOORS, Hook, Traits
-from .core.errors import EverloopError, Fenced, MailRefused, ModelMissing, TurnFailed
-from .core.events import Answer as Answer
-from .core.events import AnswerGiven, Event, LetterTaken, TurnEnded, answer_of
-from .core.jobs import TaskState
-from .core.mail import Inbound, Outbound, Said, reply_key
-from .core.message import Part, text_of
-from .core.permission import Allowance, Grant
-from .core.permission import Approval as Approval
-from .core.ports import Bus, Clock, Feed, Files, Http, Store
-from .core.rows import Receipt, ThreadRow
-from .core.turn import Finished
-from .files.enclosing import enclose
-from .files.pictures import attach, take
-from .runtime.acknowledgements import Acknowledgements
-from .runtime.approvals import Approvals
-from .runtime.clock import MACHINE
-from .runtime.inbox import Inbox
-from .runtime.lanes import Begun, Lanes
-from .runtime.models import Models
-from .runtime.sessions import Sessions
-from .runtime.supervisor import Supervised, Supervisor
-from .user import User, as_before, spoken
+from ..core.errors import Fenced, MailRefused, TurnFailed
+from ..core.events import Answer as Answer
+from ..core.events import AnswerGiven, Event, LetterTaken, TurnEnded, answer_of
+from ..core.jobs import TaskState
+from ..core.mail import Inbound, Outbound, Said, reply_key
+from ..core.message import Part, text_of
+from ..core.permission import Allowance, Grant
+from ..core.permission import Approval as Approval
+from ..core.ports import Feed
+from ..core.rows import Receipt, ThreadRow
+from ..core.turn import Finished
+from ..files.enclosing import enclose
+from ..files.pictures import attach, take
+from ..runtime.lanes import Begun
+from ..runtime.supervisor import Supervised
+from .house import House
+from .user import Manner, User, as_before, spoken
 
 PATIENCE = 1.0  # seconds between looks whether a turn waits for a person
-FETCH_SECONDS = 30.0
 WAITS = "a question waits in {} and has to be answered first (see: everloop approvals)"
 
 Again = Callable[[], Awaitable[Inbound | None]]
@@ -42,46 +35,39 @@ Again = Callable[[], Awaitable[Inbound | None]]
 class Agent:
     """Use `async with everloop.open(…) as agent`."""
 
-    def __init__(
-        self,
-        store: Store,
-        bus: Bus,
-        inbox: Inbox,
-        lanes: Lanes,
-        files: Files,
-        approvals: Approvals,
-        sessions: Sessions,
-        model: str,
-        notice: str = "",
-        models: Models | None = None,
-        web: Http | None = None,
-        settings: Mapping[str, Any] = {},
-        *,
-        hooks: Mapping[str, Sequence[Hook]] = {},
-        traits: Mapping[str, Traits] = DOORS,
-        supervisor: Supervisor,
-        clock: Clock = MACHINE,
-    ) -> None:
-        self.store = store
-        self.hooks = hooks  # what the platforms of channels call, by the channel's name
-        self.traits = traits  # of every channel that is known here, by its name
-        self._supervisor = supervisor
-        self.clock = clock
-        self.files = files
-        self.sessions = sessions
-        self.settings = settings  # what is set, without secrets
-        self._models = models
-        self._web = web
-        self._bus = bus
-        self._inbox = inbox
-        self._lanes = lanes
-        self._approvals = approvals
-        self._shown = Acknowledgements(store)
-        self.model = model
-        self.notice = notice  # what a person should know about this model
-        self.missing = ""  # why nobody can answer yet, if that is so
-        self.unused: tuple[str, ...] = ()  # what is set and does nothing yet, in sentences
-        self.steward: Any = None  # changes settings while the house is open
+    def __init__(self, house: House) -> None:
+        self.store = house.store
+        self.files = house.files
+        self.hooks = house.hooks  # what the platforms of channels call, by the channel's name
+        self.traits = house.traits  # of every channel that is known here, by its name
+        self.clock = house.clock
+        self._live = house.live
+        self._supervisor = house.supervisor
+        self._bus = house.bus
+        self._inbox = house.inbox
+        self._lanes = house.lanes
+        self._approvals = house.approvals
+        self._shown = house.shown
+
+    @property
+    def model(self) -> str:
+        """The provider/model that answers where nothing else was chosen."""
+        return self._live.now.model.name
+
+    @property
+    def notice(self) -> str:
+        """What a person should know about this model."""
+        return self._live.now.model.notice
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """What is set and does nothing yet, in sentences."""
+        return self._live.now.unused
+
+    @property
+    def problem(self) -> str:
+        """Why the settings as they are by now are not in force, if that is so."""
+        return self._live.problem
 
     def tasks(self) -> list[TaskState]:
         """What runs for as long as the house is open, as it stands."""
@@ -99,8 +85,7 @@ class Agent:
         files: Sequence[str | Path] = (),
         event: str = "",
         author: str = "",
-        attended: bool = False,
-        commands: bool = True,
+        **how: Unpack[Manner],
     ) -> Answer:
         """Say something and wait for the answer. The same `event` twice is one message with one answer.
 
@@ -108,11 +93,11 @@ class Agent:
         there (`attended`) who answers through `decide` or another channel. In the owner's own sessions (`api:…`,
         `cli:…`, `page:…`) the owner speaks, unless `author` names somebody else; in all others it has to be said who
         does, and the session belongs to them: `agent.user(name)` says it once. A slash command is carried out, and its
-        answer has no `turn`; without `commands` it is text like any other.
+        answer has no `turn`; without `commands` it is text like any other. `how` it can be said: see `Manner`.
 
         Raises TurnFailed when the turn ends without an answer, MailRefused when the message or a file cannot be taken.
         """
-        inbound = spoken(text, session, event, author, attended, commands)
+        inbound = spoken(text, session, event, author, **how)
         if files:
             inbound = await self._enclose(inbound, files)
         return await self.answer(inbound)
@@ -122,7 +107,9 @@ class Agent:
 
         Without `commands` a slash is a letter like any other in what they say.
         """
-        return User(self, name, commands)
+        user = User(self, name, commands)
+        self._lanes.acting.note(user.name)
+        return user
 
     async def answer(self, inbound: Inbound) -> Answer:
         """As `ask`, for a letter that is already written."""
@@ -133,26 +120,6 @@ class Agent:
                 pass
         return await self.outcome(*await self._take(inbound))
 
-    @asynccontextmanager
-    async def answering(self, inbound: Inbound, again: Again | None = None) -> AsyncIterator[Answer]:
-        """As `answer`, for someone who may have gone when it comes: it counts as given when the block ends well.
-
-        `again` is asked when this letter has come before: for another letter in its place, or to go on with that one.
-        """
-        answer, key, mail = await self._asked(inbound, again)
-        yield answer
-        self.note_shown(key, mail)
-
-    async def _asked(self, inbound: Inbound, again: Again | None) -> tuple[Answer, str, int]:
-        """The answer to a letter, its key in the outbox, and the letter's number."""
-        if begun := self._inbox.begin(inbound, asked=False):
-            try:
-                return *await self._begun(begun, str(inbound.address)), begun.mail
-            except Fenced:  # it has to go through the inbox
-                pass
-        receipt, inbound = await self._take(inbound, again)
-        return *await self._answer(receipt, inbound, str(inbound.address)), receipt.id
-
     async def stream(
         self,
         text: str,
@@ -161,10 +128,7 @@ class Agent:
         files: Sequence[str | Path] = (),
         event: str = "",
         author: str = "",
-        attended: bool = False,
-        commands: bool = True,
-        preapproved: bool = False,
-        withdraws: bool = True,
+        **how: Unpack[Manner],
     ) -> AsyncIterator[Event]:
         """Say something as with `ask`, and watch: the events of the thread until the turn is over.
 
@@ -173,9 +137,7 @@ class Agent:
         this one message (`preapproved`) is not asked. A question that waits in the session is withdrawn by what is
         said, unless it `withdraws` none: then it waits until that is answered. Raises what `ask` raises.
         """
-        inbound = spoken(text, session, event, author, attended, commands, preapproved)
-        if not withdraws:
-            inbound = structs.replace(inbound, letter=structs.replace(inbound.letter, instead=()))
+        inbound = spoken(text, session, event, author, **how)
         if files:
             inbound = await self._enclose(inbound, files)
         async with aclosing(self.watch(inbound)) as events:
@@ -233,18 +195,6 @@ class Agent:
             receipt = await self._inbox.take(inbound, express=False)
         return receipt, inbound
 
-    async def post(self, inbound: Inbound) -> Receipt:
-        """Commit a letter and wake nobody yet: whoever wants to say first that it is there calls `wake` afterwards."""
-        return await self._inbox.take(inbound, express=False)
-
-    async def begin(self, inbound: Inbound) -> Receipt:
-        """As `post`; but where its thread rests, the turn begins with the same commit (the receipt says so), for
-        whoever sees to it that nothing of it is told before the letter is known to be taken."""
-        return await self._inbox.take(inbound)
-
-    def wake(self, receipt: Receipt, inbound: Inbound) -> None:
-        self._inbox.wake(receipt, inbound)
-
     async def outcome(self, receipt: Receipt, inbound: Inbound) -> Answer:
         """Wake the thread of a posted letter and wait for the answer. Raises TurnFailed."""
         answer, key = await self._answer(receipt, inbound, str(inbound.address))
@@ -278,6 +228,7 @@ class Agent:
             await self._approvals.decide_on_file(found, allow, by, allowance)
             return found
         letter, _ = await self._approvals.decide(found, allow, by, allowance)
+        self._lanes.acting.note(found.requester)
         await self.tell(letter)
         return found
 
@@ -296,39 +247,13 @@ class Agent:
         """
         row = await self.store.session(session)
         mails = await self.store.unfinished(row.id) if row else []
-        if row is None or not mails:
+        if row is None or not mails or not self._lanes.acting.covers(row.owner, row.session):
             return False
         future = self._lanes.outcome(row.id, mails[-1])
         self._bus.wake(row.id)
         while not future.done() and not await self._approvals.waiting_calls(session):
             await asyncio.wait({future}, timeout=PATIENCE)
         return True
-
-    def models(self) -> list[str]:
-        """The names of the presets, which a conversation may be answered by beside any provider/model."""
-        return self._models.names() if self._models else []
-
-    async def find_model(self, name: str) -> str:
-        """What a model is found by again, "" being the one of the settings. Raises ModelMissing."""
-        if not name:
-            return ""
-        if self._models is None:
-            raise ModelMissing(f"there is no model {name}")
-        return (await self._models.look(name)).key
-
-    async def fetch(self, url: str, limit: int) -> bytes:
-        """What lies at an address that someone else has named. Raises MailRefused with a sentence."""
-        if self._web is None:
-            raise MailRefused("this program has no way to the web")
-        try:
-            async with self._web.request("GET", url, seconds=FETCH_SECONDS) as answer:
-                data = await answer.read(limit + 1) if answer.status == 200 else b""
-        except (EverloopError, ValueError) as error:
-            raise MailRefused(f"{url[:200]} cannot be fetched: {error}") from error
-        if answer.status != 200 or len(data) > limit:
-            why = f"has more than {limit:,} bytes" if data else f"was answered with {answer.status}"
-            raise MailRefused(f"{url[:200]} {why}")
-        return data
 
     async def latest(self, owner: str = "owner") -> ThreadRow | None:
         return await self.store.latest(owner)
@@ -345,13 +270,6 @@ class Agent:
     async def acknowledge(self, keys: Sequence[str]) -> None:
         """Say that these have been shown."""
         await self.store.acknowledge(keys)
-
-    async def put_down(self) -> None:
-        """End what runs, now: it goes on at the next start, and whoever waits for it is told."""
-        await self._lanes.stop(0)
-
-    async def close(self) -> None:
-        await self._shown.settle()
 
     async def enclose(self, name: str, data: bytes, owner: str) -> Part:
         """Keep a file that comes with a message, and make the part that names it. Raises MailRefused."""

@@ -1,10 +1,11 @@
 """The thread in hand of a replay: what came from outside comes in where it came in then."""
 
-from ..core.decide import Steering
-from ..core.log import Answered, Entry, ModelChosen, Resumed, Stopped, UserSaid
-from ..core.mail import Address, Choose, Decision, Inbound, Letter, Said, Stop
-from ..core.ports import People
-from ..runtime.book import Book
+from ...core.decide import Steering
+from ...core.log import Answered, Entry, ModelChosen, Resumed, Stopped, UserSaid
+from ...core.mail import Address, Choose, Decision, Inbound, Letter, Notice, Said, Stop
+from ...core.message import is_strange, text_of
+from ...core.ports import People
+from ...runtime.book import Book
 from .tape import Differs, Over, Tape
 
 HERE = Address("replay", "turn")
@@ -81,6 +82,17 @@ class PlayedBook(Book):
         return tape.seq > before
 
     def _letter_behind(self, entry: Entry) -> Letter | None:
+        if isinstance(entry, UserSaid) and entry.source:
+            return Notice(
+                text=text_of(entry.parts),
+                source=entry.source,
+                by=entry.author,
+                address=entry.address,
+                outside=any(map(is_strange, entry.parts)),
+                unattended=entry.unattended,
+                principal=entry.principal,
+                terms=entry.terms,
+            )
         if isinstance(entry, UserSaid):
             return Said(
                 parts=entry.parts,

@@ -5,23 +5,35 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from msgspec import structs
 
-from .core.channel import traits_of
-from .core.errors import BadSession, MailRefused
-from .core.events import Event
-from .core.keys import escaped, exact
-from .core.mail import Address, Inbound, Outbound, Said
-from .core.message import said
-from .core.people import OWNER, is_chat
-from .core.permission import Approval
+from ..core.channel import traits_of
+from ..core.errors import BadSession, MailRefused
+from ..core.events import Event
+from ..core.keys import escaped, exact
+from ..core.mail import Address, Inbound, Outbound, Said
+from ..core.message import said
+from ..core.people import OWNER, is_chat
+from ..core.permission import Approval
 
 if TYPE_CHECKING:
     from .agent import Agent, Answer
 
 LONGEST = 200
+
+
+class Manner(TypedDict, total=False):
+    """How something is said. `attended`: somebody is there who answers what needs permission (else it is not run).
+    `commands`: a slash command is carried out (or, if not, text like any other). `preapproved`: what an admin or the
+    owner allows ahead for this one message is not asked. `withdraws`: a question that waits in the session is withdrawn
+    by it; else the message waits until that is answered."""
+
+    attended: bool  # unless it is said, not
+    commands: bool  # unless it is said otherwise
+    preapproved: bool  # unless it is said, not
+    withdraws: bool  # unless it is said otherwise
 
 
 class User:
@@ -44,18 +56,11 @@ class User:
         *,
         files: Sequence[str | Path] = (),
         event: str = "",
-        attended: bool = False,
+        **how: Unpack[Manner],
     ) -> "Answer":
         """As `Agent.ask`, as this person."""
-        return await self._agent.ask(
-            text,
-            self._own(session),
-            files=files,
-            event=event,
-            author=self.name,
-            attended=attended,
-            commands=self._commands,
-        )
+        how.setdefault("commands", self._commands)
+        return await self._agent.ask(text, self._own(session), files=files, event=event, author=self.name, **how)
 
     def stream(
         self,
@@ -64,18 +69,11 @@ class User:
         *,
         files: Sequence[str | Path] = (),
         event: str = "",
-        attended: bool = False,
+        **how: Unpack[Manner],
     ) -> AsyncIterator[Event]:
         """As `Agent.stream`, as this person."""
-        return self._agent.stream(
-            text,
-            self._own(session),
-            files=files,
-            event=event,
-            author=self.name,
-            attended=attended,
-            commands=self._commands,
-        )
+        how.setdefault("commands", self._commands)
+        return self._agent.stream(text, self._own(session), files=files, event=event, author=self.name, **how)
 
     async def approvals(self, session: str = "") -> list[Approval]:
         """What this person has asked for and waits for someone's permission, in one session or in all."""
@@ -136,10 +134,10 @@ def inbound_of(
     return Inbound(exact(session), event or f"{_BEGINNING}-{next(_events):08x}", letter)
 
 
-def spoken(
-    text: str, session: str, event: str, author: str, attended: bool, commands: bool, preapproved: bool = False
-) -> Inbound:
+def spoken(text: str, session: str, event: str, author: str, **how: Unpack[Manner]) -> Inbound:
     """What a program says for someone. Raises BadSession, and MailRefused where it does not say for whom."""
+    if unknown := how.keys() - Manner.__annotations__.keys():
+        raise TypeError(f"nothing is said {', '.join(sorted(unknown))}: there is {', '.join(Manner.__annotations__)}")
     owned = traits_of(Address.parse(session).channel).private  # the owner speaks there, unless somebody is named
     if not author and not owned:
         raise MailRefused(
@@ -148,7 +146,16 @@ def spoken(
         )
     if event and author not in ("", OWNER):
         event = f"{escaped(author)}/{event}"  # two people may give their messages the same name
-    inbound = inbound_of(text, session, event, author or OWNER, attended, preapproved)
+    commands = how.get("commands", True)
+    inbound = inbound_of(
+        text,
+        session,
+        event,
+        author or OWNER,
+        attended=how.get("attended", False),
+        preapproved=how.get("preapproved", False),
+        instead=None if how.get("withdraws", True) else (),
+    )
     if commands and (owned or author == OWNER):
         return inbound
     letter = structs.replace(inbound.letter, literal=not commands)

@@ -11,26 +11,26 @@ from tempfile import TemporaryDirectory
 
 from msgspec import Struct, structs
 
-from ..app.tools import build_tools
-from ..bus.local import LocalBus
-from ..core.decide import Rules
-from ..core.log import Answered, Entry, ModelChosen, decode, encode
-from ..core.mail import Inbound, Stop
-from ..core.people import Role
-from ..core.rows import Commit, Lease, ThreadState
-from ..core.thread import Thread
-from ..core.tool import ToolSpec
-from ..files.folder import Folder
-from ..files.pictures import fit
-from ..runtime.driver import Driver
-from ..runtime.interrupt import Interrupt
-from ..runtime.models import OneModel
-from ..runtime.people import KnownPeople
-from ..settings import Settings
-from ..testing.as_test import name_of, source_of
-from ..testing.entry_difference import EntryDifference
-from ..testing.masking import Masking
-from ..testing.record import Record, cut, thread_before, turns_in
+from ...bus.local import LocalBus
+from ...core.decide import Rules
+from ...core.log import Answered, Entry, ModelChosen, decode, encode
+from ...core.mail import Inbound, Stop
+from ...core.people import Role
+from ...core.rows import Commit, Lease, ThreadState
+from ...core.thread import Thread
+from ...core.tool import ToolSpec
+from ...files.folder import Folder
+from ...files.pictures import fit
+from ...runtime.driver import Driver
+from ...runtime.interrupt import Interrupt
+from ...runtime.models import OneModel
+from ...runtime.people import KnownPeople
+from ...settings import Settings
+from ...testing.as_test import name_of, source_of
+from ...testing.entry_difference import EntryDifference
+from ...testing.masking import Masking
+from ...testing.record import Record, cut, thread_before, turns_in
+from ..tools import build_tools
 from .book import HERE, Died, PlayedBook, PutDown
 from .outside import (
     UNLIMITED,
@@ -85,7 +85,7 @@ def masked(entries: Iterable[Entry], secrets: Iterable[str]) -> list[Entry]:
 
 async def _replay(record: Record, specs: Mapping[str, ToolSpec], store: PlayedStore, home: Path) -> Replayed:
     tape = Tape(record, specs)
-    store.tape = tape
+    store.play(tape)
     thread = await _begin(store, record)
     driver = _driver(store, tape, home)
     difference = None

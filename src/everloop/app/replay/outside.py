@@ -3,24 +3,24 @@
 import re
 from collections.abc import Callable
 
-from ..core.approval import Policy, Stance, definition_of
-from ..core.briefing import Briefing, Situation
-from ..core.decide import Rules
-from ..core.errors import ProviderError, ToolError
-from ..core.log import Answered, CallReturned, CallStarted, Entry, GaveUp, ModelCalled, ModelFailed, ModelSaid
-from ..core.permission import Grant
-from ..core.prompt import Brought, Delta, Prompt, Reply, Transcript
-from ..core.strangers import Moment
-from ..core.thread import Thread
-from ..core.tool import CallContext, Circumstances, Ground, ToolCall, ToolSpec
-from ..files.folder import Folder
-from ..readings.recall import RECALLED
-from ..runtime.calls import Kit, Toolbox
-from ..runtime.context import Context, Gallery, Profile
-from ..runtime.models import Fitted, Model
-from ..store.sqlite import SqliteStore
-from ..testing.entry_difference import EntryDifference
-from ..testing.record import fingerprint, thread_before
+from ...core.approval import Policy, Stance, definition_of
+from ...core.briefing import Briefing, Situation
+from ...core.decide import Rules
+from ...core.errors import ProviderError, ToolError
+from ...core.log import Answered, CallReturned, CallStarted, Entry, GaveUp, ModelCalled, ModelFailed, ModelSaid
+from ...core.permission import Grant
+from ...core.prompt import Brought, Delta, Prompt, Reply, Transcript
+from ...core.strangers import Moment
+from ...core.thread import Thread
+from ...core.tool import CallContext, Circumstances, Ground, ToolCall, ToolSpec
+from ...files.folder import Folder
+from ...readings.recall import RECALLED
+from ...runtime.calls import Kit, Toolbox
+from ...runtime.context import Context, Gallery, Profile
+from ...runtime.models import Fitted, Model
+from ...store.sqlite import SqliteStore
+from ...testing.entry_difference import EntryDifference
+from ...testing.record import fingerprint, thread_before
 from .tape import Tape
 
 UNLIMITED = 1 << 62
@@ -160,6 +160,9 @@ class PlayedStore(SqliteStore):
     """What was allowed ahead then is allowed now."""
 
     tape: Tape
+
+    def play(self, tape: Tape) -> None:
+        self.tape = tape
 
     async def grants(self, user: str = "") -> list[Grant]:
         """The one that was used then; whatever it was for then, it is for that call now."""

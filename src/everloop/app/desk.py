@@ -1,0 +1,93 @@
+"""An open everloop as the gateway uses it: what a program does with one, and more."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from ..core.errors import EverloopError, Fenced, MailRefused
+from ..core.events import Answer
+from ..core.mail import Inbound
+from ..core.rows import Receipt
+from ..settings import without_secrets
+from .agent import Again, Agent
+from .house import House
+from .reconfigure import LiveSettings
+
+FETCH_SECONDS = 30.0
+
+
+class GatewayDesk(Agent):
+    """The gateway's `House` and `Desk`."""
+
+    def __init__(self, house: House, live_settings: LiveSettings) -> None:
+        super().__init__(house)
+        self.live_settings = live_settings
+        self.sessions = house.sessions
+
+    @property
+    def missing(self) -> str:
+        """Why nobody can answer yet, if that is so."""
+        return self._live.now.missing
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What is set, without secrets."""
+        return without_secrets(self._live.now.settings)
+
+    @asynccontextmanager
+    async def answering(self, inbound: Inbound, again: Again | None = None) -> AsyncIterator[Answer]:
+        """As `answer`, for someone who may have gone when it comes: it counts as given when the block ends well.
+
+        `again` is asked when this letter has come before: for another letter in its place, or to go on with that one.
+        """
+        answer, key, mail = await self._asked(inbound, again)
+        yield answer
+        self.note_shown(key, mail)
+
+    async def _asked(self, inbound: Inbound, again: Again | None) -> tuple[Answer, str, int]:
+        """The answer to a letter, its key in the outbox, and the letter's number."""
+        if begun := self._inbox.begin(inbound, asked=False):
+            try:
+                return *await self._begun(begun, str(inbound.address)), begun.mail
+            except Fenced:  # it has to go through the inbox
+                pass
+        receipt, inbound = await self._take(inbound, again)
+        return *await self._answer(receipt, inbound, str(inbound.address)), receipt.id
+
+    async def post(self, inbound: Inbound) -> Receipt:
+        """Commit a letter and wake nobody yet: whoever wants to say first that it is there calls `wake` afterwards."""
+        return await self._inbox.take(inbound, express=False)
+
+    async def begin(self, inbound: Inbound) -> Receipt:
+        """As `post`; but where its thread rests, the turn begins with the same commit (the receipt says so), for
+        whoever sees to it that nothing of it is told before the letter is known to be taken."""
+        return await self._inbox.take(inbound)
+
+    def wake(self, receipt: Receipt, inbound: Inbound) -> None:
+        self._inbox.wake(receipt, inbound)
+
+    def models(self) -> list[str]:
+        """The names of the presets, which a conversation may be answered by beside any provider/model."""
+        return self._live.names()
+
+    async def find_model(self, name: str) -> str:
+        """What a model is found by again, "" being the one of the settings. Raises ModelMissing."""
+        if not name:
+            return ""
+        return (await self._live.look(name)).key
+
+    async def fetch(self, url: str, limit: int) -> bytes:
+        """What lies at an address that someone else has named. Raises MailRefused with a sentence."""
+        try:
+            async with self._live.now.toolset.web.request("GET", url, seconds=FETCH_SECONDS) as answer:
+                data = await answer.read(limit + 1) if answer.status == 200 else b""
+        except (EverloopError, ValueError) as error:
+            raise MailRefused(f"{url[:200]} cannot be fetched: {error}") from error
+        if answer.status != 200 or len(data) > limit:
+            why = f"has more than {limit:,} bytes" if data else f"was answered with {answer.status}"
+            raise MailRefused(f"{url[:200]} {why}")
+        return data
+
+    async def put_down(self) -> None:
+        """End what runs, now: it goes on at the next start, and whoever waits for it is told."""
+        await self._lanes.stop(0)

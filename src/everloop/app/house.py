@@ -1,0 +1,40 @@
+"""The parts of an open everloop, in one place."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from ..core.channel import Hook, Traits
+from ..core.ports import Bus, Clock, Files, Store
+from ..runtime.acknowledgements import Acknowledgements
+from ..runtime.approvals import Approvals
+from ..runtime.inbox import Inbox
+from ..runtime.lanes import Lanes
+from ..runtime.sessions import Sessions
+from ..runtime.supervisor import Supervisor
+from .build import Builder
+from .live import LiveHouse
+from .opening import OpenHome
+
+
+class House(Struct, frozen=True, kw_only=True):
+    """What an Agent works with. All of it stays but `live.now`, which follows the settings."""
+
+    opened: OpenHome
+    bus: Bus
+    files: Files
+    inbox: Inbox
+    lanes: Lanes
+    approvals: Approvals
+    sessions: Sessions
+    shown: Acknowledgements
+    supervisor: Supervisor
+    builder: Builder
+    live: LiveHouse
+    clock: Clock
+    traits: Mapping[str, Traits]  # of every channel that is known here, by its name
+    hooks: Mapping[str, Sequence[Hook]] = {}  # what the platforms of channels call, by the channel's name
+
+    @property
+    def store(self) -> Store:
+        return self.opened.store

@@ -1,0 +1,61 @@
+"""The one way into a home: its settings are read, its store is opened, its vault stays shut until somebody asks it."""
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from ..core.ports import Clock, Store, Vault
+from ..settings import Settings, home_of, load
+from .settings_files import SettingsFiles
+
+
+class OpenHome(Struct, frozen=True):
+    """A home that is open. `given` is what the program has set, which lies over the file."""
+
+    home: Path
+    settings: Settings
+    store: Store
+    vault: Vault
+    files: SettingsFiles
+    given: Mapping[str, Any] = {}
+
+    def settings_now(self) -> Settings:
+        """As the file has them by now. Raises SettingsError."""
+        return load(self.home, os.environ, self.given)
+
+
+@asynccontextmanager
+async def opened_home(
+    home: str | os.PathLike[str] | None = None, given: Mapping[str, Any] = {}, clock: Clock | None = None
+) -> AsyncIterator[OpenHome]:
+    """Raises SettingsError, HomeError, StoreError."""
+    from ..store.vault import EncryptedVault, key_of
+
+    folder = Path(home) if home is not None else home_of(os.environ)
+    files = SettingsFiles(folder)
+    settings = load(folder, os.environ, given)
+    files.follow(settings)
+    store = await _connected(folder, settings, clock)
+    try:
+        yield OpenHome(folder, settings, store, EncryptedVault(store, key_of(folder, os.environ)), files, given)
+    finally:
+        await store.close()
+
+
+async def _connected(home: Path, settings: Settings, clock: Clock | None) -> Store:
+    """On PostgreSQL the time is the server's, the same for all machines, unless a clock is handed over."""
+    if settings.store.url and clock is not None:
+        from ..store.clocked import ClockedPostgresStore
+
+        return await ClockedPostgresStore.connect_by(clock, settings.store.url, settings.store.lease_seconds)
+    if settings.store.url:
+        from ..store.postgres import PostgresStore
+
+        return await PostgresStore.connect(settings.store.url, settings.store.lease_seconds)
+    from ..store.sqlite import SqliteStore
+
+    return await SqliteStore.connect(home, settings.store.lease_seconds, clock=clock)

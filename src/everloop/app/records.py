@@ -1,0 +1,81 @@
+"""The partial openings: for commands that look at what is kept, at what models are told, or at the models themselves.
+
+All go the way that `open` goes, only not as far.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from ..bus.local import LocalBus
+from ..core.ports import Store, Vault
+from ..files.folder import Folder
+from ..files.inventory import FileInventory
+from ..runtime.approvals import Approvals
+from ..runtime.clock import SystemClock
+from ..runtime.people import KnownPeople
+from ..runtime.sessions import Sessions
+from ..runtime.supervisor import Supervisor
+from ..runtime.view import View
+from ..settings import Settings
+from ..tools.home import Home
+from ..tools.tainted import Ended
+from .build import Builder, Overrides, watched_files
+from .models import ModelLibrary, open_models
+from .opening import opened_home
+from .tools import sandbox_of
+
+
+class Records(Struct, frozen=True):
+    """What is kept, as it lies there: nothing in the vault has been opened yet."""
+
+    settings: Settings
+    store: Store
+    vault: Vault
+    approvals: Approvals
+    sessions: Sessions
+    files: FileInventory
+
+
+@asynccontextmanager
+async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
+    """For commands that count and tidy up, also where the vault is locked. Raises SettingsError, StoreError."""
+    async with opened_home(home) as opened:
+        folder, settings, store = opened.home, opened.settings, opened.store
+        files = Folder(folder / "files")
+        watched = watched_files(Home(folder), settings, store, files, _asking_a_sandbox(folder, settings))
+        approvals = Approvals(store, KnownPeople(store), watched)
+        yield Records(settings, store, opened.vault, approvals, Sessions(store), FileInventory(folder / "files"))
+
+
+@asynccontextmanager
+async def open_view(home: Path | None = None) -> AsyncIterator[View]:
+    """For commands that show what models are told. Raises what `open` raises."""
+    async with opened_home(home) as opened, Supervisor(SystemClock()) as supervisor, AsyncExitStack() as stack:
+        given = Overrides(waits=True, warms=False)
+        builder = Builder(opened, Folder(opened.home / "files"), LocalBus(), given, supervisor, stack)
+        built = await builder.make(opened.settings)
+        held = builder.prompt_files.names if builder.prompt_files else ()
+        yield View(opened.store, built.models, built.briefer, KnownPeople(opened.store), held)
+
+
+@asynccontextmanager
+async def open_library(home: Path | None = None) -> AsyncIterator[ModelLibrary]:
+    """For commands that look at models and keys without speaking to anyone. Raises what `open` raises."""
+    async with opened_home(home) as opened, AsyncExitStack() as stack:
+        yield await open_models(opened.home, opened.settings, opened.vault, stack)
+
+
+def _asking_a_sandbox(home: Path, settings: Settings) -> Ended:
+    """For who has none of its own: few ever need one."""
+
+    async def ended(thread: str, name: str) -> float | None:
+        sandbox = sandbox_of(home, settings)
+        try:
+            return await sandbox.ended(thread, name)
+        finally:
+            await sandbox.close()
+
+    return ended

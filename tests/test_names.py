@@ -1,0 +1,33 @@
+"""One name, one thing: the classes of the package, counted as bench/house.py counts them."""
+
+from pathlib import Path
+
+from bench.house import House
+
+CHECKOUT = Path(__file__).parents[1]
+SHARED = 15  # names that may stand for two things: those that users import, and Protocols beside what fulfils them
+
+
+def names_for(times: int, house: House) -> dict[str, list[str]]:
+    """The names of classes that stand for so many things, or more, and where."""
+    return {name: places for name, places in house.classes.items() if len(places) >= times}
+
+
+def test_no_class_name_stands_for_three_things():
+    assert names_for(3, House(CHECKOUT)) == {}
+
+
+def test_few_class_names_stand_for_two():
+    shared = names_for(2, House(CHECKOUT))
+    assert len(shared) <= SHARED, shared
+
+
+def test_names_that_stand_for_several_things_are_seen(tmp_path: Path):
+    for room, names in (("a", "Kept Found"), ("b", "Kept Found"), ("c", "Kept Lone")):
+        file = tmp_path / "src" / "everloop" / room / "__init__.py"
+        file.parent.mkdir(parents=True)
+        file.write_text("".join(f"class {name}: ...\n" for name in names.split()))
+    house = House(tmp_path)
+    everywhere = ["a/__init__.py:1", "b/__init__.py:1", "c/__init__.py:1"]
+    assert names_for(3, house) == {"Kept": everywhere}
+    assert names_for(2, house) == {"Kept": everywhere, "Found": ["a/__init__.py:2", "b/__init__.py:2"]}
