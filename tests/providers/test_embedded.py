@@ -11,7 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
+import everloop
 from everloop.app.build import WHERE, WHO
 from everloop.app.presets import filled, preset_model
 from everloop.app.tools import build_tools
@@ -20,7 +22,7 @@ from everloop.core.briefing import Briefing
 from everloop.core.decide import Rules
 from everloop.core.errors import BadRequest, ContextOverflow, ModelMissing
 from everloop.core.message import Message, said
-from everloop.core.prompt import Delta, Prompt, Reply, Section, Transcript
+from everloop.core.prompt import Delta, Prompt, Reply, Section, Transcript, Usage
 from everloop.core.thread import Thread
 from everloop.core.tool import ToolCall, ToolSpec, problems_of
 from everloop.files.folder import Folder
@@ -52,6 +54,10 @@ TOOLS = (
     spec("edit_file", "path", "old_text", "new_text"),
     spec("list_dir", path="string", offset="integer"),
 )
+SHOWN = (
+    *("read_file", "write_file", "edit_file", "apply_patch", "list_dir", "find_files", "grep"),
+    "run_python",
+)  # by which its own tools are carried out
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +131,17 @@ async def test_with_tools_every_answer_is_a_reply_or_a_valid_call(model: Embedde
         assert [problems_of(call, specs[call.name]) for call in reply.calls] == [[]] * len(reply.calls)
 
 
+async def test_where_only_one_call_is_left_the_model_is_not_asked(model: EmbeddedProvider, tmp_path: Path):
+    (tmp_path / "ws").mkdir()
+    (tmp_path / "ws" / "notes.txt").write_text("hi")
+    asked = structs.replace(prompt("What is in notes.txt?", tools=TOOLS), place=str(tmp_path / "ws"))
+    reply, shown = await ask(model, asked)
+    assert (reply.calls, reply.usage) == ((ToolCall("call_1", "read_file", '{"path":"notes.txt"}'),), Usage())
+    assert shown == []
+    elsewhere, _ = await ask(model, prompt("What is in notes.txt?", tools=TOOLS))  # the negative control: it was asked
+    assert elsewhere.usage.output > 0
+
+
 async def test_what_was_read_before_is_not_read_again(model: EmbeddedProvider):
     first, _ = await ask(model, prompt("Hello!"))
     again, _ = await ask(model, prompt("Hello!", first.text, "And now?"))
@@ -193,11 +210,11 @@ async def test_an_error_of_the_one_who_watches_ends_the_answer(model: EmbeddedPr
         await model.reply(prompt("Write a very long story.", max_tokens=2000), show)
 
 
-async def test_the_prompt_with_the_four_tools_is_at_most_400_tokens(model: EmbeddedProvider):
-    assert await model.count(render_prefix("You are everloop. Be brief and honest. " * 90, TOOLS)) <= 400
+async def test_the_prompt_with_its_examples_is_at_most_800_tokens(model: EmbeddedProvider):
+    assert await model.count(render_prefix("You are everloop. Be brief and honest. " * 90, TOOLS)) <= 800
 
 
-async def test_the_whole_prompt_of_the_house_is_at_most_400_tokens_however_long_the_files_are(model, tmp_path):
+async def test_the_whole_prompt_of_the_house_is_at_most_900_tokens_however_long_the_files_are(model, tmp_path):
     made = build_tools(tmp_path, tmp_path / "ws", load(tmp_path, {}), Folder(tmp_path / "files"), LocalBus(), 8000)
     rules = Rules({each.spec.name: each.spec for each in made.tools})
     identity = (WHO + WHERE).replace("{workspace}", "/home/somebody/.everloop/workspace")
@@ -207,10 +224,10 @@ async def test_the_whole_prompt_of_the_house_is_at_most_400_tokens_however_long_
     for files, told in (((), ()), ((note,), (note,)), (long, ()), ((*long[:2], note), (note,))):
         briefing = Briefing(identity, rules, files, large=made.large)
         asked_for = preset_model(speaker, asked, str).fitted_to(briefing).context.prompt(Thread(), "", False)
-        assert tuple(tool.name for tool in asked_for.tools) == ("read_file", "write_file", "edit_file", "list_dir")
+        assert tuple(tool.name for tool in asked_for.tools) == SHOWN
         assert asked_for.system in render_prefix(asked_for.system, asked_for.tools)  # nothing more is cut off there
         assert asked_for.system == joined((Section("identity", identity), *told))
-        assert await model.count(render_prefix(asked_for.system, asked_for.tools)) <= 400
+        assert await model.count(render_prefix(asked_for.system, asked_for.tools)) <= 900
 
 
 PROCESS = """
@@ -280,3 +297,23 @@ async def test_weights_that_are_none_are_refused(tmp_path: Path):
 def test_the_notice_says_what_it_is_and_how_to_have_better():
     for words in ("small offline model", "OPENAI_API_KEY", "Ollama", "EVERLOOP_AGENTS__DEFAULTS__MODEL=custom/"):
         assert words in NOTICE
+
+
+async def test_in_a_house_an_order_is_carried_out_and_for_a_question_nothing_is_changed_whatever_the_model_says(
+    tmp_path: Path, gguf: Path
+):
+    """The smallest model, which understands hardly anything, behind the whole loop."""
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / SMALL.file).symlink_to(gguf)
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "notes.txt").write_text("Buy milk\n")
+    (workspace / "wipe.py").write_text("import os\nos.remove('notes.txt')\n")
+    settings = {"agents": {"defaults": {"model": "embedded/smollm2", "max_tokens": 40}}}
+    async with everloop.open(home=tmp_path, settings=settings) as agent:
+        for place, question in enumerate(("Should I delete notes.txt?", "What happens if you run wipe.py?")):
+            await agent.ask(question, session=f"cli:{place}")
+        assert sorted(path.name for path in workspace.iterdir()) == ["notes.txt", "wipe.py"]
+        await agent.ask("Rename notes.txt to todo.txt", session="cli:order")
+    assert (workspace / "todo.txt").read_text() == "Buy milk\n"
+    assert sorted(path.name for path in workspace.iterdir()) == ["todo.txt", "wipe.py"]

@@ -133,9 +133,33 @@ def test_the_models_own_bytes_are_repeated():
 
 
 def test_a_compact_prompt_names_tools_and_keeps_the_beginning_of_the_system_text():
-    tools = (spec("read_file", path="string", offset="integer"),)
+    tools = (spec("read_file", path="string", offset="integer"), spec("weigh", path="string", scale="integer"))
     prompt = compact_prompt("You are everloop.\n\n" + "Blah blah. " * 900, tools)
     assert prompt.startswith("You are everloop.")
-    assert "- read_file(path, offset?): Does read_file." in prompt
-    assert len(prompt) < 1500
+    assert "- read_file(path): Show a file and how many lines it has." in prompt  # ours, in our words
+    assert "- weigh(path, scale?): Does weigh." in prompt  # another's
+    assert len(prompt) < 1700
     assert "edit_file" not in prompt
+
+
+def test_a_call_whose_last_quote_was_forgotten_is_mended():
+    """The braces were taken for a part of the text, and the text for one that goes on: it came to no end."""
+    answer = AnswerParser(NAMES)
+    answer.feed('{"read_file":{"path":"return total / len(numbers)}}.......')
+    call = ToolCall("c1", "read_file", '{"path":"return total / len(numbers)"}')
+    assert answer.finish("length", USAGE, "m", "c1") == Reply("", (call,), USAGE, "calls", "m")
+
+
+@pytest.mark.parametrize("end", ["." * 300, ". " * 150, "and so on, and so forth, " * 12])
+def test_an_answer_that_repeats_itself_is_lost(end: str):
+    answer = AnswerParser(NAMES)
+    answer.feed('{"reply":"Well')
+    assert not answer.is_lost
+    answer.feed(end)
+    assert answer.is_lost
+
+
+def test_a_line_of_dashes_or_a_long_text_is_not_lost():
+    answer = AnswerParser(NAMES)
+    answer.feed('{"reply":"' + "-" * 120 + " ".join(str(number) for number in range(300)))
+    assert not answer.is_lost

@@ -44,11 +44,13 @@ from .presets import TOOLS, HouseModels, Presets, filled, preset_model
 from .tools import PEOPLE, Kits, Toolset, build_tools, check_workspace
 
 CROWD = 20  # turns at once, from which on those that begin together look at the owner's files once
+READ_BY_SMALL = 4000  # characters of a result; the embedded model is shown less, and what was counted in all of it
 GUESTS = "~guests"  # whose tools are the same
 RUNTIME = "{runtime}"
 WHO = "You are everloop, a helpful assistant with tools. Be accurate and brief. "
 HOW = "Use the tools when they help; say plainly what you did and what you could not do. "
 WHERE = "Your workspace is the folder {workspace}; file paths are relative to it."
+HERE = "File paths are relative to the workspace."  # where it lies is told with the names in it
 WITH = f" You run in {RUNTIME}. Your tools: {TOOLS}."
 GUEST = "You speak with a guest, who is not the person you work for."
 CHOOSE = "You can choose a model and keep a key in the page, under Settings."
@@ -125,7 +127,7 @@ class Builder:
         """Raises SettingsError and, unless it `waits` for a model to be chosen later, ModelMissing."""
         choice = await self._choose_model(settings, waits or self._given.waits)
         longest = settings.agents.defaults.tool_result_max_chars
-        results = min(longest, 1000) if choice.model.compact else longest
+        results = min(longest, READ_BY_SMALL) if choice.model.compact else longest
         toolset = self._tools(settings, results)
         kits = self._kits(settings, results, toolset)
         if self.prompt_files is None:
@@ -296,9 +298,9 @@ class HouseBriefer:
         own = self._own.replace(owners, str(folder))
         identity, brief = (
             text.replace("{workspace}", str(folder)).replace(RUNTIME, runtime())
-            for text in (own or WHO + HOW + WHERE + WITH, own or WHO + WHERE)
+            for text in (own or WHO + HOW + WHERE + WITH, own or WHO + HERE)
         )
-        return Briefing(identity, rules, brief=brief, large=self._large)
+        return Briefing(identity, rules, brief=brief, large=self._large, place=str(folder))
 
 
 def runtime() -> str:

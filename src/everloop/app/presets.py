@@ -25,6 +25,8 @@ TOOLS = "{tools}"  # stands in an identity for the names of those that are offer
 ROOM_FOR_TOOLS = 0.35  # of the window
 ROOM_FOR_FILES = 0.125  # of the window
 COMPACT = 1200  # tokens that stand before the conversation of a model that is not shown all tools
+# By these the embedded model's own, smaller tools are carried out.
+_IN_LITTLE = frozenset({"grep", "find_files", "run_python", "apply_patch"})
 LITTLE = 280  # characters of the system prompt that the embedded model is shown beside its tools
 
 
@@ -137,6 +139,7 @@ def _fitted(
         top_p=asked.top_p,
         effort=asked.reasoning_effort or "",
         tail=not model.compact,
+        place=told.place if model.compact else "",
     )
     context = Context(profile, tuple(tools.values()), now)
     rules = replace(
@@ -161,7 +164,8 @@ def _room_for_files(window: int, told: Briefing, tools: Mapping[str, ToolSpec]) 
 def _tools_for(window: int, compact: bool, told: Briefing) -> Mapping[str, ToolSpec]:
     """All tools, if they leave most of the window free; else those that matter most, else none."""
     everything = told.rules.tools
-    few = {name: spec for name, spec in everything.items() if name not in told.large}
+    shown = _IN_LITTLE if compact else frozenset()
+    few = {name: spec for name, spec in everything.items() if name not in told.large or name in shown}
     for tools in (few,) if compact else (everything, few):
         if compact or tokens_of(told.identity, tools.values()) <= window * ROOM_FOR_TOOLS:
             return tools

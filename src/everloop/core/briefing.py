@@ -28,3 +28,4 @@ class Briefing(Struct, frozen=True):
     files: tuple[Section, ...] = ()
     brief: str = ""  # the identity as the embedded model is told it; "": the same
     large: frozenset[str] = frozenset()  # tools that a small model is not shown
+    place: str = ""  # the folder that the tools work in

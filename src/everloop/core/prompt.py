@@ -124,6 +124,7 @@ class Prompt(Struct, frozen=True, gc=False):
     effort: Effort = ""
     sees: bool = True  # False: media are shown by name alone
     conversation: str = ""  # the thread's id, for providers that keep a cache per conversation
+    place: str = ""  # the workspace, for a model in this process that is told what lies there
 
 
 Finish = Literal["stop", "length", "calls", "refused"]

@@ -25,6 +25,7 @@ class Profile(Struct, frozen=True):
     top_p: float | None = None
     effort: Effort = ""
     tail: bool = True  # a small local model would have to read its own last answer again for it
+    place: str = ""  # the workspace, where the model is to know what lies there
 
 
 WRAP_UP = (
@@ -95,6 +96,7 @@ class Context:
             top_p=profile.top_p,
             effort=profile.effort,
             conversation=thread.id,
+            place=profile.place,
         )
 
 

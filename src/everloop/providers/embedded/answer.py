@@ -13,6 +13,7 @@ from ...core.tool import ToolCall
 
 REPLY = "reply"
 
+_LOOK, _PERIOD = 240, 40  # characters; so many that are the same again and again lead nowhere
 _HEAD = re.compile(r'\{"([^"\\]+)":')
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
@@ -118,16 +119,29 @@ class AnswerParser:
             self._name = ""
         return 0
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether it repeats itself and would not come to an end."""
+        end = self.raw[-_LOOK:]
+        return len(end) == _LOOK and any(end[size:] == end[:-size] for size in range(1, _PERIOD))
+
     def finish(self, reason: str, usage: Usage, model: str, call_id: str) -> Reply | None:
         """The whole answer; None if it broke off in the middle of a call, which is nothing that can be used."""
         cut = reason == "length"
         if self._name in ("", REPLY):
             finish: Finish = "length" if cut and not self._string.ended else "stop"
             return Reply(text=self.text, usage=usage, finish=finish, model=model)
-        if self._name is None or not self.raw.endswith("}") or not _is_json(self.raw):
+        whole = self.raw if self._name and _is_json(self.raw) else self._mended
+        if self._name is None or not whole.endswith("}"):
             return None
-        call = ToolCall(id=call_id, name=self._name, args=self.raw[self._start : -1])
+        call = ToolCall(id=call_id, name=self._name, args=whole[self._start : -1])
         return Reply(text="", calls=(call,), usage=usage, finish="calls", model=model)
+
+    @property
+    def _mended(self) -> str:
+        """A call that lacks the quote before its closing braces, with it; "" if that is not what is wrong."""
+        mended = f'{self.raw.rpartition("}}")[0]}"}}}}'
+        return mended if self.raw.count("}}") and _is_json(mended) else ""
 
 
 def _is_json(text: str) -> bool:

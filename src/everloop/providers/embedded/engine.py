@@ -13,10 +13,12 @@ from ...core.ports import Http
 from ...core.prompt import Delta, Prompt, Reply, Usage
 from ...core.tool import ToolSpec
 from .answer import REPLY, AnswerParser
-from .grammar import grammar_of
+from .codec import Codec, Memory, Question
 from .overhear import overhear
-from .profile import render_messages, render_prefix, spelling
+from .profile import spelling
+from .rules import REPLY_ONLY
 from .weights import Weights, fetch
+from .world import Look, look_at
 
 if TYPE_CHECKING:
     from .llama import Llama
@@ -30,6 +32,7 @@ NOTICE = (
 
 _LONGEST = 2048  # tokens of one answer; a small model that has lost its way does not stop by itself
 _REMEMBERED = 256
+_TEMPERATURE, _WARMER = 0.2, 0.6
 _AT_A_GLANCE = 64  # tokens that are read too soon to speak of it
 
 Show = Callable[[Delta], None]
@@ -39,9 +42,17 @@ class EmbeddedProvider:
     """Implements the Provider port. Also raises ModelMissing, when there are no weights or no xllamacpp."""
 
     def __init__(
-        self, weights: Weights, folder: Path, http: Http | None = None, *, given: Path | None = None, threads: int = 0
+        self,
+        weights: Weights,
+        folder: Path,
+        http: Http | None = None,
+        *,
+        given: Path | None = None,
+        threads: int = 0,
+        look: Look = look_at,
     ) -> None:
-        """`folder` keeps the weights and the states of prefixes. `threads` 0: one core is left to others."""
+        """`folder` keeps the weights and the states of prefixes. `threads` 0: one core is left to others. `look` tells
+        what exists in a workspace."""
         self.name = weights.name
         self._weights, self._folder, self._http, self._given = weights, folder, http, given
         self._threads = (threads, threads) if threads else (max(1, _cores() - 1), _cores())
@@ -52,21 +63,47 @@ class EmbeddedProvider:
         self._llama: Llama | None = None
         self._spoken: dict[str, str] = {}
         self._offered: dict[str, tuple[ToolSpec, ...]] = {}
+        self._memory = Memory(look)
 
     async def reply(self, prompt: Prompt, show: Show) -> Reply:
         async with self._turn:
             if self._path is None:
                 self._path = await self._fetch(show)
-            tools = self._tools(prompt)
-            answer = AnswerParser(frozenset({REPLY, *(tool.name for tool in tools)}) if tools else frozenset())
-            reason, usage = await self._generate(prompt, tools, answer, show)
-        reply = answer.finish(reason, usage, prompt.model or self.name, f"call_{len(prompt.transcript.messages)}")
-        if reply is None:
-            raise BadRequest(
-                f"The embedded model did not come to the end of a tool call within {usage.output} tokens. "
-                f"Ask for something shorter, or connect a larger model."
-            )
-        self._remember(reply, answer.raw, as_json=bool(tools))
+            codec = await asyncio.to_thread(self._memory.codec, prompt, self._tools(prompt))
+            if call := codec.settled:
+                return Reply("", (call,), finish="calls", model=prompt.model or self.name)
+            return await self._asked(prompt, codec, show)
+
+    async def _asked(self, prompt: Prompt, codec: Codec, show: Show) -> Reply:
+        """What the model answers. A call that is unusable is asked for once more, a little less strictly; one that
+        must not be made is answered by words instead."""
+        spent, temperature = Usage(), _TEMPERATURE if prompt.temperature is None else prompt.temperature
+        tries = ((codec.allowed, temperature), (codec.allowed, _WARMER))
+        for allowed, warmth in tries:
+            question = codec.question(self._spoken, allowed)
+            answer = AnswerParser(question.names)
+            reason, usage = await self._generate(prompt, question, answer, warmth, show)
+            spent += usage
+            reply = answer.finish(reason, spent, prompt.model or self.name, f"call_{len(prompt.transcript.messages)}")
+            if reply is None:
+                continue
+            called = codec.call(reply)
+            if called is None:
+                return await self._in_words(prompt, codec, show)
+            self._remember(called, answer.raw, as_json=bool(question.names))
+            return called
+        raise BadRequest(
+            f"The embedded model did not come to the end of a tool call within {spent.output} tokens. "
+            f"Ask for something shorter, or connect a larger model."
+        )
+
+    async def _in_words(self, prompt: Prompt, codec: Codec, show: Show) -> Reply:
+        question = codec.question(self._spoken, REPLY_ONLY)
+        answer = AnswerParser(question.names)
+        reason, usage = await self._generate(prompt, question, answer, _TEMPERATURE, show)
+        reply = answer.finish(reason, usage, prompt.model or self.name, "")
+        assert reply is not None  # words are never unusable
+        self._remember(reply, answer.raw, as_json=bool(question.names))
         return reply
 
     async def warm(self) -> None:
@@ -104,26 +141,26 @@ class EmbeddedProvider:
         return self._offered.get(prompt.conversation, ()) if prompt.tools or called else ()
 
     async def _generate(
-        self, prompt: Prompt, tools: tuple[ToolSpec, ...], answer: AnswerParser, show: Show
+        self, prompt: Prompt, question: Question, answer: AnswerParser, temperature: float, show: Show
     ) -> tuple[str, Usage]:
         """Have the model go on; returns why it stopped and what it cost."""
-        prefix = render_prefix(prompt.system, tools)
-        messages = render_messages(prompt.transcript.messages, self._spoken, as_json=bool(tools), tail=prompt.tail)
         request: dict[str, Any] = {
-            "prompt": prefix + messages,
-            "n_predict": min(prompt.max_tokens, _LONGEST),
-            "temperature": 0.2 if prompt.temperature is None else prompt.temperature,
+            "prompt": question.prefix + question.messages,
+            "n_predict": min(prompt.max_tokens, question.longest, _LONGEST),
+            "temperature": temperature,
             "cache_prompt": True,
         }
-        if tools:
-            request["grammar"] = grammar_of(tools if prompt.tools else ())
+        if question.grammar:
+            request["grammar"] = question.grammar
         reason, usage = "stop", Usage()
-        async with overhear(self._thread, lambda hear: self._run(prefix, request, hear)) as events:
+        async with overhear(self._thread, lambda hear: self._run(question.prefix, request, hear)) as events:
             async for event in events:
                 for delta in _deltas(event, answer):
                     show(delta)
                 reason = _reason(event) or reason
                 usage = _usage(event) or usage
+                if answer.is_lost:
+                    return "length", usage
         return reason, usage
 
     def _run(self, prefix: str, request: dict[str, Any], hear: Callable[[dict[str, Any]], bool]) -> None:

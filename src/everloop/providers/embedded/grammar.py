@@ -10,9 +10,14 @@ import msgspec
 
 from ...core.tool import ToolSpec
 from .answer import REPLY
+from .rules import REPLY_ONLY, Allowed, Choice
 
 _WORDS = r"""
 string ::= "\"" char* "\""
+words ::= "\"" (plain | "}" plain)* "}"? "\""
+line ::= "\"" (inline | "}" inline)* "}"? "\""
+inline ::= [^"\\}\x7F\x00-\x1F] | "\\" (["\\/bft] | "u" hex hex hex hex)
+plain ::= [^"\\}\x7F\x00-\x1F] | "\\" (["\\/bfnrt] | "u" hex hex hex hex)
 char ::= [^"\\\x7F\x00-\x1F] | "\\" (["\\/bfnrt] | "u" hex hex hex hex)
 hex ::= [0-9a-fA-F]
 integer ::= "-"? ("0" | [1-9] [0-9]{0,15})
@@ -26,10 +31,31 @@ value ::= object | array | string | number | boolean | null
 _TYPES = frozenset({"string", "integer", "number", "boolean", "null", "array", "object"})
 
 
-def grammar_of(tools: tuple[ToolSpec, ...]) -> str:
+# What may hold two closing braces in a row. A model that forgets the quote at the end of anything else goes on with
+# them, which a string allows and nothing after it does: the answer would never end.
+_LONG = frozenset({"content", "code"})
+
+
+def grammar_of(tools: tuple[ToolSpec, ...], allowed: Allowed = REPLY_ONLY) -> str:
     """What may be answered: `{"reply":"…"}`, or for one of the tools `{"its name":{its arguments}}`."""
-    choices = [_member(REPLY, "string"), *(_member(tool.name, _rule(tool.schema)) for tool in tools)]
+    choices = [_member(REPLY, "string")] if allowed.reply else []
+    choices += [_member(choice.tool.name, _arguments(choice)) for choice in allowed.choices]
+    choices += [_member(tool.name, _rule(tool.schema)) for tool in tools]
     return "root ::= " + " | ".join(f'"{{" {choice} "}}"' for choice in choices) + _WORDS
+
+
+def _arguments(choice: Choice) -> str:
+    members = [_member(name, _argument(name, choice.options.get(name, ()))) for name in choice.tool.params]
+    joined = ' "," '.join(members)
+    return f'"{{" {joined} "}}"'
+
+
+def _argument(name: str, options: tuple[str, ...]) -> str:
+    if options:
+        return _either(_literal(option) for option in options)
+    if name in _LONG:
+        return "string"
+    return "line" if name == "new" else "words"  # more than a line is written in the place of one too easily
 
 
 def _rule(schema: Any) -> str:

@@ -1,38 +1,71 @@
 """How a small model on a small machine is shown a conversation: little of everything, and always the same bytes.
 
 It reads 20 to 60 tokens a second, so the prompt is compact, there is a tail part only when it matters, and long tool
-results keep only their ends. Both models speak ChatML. The system part with its tools is the prefix whose state is kept
-on disk.
+results keep only their ends. Both models speak ChatML. The system part, the tools and the examples are the prefix
+whose state is kept on disk. The examples are turns of a conversation, in a world of ponds and ducks that no request
+shares, so that nothing of them is repeated in an answer.
 """
 
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from ...core.message import Message
-from ...core.tool import ToolCall, ToolSpec, problems_of
-from .answer import REPLY, spell_call, spell_reply
+import msgspec
 
-_BUDGET = 1300  # characters of the system part, which is less than 400 tokens; see the test
+from ...core.message import Message
+from ...core.tool import ToolCall, ToolSpec, parse_args
+from .answer import spell_call, spell_reply
+from .little import LittleTool, in_little, usable
+from .results import capped
+
+_BUDGET = 1500  # characters of the system part
 _LEAST = 200  # of them for the caller's own words, however many tools there are
 _RESULT = 1000
 _HOW = (
+    "Answer with one JSON object whose key is the name of a tool. Never guess what a file holds or what a sum is: use "
+    "a tool first, then reply. You cannot send, call, buy, remind or switch anything: say so.\n"
+    "Tools:\n- reply: Talk to the user."
+)
+_PLAIN_HOW = (
     "Answer with one JSON object whose key is the name of a tool. To talk to the user use reply.\n"
     "Tools:\n- reply: Say something to the user; use it when no other tool is needed."
 )
-# Else it goes on calling tools that nobody asked for, edits among them.
-_AFTER_TOOL = "Now reply to the user with the answer from this, unless the request needs another tool."
-# Without examples the model takes the right tool 10 times in 15, with them 15 times.
-_EXAMPLES = (
-    ("Hello!", REPLY, '"Hello! What can I do for you?"'),
-    ("What is in src?", "list_dir", '{"path":"src"}'),
-    ("What does notes.md say?", "read_file", '{"path":"notes.md"}'),
-    ("What is 2 + 2?", REPLY, '"4"'),
-    ("Write a script hi.py that prints hi", "write_file", '{"path":"hi.py","content":"print(\'hi\')\\n"}'),
-    ("In a.txt change hi to ho", "edit_file", '{"path":"a.txt","old_text":"hi","new_text":"ho"}'),
-    ("Who wrote Hamlet?", REPLY, '"William Shakespeare."'),
-    ("My name is Bob.", REPLY, '"Nice to meet you, Bob!"'),
+# Each: what is asked, the calls with their results, the reply. The last weighs most.
+_EXAMPLES: tuple[tuple[str, tuple[tuple[str, dict[str, str], str], ...], str], ...] = (
+    ("Hello!", (), "Hello! What can I do for you?"),
+    ("How much is 12.5 times 48?", (("python", {"code": "12.5 * 48"}, "600.0"),), "It is 600."),
+    (
+        "What color is the boat in pond.txt?",
+        (("read_file", {"path": "pond.txt"}, "The boat is red.\n(pond.txt: 1 lines, 4 words)"),),
+        "The boat is red.",
+    ),
+    (
+        "Which file talks about turtles?",
+        (
+            (
+                "search",
+                {"text": "turtles"},
+                "zoo/reptiles.md line 3: Two turtles live here.\n('turtles': 1 line in 1 file)",
+            ),
+        ),
+        "zoo/reptiles.md talks about turtles, in line 3.",
+    ),
+    ("Who wrote Hamlet?", (), "William Shakespeare wrote Hamlet."),
+    (
+        "Make the price 12 in ducks.json",
+        (
+            ("read_file", {"path": "ducks.json"}, '{\n  "price": 10,\n  "ducks": 3\n}\n(ducks.json: 4 lines, 6 words)'),
+            (
+                "edit_line",
+                {"path": "ducks.json", "line": '"price": 10,', "new": '"price": 12,'},
+                "Done: ducks.json was written.",
+            ),
+        ),
+        "The price in ducks.json is 12 now.",
+    ),
+    ("Order a pizza.", (), "I cannot do that: I can only work with the files here, calculate and answer questions."),
 )
+_CLOSE = "Those were examples, and their files do not exist. The user comes now."
 
 
 def compact_prompt(system: str, tools: tuple[ToolSpec, ...]) -> str:
@@ -43,30 +76,64 @@ def compact_prompt(system: str, tools: tuple[ToolSpec, ...]) -> str:
 
 
 def render_prefix(system: str, tools: tuple[ToolSpec, ...]) -> str:
-    return _turn("system", compact_prompt(system, tools))
+    prefix = turn("system", compact_prompt(system, tools))
+    little = usable({tool.name: tool for tool in tools})
+    return prefix + (_examples(little) if little else "")
 
 
-def render_messages(messages: list[Message], spoken: Mapping[str, str], *, as_json: bool, tail: str = "") -> str:
+def _examples(little: Mapping[str, LittleTool]) -> str:
+    turns: list[str] = []
+    for asked, calls, reply in _EXAMPLES:
+        if all(name in little for name, _, _ in calls):
+            turns.append(turn("user", asked))
+            for name, args, result in calls:
+                turns += [turn("assistant", spell(name, args)), turn("user", _response(result))]
+            turns.append(turn("assistant", spell_reply(reply)))
+    return "".join(turns) + turn("system", _CLOSE)
+
+
+def render_messages(
+    messages: list[Message],
+    spoken: Mapping[str, str],
+    *,
+    as_json: bool,
+    tail: str = "",
+    told: Mapping[int, str] = {},
+    days: Mapping[int, str] = {},
+) -> str:
     """What follows the prefix, up to where the model goes on. The tail stands before what was said last, which the
     model answers.
 
-    `spoken` has the bytes that the model itself wrote, by their usual spelling, where the two differ.
+    `spoken` has the bytes that the model itself wrote, by their usual spelling, where the two differ. `told` has the
+    results, by their places, in words for this model, and `days` what day it was when something was said.
     """
-    shown = [_shown(message, spoken, as_json) for message in messages]
+    shown = [_shown(message, spoken, as_json, told.get(place)) for place, message in enumerate(messages)]
     if tail:
         role, content = shown.pop() if shown and shown[-1][0] == "user" else ("user", "")
         shown.append((role, f"{tail}\n\n{content}".rstrip()))
-    turns = [_turn(role, content) for role, content in shown]
+    turns = [
+        (turn("system", days[place]) if place in days else "") + turn(role, content)
+        for place, (role, content) in enumerate(shown)
+    ]
     return "".join(turns) + "<|im_start|>assistant\n"
 
 
 def spelling(message: Message, *, as_json: bool) -> str:
     """An assistant's message as the model would have written it."""
     words = [spell_reply(message.text) if as_json else message.text] if message.text or not message.calls else []
-    return "\n".join([*words, *map(spell_call, message.calls)])
+    return "\n".join([*words, *map(_spell_call, message.calls)])
 
 
-def _shown(message: Message, spoken: Mapping[str, str], as_json: bool) -> tuple[str, str]:
+def _spell_call(call: ToolCall) -> str:
+    name, args = in_little(call)
+    return spell_call(call) if name == call.name and args == parse_args(call) else spell(name, args)
+
+
+def spell(name: str, args: Mapping[str, Any]) -> str:
+    return f'{{"{name}":{msgspec.json.encode(args).decode()}}}'
+
+
+def _shown(message: Message, spoken: Mapping[str, str], as_json: bool, told: str | None) -> tuple[str, str]:
     match message.role:
         case "user":
             return "user", message.text
@@ -74,30 +141,34 @@ def _shown(message: Message, spoken: Mapping[str, str], as_json: bool) -> tuple[
             usual = spelling(message, as_json=as_json)
             return "assistant", spoken.get(usual, usual)
         case "tool":
-            return "user", f"<tool_response>\n{cap(message.text)}\n</tool_response>\n{_AFTER_TOOL}"
+            return "user", _response(cap(message.text) if told is None else told)
 
 
-def _turn(role: str, content: str) -> str:
+def _response(result: str) -> str:
+    return f"<tool_response>\n{result}\n</tool_response>"
+
+
+def turn(role: str, content: str) -> str:
     # Nobody but this line may write the marks that separate turns.
     return f"<|im_start|>{role}\n{content.replace('<|', '< |')}<|im_end|>\n"
 
 
 def cap(result: str) -> str:
     """A tool's result as this model is shown it: both ends of a long one."""
-    if len(result) <= _RESULT:
-        return result
-    head, tail = result[: _RESULT * 2 // 3], result[-_RESULT // 4 :]
-    return f"{head}\n[… {len(result) - len(head) - len(tail)} characters left out …]\n{tail}"
+    return capped(result, _RESULT)
 
 
 def _about(tools: tuple[ToolSpec, ...]) -> str:
-    lines = [f"- {_signature(tool)}: {_sentence(tool.description)}" for tool in tools]
-    examples = [f'{ask} -> {{"{name}":{args}}}' for ask, name, args in _EXAMPLES if _fits(name, args, tools)]
-    return "\n".join([_HOW, *lines, "Examples:", *examples])
+    little = usable({tool.name: tool for tool in tools})
+    lines = [f"- {tool.name}({', '.join(tool.params)}): {tool.about}" for tool in little.values() if tool.about]
+    lines += [f"- {_signature(tool)}: {_sentence(tool.description)}" for tool in others(tools)]
+    return "\n".join([_HOW if little else _PLAIN_HOW, *lines])
 
 
-def _fits(name: str, args: str, tools: tuple[ToolSpec, ...]) -> bool:
-    return name == REPLY or any(tool.name == name and not problems_of(ToolCall("", name, args), tool) for tool in tools)
+def others(tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
+    """The tools that are shown as they are, because they carry out none of ours."""
+    used = {tool.needs for tool in usable({tool.name: tool for tool in tools}).values()}
+    return tuple(tool for tool in tools if tool.name not in used)
 
 
 def _signature(tool: ToolSpec) -> str:
