@@ -35,6 +35,7 @@ export class Log {
     this.draft = null;
     this.called = 0;
     this.running = false;
+    this.open = false; // whether a turn is, by the log alone: a draft may be seen before what it answers
     this.lastUser = this.lastAnswer = null;
     this.made = new Map(); // the files of the running turn, by name
     this.turn = { input: 0, output: 0, cost: 0, began: 0 };
@@ -51,11 +52,11 @@ export class Log {
   user_said(entry) {
     const text = entry.parts.filter((part) => part.type === "text" && !ENCLOSED.test(part.text)).map((part) => part.text).join("\n");
     this.dropPending(text);
-    if (!this.running) {
+    if (!this.open) {
       this.turn = { input: 0, output: 0, cost: 0, began: entry.at };
       this.made.clear();
     }
-    this.running = true;
+    this.running = this.open = true;
     this.lastUser?.classList.remove("last");
     this.lastUser = this.put(h("article.said.user.last", { "aria-label": "You", "data-seq": entry.seq },
       h("div.bubble", { title: moment(entry.at) }, entry.parts.map((part) => this.part(part, entry.links ?? []))),
@@ -99,7 +100,7 @@ export class Log {
     if (entry.finish === "length") block.append(note("The answer was cut off at the limit of tokens. Say “go on”, or raise max_tokens."));
     if (entry.finish === "refused") block.append(note("The model declined to say more."));
     if (!entry.text.trim()) return;
-    this.running = false;
+    this.running = this.open = false;
     const { input, output, cost, began } = this.turn;
     const facts = [entry.model, began ? lasted(entry.at - began) : "", input || output ? `${count(input)} in, ${count(output)} out` : "", cost ? dollars(cost) : ""];
     this.lastAnswer?.classList.remove("last");
@@ -147,18 +148,27 @@ export class Log {
     this.cards.get(`${entry.answer}:${entry.place}`)?.answer(entry);
   }
 
-  stopped() {
-    this.dropDraft(this.seq);
-    this.running = false;
-    this.put(note("Stopped."));
+  stopped(entry) {
+    this.dropDraft(entry.seq);
+    this.running = this.open = false;
+    this.cutShort(entry, entry.text);
+    this.put(note(entry.text ? "Stopped. Say “go on” to have the rest." : "Stopped."));
+  }
+
+  /** What had been said of an answer that ended in the middle. */
+  cutShort(entry, text) {
+    if (!text && !entry.reasoning) return;
+    this.put(h("article.said.model.cut", { "aria-label": "everloop, cut short", "data-seq": entry.seq },
+      entry.reasoning && reasoning(entry.reasoning, "Thought"), text && h("div.prose", {}, markdown(text))));
   }
 
   gave_up(entry) {
     this.dropDraft(entry.seq);
-    this.running = false;
+    this.running = this.open = false;
+    this.cutShort(entry, entry.cut);
     if (this.failure && entry.text.startsWith(this.failure.text)) this.failure.shown.remove(); // it is said once
     this.put(h("article.said.failed", { role: "alert" },
-      h("strong", {}, "No answer this time"), h("div.prose", {}, markdown(entry.text)),
+      h("strong", {}, entry.cut ? "The answer broke off" : "No answer this time"), h("div.prose", {}, markdown(entry.text)),
       h("div.row", {}, h("button", { type: "button", onclick: () => this.acts.regenerate() }, icon("again"), "Try again"))));
   }
 
