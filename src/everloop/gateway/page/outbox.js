@@ -49,10 +49,10 @@ export class OutboxView {
     const next = each.state === "pending" ? `, next ${moment(each.due)}` : each.state === "sending" ? ", being sent now" : "";
     const waits = each.state !== "sending";
     return h("article.tile.letter", { "data-id": each.id },
-      h("div.row.spread", {}, h("b", {}, each.chat), h("span", { title: moment(each.queued) }, when(each.queued))),
+      h("div.row.spread", {}, h("b", {}, each.chat), each.queued ? h("span", { title: moment(each.queued) }, when(each.queued)) : null),
       h("p.text", {}, each.text || "(no text)"),
       h("small.why", {}, each.why || "no reason was given"),
-      h("small", {}, `${each.attempts} ${each.attempts === 1 ? "try" : "tries"} since ${moment(each.queued)}${next}`),
+      h("small", {}, `${each.attempts} ${each.attempts === 1 ? "try" : "tries"}${each.queued ? ` since ${moment(each.queued)}` : ""}${next}`),
       waits ? h("div.row", {},
         h("button.small", { type: "button", "aria-label": `Send again ${name}`, onclick: () => this.again(each) }, "Send again"),
         h("button.small.ghost", { type: "button", "aria-label": `Drop what goes ${name}`, onclick: () => this.drop(each) }, "Drop")) : null);
