@@ -36,6 +36,16 @@ async def test_one_comes_by_the_link_sets_a_password_and_comes_back_with_it(brow
     assert seen in (f"{stage.url}/", f"{stage.url}/#/")
 
 
+async def test_a_link_that_was_used_leads_to_the_page_which_says_so(browser: Any, tmp_path: Path):
+    async with staged(browser, tmp_path) as stage:
+        await stage.log_in()
+        await stage.page.context.clear_cookies()
+        await stage.page.goto(stage.link)
+        await stage.page.wait_for_selector("#password")
+        told = await stage.page.inner_text(".wrong")
+    assert told.startswith("That link was used already")
+
+
 async def test_one_asks_and_sees_what_was_done(browser: Any, tmp_path: Path):
     async with staged(browser, tmp_path) as stage:
         await stage.log_in()
@@ -102,8 +112,8 @@ async def test_what_tools_have_made_stands_below_the_answer_to_be_looked_at_and_
         await stage.answer("You said: write it")
         chips = await stage.texts(".final .files .chip")
         await page.click(".final .files >> text=out/a.html")
-        await page.wait_for_selector(".final .files pre.result:not([hidden])")
-        looked = await stage.texts(".final .files pre.result:not([hidden])")
+        await page.wait_for_selector(".final .files .preview:not([hidden])")
+        looked = await stage.texts(".final .files .preview:not([hidden])")
         async with page.expect_download() as coming:
             await page.click("[aria-label='Download out/a.html']")
         taken = await coming.value
@@ -182,8 +192,8 @@ async def test_a_question_is_answered_with_one_click(browser: Any, tmp_path: Pat
         await stage.say("send it again")
         await stage.page.click(".asking:visible >> button:has-text('Deny')")
         await stage.answer("You said: send it again")
-        denied = await stage.texts(".call.bad .status")
-    assert (statuses, len(denied), denied[0].split(" · ")[0]) == (1, 1, "not run")
+        denied = await stage.texts(".call .status")
+    assert (statuses, denied[1:]) == (1, ["you said no"])
 
 
 async def test_the_like_is_allowed_ahead_and_taken_back(browser: Any, tmp_path: Path):
@@ -215,9 +225,9 @@ async def test_a_break_in_mid_stream_leaves_no_gap(browser: Any, tmp_path: Path)
         await stage.say("tell me a story")
         await stage.page.wait_for_selector(".draft:has-text('Once upon a time')")
         stage.line.cut()
-        await stage.page.wait_for_selector(".wire:has-text('reconnecting')")
+        await stage.page.wait_for_selector(".cut-off:visible >> text=No connection")
         stage.line.mend()
-        await stage.page.wait_for_selector(".wire:empty", state="attached")
+        await stage.page.wait_for_selector(".cut-off", state="hidden")
         await stage.page.wait_for_selector(".draft:has-text('Once upon a time')")
         drafts = await stage.texts(".draft .prose >> nth=-1")
         stage.gate.set()
@@ -236,7 +246,7 @@ async def test_a_running_turn_is_stopped_and_what_was_said_of_it_stays(browser: 
         await page.wait_for_selector(".draft:has-text('Once upon a time')")
         await page.click("button[aria-label=Stop]")
         for _ in range(2):
-            await page.wait_for_selector("text=Stopped. Say “go on” to have the rest.")
+            await page.wait_for_selector("text=Stopped.")
             kept.append((await stage.texts(".said.cut"), await page.locator(".draft").count()))
             await page.reload()
     assert kept == [(["Once upon a time"], 0)] * 2
@@ -252,7 +262,7 @@ async def test_what_was_said_of_an_answer_that_broke_off_stays(browser: Any, tmp
             await page.wait_for_selector(".said.failed")
             kept.append((await stage.texts(".said.cut"), await stage.texts(".said.failed strong")))
             await page.reload()
-    assert kept == [(["Once upon a time"], ["The answer broke off"])] * 2
+    assert kept == [(["Once upon a time"], ["No answer this time"])] * 2
 
 
 async def test_how_long_an_answer_took_is_the_same_while_one_looks_and_later(browser: Any, tmp_path: Path):
@@ -267,7 +277,7 @@ async def test_how_long_an_answer_took_is_the_same_while_one_looks_and_later(bro
             await stage.page.reload()
             await stage.answer("You said: two")
     assert facts[0] == facts[1]
-    assert [len(each.split(" · ")) for each in facts[0]] == [3, 3]  # the model, the time, the tokens
+    assert [len(each.split(" · ")) for each in facts[0]] == [4, 4]  # the clock, the model, how long, the tokens
 
 
 @pytest.mark.parametrize("width", [360, 900, 1280])
@@ -289,14 +299,14 @@ async def test_conversations_are_found_renamed_edited_and_asked_again(browser: A
         await stage.say("where is the invoice")
         await stage.answer("You said: where is the invoice")
         await page.click("[aria-label='Edit and ask again']")
-        await page.fill("dialog textarea", "where is the receipt")
+        await page.fill(".edit textarea", "where is the receipt")
         await page.click("text=Ask again")
         await stage.answer("You said: where is the receipt")
         before = page.url
         await page.click("[aria-label='Answer again']")
         await page.wait_for_url(lambda url: url != before)
         await stage.answer("You said: where is the receipt")
-        await page.click("[aria-label=Rename]")
+        await stage.choose("Rename")
         await page.fill("dialog input", "papers")
         await page.click("dialog >> text=Rename >> nth=-1")
         await page.wait_for_selector(".item .name:has-text('papers')")
@@ -364,8 +374,8 @@ async def test_it_can_be_used_without_a_mouse(browser: Any, tmp_path: Path):
         await page.keyboard.press("Enter")
         await stage.answer("You said: hello")
         await page.keyboard.press("ArrowUp")
-        offered = await page.input_value("dialog textarea")
-        await page.keyboard.press("Escape")
+        offered = await page.input_value(".composer textarea")
+        await page.keyboard.press("ArrowDown")
         await page.keyboard.press("Alt+n")
         await page.wait_for_selector(".starter")
         unnamed = await page.evaluate(
