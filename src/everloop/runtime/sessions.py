@@ -21,6 +21,7 @@ from ..core.ports import Archive, Clock, Log, People
 from ..core.rows import ThreadRow
 from ..core.thread import Thread
 from ..core.tool import ToolSpec
+from ..core.wording import cut_short
 from ..readings.branch import LastTurn, branch_off, last_turn
 from ..readings.spoken import spoken
 from ..readings.undo import changes_of, lasting_in
@@ -241,7 +242,8 @@ class Sessions:
 def _spoken(entry: Entry) -> tuple[str, str] | None:
     """As `spoken` tells it, and what else happened that a reader would miss."""
     if isinstance(entry, Stopped):
-        return entry.by or "user", "/stop"
+        by = entry.by or "user"
+        return ("assistant", cut_short(entry.text, f"stopped by {by}")) if entry.text else (by, "/stop")
     if isinstance(entry, Compacted):
         return "everloop", f"[compacted] {entry.summary}"
     if isinstance(entry, Undoing):
