@@ -14,8 +14,8 @@ from ..core.conversation import Branch, Conversation, Deed, Mark, ResumeThread, 
 from ..core.decide import APPROVER
 from ..core.errors import MailRefused
 from ..core.log import Compacted, Entry, Stopped, Undoing, UserSaid
-from ..core.mail import Inbound, Letter, Said, Undo
-from ..core.message import Part, enclosed, said, text_of
+from ..core.mail import Inbound, Letter, Notice, Said, Undo
+from ..core.message import enclosed, is_strange, said, text_of
 from ..core.people import OWNER
 from ..core.ports import Archive, Clock, Log, People
 from ..core.rows import ThreadRow
@@ -122,27 +122,16 @@ class Sessions:
             whose=turn.said[0].principal or turn.said[0].author,
             by=by,
             address=row.session,
+            terms=turn.terms,
         )
         return await self._without(row, turn, by, letter)
 
     async def say_instead(self, row: ThreadRow, letter: Said, text: str = "") -> Branch:
-        """A branch before the last turn, in which something else is said, or the same again, by whoever sent the letter
-        that wants it and with what it says about permissions. Raises MailRefused."""
-        by = letter.author
-        turn = await self._last_turn(row, by)
-        parts: tuple[Part, ...] = tuple(part for entry in turn.said for part in entry.parts)
-        if text:
-            parts = (*said(text), *(part for part in parts if enclosed(part)))
-        again = Said(
-            parts,
-            by,
-            row.session,
-            letter.unattended,
-            preapproved=letter.preapproved,
-            principal=letter.principal,
-            terms=turn.said[0].terms,
-        )
-        return await self._without(row, turn, by, again)
+        """A branch before the last turn, in which something else is said, by whoever sent the letter that wants it; or
+        the same again, still by whoever said it: nobody's words become another's. Raises MailRefused."""
+        turn = await self._last_turn(row, letter.author)
+        again = _edited(turn, letter, row.session, text) if text else _repeated(turn, letter, row.session)
+        return await self._without(row, turn, letter.author, again)
 
     async def _last_turn(self, row: ThreadRow, by: str) -> LastTurn:
         if row.state != "resting":
@@ -235,6 +224,43 @@ class Sessions:
             stay=True,
         )
         return branch, key
+
+
+def _edited(turn: LastTurn, letter: Said, session: str, text: str) -> Said:
+    files = tuple(part for entry in turn.said for part in entry.parts if enclosed(part))
+    return Said(
+        (*said(text), *files),
+        letter.author,
+        session,
+        letter.unattended,
+        preapproved=letter.preapproved,
+        principal=letter.principal or turn.said[0].principal,
+        terms=turn.terms,
+    )
+
+
+def _repeated(turn: LastTurn, letter: Said, session: str) -> Said | Notice:
+    first, parts = turn.said[0], tuple(part for entry in turn.said for part in entry.parts)
+    if first.source:
+        return Notice(
+            text_of(parts),
+            first.source,
+            first.author,
+            session,
+            outside=any(map(is_strange, parts)),
+            unattended=letter.unattended,
+            principal=first.principal,
+            terms=turn.terms,
+        )
+    return Said(
+        parts,
+        first.author,
+        session,
+        letter.unattended,
+        preapproved=letter.preapproved and letter.author == first.author,
+        principal=first.principal or letter.principal,
+        terms=turn.terms,
+    )
 
 
 def _spoken(entry: Entry) -> tuple[str, str] | None:
