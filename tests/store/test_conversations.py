@@ -13,6 +13,7 @@ from everloop.core.conversation import (
     Branch,
     Conversation,
     Mark,
+    PinThread,
     Rename,
     ResumeThread,
     SearchHit,
@@ -151,6 +152,23 @@ async def test_a_conversation_can_be_renamed(store: Store):
     assert await store.perform("owner", "", Rename(lease.thread, "greetings"))
     assert [each.title for each in await store.conversations("owner")] == ["greetings"]
     assert not await store.perform("owner", "", Rename("nowhere", "x"))
+
+
+async def test_a_pinned_conversation_stands_first_and_so_does_what_replaces_it(home: Home, store: Store):
+    old = await told(store, HELLO, ANSWERED, event="1")
+    new = await told(store, HELLO, address=Address("test", "other"))
+    await home.write(f"UPDATE entries SET at = 1 WHERE thread = '{old.thread}'")
+    assert [each.id for each in await store.conversations("owner")] == [new.thread, old.thread]
+    assert await store.perform("owner", "", PinThread(old.thread))
+    assert not await store.perform("ann", "", PinThread(old.thread))
+    listed = [(each.id, each.pinned, each.archived) for each in await store.conversations("owner")]
+    assert listed == [(old.thread, True, False), (new.thread, False, False)]
+    again = Branch("f" * 16, [HELLO], parent=old.thread, at=0, replaces=True)
+    assert await store.perform("owner", "test:chat", again)
+    listed = [(each.id, each.pinned) for each in await store.conversations("owner")]
+    assert listed == [("f" * 16, True), (new.thread, False)]
+    assert await store.perform("owner", "", PinThread("f" * 16, pinned=False))
+    assert [each.pinned for each in await store.conversations("owner", archived=True)] == [False] * 3
 
 
 async def test_an_archived_conversation_is_not_listed_but_found(store: Store):

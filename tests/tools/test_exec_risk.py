@@ -12,7 +12,7 @@ from msgspec import structs
 
 from everloop.core.permission import Allowance, WantedCall
 from everloop.core.tool import Ground, Risk
-from everloop.readings.grants import granted
+from everloop.readings.grants import covers, granted
 from everloop.tools.exec_risk import judged, words_of
 
 METACHARACTERS = ";&|<>$`(){}*?[]~#!\\\n\r\0\t\v\f\u0085\u2028"
@@ -196,10 +196,10 @@ TRICKS = (
 @pytest.mark.parametrize("command", TRICKS)
 def test_no_trick_of_the_shell_fits_a_pattern(command: str):
     grant = granted(PUSH, Allowance(argv="git push *"), id="g", by="ann", now=0.0)
-    assert not grant.fits(structs.replace(PUSH, digest="x", risk=judged(command, ".")))
+    assert not covers(grant, structs.replace(PUSH, digest="x", risk=judged(command, ".")))
 
 
 @pytest.mark.parametrize("command", ["git push", "git  push origin", "git 'push' x", "git push --force x y"])
 def test_what_the_shell_would_read_as_the_same_words_does(command: str):
     grant = granted(PUSH, Allowance(argv="git push *"), id="g", by="ann", now=0.0)
-    assert grant.fits(structs.replace(PUSH, digest="x", risk=judged(command, ".")))
+    assert covers(grant, structs.replace(PUSH, digest="x", risk=judged(command, ".")))

@@ -5,6 +5,7 @@ up to some entry, under the same numbers, and the old one stays as it is.
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 from msgspec import Struct
 
@@ -26,6 +27,8 @@ class Conversation(Struct, frozen=True, gc=False):
     parent: str = ""  # the thread that it branched from, after its entry `parent_seq`
     parent_seq: int = 0
     current: bool = False  # whether its session is at it now
+    state: Literal["resting", "running", "waiting"] = "resting"  # waiting: for a person's answer
+    pinned: bool = False  # it stands before the others
 
 
 class Written(Struct, frozen=True, gc=False):
@@ -101,6 +104,14 @@ class ArchiveThread(Struct, frozen=True):
     archived: bool = True
 
 
+class PinThread(Struct, frozen=True):
+    """Let a conversation stand before the others in the list, or with `pinned` false among them. What is archived and
+    pinned is taken out of the archive by it."""
+
+    thread: str
+    pinned: bool = True
+
+
 class Mark(Struct, frozen=True):
     """Give a place in a thread a name, in place of what had that name before."""
 
@@ -109,4 +120,4 @@ class Mark(Struct, frozen=True):
     seq: int
 
 
-Deed = Branch | ResumeThread | Rename | ArchiveThread | Mark
+Deed = Branch | ResumeThread | Rename | ArchiveThread | PinThread | Mark

@@ -91,9 +91,10 @@ class Sessions:
         return await self.fork(conversation, session, by)
 
     async def fork(self, conversation: Conversation, session: str, by: str, at: int | None = None) -> Branch:
-        """A branch after an entry of the conversation; after the last one when none is given. Raises MailRefused."""
+        """A branch after an entry of the conversation, or with 0 before the first; after the last one when none is
+        given. Raises MailRefused."""
         cut = conversation.head if at is None else at
-        if not 0 < cut <= conversation.head:
+        if not 0 <= cut <= conversation.head:
             raise MailRefused(f"conversation {conversation.id} has entries 1 to {conversation.head}, not {cut}")
         return await self._branch(conversation.id, cut, session, by, title=conversation.title)
 

@@ -22,9 +22,10 @@ _LIST = f"""SELECT t.id, t.session, t.title, t.created,
     t.head, t.archived, t.parent, t.parent_seq,
     EXISTS(SELECT 1 FROM sessions s WHERE s.key = t.session AND s.thread = t.id),
     (SELECT e.body FROM entries e WHERE e.thread = t.id AND e.seq < t.begins + 20
-        AND {is_kind(name_of(UserSaid))} ORDER BY e.seq LIMIT 1)
+        AND {is_kind(name_of(UserSaid))} ORDER BY e.seq LIMIT 1), t.state
     FROM threads t WHERE t.owner = $1 AND t.head > 0 AND (CAST($2 AS TEXT) = '' OR t.session = $2)
-    AND substr(t.id, 1, length(CAST($3 AS TEXT))) = $3 AND t.archived <= $4 ORDER BY active DESC, t.id LIMIT $5"""
+    AND substr(t.id, 1, length(CAST($3 AS TEXT))) = $3 AND t.archived <= $4
+    ORDER BY t.archived < 0 DESC, active DESC, t.id LIMIT $5"""
 
 _COUNT = f"""UPDATE threads SET counted = head, messages = messages + (SELECT count(*) FROM entries e
     WHERE e.thread = threads.id AND e.seq > threads.counted AND e.seq <= threads.head AND {IS_MESSAGE})
@@ -84,7 +85,7 @@ async def _count(ask: Ask, owner: str) -> None:
 
 
 def _conversation(row: Any) -> Conversation:
-    id, session, title, created, active, messages, head, archived, parent, parent_seq, current, first = row
+    id, session, title, created, active, messages, head, archived, parent, parent_seq, current, first, state = row
     return Conversation(
         id=id,
         session=session,
@@ -93,7 +94,9 @@ def _conversation(row: Any) -> Conversation:
         active=active,
         messages=messages,
         head=head,
-        archived=bool(archived),
+        archived=archived > 0,
+        pinned=archived < 0,
+        state=state,
         parent=parent,
         parent_seq=parent_seq,
         current=bool(current),

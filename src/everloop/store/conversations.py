@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 
-from ..core.conversation import ArchiveThread, Branch, Deed, Mark, Rename, ResumeThread
+from ..core.conversation import ArchiveThread, Branch, Deed, Mark, PinThread, Rename, ResumeThread
 from ..readings.spoken import COUNTED
 from .codec import bodies_of, fold_in
 from .database import Ask
 
 ROWS = 500  # in one statement
+
+PINNED = -1  # in the column `archived`, where 0 is in the list and 1 out of it
 
 # Where the entries of a thread lie: its own from `first` on, what stands before in its parents.
 LINE = """WITH RECURSIVE line(id, parent, first, last) AS (
@@ -51,6 +53,13 @@ async def perform(ask: Ask, owner: str, session: str, deed: Deed) -> bool:
                 thread,
                 owner,
                 int(archived),
+            )
+        case PinThread(thread=thread, pinned=pinned):
+            found = await ask(
+                "UPDATE threads SET archived = $3 WHERE id = $1 AND owner = $2 RETURNING id",
+                thread,
+                owner,
+                PINNED if pinned else 0,
             )
         case Mark(name=name, thread=thread, seq=seq):
             found = await ask(
@@ -99,6 +108,13 @@ async def _branch(ask: Ask, owner: str, session: str, branch: Branch) -> bool:
             return False
     await _make(ask, owner, session, branch)
     if branch.replaces:
+        await ask(  # what stands for it stands where it stood
+            "UPDATE threads SET archived = $2 WHERE id = $1 "
+            "AND EXISTS(SELECT 1 FROM threads p WHERE p.id = $3 AND p.archived = $2)",
+            branch.id,
+            PINNED,
+            branch.parent,
+        )
         await ask("UPDATE threads SET archived = 1, replaced = $2 WHERE id = $1", branch.parent, branch.id)
     if not branch.stay:
         await ask(

@@ -1,5 +1,6 @@
 """The page's files are plain and keep to themselves: read from the source. Each rule is tried where it fails, too."""
 
+import gzip
 import re
 from pathlib import Path
 
@@ -9,7 +10,10 @@ from aiohttp.test_utils import TestClient, TestServer
 from everloop.gateway import page
 from tests.gateway.guarded import guarded
 
-FILES = sorted(path for path in page.FOLDER.iterdir() if path.suffix in (".html", ".css", ".js", ".svg"))
+FILES = sorted(
+    path for path in page.FOLDER.iterdir() if path.suffix in (".html", ".css", ".js", ".svg", ".webmanifest", ".png")
+)
+TEXTS = [path for path in FILES if path.suffix != ".png"]
 NAMESPACE = "http://www.w3.org/2000/svg"  # a name, not an address: nobody fetches it
 # Whatever turns text into markup or code, or a string into a script.
 PARSERS = re.compile(
@@ -28,7 +32,7 @@ def inline_in(text: str) -> list[str]:
     return re.findall(r"<style|<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=", text)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
 def test_nothing_is_parsed_as_markup_and_nothing_comes_from_elsewhere(path: Path):
     text = path.read_text()
     assert (PARSERS.findall(text), remote_in(text)) == ([], [])
@@ -55,12 +59,41 @@ def test_the_html_has_no_scripts_or_styles_of_its_own():
     assert len(inline_in('<p style="x"><script>go()</script><b onclick="go()">')) == 3
 
 
-def test_every_file_that_is_named_is_there():
-    wanted = {
-        name for path in FILES for name in re.findall(r'(?:from "\./|(?:src|href)="/page/)([\w.]+)"', path.read_text())
-    }
-    assert wanted - {path.name for path in FILES} == set()
-    assert "app.js" in wanted
+NAMED = re.compile(r'(?:from "\./|import\("\./|styled\("|(?:src|href)="/page/|"src": "/page/)([\w.-]+)"')
+
+
+def test_every_file_that_is_named_is_there_and_every_file_is_named():
+    wanted = {name for path in TEXTS for name in NAMED.findall(path.read_text())}
+    assert wanted == {path.name for path in FILES} - {"index.html"}
+
+
+def modules_of(name: str, known: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """A module and all that are loaded with it."""
+    for each in re.findall(r'from "\./([\w.-]+)"', (page.FOLDER / name).read_text()):
+        known = known if each in known else modules_of(each, (*known, each))
+    return known if name in known else (*known, name)
+
+
+def test_the_modules_of_the_first_load_are_asked_for_at_once():
+    named = re.findall(r'modulepreload" href="/page/([\w.-]+)"', (page.FOLDER / "index.html").read_text())
+    assert named == sorted(modules_of("app.js"))
+
+
+async def test_the_first_load_is_small_and_is_kept():
+    first = [*modules_of("app.js"), "style.css", "icon.svg", "manifest.webmanifest"]
+    async with TestClient(TestServer(guarded(page.routes(), nobody)), auto_decompress=False) as client:
+        index = await client.get("/", headers={"Accept-Encoding": "gzip"})
+        (version,) = set(re.findall(r'"/page/([0-9a-f]{12})/', gzip.decompress(await index.read()).decode()))
+        answers = [await client.get(f"/page/{version}/{name}", headers={"Accept-Encoding": "gzip"}) for name in first]
+        size = sum([len(await each.read()) for each in [index, *answers]])
+        kept = {each.headers["Cache-Control"] for each in answers}
+        plain = await client.get(f"/page/{version}/app.js", headers={"Accept-Encoding": "identity"})
+        whole = await plain.read()
+        statuses = [(await client.get(path)).status for path in ("/page/000000000000/app.js", "/page/app.js")]
+    assert size <= 60_000
+    assert (kept, index.headers["Cache-Control"]) == ({page.FOREVER}, "no-cache")
+    assert (whole, plain.headers.get("Content-Encoding")) == ((page.FOLDER / "app.js").read_bytes(), None)
+    assert statuses == [401, 200]  # what is not there is told nobody
 
 
 def nobody(token: str) -> None:

@@ -64,7 +64,7 @@ async def test_the_owner_sees_what_did_not_arrive_and_sends_it_again_or_drops_it
     async with staged(browser, tmp_path, width=width, given=given) as stage:
         page = stage.page
         await open_outbox(stage)
-        empty = await page.inner_text(".empty h2")
+        empty = await page.inner_text("section[aria-label=Outbox] .empty h2")
         await channel.hear("gone", "away")
         await page.wait_for_selector("section[aria-label='Given up'] .letter")
         await page.wait_for_selector("section[aria-label='Tried again'] .letter")

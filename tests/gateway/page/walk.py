@@ -97,6 +97,11 @@ class Stage:
         await self.page.fill(".composer textarea", text)
         await self.page.keyboard.press("Enter")
 
+    async def choose(self, label: str) -> None:
+        """In the menu of the conversation."""
+        await self.page.click(".tools [aria-label=More]")
+        await self.page.click(f".tools [role=menuitem]:has-text('{label}')")
+
     async def answer(self, text: str) -> None:
         """Wait until the last answer is this, and whole."""
         await self.page.wait_for_selector(f".said.final.last:has-text('{text}')")

@@ -285,3 +285,20 @@ async def test_a_token_that_may_only_chat_allows_nothing_by_a_command_either(ope
         await wire.send("message", id="m3", session="api:default", content=command)
         assert (await wire.until("response", id="m1"))[-1]["content"] == "done"
     assert (refused["type"], refused["code"], status) == ("error", "forbidden", 403)
+
+
+async def test_whoever_watches_has_news_of_sessions_that_they_have_not_resumed_and_of_their_own_only(openings):
+    door = await openings(ScriptedModel([Say("hello"), Say("hello again")]))
+    async with door.socket() as watching, door.socket() as idle, door.socket() as speaking:
+        await watching.send("watch")
+        await watching.send("status")
+        await watching.until("status_result")
+        await speaking.ask("hi", session="page:one")
+        news = [await watching.next(), await watching.next()]
+        await idle.send("status")
+        heard = await idle.until("status_result")
+    assert [(each["type"], each["session"], each["event"]) for each in news] == [
+        ("news", "page:one", "thinking_started"),
+        ("news", "page:one", "thinking_finished"),
+    ]
+    assert [each["type"] for each in heard] == ["status_result"]

@@ -95,6 +95,8 @@ class Auth:
         kept = await self._credentials.login(OWNER, "link") or ""  # nobody guesses 256 bits, so tries are not counted
         known = request.method == "GET" and hmac.compare_digest(kept, hash_of(code))
         user = await self._credentials.use_link(hash_of(code)) if known else ""
+        if not user and "text/html" in request.headers.get("Accept", ""):
+            return _see("/#/used-link")  # a person is told by the page, where they can log in
         if not user:
             raise Refused(401, "link", "this link has been used, or is too old; start the gateway again for a new one")
         return await self._welcome(request, user, _see("/"))

@@ -19,6 +19,7 @@ from .shapes import FileKept
 
 FAR = 500  # entries before a result in which is looked for whose turn it was
 SHOWN_AS_IT_IS = {"image/png", "image/jpeg", "image/gif", "image/webp"}  # nothing that could run a script
+OPAQUE = {"application/zip", "application/octet-stream"}  # what only a closer look tells apart
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; sandbox",
@@ -46,8 +47,18 @@ async def keep(call: ApiCall) -> ApiAnswer:
     if not data:
         raise Refused(400, "bad_request", "The file is empty.")
     name = "".join(letter for letter in call.query.name if letter.isprintable()).replace("/", "_") or "file"
+    if mime_of(bytes(data)) in OPAQUE:
+        await _admit(call, name, bytes(data))
     ref = await call.agent.files.put(call.principal.user, bytes(data), name)
     return FileKept(ref, mime_of(bytes(data)), name)
+
+
+async def _admit(call: ApiCall, name: str, data: bytes) -> None:
+    """What no message may bring is refused here already, in the same words, and not when it is sent."""
+    try:
+        await call.agent.enclose(name, data, call.principal.user)
+    except MailRefused as error:
+        raise Refused(409, "refused", str(error)) from error
 
 
 async def _owner(call: ApiCall) -> str:

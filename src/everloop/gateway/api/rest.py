@@ -10,6 +10,7 @@ from ...core.errors import GrantRefused, MailRefused
 from ...core.people import Role
 from ...core.permission import Approval, Grant
 from ...core.rows import SpentRow
+from ...readings.commands import COMMANDS, SlashCommand
 from ...readings.grants import MANY, described
 from ..access.principal import Principal
 from ..http.errors import Refused
@@ -17,6 +18,9 @@ from .route import ApiAnswer, ApiCall
 from .shapes import (
     ApprovalList,
     ApprovalShown,
+    CommandList,
+    CommandShown,
+    CommandWord,
     Decided,
     GrantList,
     GrantShown,
@@ -37,6 +41,12 @@ async def me(call: ApiCall) -> ApiAnswer:
     known = who.role >= Role.USER  # which models there are is not a guest's to know
     model, notice = (call.agent.model, call.agent.notice) if known else ("", "")
     return msgspec.convert({**told, "model": model, "notice": notice}, Me)
+
+
+async def commands(call: ApiCall) -> ApiAnswer:
+    """Those that someone of this role may use, as /help tells them."""
+    role = call.principal.role
+    return CommandList([_command(each, role) for each in COMMANDS.values() if each.right.least <= role])
 
 
 async def approvals(call: ApiCall) -> ApiAnswer:
@@ -93,6 +103,13 @@ async def models(call: ApiCall) -> ApiAnswer:
     choices += [ModelChoice(name, name) for name in defaults["fallbacks"] if name not in presets]
     notice = "\n".join(filter(None, (call.agent.notice, *call.agent.unused)))
     return ModelList(call.agent.model, notice, choices, call.agent.missing)
+
+
+def _command(command: SlashCommand, role: Role) -> CommandShown:
+    words = [
+        CommandWord(name, word.help, word.takes) for name, word in command.words.items() if word.right.least <= role
+    ]
+    return CommandShown(command.name, command.help, command.takes, words)
 
 
 def _concerns(user: str, who: Principal) -> bool:

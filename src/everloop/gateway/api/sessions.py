@@ -6,7 +6,7 @@ import msgspec
 
 from ...core.approval import approval_id
 from ...core.channel import traits_of
-from ...core.conversation import ArchiveThread, Branch, Conversation, Deed, Rename, Written
+from ...core.conversation import ArchiveThread, Branch, Conversation, Deed, PinThread, Rename, Written
 from ...core.errors import MailRefused
 from ...core.log import Asked
 from ...core.mail import Address, Inbound, Said
@@ -25,10 +25,11 @@ HIDDEN = ("opaque",)  # blocks that only their provider can read
 
 
 async def list_sessions(call: ApiCall) -> ApiAnswer:
+    asked = call.query
     found = await call.agent.store.conversations(
-        call.principal.user, archived=call.query.archived, limit=call.query.limit
+        call.principal.user, session=asked.session, archived=asked.archived, limit=asked.skip + asked.limit
     )
-    return SessionList(found)
+    return SessionList(found[asked.skip :])
 
 
 async def search(call: ApiCall) -> ApiAnswer:
@@ -64,6 +65,8 @@ async def change(call: ApiCall) -> ApiAnswer:
         await call.agent.store.perform(call.principal.user, found.session, Rename(found.id, title))
     if call.body.archived is not None:
         await call.agent.store.perform(call.principal.user, found.session, ArchiveThread(found.id, call.body.archived))
+    if call.body.pinned is not None:
+        await call.agent.store.perform(call.principal.user, found.session, PinThread(found.id, call.body.pinned))
     return await show(call)
 
 

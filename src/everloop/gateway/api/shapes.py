@@ -59,7 +59,12 @@ class OfApproval(ApiInput, frozen=True):
 
 
 class Listing(ApiInput, frozen=True):
+    """`archived` adds those that were taken out of the list; `session` asks for those of one session; `skip` leaves out
+    so many of the latest, to read on."""
+
     archived: bool = False
+    session: Annotated[str, Meta(max_length=200)] = ""
+    skip: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
     limit: Limit = 100
 
 
@@ -90,6 +95,7 @@ class Naming(ApiInput, frozen=True):
 class Changing(ApiInput, frozen=True):
     title: Title | None = None
     archived: bool | None = None
+    pinned: bool | None = None
 
 
 class Forking(ApiInput, frozen=True):
@@ -258,6 +264,22 @@ class ModelList(Struct, frozen=True):
     notice: str
     choices: list[ModelChoice]
     missing: str = ""
+
+
+class CommandWord(Struct, frozen=True):
+    """What may follow a command, or the command itself: `takes` is what follows it."""
+
+    name: str
+    help: str
+    takes: str = ""
+
+
+class CommandShown(CommandWord, frozen=True):
+    words: list[CommandWord] = []
+
+
+class CommandList(Struct, frozen=True):
+    commands: list[CommandShown]
 
 
 class TokenList(Struct, frozen=True):

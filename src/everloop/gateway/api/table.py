@@ -35,7 +35,7 @@ TABLE = (
     ApiRoute(
         "PATCH",
         "/api/sessions/{id}",
-        "Give it a title, or take it out of the list",
+        "Give it a title, pin it, or take it out of the list",
         handle=sessions.change,
         answers=shapes.SessionState,
         at=shapes.OfSession,
@@ -105,6 +105,7 @@ TABLE = (
         at=shapes.OfSession,
         body=shapes.Nothing,
     ),
+    ApiRoute("GET", "/api/commands", "Slash commands", rest.commands, shapes.CommandList, least=Role.GUEST),
     ApiRoute("GET", "/api/approvals", "What waits for permission", rest.approvals, shapes.ApprovalList),
     ApiRoute(
         "POST",

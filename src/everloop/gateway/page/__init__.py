@@ -1,17 +1,29 @@
 """The page: plain files, served as they are. They hold nothing of anyone's, so whoever comes may read them; what they
-show comes through the API and the WebSocket, to those who have logged in."""
+show comes through the API and the WebSocket, to those who have logged in.
 
+A browser keeps them for good, under an address with the fingerprint of all of them, and asks for `/` each time, which
+names that address. They are compressed once, when the gateway starts.
+"""
+
+import gzip
 import hashlib
 from pathlib import Path
 
 from aiohttp import web
+from msgspec import Struct
 
 from ..access.permissions import PUBLIC, Route
 from ..http.handler import Handler
 
 FOLDER = Path(__file__).parent
 PREFIX = "/page/"  # all files but the page itself, which is `/`
-KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+KINDS = {
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".webmanifest": "application/manifest+json",
+}
 CSP = "; ".join(
     (
         "default-src 'none'",
@@ -19,6 +31,7 @@ CSP = "; ".join(
         "style-src 'self'",
         "img-src 'self' blob:",
         "connect-src 'self'",
+        "manifest-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",
         "frame-ancestors 'none'",
@@ -31,26 +44,50 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-cache",  # it is asked each time, and told by its ETag that nothing has changed
+    "Vary": "Accept-Encoding",
 }
+FOREVER = "public, max-age=31536000, immutable"
+
+
+class Served(Struct, frozen=True):
+    """A file as it goes over the wire."""
+
+    body: bytes
+    kind: str
+
+    @property
+    def compressed(self) -> bytes | None:
+        small = gzip.compress(self.body, mtime=0)
+        return small if len(small) < len(self.body) else None
+
+    @property
+    def tag(self) -> str:
+        return hashlib.sha256(self.body).hexdigest()[:16]
 
 
 def routes() -> list[Route]:
-    """`/` and the files it loads."""
-    files = {path.name: path for path in FOLDER.iterdir() if path.suffix in KINDS}
-    table = [Route("GET", "/", _served(FOLDER / "index.html", "text/html"), PUBLIC)]
-    return table + [
-        Route("GET", f"{PREFIX}{name}", _served(path, KINDS[path.suffix]), PUBLIC) for name, path in files.items()
-    ]
+    """`/` and the files it loads: by their names, and under the address that is kept."""
+    paths = sorted(path for path in FOLDER.iterdir() if path.suffix in KINDS)
+    files = {path.name: Served(path.read_bytes(), KINDS[path.suffix]) for path in paths}
+    version = hashlib.sha256("".join(each.tag for each in files.values()).encode()).hexdigest()[:12]
+    index = (FOLDER / "index.html").read_text().replace(f'"{PREFIX}', f'"{PREFIX}{version}/')
+    table = [("/", _serving(Served(index.encode(), "text/html")))]
+    table += [(f"{PREFIX}{name}", _serving(file)) for name, file in files.items()]
+    table += [(f"{PREFIX}{version}/{name}", _serving(file, FOREVER)) for name, file in files.items()]
+    return [Route("GET", path, handler, PUBLIC) for path, handler in table]
 
 
-def _served(path: Path, kind: str) -> Handler:
-    body = path.read_bytes()
-    tag = hashlib.sha256(body).hexdigest()[:16]
+def _serving(file: Served, keep: str = "no-cache") -> Handler:
+    tag, compressed = file.tag, file.compressed
+    headers = {**HEADERS, "Cache-Control": keep, "ETag": f'"{tag}"'}
+    charset = None if file.kind.startswith("image/png") else "utf-8"
 
     async def serve(request: web.Request) -> web.Response:
-        headers = {**HEADERS, "ETag": f'"{tag}"'}
         if any(each.value == tag for each in request.if_none_match or ()):
             return web.Response(status=304, headers=headers)
-        return web.Response(body=body, content_type=kind, charset="utf-8", headers=headers)
+        if compressed is None or "gzip" not in request.headers.get("Accept-Encoding", ""):
+            return web.Response(body=file.body, content_type=file.kind, charset=charset, headers=headers)
+        told = {**headers, "Content-Encoding": "gzip"}
+        return web.Response(body=compressed, content_type=file.kind, charset=charset, headers=told)
 
     return serve

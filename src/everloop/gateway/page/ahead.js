@@ -1,21 +1,20 @@
-// What a yes allows beyond the call that was asked about, and the list of what has been allowed so.
+// What a yes allows beyond the call that was asked about.
 
-import { get, remove } from "./api.js";
-import { ask, h, iconButton, toast } from "./dom.js";
-import { moment } from "./words.js";
-
-const TIMES = { 3600: "for an hour", 28800: "for 8 hours", 86400: "for a day", 604800: "for a week" };
+import { h } from "./dom.js";
+import { say } from "./say.js";
 
 /** What can be chosen about a question that waits, folded; `allow` is told what was chosen. Null where nothing can be. */
 export function likeness({ tool, risk, choices }, allow) {
   if (!choices?.length) return null;
   const can = (word) => choices.includes(word);
-  const what = chooser("What is allowed too", {
-    same: "the same call again", ...(can("host") && { host: `all addresses of ${risk.host}` }),
-    ...(can("argv") && { argv: "commands that fit a pattern" }), any: `anything of ${tool}` });
-  const time = chooser("For how long", TIMES);
-  const pattern = h("input", { "aria-label": "Pattern of the commands", value: `${risk.argv?.[0] ?? ""} *`, maxlength: 10_000, spellcheck: "false" });
-  const folder = h("input", { "aria-label": "Folder", placeholder: "only in this folder of the workspace", maxlength: 4_000, spellcheck: "false" });
+  const what = chooser(say.whatElse, {
+    same: say.sameCall, ...(can("host") && { host: say.allOf(risk.host) }),
+    ...(can("argv") && { argv: say.fitting }), any: say.anyOf(tool) });
+  const time = chooser(say.howLong, say.times);
+  const runs = chooser(say.howOften, say.runs);
+  runs.prepend(h("option", { value: "", selected: true }, say.anyTimes)); // an object would put its numbers first
+  const pattern = h("input", { "aria-label": say.pattern, value: `${risk.argv?.[0] ?? ""} *`, maxlength: 10_000, spellcheck: "false" });
+  const folder = h("input", { "aria-label": say.folder, placeholder: say.onlyFolder, maxlength: 4_000, spellcheck: "false" });
   const here = h("input", { type: "checkbox" });
   const show = () => {
     pattern.hidden = what.value !== "argv";
@@ -26,34 +25,15 @@ export function likeness({ tool, risk, choices }, allow) {
   const submit = (event) => {
     event.preventDefault();
     allow({
-      seconds: Number(time.value), here: here.checked, any: what.value === "any",
+      seconds: Number(time.value), here: here.checked, any: what.value === "any", ...(runs.value ? { runs: Number(runs.value) } : {}),
       host: what.value === "host" ? risk.host : "", argv: pattern.hidden ? "" : pattern.value, folder: folder.hidden ? "" : folder.value });
   };
-  return h("details.ahead", {}, h("summary", {}, "Allow the like too …"),
-    h("form", { onsubmit: submit }, h("div.row", {}, what, time), pattern, folder,
-      h("label.check", {}, here, "only in this conversation"),
-      h("div.row", {}, h("button", { type: "submit" }, "Allow, and the like"))));
+  return h("details.ahead", {}, h("summary", {}, say.alsoAllow),
+    h("form", { onsubmit: submit }, h("div.row", {}, what, time, runs), pattern, folder,
+      h("label.check", {}, here, say.onlyHere),
+      h("div.row", {}, h("button", { type: "submit" }, say.allowLike))));
 }
 
 function chooser(label, options) {
   return h("select", { "aria-label": label }, Object.entries(options).map(([value, text]) => h("option", { value }, text)));
-}
-
-/** What is allowed ahead, each to be taken back; null for whoever may not see it, or where there is nothing. */
-export async function grantsTile(redraw) {
-  const { grants } = await get("/api/grants").catch(() => ({ grants: [] }));
-  if (!grants.length) return null;
-  return h("div.tile.grants", {}, h("b", {}, "Allowed ahead"), h("small", {}, "Calls like one that you were asked about, which are not asked again."),
-    grants.map((each) => h("div.grant", {},
-      h("details", {}, h("summary", {}, `${each.tool}: ${each.allowed}`),
-        h("small", {}, `${runs(each)} until ${moment(each.until)}, for ${each.user}, up to ${each.risk} risk. Given with:`), h("pre.exact", { tabindex: "0" }, each.call)),
-      iconButton("close", `Take back ${each.tool}: ${each.allowed}`, () => takeBack(each, redraw)))));
-}
-
-const runs = ({ runs: left }) => left === null ? "As often as it comes," : `${left} more ${left === 1 ? "time" : "times"},`;
-
-async function takeBack(each, redraw) {
-  if (!await ask({ title: "Take it back?", text: `${each.tool}: ${each.allowed}. From now on you are asked.`, yes: "Take back" })) return;
-  try { await remove(`/api/grants/${each.id}`); } catch (error) { toast(error.message, "bad"); }
-  redraw();
 }

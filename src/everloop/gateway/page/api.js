@@ -1,6 +1,8 @@
 // Requests to the gateway. The cookie says who we are only together with an Origin, which browsers do not send when a
 // page reads from its own site; so the page exchanges it once for a token that lives in this memory and nowhere else.
 
+import { say } from "./say.js";
+
 let token = "";
 let renewing = null;
 
@@ -63,7 +65,7 @@ async function authorized(path, options = {}) {
     renewing ??= begin().finally(() => { renewing = null; });
     if (!(await renewing)) {
       document.dispatchEvent(new CustomEvent("loggedout"));
-      throw new Refused(401, "unauthorized", "You are logged out.");
+      throw new Refused(401, "unauthorized", say.loggedOut);
     }
     answer = await speak(path, signed(options));
   }
@@ -77,7 +79,7 @@ async function speak(path, options) {
   try {
     return await fetch(path, { credentials: "same-origin", cache: "no-store", ...options });
   } catch {
-    throw new Refused(0, "unreachable", "everloop does not answer. Is the gateway still running?");
+    throw new Refused(0, "unreachable", say.unreachable);
   }
 }
 
@@ -85,5 +87,5 @@ async function understood(answer) {
   const body = await answer.json().catch(() => null);
   if (answer.ok && body) return body;
   const error = body?.error;
-  throw new Refused(answer.status, error?.code ?? "failed", error?.message ?? `everloop answered ${answer.status}. Try again.`);
+  throw new Refused(answer.status, error?.code ?? "failed", error?.message ?? say.answeredStatus(answer.status));
 }

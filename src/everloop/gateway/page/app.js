@@ -1,27 +1,48 @@
 // The house: who is here, the socket, the sidebar, and the one view that is open. Addresses are `#/…`, so that the back
-// button and links work.
+// button and links work. Views other than the conversation are loaded when they are opened.
 
 import { begin, login, logout } from "./api.js";
 import { Chat } from "./chat.js";
 import { h, icon, iconButton, toast } from "./dom.js";
-import { OutboxView } from "./outbox.js";
-import { SettingsView } from "./settings.js";
+import { forgetDrafts, putBack } from "./drafts.js";
+import { Notices } from "./notify.js";
+import { say } from "./say.js";
 import { Sidebar } from "./sidebar.js";
 import { Socket } from "./socket.js";
-import { TraceView } from "./trace.js";
-import { UsageView } from "./usage.js";
+
+const VIEWS = {
+  t: [say.trace, async (id) => new (await import("./trace.js")).TraceView(house, id)],
+  usage: [say.usage, async () => new (await import("./usage.js")).UsageView(house)],
+  settings: [say.settings, async (id) => { await styled("setup.css"); return new (await import("./settings.js")).SettingsView(house, id); }],
+  outbox: [say.outbox, async () => { await styled("outbox.css"); return new (await import("./outbox.js")).OutboxView(house); }],
+  waiting: [say.waiting, async () => new (await import("./waiting.js")).WaitingView(house)],
+};
+const THEMES = ["", "light", "dark"]; // the first is as the system has it
+
+/** Resolves when a style sheet that not every view needs is there. */
+const styled = (name) => new Promise((resolve, reject) => {
+  const href = new URL(name, import.meta.url).href;
+  if (document.querySelector(`link[href="${href}"]`)) resolve();
+  else document.head.append(h("link", { rel: "stylesheet", href, onload: resolve, onerror: () => reject(new Error(name)) }));
+});
 
 const root = document.getElementById("app");
-const house = { go, changed: () => sidebar?.soon(), menuButton, drawer, theme, logout: leave, socket: null };
+const notices = new Notices(go);
+const house = {
+  go, changed: () => sidebar?.soon(), seen: (id, head) => sidebar?.saw(id, head), titled, told, menuButton, drawer, theme, logout: leave,
+  notify: () => notices.toggle(), help, socket: null,
+};
 let sidebar = null;
 let view = null;
+let title = "";
+let waiting = 0;
 
 function go(hash) {
   if (location.hash === hash) show(); else location.hash = hash;
 }
 
 function menuButton() {
-  return iconButton("menu", "Open the menu", () => drawer(true), { class: "ghost menu", "aria-expanded": "false" });
+  return iconButton("menu", say.openMenu, () => drawer(true), { class: "ghost menu", "aria-expanded": "false" });
 }
 
 function drawer(open) {
@@ -29,23 +50,36 @@ function drawer(open) {
   if (open) sidebar.field.focus();
 }
 
-const THEMES = ["light", "dark"];
+function titled(text) {
+  title = text;
+  document.title = `${waiting ? `(${waiting}) ` : ""}${text ? `${text} · ` : ""}everloop`;
+}
+
+/** The list was looked at: what waits stands in the tab's title, and the browser may say so. */
+function told(sessions, approvals) {
+  waiting = approvals.length;
+  titled(title);
+  notices.look(sessions, approvals);
+}
 
 function theme() {
-  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  const now = document.documentElement.dataset.theme || (dark ? "dark" : "light");
-  const next = THEMES[1 - THEMES.indexOf(now)];
+  const next = THEMES[(THEMES.indexOf(document.documentElement.dataset.theme ?? "") + 1) % THEMES.length];
   document.documentElement.dataset.theme = next;
+  toast(say.themes[next]);
   try { localStorage.setItem("theme", next); } catch { /* it lasts as long as the page, then */ }
 }
 
-function show() {
+async function show() {
   const [, kind = "", id = "", seq = ""] = location.hash.split("/");
+  const [name, make] = Object.hasOwn(VIEWS, kind) ? VIEWS[kind] : ["", null];
   drawer(false);
+  const place = `${kind}/${id}/${seq}`;
+  house.place = place;
+  const opened = make ? await make(id).catch(() => toast(say.notLoaded, "bad", [say.reload, () => location.reload()])) : new Chat(house, { thread: kind === "c" ? id : "", jump: Number(seq) || 0 });
+  if (!opened || house.place !== place) { opened?.close?.(); return; } // another was opened meanwhile
   view?.close?.();
-  view = { c: () => new Chat(house, { thread: id, jump: Number(seq) || 0 }), t: () => new TraceView(house, id), usage: () => new UsageView(house), outbox: () => new OutboxView(house), settings: () => new SettingsView(house, id) }[kind]?.()
-    ?? new Chat(house);
-  if (kind !== "c") document.title = { usage: "Usage · everloop", outbox: "Outbox · everloop", settings: "Settings · everloop", t: "Trace · everloop" }[kind] ?? "everloop";
+  view = opened;
+  if (kind !== "c") titled(name);
   document.getElementById("main").replaceChildren(view.node);
   sidebar.mark();
 }
@@ -57,9 +91,14 @@ function heard(frame) {
 }
 
 function connected(state) {
-  sidebar.connected(state);
-  document.body.classList.toggle("offline", state !== "open");
-  if (state === "open") { view?.reconnected(); sidebar.soon(); }
+  const open = state === "open";
+  document.body.classList.toggle("offline", !open);
+  document.querySelector(".cut-off").hidden = open;
+  view?.connection?.(open);
+  if (!open) return;
+  house.socket.put({ type: "watch" });
+  if (house.met) { view?.reconnected(); sidebar.soon(); } // at the first time all of it is being read anyway
+  house.met = true;
 }
 
 /** The socket broke. Perhaps the gateway is gone for a moment, perhaps we are not logged in any more. */
@@ -70,10 +109,13 @@ async function lost() {
 
 function atHome(me) {
   sidebar = new Sidebar(house);
-  root.replaceChildren(sidebar.node, h("div.veil", { onclick: () => drawer(false) }), h("main", { id: "main" }));
+  root.replaceChildren(sidebar.node, h("div.veil", { onclick: () => drawer(false) }), h("div.half", {},
+    h("div.cut-off", { hidden: true, role: "status" }, say.noConnection, h("button.small", { type: "button", onclick: () => house.socket.connect() }, say.tryNow)),
+    h("main", { id: "main" })));
   document.body.classList.add("in");
   house.me = me;
-  house.socket = new Socket({ onframe: heard, onstate: connected, onlost: lost });
+  house.met = false;
+  house.socket = new Socket({ onframe: heard, onstate: connected, onlost: lost, onrefused: putBack });
   sidebar.load();
   show();
 }
@@ -81,9 +123,10 @@ function atHome(me) {
 function enter() {
   house.socket?.close();
   document.body.classList.remove("in");
+  titled("");
   const field = h("input", { type: "password", id: "password", autocomplete: "current-password", required: true });
-  const wrong = h("p.wrong", { role: "alert" });
-  const button = h("button.primary", { type: "submit" }, "Log in");
+  const wrong = h("p.wrong", { role: "alert" }, location.hash === "#/used-link" ? say.usedLink : "");
+  const button = h("button.primary", { type: "submit" }, say.logIn);
   const submit = async (event) => {
     event.preventDefault();
     button.disabled = true;
@@ -98,14 +141,15 @@ function enter() {
     button.disabled = false;
   };
   root.replaceChildren(h("main.login", { id: "main" }, h("form", { onsubmit: submit },
-    h("div.mark", {}, icon("loop")), h("h1", {}, "everloop"),
-    h("label", { for: "password" }, "Password"), field, wrong, button,
-    h("p.hint", {}, "No password yet? Open the one-time link that ", h("code", {}, "everloop gateway"), " printed when it started."))));
+    h("div.mark", {}, icon("loop")), h("h1", {}, say.everloop),
+    h("label", { for: "password" }, say.password), field, wrong, button,
+    h("p.hint", {}, say.noPasswordYet, " ", h("code", {}, "everloop gateway"), " ", say.noPasswordThen))));
   field.focus();
 }
 
 async function leave() {
   await logout();
+  forgetDrafts();
   enter();
 }
 
@@ -114,21 +158,45 @@ async function start() {
     const me = await begin();
     if (me) atHome(me); else enter();
   } catch (error) {
-    root.replaceChildren(h("main.login", { id: "main" }, h("div.empty", {}, h("h1", {}, "everloop cannot be reached"), h("p", {}, error.message),
-      h("button", { type: "button", onclick: start }, "Try again"))));
+    root.replaceChildren(h("main.login", { id: "main" }, h("div.empty", {}, h("h1", {}, say.notReached), h("p", {}, error.message),
+      h("button", { type: "button", onclick: start }, say.tryAgain))));
   }
+}
+
+function help() {
+  const close = () => { dialog.close(); dialog.remove(); };
+  const dialog = h("dialog", { "aria-label": say.keyboardHelp, oncancel: close },
+    h("h2", {}, say.keyboardHelp),
+    h("dl.keys-help", {}, say.keys.map(([keys, what]) => h("div", {}, h("dt", {}, keys.map((key) => h("kbd", {}, key))), h("dd", {}, what)))),
+    h("div.row.end", {}, h("button.primary", { type: "button", onclick: close }, say.close)));
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+/** Whether a key was pressed while somebody writes, or is in a list or dialog of their own. */
+const isBusy = (target) => document.querySelector("dialog[open]") || target.closest?.("input, textarea, select, [role=menu], .sidebar");
+
+function pressed(event) {
+  if (event.defaultPrevented || event.isComposing || !document.body.classList.contains("in")) return;
+  const key = event.key.toLowerCase();
+  const command = event.ctrlKey || event.metaKey;
+  const acts = {
+    search: () => { drawer(innerWidth < 800); sidebar.field.focus(); sidebar.field.select(); }, fresh: () => go("#/"), help,
+    shut: () => drawer(false), stop: () => view.stop(),
+  };
+  const meant = command && key === "k" ? "search" : event.altKey && key === "n" ? "fresh" : (command && key === "/") || (key === "?" && !isBusy(event.target)) ? "help"
+    : key !== "escape" ? "" : document.body.classList.contains("drawer") ? "shut" : view?.log?.running && !isBusy(event.target) ? "stop" : "";
+  if (!meant) return;
+  event.preventDefault();
+  acts[meant]();
 }
 
 document.addEventListener("loggedout", enter);
 document.addEventListener("visibilitychange", () => { if (!document.hidden && house.me) house.changed(); }); // other channels go on, too
+setInterval(() => { if (!document.hidden && house.me) house.changed(); }, 60_000); // and another machine may have done something
 window.addEventListener("hashchange", () => { if (sidebar && document.body.classList.contains("in")) show(); });
-document.addEventListener("keydown", (event) => {
-  if (event.defaultPrevented || !document.body.classList.contains("in")) return;
-  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") { event.preventDefault(); drawer(innerWidth < 800); sidebar.field.focus(); sidebar.field.select(); }
-  else if (event.altKey && event.key.toLowerCase() === "n") { event.preventDefault(); go("#/"); }
-  else if (event.key === "Escape" && document.body.classList.contains("drawer")) drawer(false);
-  else if (event.key === "Escape" && !document.querySelector("dialog[open]") && view?.log?.running) view.stop();
-});
+document.addEventListener("keydown", pressed);
+document.querySelector(".skip").textContent = say.skip;
 
 try { document.documentElement.dataset.theme = localStorage.getItem("theme") ?? ""; } catch { /* as the system has it */ }
 start();

@@ -1,5 +1,7 @@
 // Building the page out of nodes. Text only ever becomes text nodes: nothing here, or anywhere, parses HTML.
 
+import { say } from "./say.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /** h("button.primary", {onclick, "aria-label": "Send"}, "Send") */
@@ -16,6 +18,7 @@ export function s(tag, attributes, ...children) {
 
 function fill(node, classes, attributes, children) {
   if (classes.length) node.setAttribute("class", classes.join(" "));
+  node.append(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false)); // before `dir`, which looks at them all each time
   for (const [key, value] of Object.entries(attributes ?? {})) {
     if (value === undefined || value === null || value === false) continue;
     if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
@@ -23,7 +26,6 @@ function fill(node, classes, attributes, children) {
     else if (key === "value") node.value = value;
     else node.setAttribute(key, value === true ? "" : String(value));
   }
-  node.append(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false));
   return node;
 }
 
@@ -48,6 +50,14 @@ const PATHS = {
   down: "M12 5v14M6 13l6 6 6-6",
   out: "M14 5H6v14h8M10 12h10M17 9l3 3-3 3",
   check: "M5 13l4 4 10-10",
+  pin: "M9 4h6l-1 6 3 3v2H7v-2l3-3zM12 15v5",
+  print: "M7 9V4h10v5M7 17H5v-7h14v7h-2M7 14h10v6H7z",
+  more: "M4.500 12h1M11.500 12h1M18.500 12h1",
+  fold: "M7 10l5 5 5-5",
+  left: "M14 6l-6 6 6 6",
+  right: "M10 6l6 6-6 6",
+  bell: "M6 16V11a6 6 0 0 1 12 0v5l1.500 2h-15zM10 20h4",
+  help: "M9 9.500a3 3 0 1 1 4.500 2.600c-1 .600-1.500 1.200-1.500 2.400M12 18h.010",
   tool: "M14.500 6.500a4 4 0 0 0-5 5L4 17l3 3 5.500-5.500a4 4 0 0 0 5-5l-2.500 2.500-3-3z",
   loop: "M12 12c-2-2.700-3.600-4.100-5.600-4.100a4.100 4.100 0 0 0 0 8.200c2 0 3.600-1.400 5.600-4.100s3.600-4.100 5.600-4.100a4.100 4.100 0 0 1 0 8.200c-2 0-3.600-1.400-5.600-4.100z",
 };
@@ -62,23 +72,49 @@ export function iconButton(name, label, onclick, more = {}) {
   return h("button.ghost", { type: "button", "aria-label": label, title: label, onclick, ...more }, icon(name));
 }
 
-export function toast(text, kind = "note") {
-  const shown = h(`div.toast.${kind}`, {}, text);
+/** A word in passing; `act` is [label, what it does], to take it back. */
+export function toast(text, kind = "note", act = null) {
+  const shown = h(`div.toast.${kind}`, {}, h("span", {}, text),
+    act && h("button.small", { type: "button", onclick: () => { shown.remove(); act[1](); } }, act[0]));
   document.getElementById("toasts").append(shown);
-  setTimeout(() => shown.remove(), kind === "bad" ? 9000 : 4000);
+  setTimeout(() => shown.remove(), kind === "bad" || act ? 9000 : 4000);
+}
+
+/** A button that opens a list; `items()` gives [icon, label, what it does] for each line. */
+export function menu(label, items, face = icon("more")) {
+  const close = (focus) => { list.hidden = true; button.setAttribute("aria-expanded", "false"); if (focus) button.focus(); };
+  const line = ([name, text, act]) => h("button.line", { type: "button", role: "menuitem", onclick: () => { close(true); act(); } }, icon(name), text);
+  const step = (by) => { const all = [...list.children]; all[(all.indexOf(document.activeElement) + by + all.length) % all.length].focus(); };
+  const list = h("div.popup", { role: "menu", "aria-label": label, hidden: true });
+  const button = h("button.ghost", { type: "button", "aria-label": label, title: label, "aria-haspopup": "menu", "aria-expanded": "false", onclick: () => {
+    if (!list.hidden) { close(true); return; }
+    list.replaceChildren(...items().map(line));
+    list.hidden = false;
+    button.setAttribute("aria-expanded", "true");
+    list.firstChild.focus();
+  } }, face);
+  return h("span.menu-of", {
+    onkeydown: (event) => {
+      if (list.hidden || !["Escape", "ArrowDown", "ArrowUp"].includes(event.key)) return;
+      event.preventDefault();
+      if (event.key === "Escape") close(true); else step(event.key === "ArrowDown" ? 1 : -1);
+    },
+    onfocusout: (event) => { if (!event.currentTarget.contains(event.relatedTarget)) close(false); },
+  }, button, list);
 }
 
 /** Ask for a line of text, or (without a label) for a yes. Resolves to null when the person thinks better of it. */
-export function ask({ title, text = "", label = "", value = "", yes = "OK", area = false }) {
+export function ask({ title, text = "", label = "", value = "", yes = say.ok, area = false }) {
   return new Promise((resolve) => {
     const field = label && h(area ? "textarea" : "input", { value, rows: 6, "aria-label": label });
     const done = (answer) => { dialog.close(); dialog.remove(); resolve(answer); };
     const submit = (event) => { event.preventDefault(); done(field ? field.value.trim() || null : true); };
+    const send = (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) dialog.querySelector("form").requestSubmit(); };
     const dialog = h("dialog", { "aria-label": title, oncancel: () => done(null) },
-      h("form", { onsubmit: submit },
+      h("form", { onsubmit: submit, onkeydown: send },
         h("h2", {}, title), text && h("p", {}, text), field,
         h("div.row.end", {},
-          h("button", { type: "button", onclick: () => done(null) }, "Cancel"),
+          h("button", { type: "button", onclick: () => done(null) }, say.cancel),
           h("button.primary", { type: "submit" }, yes))));
     document.body.append(dialog);
     dialog.showModal();
@@ -89,8 +125,8 @@ export function ask({ title, text = "", label = "", value = "", yes = "OK", area
 export async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
-    toast("Copied");
+    toast(say.copied);
   } catch {
-    toast("The browser does not let this page use the clipboard; select the text and copy it.", "bad");
+    toast(say.notCopied, "bad");
   }
 }

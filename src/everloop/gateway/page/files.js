@@ -1,33 +1,48 @@
 // Files as they stand in a conversation: pictures are shown, texts can be looked at, and everything can be taken along.
-// Whatever a file holds becomes a picture or plain text here, and never a page.
+// Whatever a file holds becomes a picture, text or a table here, and never a page.
 
 import { blob } from "./api.js";
 import { h, icon, iconButton, toast } from "./dom.js";
+import { say } from "./say.js";
 
 const PICTURE = /^image\/(png|jpeg|gif|webp)$/;
-const LONGEST = 20_000; // characters of a text that are shown
+
+/** The link of a file that an entry tells of. */
+export const linked = (entry, { file }) => (entry.links ?? []).find((link) => link.file === file) ?? {};
+
+export const isPicture = (mime) => PICTURE.test(mime);
 
 /** A link of the gateway: {name, mime, url}. */
 export function attachment(link) {
-  const name = link.name || "file";
-  const take = iconButton("down", `Download ${name}`, () => download(link));
-  return PICTURE.test(link.mime) ? picture(link, name, take) : text(link, name, take);
+  const name = link.name || say.file;
+  const take = iconButton("down", say.download(name), () => download(link));
+  return isPicture(link.mime) ? picture(link, name, take) : text(link, name, take);
 }
 
 function picture(link, name, take) {
   const shown = h("img.picture", { alt: name, loading: "lazy" });
-  blob(link.url).then((data) => { shown.src = URL.createObjectURL(data); shown.onload = () => URL.revokeObjectURL(shown.src); },
-    () => shown.replaceWith(h("span", {}, "cannot be shown")));
-  return h("figure.file", {}, shown, h("figcaption.chip", {}, name, take));
+  const enlarge = h("button.enlarge", { type: "button", "aria-label": say.enlarge(name), onclick: () => enlarged(shown.src, name) }, shown);
+  blob(link.url).then((data) => { shown.src = URL.createObjectURL(data); },
+    () => enlarge.replaceWith(h("span", {}, say.cannotBeShown)));
+  return h("figure.file", {}, enlarge, h("figcaption.chip", {}, name, take));
+}
+
+/** As large as the window. */
+export function enlarged(src, name) {
+  const close = () => { dialog.close(); dialog.remove(); };
+  const dialog = h("dialog.large", { "aria-label": name, oncancel: close, onclick: close },
+    h("img", { src, alt: name }), iconButton("close", say.close, close));
+  document.body.append(dialog);
+  dialog.showModal();
 }
 
 /** What it holds is fetched when someone wants to see it. */
 function text(link, name, take) {
-  const shown = h("pre.result", { tabindex: "0", hidden: true });
+  const shown = h("div.preview", { hidden: true });
   const open = h("button.link", { type: "button", "aria-expanded": "false", onclick: () => toggle() }, icon("clip"), name);
   const toggle = async () => {
-    if (shown.hidden && !shown.textContent) {
-      try { shown.textContent = await words(link); } catch (error) { toast(error.message, "bad"); return; }
+    if (shown.hidden && !shown.firstChild) {
+      try { shown.append(await (await import("./preview.js")).preview(name, link)); } catch (error) { toast(error.message, "bad"); return; }
     }
     shown.hidden = !shown.hidden;
     open.setAttribute("aria-expanded", String(!shown.hidden));
@@ -35,17 +50,13 @@ function text(link, name, take) {
   return h("div.file", {}, h("span.chip", {}, open, take), shown);
 }
 
-async function words(link) {
-  const data = await blob(link.url);
-  if (!data.type.startsWith("text/plain")) return "It cannot be shown here. Download it to open it.";
-  const text = await data.slice(0, 4 * LONGEST).text();
-  return text.length > LONGEST ? `${text.slice(0, LONGEST)}\n…` : text || "(it is empty)";
+async function download(link) {
+  try { save(await blob(link.url), (link.name || "file").split("/").at(-1)); } catch (error) { toast(error.message, "bad"); }
 }
 
-async function download(link) {
-  try {
-    const url = URL.createObjectURL(await blob(link.url));
-    h("a", { href: url, download: (link.name || "file").split("/").at(-1) }).click();
-    setTimeout(() => URL.revokeObjectURL(url), 10_000);
-  } catch (error) { toast(error.message, "bad"); }
+/** Hand it to the browser as a download. */
+export function save(data, name) {
+  const url = URL.createObjectURL(data);
+  h("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }

@@ -1,30 +1,29 @@
 // A conversation as it is shown: a fold over its log. Each entry is added once and in order; drafts of running answers
 // stand below and go when the log has the answer itself.
 
-import { likeness } from "./ahead.js";
-import { get, post } from "./api.js";
-import { copy, h, icon, iconButton, toast } from "./dom.js";
-import { codeBlock, markdown } from "./markdown.js";
-import { attachment } from "./files.js";
-import { count, dollars, lasted, moment } from "./words.js";
+import { Card } from "./card.js";
+import { copy, h, icon, iconButton } from "./dom.js";
+import { Draft } from "./draft.js";
+import { attachment, linked } from "./files.js";
+import { markdown } from "./markdown.js";
+import { say } from "./say.js";
+import { Steps } from "./steps.js";
+import { clock, count, dollars, lasted, moment } from "./words.js";
 
-const VERDICTS = {
-  allowed: "Allowed", denied: "Denied", expired: "Not answered in time", withdrawn: "Withdrawn: you went on",
-  unattended: "Nobody was there to be asked",
-};
-const OUTCOMES = {
-  done: "", failed: "failed", denied: "not run", repeated: "not run again", unknown: "outcome not known",
-  cancelled: "stopped", abandoned: "given up",
-};
-const LONGEST = 20_000; // characters of an output that are put on the page at once
 const ENCLOSED = /^\[[^\n]+, kept as (file:[0-9a-f]{12})[^\n]*\](?:\n|$)/; // a text file that came with a message
 const SHORT = 1_500; // characters of such a file that are shown without being asked for
+const SETUP = new Set(["key", "credit", "model"]); // what is mended where models are set up
+
+/** Where a turn ends, as far as its entries tell. */
+export function closes(entry) {
+  return ["stopped", "gave_up"].includes(entry.kind) || (entry.kind === "model_said" && !entry.calls?.length && Boolean(entry.text.trim()));
+}
 
 export class Log {
-  /** `acts` are what buttons do: {regenerate, edit, fork}. */
+  /** `acts` are what buttons do: {regenerate, edit, fork, speak, goOn, others}. */
   constructor(acts) {
     this.acts = acts;
-    this.node = h("div.log", { role: "log", "aria-label": "Conversation", "aria-live": "polite" });
+    this.node = h("div.log", { role: "log", "aria-label": say.conversation, "aria-live": "polite" });
     this.drafts = h("div.drafts", { "aria-live": "off" }); // read aloud when it is whole
     this.node.append(this.drafts);
     this.seq = 0;
@@ -34,10 +33,16 @@ export class Log {
     this.pending = new Map();
     this.draft = null;
     this.called = 0;
-    this.running = false;
     this.lastUser = this.lastAnswer = null;
-    this.made = new Map(); // the files of the running turn, by name
-    this.turn = { input: 0, output: 0, cost: 0, began: 0 };
+    this.open = false; // whether a turn is, as the log has it; a draft may be ahead of it
+    this.begin(0);
+  }
+
+  get running() { return this.open || this.draft !== null; }
+
+  begin(at) {
+    this.turn = { input: 0, output: 0, cost: 0, began: at, made: new Map(), runs: [], failures: [] };
+    this.steps = null;
   }
 
   put(node) { this.drafts.before(node); return node; }
@@ -51,88 +56,143 @@ export class Log {
   user_said(entry) {
     const text = entry.parts.filter((part) => part.type === "text" && !ENCLOSED.test(part.text)).map((part) => part.text).join("\n");
     this.dropPending(text);
-    if (!this.running) {
-      this.turn = { input: 0, output: 0, cost: 0, began: entry.at };
-      this.made.clear();
-    }
-    this.running = true;
+    if (!this.open) this.begin(entry.at);
+    this.open = true;
+    this.steps = null;
     this.lastUser?.classList.remove("last");
-    this.lastUser = this.put(h("article.said.user.last", { "aria-label": "You", "data-seq": entry.seq },
-      h("div.bubble", { title: moment(entry.at) }, entry.parts.map((part) => this.part(part, entry.links ?? []))),
-      h("div.acts", {},
-        h("span.only-last", {}, iconButton("edit", "Edit and ask again", () => this.acts.edit(text))),
-        iconButton("copy", "Copy", () => copy(text)))));
+    const bubble = h("div.bubble", { title: moment(entry.at) }, entry.parts.map((part) => this.part(part, entry.links ?? [])));
+    const shown = h("article.said.user.last", { "aria-label": say.you, "data-seq": entry.seq }, bubble,
+      h("div.acts", {}, h("time.facts", {}, clock(entry.at)),
+        h("span.at-rest", {}, iconButton("edit", say.editMessage, () => this.edit(shown, entry.seq, text))),
+        iconButton("copy", say.copy, () => copy(text))));
+    this.lastUser = this.put(shown);
+  }
+
+  /** In place of the bubble, a field with what was said. */
+  edit(shown, seq, text) {
+    if (shown.querySelector("form")) return;
+    const bubble = shown.querySelector(".bubble");
+    const field = h("textarea", { "aria-label": say.message, dir: "auto", rows: Math.min(12, text.split("\n").length + 1), value: text });
+    const done = () => { form.replaceWith(bubble); shown.classList.remove("editing"); };
+    const submit = (event) => {
+      event.preventDefault();
+      if (field.value.trim()) { done(); this.acts.edit(seq, field.value.trim(), shown === this.lastUser); }
+    };
+    const form = h("form.edit", { onsubmit: submit, onkeydown: (event) => {
+      if (event.isComposing) return;
+      if (event.key === "Escape") { event.preventDefault(); done(); }
+      else if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); form.requestSubmit(); }
+    } }, field, h("p.hint", {}, say.editHint),
+    h("div.row.end", {}, h("button.small", { type: "button", onclick: done }, say.cancel), h("button.small.primary", { type: "submit" }, say.askAgain)));
+    bubble.replaceWith(form);
+    shown.classList.add("editing");
+    field.focus();
+    field.setSelectionRange(text.length, text.length);
   }
 
   part(part, links) {
     const [head, ref] = part.type === "text" ? ENCLOSED.exec(part.text) ?? [] : ["", part.file];
     const link = links.find((each) => each.file === ref);
-    if (!link) return h("div.plain", {}, part.text ?? part.name);
+    if (!link) return h("div.plain", { dir: "auto" }, part.text ?? part.name);
     const rest = (part.text ?? "").slice(head.length);
-    return [attachment(link), rest && rest.length <= SHORT && h("div.plain", {}, rest)];
+    return [attachment(link), rest && rest.length <= SHORT && h("div.plain", { dir: "auto" }, rest)];
   }
 
   model_called(entry) {
     this.called = entry.at;
-    this.running = true;
+    this.open = true;
   }
 
   model_said(entry) {
+    const read = this.draft?.thinking.open; // who reads what it thinks goes on reading
     this.dropDraft(entry.seq);
-    this.turn.input += entry.usage?.input ?? 0;
-    this.turn.output += entry.usage?.output ?? 0;
+    this.count(entry);
+    const thought = entry.reasoning ? reasoning(entry.reasoning, say.thoughtFor(lasted(entry.at - this.called)), read) : null;
+    const calls = (entry.calls ?? []).map((call, place) => this.card(call, entry, place));
+    if (entry.text.trim() || !calls.length) this.tell(entry, thought, !calls.length);
+    if (calls.length) this.work(entry, calls, entry.text.trim() ? null : thought);
+  }
+
+  count(entry) {
+    const { input = 0, output = 0 } = entry.usage ?? {};
+    this.turn.input += input;
+    this.turn.output += output;
     this.turn.cost = this.turn.cost === null || entry.cost === undefined || entry.cost === null ? null : this.turn.cost + entry.cost;
-    const block = h("article.said.model", { "aria-label": "everloop", "data-seq": entry.seq });
-    if (entry.reasoning) block.append(reasoning(entry.reasoning, `Thought for ${lasted(entry.at - this.called)}`));
-    if (entry.text.trim()) block.append(h("div.prose", {}, markdown(entry.text)));
-    const calls = entry.calls ?? [];
-    calls.forEach((call, place) => {
-      const card = new Card(call, entry.at);
-      this.cards.set(`${entry.seq}:${place}`, card);
-      block.append(card.node);
-    });
-    if (!calls.length) this.finish(block, entry);
+  }
+
+  card(call, entry, place) {
+    const card = new Card(call, entry.at);
+    this.cards.set(`${entry.seq}:${place}`, card);
+    return card;
+  }
+
+  tell(entry, thought, last) {
+    this.steps = null;
+    const block = h("article.said.model", { "aria-label": say.everloop, "data-seq": entry.seq }, thought,
+      entry.text.trim() && h("div.prose", {}, markdown(entry.text)));
+    if (last) this.finish(block, entry);
     this.put(block);
   }
 
+  work(entry, cards, thought) {
+    if (!this.steps) {
+      this.steps = new Steps();
+      this.turn.runs.push(this.steps);
+      this.put(this.steps.node);
+    }
+    this.steps.add(entry.seq, cards, thought);
+  }
+
   finish(block, entry) {
-    if (entry.finish === "length") block.append(note("The answer was cut off at the limit of tokens. Say “go on”, or raise max_tokens."));
-    if (entry.finish === "refused") block.append(note("The model declined to say more."));
+    if (entry.finish === "length") block.append(note(say.cutOff), this.goOn());
+    if (entry.finish === "refused") block.append(note(say.declined));
     if (!entry.text.trim()) return;
-    this.running = false;
-    const { input, output, cost, began } = this.turn;
-    const facts = [entry.model, began ? lasted(entry.at - began) : "", input || output ? `${count(input)} in, ${count(output)} out` : "", cost ? dollars(cost) : ""];
+    this.close();
+    const { input, output, cost, began, made } = this.turn;
+    const facts = [entry.model, began ? lasted(entry.at - began) : "", input || output ? say.tokens(count(input), count(output)) : "", cost ? dollars(cost) : "", clock(entry.at)];
     this.lastAnswer?.classList.remove("last");
     block.classList.add("last", "final");
     this.lastAnswer = block;
-    if (this.made.size) block.append(h("div.row.files", { role: "group", "aria-label": "Files" }, [...this.made.values()].map(attachment)));
+    if (made.size) block.append(h("div.row.files", { role: "group", "aria-label": say.files }, [...made.values()].map(attachment)));
     block.append(h("div.acts", {},
-      iconButton("copy", "Copy the answer", () => copy(entry.text)),
-      h("span.only-last", {}, iconButton("again", "Answer again", () => this.acts.regenerate())),
-      iconButton("fork", "Continue from here in a copy", () => this.acts.fork(entry.seq)),
+      iconButton("copy", say.copyAnswer, () => copy(entry.text)),
+      h("span.only-last", {}, iconButton("again", say.answerAgain, () => this.acts.regenerate()), this.acts.others(say.answerWith, icon("fold"))),
+      iconButton("fork", say.forkHere, () => this.acts.fork(entry.seq)),
       h("span.facts", { title: moment(entry.at) }, facts.filter(Boolean).join(" · "))));
   }
 
+  /** The turn is over. */
+  close() {
+    this.open = false;
+    for (const run of this.turn.runs) run.fold();
+  }
+
+  goOn() { return h("div.row.only-last", {}, h("button.small", { type: "button", onclick: () => this.acts.speak(say.goOnSaid) }, say.goOn)); }
+
   model_failed(entry) {
+    this.turn.partial = entry.cut || this.draft?.text;
     this.dropDraft(entry.seq);
-    this.failure = { text: entry.text, shown: this.put(note(`A model call failed: ${entry.text}`)) };
+    this.turn.failures.push({ text: entry.text, shown: this.put(note(say.callFailed(entry.text))) });
   }
 
   call_started(entry) { this.cards.get(`${entry.answer}:${entry.place}`)?.start(entry.at); }
+
   call_returned(entry) {
     this.asking.delete(`${entry.answer}:${entry.place}`);
     const card = this.cards.get(`${entry.answer}:${entry.place}`);
     card?.end(entry);
     if (card?.started && ["unknown", "abandoned"].includes(entry.outcome)) {
-      this.put(h("p.note.unknown", { role: "alert" }, `Not known whether this took effect: ${card.call.name} ${card.call.args}`));
+      this.put(h("p.note.unknown", { role: "alert" }, say.notKnown(`${card.call.name} ${card.call.args}`)));
     }
-    for (const change of entry.changes ?? []) this.made.delete(change.path);
-    for (const media of [...(entry.made ?? []), ...(entry.media ?? [])]) this.made.set(media.name, linked(entry, media));
+    const { made } = this.turn;
+    for (const change of entry.changes ?? []) made.delete(change.path);
+    for (const media of [...(entry.made ?? []), ...(entry.media ?? [])]) made.set(media.name, linked(entry, media));
   }
 
   agent_told(entry) {
-    const block = h("article.said.model", { "aria-label": "everloop, from another conversation", "data-seq": entry.seq },
-      h("p.note", {}, `Told from ${entry.sender}`), h("div.prose", {}, markdown(entry.text)));
+    this.steps = null;
+    const block = h("article.said.model", { "aria-label": say.toldElsewhere, "data-seq": entry.seq },
+      h("p.note", {}, say.toldFrom(entry.sender)), h("div.prose", {}, markdown(entry.text)));
     if (entry.links?.length) block.append(h("div.row.files", {}, entry.links.map(attachment)));
     this.put(block);
   }
@@ -140,61 +200,85 @@ export class Log {
   asked(entry) {
     this.asking.add(`${entry.answer}:${entry.place}`);
     this.cards.get(`${entry.answer}:${entry.place}`)?.ask(entry);
+    for (const [key, card] of this.cards) if (key.startsWith(`${entry.answer}:`)) card.wait();
   }
 
   answered(entry) {
     this.asking.delete(`${entry.answer}:${entry.place}`);
     this.cards.get(`${entry.answer}:${entry.place}`)?.answer(entry);
+    for (const [key, card] of this.cards) if (key.startsWith(`${entry.answer}:`) && !card.started) card.began = entry.at;
   }
 
-  stopped() {
-    this.dropDraft(this.seq);
-    this.running = false;
-    this.put(note("Stopped."));
+  /** What was said before the stop stays, from the log or else from the draft. */
+  stopped(entry) {
+    this.leave(entry.text || this.draft?.text, entry.reasoning);
+    this.dropDraft(entry.seq);
+    this.close();
+    this.put(note(say.stopped));
+    if (entry.text) this.offerMore();
+  }
+
+  leave(text = "", thought = "") {
+    if (!text.trim()) return;
+    this.put(h("article.said.model.cut", { "aria-label": say.cutAnswer, "data-seq": this.seq },
+      thought && reasoning(thought, say.thoughts), h("div.prose", {}, markdown(text))));
+  }
+
+  /** What was said is in the log, so that the model can go on from there. */
+  offerMore() {
+    this.lastAnswer?.classList.remove("last");
+    this.lastAnswer = this.put(h("div.more.last", {}, this.goOn()));
   }
 
   gave_up(entry) {
+    this.leave(entry.cut || this.draft?.text || this.turn.partial, entry.reasoning);
     this.dropDraft(entry.seq);
-    this.running = false;
-    if (this.failure && entry.text.startsWith(this.failure.text)) this.failure.shown.remove(); // it is said once
-    this.put(h("article.said.failed", { role: "alert" },
-      h("strong", {}, "No answer this time"), h("div.prose", {}, markdown(entry.text)),
-      h("div.row", {}, h("button", { type: "button", onclick: () => this.acts.regenerate() }, icon("again"), "Try again"))));
+    this.close();
+    for (const { shown } of this.turn.failures) shown.remove(); // it is said once
+    const earlier = [...new Set(this.turn.failures.map(({ text }) => text))].filter((text) => !entry.text.startsWith(text));
+    const setup = SETUP.has(entry.reason);
+    this.put(h("article.said.failed", { role: "alert", "data-seq": entry.seq },
+      h("strong", {}, say.noAnswer), h("div.prose", {}, markdown(entry.text)),
+      earlier.length ? h("details", {}, h("summary", {}, say.triedBefore), h("ul", {}, earlier.map((text) => h("li", {}, text)))) : null,
+      h("div.row", {},
+        h("button", { type: "button", onclick: () => this.acts.regenerate() }, icon("again"), say.tryAgain),
+        entry.cut && h("button", { type: "button", onclick: () => this.acts.speak(say.goOnSaid) }, say.goOn),
+        entry.reason === "context" && h("button", { type: "button", onclick: () => this.acts.speak("/compact") }, say.compact),
+        this.acts.others(say.askAnother),
+        h("a.button", { href: "#/settings/models" }, setup ? say.connectModel : say.modelSettings))));
   }
 
-  resumed() { this.put(note("everloop was restarted, and went on where it was.")); }
+  resumed() { this.put(note(say.resumed)); }
+
   model_chosen(entry) {
     this.choice = entry.model;
-    this.put(note(entry.model ? `Answered by ${entry.model} from here on.` : "Answered by the usual model again."));
+    this.put(note(entry.model ? say.answeredBy(entry.model) : say.answeredByUsual));
   }
 
   compacted(entry) {
-    this.put(h("details.summary", {}, h("summary", {}, "What was said before became a summary"), h("div.prose", {}, markdown(entry.summary || "(empty)"))));
-  }
-  undoing(entry) {
-    this.put(note(`Taken back: ${entry.said}`));
-    for (const each of entry.lasting ?? []) this.put(note(`This could not be taken back: ${each}`));
+    this.put(h("details.summary", {}, h("summary", {}, say.becameSummary), h("div.prose", {}, markdown(entry.summary || say.isEmpty))));
   }
 
-  taken_back(entry) { if (entry.left) this.put(note(`A file was left as it is: ${entry.left}.`)); }
+  undoing(entry) {
+    this.put(note(say.takenBack(entry.said)));
+    for (const each of entry.lasting ?? []) this.put(note(say.lasting(each)));
+  }
+
+  taken_back(entry) { if (entry.left) this.put(note(say.fileLeft(entry.left))); }
 
   // What is being said and is not in the log yet.
 
-  expect(id, text, files) {
-    const shown = h("article.said.user.pending", { "aria-label": "You, being sent" },
-      h("div.bubble", {}, h("div.plain", {}, text), files.map((file) => h("span.chip", {}, icon("clip"), file.name))),
-      h("div.acts", {}, h("span.facts", {}, this.running ? "will be heard at the next step" : "sending …")));
+  expect(id, text, files, waits) {
+    const shown = h("article.said.user.pending", { "aria-label": say.youSending },
+      h("div.bubble", {}, h("div.plain", { dir: "auto" }, text), files.map((file) => h("span.chip", {}, icon("clip"), file.name))),
+      h("div.acts", {}, h("span.facts", {}, waits ? say.waitsForConnection : this.running ? say.heardNext : say.sending)));
     this.pending.set(id, { text, shown });
     this.drafts.after(shown);
   }
 
-  refuse(id, sentence) {
-    const found = this.pending.get(id);
-    if (!found) return false;
-    found.shown.classList.add("refused");
-    found.shown.querySelector(".facts").replaceChildren(sentence);
-    this.pending.delete(id);
-    return true;
+  /** What the notes below unsent messages say, when the connection goes or comes back. */
+  connected(open) {
+    for (const { shown } of this.pending.values()) shown.querySelector(".facts").replaceChildren(open ? say.sending : say.waitsForConnection);
   }
 
   forget(id) {
@@ -211,7 +295,6 @@ export class Log {
   streamStart(msg) {
     this.dropDraft();
     this.draft = new Draft(msg);
-    this.running = true;
     this.drafts.append(this.draft.node);
   }
 
@@ -222,14 +305,13 @@ export class Log {
 
   streamEnd(frame) {
     if (this.draft?.msg !== frame.msg) return;
-    if (frame.kept) this.draft.settle();
-    else this.dropDraft();
+    this.draft.settle();
+    if (!frame.kept && !this.draft.text) this.dropDraft();
   }
 
   /** Without an argument any draft goes; with one, that whose answer the log has at `seq`. */
   dropDraft(seq = Infinity) {
-    const begun = Number(/(\d+)$/.exec(String(this.draft?.msg))?.[1] ?? 0);
-    if (!this.draft || begun > seq) return;
+    if (!this.draft || this.draft.called > seq) return;
     this.draft.node.remove();
     this.draft = null;
   }
@@ -242,174 +324,8 @@ export class Log {
   notice(text) { this.put(h("article.said.notice", {}, h("div.prose", {}, markdown(text)))); }
 }
 
-const note = (text) => h("p.note", {}, text);
-const linked = (entry, { file }) => (entry.links ?? []).find((link) => link.file === file) ?? {};
+const note = (text) => h("p.note", { dir: "auto" }, text);
 
-function reasoning(text, title) {
-  return h("details.reasoning", {}, h("summary", {}, title), h("div.prose", {}, markdown(text)));
-}
-
-/** A running answer. What stands before the last blank line is drawn once, the rest anew with each frame. */
-class Draft {
-  constructor(msg) {
-    this.msg = msg;
-    this.text = this.thoughts = "";
-    this.n = 0;
-    this.drawn = 0;
-    this.stable = h("div");
-    this.tail = h("div");
-    this.thinking = h("details.reasoning.live", { hidden: true }, h("summary", {}, "Thinking …"), h("div.prose.plain", {}));
-    this.dots = h("div.dots", { role: "status", "aria-label": "everloop is working" }, h("i"), h("i"), h("i"));
-    this.node = h("article.said.model.draft", { "aria-label": "everloop, answering" },
-      this.thinking, h("div.prose", {}, this.stable, this.tail), this.dots);
-  }
-
-  take({ n, delta, reasoning: thought }) {
-    if (n !== undefined && n <= this.n) return; // we have it already
-    this.n = n ?? this.n;
-    this.text += delta ?? "";
-    this.thoughts += thought ?? "";
-    this.planned ??= requestAnimationFrame(() => this.draw());
-  }
-
-  draw() {
-    this.planned = undefined;
-    if (this.thoughts) {
-      this.thinking.hidden = false;
-      this.thinking.lastChild.textContent = this.thoughts;
-    }
-    const until = lastBreak(this.text, this.drawn);
-    if (until > this.drawn) {
-      this.stable.append(markdown(this.text.slice(this.drawn, until)));
-      this.drawn = until;
-    }
-    this.tail.replaceChildren(markdown(this.text.slice(this.drawn)));
-    this.node.dispatchEvent(new CustomEvent("grown", { bubbles: true }));
-  }
-
-  settle() { this.dots.hidden = true; }
-}
-
-/** The end of the last whole block: a blank line that no fence is open around. */
-function lastBreak(text, from) {
-  let at = from;
-  let open = false;
-  let found = from;
-  for (const line of text.slice(from).split("\n")) {
-    if (/^\s*(```|~~~)/.test(line)) open = !open;
-    at += line.length + 1;
-    if (!open && !line.trim() && at <= text.length) found = at;
-  }
-  return found;
-}
-
-/** A tool call: what it was given, what came of it, how long it took; a question, while it waits for permission. */
-class Card {
-  constructor(call, at) {
-    this.call = call;
-    this.began = at;
-    this.status = h("span.status", {}, "running …");
-    this.output = h("div.output");
-    this.asking = h("div.asking", { hidden: true });
-    const args = pretty(call.args);
-    this.details = h("details.card", {},
-      h("summary", {}, icon("tool"), h("b", {}, call.name), h("span.gist", {}, gist(call.args)), this.status),
-      h("div.inside", {}, h("h4", {}, "Arguments"), codeBlock(args.text, args.kind), this.output));
-    this.node = h("div.call.busy", {}, this.details, this.asking);
-  }
-
-  start(at) { this.began = at; this.started = true; }
-
-  show(text) {
-    this.live ??= this.section("Output so far");
-    this.live.textContent = (this.live.textContent + text).slice(-LONGEST);
-  }
-
-  section(title) {
-    const pre = h("pre.result", { tabindex: "0" });
-    this.output.replaceChildren(h("h4", {}, title), pre);
-    return pre;
-  }
-
-  end(entry) {
-    this.node.classList.remove("busy", "asks");
-    this.asking.hidden = true;
-    const word = OUTCOMES[entry.outcome ?? "done"] ?? entry.outcome;
-    if (word) this.node.classList.add("bad");
-    this.status.replaceChildren([word, lasted(entry.at - this.began)].filter(Boolean).join(" · "));
-    const pre = this.section(entry.origin ? `Result, in the words of ${entry.origin}` : "Result");
-    pre.textContent = entry.text.slice(0, LONGEST);
-    const more = [];
-    if (entry.text.length > LONGEST) more.push(h("p.note", {}, `${count(entry.text.length)} characters; the first ${count(LONGEST)} are shown.`));
-    if (entry.file) more.push(attachment({ ...linked(entry, entry), name: "the whole result" }));
-    more.push(...(entry.media ?? []).map((media) => attachment(linked(entry, media))));
-    more.push(...(entry.changes ?? []).map((change) => h("p.note", {}, `${changed(change)} ${change.path}`)));
-    this.output.append(...more);
-  }
-
-  async ask(entry) {
-    this.node.classList.add("asks");
-    this.node.classList.remove("busy");
-    this.status.replaceChildren("waits for you");
-    this.asking.hidden = false;
-    const buttons = [
-      h("button.primary", { type: "button", onclick: () => this.decide(entry.approval, true) }, icon("check"), "Allow"),
-      h("button", { type: "button", onclick: () => this.decide(entry.approval, false) }, "Deny")];
-    this.text = h("pre.exact", { tabindex: "0" }, `${this.call.name} ${this.call.args}`);
-    this.asking.replaceChildren(
-      h("p", {}, h("strong", {}, `May I run ${this.call.name}?`)), this.text, chips(entry.risk ?? {}),
-      h("div.row", { role: "group", "aria-label": "Your answer" }, buttons));
-    try { // the exact call, with whatever cannot be seen made visible
-      const waiting = (await get("/api/approvals")).approvals.find((each) => each.id === entry.approval);
-      if (!waiting) return;
-      this.text.textContent = waiting.text;
-      this.asking.append(...[likeness(waiting, (ahead) => this.decide(entry.approval, true, ahead))].filter(Boolean));
-    } catch { /* the arguments above are the same call */ }
-  }
-
-  async decide(approval, allow, ahead = null) {
-    for (const button of this.asking.querySelectorAll("button")) button.disabled = true;
-    try {
-      await post(`/api/approvals/${approval}`, { allow, ahead });
-      this.status.replaceChildren(allow ? "allowed" : "denied");
-    } catch (error) {
-      toast(error.message, "bad");
-      for (const button of this.asking.querySelectorAll("button")) button.disabled = false;
-    }
-  }
-
-  answer(entry) {
-    this.node.classList.remove("asks");
-    this.node.classList.add("busy");
-    this.asking.hidden = true;
-    this.began = entry.at;
-    this.status.replaceChildren(entry.verdict === "allowed" ? "running …" : VERDICTS[entry.verdict] ?? entry.verdict);
-  }
-}
-
-function chips(risk) {
-  const words = [`${risk.level ?? "low"} risk`, risk.mutates && "changes something", risk.leaves && "leaves the sandbox", risk.privileged && "wants privileges"];
-  return h("div.row.chips", {}, words.filter(Boolean).map((word) => h(`span.chip.${risk.level ?? "low"}`, {}, word)), risk.why && h("span.why", {}, risk.why));
-}
-
-function changed({ before, now }) {
-  if (before === "new") return "Made";
-  return now === "gone" ? "Removed" : "Changed";
-}
-
-function pretty(args) {
-  try {
-    const value = JSON.parse(args);
-    const only = Object.values(value);
-    if (only.length === 1 && typeof only[0] === "string" && only[0].includes("\n")) return { text: only[0], kind: Object.keys(value)[0] };
-    return { text: JSON.stringify(value, null, 2), kind: "json" };
-  } catch { return { text: args, kind: "text" }; }
-}
-
-/** What a call is about, in a few words: its first short text. */
-function gist(args) {
-  try {
-    const found = Object.values(JSON.parse(args)).find((value) => typeof value === "string" || typeof value === "number");
-    return String(found ?? "").replace(/\s+/g, " ").slice(0, 120);
-  } catch { return ""; }
+function reasoning(text, title, open = false) {
+  return h("details.reasoning", { open }, h("summary", {}, title), h("div.prose", {}, markdown(text)));
 }

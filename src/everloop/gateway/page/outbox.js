@@ -2,17 +2,17 @@
 
 import { get, post, remove } from "./api.js";
 import { ask, h, toast } from "./dom.js";
+import { told as said } from "./say-manage.js";
 import { moment, when } from "./words.js";
 
 const EVERY = 5000; // milliseconds
-const STATES = { running: "running", standby: "done by another process", waiting: "failed, is begun again soon", ended: "ended", failed: "failed" };
 
 export class OutboxView {
   constructor(house) {
     this.body = h("div", { "aria-live": "polite" });
-    this.node = h("section.page", { "aria-label": "Outbox" },
-      h("header.bar", {}, house.menuButton(), h("h1.title", {}, "Outbox")),
-      h("div.scroller", {}, h("div.column.wide", {}, this.body)));
+    this.node = h("section.page", { "aria-label": said.outbox },
+      h("header.bar", {}, house.menuButton(), h("h1.title", {}, said.outbox)),
+      h("div.scroller", { tabindex: "0" }, h("div.column.wide", {}, this.body)));
     this.timer = setInterval(() => this.load(), EVERY);
     this.load();
   }
@@ -33,9 +33,9 @@ export class OutboxView {
     const given = outbox.filter((each) => each.state === "failed");
     const tried = outbox.filter((each) => each.state !== "failed");
     this.body.replaceChildren(...[
-      outbox.length ? null : h("div.empty", {}, h("h2", {}, "Everything has arrived"), h("p", {}, "Answers that a channel could not deliver stand here, with the reason, to be sent again or dropped.")),
-      this.list("Given up", "They are kept until you send them again or drop them.", given),
-      this.list("Tried again", "For a day, less and less often; then they are given up.", tried),
+      outbox.length ? null : h("div.empty", {}, h("h2", {}, said.allArrived), h("p", {}, said.allArrivedHint)),
+      this.list(said.givenUp, said.givenUpHint, given),
+      this.list(said.triedAgain, said.triedAgainHint, tried),
       running(tasks)].filter(Boolean));
   }
 
@@ -45,26 +45,25 @@ export class OutboxView {
   }
 
   row(each) {
-    const name = `to ${each.chat}`;
-    const next = each.state === "pending" ? `, next ${moment(each.due)}` : each.state === "sending" ? ", being sent now" : "";
+    const next = each.state === "pending" ? said.next(moment(each.due)) : each.state === "sending" ? said.beingSent : "";
     const waits = each.state !== "sending";
     return h("article.tile.letter", { "data-id": each.id },
       h("div.row.spread", {}, h("b", {}, each.chat), h("span", { title: moment(each.queued) }, when(each.queued))),
-      h("p.text", {}, each.text || "(no text)"),
-      h("small.why", {}, each.why || "no reason was given"),
-      h("small", {}, `${each.attempts} ${each.attempts === 1 ? "try" : "tries"} since ${moment(each.queued)}${next}`),
+      h("p.text", {}, each.text || said.noText),
+      h("small.why", {}, each.why || said.noReason),
+      h("small", {}, [said.tries(each.attempts, moment(each.queued)), next].filter(Boolean).join(", ")),
       waits ? h("div.row", {},
-        h("button.small", { type: "button", "aria-label": `Send again ${name}`, onclick: () => this.again(each) }, "Send again"),
-        h("button.small.ghost", { type: "button", "aria-label": `Drop what goes ${name}`, onclick: () => this.drop(each) }, "Drop")) : null);
+        h("button.small", { type: "button", "aria-label": said.sendAgainTo(each.chat), onclick: () => this.again(each) }, said.sendAgain),
+        h("button.small.ghost", { type: "button", "aria-label": said.dropTo(each.chat), onclick: () => this.drop(each) }, said.drop)) : null);
   }
 
   async again(each) {
-    await this.act(() => post(`/api/outbox/${each.id}/retry`), "It is sent again, where the channel runs.");
+    await this.act(() => post(`/api/outbox/${each.id}/retry`), said.sentAgain);
   }
 
   async drop(each) {
-    if (!await ask({ title: "Never send it?", text: `What waits for ${each.chat} stays in the conversation, and does not leave any more.`, yes: "Drop" })) return;
-    await this.act(() => remove(`/api/outbox/${each.id}`), "It is not sent any more.");
+    if (!await ask({ title: said.dropTitle, text: said.dropText(each.chat), yes: said.drop })) return;
+    await this.act(() => remove(`/api/outbox/${each.id}`), said.dropped);
   }
 
   async act(deed, done) {
@@ -79,9 +78,9 @@ export class OutboxView {
 
 function running(tasks) {
   const fine = tasks.every((task) => !task.error && task.state !== "failed");
-  return h("details.running", { open: !fine }, h("summary", {}, fine ? "What runs here: all is well" : "What runs here: something has failed"),
+  return h("details.running", { open: !fine }, h("summary", {}, fine ? said.runsWell : said.runsBadly),
     h("div.scroll", { tabindex: "0" }, h("table.numbers", {},
-      h("thead", {}, h("tr", {}, ["Task", "State", "Since", "Begun again", "Last error"].map((name) => h("th", { scope: "col" }, name)))),
+      h("thead", {}, h("tr", {}, said.taskColumns.map((name) => h("th", { scope: "col" }, name)))),
       h("tbody", {}, tasks.map((task) => h("tr", {}, h("th", { scope: "row" }, task.name),
-        [STATES[task.state], moment(task.since), String(task.restarts), task.error].map((text) => h("td", {}, text))))))));
+        [said.taskStates[task.state], moment(task.since), String(task.restarts), task.error].map((text) => h("td", {}, text))))))));
 }

@@ -5,10 +5,10 @@ import { AccessTab } from "./access.js";
 import { get, patch } from "./api.js";
 import { ask, h, toast } from "./dom.js";
 import { ModelsTab } from "./models.js";
+import { told } from "./say-manage.js";
 import { isKey, quoted, settingField } from "./setup.js";
 
-const TABS = { models: "Models", all: "All settings", access: "Access" };
-const NAMED = { models: ["Add a preset", "model", "Name of the preset, such as quick", "provider/model"], providers: ["Add a provider", "api_base", "Name, such as mine", "Its address, such as http://127.0.0.1:8080/v1"], prices: ["Add a price", "input", "Pattern of models, such as mine/*", "Dollars for a million tokens that are read"] };
+const FIRST = { models: "model", providers: "api_base", prices: "input" }; // what one of each cannot be without
 
 /** The settings as the gateway has them, and the way to change them that loses nobody else's change. */
 class Sheet {
@@ -25,15 +25,15 @@ class Sheet {
 
 export class SettingsView {
   constructor(house, tab) {
-    this.tab = tab in TABS ? tab : "models";
+    this.tab = tab in told.tabs ? tab : "models";
     this.house = house;
     this.sheet = new Sheet();
     this.body = h("div.tab");
-    const links = Object.entries(TABS).map(([name, label]) => h("a.button", { href: `#/settings/${name}`, ...(name === this.tab ? { "aria-current": "page" } : {}) }, label));
+    const links = Object.entries(told.tabs).map(([name, label]) => h("a.button", { href: `#/settings/${name}`, ...(name === this.tab ? { "aria-current": "page" } : {}) }, label));
     this.notes = h("div.notes");
-    this.node = h("section.page", { "aria-label": "Settings" },
-      h("header.bar", {}, house.menuButton(), h("h1.title", {}, "Settings")),
-      h("div.scroller", {}, h("div.column.wide", {}, h("nav.segments", { "aria-label": "Kinds of settings" }, links), this.notes, this.body)));
+    this.node = h("section.page", { "aria-label": told.settings },
+      h("header.bar", {}, house.menuButton(), h("h1.title", {}, told.settings)),
+      h("div.scroller", { tabindex: "0" }, h("div.column.wide", {}, h("nav.segments", { "aria-label": told.kinds }, links), this.notes, this.body)));
     this.load();
   }
 
@@ -42,7 +42,7 @@ export class SettingsView {
     try {
       await this.sheet.load();
     } catch (error) {
-      this.body.replaceChildren(h("p.hint", {}, error.status === 403 ? "Only administrators see the settings." : error.message));
+      this.body.replaceChildren(h("p.hint", {}, error.status === 403 ? told.onlyAdmins : error.message));
       return;
     }
     this.view = this.tab === "models" ? new ModelsTab(this.sheet, this.save) : new AllTab(this.sheet, this.save);
@@ -53,14 +53,14 @@ export class SettingsView {
   /** What is set but waits for the next start. */
   note() {
     const waiting = this.sheet.told.restart_needed;
-    this.notes.replaceChildren(...(waiting.length ? [h("p.callout", { role: "status" }, "In force after the gateway is started again: ", waiting.flatMap((key, i) => [i ? ", " : "", h("code", {}, key)]))] : []));
+    this.notes.replaceChildren(...(waiting.length ? [h("p.callout", { role: "status" }, told.afterRestart, " ", waiting.flatMap((key, i) => [i ? ", " : "", h("code", {}, key)]))] : []));
   }
 
   /** Resolves to nothing, or to the sentence that says why not. */
   save = async (changes) => {
     try {
       await this.sheet.change(changes);
-      toast(`Saved in ${this.sheet.told.file}`);
+      toast(told.saved(this.sheet.told.file));
     } catch (error) {
       if (error.status !== 412) return error.message;
       await this.sheet.load();
@@ -80,8 +80,8 @@ class AllTab {
     this.sheet = sheet;
     this.save = save;
     this.body = h("div.groups");
-    this.field = h("input", { type: "search", placeholder: "Filter settings", "aria-label": "Filter settings", oninput: () => this.draw() });
-    this.node = h("div.tab", {}, h("p.hint", {}, "Changes are written into ", h("code", {}, sheet.told.file), " in the home, and the next turn knows them. What an ", h("code", {}, "EVERLOOP_…"), " variable says is changed there."), this.field, this.body);
+    this.field = h("input", { type: "search", placeholder: told.filter, "aria-label": told.filter, oninput: () => this.draw() });
+    this.node = h("div.tab", {}, h("p.hint", {}, told.writtenInto, " ", h("code", {}, sheet.told.file), " ", told.nextTurn, " ", h("code", {}, "EVERLOOP_…"), " ", told.changedThere), this.field, this.body);
     this.draw();
   }
 
@@ -94,20 +94,21 @@ class AllTab {
       if (!groups.has(table)) groups.set(table, []);
       if (fits(row)) groups.get(table).push(row);
     }
-    const shown = [...groups].filter(([table, rows]) => rows.length || (!words && table in NAMED)).map(([table, rows]) => this.group(table, rows, words));
-    this.body.replaceChildren(...(shown.length ? shown : [h("p.hint", {}, "No setting has that in it.")]));
+    const shown = [...groups].filter(([table, rows]) => rows.length || (!words && table in FIRST)).map(([table, rows]) => this.group(table, rows, words));
+    this.body.replaceChildren(...(shown.length ? shown : [h("p.hint", {}, told.nothingFits)]));
   }
 
   group(table, rows, words) {
     const save = (key, value) => this.save({ [key]: value });
-    const names = table in NAMED ? [...new Set(rows.map((row) => nameIn(row.key)))].filter((name) => name !== "embedded" || table !== "providers") : [];
-    return h("section.group", {}, h("h2", {}, table), rows.length ? h("div.sheet", {}, rows.map((row) => settingField(row, save))) : h("p.hint", {}, "None yet."),
-      words ? null : names.map((name) => h("button.small", { type: "button", onclick: () => this.forget(table, name) }, `Remove ${name}`)), !words && table in NAMED && this.adding(table));
+    const names = table in FIRST ? [...new Set(rows.map((row) => nameIn(row.key)))].filter((name) => name !== "embedded" || table !== "providers") : [];
+    return h("section.group", {}, h("h2", {}, table), rows.length ? h("div.sheet", {}, rows.map((row) => settingField(row, save))) : h("p.hint", {}, told.noneYet),
+      words ? null : names.map((name) => h("button.small", { type: "button", onclick: () => this.forget(table, name) }, told.removeNamed(name))), !words && table in FIRST && this.adding(table));
   }
 
   adding(table) {
-    const [label, first, naming, worth] = NAMED[table];
-    const name = h("input", { "aria-label": `${label}: its name`, placeholder: naming, maxlength: 100, required: true });
+    const [label, naming, worth] = told.adding[table];
+    const first = FIRST[table];
+    const name = h("input", { "aria-label": told.itsName(label), placeholder: naming, maxlength: 100, required: true });
     const value = h("input", { "aria-label": `${label}: ${first}`, placeholder: worth, required: true });
     const wrong = h("p.wrong", { role: "alert" });
     const submit = async (event) => {
@@ -118,7 +119,7 @@ class AllTab {
   }
 
   async forget(table, name) {
-    if (!await ask({ title: `Remove ${name}?`, text: `${table}.${name} is taken out of the file, with all that is set in it.`, yes: "Remove" })) return;
+    if (!await ask({ title: told.removeTitle(name), text: told.removeText(`${table}.${name}`), yes: told.remove })) return;
     const refused = await this.save({ [`${table}.${quoted(name)}`]: null });
     if (refused) toast(refused, "bad");
   }

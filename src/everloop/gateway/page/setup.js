@@ -1,10 +1,11 @@
 // One setting as a field: what it is, what it may be, where it comes from, and a way to change it.
 
 import { h } from "./dom.js";
+import { told } from "./say-manage.js";
 
-const SOURCES = { file: (row) => row.place, environment: (row) => `set by ${row.place}; change it there`, start: () => "given when the gateway was started", default: () => "" };
+const SOURCES = { file: (row) => row.place, environment: (row) => told.setBy(row.place), start: () => told.setAtStart, default: () => "" };
 
-const origin = (row) => [SOURCES[row.source](row), row.by_hand && "changed in the settings file only"].filter(Boolean).join("; ");
+const origin = (row) => [SOURCES[row.source](row), row.by_hand && told.byHand].filter(Boolean).join("; ");
 
 /** Keys are kept in the vault, not here; one that stands in the file can be taken out of it. */
 export const isKey = (row) => row.key.startsWith("providers.") && row.key.endsWith(".api_key");
@@ -18,9 +19,9 @@ export const quoted = (name) => (/^[\w-]+$/.test(name) ? name : JSON.stringify(n
 export function settingField(row, save, { label = row.key, plain = false, resets = true } = {}) {
   const control = controlOf(row, label);
   const wrong = h("p.wrong", { role: "alert" });
-  const apply = h("button.small.primary", { type: "submit", hidden: true }, "Save");
-  const back = h("button.small", { type: "button", hidden: true, onclick: () => revert() }, "Cancel");
-  const reset = h("button.small", { type: "button", hidden: row.source !== "file" || !resets, title: `Take ${row.key} out of the file`, onclick: () => send(null) }, "Reset");
+  const apply = h("button.small.primary", { type: "submit", hidden: true }, told.save);
+  const back = h("button.small", { type: "button", hidden: true, onclick: () => revert() }, told.cancel);
+  const reset = h("button.small", { type: "button", hidden: row.source !== "file" || !resets, title: told.resetTitle(row.key), onclick: () => send(null) }, told.reset);
   const touched = () => { wrong.textContent = ""; apply.hidden = back.hidden = !control.changed(); };
   const revert = () => { control.revert(); touched(); };
   const send = async (value) => {
@@ -34,7 +35,7 @@ export function settingField(row, save, { label = row.key, plain = false, resets
   const submit = (event) => {
     event.preventDefault();
     let value;
-    try { value = control.read(); } catch { wrong.textContent = `${row.key} is not valid JSON.`; return; }
+    try { value = control.read(); } catch { wrong.textContent = told.notJson(row.key); return; }
     send(value);
   };
   const open = isOpen(row);
@@ -67,32 +68,32 @@ function of(node, shown, read) {
 
 function text(named, row) {
   const long = row.key.endsWith("system_prompt") || String(row.value ?? "").includes("\n");
-  const node = long ? h("textarea", { ...named, rows: 4 }) : h("input", { ...named, type: "text", spellcheck: "false", placeholder: row.default ? String(row.default) : "not set", ...(row.list ? { list: row.list } : {}) });
+  const node = long ? h("textarea", { ...named, rows: 4 }) : h("input", { ...named, type: "text", spellcheck: "false", placeholder: row.default ? String(row.default) : told.notSet, ...(row.list ? { list: row.list } : {}) });
   return of(node, row.value ?? "", (value) => (value === "" && row.optional ? null : value));
 }
 
 function number(named, row) {
   const bounds = { min: row.least, max: row.most, step: row.kind === "whole" ? 1 : "any" };
-  const node = h("input", { ...named, type: "number", inputmode: "decimal", placeholder: row.default === null ? "not set" : String(row.default), ...bounds });
+  const node = h("input", { ...named, type: "number", inputmode: "decimal", placeholder: row.default === null ? told.notSet : String(row.default), ...bounds });
   // What is no number is sent as it was typed: the gateway says what is wrong with it.
   return of(node, row.value === null ? "" : String(row.value), (value) => (value === "" ? null : Number.isNaN(Number(value)) ? value : Number(value)));
 }
 
 function checkbox(named, row) {
   const box = h("input", { ...named, type: "checkbox", checked: Boolean(row.value) });
-  const node = h("label.check", {}, box, "on");
+  const node = h("label.check", {}, box, told.on);
   return { node, read: () => box.checked, changed: () => box.checked !== Boolean(row.value), revert: () => { box.checked = Boolean(row.value); } };
 }
 
 function choice(named, row) {
   const options = [...(row.optional ? [null] : []), ...row.options];
-  const node = h("select", named, options.map((each) => h("option", { value: each ?? "" }, each === null || each === "" ? "not set" : String(each))));
+  const node = h("select", named, options.map((each) => h("option", { value: each ?? "" }, each === null || each === "" ? told.notSet : String(each))));
   return of(node, row.value ?? "", (value) => (value === "" && row.optional ? null : value));
 }
 
 function lines(named, row) {
   const shown = (row.value ?? []).join("\n");
-  const node = h("textarea", { ...named, rows: Math.min(6, Math.max(2, (row.value ?? []).length)), placeholder: "one in each line", spellcheck: "false" });
+  const node = h("textarea", { ...named, rows: Math.min(6, Math.max(2, (row.value ?? []).length)), placeholder: told.oneInLine, spellcheck: "false" });
   return of(node, shown, (value) => { const found = value.split("\n").map((each) => each.trim()).filter(Boolean); return found.length || !row.optional ? found : null; });
 }
 
@@ -103,6 +104,6 @@ function raw(named, row) {
 }
 
 function secret(named, row) {
-  const node = h("input", { ...named, type: "password", autocomplete: "off", placeholder: row.is_set ? "set; type another to replace it" : "not set" });
+  const node = h("input", { ...named, type: "password", autocomplete: "off", placeholder: row.is_set ? told.secretSet : told.notSet });
   return of(node, "", (value) => (row.kind === "table" ? JSON.parse(value) : value));
 }

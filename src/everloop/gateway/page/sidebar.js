@@ -2,36 +2,59 @@
 
 import { get } from "./api.js";
 import { h, icon, iconButton } from "./dom.js";
+import { Seen } from "./notify.js";
+import { say } from "./say.js";
 import { group, when } from "./words.js";
+
+const PART = 100; // conversations that are read at once
+const MAC = /Mac|iP(hone|ad)/.test(navigator.platform);
 
 export class Sidebar {
   constructor(house) {
     this.house = house;
-    this.list = h("nav.list", { "aria-label": "Conversations" });
+    this.seen = new Seen();
+    this.sessions = new Map();
+    this.questions = [];
+    this.archived = false;
+    this.list = h("nav.list", { "aria-label": say.conversations, onscroll: () => this.scrolled() });
     this.field = h("input", {
-      type: "search", placeholder: "Search", "aria-label": "Search conversations", oninput: () => this.typed(),
-      onkeydown: (event) => { if (event.key === "Escape") { this.field.value = ""; this.typed(); } },
+      type: "search", placeholder: say.search, "aria-label": say.searchConversations, dir: "auto", oninput: () => this.typed(), onkeydown: (event) => this.pressed(event),
     });
-    this.state = h("span.wire", { role: "status" });
     const link = (name, label, target) => h("a.navlink", { href: target }, icon(name), label);
-    this.waiting = h("a.waiting", { hidden: true, href: "#/" });
-    this.node = h("aside.sidebar", { "aria-label": "Navigation" },
-      h("div.brand", {}, h("span.logo", {}, icon("loop")), h("b", {}, "everloop"), this.state,
-        iconButton("close", "Close the menu", () => house.drawer(false), { class: "ghost drawer-close" })),
-      h("a.button.new", { href: "#/", title: "New conversation (Alt+N)" }, icon("plus"), "New conversation"),
-      h("label.search", {}, icon("search"), this.field, h("kbd", {}, "Ctrl K")),
+    this.waiting = h("a.waiting", { hidden: true, href: "#/waiting" });
+    this.node = h("aside.sidebar", { "aria-label": say.navigation, onkeydown: (event) => this.walk(event) },
+      h("div.brand", {}, h("span.logo", {}, icon("loop")), h("b", {}, say.everloop),
+        iconButton("close", say.closeMenu, () => house.drawer(false), { class: "ghost drawer-close" })),
+      h("a.button.new", { href: "#/", title: say.newKey }, icon("plus"), say.newConversation),
+      h("label.search", {}, icon("search"), this.field, h("kbd", {}, MAC ? "⌘ K" : "Ctrl K")),
       this.waiting, this.list,
-      h("div.under", {}, link("chart", "Usage", "#/usage"), link("send", "Outbox", "#/outbox"), link("gear", "Settings", "#/settings"),
-        h("div.row.last", {}, iconButton("theme", "Dark or light", house.theme), iconButton("out", "Log out", house.logout))));
+      h("div.under", {}, link("chart", say.usage, "#/usage"), link("send", say.outbox, "#/outbox"), link("gear", say.settings, "#/settings"),
+        h("div.row.last", {}, iconButton("bell", say.notifications, house.notify), iconButton("theme", say.theme, house.theme), iconButton("help", say.keyboardHelp, house.help), iconButton("out", say.logOut, house.logout))));
   }
 
-  connected(state) {
-    this.state.textContent = state === "open" ? "" : "reconnecting …";
+  /** It is being read, up to this entry. */
+  saw(id, head) {
+    this.seen.at(id, head);
+    for (const item of this.list.querySelectorAll(".item")) if (item.dataset.id === id) item.querySelector(".sign.unread")?.remove();
   }
 
   typed() {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.load(), 160);
+  }
+
+  pressed(event) {
+    if (event.key === "Escape" && !event.isComposing) { event.preventDefault(); this.field.value = ""; this.field.blur(); this.typed(); }
+    else if (event.key === "Enter") this.list.querySelector(".item")?.click();
+  }
+
+  /** The arrow keys go through what is listed. */
+  walk(event) {
+    if (!["ArrowDown", "ArrowUp"].includes(event.key) || !this.list.contains(event.target) && event.target !== this.field) return;
+    const items = [...this.list.querySelectorAll(".item")];
+    const next = items.indexOf(event.target) + (event.key === "ArrowDown" ? 1 : -1);
+    event.preventDefault();
+    if (next < 0) this.field.focus(); else items[next]?.focus();
   }
 
   /** News come in crowds; one look a moment is enough. */
@@ -46,68 +69,106 @@ export class Sidebar {
     const asked = (this.asked = (this.asked ?? 0) + 1);
     try {
       const [known, found, waiting] = await Promise.all([
-        get("/api/sessions", { limit: 200 }), words ? get("/api/search", { q: words }) : null, get("/api/approvals")]);
+        words && this.sessions.size ? null : this.read(0), words ? get("/api/search", { q: words }) : null, get("/api/approvals").catch(() => ({ approvals: [] }))]);
       if (asked !== this.asked) return; // a later look has overtaken this one
-      this.known = known.sessions;
-      this.listen(waiting.approvals);
+      if (known) this.know(known);
+      this.ask(waiting.approvals);
       if (found) await this.showFound(found.found, words, asked);
-      else this.showAll(known.sessions);
+      else this.showAll();
     } catch (error) {
-      this.list.replaceChildren(h("p.hint", {}, error.message), h("button.small", { type: "button", onclick: () => this.load() }, "Try again"));
+      this.list.replaceChildren(h("p.hint", {}, error.message), h("button.small", { type: "button", onclick: () => this.load() }, say.tryAgain));
     }
   }
 
-  listen(approvals) {
-    const keys = new Set(approvals.map((each) => each.session));
-    const first = this.known.find((each) => keys.has(each.session) && each.current);
+  async read(skip) {
+    return (await get("/api/sessions", { limit: PART, skip, ...(this.archived ? { archived: true } : {}) })).sessions;
+  }
+
+  /** The first part, anew; what was read beyond it stays as far as it is older. */
+  know(first) {
+    const whole = first.length < PART;
+    const older = whole ? [] : [...this.sessions.values()].filter((each) => each.active < first.at(-1).active);
+    if (!older.length) this.more = !whole;
+    this.sessions = new Map([...first, ...older].map((each) => [each.id, each]));
+  }
+
+  /** What waits for an answer. */
+  ask(approvals) {
+    this.questions = approvals;
     this.waiting.hidden = !approvals.length;
-    this.waiting.textContent = approvals.length === 1 ? "1 question waits for you" : `${approvals.length} questions wait for you`;
-    if (first) this.waiting.href = `#/c/${first.id}`;
+    this.waiting.textContent = say.questionsWait(approvals.length);
+    this.house.told([...this.sessions.values()], approvals);
   }
 
-  showAll(sessions) {
-    if (!sessions.length) {
-      this.list.replaceChildren(h("p.hint", {}, "Conversations stand here once you have said something."));
-      return;
-    }
-    const nodes = [];
+  /** Near the end of the list, the next part of it. */
+  async scrolled() {
+    if (!this.more || this.reading || this.field.value.trim() || this.list.scrollHeight - this.list.scrollTop - this.list.clientHeight > 400) return;
+    this.reading = true;
+    try {
+      const further = await this.read(this.sessions.size);
+      this.more = further.length === PART;
+      for (const each of further) if (!this.sessions.has(each.id)) this.sessions.set(each.id, each);
+      this.showAll();
+    } catch { /* at the next scroll again */ } finally { this.reading = false; }
+  }
+
+  showAll() {
+    const shown = [...this.sessions.values()].filter((each) => each.archived === this.archived && (each.messages || each.title)); // without what holds nothing that was said
+    const nodes = this.archived ? [h("h2", {}, say.archivedOnes)] : [];
     let last = "";
-    for (const each of sessions) {
-      const name = group(each.active);
+    for (const each of [...shown.filter((one) => one.pinned), ...shown.filter((one) => !one.pinned)]) {
+      const name = this.archived ? "" : each.pinned ? say.pinnedOnes : group(each.active);
       if (name !== last) nodes.push(h("h2", {}, (last = name)));
       nodes.push(this.item(each));
     }
-    this.list.replaceChildren(...nodes);
+    if (!shown.length) nodes.push(h("p.hint", {}, this.archived ? say.nothingArchived : say.nothingYet));
+    const other = h("button.link", { type: "button", onclick: () => { this.archived = !this.archived; this.sessions.clear(); this.load(); } }, this.archived ? say.backToList : say.showArchived);
+    this.list.replaceChildren(...nodes, other);
     this.mark();
   }
 
   item(each) {
     const place = each.session.startsWith("page:") ? "" : each.session;
-    return h("a.item", { href: `#/c/${each.id}`, "data-id": each.id, title: `${each.title} · ${each.messages} messages` },
-      h("span.name", {}, each.title || "Untitled"), h("span.when", {}, when(each.active)), place && h("span.place", {}, place));
+    return h("a.item", { href: `#/c/${each.id}`, "data-id": each.id, title: say.itemTitle(each.title || say.untitled, each.messages) },
+      h("span.name", { dir: "auto" }, each.title || say.untitled), h("span.when", {}, this.sign(each), when(each.active)), place && h("span.place", {}, place));
+  }
+
+  /** What is going on in it. */
+  sign(each) {
+    const waits = each.current && this.questions.some((question) => question.session === each.session);
+    const state = waits ? "waiting" : each.state === "running" ? "running" : this.seen.unread(each) ? "unread" : "";
+    return state && h(`i.sign.${state}`, { role: "img", "aria-label": say.states[state], title: say.states[state] });
   }
 
   async showFound(found, words, asked) {
-    const titles = new Map(this.known.map((each) => [each.id, each.title]));
+    const titles = new Map([...this.sessions.values()].map((each) => [each.id, each]));
     for (const id of new Set(found.map((each) => each.thread))) {
-      if (!titles.has(id)) titles.set(id, (await get(`/api/sessions/${id}`).catch(() => null))?.session.title ?? "Archived");
+      if (!titles.has(id)) titles.set(id, (await get(`/api/sessions/${id}`).catch(() => null))?.session ?? { title: "" });
     }
     if (asked !== this.asked) return;
-    const named = this.known.filter((each) => each.title.toLowerCase().includes(words.toLowerCase())).slice(0, 5);
-    const hits = found.map((each) => h("a.item.hit", { href: `#/c/${each.thread}/${each.seq}`, "data-id": each.thread },
-      h("span.name", {}, titles.get(each.thread) || "Untitled"), h("span.when", {}, when(each.at)), h("span.text", {}, each.text)));
-    const nothing = h("p.hint", {}, `Nobody has said “${words}”. Try fewer words.`);
-    this.list.replaceChildren(...(named.length ? [h("h2", {}, "Titles"), ...named.map((each) => this.item(each))] : []),
-      ...(hits.length ? [h("h2", {}, "Messages"), ...hits] : named.length ? [] : [nothing]));
+    const named = [...this.sessions.values()].filter((each) => each.title.toLowerCase().includes(words.toLowerCase())).slice(0, 5);
+    const hits = found.map((each) => h("a.item.hit", { href: `#/c/${each.thread}/${each.seq}`, "data-id": each.thread, "data-seq": each.seq },
+      h("span.name", { dir: "auto" }, titles.get(each.thread).title || say.untitled), h("span.when", {}, titles.get(each.thread).archived ? say.isArchived : when(each.at)),
+      h("span.text", { dir: "auto" }, marked(each.text, words))));
+    const nothing = h("p.hint", {}, say.nothingFound(words));
+    this.list.replaceChildren(...(named.length ? [h("h2", {}, say.titles), ...named.map((each) => this.item(each))] : []),
+      ...(hits.length ? [h("h2", {}, say.messages), ...hits] : named.length ? [] : [nothing]));
+    this.mark();
   }
 
   mark() {
-    const [, , id] = location.hash.split("/");
+    const [, , id, seq] = location.hash.split("/");
     for (const item of this.list.querySelectorAll(".item")) {
-      if (item.dataset.id === id) item.setAttribute("aria-current", "page"); else item.removeAttribute("aria-current");
+      if (item.dataset.id === id && (!item.dataset.seq || item.dataset.seq === seq)) item.setAttribute("aria-current", "page"); else item.removeAttribute("aria-current");
     }
-    for (const link of this.node.querySelectorAll(".navlink")) {
+    for (const link of this.node.querySelectorAll(".navlink, .waiting")) {
       if (location.hash.startsWith(link.hash)) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
     }
   }
+}
+
+/** The text with the words that were looked for set off. */
+function marked(text, words) {
+  const sought = words.split(/\s+/).filter(Boolean).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  return text.split(new RegExp(`(${sought.join("|")})`, "gi")).map((part, i) => (i % 2 ? h("mark", {}, part) : part));
 }

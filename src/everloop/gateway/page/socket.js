@@ -1,15 +1,19 @@
 // The WebSocket, kept open. What was sent and not acknowledged is sent again after a break, under the same id: the
 // gateway takes the same id twice as one message, so nothing is lost and nothing is said twice.
 
+import { keepUnsent, readUnsent } from "./drafts.js";
+
 const FIRST = 400; // ms
 const LAST = 10_000;
 
 export class Socket {
-  constructor({ onframe, onstate, onlost }) {
+  /** `onrefused(message, why)` is told of what was sent and not taken. */
+  constructor({ onframe, onstate, onlost, onrefused }) {
     this.onframe = onframe;
     this.onstate = onstate;
     this.onlost = onlost;
-    this.unacknowledged = new Map();
+    this.onrefused = onrefused;
+    this.unacknowledged = new Map(readUnsent().map((frame) => [frame.id, frame])); // also what was said before a reload
     this.waits = FIRST;
     this.closed = false;
     this.online = () => this.connect();
@@ -29,7 +33,7 @@ export class Socket {
     };
     wire.onmessage = (event) => {
       const frame = JSON.parse(event.data);
-      if (frame.type === "ack" || (frame.type === "error" && frame.id)) this.unacknowledged.delete(frame.id);
+      this.settle(frame);
       this.onframe(frame);
     };
     wire.onclose = () => this.again(wire);
@@ -42,13 +46,25 @@ export class Socket {
     this.waits = Math.min(LAST, this.waits * 1.7);
   }
 
+  get open() { return this.wire?.readyState === WebSocket.OPEN; }
+
   say(frame) {
     this.unacknowledged.set(frame.id, frame);
+    keepUnsent([...this.unacknowledged.values()]);
     this.put(frame);
   }
 
+  /** A message was taken, or refused: then no thread is named. */
+  settle({ type, id, thread, content }) {
+    const message = this.unacknowledged.get(id);
+    if (!message || !["ack", "error"].includes(type)) return;
+    this.unacknowledged.delete(id);
+    keepUnsent([...this.unacknowledged.values()]);
+    if (type === "error" && !thread) this.onrefused(message, content);
+  }
+
   put(frame) {
-    if (this.wire.readyState === WebSocket.OPEN) this.wire.send(JSON.stringify(frame));
+    if (this.open) this.wire.send(JSON.stringify(frame));
   }
 
   close() {

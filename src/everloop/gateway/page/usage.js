@@ -2,6 +2,7 @@
 
 import { get } from "./api.js";
 import { h, s } from "./dom.js";
+import { told } from "./say-manage.js";
 import { count, dollars } from "./words.js";
 
 const HEIGHT = 220;
@@ -15,23 +16,23 @@ export class UsageView {
     this.by = "tokens";
     this.body = h("div");
     const choose = (label, options, pick) => h("div.segments", { role: "group", "aria-label": label }, options.map(([value, name], i) =>
-      h("button", { type: "button", "aria-pressed": String(i === (label === "Days" ? 1 : 0)), onclick: (event) => {
+      h("button", { type: "button", "aria-pressed": String(i === (label === told.days ? 1 : 0)), onclick: (event) => {
         for (const each of event.currentTarget.parentNode.children) each.setAttribute("aria-pressed", String(each === event.currentTarget));
         pick(value);
       } }, name)));
-    this.node = h("section.page", { "aria-label": "Usage" },
-      h("header.bar", {}, house.menuButton(), h("h1.title", {}, "Usage")),
-      h("div.scroller", {}, h("div.column.wide", {},
+    this.node = h("section.page", { "aria-label": told.usage },
+      h("header.bar", {}, house.menuButton(), h("h1.title", {}, told.usage)),
+      h("div.scroller", { tabindex: "0" }, h("div.column.wide", {},
         h("div.row.spread", {},
-          choose("Show", [["tokens", "Tokens"], ["cost", "Cost"], ["calls", "Calls"]], (by) => { this.by = by; this.draw(); }),
-          choose("Days", [[7, "7 days"], [30, "30 days"], [90, "90 days"]], (days) => { this.days = days; this.load(); })),
+          choose(told.show, Object.entries(told.kindsOfUsage), (by) => { this.by = by; this.draw(); }),
+          choose(told.days, [7, 30, 90].map((days) => [days, told.lastDays(days)]), (days) => { this.days = days; this.load(); })),
         this.body)));
     this.load();
   }
 
   async load() {
     try {
-      this.told = await get("/api/usage", { days: this.days, offset: -new Date().getTimezoneOffset() * 60 });
+      this.answer = await get("/api/usage", { days: this.days, offset: -new Date().getTimezoneOffset() * 60 });
       this.draw();
     } catch (error) {
       this.body.replaceChildren(h("p.hint", {}, error.message));
@@ -39,9 +40,9 @@ export class UsageView {
   }
 
   draw() {
-    const { rows, since, days } = this.told;
+    const { rows, since, days } = this.answer;
     if (!rows.length) {
-      this.body.replaceChildren(h("div.empty", {}, h("h2", {}, "Nothing has been used yet"), h("p", {}, "What models cost stands here, day by day, from the first question on.")));
+      this.body.replaceChildren(h("div.empty", {}, h("h2", {}, told.nothingUsed), h("p", {}, told.nothingUsedHint)));
       return;
     }
     const models = [...new Set(rows.map((row) => row.model))].sort((a, b) => sum(rows, b, this.by) - sum(rows, a, this.by));
@@ -55,7 +56,7 @@ export class UsageView {
 }
 
 const worth = (row, by) => (by === "cost" ? row.cost : by === "calls" ? row.calls : row.input + row.output);
-const told = (value, by) => (by === "cost" ? dollars(value) : count(Math.round(value)));
+const written = (value, by) => (by === "cost" ? dollars(value) : count(Math.round(value)));
 const sum = (rows, model, by) => rows.filter((row) => row.model === model).reduce((total, row) => total + worth(row, by), 0);
 
 function totals(rows) {
@@ -64,10 +65,10 @@ function totals(rows) {
   const unpriced = all((row) => row.unpriced);
   const tile = (name, value, more = "") => h("div.tile", {}, h("span", {}, name), h("b", {}, value), h("small", {}, more));
   return h("div.tiles", {},
-    tile("Cost", dollars(all((row) => row.cost)), unpriced ? `without ${count(unpriced)} calls whose price is not known` : "at the prices of that day"),
-    tile("Calls", count(all((row) => row.calls)), "to models"),
-    tile("Read", count(input), `${input ? Math.round((all((row) => row.cache_read) / input) * 100) : 0}% from the cache`),
-    tile("Written", count(all((row) => row.output)), `${count(all((row) => row.reasoning))} of it thought`));
+    tile(told.cost, dollars(all((row) => row.cost)), unpriced ? told.unpriced(count(unpriced)) : told.priced),
+    tile(told.calls, count(all((row) => row.calls)), told.toModels),
+    tile(told.read, count(input), told.fromCache(input ? Math.round((all((row) => row.cache_read) / input) * 100) : 0)),
+    tile(told.written, count(all((row) => row.output)), told.thought(count(all((row) => row.reasoning)))));
 }
 
 function chart(rows, models, since, days, by, width) {
@@ -84,13 +85,13 @@ function chart(rows, models, since, days, by, width) {
       base += value;
       return value ? s(`rect.m-${m % SHADES}`, { x: SIDE + i * step + step * 0.14, width: step * 0.72, y: y(base), height: Math.max(1, y(from) - y(base)), rx: Math.min(2, step * 0.2) }) : null;
     });
-    return s("g", {}, s("title", {}, `${date}: ${told(heights[i], by)}`), s("rect.hover", { x: SIDE + i * step, y: 0, width: step, height: HEIGHT - FOOT + 8 }), parts);
+    return s("g", {}, s("title", {}, `${date}: ${written(heights[i], by)}`), s("rect.hover", { x: SIDE + i * step, y: 0, width: step, height: HEIGHT - FOOT + 8 }), parts);
   });
   const lines = [0, 0.5, 1].map((part) => s("g", {}, s("line", { x1: SIDE, x2: width, y1: y(top * part), y2: y(top * part) }),
-    s("text", { x: SIDE - 8, y: y(top * part) + 4, "text-anchor": "end" }, told(top * part, by))));
+    s("text", { x: SIDE - 8, y: y(top * part) + 4, "text-anchor": "end" }, written(top * part, by))));
   const every = Math.ceil(days / Math.floor(width / 90));
   const labels = dates.map((date, i) => (i % every === 0 ? s("text", { x: SIDE + i * step + step / 2, y: HEIGHT + 4, "text-anchor": i ? "middle" : "start" }, date.slice(5)) : null));
-  return s("svg.chart", { viewBox: `0 0 ${width} ${HEIGHT + 12}`, role: "img", "aria-label": `${by} by day; the table below has the numbers` }, lines, columns, labels);
+  return s("svg.chart", { viewBox: `0 0 ${width} ${HEIGHT + 12}`, role: "img", "aria-label": told.byDay(told.kindsOfUsage[by]) }, lines, columns, labels);
 }
 
 function nice(value) {
@@ -102,9 +103,9 @@ function nice(value) {
 function table(rows, models) {
   const total = (model, pick) => rows.filter((row) => row.model === model).reduce((all, row) => all + pick(row), 0);
   return h("div.scroll", { tabindex: "0" }, h("table.numbers", {},
-    h("thead", {}, h("tr", {}, ["Model", "Calls", "Read", "Cached", "Written", "Cost"].map((name) => h("th", { scope: "col" }, name)))),
+    h("thead", {}, h("tr", {}, told.columns.map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", {}, models.map((model) => h("tr", {}, h("th", { scope: "row" }, model),
       [count(total(model, (row) => row.calls)), count(total(model, (row) => row.input)), count(total(model, (row) => row.cache_read)),
-        count(total(model, (row) => row.output)), total(model, (row) => row.unpriced) && !total(model, (row) => row.cost) ? "not known" : dollars(total(model, (row) => row.cost))]
+        count(total(model, (row) => row.output)), total(model, (row) => row.unpriced) && !total(model, (row) => row.cost) ? told.notKnown : dollars(total(model, (row) => row.cost))]
         .map((text) => h("td", {}, text)))))));
 }

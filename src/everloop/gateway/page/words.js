@@ -1,23 +1,32 @@
 // Numbers and times as people read them.
 
+import { say } from "./say.js";
+
 const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const time = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const whole = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
 export const moment = (at) => whole.format(new Date(at * 1000));
 
+/** The time of day; of another day, that day as well. */
+export function clock(at) {
+  const then = new Date(at * 1000);
+  return then.toDateString() === new Date().toDateString() ? time.format(then) : `${day.format(then)}, ${time.format(then)}`;
+}
+
 /** How long ago, in as few letters as it takes. */
 export function when(at) {
   const minutes = Math.floor((Date.now() / 1000 - at) / 60);
-  if (minutes < 1) return "now";
-  if (minutes < 60) return `${minutes} min`;
-  return minutes < 24 * 60 ? `${Math.floor(minutes / 60)} h` : day.format(new Date(at * 1000));
+  if (minutes < 1) return say.now;
+  if (minutes < 60) return say.minutes(minutes);
+  return minutes < 24 * 60 ? say.hours(Math.floor(minutes / 60)) : day.format(new Date(at * 1000));
 }
 
 export function group(at) {
   const days = Math.round((new Date().setHours(0, 0, 0, 0) - new Date(at * 1000).setHours(0, 0, 0, 0)) / 864e5);
-  if (days <= 0) return "Today";
-  if (days === 1) return "Yesterday";
-  return days < 7 ? "This week" : days < 31 ? "This month" : "Earlier";
+  if (days <= 0) return say.today;
+  if (days === 1) return say.yesterday;
+  return days < 7 ? say.thisWeek : days < 31 ? say.thisMonth : say.earlier;
 }
 
 export function lasted(seconds) {

@@ -17,6 +17,7 @@ from msgspec import Struct
 from ...core.channel import traits_of
 from ...core.conversation import Written
 from ...core.errors import EverloopError
+from ...core.events import Event
 from ...core.log import ModelFailed, ModelSaid, UserSaid
 from ...core.mail import Address, Inbound, Said
 from ...core.message import Part, Text
@@ -38,6 +39,7 @@ from .frames import (
     ResumeFrame,
     StatusFrame,
     StopFrame,
+    WatchFrame,
     Where,
     approval_frame,
     entry_of,
@@ -109,6 +111,7 @@ class ClientConnection:
                 for task in tuple(self._tasks):
                     task.cancel()
         finally:
+            self._context.hub.unfollow(self)
             for session in self._watched:
                 self._context.hub.leave(session, self)
 
@@ -186,6 +189,8 @@ class ClientConnection:
                 await self._status(asked)
             case HistoryFrame():
                 await self._history(asked)
+            case WatchFrame():
+                self._context.hub.follow(self)
 
     def _complain(self, asked: Any, refused: Refused) -> None:
         self._context.metrics.count("ws_errors_total", code=refused.code)
@@ -380,6 +385,9 @@ class ClientConnection:
             raise Refused(429, "busy", f"one connection watches at most {WATCHED} sessions; open another")
         self._watched.add(session)
         self._context.hub.watch(session, self)
+
+    def hear_news(self, session: str, event: Event) -> None:
+        self._put(frame("news", Where(session, event.thread, event.seq), event=event.name))
 
 
 def _parsed(text: str) -> Any:

@@ -87,6 +87,10 @@ class StatusFrame(Struct, tag="status"):
     session: Key | None = None
 
 
+class WatchFrame(Struct, tag="watch"):
+    """From now on, `news` of all sessions of this person: a turn has begun or ended, a question waits."""
+
+
 class HistoryFrame(Struct, tag="history"):
     session: Key
     thread: Name | None = None
@@ -94,7 +98,7 @@ class HistoryFrame(Struct, tag="history"):
     limit: Annotated[int, Meta(ge=1, le=500)] = 100
 
 
-Frame = MessageFrame | ResumeFrame | StopFrame | ApproveFrame | StatusFrame | HistoryFrame
+Frame = MessageFrame | ResumeFrame | StopFrame | ApproveFrame | StatusFrame | HistoryFrame | WatchFrame
 read: Any = msgspec.json.Decoder(Frame).decode
 
 NEEDS: dict[Any, str] = {
@@ -104,6 +108,7 @@ NEEDS: dict[Any, str] = {
     ApproveFrame: "approve",
     StatusFrame: "read",
     HistoryFrame: "read",
+    WatchFrame: "read",
 }
 
 # What is not named here is of the agent.

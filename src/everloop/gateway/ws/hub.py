@@ -12,12 +12,13 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 
 from ...core.errors import StoreError
-from ...core.events import AnswerBegan, AnswerEnded, AnswerPiece, Draft, Event, PermissionAsked, TurnEnded
+from ...core.events import AnswerBegan, AnswerEnded, AnswerPiece, Draft, Event, PermissionAsked, TurnBegan, TurnEnded
 from ...core.rows import MANY
 from ..metrics import Metrics
 from ..ports import GatewayAgent
 
 _SESSIONS = 10_000
+NEWS = (TurnBegan, TurnEnded, PermissionAsked)
 
 
 class Watcher(Protocol):
@@ -25,6 +26,10 @@ class Watcher(Protocol):
     def user(self) -> str: ...
 
     def hear(self, session: str, event: Event) -> None: ...
+
+    def hear_news(self, session: str, event: Event) -> None:
+        """Something that changes the list of conversations, in any session of this user."""
+        ...
 
     def lose(self) -> None:
         """Something was missed: begin again from the log."""
@@ -38,6 +43,7 @@ class Hub:
         self._agent = agent
         self._metrics = metrics
         self._watchers: dict[str, set[Watcher]] = {}
+        self._followers: set[Watcher] = set()  # who wants to know of all sessions of their user
         self._sessions: OrderedDict[str, tuple[str, str]] = OrderedDict()  # of threads, and whose they are
         self.drafts: dict[str, Draft] = {}
 
@@ -60,6 +66,12 @@ class Hub:
         if not watchers:
             self._watchers.pop(session, None)
 
+    def follow(self, watcher: Watcher) -> None:
+        self._followers.add(watcher)
+
+    def unfollow(self, watcher: Watcher) -> None:
+        self._followers.discard(watcher)
+
     def note(self, thread: str, session: str, owner: str) -> None:
         """Remember whose thread it is."""
         self._sessions[thread] = session, owner
@@ -74,14 +86,14 @@ class Hub:
                 async for event in events:
                     self._keep(event)
                     self._metrics.hear(event)
-                    if self._watchers:
+                    if self._watchers or (self._followers and isinstance(event, NEWS)):
                         known = self._sessions.get(event.thread) or await self._look_up(event.thread)
                         self._pass_on(event, *known)
 
     def _forget(self) -> None:
         """It was too slow, or has failed, and cannot know what it has missed. The first time nobody watches yet."""
         self.drafts.clear()
-        for watcher in {watcher for watchers in self._watchers.values() for watcher in watchers}:
+        for watcher in self._followers.union(*self._watchers.values()):
             watcher.lose()
 
     def _keep(self, event: Event) -> None:
@@ -101,6 +113,9 @@ class Hub:
         for watcher in tuple(self._watchers.get(session, ())):
             if watcher.user == owner:  # a session may be watched before it is there, and then be another's
                 watcher.hear(session, event)
+        for follower in tuple(self._followers) if isinstance(event, NEWS) else ():
+            if follower.user == owner:
+                follower.hear_news(session, event)
 
     async def _look_up(self, thread: str) -> tuple[str, str]:
         try:

@@ -1,0 +1,63 @@
+// The words of the views that are loaded when they are opened: settings, usage, the trace. As say.js has the others.
+
+import { spoken } from "./say.js";
+
+export const told = spoken({
+  // Settings
+  settings: "Settings", kinds: "Kinds of settings", tabs: { models: "Models", all: "All settings", access: "Access" },
+  onlyAdmins: "Only administrators see the settings.", afterRestart: "In force after the gateway is started again:", saved: (file) => `Saved in ${file}`,
+  filter: "Filter settings", writtenInto: "Changes are written into", nextTurn: "in the home, and the next turn knows them. What an", changedThere: "variable says is changed there.",
+  noneYet: "None yet.", nothingFits: "No setting has that in it.", remove: "Remove", removeNamed: (name) => `Remove ${name}`, removeTitle: (name) => `Remove ${name}?`, removeText: (key) => `${key} is taken out of the file, with all that is set in it.`,
+  itsName: (label) => `${label}: its name`,
+  adding: {
+    models: ["Add a preset", "Name of the preset, such as quick", "provider/model"],
+    providers: ["Add a provider", "Name, such as mine", "Its address, such as http://127.0.0.1:8080/v1"],
+    prices: ["Add a price", "Pattern of models, such as mine/*", "Dollars for a million tokens that are read"],
+  },
+  save: "Save", cancel: "Cancel", reset: "Reset", resetTitle: (key) => `Take ${key} out of the file`, notJson: (key) => `${key} is not valid JSON.`,
+  setBy: (place) => `set by ${place}; change it there`, setAtStart: "given when the gateway was started", byHand: "changed in the settings file only",
+  notSet: "not set", on: "on", oneInLine: "one in each line", secretSet: "set; type another to replace it",
+
+  // Models
+  whoAnswers: "Who answers", main: ["Usual model", "Fallback models", "Model for summaries", "Reasoning effort"],
+  presets: "Presets", presetsHint: "A model under a name of your own, for the usual model and for", presetsHint2: "in one conversation.", keys: "Keys",
+  presetName: "Name of the preset", presetModel: "Model of the preset", presetExample: "Name, such as quick", addPreset: "Add a preset",
+  removePreset: (name) => `Remove the preset ${name}`, removePresetTitle: (name) => `Remove the preset ${name}?`, removePresetText: "Conversations that use it go on with the usual model.",
+  asking: "asking …", test: (name) => (name ? `Test ${name}` : "Test the usual model"),
+  provider: "Provider", key: "Key", pasteKey: "Paste the key", keyKept: (name) => `The key of ${name} is kept in the vault.`, keyHint: "A key is kept in the vault, encrypted, and never shown again.", saveKey: "Save key",
+  forgetKey: (name) => `Forget the key of ${name}`, forgetKeyTitle: (name) => `Forget the key of ${name}?`, forgetKeyText: "It cannot be shown again; you would need to paste it anew.", forget: "Forget", keyForgotten: (name) => `The key of ${name} is forgotten.`,
+  where: { vault: "in the vault", settings: "in the settings file", file: "in a file of its own" }, whereElse: (place) => `from ${place}`, whereUnused: "in the vault, not used",
+  began: (time) => `began after ${time}, `, ended: (time) => `ended after ${time}`, dimensions: (number) => `${number} dimensions`, tokens: (read, written) => `${read} tokens in, ${written} out`,
+
+  // Access
+  scopes: { read: "look at everything", chat: "speak and change conversations", approve: "answer questions", admin: "settings and tokens" },
+  password: "Password", currentPassword: "Current password", newPassword: "New password", newPasswordHint: "New password, 8 characters or more", passwordSet: "The password is set. Other browsers are logged out.",
+  hasPassword: "With it you log in from any browser.", noPassword: "There is none yet: set one, or you will need a new link from the terminal each time.", changePassword: "Change password", setPassword: "Set password",
+  tokensTitle: "Tokens for programs", tokensHint: "Sent as Authorization: Bearer …, to the API, the WebSocket and /v1.", tokenName: "Name of the token", tokenExample: "Name, such as laptop", makeToken: "Make a token", made: (time) => `made ${time}`,
+  newToken: "The new token", shownOnce: "It is shown this once; only a hash of it is kept.", copy: "Copy", done: "Done",
+  revoke: "Revoke", revokeNamed: (name) => `Revoke ${name}`, revokeTitle: (name) => `Revoke ${name}?`, revokeText: "Programs that use it are refused from this moment on.",
+  allowedAhead: "Allowed ahead", allowedHint: "Calls like one that you were asked about, which are not asked again.",
+  grant: (runs, until, user, risk) => `${runs === null ? "As often as it comes," : `${runs} more ${runs === 1 ? "time" : "times"},`} until ${until}, for ${user}, up to ${risk} risk. Given with:`,
+  takeBack: "Take back", takeBackNamed: (what) => `Take back ${what}`, takeBackTitle: "Take it back?", takeBackText: (what) => `${what}. From now on you are asked.`,
+
+  // Usage
+  usage: "Usage", show: "Show", days: "Days", kindsOfUsage: { tokens: "Tokens", cost: "Cost", calls: "Calls" }, lastDays: (number) => `${number} days`,
+  nothingUsed: "Nothing has been used yet", nothingUsedHint: "What models cost stands here, day by day, from the first question on.",
+  cost: "Cost", calls: "Calls", read: "Read", written: "Written", unpriced: (number) => `without ${number} calls whose price is not known`, priced: "at the prices of that day", toModels: "to models",
+  fromCache: (percent) => `${percent}% from the cache`, thought: (number) => `${number} of it thought`, byDay: (what) => `${what} by day; the table below has the numbers`,
+  columns: ["Model", "Calls", "Read", "Cached", "Written", "Cost"], notKnown: "not known",
+
+  // The outbox
+  outbox: "Outbox", allArrived: "Everything has arrived", allArrivedHint: "Answers that a channel could not deliver stand here, with the reason, to be sent again or dropped.",
+  givenUp: "Given up", givenUpHint: "They are kept until you send them again or drop them.", triedAgain: "Tried again", triedAgainHint: "For a day, less and less often; then they are given up.",
+  next: (time) => `next ${time}`, beingSent: "being sent now", noText: "(no text)", noReason: "no reason was given", tries: (number, time) => `${number} ${number === 1 ? "try" : "tries"} since ${time}`,
+  sendAgain: "Send again", sendAgainTo: (chat) => `Send again to ${chat}`, sentAgain: "It is sent again, where the channel runs.",
+  drop: "Drop", dropTo: (chat) => `Drop what goes to ${chat}`, dropTitle: "Never send it?", dropText: (chat) => `What waits for ${chat} stays in the conversation, and does not leave any more.`, dropped: "It is not sent any more.",
+  runsWell: "What runs here: all is well", runsBadly: "What runs here: something has failed", taskColumns: ["Task", "State", "Since", "Begun again", "Last error"],
+  taskStates: { running: "running", standby: "done by another process", waiting: "failed, is begun again soon", ended: "ended", failed: "failed" },
+
+  // The trace
+  trace: "Trace", whereTime: "Where the time went", toConversation: "To the conversation", nothingHappened: "Nothing has happened here yet. Say something first.",
+  spans: { queue: "Queue", model: "Model", tool: "Tool", approval: "Approval", summary: "Summary", delivery: "Delivery" }, endings: { answered: "answered", failed: "gave up", stopped: "stopped", open: "not over" },
+  steps: "Steps in order", traceHint: "Under this id a collector knows the turn, if one is configured", traceId: (id) => `Trace ${id}`, inOut: (read, written) => `${read} in, ${written} out`,
+});

@@ -1,0 +1,42 @@
+// The questions of all conversations in one place, with the same answers as where they were asked.
+
+import { get } from "./api.js";
+import { decided, question } from "./card.js";
+import { h, toast } from "./dom.js";
+import { heldQuestion } from "./held.js";
+import { say } from "./say.js";
+import { moment } from "./words.js";
+
+export class WaitingView {
+  constructor(house) {
+    this.house = house;
+    this.body = h("div.column", { "aria-live": "polite" });
+    this.node = h("section.page", { "aria-label": say.waiting },
+      h("header.bar", {}, house.menuButton(), h("h1.title", {}, say.waiting)), h("div.scroller", { tabindex: "0" }, this.body));
+    this.load();
+  }
+
+  async load() {
+    try {
+      const [{ approvals }, { sessions }] = await Promise.all([get("/api/approvals"), get("/api/sessions", { limit: 500 })]);
+      this.body.replaceChildren(...(approvals.length ? approvals.map((each) => this.asked(each, sessions)) : [h("div.empty", {}, h("h2", {}, say.nothingWaits), h("p", {}, say.nothingWaitsHint))]));
+    } catch (error) { this.body.replaceChildren(h("p.hint", {}, error.message)); }
+  }
+
+  asked(each, sessions) {
+    const place = sessions.find((one) => one.session === each.session && one.current);
+    const inside = h("div.asking");
+    const decide = async (allow, ahead = null) => {
+      if (!await decided(inside, each.id, allow, ahead)) return;
+      toast(allow ? say.allowed : say.verdicts.denied);
+      this.house.changed();
+      await this.load();
+    };
+    inside.append(...(each.kind === "file" ? heldQuestion(each, decide) : question(each, decide)));
+    return h("article.call.asks", {}, h("p.asked-in", {}, place ? h("a", { href: `#/c/${place.id}`, dir: "auto" }, place.title || say.untitled) : h("span", {}, each.session || say.nobodys),
+      each.until ? h("span.facts", {}, say.until(moment(each.until))) : null), inside);
+  }
+
+  frame(frame) { if (frame.type === "approval" || frame.type === "news") this.load(); }
+  reconnected() { this.load(); }
+}
