@@ -7,7 +7,7 @@ import pytest
 from everloop import Role
 from everloop.core.channel import Incoming
 from everloop.core.log import UserSaid
-from everloop.core.mail import Address, Inbound, Notice
+from everloop.core.mail import Address, Inbound, Notice, Said
 from everloop.core.message import said
 from everloop.core.people import chat_of
 from everloop.testing import RecordingChannel, Say, ScriptedModel
@@ -49,6 +49,19 @@ async def test_a_guests_words_are_not_said_again_with_an_admins_rights(house, by
     assert (heard.author, heard.principal) == ("fake:stranger", chat_of("fake", "room"))
     assert again == first
     assert model.prompts[0].tools == model.prompts[1].tools
+
+
+async def test_nobody_has_words_said_again_of_somebody_who_may_do_more(house):
+    group, model = Group(), ScriptedModel(lambda shown: Say("paid"))
+    owners = Said(said("Pay."), "owner", "fake:room", principal="chat:fake/room")
+    async with house(model, channels=[group.channel], roles=PEOPLE) as agent:
+        await group.channel.listens.wait()
+        await group.hears("ada", "hi")
+        await agent.tell(Inbound(Address.parse("fake:room"), "of the owner", owners, "chat:fake/room"))
+        await group.channel.sent(2)
+        refused = await group.hears("ada", "/session regenerate")
+    assert refused == "This is for owner to have answered again, who has said it."
+    assert len(model.prompts) == 2
 
 
 async def test_an_admin_who_says_something_else_says_it_themselves(house):

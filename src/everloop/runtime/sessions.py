@@ -129,8 +129,12 @@ class Sessions:
 
     async def say_instead(self, row: ThreadRow, letter: Said, text: str = "") -> Branch:
         """A branch before the last turn, in which something else is said, by whoever sent the letter that wants it; or
-        the same again, still by whoever said it: nobody's words become another's. Raises MailRefused."""
+        the same again, still by whoever said it: nobody's words become another's, and nobody has somebody's said again
+        who may do more. Raises MailRefused."""
         turn = await self._last_turn(row, letter.author)
+        by, first = letter.author, turn.said[0].author
+        if not text and by != first and await self._people.role(by) < await self._people.role(first):
+            raise MailRefused(f"this is for {first} to have answered again, who has said it")
         again = _edited(turn, letter, row.session, text) if text else _repeated(turn, letter, row.session)
         return await self._without(row, turn, letter.author, again)
 
