@@ -8,14 +8,14 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ..core.conversation import Branch, Conversation, Deed, Mark, ResumeThread, Snapshot
 from ..core.decide import APPROVER
 from ..core.errors import MailRefused
-from ..core.log import Compacted, Entry, Stopped, Undoing, UserSaid
+from ..core.log import IMPORTED, Compacted, Entry, Stopped, Undoing, UserSaid
 from ..core.mail import Inbound, Letter, Notice, Said, Undo
-from ..core.message import enclosed, is_strange, said, text_of
+from ..core.message import Part, Text, enclosed, is_strange, said, text_of
 from ..core.people import OWNER
 from ..core.ports import Archive, Clock, Log, People
 from ..core.rows import ThreadRow
@@ -219,7 +219,8 @@ class Sessions:
 
         brought = read_conversation(lines, self._clock.now())
         key = session or brought.key
-        entries = branch_off(brought.written, key, "owner")
+        written = [structs.replace(each, entry=_from_file(each.entry)) for each in brought.written]
+        entries = branch_off(written, key, "owner")
         branch = Branch(
             secrets.token_hex(8),
             entries,
@@ -229,6 +230,18 @@ class Sessions:
             stay=True,
         )
         return branch, key
+
+
+def _from_file(entry: Entry) -> Entry:
+    """Whoever made the file may have been a stranger: what people are said to have said there is not theirs."""
+    if not isinstance(entry, UserSaid):
+        return entry
+    parts = [structs.replace(part, origin=IMPORTED) if _is_plain(part) else part for part in entry.parts]
+    return structs.replace(entry, parts=tuple(parts))
+
+
+def _is_plain(part: Part) -> bool:
+    return isinstance(part, Text) and not part.origin
 
 
 def _edited(turn: LastTurn, letter: Said, session: str, text: str) -> Said:
