@@ -11,7 +11,7 @@ import everloop
 from everloop.app import open_desk
 from everloop.app.records import open_records
 from everloop.app.settings_files import SettingsFiles
-from everloop.testing import Say
+from everloop.testing import Say, ScriptedModel
 from everloop.testing.model_server import ModelServer
 
 
@@ -199,3 +199,36 @@ async def test_every_way_in_which_the_file_can_change_is_noticed_and_none_in_whi
 async def test_a_file_that_is_so_fresh_that_it_may_change_under_the_same_time_is_read_once_more(tmp_path: Path):
     (tmp_path / "config.toml").write_text("")
     assert SettingsFiles(tmp_path).is_stale()
+
+
+@pytest.mark.parametrize("how", ["emptied", "moved away", "says less", "touched"])
+async def test_a_file_that_is_just_being_written_lifts_no_limit(tmp_path: Path, how: str):
+    """Editors empty a file, or move it away, before they write it. Without settings everything is allowed that they
+    forbid; what the file says by itself counts at once."""
+    config, limited = tmp_path / "config.toml", '[tools]\ndisabled = ["exec", "run_python"]\n'
+    config.write_text(limited)
+    seen: list[bool] = []
+    model = ScriptedModel(lambda shown: seen.append("exec" in shown.tools) or Say("hello"))
+    deeds = {
+        "emptied": lambda: config.write_text(""),
+        "moved away": lambda: config.rename(tmp_path / "config.toml~"),
+        "says less": lambda: config.write_text('[tools]\ndisabled = ["run_python"]\n'),
+        "touched": config.touch,
+    }
+    async with everloop.open(tmp_path, provider=model) as agent:
+        await agent.ask("one")
+        deeds[how]()
+        await agent.ask("two")
+        await agent.ask("three")
+        config.write_text(limited)
+        await agent.ask("four")
+    assert seen == [False, how == "says less", how == "says less", False]
+
+
+def test_a_file_that_stays_empty_is_meant_to_be(tmp_path: Path):
+    config = tmp_path / "config.toml"
+    config.write_text("[tools]\n")
+    files = SettingsFiles(tmp_path, settled=0.0)
+    config.write_text("")
+    files.see()
+    assert not files.is_being_written()

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import everloop
 from everloop import Effect, Role, Tool, ToolSource, tool
 from everloop.core.log import ModelCalled
@@ -118,3 +120,35 @@ async def test_everyone_is_offered_them(tmp_path: Path):
         await agent.user("web:anna").ask("b")
         await agent.ask("c")
     assert of_ours(model) == [{"look"}, {"find"}, {"find"}]
+
+
+@pytest.mark.parametrize("other", ["guarded", "the owner's", "the same"])
+async def test_a_tool_that_becomes_another_in_the_middle_of_a_turn_is_not_run(tmp_path: Path, other: str):
+    """What was decided on was the one that the turn began with. One that only was made anew is run."""
+    ran: list[str] = []
+
+    def made(name: str, **more: Any) -> Tool:
+        @tool(Effect.READ, name="look", **more)
+        async def run() -> str:
+            """Something that a server can do."""
+            ran.append(name)
+            return "looked"
+
+        return run
+
+    first = made("first", permission=Role.GUEST)
+    later = {
+        "guarded": made("later", permission=Role.GUEST, guarded=True),
+        "the owner's": made("later", permission=Role.OWNER),
+        "the same": made("later", permission=Role.GUEST),
+    }
+    shelf, gate = Shelf(first), asyncio.Event()
+    model = ScriptedModel([[Wait(gate), Call("look", {})], Say("done")])
+    async with everloop.open(tmp_path, provider=model, tools=[shelf]) as agent:
+        asking = asyncio.ensure_future(agent.user("web:guest").ask("a"))
+        await model.called(1)
+        shelf.hold(later[other])
+        gate.set()
+        assert (await asking).content == "done"
+    assert ran == (["later"] if other == "the same" else [])
+    assert ("looked" in str(model.prompts[-1].said[-1])) is (other == "the same")

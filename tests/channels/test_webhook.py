@@ -161,7 +161,10 @@ async def test_anything_else_is_tried_again_when_the_receiver_says(status, heade
         ({"url": URL, "secret": "s" * 16, "previous_secret": "x"}, "channels.webhook.previous_secret"),
         ({"url": "http://bot.example", "secret": "s" * 16}, "channels.webhook.url must begin with https://"),
         ({"url": "ftp://127.0.0.1", "secret": "s" * 16}, "channels.webhook.url must begin with https://"),
-        ({"url": URL, "secret": "s" * 16, "secrets": "x"}, "unknown field `secrets`"),
+        (
+            {"url": URL, "secret": "s" * 16, "secrets": "x"},
+            "there is no setting channels.webhook.secrets; the keys here are url, secret, previous_secret, enabled",
+        ),
         ({"url": URL, "secret": 7}, "secret"),
     ],
 )

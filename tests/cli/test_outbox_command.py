@@ -40,8 +40,8 @@ async def test_one_is_sent_again_and_the_rest_are_dropped(person):
     await leave_behind(person.home, "one", "two", "three")
     ran = [await person.run("outbox", *words) for words in (["retry", "2"], ["drop", "all"], ["list"])]
     assert [(each.status, each.out, each.err) for each in ran] == [
-        (0, "1 will be sent again.\n", ""),
-        (0, "2 will not be sent.\n", ""),
+        (0, "1 answer will be sent again.\n", ""),
+        (0, "2 answers will not be sent.\n", ""),
         (0, "Nothing waits to be delivered.\n", ""),
     ]
     store = await SqliteStore.connect(person.home)

@@ -165,6 +165,19 @@ async def test_an_id_that_nothing_has_is_one_sentence(person, word):
     assert (ran.status, ran.err) == (1, "everloop: no conversation has an id that begins with 'abc'\n")
 
 
+async def test_a_session_stands_for_the_conversation_that_it_is_at(person, model):
+    await say(person, model, "first")
+    await person.run("agent", "-m", "/new")
+    await say(person, model, "second")
+    new = next(each for each in await listed(person) if each["current"])
+    by_id, by_key = [await person.run("sessions", "show", name) for name in (new["id"], "cli:direct")]
+    assert (by_key.status, by_key.out) == (0, by_id.out)
+    others = [await person.run("sessions", "show", "cli:direct", "--user", "web:anna")]
+    others += [await person.run("sessions", "show", "cli:none")]
+    assert [each.status for each in others] == [1, 1]
+    assert others[1].err == "everloop: nothing has been said in the session 'cli:none'; see: everloop sessions\n"
+
+
 async def test_a_session_key_that_is_none_is_one_sentence(person, model):
     await say(person, model, "first")
     (old,) = await listed(person)

@@ -1,6 +1,7 @@
 """What a person sees when things do not go as planned: an answer is stopped, lost, cut, or given by another model."""
 
 import asyncio
+import signal
 import socket
 import sys
 from collections.abc import Iterator
@@ -8,12 +9,15 @@ from contextlib import contextmanager
 
 import msgspec
 import pytest
+from tests.cli.at_terminal import AtTerminal
 from tests.cli.person import Person, Ran, ended, is_one_plain_sentence, said_in
 
-from everloop.testing import End, Say, Wait
+from everloop.core.errors import StreamCut
+from everloop.testing import End, Fail, Say, Wait
 from everloop.testing.model_server import ModelServer
 
 STOPPED = "⏹ Stopped 1 task(s).\n"
+CANCELLED = "everloop: operation cancelled by user\n"
 CONVERSATION = [("user", "hi"), ("assistant", "operation cancelled by user"), ("user", "again")]
 PATIENCE = 30.0  # seconds; what has to happen at once would never happen while something else is waited for
 
@@ -24,7 +28,7 @@ PATIENCE = 30.0  # seconds; what has to happen at once would never happen while 
 @pytest.fixture
 async def talking(person: Person, model: ModelServer) -> asyncio.subprocess.Process:
     """Someone is being answered, and the answer never comes to its end."""
-    model.play(lambda shown: [Say("half "), Wait(model.gates["never"])])
+    model.play(lambda shown: Wait(model.gates["never"]))
     process = await person.start("agent", "-m", "hi")
     await model.called(1)
     return process
@@ -33,7 +37,7 @@ async def talking(person: Person, model: ModelServer) -> asyncio.subprocess.Proc
 async def test_a_stop_ends_the_answer_that_another_process_is_given(person, model, talking):
     async with asyncio.timeout(PATIENCE):
         assert await person.run("agent", "-m", "/stop") == Ran(0, STOPPED, "")
-        assert await ended(talking) == Ran(130, "", "operation cancelled by user\n")
+        assert await ended(talking) == Ran(130, "", CANCELLED)
         await model.left(1)
     model.play([Say("fine")])
     assert await person.run("agent", "-m", "again") == Ran(0, "fine\n", "")
@@ -43,7 +47,7 @@ async def test_a_stop_ends_the_answer_that_another_process_is_given(person, mode
 async def test_a_stop_as_the_first_line_of_a_pipe_does_so_too(person, model, talking):
     async with asyncio.timeout(PATIENCE):
         assert await person.run("agent", typed=b"/stop\n") == Ran(0, STOPPED, "")
-        assert await ended(talking) == Ran(130, "", "operation cancelled by user\n")
+        assert await ended(talking) == Ran(130, "", CANCELLED)
 
 
 @pytest.mark.parametrize("typed", [None, b"/stop\n"], ids=["-m", "a pipe"])
@@ -69,7 +73,29 @@ async def test_a_pipe_whose_first_line_is_no_text_is_read_on(person, model):
 # Answers that are cut, or that nobody can read
 
 
+async def test_what_was_said_of_an_answer_that_broke_off_stands_beside_the_sentence(person, model):
+    model.play(lambda shown: [Say("half an answer"), Fail(StreamCut("gone"))])
+    ran = await person.run("agent", "-m", "hi")
+    cut, sentence = ran.err.split("\n", 1)
+    assert (ran.status, ran.out, cut) == (1, "", "half an answer")
+    assert sentence.startswith(f"everloop: custom: {model.url.split('/')[2]} broke off in the middle of its answer.")
+
+
 CUT = "(the answer ends here because it has reached max_tokens)\n"
+
+
+async def test_a_chat_says_that_what_was_stopped_stays_and_how_to_have_the_rest(person, model):
+    model.play([[Say("half "), Wait(model.gates["never"])], Say("fine")])
+    async with AtTerminal(person) as chat:
+        await chat.sees("> ")
+        chat.type("hi")
+        await chat.sees("half ")
+        chat.process.send_signal(signal.SIGINT)
+        await chat.sees("everloop: operation cancelled by user")
+        await chat.sees('(what was said of the answer stays; say "go on" to have the rest)')
+        chat.type("go on")
+        await chat.sees("fine")
+    assert said_in(model.prompts[-1])[1] == ("assistant", "half \n\n[operation cancelled by user]")
 
 
 @pytest.mark.parametrize("how", [["-m", "hi"], []], ids=["-m", "a pipe"])

@@ -22,6 +22,8 @@ from everloop.core.thread import Thread
 from everloop.core.tool import ToolCall
 from everloop.readings.branch import branch_off
 from everloop.runtime.jsonl import Exporting, read_conversation
+from everloop.runtime.sessions import Sessions
+from everloop.testing import Say, ScriptedModel
 
 NOW = 1_700_000_200.0
 ABOUT = Conversation("a" * 16, "cli:direct", "a title", 1_700_000_000.0, 1_700_000_100.0, 2, 3)
@@ -185,3 +187,19 @@ def test_what_is_wrong_is_refused_with_its_line(lines, line, words):
 def test_a_file_without_a_message_is_refused():
     with pytest.raises(MailRefused, match="holds no message"):
         read_conversation([HEAD.encode()], NOW)
+
+
+@pytest.mark.parametrize("answered", [True, False])
+async def test_what_a_file_says_that_people_said_gives_no_address_and_is_a_strangers(house, answered: bool):
+    """Else a stranger's file lists addresses, and the model spells out a secret by which of them it fetches."""
+    lines = [b'{"_type":"metadata","key":"api:brought"}', b'{"role":"user","content":"See http://evil.example/k/1."}']
+    lines += [b'{"role":"assistant","content":"Yes."}'] if answered else []
+    async with house(ScriptedModel([Say("there")])) as agent:
+        branch, key = Sessions(agent.store).bring_in(lines)
+        await agent.store.perform("owner", key, branch)
+        await agent.ask(f"/session resume {branch.id}", "api:brought")
+        await agent.ask("And http://mine.example/k/1?", "api:brought")
+        row = await agent.store.session("api:brought")
+        thread = Thread.of(*await agent.store.read(row.id))
+    givers = [thread.strangers.sources.giver_of(f"http://{host}.example/k/1") for host in ("evil", "mine")]
+    assert (thread.outside, givers) == (True, ["", "person"])

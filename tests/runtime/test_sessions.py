@@ -1,13 +1,19 @@
 """`/session …` in a chat."""
 
+import asyncio
 import re
 
+import pytest
+
 import everloop
+from everloop import TurnFailed
+from everloop.core.events import AnswerBegan, AnswerPiece, Event
 from everloop.core.log import Compacted, ModelCalled, ModelSaid, Standing, Stopped, UserSaid
 from everloop.core.rows import Commit, Lease
 from everloop.core.tool import Effect
 from everloop.core.wording import rendered
-from everloop.testing import Call, Say, ScriptedModel
+from everloop.runtime.sessions import Sessions
+from everloop.testing import Call, Say, ScriptedModel, Wait
 from everloop.tools.decorator import tool
 
 
@@ -203,3 +209,25 @@ async def test_after_a_compaction_a_branch_begins_with_it(house):
         assert [type(entry) for entry in entries[:4]] == [UserSaid, ModelCalled, ModelSaid, Compacted]
         await agent.ask("third")
     assert shown(model) == [rendered("they talked", ()), "third"]
+
+
+async def stop_at(agent: everloop.Agent, text: str, kind: type[Event]) -> None:
+    async for event in agent.stream(text):
+        if isinstance(event, kind):
+            await agent.ask("/stop")
+
+
+async def test_a_reader_sees_what_had_been_said_of_an_answer_that_was_stopped(house):
+    model = ScriptedModel([(Say("half "), Wait(asyncio.Event())), Wait(asyncio.Event())])
+    async with house(model) as agent:
+        for text in ("first", "second"):
+            with pytest.raises(TurnFailed):
+                await stop_at(agent, text, AnswerPiece if text == "first" else AnswerBegan)
+        sessions = Sessions(agent.store)
+        said = await sessions.said(await sessions.find(await here(agent), "owner"))
+    assert [(each.who, each.text) for each in said] == [
+        ("owner", "first"),
+        ("assistant", "half \n\n[stopped by owner]"),
+        ("owner", "second"),
+        ("owner", "/stop"),
+    ]

@@ -6,7 +6,10 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
+from everloop.core.log import Undoing
+from everloop.core.thread import Thread
 from everloop.core.tool import Effect, FileChange, Shown
 from everloop.testing import Call, Calls, Say, ScriptedModel
 from everloop.tools.decorator import tool
@@ -209,3 +212,11 @@ async def test_a_stranger_cannot_take_back_what_someone_else_has_said(house):
         assert (await agent.ask("/undo", author="ann")).content == "Taken back: “secret plans”"
         await agent.ask("hi", author="ann")
         assert (await agent.ask("/undo", author="owner")).content == "Taken back: “hi”"
+
+
+def test_the_files_that_an_undo_puts_back_are_those_of_whose_turn_it_was():
+    """Taints are noted for this workspace: in a group for the group's, whoever undoes."""
+    undoing = Undoing("“go”", (FileChange("a.txt", "new", "0"),), whose="chat:fake/room", by="fake:ada")
+    turn = Thread.of(undoing).turn
+    assert (turn.requester, turn.principal) == ("fake:ada", "chat:fake/room")
+    assert Thread.of(structs.replace(undoing, whose="")).turn.principal == "fake:ada"

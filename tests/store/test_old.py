@@ -92,7 +92,10 @@ async def kept(store: Store, id: str) -> Kept:
 async def told(store: Store) -> Told:
     return Told(
         threads={id: await kept(store, id) for id in await store.named("", 100)},
-        conversations=await store.conversations("owner", archived=True),
+        conversations=[
+            structs.replace(each, state="resting")  # of which nobody was told then
+            for each in await store.conversations("owner", archived=True)
+        ],
         snapshots=await store.snapshots("owner"),
         spent=await store.spent(),
         tokens=await store.tokens("owner"),

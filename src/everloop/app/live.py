@@ -70,6 +70,8 @@ class LiveHouse:
             keys_moved = files.see()
             try:
                 wanted = await asyncio.to_thread(self._opened.settings_now)
+                if files.is_being_written():
+                    wanted = self._wanted  # it is read again when the next turn begins
                 changed, self._wanted = wanted != self._wanted, wanted
                 files.follow(wanted)
                 if changed or keys_moved or self.now.missing or self.problem:

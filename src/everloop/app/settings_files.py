@@ -11,6 +11,7 @@ from ..settings import Settings, path_in
 
 MOMENT = 0.1  # seconds, in which turns that begin beside each other look once
 FRESH = 50_000_000  # nanoseconds, in which a file may change twice and bear the same time
+SETTLED = 2.0  # seconds after which a file that is gone or empty is meant to be so
 NAMES = ("config.toml", "config.json")
 
 Stamp = tuple[int, int, int]
@@ -21,13 +22,16 @@ class SettingsFiles:
 
     Turns look here, so it does little: of the settings file, one look; where there is none, whether one has come."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, settled: float = SETTLED) -> None:
+        self._settled = settled
         self._places = tuple(os.path.join(home, name) for name in NAMES)
         self._home = home
         self._seen: dict[str, Stamp | None] = {}
         self._keys: dict[str, Stamp | None] = {}  # files that hold one
         self._fresh = False
         self.see()
+        self._says = self._says_something()  # whether there are settings at all
+        self._emptied: float | None = None  # since when there are none any more
 
     def see(self) -> bool:
         """The files are about to be read. Whether one that holds a key has changed."""
@@ -37,6 +41,21 @@ class SettingsFiles:
         stamps = (*self._seen.values(), *self._keys.values())
         self._fresh = any(stamp and abs(time.time_ns() - stamp[0]) < FRESH for stamp in stamps)
         return before != self._keys
+
+    def is_being_written(self) -> bool:
+        """Whether what was just read may be half of a file that somebody writes: it has changed since it was looked at,
+        or is gone or empty and was not so a moment ago. To go by nothing would lift every limit that it sets."""
+        if self._says_something() or not self._says:
+            self._says, self._emptied = self._says_something(), None
+        else:
+            self._emptied = self._emptied or time.monotonic()
+            if time.monotonic() - self._emptied < self._settled:
+                return True
+            self._says, self._emptied = False, None
+        return {path: stamp for path in self._places if (stamp := _stamp(path))} != self._seen
+
+    def _says_something(self) -> bool:
+        return any(stamp[1] for path in self._places if (stamp := _stamp(path)))
 
     def follow(self, settings: Settings) -> None:
         """Look also at the files of keys that these name, which are read after this."""
@@ -50,7 +69,7 @@ class SettingsFiles:
         if crowded and now - self._looked < MOMENT:
             return False
         self._looked = now
-        if self._fresh or (not self._seen and any(os.access(path, os.F_OK) for path in self._places)):
+        if self._fresh or self._emptied or (not self._seen and any(os.access(path, os.F_OK) for path in self._places)):
             return True
         return any(_stamp(path) != stamp for seen in (self._seen, self._keys) for path, stamp in seen.items())
 

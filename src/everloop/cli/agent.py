@@ -29,6 +29,7 @@ SOON = 2.0  # seconds in which a line is read of which the beginning is there
 MORE = "The answer alone goes to stdout, everything else to stderr. What was cut off is finished first."
 DIRECT = "cli:direct"
 MINDS = 1.0  # seconds between two looks at what others are asked in this session
+STAYS = '(what was said of the answer stays; say "go on" to have the rest)'
 LATER = 75  # the exit code of what may be tried again later (EX_TEMPFAIL)
 Reading = asyncio.Task[str | None]
 
@@ -199,12 +200,14 @@ async def _answer_once(here: Here, text: str, files: list[str], as_json: bool) -
                     case ToolCalled() | SummaryWritten() | Warned():
                         terminal.follow(event)
     except TurnFailed as error:
+        if error.cut:
+            terminal.note(error.cut)
         if error.reason == "waiting":
             terminal.tell(f"everloop: {error}")
             return LATER
         if error.reason != "stopped":
             raise
-        terminal.note(str(error))
+        terminal.tell(f"everloop: {error}")
         return 130
     return 0
 
@@ -291,6 +294,8 @@ async def _chat(here: Here, first: Reading | None) -> int:
                         instead = await _ask_about_files(here)
             except (TurnFailed, MailRefused) as error:
                 terminal.note(f"everloop: {error}")
+                if isinstance(error, TurnFailed) and error.cut:
+                    terminal.note(STAYS)
                 answered = False
 
 

@@ -54,7 +54,8 @@ def _listed(found: list[Undelivered], as_json: bool) -> str:
 def _row(each: Undelivered) -> tuple[str, ...]:
     text = each.text if len(each.text) <= SHOWN else f"{each.text[: SHOWN - 1]}…"
     state = STATES[each.state] + (f" at {clock(each.due)}" if each.state == "pending" else "")
-    return (str(each.id), each.chat, state, str(each.attempts), clock(each.queued), each.why, text)
+    since = clock(each.queued) if each.queued else "?"  # what an older everloop has queued does not say
+    return (str(each.id), each.chat, state, str(each.attempts), since, each.why, text)
 
 
 def _named(found: list[Undelivered], id: str) -> list[Undelivered]:
@@ -73,4 +74,5 @@ async def _change(records: Records, word: str, wanted: list[Undelivered]) -> str
     done = [each for each in wanted if await act(each.id)]
     if wanted and not done:
         raise EverloopError(f"{wanted[0].id} is being sent right now; nothing was changed")
-    return f"{len(done)} {'will be sent again' if word == 'retry' else 'will not be sent'}."
+    answers = "1 answer" if len(done) == 1 else f"{len(done)} answers"
+    return f"{answers} {'will be sent again' if word == 'retry' else 'will not be sent'}."

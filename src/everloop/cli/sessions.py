@@ -18,7 +18,10 @@ from .table import how_many, table, to_json
 from .terminal import Terminal
 from .times import clock
 
-MORE = "An ID may be shortened as long as it is the only one that begins so. Nothing is ever deleted here."
+MORE = (
+    "An ID may be shortened as long as it is the only one that begins so; a session's key stands for the conversation "
+    "that it is at. Nothing is ever deleted here."
+)
 HEADS = ("ID", "SESSION", "LAST", " MESSAGES", "TITLE")
 FOUND = ("ID", " ENTRY", "WHEN", "WHO", "TEXT")
 SNAPSHOTS = ("NAME", "ID", " ENTRY", "MADE")
@@ -43,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     marks = words.add_parser("snapshots", help="show these names")
     restored = words.add_parser("restore", help="let a session go on in a copy from there")
     for word in (shown, resumed, renamed, archived, unarchived, exported, forked, marked):
-        word.add_argument("id", metavar="ID", help="the conversation's id, or how that begins")
+        word.add_argument("id", metavar="ID", help="the conversation's id, how that begins, or its session")
     renamed.add_argument("title", metavar="TITLE", nargs="+", help="the new title")
     exported.add_argument("file", metavar="FILE", nargs="?", default="-", help="a new file (default: stdout)")
     imported.add_argument("file", metavar="FILE", help="the file ('-': stdin)")
@@ -79,9 +82,18 @@ async def run(arguments: argparse.Namespace) -> int:
                 parent = await records.sessions.find(branch.parent, OWNER)
                 await _go(records, terminal, parent, _key(arguments.session) or parent.session, branch)
             case word:
-                one = await records.sessions.find(arguments.id, getattr(arguments, "user", OWNER))
+                one = await _find(records, arguments.id, getattr(arguments, "user", OWNER))
                 await _with(records, terminal, word, one, arguments)
     return 0
+
+
+async def _find(records: Records, name: str, user: str) -> Conversation:
+    """By its id, or as the one that a session is at. Raises MailRefused."""
+    if ":" not in name:
+        return await records.sessions.find(name, user)
+    if found := await records.sessions.current(_key(name), user):
+        return found
+    raise MailRefused(f"nothing has been said in the session {name!r}; see: everloop sessions")
 
 
 async def _with(

@@ -160,7 +160,7 @@ class Terminal:
         if self._said:
             self._write("\n")
             if not kept:
-                self.note("(the answer broke off; what stands above does not count)")
+                self.note("(the answer broke off)")
                 self._said = ""
 
     def _end_reasoning(self) -> None:

@@ -344,7 +344,7 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mappi
             if thread.owes_reply:
                 return WAIT
             undo = (letter.said, letter.changes, letter.lasting, letter.whose, letter.by, letter.address)
-            return Absorbed((Undoing(*undo, mail.id),))
+            return Absorbed((Undoing(*undo, mail.id, letter.terms),))
         case Stop(by=by):
             # What has not begun to work yet was not what someone else wanted to stop.
             meant = by == thread.turn.requester or thread.turn.steps > 0 or thread.turn.calling

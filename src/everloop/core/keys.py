@@ -9,9 +9,10 @@ from hashlib import sha256
 
 from .errors import BadSession
 from .mail import Address
-from .people import is_chat
+from .people import OWNER, chat_of, is_chat
 
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~@")
+PLATFORM = "platform"  # the door of bots
 LONGEST = 240  # characters of one name in a key; databases have a limit for the whole
 
 
@@ -33,6 +34,14 @@ def place_of(channel: str, *names: str, user: str, room: str, thread: str = "") 
     if room:
         at = f"%40{escaped(room[1:])}" if room.startswith("@") else escaped(room)
     return Address(channel, "/".join((*map(escaped, names), at)), escaped(thread))
+
+
+def group_at(address: Address, owner: str) -> str:
+    """The principal of the group that meets at a place of the platform door, and is its owner's bot's: through another
+    person's bot it is another one. "" for a place of two, and anywhere else."""
+    if address.channel != PLATFORM or address.chat.rpartition("/")[2].startswith("@"):
+        return ""
+    return chat_of(PLATFORM if owner == OWNER else f"{PLATFORM}:{escaped(owner)}", address.chat)
 
 
 def author_of(platform: str, user: str) -> str:

@@ -245,7 +245,8 @@ class Undoing(_Entry, frozen=True):
     """The turn that stood here has been taken back: this thread has branched off before it. What it did to files is to
     be taken back as well: `changes`, in this order, from what is kept for `whose` turn it was.
 
-    `said` is what that turn had begun with, `lasting` what it did that cannot be taken back, `by` who wanted it so."""
+    `said` is what that turn had begun with, `lasting` what it did that cannot be taken back, `by` who wanted it so.
+    `terms` are those that held in it, and go on to hold."""
 
     said: str
     changes: tuple[FileChange, ...] = ()
@@ -254,6 +255,7 @@ class Undoing(_Entry, frozen=True):
     by: str = ""
     address: str = ""
     mail: int = 0
+    terms: Terms | None = None
 
 
 class TakenBack(_Entry, frozen=True):

@@ -97,7 +97,7 @@ class Undo(Struct, frozen=True, gc=False, tag="undo", omit_defaults=True):
     """A turn has been taken back by a branch; what it did to files is to be taken back, too.
 
     `said` is what it had begun with. `changes` are to be undone in this order, with what the files of `whose` turn it
-    was have kept; `lasting` is what cannot be undone."""
+    was have kept; `lasting` is what cannot be undone. `terms` held in it, and hold on."""
 
     said: str
     changes: tuple[FileChange, ...] = ()
@@ -105,6 +105,7 @@ class Undo(Struct, frozen=True, gc=False, tag="undo", omit_defaults=True):
     whose: str = ""
     by: str = ""
     address: str = ""
+    terms: Terms | None = None
 
 
 class Telling(Struct, frozen=True, gc=False, tag="word", omit_defaults=True):

@@ -86,6 +86,13 @@ class Terms(Struct, frozen=True, gc=False, omit_defaults=True):
     def leaves(self, tool: str) -> bool:
         return self.tools is None or tool in self.tools
 
+    def within(self, earlier: "Terms | None") -> "Terms":
+        """What is left where earlier ones hold as well: they are never widened."""
+        if earlier is None:
+            return self
+        tools = earlier.tools if self.tools is None else tuple(filter(earlier.leaves, self.tools))
+        return Terms(min(filter(None, (self.steps, earlier.steps)), default=0), tools)
+
 
 class Brought(Struct, frozen=True, gc=False, omit_defaults=True):
     """What a client brings along with what it says; it holds for that turn. Whatever is not given is as it would be.

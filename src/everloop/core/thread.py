@@ -347,7 +347,8 @@ class Thread:
     def _begin_to_undo(self, entry: Undoing) -> None:
         """It is no turn: nobody has said anything, and the last turn stays the one that can be undone next."""
         self.undoing = UndoProgress(entry, self.seq)
-        self.turn = Turn(self.turn.seq, entry.by)
+        terms = entry.terms.within(self.turn.terms) if entry.terms else self.turn.terms
+        self.turn = Turn(self.turn.seq, entry.by, entry.whose, terms)
         self.owes_reply, self.address = True, entry.address
         self.turn.mails = [entry.mail] if entry.mail else []
         self._end_if_undone()

@@ -115,7 +115,7 @@ class Turn:
     @classmethod
     def begun_by(cls, entry: UserSaid, seq: int, terms: Terms | None = None) -> "Turn":
         """`terms` are those of the turn before."""
-        turn = cls(seq, entry.author, entry.principal, entry.terms or terms)
+        turn = cls(seq, entry.author, entry.principal, entry.terms.within(terms) if entry.terms else terms)
         turn.unattended, turn.preapproved, turn.source = entry.unattended, entry.preapproved, entry.source
         return turn
 

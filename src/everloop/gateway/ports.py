@@ -144,6 +144,11 @@ class TurnAgent(Protocol):
     @property
     def store(self) -> LetterStore: ...
 
+    @property
+    def traits(self) -> Mapping[str, Traits]:
+        """Of every channel that is known here, by its name."""
+        ...
+
     def answering(self, inbound: Inbound, again: Again | None = None) -> AbstractAsyncContextManager[Answer]:
         """The answer; it counts as given when the block ends well. `again` is asked when this letter has come before:
         for another letter in its place, or None to go on with that one. Raises TurnFailed, MailRefused, StoreError.

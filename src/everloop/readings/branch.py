@@ -17,6 +17,7 @@ from ..core.log import (
     Undoing,
     UserSaid,
 )
+from ..core.prompt import Terms
 from ..core.thread import Thread
 from .spoken import KINDS
 
@@ -29,6 +30,7 @@ class LastTurn(Struct, frozen=True):
     said: tuple[UserSaid, ...]
     entries: tuple[Entry, ...]  # all that came after the cut
     choice: str  # the model that is chosen at the end of it
+    terms: Terms | None = None  # that hold at the end of it
 
     @property
     def told(self) -> list[Entry]:
@@ -54,7 +56,7 @@ def last_turn(first: int, entries: Sequence[Entry]) -> LastTurn | None:
         return None
     cut = max(turn - 1, before)
     said = [entry for entry in entries[turn - first :] if isinstance(entry, UserSaid)]
-    return LastTurn(turn, cut, tuple(said), tuple(entries[cut + 1 - first :]), thread.choice)
+    return LastTurn(turn, cut, tuple(said), tuple(entries[cut + 1 - first :]), thread.choice, thread.turn.terms)
 
 
 def branch_off(

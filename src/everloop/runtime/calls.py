@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
+from ..core.approval import is_another
 from ..core.errors import HostTimeout, HostUnreachable, LinkFailed, StreamCut, ToolError
 from ..core.log import CallReturned, Outcome
 from ..core.message import Media
@@ -22,6 +23,10 @@ _log = logging.getLogger("everloop.calls")
 KITS = 1000  # that are known at once
 GONE = 200  # tools that stay, for the turns that have begun with them: those that went last
 LONGEST_RESULT = 8000  # characters
+ANOTHER = (
+    "Error: the tool {} has become another one since this turn began, so the call was not run. It can be called "
+    "when the user has said something more."
+)
 PAUSE = 0.5  # seconds before a call is tried once more
 _REPEATABLE = (Effect.READ, Effect.IDEMPOTENT)
 _LINK = (LinkFailed, HostTimeout, HostUnreachable, StreamCut, ConnectionError)
@@ -95,6 +100,16 @@ class Toolbox:
 
     def spec(self, thread: Thread, place: int) -> ToolSpec:
         return self._find(thread, place).spec
+
+    def changed(self, thread: Thread, places: Iterable[int], offered: Mapping[str, ToolSpec]) -> list[CallReturned]:
+        """The calls whose tool is not any more the one that was offered, and decided on: they are not run."""
+        tools = self.kit(thread.turn.principal).tools
+        names = [(place, thread.open_calls[place].name) for place in places]
+        return [
+            CallReturned(thread.answer, place, ANOTHER.format(name), "denied")
+            for place, name in names
+            if name in tools and is_another(tools[name].spec, offered[name])
+        ]
 
     def ground(self, thread: Thread, place: int) -> tuple[Ground, ...]:
         """The folder that a call would run in, after all above it; () when there is none, or it cannot be told."""

@@ -191,7 +191,10 @@ class Driver:
                 case CallModel(wrap=wrap):
                     await self._model_calls.make(book, briefed, wrap, interrupt)
                 case RunCalls(places=places):
-                    await self._run_calls(book, places, role, interrupt)
+                    if changed := self._toolbox.changed(thread, places, briefed.rules.tools):
+                        book.keep(*changed)
+                    else:
+                        await self._run_calls(book, places, role, interrupt)
                 case Verify(place=place):
                     await self._verify(book, place, role, interrupt)
                 case Settle(results=results):

@@ -9,6 +9,7 @@ from ..core.conversation import Branch, ResumeThread
 from ..core.errors import MailRefused
 from ..core.events import CommandDone
 from ..core.failpoint import reach
+from ..core.keys import group_at
 from ..core.mail import Decision, Inbound, Notice, Said
 from ..core.message import Text, text_of
 from ..core.ports import Archive, Bus, Mailroom
@@ -54,6 +55,7 @@ class Inbox:
         """
         reach("inbox.arrived")
         self._lanes.acting.note(inbound.owner)
+        inbound = _placed(inbound)
         letter = inbound.letter
         if isinstance(letter, Said) and (command := self._command(letter)):
             effect = await self._commands.work_out(command, inbound, letter)
@@ -86,7 +88,7 @@ class Inbox:
         if not isinstance(inbound.letter, Said) or self._command(inbound.letter):
             return None
         self._lanes.acting.note(inbound.owner)
-        return self._lanes.begin(_unescaped(inbound), asked=asked)
+        return self._lanes.begin(_unescaped(_placed(inbound)), asked=asked)
 
     def wake(self, receipt: Receipt, inbound: Inbound) -> None:
         """Say that there is mail; losing this hint costs a moment, no more."""
@@ -117,6 +119,14 @@ class Inbox:
             text.encode()
         except UnicodeEncodeError as error:
             raise MailRefused("the message is not valid UTF-8 text") from error
+
+
+def _placed(inbound: Inbound) -> Inbound:
+    """In a group it is about the group's files, through whichever door it comes and whoever says it."""
+    letter = inbound.letter
+    if not isinstance(letter, Said) or letter.principal or not (whose := group_at(inbound.address, inbound.owner)):
+        return inbound
+    return structs.replace(inbound, letter=structs.replace(letter, principal=whose))
 
 
 def _unescaped(inbound: Inbound) -> Inbound:

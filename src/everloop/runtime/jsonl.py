@@ -94,9 +94,10 @@ class Exporting:
 
 
 def _content(parts: tuple[Part, ...], plain: bool = False) -> Any:
-    """The plain text, unless it has to be said whose it is; of a result that stands beside it."""
+    """The plain text, unless it has to be said whose it is; of a result that stands beside it, and what comes from a
+    file is marked by whoever brings it in."""
     text = parts[0] if len(parts) == 1 else None
-    return text.text if isinstance(text, Text) and (plain or not text.origin) else list(parts)
+    return text.text if isinstance(text, Text) and (plain or text.origin in ("", IMPORTED)) else list(parts)
 
 
 def _line(value: dict[str, Any]) -> str:

@@ -21,6 +21,7 @@ from .live import Live
 from .strangers import contained
 
 LONGEST_EVENT = 500  # characters; what is longer is no platform's id
+OURS = ("decision:", "message:", "job:", "ws:", "key:", "once:")  # how names begin that the house gives to letters
 MOST_FILES = 20  # with one message
 LARGEST_FILE = 20_000_000  # bytes
 FETCHING = 60.0  # seconds for one of them
@@ -68,13 +69,14 @@ class Reception:
         if isinstance(decided, Declined):
             return Delivered(refused=decided.why)
         address = Address(self._manifest.name, escaped(incoming.chat), escaped(incoming.thread))
-        if incoming.files and await self._store.came(self.name, incoming.event):
+        event = _event_of(incoming)
+        if incoming.files and await self._store.came(self.name, event):
             return Delivered(fresh=False)
         parts = said(incoming.text) if incoming.text.strip() or not incoming.files else ()
         files = [await self._file(ref, decided.owner) for ref in incoming.files[:MOST_FILES]]
         whose = decided.owner if decided.owner != decided.author else ""
         letter = Said((*parts, *files), decided.author, str(address), reply_to=incoming.reply_to, principal=whose)
-        inbound = Inbound(address, incoming.event, letter, decided.owner, resume)
+        inbound = Inbound(address, event, letter, decided.owner, resume)
         try:
             receipt = await self._inbox.take(inbound)
         except MailRefused as error:
@@ -101,6 +103,12 @@ class Reception:
         resume = await self._store.resume(self._manifest.name)
         with contained():
             await self._channel.run(self.deliver, resume)
+
+
+def _event_of(incoming: Incoming) -> str:
+    """The name of its letter. Whoever writes may choose the platform's id, and must not choose one of ours: a decision
+    of that name would be taken for the same letter again."""
+    return f"={incoming.event}" if incoming.event.startswith((*OURS, "=")) else incoming.event
 
 
 def _contained(answer: Answers) -> Answers:

@@ -8,19 +8,20 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ..core.conversation import Branch, Conversation, Deed, Mark, ResumeThread, Snapshot
 from ..core.decide import APPROVER
 from ..core.errors import MailRefused
-from ..core.log import Compacted, Entry, Stopped, Undoing, UserSaid
-from ..core.mail import Inbound, Letter, Said, Undo
-from ..core.message import Part, enclosed, said, text_of
+from ..core.log import IMPORTED, Compacted, Entry, Stopped, Undoing, UserSaid
+from ..core.mail import Inbound, Letter, Notice, Said, Undo
+from ..core.message import Part, Text, enclosed, is_strange, said, text_of
 from ..core.people import OWNER
 from ..core.ports import Archive, Clock, Log, People
 from ..core.rows import ThreadRow
 from ..core.thread import Thread
 from ..core.tool import ToolSpec
+from ..core.wording import cut_short
 from ..readings.branch import LastTurn, branch_off, last_turn
 from ..readings.spoken import spoken
 from ..readings.undo import changes_of, lasting_in
@@ -123,27 +124,20 @@ class Sessions:
             whose=turn.said[0].principal or turn.said[0].author,
             by=by,
             address=row.session,
+            terms=turn.terms,
         )
         return await self._without(row, turn, by, letter)
 
     async def say_instead(self, row: ThreadRow, letter: Said, text: str = "") -> Branch:
-        """A branch before the last turn, in which something else is said, or the same again, by whoever sent the letter
-        that wants it and with what it says about permissions. Raises MailRefused."""
-        by = letter.author
-        turn = await self._last_turn(row, by)
-        parts: tuple[Part, ...] = tuple(part for entry in turn.said for part in entry.parts)
-        if text:
-            parts = (*said(text), *(part for part in parts if enclosed(part)))
-        again = Said(
-            parts,
-            by,
-            row.session,
-            letter.unattended,
-            preapproved=letter.preapproved,
-            principal=letter.principal,
-            terms=turn.said[0].terms,
-        )
-        return await self._without(row, turn, by, again)
+        """A branch before the last turn, in which something else is said, by whoever sent the letter that wants it; or
+        the same again, still by whoever said it: nobody's words become another's, and nobody has somebody's said again
+        who may do more. Raises MailRefused."""
+        turn = await self._last_turn(row, letter.author)
+        by, first = letter.author, turn.said[0].author
+        if not text and by != first and await self._people.role(by) < await self._people.role(first):
+            raise MailRefused(f"this is for {first} to have answered again, who has said it")
+        again = _edited(turn, letter, row.session, text) if text else _repeated(turn, letter, row.session)
+        return await self._without(row, turn, letter.author, again)
 
     async def _last_turn(self, row: ThreadRow, by: str) -> LastTurn:
         if row.state != "resting":
@@ -226,7 +220,8 @@ class Sessions:
 
         brought = read_conversation(lines, self._clock.now())
         key = session or brought.key
-        entries = branch_off(brought.written, key, "owner")
+        written = [structs.replace(each, entry=_from_file(each.entry)) for each in brought.written]
+        entries = branch_off(written, key, "owner")
         branch = Branch(
             secrets.token_hex(8),
             entries,
@@ -238,10 +233,60 @@ class Sessions:
         return branch, key
 
 
+def _from_file(entry: Entry) -> Entry:
+    """Whoever made the file may have been a stranger: what people are said to have said there is not theirs."""
+    if not isinstance(entry, UserSaid):
+        return entry
+    parts = [structs.replace(part, origin=IMPORTED) if _is_plain(part) else part for part in entry.parts]
+    return structs.replace(entry, parts=tuple(parts))
+
+
+def _is_plain(part: Part) -> bool:
+    return isinstance(part, Text) and not part.origin
+
+
+def _edited(turn: LastTurn, letter: Said, session: str, text: str) -> Said:
+    files = tuple(part for entry in turn.said for part in entry.parts if enclosed(part))
+    return Said(
+        (*said(text), *files),
+        letter.author,
+        session,
+        letter.unattended,
+        preapproved=letter.preapproved,
+        principal=letter.principal or turn.said[0].principal,
+        terms=turn.terms,
+    )
+
+
+def _repeated(turn: LastTurn, letter: Said, session: str) -> Said | Notice:
+    first, parts = turn.said[0], tuple(part for entry in turn.said for part in entry.parts)
+    if first.source:
+        return Notice(
+            text_of(parts),
+            first.source,
+            first.author,
+            session,
+            outside=any(map(is_strange, parts)),
+            unattended=letter.unattended,
+            principal=first.principal,
+            terms=turn.terms,
+        )
+    return Said(
+        parts,
+        first.author,
+        session,
+        letter.unattended,
+        preapproved=letter.preapproved and letter.author == first.author,
+        principal=first.principal or letter.principal,
+        terms=turn.terms,
+    )
+
+
 def _spoken(entry: Entry) -> tuple[str, str] | None:
     """As `spoken` tells it, and what else happened that a reader would miss."""
     if isinstance(entry, Stopped):
-        return entry.by or "user", "/stop"
+        by = entry.by or "user"
+        return ("assistant", cut_short(entry.text, f"stopped by {by}")) if entry.text else (by, "/stop")
     if isinstance(entry, Compacted):
         return "everloop", f"[compacted] {entry.summary}"
     if isinstance(entry, Undoing):

@@ -22,7 +22,8 @@ _WAITING = (
 )
 _THEIRS = (
     " AND (t.owner IN (SELECT value FROM {each}($2{json})) "
-    "OR EXISTS (SELECT 1 FROM {each}($3{json}) WHERE substr(t.session, 1, length(value) + 1) = value || ':'))"
+    "OR EXISTS (SELECT 1 FROM {each}($3{json}) "
+    "WHERE substr(t.session, 1, length(value) + 1) = value || ':' AND replace(value, ':', '') = value))"
 )
 _STOPPING = (
     f"SELECT DISTINCT thread FROM inbox WHERE {PENDING} AND kind = 'stop' "

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from everloop.app.records import open_records
+from everloop.core.errors import StreamCut
+from everloop.testing import Fail, Say, ScriptedModel
 from tests.gateway.page.walk import HACK, staged
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
@@ -236,15 +238,58 @@ async def test_a_break_in_mid_stream_leaves_no_gap(browser: Any, tmp_path: Path)
     assert (answers, said) == (["Once upon a time there was a loop."], ["tell me a story"])
 
 
-async def test_a_running_turn_is_stopped(browser: Any, tmp_path: Path):
+async def test_a_running_turn_is_stopped_and_what_was_said_of_it_stays(browser: Any, tmp_path: Path):
     async with staged(browser, tmp_path) as stage:
+        page, kept = stage.page, []
         await stage.log_in()
         await stage.say("tell me a story")
-        await stage.page.wait_for_selector(".draft:has-text('Once upon')")
-        await stage.page.click("button[aria-label=Stop]")
-        await stage.page.wait_for_selector("text=Stopped.")
-        drafts = await stage.page.locator(".draft").count()
-    assert drafts == 0
+        await page.wait_for_selector(".draft:has-text('Once upon a time')")
+        await page.click("button[aria-label=Stop]")
+        for _ in range(2):
+            await page.wait_for_selector("text=Stopped.")
+            kept.append((await stage.texts(".said.cut"), await page.locator(".draft").count()))
+            await page.reload()
+    assert kept == [(["Once upon a time"], 0)] * 2
+
+
+async def test_what_was_said_of_an_answer_that_broke_off_stays(browser: Any, tmp_path: Path):
+    model = ScriptedModel(lambda shown: (Say("Once upon a time"), Fail(StreamCut("the line went dead"))))
+    async with staged(browser, tmp_path, given={"provider": model}) as stage:
+        page, kept = stage.page, []
+        await stage.log_in()
+        await stage.say("tell me a story")
+        for _ in range(2):
+            await page.wait_for_selector(".said.failed")
+            kept.append((await stage.texts(".said.cut"), await stage.texts(".said.failed strong")))
+            await page.reload()
+    assert kept == [(["Once upon a time"], ["No answer this time"])] * 2
+
+
+async def test_how_long_an_answer_took_is_the_same_while_one_looks_and_later(browser: Any, tmp_path: Path):
+    async with staged(browser, tmp_path) as stage:
+        facts = []
+        await stage.log_in()
+        for text in ("one", "two"):
+            await stage.say(text)
+            await stage.answer(f"You said: {text}")
+        for _ in range(2):
+            facts.append(await stage.texts(".said.final .facts"))
+            await stage.page.reload()
+            await stage.answer("You said: two")
+    assert facts[0] == facts[1]
+    assert [len(each.split(" · ")) for each in facts[0]] == [4, 4]  # the clock, the model, how long, the tokens
+
+
+@pytest.mark.parametrize("width", [360, 900, 1280])
+async def test_what_stands_below_the_conversations_does_not_stick_out(browser: Any, tmp_path: Path, width: int):
+    async with staged(browser, tmp_path, width) as stage:
+        await stage.log_in()
+        sticks_out = await stage.page.evaluate(
+            "(() => { const edge = document.querySelector('.sidebar').getBoundingClientRect().right;"
+            "return [...document.querySelectorAll('.under *')].filter((each) => "
+            "each.getBoundingClientRect().right > edge).length; })()"
+        )
+    assert sticks_out == 0
 
 
 async def test_conversations_are_found_renamed_edited_and_asked_again(browser: Any, tmp_path: Path):

@@ -35,6 +35,9 @@ class Chosen(Struct, forbid_unknown_fields=True):
 
 def open_channel(values: Mapping[str, Any], http: Http) -> "Webhook":
     """The channel that these settings describe. Raises SettingsError; without a secret there is no channel."""
+    if unknown := [name for name in values if name not in Chosen.__struct_fields__]:
+        known = ", ".join(Chosen.__struct_fields__)
+        raise SettingsError(f"there is no setting channels.webhook.{unknown[0][:50]}; the keys here are {known}")
     try:
         chosen = msgspec.convert(values, Chosen)
     except msgspec.ValidationError as error:

@@ -9,6 +9,7 @@ from typing import Literal
 from aiohttp import web
 from msgspec import Struct
 
+from ...core.channel import Traits
 from ...core.mail import Said
 from ...core.message import text_of
 from ...core.people import Role
@@ -41,6 +42,12 @@ class Principal(Struct, frozen=True):
         """Raises Refused (403)."""
         if not self.may(scope):
             raise Refused(403, "forbidden", f"this needs the scope {scope}, which these credentials do not have")
+
+    def check_begins(self, traits: Traits) -> None:
+        """Raises Refused (403) for a place in which nothing was said yet, and which a channel's people or the owner
+        would find to be another's."""
+        if self.role < Role.OWNER and not traits.open:
+            raise Refused(403, "forbidden", "Only the owner lays hands on places of other channels.")
 
     def owns(self, owner: str) -> bool:
         """Whether something of this owner's is theirs to see."""

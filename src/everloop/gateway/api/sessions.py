@@ -11,7 +11,6 @@ from ...core.errors import MailRefused
 from ...core.log import Asked
 from ...core.mail import Address, Inbound, Said
 from ...core.message import said
-from ...core.people import Role
 from ...readings.spans import deliver, keys_of, turns_of
 from ...readings.visible import checked_name
 from ..file_links import told_with_links
@@ -137,8 +136,8 @@ async def _go(call: ApiCall, found: Conversation, session: str, deed: Deed) -> A
     row = await call.agent.store.session(session)
     if row is not None and row.owner != _user(call):
         raise Refused(409, "refused", "That session belongs to someone else.")
-    if row is None and call.principal.role < Role.OWNER and not traits_of(session, call.agent.traits).open:
-        raise Refused(403, "forbidden", "Only the owner lays hands on places of other channels.")
+    if row is None:
+        call.principal.check_begins(traits_of(session, call.agent.traits))
     if not await call.agent.store.perform(_user(call), session, deed):
         raise Refused(409, "busy", BUSY)
     return Moved(deed.id if isinstance(deed, Branch) else found.id, session)

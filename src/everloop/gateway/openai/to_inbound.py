@@ -6,15 +6,14 @@ import msgspec
 from aiohttp import web
 from msgspec import structs
 
-from ...core.channel import ASIDE
+from ...core.channel import ASIDE, traits_of
 from ...core.keys import escaped, exact
 from ...core.log import UserSaid
 from ...core.mail import Address, Inbound, Said
 from ...core.message import Message, Part, Text
-from ...core.ports import Archive
 from ...core.prompt import Brought
 from ...core.rows import Receipt
-from ..access.principal import lacking, principal_of
+from ..access.principal import Principal, lacking, principal_of
 from ..http.blobs import Blob, enclosed
 from ..http.errors import Refused
 from ..http.repeats import event_of, token_of
@@ -35,7 +34,7 @@ async def write(agent: TurnAgent, request: web.Request, asking: ClientRequest, p
     user, key = principal_of(request).user, _key(request)
     session = asking.previous or request.headers.get(SESSION, "")
     if session:
-        await _check_session(agent.store, session, user)
+        await _check_session(agent, session, principal_of(request))
     check(asking.turns)
     brought = await _with_model(agent, asking.brought)
     if key:
@@ -95,11 +94,13 @@ def _address(session: str) -> Address:
         raise Refused(400, "invalid_session", f"{error}.", param=SESSION) from error
 
 
-async def _check_session(store: Archive, session: str, user: str) -> None:
+async def _check_session(agent: TurnAgent, session: str, principal: Principal) -> None:
     if len(session) > LONGEST_SESSION or not session.isprintable():
         raise Refused(400, "invalid_session", f"A session key has at most {LONGEST_SESSION} letters.", param=SESSION)
-    row = await store.session(str(_address(session)))
-    if row is not None and row.owner != user:
+    row = await agent.store.session(str(_address(session)))
+    if row is None:
+        principal.check_begins(traits_of(session, agent.traits))
+    elif row.owner != principal.user:
         raise Refused(404, "session_not_found", "There is no such session.", param=SESSION)
 
 

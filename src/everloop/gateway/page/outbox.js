@@ -48,10 +48,10 @@ export class OutboxView {
     const next = each.state === "pending" ? said.next(moment(each.due)) : each.state === "sending" ? said.beingSent : "";
     const waits = each.state !== "sending";
     return h("article.tile.letter", { "data-id": each.id },
-      h("div.row.spread", {}, h("b", {}, each.chat), h("span", { title: moment(each.queued) }, when(each.queued))),
+      h("div.row.spread", {}, h("b", {}, each.chat), each.queued ? h("span", { title: moment(each.queued) }, when(each.queued)) : null),
       h("p.text", {}, each.text || said.noText),
       h("small.why", {}, each.why || said.noReason),
-      h("small", {}, [said.tries(each.attempts, moment(each.queued)), next].filter(Boolean).join(", ")),
+      h("small", {}, [said.tries(each.attempts, each.queued ? moment(each.queued) : "?"), next].filter(Boolean).join(", ")),
       waits ? h("div.row", {},
         h("button.small", { type: "button", "aria-label": said.sendAgainTo(each.chat), onclick: () => this.again(each) }, said.sendAgain),
         h("button.small.ghost", { type: "button", "aria-label": said.dropTo(each.chat), onclick: () => this.drop(each) }, said.drop)) : null);

@@ -5,10 +5,10 @@ from typing import Annotated
 from aiohttp import web
 from msgspec import Meta, Struct
 
-from ...core.keys import author_of, escaped, place_of
+from ...core.keys import PLATFORM, author_of, escaped, group_at, place_of
 from ...core.mail import Address, Inbound, Said
 from ...core.message import Part, Text
-from ...core.people import chat_of
+from ...core.people import OWNER
 from ..access.principal import lacking, principal_of
 from ..http.blobs import blob_of, check_size, enclosed
 from ..http.bodies import read_body, read_json, shaped
@@ -16,7 +16,7 @@ from ..http.errors import Refused
 from ..http.repeats import event_of
 from ..ports import TurnAgent
 
-CHANNEL = "platform"
+CHANNEL = PLATFORM
 MOST_ATTACHMENTS = 20
 _Name = Annotated[str, Meta(max_length=200)]
 _Given = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -44,9 +44,11 @@ async def write(agent: TurnAgent, request: web.Request) -> Inbound:
     bot = principal_of(request).user
     plain = read_json(await read_body(request))
     message = shaped(plain, PlatformMessage)
-    author = author_of(message.platform, message.platform_user_id)
+    # What a bot says of who speaks is believed of the owner's: another's knows nobody whom the owner has introduced.
+    known_as = message.platform if bot == OWNER else f"{escaped(bot)}/{message.platform}"
+    author = author_of(known_as, message.platform_user_id)
     address = address_of(message)
-    whose = chat_of(CHANNEL, address.chat) if message.platform_channel_id else ""
+    whose = group_at(address, bot)
     parts: list[Part] = [Text(message.content)] if message.content.strip() else []
     for attachment in message.attachments:
         parts.append(await _part(agent, attachment, whose or author))

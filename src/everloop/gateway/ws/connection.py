@@ -14,6 +14,7 @@ import msgspec
 from aiohttp import web
 from msgspec import Struct
 
+from ...core.channel import traits_of
 from ...core.conversation import Written
 from ...core.errors import EverloopError
 from ...core.events import Event
@@ -198,6 +199,8 @@ class ClientConnection:
 
     async def _say(self, asked: MessageFrame) -> None:
         row = await self._view.row(asked.session)
+        if row is None:
+            self._principal.check_begins(traits_of(asked.session, self._agent.traits))
         if self._all.draining:
             raise Refused(503, "draining", "the gateway stops; send it again when it is back")
         if len(self._pending) >= OPEN:
