@@ -207,7 +207,7 @@ COMMANDS = {
     "a model that fails": (["models", "test", "custom/{evil}"], "\\u001b"),
     "a wrong word": (["{evil}"], "EVIL"),
     "a wrong option": (["sessions", "--{evil}"], "\\u001b"),
-    "a wrong name": (["sessions", "show", "{evil}"], "EVIL"),
+    "a wrong name": (["sessions", "show", "{evil}"], "\\u001b"),
     "a wrong title": (["sessions", "rename", "{id}", "{evil}"], "\\u001b"),
     "a wrong session": (["agent", "-s", "cli:{evil}", "-m", "hi"], "\\u001b"),
     "a wrong file": (["agent", "-f", "{evil}", "-m", "hi"], "\\u001b"),

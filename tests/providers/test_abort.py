@@ -38,7 +38,7 @@ HALVES = {
     "thought_and_call": Half("reasoning_and_call", LAST_OF_ARGS, "", "I should look."),
 }
 # What is left of a stopped turn: what the person said, and that it was stopped.
-SAID = [("user", "hi"), ("assistant", "operation cancelled by user"), ("user", "go on")]
+STOPPED = "operation cancelled by user"
 
 
 class Host:
@@ -149,18 +149,24 @@ async def test_a_stop_in_the_middle_leaves_nothing_half_done(serve, http, tmp_pa
         chunks = [event.data for event in seen if event.name == "stream_chunk"]
         assert "".join(chunk["text"] for chunk in chunks) == cut.text
         assert "".join(chunk["reasoning"] for chunk in chunks).strip() == cut.reasoning
-        assert [event.data["kept"] for event in seen if event.name == "stream_end"] == [False]
+        assert [event.data["kept"] for event in seen if event.name == "stream_end"] == [bool(cut.text)]
         assert [event for event in seen if event.name in ("metrics", "tool_call", "tool_result")] == []
         row = await agent.store.session("api:default")
         entries = await agent.store.read(row.id)
         assert [type(entry).__name__ for entry in entries] == ["UserSaid", "ModelCalled", "Stopped"]
+        assert (entries[2].text, entries[2].reasoning.strip()) == (cut.text, cut.reasoning)
         assert (await agent.store.spent(), looking.at) == ([], [])
 
         answer = await agent.ask("go on")
         (spent,) = await agent.store.spent()
     assert (answer.content, spent.calls, spent.usage, looking.at) == ("Hello there.", 1, answer.usage, [])
     assert len(host.bodies) == 2
-    assert heard(dialect, host.bodies[1]) == SAID
+    told = f"{cut.text}\n\n[{STOPPED}]" if cut.text else STOPPED
+    assert heard(dialect, host.bodies[1]) == [
+        ("user", "hi"),
+        ("assistant", told.partition("\n\n")[0]),
+        ("user", "go on"),
+    ]
     assert allowed(dialect, host.bodies[1])
 
 

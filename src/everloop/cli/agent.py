@@ -28,6 +28,7 @@ HELP = "talk with the agent: one answer with -m, else a chat"
 SOON = 2.0  # seconds in which a line is read of which the beginning is there
 MORE = "The answer alone goes to stdout, everything else to stderr. What was cut off is finished first."
 DIRECT = "cli:direct"
+LONGEST_CUT = 10_000  # characters that are shown of an answer that was cut off; the log has more
 MINDS = 1.0  # seconds between two looks at what others are asked in this session
 STAYS = '(what was said of the answer stays; say "go on" to have the rest)'
 LATER = 75  # the exit code of what may be tried again later (EX_TEMPFAIL)
@@ -201,7 +202,7 @@ async def _answer_once(here: Here, text: str, files: list[str], as_json: bool) -
                         terminal.follow(event)
     except TurnFailed as error:
         if error.cut:
-            terminal.note(error.cut)
+            terminal.note(error.cut if len(error.cut) <= LONGEST_CUT else f"{error.cut[:LONGEST_CUT]} …")
         if error.reason == "waiting":
             terminal.tell(f"everloop: {error}")
             return LATER

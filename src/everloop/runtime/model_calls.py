@@ -20,6 +20,7 @@ from .context import Gallery
 from .interrupt import Interrupt
 from .models import Briefed
 
+CHARS = 8  # of a token, at most: what is longer is no answer
 NEARLY_FULL = "this conversation fills most of what the model can read; earlier parts will soon become a summary"
 
 
@@ -51,14 +52,14 @@ class ModelCalls:
                 try:
                     said = await self._ask(briefed, context.prompt(thread, tail, wrap), draft)
                 except ProviderError as error:
-                    said = ModelFailed(error.kind, str(error), draft.text, draft.reasoning)
+                    said = ModelFailed(error.kind, str(error), *draft.cut(CHARS * context.max_tokens))
             reach("model.answered")
             if said is not None:
                 book.keep(said)
             else:
-                book.cut = draft.text, draft.reasoning
+                book.cut = draft.cut(CHARS * context.max_tokens)
         finally:
-            kept = isinstance(said, ModelSaid) or (interrupt.fired and bool(draft.text))
+            kept = isinstance(said, ModelSaid) or (interrupt.fired and bool(book.cut[0]))
             self._bus.publish(AnswerEnded(thread.id, book.lease.head, called, kept=kept))
         if isinstance(said, ModelSaid) and self._bus.hears(thread.id):
             full = used(thread, briefed.rules) / briefed.rules.limit
@@ -123,13 +124,10 @@ class _Draft:
         self._draft.add(piece)
         self._bus.publish(piece)
 
-    @property
-    def text(self) -> str:
-        return whole.text if (whole := self._draft.whole) else ""
-
-    @property
-    def reasoning(self) -> str:
-        return whole.reasoning if (whole := self._draft.whole) else ""
+    def cut(self, most: int) -> tuple[str, str]:
+        """What has been said, and thought, of each at most so many characters: an answer that never ends is longer."""
+        whole = self._draft.whole
+        return (whole.text[:most], whole.reasoning[:most]) if whole else ("", "")
 
 
 def _marked(calls: tuple[ToolCall, ...], tools: Mapping[str, ToolSpec]) -> tuple[ToolCall, ...]:
