@@ -35,8 +35,8 @@ async def by_page(door: Door, name: str, data: bytes) -> Sent:
     async with door.client(token) as client, client.post("/api/files", params={"name": name}, data=data) as answer:
         kept = await answer.json()
         if answer.status != 201:
-            assert answer.status == 409  # before anything is said; what follows is the status of the others
-            return 400, kept["error"]["message"]
+            assert answer.status in (409, 413)  # before anything is said; what follows is the status of the others
+            return 400 if answer.status == 409 else 413, kept["error"]["message"]
     async with door.socket(token) as wire:
         return await _said(wire, [kept])
 

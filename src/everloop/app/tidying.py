@@ -27,8 +27,9 @@ def workers(store: Store, home: Path) -> Mapping[str, Worker]:
     async def tidy(row: JobRow) -> str:
         gone = await store.forget_expired()
         await asyncio.to_thread(sweep, home / "files" / HALF_WRITTEN)
-        told = ", ".join(f"{count} {name}" for name, count in gone.items()) or "nothing"
-        _log.info("forgotten, for it has expired: %s", told)
-        return told
+        told = ", ".join(f"{count} {name}" for name, count in gone.items())
+        if told:
+            _log.info("forgotten, for it has expired: %s", told)
+        return told or "nothing"
 
     return {"tidy": tidy}

@@ -43,6 +43,7 @@ TABLE = {
     ("POST", "/message/stream"): CHAT,
     ("GET", "/openapi.json"): KNOWN,
     ("GET", "/api/me"): READ,
+    ("GET", "/api/commands"): READ,
     ("GET", "/api/sessions"): READS,
     ("GET", "/api/search"): READS,
     ("GET", "/api/sessions/{id}"): READS,
