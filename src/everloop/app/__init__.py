@@ -33,7 +33,7 @@ from ..runtime.driver import Driver
 from ..runtime.inbox import Inbox
 from ..runtime.lanes import Lanes
 from ..runtime.outbox import Outbox
-from ..runtime.ownership import Ownership, Work
+from ..runtime.ownership import Ownership
 from ..runtime.people import KnownPeople
 from ..runtime.reception import AdmitAll, Reception
 from ..runtime.scheduler import Scheduler
@@ -236,18 +236,19 @@ def _open_channels(
     supervisor: Supervisor,
     stack: AsyncExitStack,
 ) -> None:
-    """Let channels listen and send for as long as the house is open, each in one process at a time."""
+    """Let channels listen, each in one process at a time, and send, for as long as the house is open. An answer is
+    claimed by who sends it: broken off because a lease was lost, it would wait for its claim to run out."""
     if not outboxes:
         return
 
-    def start(name: str, work: Work, owner: Ownership) -> None:
-        task = supervisor.start(name, lambda: owner.during(work), is_elsewhere=lambda: owner.is_elsewhere)
-        stack.push_async_callback(task.end)
+    def listen(reception: Reception, owner: Ownership) -> None:
+        name, run = f"channel {reception.name}", lambda: owner.during(reception.run)
+        stack.push_async_callback(supervisor.start(name, run, is_elsewhere=lambda: owner.is_elsewhere).end)
 
     for outbox, reception, owner in zip(outboxes, receptions, owned, strict=True):
         stack.push_async_callback(supervisor.start(f"lease {outbox.name}", owner.run).end)
-        start(f"outbox {outbox.name}", outbox.run, owner)
-        start(f"channel {outbox.name}", reception.run, owner)
+        stack.push_async_callback(supervisor.start(f"outbox {outbox.name}", outbox.run).end)
+        listen(reception, owner)
     senders = {outbox.name: outbox for outbox in outboxes}
     telling = supervisor.start("answers", lambda: _tell_channels(bus, senders, receptions))
     stack.push_async_callback(telling.end)
