@@ -14,6 +14,7 @@ from .. import __version__
 from ..bus.local import LocalBus
 from ..core.errors import HomeError
 from ..core.events import CommandDone, Event, PermissionAsked, TurnEnded
+from ..core.jobs import DELETE
 from ..core.message import Part
 from ..core.people import Role
 from ..core.ports import Bus, Channel, Clock, Http, Provider, Store, ToolSource
@@ -21,6 +22,7 @@ from ..core.tool import Tool
 from ..core.turn import Finished
 from ..files.enclosing import enclose
 from ..files.folder import Folder
+from ..files.inventory import FileInventory
 from ..files.pictures import fit, take
 from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.acting import Acting, ForEveryone, ForOne, ForSpeakers
@@ -29,6 +31,7 @@ from ..runtime.calls import Toolbox
 from ..runtime.clock import MACHINE
 from ..runtime.commands import SlashCommands
 from ..runtime.context import Gallery
+from ..runtime.deletions import Deletions
 from ..runtime.driver import Driver
 from ..runtime.inbox import Inbox
 from ..runtime.lanes import Lanes
@@ -185,6 +188,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     )
     approvals = Approvals(store, people, builder.prompt_files, clock)
     sessions = Sessions(store, people, lambda: toolbox.specs, clock)
+    deletions = Deletions(store, FileInventory(home / "files"), live.now.toolset.forget, bus, clock)
     commands = SlashCommands(store, live, approvals, sessions, people, clock)
     inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, live.now.toolset.leave)
 
@@ -201,6 +205,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         lanes=lanes,
         approvals=approvals,
         sessions=sessions,
+        deletions=deletions,
         shown=Acknowledgements(store),
         supervisor=supervisor,
         builder=builder,
@@ -213,8 +218,10 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     if builder.prompt_files and builder.prompt_files.unasked:  # whoever found it was killed before it was told
         await driver.questions.ask_about_files()
     await stack.enter_async_context(lanes)
-    work = {} if given.whose else workers(store, home)
-    if work:
+    work = workers(store, home, deletions)
+    if given.whose:
+        work = {DELETE: work[DELETE]}
+    else:
         await store.add_job(daily(clock.now()))
     scheduler = Scheduler(store, bus, clock, work, given.whose, settings.store.lease_seconds)
     # It ends after the lanes, which begin to close at once.

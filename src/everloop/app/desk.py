@@ -23,6 +23,7 @@ class GatewayDesk(Agent):
         super().__init__(house)
         self.live_settings = live_settings
         self.sessions = house.sessions
+        self.deletions = house.deletions
 
     @property
     def missing(self) -> str:

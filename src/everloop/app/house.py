@@ -8,6 +8,7 @@ from ..core.channel import Hook, Traits
 from ..core.ports import Bus, Clock, Files, Store
 from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.approvals import Approvals
+from ..runtime.deletions import Deletions
 from ..runtime.inbox import Inbox
 from ..runtime.lanes import Lanes
 from ..runtime.sessions import Sessions
@@ -27,6 +28,7 @@ class House(Struct, frozen=True, kw_only=True):
     lanes: Lanes
     approvals: Approvals
     sessions: Sessions
+    deletions: Deletions
     shown: Acknowledgements
     supervisor: Supervisor
     builder: Builder

@@ -15,6 +15,7 @@ from ..files.folder import Folder
 from ..files.inventory import FileInventory
 from ..runtime.approvals import Approvals
 from ..runtime.clock import SystemClock
+from ..runtime.deletions import Deletions, Forget
 from ..runtime.people import KnownPeople
 from ..runtime.sessions import Sessions
 from ..runtime.supervisor import Supervisor
@@ -37,6 +38,7 @@ class Records(Struct, frozen=True):
     approvals: Approvals
     sessions: Sessions
     files: FileInventory
+    deletions: Deletions
 
 
 @asynccontextmanager
@@ -47,7 +49,9 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
         files = Folder(folder / "files")
         watched = watched_files(Home(folder), settings, store, files, _asking_a_sandbox(folder, settings))
         approvals = Approvals(store, KnownPeople(store), watched)
-        yield Records(settings, store, opened.vault, approvals, Sessions(store), FileInventory(folder / "files"))
+        inventory = FileInventory(folder / "files")
+        deletions = Deletions(store, inventory, _forgetting(folder, settings))
+        yield Records(settings, store, opened.vault, approvals, Sessions(store), inventory, deletions)
 
 
 @asynccontextmanager
@@ -79,3 +83,16 @@ def _asking_a_sandbox(home: Path, settings: Settings) -> Ended:
             await sandbox.close()
 
     return ended
+
+
+def _forgetting(home: Path, settings: Settings) -> Forget:
+    """As above, for what commands have said."""
+
+    async def forget(thread: str) -> None:
+        sandbox = sandbox_of(home, settings)
+        try:
+            await sandbox.forget(thread)
+        finally:
+            await sandbox.close()
+
+    return forget

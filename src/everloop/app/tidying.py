@@ -1,6 +1,6 @@
-"""The house's own work, once a day: what has expired is forgotten, and what killed processes had begun is removed.
-
-It belongs to nobody, so that only `gateway` and `worker` see to it.
+"""The house's own work. Once a day what has expired is forgotten, and what killed processes had begun is removed: that
+belongs to nobody, so that only `gateway` and `worker` see to it. What deleted conversations have left is removed by any
+process that acts for whose they were.
 """
 
 import asyncio
@@ -8,9 +8,10 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..core.jobs import Job, JobRow
+from ..core.jobs import DELETE, Job, JobRow
 from ..core.ports import Store
 from ..files.folder import HALF_WRITTEN, sweep
+from ..runtime.deletions import Deletions
 from ..runtime.scheduler import Worker
 
 _log = logging.getLogger("everloop.tidying")
@@ -23,7 +24,7 @@ def daily(now: float) -> Job:
     return Job("tidy", "tidy", now, owner="", schedule=f"every {DAY}")
 
 
-def workers(store: Store, home: Path) -> Mapping[str, Worker]:
+def workers(store: Store, home: Path, deletions: Deletions) -> Mapping[str, Worker]:
     async def tidy(row: JobRow) -> str:
         gone = await store.forget_expired()
         await asyncio.to_thread(sweep, home / "files" / HALF_WRITTEN)
@@ -32,4 +33,4 @@ def workers(store: Store, home: Path) -> Mapping[str, Worker]:
             _log.info("forgotten, for it has expired: %s", told)
         return told or "nothing"
 
-    return {"tidy": tidy}
+    return {"tidy": tidy, DELETE: deletions.work}

@@ -78,6 +78,10 @@ class Toolset(Struct, frozen=True):
         """End what a conversation has left running."""
         await self.commands.stop(thread)
 
+    async def forget(self, thread: str) -> None:
+        """As `leave`; and nothing is kept of what its commands said."""
+        await self.commands.forget(thread)
+
     async def close(self) -> None:
         await self.commands.close()
         for way in self.ways:

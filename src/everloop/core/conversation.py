@@ -65,6 +65,26 @@ class Snapshot(Struct, frozen=True, gc=False):
     at: float = 0.0
 
 
+class Deletion(Struct, frozen=True):
+    """What went with conversations that were deleted for good: their `threads`, with the versions that they stood for
+    and what worked for them; the `sessions` that were at them, where the next message begins another one; `jobs` that
+    were to speak there. `branches` are conversations that had branched from them, and stay."""
+
+    threads: tuple[str, ...] = ()
+    sessions: tuple[str, ...] = ()
+    entries: int = 0
+    jobs: int = 0
+    branches: tuple[str, ...] = ()
+
+
+class Leftovers(Struct, frozen=True):
+    """What deleted threads may have left outside of the tables: files, by the first twelve digits of their hashes, with
+    the time at which each was last named."""
+
+    threads: tuple[str, ...]
+    files: dict[str, float]
+
+
 class Branch(Struct, frozen=True):
     """A new thread `id` that holds `entries` from `first` on, written at `times` (or now).
 

@@ -10,6 +10,7 @@ EverloopError
 │   ├── StoreFull            no space, or the disk refused a write
 │   │   └── StoreBroken      the disk has failed: nothing more is written before a restart
 │   ├── StoreUnreachable     the database server does not answer
+│   ├── ThreadGone           there is no such thread: it was deleted
 │   └── Fenced               the lease on a thread has gone to someone else
 ├── VaultLocked              the key to the vault is missing, wrong, or can be read by others
 ├── MailRefused              a message that is not taken in: too long, empty, not text, or nobody's
@@ -78,6 +79,9 @@ class StoreBroken(StoreFull): ...
 
 
 class StoreUnreachable(StoreError): ...
+
+
+class ThreadGone(StoreError): ...
 
 
 class Fenced(StoreError): ...

@@ -230,6 +230,14 @@ def answer_of(finished: Finished, thread: str, session: str) -> Answer:
     )
 
 
+class ConversationDeleted(_Event, frozen=True, gc=False):
+    """It is gone for good. It was `owner`'s, in this session, which nobody can look up any more."""
+
+    name = "deleted"
+    session: str
+    owner: str
+
+
 class AnswerGiven(_Event, frozen=True, gc=False):
     """The last event of a stream: what `ask` would return."""
 
@@ -254,6 +262,7 @@ Event = (
     | Warned
     | OutcomeUnknown
     | TurnEnded
+    | ConversationDeleted
     | AnswerGiven
 )
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 from .mail import Inbound
 
 JobState = Literal["waiting", "working", "done", "failed"]
+DELETE = "delete"  # the kind of work that removes what is left of deleted conversations
 
 
 class Job(Struct, frozen=True):

@@ -8,7 +8,7 @@ import asyncio
 import fcntl
 import os
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from pathlib import Path
 
 from ..core.errors import NoRoom
@@ -27,6 +27,10 @@ class FileInventory:
         """The largest first."""
         found = await asyncio.to_thread(lambda: [*_files_in(self._root)])
         return sorted(found, key=lambda file: (-file.size, file.ref, file.owner))
+
+    async def beginning(self, digits: Collection[str]) -> list[KeptFile]:
+        """Those whose hashes begin so, whosever they are."""
+        return await asyncio.to_thread(lambda: [*_beginning(self._root, digits)])
 
     async def unused(self, store: Archive) -> list[KeptFile]:
         """Those that nothing in the store names. Files first: what is put from now on is not among them."""
@@ -97,13 +101,27 @@ def digits_of(file: KeptFile) -> str:
 
 
 def _files_in(root: Path) -> Iterator[KeptFile]:
-    for owner in _folders_in(root):
-        if owner.name == HALF_WRITTEN:
-            continue
+    for owner in _owners_in(root):
         for part in _folders_in(Path(owner.path)):
-            for file in _plain_in(Path(part.path)):
-                status = file.stat(follow_symlinks=False)
-                yield KeptFile(owner.name, f"file:{file.name}", status.st_size, status.st_mtime)
+            yield from (_kept(owner.name, file) for file in _plain_in(Path(part.path)))
+
+
+def _beginning(root: Path, digits: Collection[str]) -> Iterator[KeptFile]:
+    wanted = {part: tuple(each for each in digits if each.startswith(part)) for part in {each[:2] for each in digits}}
+    for owner in _owners_in(root):
+        for part in _folders_in(Path(owner.path)):
+            if part.name in wanted:
+                found = [file for file in _plain_in(Path(part.path)) if file.name.startswith(wanted[part.name])]
+                yield from (_kept(owner.name, file) for file in found)
+
+
+def _kept(owner: str, file: "os.DirEntry[str]") -> KeptFile:
+    status = file.stat(follow_symlinks=False)
+    return KeptFile(owner, f"file:{file.name}", status.st_size, status.st_mtime)
+
+
+def _owners_in(root: Path) -> list["os.DirEntry[str]"]:
+    return [folder for folder in _folders_in(root) if folder.name != HALF_WRITTEN]
 
 
 def _folders_in(folder: Path) -> list["os.DirEntry[str]"]:

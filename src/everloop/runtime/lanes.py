@@ -10,7 +10,7 @@ import time
 from types import TracebackType
 from typing import Protocol
 
-from ..core.errors import EverloopError, Fenced, StoreError
+from ..core.errors import EverloopError, Fenced, StoreError, ThreadGone, TurnFailed
 from ..core.mail import Inbound, Said
 from ..core.ports import Activity, Bus
 from ..core.rows import Receipt
@@ -33,6 +33,10 @@ RETRY = 2.0
 # Parts of a lease. It is renewed early, so that after half a lease without the store there is time to try again; and a
 # turn whose lease was not renewed ends a while before others may take it over.
 RENEW_AFTER, END_AFTER = 1 / 8, 5 / 6
+
+
+def gone() -> TurnFailed:
+    return TurnFailed("this conversation was deleted", "deleted", "")
 
 
 class LaneStore(ThreadStore, Activity, Protocol):
@@ -239,6 +243,9 @@ class Lanes:
                 self._cap.release()
         except Fenced:
             _log.debug("thread %s is driven by someone else", thread)
+        except ThreadGone:
+            failure = gone()
+            self._waiters.disappoint(thread, failure)
         except StoreError as error:
             failure = error
             _log.error("thread %s: %s", thread, error)
@@ -317,7 +324,10 @@ class Lanes:
             await self._stop_if_told(thread)
         for mail, thread in self._waiters.open():
             if thread not in self._lanes and (seq := await self._store.ended(mail)):
-                self._waiters.tell(await self.recall(thread, seq))
+                try:
+                    self._waiters.tell(await self.recall(thread, seq))
+                except ThreadGone:
+                    self._waiters.disappoint(thread, gone())
 
     async def _renew(self) -> None:
         """What could not be renewed is tried again in the next round."""

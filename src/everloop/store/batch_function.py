@@ -65,7 +65,10 @@ BEGIN
                 IF at_thread IS NULL THEN
                     SELECT s.thread INTO at_thread FROM sessions s WHERE s.key = item.key AND s.owner = item.owner;
                 END IF;
-                IF at_thread IS NULL THEN  -- the session is another's
+                IF item.thread IS NOT NULL AND NOT EXISTS(SELECT 1 FROM threads t WHERE t.id = item.thread) THEN
+                    at_thread := NULL;
+                END IF;
+                IF at_thread IS NULL THEN  -- the session is another's, or the thread was deleted
                     RETURN NEXT;
                     CONTINUE;
                 END IF;

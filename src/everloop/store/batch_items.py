@@ -139,7 +139,9 @@ class _Commit(Struct, omit_defaults=True):
 def receive(inbound: Inbound) -> Item:
     thread = _named(inbound)
     item = _Receive(*_post(inbound), thread)
-    return Item(_encode(item), sessions=((item.key, item.owner),), threads=(thread,) if thread else ())
+    if thread:
+        return Item(_encode(item), threads=(thread,))
+    return Item(_encode(item), sessions=((item.key, item.owner),))
 
 
 def settle(row: int, state: OutboxState, receipt: str, again_in: float) -> Item:

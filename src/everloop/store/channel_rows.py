@@ -61,7 +61,7 @@ class ChannelRows(Database):
 
     async def reply_to(self, outbound: Outbound) -> ReplyTo:
         for mail in reversed(outbound.mails):
-            for (body,) in await self._ask("SELECT body FROM inbox WHERE id = $1", mail):
+            for (body,) in await self._ask("SELECT body FROM inbox WHERE id = $1 AND body <> ''", mail):
                 letter = read_letter(body)
                 if isinstance(letter, Said) and letter.reply_to:
                     return letter.reply_to

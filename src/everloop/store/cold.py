@@ -7,6 +7,7 @@ from .archive import ArchiveRows
 from .arrivals import ArrivalRows
 from .channel_rows import ChannelRows
 from .credentials import CredentialRows
+from .deleting import DeletedRows
 from .expired import ExpiredRows
 from .grants import GrantRows
 from .history import HistoryRows
@@ -34,5 +35,6 @@ class ColdStore(
     LedgerRows,
     CredentialRows,
     ExpiredRows,
+    DeletedRows,
 ):
     """What a store does that no turn waits for."""

@@ -1,6 +1,7 @@
 """Rows that hold no longer, written once for both databases: they are of no use to anyone, so they are forgotten.
 
-What was said, sent and spent is not among them: that goes when a conversation is deleted, or a person is erased.
+What was said, sent and spent is not among them: that goes when a conversation is deleted (deleting.py). What is left of
+its letters then is only their events, by which they are known again if they come again.
 """
 
 from .database import Ask, Database
@@ -12,6 +13,8 @@ _EXPIRED = {
     "grants": "DELETE FROM grants WHERE until <= {now} - CAST($1 AS {real}) RETURNING id",
     "tokens": "DELETE FROM tokens WHERE until > 0 AND until <= {now} - CAST($1 AS {real}) RETURNING id",
     "jobs": "DELETE FROM jobs WHERE state IN ('done', 'failed') AND until <= {now} - CAST($1 AS {real}) RETURNING id",
+    "letters of deleted conversations": "DELETE FROM inbox WHERE kind = 'deleted' AND ended <> 0 "
+    "AND at <= {now} - CAST($1 AS {real}) RETURNING id",
     "visits": "DELETE FROM web_sessions WHERE until <= {now} RETURNING id",
     "links": "DELETE FROM logins WHERE until > 0 AND until <= {now} RETURNING kind",
     "days of guests": "DELETE FROM guest_calls WHERE day < CAST({now} / 86400 AS {int}) - 1 RETURNING day",

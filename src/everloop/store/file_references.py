@@ -29,7 +29,12 @@ _TABLES = (
 
 
 async def files_named(ask: Ask) -> set[str]:
-    return {digits for each in _TABLES async for text in _texts(ask, each) for digits in _FILE.findall(text)}
+    return {digits for each in _TABLES async for text in _texts(ask, each) for digits in digits_in(text)}
+
+
+def digits_in(text: str) -> list[str]:
+    """Of the files that a text names."""
+    return _FILE.findall(text)
 
 
 async def _texts(ask: Ask, naming: _Naming) -> AsyncIterator[str]:

@@ -7,7 +7,12 @@ taken at once instead of waiting for it to run out.
 import fcntl
 import os
 import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+BUSY_SECONDS = 3600.0  # for which a process may say that it holds the write lock on purpose
 
 
 class Holders:
@@ -39,6 +44,25 @@ class Holders:
     def knows(self, pid: int, started: str) -> bool:
         """Whether this process is one of ours, and not a later one with the same number."""
         return bool(started) and any(path.name.startswith(f"{pid}-{started}-") for path in self._folder.iterdir())
+
+    @contextmanager
+    def marked_busy(self) -> Iterator[None]:
+        """While this process holds the write lock for long, and is not frozen."""
+        mark = self._mark(os.getpid())
+        mark.touch(0o600)
+        try:
+            yield
+        finally:
+            mark.unlink(missing_ok=True)
+
+    def is_busy(self, pid: int) -> bool:
+        try:
+            return time.time() - self._mark(pid).stat().st_mtime < BUSY_SECONDS
+        except FileNotFoundError:
+            return False
+
+    def _mark(self, pid: int) -> Path:
+        return self._folder / f".busy-{pid}-{start_time(pid)}"
 
     def dead(self) -> list[str]:
         """Those who ended without taking their file away."""

@@ -26,7 +26,7 @@ WORK = "work"  # what claims on jobs are noted under
 UNREACHED = "its conversation is gone, or is not theirs"
 
 _COLUMNS = "id, kind, due, owner, schedule, session, body, state, attempts, epoch, result"
-_ADD = (
+ADD = (
     "INSERT INTO jobs(id, owner, kind, session, schedule, due, body, epoch) "
     # It begins with the time, so that no claim on one of this name that was dropped before is taken for one on this.
     "VALUES($1, $2, $3, $4, $5, $6, $7, CAST({now} * 1000 AS {int})) ON CONFLICT DO NOTHING RETURNING id"
@@ -81,7 +81,7 @@ class JobRows(Database):
         check_times(job)
         session, body = (str(job.letter.address), body_of(job.letter)) if job.letter else ("", job.payload)
         values = (job.id, job.owner, job.kind, session, job.schedule, float(job.due), body)
-        return bool(await self._change(_ADD, *values))
+        return bool(await self._change(ADD, *values))
 
     async def jobs(self, owner: str) -> list[JobRow]:
         rows = await self._ask(f"SELECT {_COLUMNS} FROM jobs WHERE owner = $1 ORDER BY due, id", owner)

@@ -11,6 +11,7 @@ from .codec import body_of, kind_of
 from .database import Ask
 
 NOT_YOURS = "this session is not yours"
+NO_LONGER = "this conversation was deleted"
 PENDING = "ended = 0 AND taken = 0"
 MAKE_TURNS = "kind IN ('said', 'undo', 'notice')"  # letters that do
 POST = (
@@ -32,7 +33,8 @@ async def thread_of(ask: Ask, inbound: Inbound) -> str:
     """The thread that a decision names, else the session's, which is made if there is none. On PostgreSQL the session
     and the thread are locked until the transaction ends. Raises MailRefused."""
     thread = inbound.letter.thread if isinstance(inbound.letter, Decision) else await _thread_of_session(ask, inbound)
-    await ask("SELECT 1 FROM threads WHERE id = $1{lock}", thread)
+    if not await ask("SELECT 1 FROM threads WHERE id = $1{lock}", thread):
+        raise MailRefused(NO_LONGER)
     return thread
 
 

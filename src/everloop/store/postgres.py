@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from ..core import log
-from ..core.errors import Fenced, MailRefused, StoreError
-from ..core.mail import Inbound, Mail
+from ..core.errors import Fenced, MailRefused, ThreadGone
+from ..core.mail import Decision, Inbound, Mail
 from ..core.rows import Commit, Committed, Lease, Opened, OutboxState, Receipt, Renewal, ThreadRow
 from . import batch_items, schema
 from .batch_writer import BatchWriter
@@ -23,7 +23,7 @@ from .codec import THREAD, read_letter
 from .cold import ColdStore
 from .database import Ask
 from .fetching import wire_over
-from .letters import NOT_YOURS, PENDING
+from .letters import NO_LONGER, NOT_YOURS, PENDING
 from .outbox import OPEN
 from .renewals import Renewals
 from .schema import Migrations
@@ -89,13 +89,13 @@ class PostgresStore(ColdStore):
             return await self._receive_with_more(inbound)
         row = await self._writer.write(batch_items.receive(inbound))
         if row.thread is None:
-            raise MailRefused(NOT_YOURS)
+            raise MailRefused(NO_LONGER if isinstance(inbound.letter, Decision) else NOT_YOURS)
         return Receipt(row.number, row.thread, row.ok, row.answer)
 
     async def open(self, thread: str, after: int = 0) -> Opened:
         rows = await self._rows(_OPEN, thread, after)
         if not rows:
-            raise StoreError(f"there is no thread {thread}")
+            raise ThreadGone(f"there is no thread {thread}")
         *row, first, entries, ids, letters = rows[0]
         mail = [Mail(id, read_letter(body)) for id, body in zip(ids or (), letters or (), strict=True)]
         return Opened(ThreadRow(*row), [log.decode(body) for body in entries or ()], first, mail)
@@ -169,6 +169,12 @@ class PostgresStore(ColdStore):
         for place, id in rows:
             found[place - 1].append(id)
         return found
+
+    async def _forget_words(self, ask: Ask, threads: Sequence[str]) -> None:
+        await ask("DELETE FROM said WHERE thread = ANY($1)", list(threads))
+
+    async def scrub(self) -> None:
+        """The server's vacuum does it in its own time."""
 
     async def _add_words(self, ask: Ask, thread: str, owner: str, lines: Sequence[IndexedEntry]) -> None:
         await ask(

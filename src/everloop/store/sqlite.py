@@ -13,20 +13,21 @@ from typing import Any, TypeVar
 import apsw
 
 from ..core import log
-from ..core.errors import StoreCorrupt, StoreError
+from ..core.errors import StoreCorrupt, StoreError, ThreadGone
 from ..core.mail import Inbound, Mail
 from ..core.ports import Clock
 from ..core.rows import Commit, Committed, Lease, Opened, OutboxState, Receipt, Renewal, ThreadRow
 from . import schema
 from .channel_rows import has_more
 from .claims import Claims
-from .codec import THREAD, body_of, kind_of, read_letter
+from .codec import THREAD, body_of, kind_of, list_of, read_letter
 from .cold import ColdStore
 from .database import Ask, run_at_once
 from .holders import Holders
 from .letters import PENDING
 from .outbox import OPEN
 from .schema import Migrations
+from .scrubbing import scrub
 from .search import HOLDERS, KIN, IndexedEntry, mark_of
 from .sqlite_commit import write_commit
 from .sqlite_file import connect
@@ -107,7 +108,7 @@ class SqliteStore(ColdStore):
         with self._reader:
             rows = self._rows(_ROW, (thread,))
             if not rows:
-                raise StoreError(f"there is no thread {thread}")
+                raise ThreadGone(f"there is no thread {thread}")
             row = ThreadRow(*rows[0])
             first = max(row.folded, after + 1, 1)
             bodies = self._rows(_ENTRIES, (thread, first)) if row.head >= first else ()
@@ -144,6 +145,10 @@ class SqliteStore(ColdStore):
         version = self._rows("PRAGMA data_version")[0][0]
         before, self._data_version = self._data_version, version
         return bool(version != before)
+
+    async def scrub(self) -> None:
+        connection = self._connection
+        await asyncio.to_thread(scrub, Path(connection.filename), connection.open_vfs, self._holders)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._writer.close)
@@ -191,6 +196,11 @@ class SqliteStore(ColdStore):
     def _with(self, query: str) -> list[int]:
         newest = "SELECT rowid FROM said_words WHERE said_words MATCH ? ORDER BY rowid DESC LIMIT ?"
         return [id for (id,) in self._rows(newest, (query, HOLDERS))]
+
+    async def _forget_words(self, ask: Ask, threads: Sequence[str]) -> None:
+        them = "IN (SELECT value FROM {each}($1{json}))"
+        await ask(f"DELETE FROM said_words WHERE rowid IN (SELECT id FROM said WHERE thread {them})", list_of(threads))
+        await ask(f"DELETE FROM said WHERE thread {them}", list_of(threads))
 
     async def _add_words(self, ask: Ask, thread: str, owner: str, lines: Sequence[IndexedEntry]) -> None:
         for line in lines:

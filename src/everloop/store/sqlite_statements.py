@@ -35,7 +35,7 @@ def asking(execute: Execute) -> Ask:
 
 def thread_of(execute: Execute, inbound: Inbound) -> str:
     if isinstance(inbound.letter, Decision):
-        return inbound.letter.thread
+        return run_at_once(letters.thread_of(asking(execute), inbound))
     rows = execute("SELECT thread, owner FROM sessions WHERE key = ?", (str(inbound.address),)).fetchall()
     if not rows:
         return run_at_once(letters.thread_of(asking(execute), inbound))

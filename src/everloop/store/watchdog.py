@@ -40,6 +40,8 @@ class Watchdog:
         if seconds < self._say_after:
             return
         for pid in self._pids():
+            if self._run.is_busy(pid):
+                continue
             if pid not in self._named:
                 self._named.add(pid)
                 _log.warning("process %d holds the database's write lock since %.0f s", pid, seconds)

@@ -5,7 +5,7 @@ from .bus import Bus, Feed
 from .channel import Admission, Channel, Deliver, Fetches, Hooked, Previews, Renders, Signals
 from .clock import Clock
 from .credentials import Credentials, Logins, Tokens, Users
-from .files import Files, KeptFile
+from .files import Files, FileShelves, KeptFile
 from .grants import Grants
 from .http import Http, HttpAnswer
 from .jobs import Jobs, Leases
@@ -35,6 +35,7 @@ __all__ = [
     "Embeddings",
     "Feed",
     "Fetches",
+    "FileShelves",
     "Files",
     "Grants",
     "Hooked",

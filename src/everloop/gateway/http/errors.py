@@ -65,6 +65,7 @@ _TURNS = {
     "guests": (403, "guest_limit"),
     "waiting": (423, "session_waits"),
     "closed": (503, "closing"),
+    "deleted": (410, "conversation_deleted"),
 }
 BEHIND_US = 502
 

@@ -17,6 +17,7 @@ from ...core.events import (
     AnswerPiece,
     CallMeasured,
     CommandDone,
+    ConversationDeleted,
     Event,
     LetterTaken,
     OutcomeUnknown,
@@ -162,7 +163,7 @@ class ClientFeed:
                 self._finish(where, event)
             case TurnBegan() | CallMeasured() | SummaryBegan() | SummaryWritten() | ToolCalled() | ToolOutput():
                 self._put(event_frame(where, event))
-            case ToolReturned() | CommandDone() | Warned() | OutcomeUnknown():
+            case ToolReturned() | CommandDone() | Warned() | OutcomeUnknown() | ConversationDeleted():
                 self._put(event_frame(where, event))
             case LetterTaken() | AnswerGiven():
                 pass  # for whoever asked alone, who is told in other frames

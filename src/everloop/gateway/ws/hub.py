@@ -12,13 +12,23 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 
 from ...core.errors import StoreError
-from ...core.events import AnswerBegan, AnswerEnded, AnswerPiece, Draft, Event, PermissionAsked, TurnBegan, TurnEnded
+from ...core.events import (
+    AnswerBegan,
+    AnswerEnded,
+    AnswerPiece,
+    ConversationDeleted,
+    Draft,
+    Event,
+    PermissionAsked,
+    TurnBegan,
+    TurnEnded,
+)
 from ...core.rows import MANY
 from ..metrics import Metrics
 from ..ports import GatewayAgent
 
 _SESSIONS = 10_000
-NEWS = (TurnBegan, TurnEnded, PermissionAsked)
+NEWS = (TurnBegan, TurnEnded, PermissionAsked, ConversationDeleted)
 
 
 class Watcher(Protocol):
@@ -87,8 +97,7 @@ class Hub:
                     self._keep(event)
                     self._metrics.hear(event)
                     if self._watchers or (self._followers and isinstance(event, NEWS)):
-                        known = self._sessions.get(event.thread) or await self._look_up(event.thread)
-                        self._pass_on(event, *known)
+                        self._pass_on(event, *await self._whose(event))
 
     def _forget(self) -> None:
         """It was too slow, or has failed, and cannot know what it has missed. The first time nobody watches yet."""
@@ -106,8 +115,8 @@ class Hub:
                 draft.kept = kept
             case PermissionAsked(approvals=approvals) if all(each.kind == "file" for each in approvals):
                 pass  # it is about what a turn has left behind, and another may be answered now
-            case TurnEnded(thread=thread) | PermissionAsked(thread=thread):  # the answer is committed
-                self.drafts.pop(thread, None)
+            case TurnEnded(thread=thread) | PermissionAsked(thread=thread) | ConversationDeleted(thread=thread):
+                self.drafts.pop(thread, None)  # the answer is committed, or gone with all else
 
     def _pass_on(self, event: Event, session: str, owner: str) -> None:
         for watcher in tuple(self._watchers.get(session, ())):
@@ -116,6 +125,12 @@ class Hub:
         for follower in tuple(self._followers) if isinstance(event, NEWS) else ():
             if follower.user == owner:
                 follower.hear_news(session, event)
+
+    async def _whose(self, event: Event) -> tuple[str, str]:
+        if isinstance(event, ConversationDeleted):  # it cannot be looked up any more
+            self._sessions.pop(event.thread, None)
+            return event.session, event.owner
+        return self._sessions.get(event.thread) or await self._look_up(event.thread)
 
     async def _look_up(self, thread: str) -> tuple[str, str]:
         try:

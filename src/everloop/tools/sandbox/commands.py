@@ -19,7 +19,7 @@ from .choose import Confinement, choose_way
 from .door import Door, Line, RunnerAway, Talk
 from .outlet import Outlet, outlet_folder
 from .port import CommandSpec, OnOutput, Outcome, be_silent
-from .spool import ended_at, read_all, read_output
+from .spool import ended_at, forget_thread, read_all, read_output
 
 _log = logging.getLogger("everloop.sandbox")
 _STEP = 1 << 16
@@ -136,6 +136,12 @@ class SandboxedCommands:
         if not self._folder(where).exists():  # then no runner need be started to say so
             return 0
         return await self._stop(where)
+
+    async def forget(self, thread: str) -> None:
+        where = self._where(thread, "")
+        if self._folder(where).exists():
+            await self._end(where)
+            await asyncio.to_thread(forget_thread, str(self._spool), where["thread"])
 
     async def close(self) -> None:
         self._door.close()

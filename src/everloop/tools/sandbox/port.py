@@ -125,6 +125,10 @@ class Sandbox(Protocol):
         """End one command of a thread, or all; says how many were running."""
         ...
 
+    async def forget(self, thread: str) -> None:
+        """End all commands of a thread, and keep nothing of what they said."""
+        ...
+
     async def close(self) -> None:
         """Let go. Commands in the background run on."""
         ...

@@ -213,6 +213,12 @@ def forget_earlier(spool: str, thread: str, answer: int) -> None:
             _remove(folder)
 
 
+def forget_thread(spool: str, thread: str) -> None:
+    """Remove all that the commands of a thread have said."""
+    with suppress(FileNotFoundError):
+        shutil.rmtree(os.path.join(spool, thread))
+
+
 def sweep(spool: str) -> None:
     """Leave of what ended long ago, and of what was cut off then, only the fact that it was."""
     for name, thread in _entries(spool):
