@@ -32,6 +32,7 @@ from .tools import sandbox_of
 class Records(Struct, frozen=True):
     """What is kept, as it lies there: nothing in the vault has been opened yet."""
 
+    home: Path
     settings: Settings
     store: Store
     vault: Vault
@@ -51,7 +52,7 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
         approvals = Approvals(store, KnownPeople(store), watched)
         inventory = FileInventory(folder / "files")
         deletions = Deletions(store, inventory, _forgetting(folder, settings))
-        yield Records(settings, store, opened.vault, approvals, Sessions(store), inventory, deletions)
+        yield Records(folder, settings, store, opened.vault, approvals, Sessions(store), inventory, deletions)
 
 
 @asynccontextmanager

@@ -41,10 +41,10 @@ COMMANDS = {
         "show what waits for your permission, allow it or not", ("list", "approve", "deny", "grants", "revoke")
     ),
     "sessions": Subcommand(
-        "show your conversations, search them, go back to one, carry them elsewhere",
+        "show your conversations, search them, go back to one, carry them elsewhere, delete them",
         (
-            *("list", "search", "show", "resume", "rename", "archive", "unarchive", "export", "import", "fork"),
-            *("snapshot", "snapshots", "restore"),
+            *("list", "search", "show", "resume", "rename", "archive", "unarchive", "delete", "export", "import"),
+            *("fork", "snapshot", "snapshots", "restore"),
         ),
     ),
     "replay": Subcommand("run a recorded turn again, offline, and show where it differs, or write it as a test"),

@@ -13,6 +13,7 @@ from ..app.records import Records, open_records
 from ..core.conversation import ArchiveThread, Branch, Conversation, Deed, Rename, SearchHit
 from ..core.errors import HomeError, MailRefused
 from ..readings.visible import checked_name, in_one_line, visible
+from .session_deletion import delete
 from .session_key import session_key
 from .table import how_many, table, to_json
 from .terminal import Terminal
@@ -20,7 +21,7 @@ from .times import clock
 
 MORE = (
     "An ID may be shortened as long as it is the only one that begins so; a session's key stands for the conversation "
-    "that it is at. Nothing is ever deleted here."
+    "that it is at. Only `delete` deletes anything."
 )
 HEADS = ("ID", "SESSION", "LAST", " MESSAGES", "TITLE")
 FOUND = ("ID", " ENTRY", "WHEN", "WHO", "TEXT")
@@ -39,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     renamed = words.add_parser("rename", help="give it a title")
     archived = words.add_parser("archive", help="take it out of the list; it can still be found")
     unarchived = words.add_parser("unarchive", help="take it into the list again")
+    deleted = words.add_parser("delete", help="delete it for good; asked twice")
     exported = words.add_parser("export", help="write it as lines of JSON")
     imported = words.add_parser("import", help="read such lines as a new conversation")
     forked = words.add_parser("fork", help="let its session go on in a copy, from the end or after an entry")
@@ -47,6 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     restored = words.add_parser("restore", help="let a session go on in a copy from there")
     for word in (shown, resumed, renamed, archived, unarchived, exported, forked, marked):
         word.add_argument("id", metavar="ID", help="the conversation's id, how that begins, or its session")
+    deleted.add_argument("ids", metavar="ID", nargs="+", help="a conversation's id, how that begins, or its session")
+    deleted.add_argument("--yes", action="store_true", help="do not ask")
     renamed.add_argument("title", metavar="TITLE", nargs="+", help="the new title")
     exported.add_argument("file", metavar="FILE", nargs="?", default="-", help="a new file (default: stdout)")
     imported.add_argument("file", metavar="FILE", help="the file ('-': stdin)")
@@ -55,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         word.add_argument("name", metavar="NAME", help="the snapshot's name")
     for word in (resumed, imported, forked, restored):
         word.add_argument("-s", "--session", metavar="KEY", help="in this session (default: that of the conversation)")
-    for word in (listed, searched, shown, exported):
+    for word in (listed, searched, shown, exported, deleted):
         word.add_argument("--user", metavar="NAME", default=OWNER, help="of a user of your program, such as web:anna")
     for word in (listed, searched, shown, marks):
         word.add_argument("--json", action="store_true", help="print one JSON object instead")
@@ -75,6 +79,8 @@ async def run(arguments: argparse.Namespace) -> int:
                 terminal.answer(_hits(hits, arguments.json))
             case "snapshots":
                 await _snapshots(records, terminal, arguments.json)
+            case "delete":
+                return await _delete(records, terminal, arguments)
             case "import":
                 await _import(records, terminal, arguments)
             case "restore":
@@ -85,6 +91,12 @@ async def run(arguments: argparse.Namespace) -> int:
                 one = await _find(records, arguments.id, getattr(arguments, "user", OWNER))
                 await _with(records, terminal, word, one, arguments)
     return 0
+
+
+async def _delete(records: Records, terminal: Terminal, arguments: argparse.Namespace) -> int:
+    found = [await _find(records, name, arguments.user) for name in arguments.ids]
+    each_once = list({each.id: each for each in found}.values())
+    return await delete(records, terminal, each_once, arguments.user, arguments.yes)
 
 
 async def _find(records: Records, name: str, user: str) -> Conversation:
