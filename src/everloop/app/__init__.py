@@ -189,7 +189,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     approvals = Approvals(store, people, builder.prompt_files, clock)
     sessions = Sessions(store, people, lambda: toolbox.specs, clock)
     deletions = Deletions(store, FileInventory(home / "files"), live.now.toolset.forget, bus, clock)
-    commands = SlashCommands(store, live, approvals, sessions, people, clock)
+    commands = SlashCommands(store, live, approvals, sessions, people, deletions, clock)
     inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, live.now.toolset.leave)
 
     async def enclose_file(name: str, data: bytes, owner: str) -> Part:

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol
 
 from ..core.channel import Hook, Traits
-from ..core.conversation import Branch, Conversation, Deed
+from ..core.conversation import Branch, Conversation, Deed, Deletion
 from ..core.events import Answer, Event
 from ..core.jobs import TaskState
 from ..core.mail import Inbound
@@ -190,6 +190,12 @@ class SessionFinder(Protocol):
     async def fork(self, conversation: Conversation, session: str, by: str, at: int | None = None) -> Branch: ...
 
 
+class SessionDeletions(Protocol):
+    async def delete(self, owner: str, conversation: Conversation) -> Deletion:
+        """Delete one of the owner's conversations for good. Raises MailRefused while a turn runs in it."""
+        ...
+
+
 class ChangeableSettings(Protocol):
     """The settings and keys of a house, as they can be changed while it is open."""
 
@@ -236,6 +242,9 @@ class ApiAgent(GatewayAgent, Protocol):
 
     @property
     def sessions(self) -> SessionFinder: ...
+
+    @property
+    def deletions(self) -> SessionDeletions: ...
 
     @property
     def settings(self) -> Mapping[str, Any]:

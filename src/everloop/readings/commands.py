@@ -93,6 +93,7 @@ COMMANDS = {
                 "restore": Subcommand("go on in a copy from a place that has one", "NAME", Right(Role.USER, "read")),
                 "edit": Subcommand("take your last message back and say this instead", "TEXT"),
                 "regenerate": Subcommand("ask for the last answer again"),
+                "delete": Subcommand("delete this conversation for good, once you have confirmed it", "[ID]", _TELLS),
             },
         ),
         SlashCommand("/usage", "Show what this conversation has used and cost", right=Right(Role.USER, "read")),

@@ -10,7 +10,7 @@ from ..core.gauge import rough
 from ..core.mail import Choose, CompactRequest, Inbound, Said, Stop
 from ..core.message import text_of
 from ..core.people import Role
-from ..core.ports import Archive, Clock, Ledger, Log, People
+from ..core.ports import Archive, Arrivals, Clock, Ledger, Log, People
 from ..core.rows import Action, SpentRow
 from ..core.thread import Thread
 from ..readings.commands import COMMANDS, SlashCommand, listed, rest_of
@@ -20,8 +20,8 @@ from ..readings.questions import chosen as chosen_in
 from ..readings.questions import question_of
 from .approvals import Approvals
 from .clock import MACHINE
+from .deletions import Deletions
 from .models import Models
-from .people import KnownPeople
 from .session_commands import SessionCommands, sentence
 from .sessions import BUSY, Sessions
 
@@ -38,8 +38,8 @@ class CommandEffect(Struct, frozen=True):
     otherwise: str = ""
 
 
-class CommandStore(Archive, Log, Ledger, Protocol):
-    """Conversations, their logs, and what they cost."""
+class CommandStore(Archive, Arrivals, Log, Ledger, Protocol):
+    """Conversations, their letters and logs, and what they cost."""
 
 
 class SlashCommands:
@@ -49,16 +49,17 @@ class SlashCommands:
         models: Models,
         approvals: Approvals,
         sessions: Sessions,
-        people: People | None = None,
+        people: People,
+        deletions: Deletions,
         clock: Clock = MACHINE,
     ) -> None:
         self._store = store
         self._clock = clock
-        self._people = people or KnownPeople()
+        self._people = people
         self._models = models
         self._approvals = approvals
         self._sessions = sessions
-        self._looking_back = SessionCommands(store, sessions)
+        self._looking_back = SessionCommands(store, sessions, deletions)
 
     def find(self, text: str) -> SlashCommand | None:
         """The command that someone typed, if what they typed looks like one; there need not be one of that name."""

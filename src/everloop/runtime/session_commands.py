@@ -4,21 +4,24 @@ Whoever is not the owner sees the conversations of this very session, and no oth
 """
 
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Protocol
 
 from ..core.conversation import Conversation, Deed, Rename, SearchHit
 from ..core.errors import MailRefused
+from ..core.keys import group_at
 from ..core.mail import Inbound, Said
-from ..core.people import Role
-from ..core.ports import Archive
+from ..core.people import Role, is_chat
+from ..core.ports import Archive, Arrivals
 from ..core.rows import ThreadRow
 from ..readings.commands import COMMANDS, split, words_described
 from ..readings.visible import checked_name
+from .deletions import Deletions
 from .sessions import Sessions
 
 LISTED = 15
 FOUND = 8
 NOTHING = "nothing has been said here yet"
+CONFIRMED = 8  # characters of an id, by which it is said that this one is meant
 
 Outcome = tuple[Deed | None, str]
 
@@ -28,17 +31,25 @@ def sentence(error: MailRefused) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
+class SessionCommandStore(Archive, Arrivals, Protocol):
+    """Conversations, and the letters that have come."""
+
+
 class SessionCommands:
-    def __init__(self, store: Archive, sessions: Sessions) -> None:
+    def __init__(self, store: SessionCommandStore, sessions: Sessions, deletions: Deletions) -> None:
         self._store = store
         self._sessions = sessions
+        self._deletions = deletions
 
     async def work_out(
         self, words: str, inbound: Inbound, letter: Said, role: Role = Role.OWNER
     ) -> tuple[Deed | Literal["none"], str]:
-        """What the words after /session come to: something to do, or nothing, and what is said about it."""
+        """What the words after /session come to: something to do, or nothing, and what is said about it. What is to be
+        deleted is deleted with that, for the command cannot be kept in a conversation that goes."""
         word, rest = split(words)
         try:
+            if word == "delete":
+                return "none", await self._delete(rest, inbound, letter, role)
             deed, reply = await self._understand(word, rest, inbound, letter)
         except MailRefused as error:
             deed, reply = None, sentence(error)
@@ -113,6 +124,23 @@ class SessionCommands:
         branch = await self._sessions.restore(name, inbound.owner, session, letter.author, within)
         return branch, f"Here we go on from {name!r} (conversation {branch.id[:8]})."
 
+    async def _delete(self, id: str, inbound: Inbound, letter: Said, role: Role) -> str:
+        _check_may_delete(inbound, letter, role)
+        if not id:
+            here = await self._here(inbound)
+            return (
+                f"“{here.title}” ({here.messages} messages) would be deleted for good: what was said, its files, and "
+                "earlier versions of it. There is no way back. To delete it, say: "
+                f"/session delete {here.id[:CONFIRMED]}"
+            )
+        if len(id) < CONFIRMED:
+            raise MailRefused(f"to delete a conversation, say at least {CONFIRMED} characters of its id")
+        if await self._store.came(inbound.address.channel, inbound.event):
+            return ""  # it was answered then, and is not done again
+        found = await self._find(id, inbound, letter)
+        await self._deletions.delete(inbound.owner, found)
+        return "This conversation is deleted for good."  # without its title, which is of what was said in it
+
     async def _find(self, id: str, inbound: Inbound, letter: Said) -> Conversation:
         return await self._sessions.find(id, inbound.owner, self._sessions.scope(letter.author, inbound))
 
@@ -127,6 +155,15 @@ class SessionCommands:
         if row is None:
             raise MailRefused(NOTHING)
         return row
+
+
+def _check_may_delete(inbound: Inbound, letter: Said, role: Role) -> None:
+    """Everyone their own. In a group nobody has the words of the others deleted but those who answer for it; and what a
+    guest has said in a place that is somebody else's is for that person to delete. Raises MailRefused."""
+    if letter.author == inbound.owner or role >= Role.ADMIN:
+        return
+    if role < Role.USER or is_chat(letter.principal) or group_at(inbound.address, inbound.owner):
+        raise MailRefused("deleting this conversation is for its owner, or an admin")
 
 
 def help_for(role: Role) -> str:

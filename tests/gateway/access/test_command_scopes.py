@@ -36,6 +36,8 @@ FORMS = {
     "/session rename it": "",
     "/session edit other words": "",
     "/session regenerate": "",
+    "/session delete": "read",
+    "/session delete {id}": "read",
     "/SESSION   LIST": "read",
     " /Session  Search 4711": "read",
     "/session Resume {id}": "read",

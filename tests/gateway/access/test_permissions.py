@@ -48,6 +48,7 @@ TABLE = {
     ("GET", "/api/search"): READS,
     ("GET", "/api/sessions/{id}"): READS,
     ("PATCH", "/api/sessions/{id}"): CHATS,
+    ("DELETE", "/api/sessions/{id}"): MOVES,
     ("GET", "/api/sessions/{id}/entries"): READS,
     ("GET", "/api/sessions/{id}/trace"): READS,
     ("POST", "/api/sessions/{id}/fork"): MOVES,

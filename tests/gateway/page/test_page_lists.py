@@ -240,3 +240,33 @@ async def test_a_conversation_is_taken_along_copied_and_printed_whole(browser: A
     assert [each["kind"] for each in json.loads(taken[1])["entries"]][-1] == "model_said"
     assert printed == [True, False, False]
     assert sorted(titles) == ["hello", "hello (copy)"]
+
+
+async def test_a_conversation_is_deleted_after_two_questions_and_every_window_is_told(browser: Any, tmp_path: Path):
+    async with staged(browser, tmp_path) as stage:
+        page = stage.page
+        await stage.log_in()
+        await stage.say("hello")
+        await stage.answer("You said: hello")
+        address = page.url
+        other = await second(stage)
+        await other.goto(address)
+        await other.wait_for_selector(".said:has-text('You said: hello')")
+        for presses in (["Cancel"], ["Delete …", "Cancel"]):
+            await stage.choose("Delete …")
+            for name in presses:
+                await page.click(f"dialog button:text-is('{name}')")
+        assert await page.locator(".item:has-text('hello')").count() == 1
+        await page.fill(".composer textarea", "a draft of it")
+        await stage.choose("Delete …")
+        await page.click("dialog button:text-is('Delete …')")
+        assert await page.evaluate("document.activeElement.textContent") == "Cancel"  # a stray Enter deletes nothing
+        await page.click("dialog button:text-is('Delete for good')")
+        for each in (page, other):
+            await each.wait_for_selector(".toast:has-text('The conversation is deleted.')")
+            await each.wait_for_selector(".item:has-text('hello')", state="detached")
+            await each.wait_for_function("location.hash === '#/'")
+        assert "a draft of it" not in await page.evaluate("JSON.stringify({...sessionStorage})")
+        await page.goto(address)
+        await page.wait_for_selector("text=This conversation is not here")
+        await other.close()

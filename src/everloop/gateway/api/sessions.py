@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from ...core.approval import approval_id
 from ...core.channel import traits_of
@@ -17,7 +18,7 @@ from ..file_links import told_with_links
 from ..http.errors import Refused
 from ..http.repeats import WINDOW, came_before, event_of, next_event
 from .route import ApiAnswer, ApiCall
-from .shapes import Entries, FoundList, Moved, SessionList, SessionState, Traces
+from .shapes import Entries, FoundList, Moved, SessionDeleted, SessionList, SessionState, Traces
 
 BUSY = "Something is still going on in this conversation. Stop it first, then try again."
 LONGEST_TRACE = 2000  # entries
@@ -70,6 +71,15 @@ async def change(call: ApiCall) -> ApiAnswer:
     return await show(call)
 
 
+async def delete(call: ApiCall) -> ApiAnswer:
+    """Asked twice: the whole id stands in the path, and again as what is confirmed."""
+    found = await _conversation(call)
+    if not call.path.id == call.query.confirm == found.id:
+        raise Refused(400, "not_confirmed", "Deleting is for good: name its whole id, and confirm=ID the same again.")
+    deletion = await call.agent.deletions.delete(_user(call), found)
+    return SessionDeleted(found.id, deletion.threads, deletion.entries, deletion.jobs, deletion.branches)
+
+
 def _title(text: str) -> str:
     try:
         return checked_name(text, "A title")
@@ -80,7 +90,8 @@ def _title(text: str) -> str:
 async def fork(call: ApiCall) -> ApiAnswer:
     found = await _conversation(call)
     session = call.body.session or found.session
-    return await _go(call, found, session, await call.agent.sessions.fork(found, session, _user(call), call.body.at))
+    branch = await call.agent.sessions.fork(found, session, _user(call), call.body.at)
+    return await _go(call, found, session, structs.replace(branch, replaces=call.body.replaces))
 
 
 async def resume(call: ApiCall) -> ApiAnswer:

@@ -68,6 +68,12 @@ class Listing(ApiInput, frozen=True):
     limit: Limit = 100
 
 
+class Confirming(ApiInput, frozen=True):
+    """`confirm` is the whole id, once more."""
+
+    confirm: str = ""
+
+
 class Searching(ApiInput, frozen=True):
     q: Annotated[str, Meta(min_length=1, max_length=400)]
     limit: Limit = 30
@@ -99,10 +105,12 @@ class Changing(ApiInput, frozen=True):
 
 
 class Forking(ApiInput, frozen=True):
-    """`at` is the last entry of the copy; `session` the place that goes on with it."""
+    """`at` is the last entry of the copy; `session` the place that goes on with it. With `replaces` the copy stands for
+    it: it is archived, and an earlier version of the copy."""
 
     at: Seq | None = None
     session: Key | None = None
+    replaces: bool = False
 
 
 class Moving(ApiInput, frozen=True):
@@ -156,6 +164,17 @@ class SessionList(Struct, frozen=True):
 class SessionState(Struct, frozen=True):
     session: Conversation
     state: Literal["resting", "running", "waiting"]
+
+
+class SessionDeleted(Struct, frozen=True):
+    """What is gone: `threads` are this conversation, earlier versions of it and what worked for it; `branches` are
+    those that had branched from it, and stay."""
+
+    id: str
+    threads: tuple[str, ...]
+    entries: int
+    jobs: int
+    branches: tuple[str, ...]
 
 
 class FoundList(Struct, frozen=True):

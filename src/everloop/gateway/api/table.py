@@ -42,6 +42,16 @@ TABLE = (
         body=shapes.Changing,
     ),
     ApiRoute(
+        "DELETE",
+        "/api/sessions/{id}",
+        "Delete it for good",
+        handle=sessions.delete,
+        answers=shapes.SessionDeleted,
+        at=shapes.OfSession,
+        query=shapes.Confirming,
+        tells=True,  # whoever cannot read it cannot know what they delete
+    ),
+    ApiRoute(
         "GET",
         "/api/sessions/{id}/entries",
         "What happened in it",

@@ -4,7 +4,7 @@
 import { begin, login, logout } from "./api.js";
 import { Chat } from "./chat.js";
 import { h, icon, iconButton, toast } from "./dom.js";
-import { forgetDrafts, putBack } from "./drafts.js";
+import { dropDraft, forgetDrafts, putBack } from "./drafts.js";
 import { Notices } from "./notify.js";
 import { say } from "./say.js";
 import { Sidebar } from "./sidebar.js";
@@ -30,7 +30,7 @@ const root = document.getElementById("app");
 const notices = new Notices(go);
 const house = {
   go, changed: () => sidebar?.soon(), seen: (id, head) => sidebar?.saw(id, head), titled, told, menuButton, drawer, theme, logout: leave,
-  notify: () => notices.toggle(), help, socket: null,
+  notify: () => notices.toggle(), help, socket: null, gone,
 };
 let sidebar = null;
 let view = null;
@@ -84,7 +84,18 @@ async function show() {
   sidebar.mark();
 }
 
+/** A conversation was deleted, here or elsewhere; it is told once. */
+const deleted = new Set();
+function gone(id) {
+  if (deleted.has(id)) return;
+  deleted.add(id);
+  const shown = view?.thread === id;
+  if (sidebar.drop(id) || shown) toast(say.deletedOne);
+  if (shown) { dropDraft(view.session); go("#/"); }
+}
+
 function heard(frame) {
+  if (frame.event === "deleted") { gone(frame.thread); return; }
   if (frame.type === "error" && !frame.session && !frame.id) toast(frame.content, "bad");
   view?.frame(frame);
   if (frame.type !== "stream_chunk" && frame.session && frame.session !== view?.session) sidebar.soon();

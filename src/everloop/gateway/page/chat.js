@@ -1,7 +1,7 @@
 // One conversation: its log, what is being said, and where one writes. The log is read through the API and is the
 // truth; what comes through the socket says that it has grown, and carries drafts of what is not in it yet.
 
-import { get, patch, post } from "./api.js";
+import { get, post } from "./api.js";
 import { Composer } from "./composer.js";
 import { begun, Deeds } from "./deeds.js";
 import { h, iconButton, menu, toast } from "./dom.js";
@@ -415,8 +415,7 @@ export class Chat {
   /** The last message is said differently; for an earlier one the conversation goes on in a copy that ends before it. */
   async edit(seq, content, last) {
     if (last) { await this.deeds.act("edit", { content }); return; }
-    const moved = await this.deeds.act("fork", { at: seq - 1, session: this.session });
-    if (moved) await patch(`/api/sessions/${this.thread}`, { archived: true }).catch(() => {}); // the copy stands for it
+    const moved = await this.deeds.act("fork", { at: seq - 1, session: this.session, replaces: true });
     if (moved) this.house.socket.say({ type: "message", id: newId(), session: moved.session, content });
   }
 

@@ -28,6 +28,7 @@ export class Deeds {
       ["down", say.exportJson, () => this.save("json")],
       ["print", say.print, () => print()],
       archived ? ["archive", say.unarchive, () => this.change({ archived: false })] : ["archive", say.archive, () => this.archive()],
+      ["trash", say.deleteForGood, () => this.delete()],
     ].filter(Boolean);
   }
 
@@ -70,6 +71,8 @@ export class Deeds {
     toast(say.archived, "note", [say.undo, async () => { if (await this.change({ archived: false })) this.house.go(`#/c/${id}`); }]);
     this.house.go("#/");
   }
+
+  async delete() { await (await import("./deletion.js")).deleted(this.of(), this.house); }
 
   async change(body) {
     try {

@@ -47,6 +47,7 @@ const PATHS = {
   theme: "M12 4a8 8 0 1 0 8 8 6 6 0 0 1-8-8z",
   clip: "M19 11l-7.5 7.5a4.5 4.5 0 0 1-6.4-6.4L13 4.3a3 3 0 0 1 4.3 4.3l-7.8 7.8a1.5 1.5 0 0 1-2.2-2.1L14 7.500",
   close: "M6 6l12 12M18 6L6 18",
+  trash: "M5 7h14M10 4h4M7 7l1 13h8l1-13M10 11v6M14 11v6",
   down: "M12 5v14M6 13l6 6 6-6",
   out: "M14 5H6v14h8M10 12h10M17 9l3 3-3 3",
   check: "M5 13l4 4 10-10",
@@ -104,7 +105,8 @@ export function menu(label, items, face = icon("more")) {
 }
 
 /** Ask for a line of text, or (without a label) for a yes. Resolves to null when the person thinks better of it. */
-export function ask({ title, text = "", label = "", value = "", yes = say.ok, area = false }) {
+/** What is `grave` is not done by a stray Enter. */
+export function ask({ title, text = "", label = "", value = "", yes = say.ok, area = false, grave = false }) {
   return new Promise((resolve) => {
     const field = label && h(area ? "textarea" : "input", { value, rows: 6, "aria-label": label });
     const done = (answer) => { dialog.close(); dialog.remove(); resolve(answer); };
@@ -115,7 +117,7 @@ export function ask({ title, text = "", label = "", value = "", yes = say.ok, ar
         h("h2", {}, title), text && h("p", {}, text), field,
         h("div.row.end", {},
           h("button", { type: "button", onclick: () => done(null) }, say.cancel),
-          h("button.primary", { type: "submit" }, yes))));
+          h(grave ? "button.grave" : "button.primary", { type: "submit" }, yes))));
     document.body.append(dialog);
     dialog.showModal();
     if (field) { field.focus(); field.select(); }

@@ -3,6 +3,11 @@
 import { spoken } from "./say.js";
 
 export const told = spoken({
+  // Deleting a conversation
+  deleteTitle: "Delete this conversation?",
+  deleteText: (title) => `“${title}” goes for good: what was said, its files, what waits in it, and earlier versions of it (edited, answered again, undone). Copies that you made stay.`,
+  deleteGoOn: "Delete …", deleteSure: "Are you sure?", deleteNoWayBack: (title) => `There is no way back, and no archive that holds “${title}” afterwards.`, deleteNow: "Delete for good",
+
   // Settings
   settings: "Settings", kinds: "Kinds of settings", tabs: { models: "Models", all: "All settings", access: "Access" },
   onlyAdmins: "Only administrators see the settings.", afterRestart: "In force after the gateway is started again:", saved: (file) => `Saved in ${file}`,

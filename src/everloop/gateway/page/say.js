@@ -60,7 +60,7 @@ export const say = spoken({
   olderVersion: "This is an older version. The conversation has gone on from another one.", continueThis: "Continue from here", continueToWrite: "Continue from here to write",
   compacting: "Making a summary of what was said before …", contextFull: (percent) => `The context is ${percent}% full.`, compact: "Compact",
   rename: "Rename", titleLabel: "Title", pin: "Pin", unpin: "Unpin", showTrace: "Show how the time was spent", fork: "Continue in a copy",
-  exportMarkdown: "Export as Markdown", exportJson: "Export as JSON", print: "Print", archive: "Archive", unarchive: "Take out of the archive", archived: "Archived.",
+  exportMarkdown: "Export as Markdown", exportJson: "Export as JSON", print: "Print", archive: "Archive", unarchive: "Take out of the archive", archived: "Archived.", deleteForGood: "Delete …", deletedOne: "The conversation is deleted.",
   undoTitle: "Undo the last turn?", undoText: "Your last message, its answer, and what it did to files are undone. The old conversation stays in the archive.",
   copyOf: (title) => `${title} (copy)`, forked: (title) => `This is a copy: ${title}`,
   version: (at, all) => `${at}/${all}`, versionBefore: "Version before", versionAfter: "Next version",

@@ -112,6 +112,14 @@ export class Sidebar {
     } catch { /* at the next scroll again */ } finally { this.reading = false; }
   }
 
+  /** It was deleted; whether it was listed. */
+  drop(id) {
+    const listed = this.sessions.delete(id);
+    if (listed) for (const item of this.list.querySelectorAll(".item")) if (item.dataset.id === id) item.remove();
+    this.soon();
+    return listed;
+  }
+
   showAll() {
     const shown = [...this.sessions.values()].filter((each) => each.archived === this.archived && (each.messages || each.title)); // without what holds nothing that was said
     const nodes = this.archived ? [h("h2", {}, say.archivedOnes)] : [];
