@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from ..core.errors import ThreadGone
 from ..core.events import PermissionAsked
 from ..core.failpoint import reach
 from ..core.log import Answered
@@ -52,5 +53,8 @@ class PermissionQuestions:
         for approval in await self._approvals.ask_about_files(thread):
             where = approval.decision.thread
             if where and self._bus.hears(where):
-                head = (await self._store.open(where, MANY)).row.head
+                try:
+                    head = (await self._store.open(where, MANY)).row.head
+                except ThreadGone:  # the change of the file waits all the same
+                    head = 0
                 self._bus.publish(PermissionAsked(where, head, (approval,)))

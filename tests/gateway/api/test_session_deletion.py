@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from everloop.core.errors import TurnFailed
 from everloop.core.events import ConversationDeleted, PermissionAsked
 from everloop.core.jobs import DELETE
 from everloop.core.mail import Address, Inbound, Said
@@ -53,14 +54,15 @@ async def test_one_that_is_confirmed_is_gone_and_everyone_hears_of_it(tmp_path: 
     assert [again[0], *(status for status, _ in found), searched["found"]] == [404, 404, 404, []]
 
 
-@pytest.mark.parametrize("confirm", ["", "x", "yes", "{short}"])
-async def test_what_is_not_confirmed_by_its_whole_id_stays(tmp_path: Path, confirm: str):
+async def test_what_is_not_confirmed_by_its_whole_id_stays(tmp_path: Path):
     async with opened(tmp_path) as (agent, client):
         await agent.ask("hello", "page:one")
         id = await only_session(client)
-        answers = [await delete(client, id, confirm.format(short=id[:8])), await delete(client, id[:8], id[:8])]
+        tried = [(id, ""), (id, "yes"), (id, "0" * 16), (id, id[:8]), (id[:8], id[:8]), (id[:8], id)]
+        answers = [await delete(client, *each) for each in tried]
         assert await only_session(client) == id
-    assert [(status, told["error"]["code"]) for status, told in answers] == [(400, "not_confirmed")] * 2
+    statuses = [(status, told["error"]["code"]) for status, told in answers]
+    assert statuses == [(400, "bad_request")] * 2 + [(409, "not_confirmed")] * 4
 
 
 async def test_nobody_deletes_anothers_or_without_the_scopes(tmp_path: Path):
@@ -142,3 +144,29 @@ async def test_in_a_group_it_is_for_the_owner_and_admins_and_in_a_place_of_two_f
         ("@user", "bob"),
     }
     assert {answer[:9] for answer in told.values() if answer != refused} == {"“hello” ("}
+
+
+async def test_whoever_waits_for_its_answer_is_told_that_it_was_deleted(tmp_path: Path):
+    async with opened(tmp_path) as (agent, client):
+        with agent.events() as feed:
+            asking = asyncio.ensure_future(agent.ask("send it", "page:one", attended=True))
+            await anext(event async for event in feed if isinstance(event, PermissionAsked))
+        id = await only_session(client)
+        assert (await delete(client, id, id))[0] == 200
+        with pytest.raises(TurnFailed, match="this conversation was deleted"):
+            await asking
+
+
+async def test_a_message_that_was_edited_goes_with_the_conversation_that_stands_for_it(tmp_path: Path):
+    async with opened(tmp_path) as (agent, client):
+        for text in (f"first {WORD}", "second"):
+            await agent.ask(text, "page:one")
+        id = await only_session(client)
+        body = {"at": 0, "session": "page:one", "replaces": True}
+        moved = await (await client.post(f"/api/sessions/{id}/fork", json=body, headers=OWNER)).json()
+        await agent.ask("first, in other words", "page:one")
+        status, deleted = await delete(client, moved["thread"], moved["thread"])
+        _, told = await get(client, "/api/sessions?archived=true")
+        await cleared(agent)
+        assert not is_in(tmp_path)
+    assert (status, set(deleted["threads"]), told) == (200, {id, moved["thread"]}, {"sessions": []})

@@ -75,7 +75,7 @@ async def delete(call: ApiCall) -> ApiAnswer:
     """Asked twice: the whole id stands in the path, and again as what is confirmed."""
     found = await _conversation(call)
     if not call.path.id == call.query.confirm == found.id:
-        raise Refused(400, "not_confirmed", "Deleting is for good: name its whole id, and confirm=ID the same again.")
+        raise Refused(409, "not_confirmed", "Deleting is for good: name its whole id, and confirm=ID the same again.")
     deletion = await call.agent.deletions.delete(_user(call), found)
     return SessionDeleted(found.id, deletion.threads, deletion.entries, deletion.jobs, deletion.branches)
 

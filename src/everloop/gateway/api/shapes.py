@@ -71,7 +71,7 @@ class Listing(ApiInput, frozen=True):
 class Confirming(ApiInput, frozen=True):
     """`confirm` is the whole id, once more."""
 
-    confirm: str = ""
+    confirm: Id
 
 
 class Searching(ApiInput, frozen=True):

@@ -12,7 +12,16 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from ...core.errors import EverloopError, MailRefused, ModelMissing, NoRoom, ProviderError, StoreError, TurnFailed
+from ...core.errors import (
+    EverloopError,
+    MailRefused,
+    ModelMissing,
+    NoRoom,
+    ProviderError,
+    StoreError,
+    ThreadGone,
+    TurnFailed,
+)
 
 _log = logging.getLogger("everloop.gateway")
 
@@ -104,6 +113,8 @@ def refused_by(error: EverloopError) -> Refused:
             return Refused(423, "session_waits", str(error))
         case TurnFailed():
             return Refused(BEHIND_US, error.reason or "failed", str(error))
+        case ThreadGone():
+            return Refused(404, "not_found", "This conversation is not there any more.")
         case StoreError():
             return Refused(503, "store", str(error))
         case ProviderError():

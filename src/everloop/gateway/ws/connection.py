@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from ...core.channel import traits_of
 from ...core.conversation import Written
-from ...core.errors import EverloopError
+from ...core.errors import EverloopError, ThreadGone
 from ...core.events import Event
 from ...core.log import ModelFailed, ModelSaid, UserSaid
 from ...core.mail import Address, Inbound, Said
@@ -294,7 +294,10 @@ class ClientConnection:
         self._put(frame("ack", where, id=asked.id, approval=asked.approval))
 
     async def _where(self, session: str, thread: str) -> Where:
-        return self._feed.place(session, thread, (await self._agent.store.open(thread, MANY)).row.head)
+        try:
+            return self._feed.place(session, thread, (await self._agent.store.open(thread, MANY)).row.head)
+        except ThreadGone:  # a letter that comes again after its conversation was deleted
+            return Where(session)
 
     async def _status(self, asked: StatusFrame) -> None:
         row = await self._view.row(asked.session) if asked.session else None
