@@ -1,9 +1,6 @@
 """What deleted conversations leave outside of the tables is removed: at once, or after a kill by whoever comes next."""
 
 import os
-import signal
-import sys
-from asyncio import create_subprocess_exec
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +23,6 @@ from everloop.store.sqlite import SqliteStore
 
 CHAT = Address("test", "chat")
 CANARY = "canary-in-a-coal-mine"
-STEPS = ("rows", "commands", "files", "scrub", "job")
 
 
 class Desk:
@@ -169,79 +165,3 @@ async def test_many_at_once_are_written_anew_once(desk: Desk):
         await desk.deletions.delete("owner", found)
     await desk.deletions.finish()
     assert (len(written), is_in(desk.home, CANARY), await desk.jobs()) == (1, False, [])
-
-
-KILLED = """
-import asyncio, os, signal, sys
-from pathlib import Path
-from everloop.files.inventory import FileInventory
-from everloop.runtime.deletions import Deletions
-from everloop.runtime.sessions import Sessions
-from everloop.store.sqlite import SqliteStore
-
-home, thread, step = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-
-def die_at(name):
-    if name == step:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-class Store(SqliteStore):
-    async def _forget_words(self, ask, threads):
-        await super()._forget_words(ask, threads)
-        die_at("rows")
-    async def scrub(self):
-        die_at("scrub")
-        await super().scrub()
-    async def drop_job(self, owner, id):
-        die_at("job")
-        return await super().drop_job(owner, id)
-
-class Shelves(FileInventory):
-    async def remove(self, files, before):
-        die_at("files")
-        async for file in super().remove(files, before):
-            yield file
-
-async def forget(thread):
-    die_at("commands")
-
-async def main():
-    store = await Store.connect(home)
-    deletions = Deletions(store, Shelves(home / "files"), forget)
-    await deletions.delete("owner", await Sessions(store).find(thread, "owner"))
-    await deletions.finish()
-    await store.close()
-
-asyncio.run(main())
-"""
-
-
-@pytest.mark.parametrize("step", STEPS)
-async def test_a_kill_in_the_middle_leaves_all_of_it_or_is_finished_by_the_next_start(tmp_path: Path, step: str):
-    store = await SqliteStore.connect(tmp_path)
-    desk = Desk(tmp_path, store)
-    ref = await desk.folder.put("owner", CANARY.encode(), "a.txt")
-    found = await desk.say(f"hello {CANARY}", files=(ref,))
-    before = await store.history(found.id)
-    await store.close()
-
-    process = await create_subprocess_exec(sys.executable, "-c", KILLED, str(tmp_path), found.id, step)
-    assert await process.wait() == -signal.SIGKILL
-
-    store = await SqliteStore.connect(tmp_path)
-    desk = Desk(tmp_path, store)
-    if step == "rows":  # it was not committed, so nothing has happened
-        assert (await store.history(found.id), await desk.jobs()) == (before, [])
-        await desk.deletions.delete("owner", found)
-    assert (await store.history(found.id), await store.search("owner", CANARY)) == ([], [])
-    await desk.deletions.finish()
-    assert (await desk.kept(), await desk.jobs(), is_in(tmp_path, CANARY)) == ([], [], False)
-    await store.close()
-
-
-async def test_without_a_kill_the_same_process_ends_well(tmp_path: Path):
-    store = await SqliteStore.connect(tmp_path)
-    found = await Desk(tmp_path, store).say(f"hello {CANARY}")
-    await store.close()
-    process = await create_subprocess_exec(sys.executable, "-c", KILLED, str(tmp_path), found.id, "")
-    assert (await process.wait(), is_in(tmp_path, CANARY)) == (0, False)

@@ -19,7 +19,7 @@ from ..core.ports import Archive, Bus, Clock, FileShelves, Jobs, KeptFile
 from .clock import MACHINE
 
 AT_WORK = "something is still going on in this conversation; stop it first (/stop), then delete it"
-CLAIM = 300.0  # seconds
+CLAIM = 60.0  # seconds; whoever works longer at it does no harm beside another
 SLACK = 5.0  # seconds between the clocks of the store and of the files
 HOUR, DAY = 3600.0, 86_400.0
 
