@@ -36,11 +36,16 @@ def place_of(channel: str, *names: str, user: str, room: str, thread: str = "") 
     return Address(channel, "/".join((*map(escaped, names), at)), escaped(thread))
 
 
+def is_of_two(address: Address) -> bool:
+    """Whether it surely is a place of a user and us alone."""
+    return traits_of(address.channel).places and address.chat.rpartition("/")[2].startswith("@")
+
+
 def group_at(address: Address, owner: str) -> str:
     """The principal of the group that meets at a place (`place_of`), and is its owner's bot's: through another person's
     bot it is another one. "" for a place of two, and where addresses tell nothing of it."""
     door = address.channel
-    if not traits_of(door).places or address.chat.rpartition("/")[2].startswith("@"):
+    if not traits_of(door).places or is_of_two(address):
         return ""
     return chat_of(door if owner == OWNER else f"{door}:{escaped(owner)}", address.chat)
 

@@ -8,9 +8,9 @@ from typing import Literal, Protocol
 
 from ..core.conversation import Conversation, Deed, Rename, SearchHit
 from ..core.errors import MailRefused
-from ..core.keys import group_at
+from ..core.keys import is_of_two
 from ..core.mail import Inbound, Said
-from ..core.people import Role, is_chat
+from ..core.people import Role
 from ..core.ports import Archive, Arrivals
 from ..core.rows import ThreadRow
 from ..readings.commands import COMMANDS, split, words_described
@@ -162,7 +162,7 @@ def _check_may_delete(inbound: Inbound, letter: Said, role: Role) -> None:
     guest has said in a place that is somebody else's is for that person to delete. Raises MailRefused."""
     if letter.author == inbound.owner or role >= Role.ADMIN:
         return
-    if role < Role.USER or is_chat(letter.principal) or group_at(inbound.address, inbound.owner):
+    if role < Role.USER or not is_of_two(inbound.address):
         raise MailRefused("deleting this conversation is for its owner, or an admin")
 
 
