@@ -1,6 +1,7 @@
 """A conversation that is deleted for good is gone from every table and from the bytes of the database; what branched
 from it reads as before. The same on both databases."""
 
+import asyncio
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from everloop.core.message import Media, said
 from everloop.core.permission import Grant
 from everloop.core.ports import Store
 from everloop.core.prompt import Usage
-from everloop.core.rows import Commit, Lease, Posting, Receipt, Spent, Taint, Timer
+from everloop.core.rows import MANY, Commit, Lease, Posting, Receipt, Spent, Taint, Timer
 from everloop.runtime.sessions import Sessions
 from everloop.store.deleting import GONE
 from everloop.store.holders import Holders
@@ -412,3 +413,61 @@ def test_a_process_that_writes_the_file_anew_is_not_taken_for_a_frozen_one(tmp_p
     watchdog.waited(31)
     assert len(killed) == 1
     ours.close()
+
+
+ORPHANS = {
+    "entries": "SELECT count(*) FROM entries WHERE thread NOT IN (SELECT id FROM threads)",
+    "open letters": "SELECT count(*) FROM inbox WHERE ended = 0 AND thread NOT IN (SELECT id FROM threads)",
+    "letters with text": "SELECT count(*) FROM inbox WHERE body <> '' AND thread NOT IN (SELECT id FROM threads)",
+    "answers": "SELECT count(*) FROM outbox WHERE thread NOT IN (SELECT id FROM threads)",
+    "sessions": "SELECT count(*) FROM sessions WHERE thread NOT IN (SELECT id FROM threads)",
+}
+
+
+async def test_letters_turns_branches_and_deletions_at_once_leave_nothing_behind(home: Home):
+    stores = [await home.connect() for _ in range(3)]
+    done: list[str] = []
+
+    async def speak(store: Store, n: int) -> None:
+        for m in range(200):
+            await asyncio.sleep(0)
+            await store.receive(letter(f"{n}-{m}"))
+            done.append("letter")
+            if done.count("deleted") >= 5:
+                return
+
+    async def drive(store: Store) -> None:
+        for m in range(40):
+            await asyncio.sleep(0)  # SQLite answers at once, and lets nobody else have a turn
+            row = await store.session(str(CHAT))
+            if row is None:
+                continue
+            try:
+                opened = await store.open(row.id)
+                taken = Commit([user("x")], absorbed=[each.id for each in opened.mail], release=True, state="resting")
+                taken.outbox = [Outbound(f"{row.id}-{m}-{store.holder}", CHAT, "x")]
+                taken.seen = MANY  # the lease is given back, whatever has come
+                await store.commit(Lease(row.id, head=opened.row.head), taken)
+                done.append("turn")
+            except (Fenced, ThreadGone):
+                done.append("fenced")
+
+    async def branch(store: Store) -> None:
+        sessions = Sessions(store)
+        for _ in range(4):
+            await asyncio.sleep(0)
+            for found in (await store.conversations("owner"))[:1]:
+                made = await sessions.fork(found, str(CHAT), "ann")
+                done.append("branch" if await store.perform("owner", str(CHAT), made) else "refused")
+
+    async def forget(store: Store) -> None:
+        for _ in range(40):
+            await asyncio.sleep(0)
+            for found in (await store.conversations("owner", archived=True))[:2]:
+                deletion = await store.delete("owner", [found.id])
+                done.append("deleted" if deletion and deletion.threads else "not deleted")
+
+    work = [do(store) for store in stores for do in (drive, branch, forget)]
+    await asyncio.gather(*work, *(speak(store, n) for n, store in enumerate(stores)))
+    assert {name: await home.rows(query) for name, query in ORPHANS.items()} == {name: [(0,)] for name in ORPHANS}
+    assert {"letter", "turn", "deleted"} <= set(done)
