@@ -53,9 +53,9 @@ class Deletions:
         deletion = await self._store.delete(owner, [conversation.id])
         if deletion is None:
             raise MailRefused(AT_WORK)
-        for thread in deletion.threads if self._bus else ():
-            assert self._bus is not None
-            self._bus.publish(ConversationDeleted(thread, 0, conversation.session, owner))
+        if self._bus is not None:
+            for thread in deletion.threads:
+                self._bus.publish(ConversationDeleted(thread, 0, conversation.session, owner))
         return deletion
 
     async def finish(self, owner: str = "") -> int:
