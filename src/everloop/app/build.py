@@ -105,8 +105,8 @@ class Builder:
     ) -> None:
         self.vault = opened.vault
         self._home = opened.home
-        self._own = Home(opened.home)
-        stack.callback(self._own.close)
+        self.own = Home(opened.home)  # of which nobody sees anything
+        stack.callback(self.own.close)
         self._store = opened.store
         self._files = files
         self._bus = bus
@@ -131,7 +131,7 @@ class Builder:
         toolset = self._tools(settings, results)
         kits = self._kits(settings, results, toolset)
         if self.prompt_files is None:
-            place = (self._own, settings, self._store, self._files)
+            place = (self.own, settings, self._store, self._files)
             self.prompt_files = watched_files(*place, toolset.commands.ended)
             await self.prompt_files.look()
         briefer = HouseBriefer(settings, kits, toolset.large, self.prompt_files)
@@ -195,7 +195,7 @@ class Builder:
             results,
             self._store,
             commands,
-            self._own,
+            self.own,
             channels=self._traits,
         )
         self._last = (settings.tools, results, toolset)
@@ -210,7 +210,7 @@ class Builder:
     def _kits(self, settings: Settings, results: int, owners: Toolset) -> Kits:
         def make(workspace: Path) -> Kit:
             place = (self._home, workspace, settings, self._files, self._bus, results)
-            shared = (self._store, owners.commands, self._own, owners.ways, self._traits)
+            shared = (self._store, owners.commands, self.own, owners.ways, self._traits)
             return build_tools(*place, *shared).kit(self._tools_given, results)
 
         own = owners.kit(self._tools_given, results)
