@@ -25,7 +25,7 @@ export class WorkspaceView {
     this.hidden = false;
     this.crumbs = h("nav.crumbs", { "aria-label": told.whereYouAre });
     this.list = h("div.entries", { "aria-label": told.entries, role: "group", onkeydown: (event) => this.walk(event) });
-    this.pane = h("section.pane", { "aria-label": told.files, tabindex: "-1", onkeydown: (event) => this.escape(event) });
+    this.pane = h("section.pane", { "aria-label": told.chosenFile, tabindex: "-1", onkeydown: (event) => this.escape(event) });
     this.status = h("p.hint.status-line", { role: "status" });
     const chosen = h("input", { type: "file", multiple: true, hidden: true, onchange: () => { this.upload([...chosen.files]); chosen.value = ""; } });
     const veil = h("div.drop", { hidden: true }, h("span", {}, icon("send"), told.dropHere));
@@ -42,10 +42,12 @@ export class WorkspaceView {
   /** Another folder or file of the same view. */
   moved(kind, folder, name) {
     if (kind !== "files") return false;
-    const before = this.folder;
+    const { folder: before, name: left } = this;
     this.folder = decodeURIComponent(folder);
     this.name = decodeURIComponent(name);
-    if (before === this.folder) this.open(); else this.load();
+    if (before !== this.folder) this.load();
+    else this.open();
+    if (left && !this.name) this.focus(left); // on a phone the list comes back
     return true;
   }
 
@@ -111,6 +113,8 @@ export class WorkspaceView {
     this.list.querySelectorAll(".entry")[at]?.focus();
   }
 
+  focus(name) { [...this.list.querySelectorAll("a.entry")].find((each) => each.dataset.name === name)?.focus(); }
+
   /** The file of the address, beside the list. */
   async open() {
     this.mark();
@@ -128,6 +132,7 @@ export class WorkspaceView {
       h("h2.name", { dir: "auto" }, entry?.shown ?? this.name), facts,
       iconButton("down", told.download, () => download({ url: file.url, name: file.name })),
       iconButton(BIN, told.deleteFile, () => this.remove(path, this.name, entry?.size ?? 0))), body);
+    if (!this.list.checkVisibility()) this.pane.focus(); // on a phone it has taken the place of the list
     try { body.replaceChildren(...await looked(file, (length) => { facts.textContent = length; })); } catch (error) { body.replaceChildren(h("p.hint", {}, error.message)); }
   }
 
@@ -142,9 +147,7 @@ export class WorkspaceView {
   escape(event) {
     if (event.key !== "Escape") return;
     event.preventDefault();
-    const { name } = this;
     this.house.go(address(this.folder));
-    [...this.list.querySelectorAll("a.entry")].find((each) => each.dataset.name === name)?.focus();
   }
 
   async upload(files) {
@@ -192,6 +195,16 @@ export class WorkspaceView {
     try { await remove(urlOf(this.folder)); this.house.go(address(above)); } catch (error) { toast(error.message, "bad"); }
   }
 
+  renew(page) {
+    const changed = (from) => from.entries.find((each) => each.name === this.name)?.changed;
+    const is = changed(this.page) !== changed(page);
+    const at = document.activeElement?.dataset.name;
+    this.page = page;
+    this.draw();
+    if (at) this.focus(at);
+    if (is) { this.shown = ""; this.open(); }
+  }
+
   frame(frame) { if (frame.type === "news" || frame.type === "response") this.soon(); }
   reconnected() { this.load(); }
   close() { clearTimeout(this.timer); }
@@ -201,7 +214,7 @@ export class WorkspaceView {
     this.timer ??= setTimeout(async () => {
       this.timer = null;
       const page = await get("/api/workspace", { path: this.folder, hidden: this.hidden, limit: PART }).catch(() => null);
-      if (page && this.page && page.path === this.folder && this.page.entries.length <= PART && JSON.stringify(page) !== JSON.stringify(this.page)) { this.page = page; this.draw(); }
+      if (page && this.page && page.path === this.folder && this.page.entries.length <= PART && JSON.stringify(page) !== JSON.stringify(this.page)) this.renew(page);
     }, 500);
   }
 }
