@@ -327,7 +327,7 @@ TABLE = (
     ApiRoute(
         "POST",
         "/api/workspace/frame",
-        "A page or PDF of your workspace, to be shown in a frame of no origin",
+        "A page or PDF of your workspace, as a frame may show it",
         workspace.show_in_frame,
         None,
         query=shapes.WorkspacePath,

@@ -1,9 +1,10 @@
 // The workspace: what is in a folder on the left, the file that was chosen on the right; on a phone one after the other.
 // The address is `#/files/FOLDER/NAME`, so that Back, links and reloading work.
 
-import { blob, get, place, remove } from "./api.js";
-import { ask, h, icon, iconButton, toast } from "./dom.js";
+import { get } from "./api.js";
+import { h, icon, iconButton, toast } from "./dom.js";
 import { download } from "./files.js";
+import { joined, removed, uploaded, urlOf } from "./placing.js";
 import { looked, size } from "./preview.js";
 import { told } from "./say-manage.js";
 import { moment, when } from "./words.js";
@@ -11,11 +12,8 @@ import { moment, when } from "./words.js";
 const PART = 500; // names that are read at once
 const SHEET = "M7 4h7l4 4v12H7zM14 4v4h4";
 const BIN = "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13";
-const KEPT = 5 * 1024 * 1024; // bytes of a file that can be put back
 
-const joined = (folder, name) => (folder ? `${folder}/${name}` : name);
 const address = (folder, name = "") => `#/files/${encodeURIComponent(folder)}${name && `/${encodeURIComponent(name)}`}`;
-const urlOf = (path) => `/api/workspace/file?${new URLSearchParams({ path })}`;
 
 export class WorkspaceView {
   constructor(house, folder = "", name = "") {
@@ -151,49 +149,21 @@ export class WorkspaceView {
   }
 
   async upload(files) {
-    const { folder } = this;
-    let done = 0;
-    for (const [i, file] of files.entries()) {
-      this.status.textContent = told.uploading(file.name, i + 1, files.length);
-      if (await this.put(joined(folder, file.name), file)) done += 1;
-    }
-    this.status.textContent = "";
-    if (done) toast(told.uploaded(done));
-    this.shown = "";
-    await this.load();
-  }
-
-  async put(path, file, replace = false) {
-    try {
-      const { kept } = await place(path, file, replace);
-      if (kept) toast(told.uploaded(1), "note", [told.putBack, () => this.putBack(path, kept)]);
-      return !kept;
-    } catch (error) {
-      if (error.code !== "exists" || replace) { toast(error.status ? `${file.name}: ${error.message}` : told.noFolders(file.name), "bad"); return false; }
-      return await ask({ title: told.replaceTitle(file.name), text: told.replaceText, yes: told.replace }) ? this.put(path, file, true) : false;
-    }
-  }
-
-  async putBack(path, kept) {
-    try { await place(path, await blob(`/api/files/${kept}`), true); toast(told.isBack); } catch (error) { toast(error.message, "bad"); }
-    this.shown = "";
-    await this.load();
+    await uploaded(this.folder, files, (text) => { this.status.textContent = text; }, () => this.again());
+    await this.again();
   }
 
   async remove(path, name, length) {
-    if (!await ask({ title: told.deleteTitle(name), text: length > KEPT ? told.deleteLarge : told.deleteText, yes: told.deleteFile })) return;
-    try {
-      const { kept } = await remove(urlOf(path));
-      toast(told.deleted(name), "note", kept ? [told.putBack, () => this.putBack(path, kept)] : null);
-      this.house.go(address(this.folder));
-      await this.load();
-    } catch (error) { toast(error.message, "bad"); }
+    if (!await removed(path, name, length, () => this.again())) return;
+    this.house.go(address(this.folder));
+    await this.load();
   }
 
   async removeFolder() {
-    const above = this.folder.split("/").slice(0, -1).join("/");
-    try { await remove(urlOf(this.folder)); this.house.go(address(above)); } catch (error) { toast(error.message, "bad"); }
+    if (await removed(this.folder, this.folder.split("/").at(-1), 0, () => this.again())) this.house.go(address(this.folder.split("/").slice(0, -1).join("/")));
   }
+
+  async again() { this.shown = ""; await this.load(); }
 
   renew(page) {
     const changed = (from) => from.entries.find((each) => each.name === this.name)?.changed;
