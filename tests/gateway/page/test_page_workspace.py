@@ -41,7 +41,7 @@ PROBE = """<!doctype html><head><link rel=preconnect href=http://127.0.0.1:{ear}
 <object data="http://127.0.0.1:{ear}/object"></object><embed src="http://127.0.0.1:{ear}/embed">
 <svg><image href="http://127.0.0.1:{ear}/svg"/><use href="http://127.0.0.1:{ear}/use#a"/></svg>
 <input type=image src="http://127.0.0.1:{ear}/input"><table background="http://127.0.0.1:{ear}/table"></table>
-<iframe srcdoc="<img src=http://127.0.0.1:{ear}/inner><script>parent.parent.document.title = 'hacked'</script>"></iframe>
+<iframe srcdoc="<img src=http://127.0.0.1:{ear}/inner><script>top.document.title = 'hacked'</script>"></iframe>
 <a id=out href="http://127.0.0.1:{ear}/clicked">out</a> <a id=api href="/api/me">in</a>
 <a id=top href="/x" target=_top>top</a>
 <form action="/auth/logout" method=post><button id=form>log out</button></form>
@@ -74,6 +74,7 @@ def fill(root: Path) -> None:
     (root / "code.py").write_text("def answer():\n    return 42  # of course\n")
     (root / "plain.txt").write_text("just words\n")
     (root / "empty.txt").write_text("")
+    (root / "long.log").write_text("one of many lines\n" * 50_000)
     (root / "data.bin").write_bytes(bytes(range(256)))
     (root / "page.html").write_text("<h1>Hi</h1><script>document.title='hacked'</script>")
     (root / ".secret").write_text("a dot")
@@ -107,6 +108,7 @@ KINDS = {
     "code.py": ".t-comment:text-is('# of course')",
     "plain.txt": "pre:has-text('just words')",
     "empty.txt": ".hint:has-text('empty')",
+    "long.log": ".hint:text-is('The first 200 kB of 900 kB are shown.')",
     "data.bin": ".hint:has-text('Download it')",
     "page.html": "pre:has-text('<h1>Hi</h1>')",
     "paper.pdf": "iframe",
@@ -194,6 +196,14 @@ async def test_files_are_uploaded_replaced_put_back_downloaded_and_deleted(brows
     assert (root / "dropped.txt").read_bytes() == b"dropped words"
 
 
+NOWHERE = {
+    "none": "There is no 'none'.",
+    "%E0%A4%A": "There is no '%E0%A4%A'.",
+    "..%2F..": "a path cannot hold '..'",
+    "/none.txt": "There is no 'none.txt'.",
+}
+
+
 async def test_a_chip_below_an_answer_leads_to_the_file(browser: Any, tmp_path: Path):
     async with staged(browser, tmp_path) as stage:
         page = stage.page
@@ -205,6 +215,9 @@ async def test_a_chip_below_an_answer_leads_to_the_file(browser: Any, tmp_path: 
         await page.wait_for_selector(".pane pre:has-text('script')")
         where = await stage.texts(".crumbs a")
         title = await page.title()
+        for place, said in NOWHERE.items():
+            await page.goto(f"{stage.url}/#/files/{place}")
+            await page.wait_for_selector(f'.hint:has-text("{said}")')
     assert (where, title) == (["Workspace", "out"], "Files · everloop")
 
 

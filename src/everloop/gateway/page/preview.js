@@ -27,7 +27,7 @@ export async function looked({ name, path, url }, known) {
   if (data.type === "application/pdf") return [pdf(name, path)];
   if (!texts(data)) return [h("p.hint", {}, say.downloadToOpen)];
   const content = await beginning(data);
-  const cut = content.length >= LONGEST || data.size < length ? h("p.hint", {}, told.firstOf(size(Math.min(data.size, 4 * LONGEST)), size(length))) : null;
+  const cut = content.length >= LONGEST || data.size < length ? h("p.hint", {}, told.firstOf(size(new Blob([content]).size), size(length))) : null;
   const text = shown(name, content, true);
   return [/\.(x?html?|svg)$/i.test(name) ? asPage(name, path, text) : text, cut].filter(Boolean);
 }

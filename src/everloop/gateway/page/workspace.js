@@ -15,11 +15,16 @@ const BIN = "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13";
 
 const address = (folder, name = "") => `#/files/${encodeURIComponent(folder)}${name && `/${encodeURIComponent(name)}`}`;
 
+/** A part of an address, which somebody may have typed. */
+function decoded(text) {
+  try { return decodeURIComponent(text); } catch { return text; }
+}
+
 export class WorkspaceView {
   constructor(house, folder = "", name = "") {
     this.house = house;
-    this.folder = decodeURIComponent(folder);
-    this.name = decodeURIComponent(name);
+    this.folder = decoded(folder);
+    this.name = decoded(name);
     this.hidden = false;
     this.crumbs = h("nav.crumbs", { "aria-label": told.whereYouAre });
     this.list = h("div.entries", { "aria-label": told.entries, role: "group", onkeydown: (event) => this.walk(event) });
@@ -41,8 +46,8 @@ export class WorkspaceView {
   moved(kind, folder, name) {
     if (kind !== "files") return false;
     const { folder: before, name: left } = this;
-    this.folder = decodeURIComponent(folder);
-    this.name = decodeURIComponent(name);
+    this.folder = decoded(folder);
+    this.name = decoded(name);
     if (before !== this.folder) this.load();
     else this.open();
     if (left && !this.name) this.focus(left); // on a phone the list comes back
