@@ -39,6 +39,7 @@ from ..runtime.reception import AdmitAll, Reception
 from ..runtime.scheduler import Scheduler
 from ..runtime.sessions import Sessions
 from ..runtime.supervisor import Supervisor
+from ..runtime.titles import KIND, Titles
 from ..settings import Settings, home_of, load, workspace_of
 from ..tools.bootstrap import make_workspace
 from .agent import Agent
@@ -54,6 +55,8 @@ from .tools import check_workspace
 if TYPE_CHECKING:
     from ..gateway.server import Gateway
     from .desk import GatewayDesk
+
+TurnListener = Callable[[str, Finished], None]
 
 
 @asynccontextmanager
@@ -169,10 +172,22 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     live = LiveHouse(opened, builder, await builder.make(settings))
     toolbox = Toolbox(live.kit_of, files)
     spans = (settings, store, given.http, supervisor, stack)
-    ended = _tell_a_collector(*spans) if _wants_spans(settings) else None
-    parts = (store, bus, live, live, toolbox, Gallery(files, fit))
     people = KnownPeople(store, given.roles)
-    driver = Driver(*parts, defaults.steering, people, ended=ended, files=builder.prompt_files, clock=clock)
+    titles = Titles(
+        store,
+        bus,
+        people,
+        clock,
+        wanted=lambda: live.wants_titles,
+        namer=live.title_model,
+        traits=traits,
+    )
+    # A chat at a terminal, or a program, is over before anyone looks at a list.
+    told: list[TurnListener] = [] if given.whose else [titles.note]
+    if _wants_spans(settings) and (note := _tell_a_collector(*spans)):
+        told.append(note)
+    parts = (store, bus, live, live, toolbox, Gallery(files, fit))
+    driver = Driver(*parts, defaults.steering, people, ended=_telling(told), files=builder.prompt_files, clock=clock)
     lanes = Lanes(
         store,
         bus,
@@ -213,9 +228,10 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     if builder.prompt_files and builder.prompt_files.unasked:  # whoever found it was killed before it was told
         await driver.questions.ask_about_files()
     await stack.enter_async_context(lanes)
-    work = {} if given.whose else workers(store, home)
+    work = {} if given.whose else {**workers(store, home), KIND: titles.work}
     if work:
         await store.add_job(daily(clock.now()))
+        stack.push_async_callback(supervisor.start("titles", titles.run).end)
     scheduler = Scheduler(store, bus, clock, work, given.whose, settings.store.lease_seconds)
     # It ends after the lanes, which begin to close at once.
     supervisor.start("scheduler", scheduler.run, is_elsewhere=lambda: scheduler.is_elsewhere)
@@ -278,6 +294,18 @@ def _answered_in(event: Event) -> tuple[str, ...]:
     return ()
 
 
+def _telling(listeners: list[TurnListener]) -> TurnListener | None:
+    """All of them, as one; None if there is nobody."""
+    if len(listeners) < 2:
+        return listeners[0] if listeners else None
+
+    def tell(thread: str, turn: Finished) -> None:
+        for listener in listeners:
+            listener(thread, turn)
+
+    return tell
+
+
 def _wants_spans(settings: Settings) -> bool:
     """Only then is anything of it loaded."""
     return bool(settings.telemetry.otlp_endpoint) or any(name.startswith("OTEL_EXPORTER_OTLP") for name in os.environ)
@@ -285,7 +313,7 @@ def _wants_spans(settings: Settings) -> bool:
 
 def _tell_a_collector(
     settings: Settings, store: Store, http: Http | None, supervisor: Supervisor, stack: AsyncExitStack
-) -> Callable[[str, Finished], None] | None:
+) -> TurnListener | None:
     """Have the spans of turns sent, beside everything else; what is returned is to be told of turns that end."""
     from ..telemetry.exporter import Exporter
     from ..telemetry.target import target_of
