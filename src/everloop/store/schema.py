@@ -191,6 +191,10 @@ MIGRATIONS: Migrations = [
         "ALTER TABLE outbox ADD COLUMN claim TEXT NOT NULL DEFAULT ''",
         "ALTER TABLE jobs ADD COLUMN claim TEXT NOT NULL DEFAULT ''",
     ],
+    [
+        # What a call was for, where that was no turn.
+        "ALTER TABLE usage ADD COLUMN purpose TEXT NOT NULL DEFAULT ''",
+    ],
 ]
 
 

@@ -77,7 +77,12 @@ async def test_no_word_of_the_page_stands_outside_its_tables(browser: Any, tmp_p
             "files",
             "files//b.txt",
             "files/out/a.html",
+            "settings",
             "settings/models",
+            "settings/behaviour",
+            "settings/tools",
+            "settings/health",
+            "settings/server",
             "settings/all",
             "settings/access",
             f"t/{thread}",
@@ -85,7 +90,7 @@ async def test_no_word_of_the_page_stands_outside_its_tables(browser: Any, tmp_p
         ):
             await page.goto(f"{stage.url}/#/{place}")
             await page.wait_for_selector(
-                {"waiting": ".asking", "outbox": ".running summary", "c/abcdef": ".empty h2", "files": ".entry"}.get(
+                {"waiting": ".asking", "outbox": ".empty h2", "c/abcdef": ".empty h2", "files": ".entry"}.get(
                     place, ".tab, .turn, .tile, .pane .body pre"
                 )
             )
