@@ -15,14 +15,27 @@ from ..core.jobs import TaskState
 from ..core.mail import Inbound
 from ..core.message import Part
 from ..core.permission import Allowance, Approval, Grant
-from ..core.ports import Activity, Archive, Arrivals, Clock, Credentials, Feed, Files, Ledger, Log, Mailroom, Outgoing
+from ..core.ports import (
+    Activity,
+    Archive,
+    Arrivals,
+    Clock,
+    Credentials,
+    Directory,
+    Feed,
+    Files,
+    Ledger,
+    Log,
+    Mailroom,
+    Outgoing,
+)
 from ..core.rows import Receipt
 
 Again = Callable[[], Awaitable[Inbound | None]]
 
 
-class LetterStore(Log, Mailroom, Arrivals, Archive, Protocol):
-    """What is kept of letters, and of the turns that they make."""
+class LetterStore(Log, Mailroom, Arrivals, Archive, Directory, Protocol):
+    """What is kept of letters, of the turns that they make, and of who writes them."""
 
 
 class GatewayStore(LetterStore, Outgoing, Credentials, Ledger, Activity, Protocol):

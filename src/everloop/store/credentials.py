@@ -48,13 +48,13 @@ class CredentialRows(Database):
     async def known_token(self, hash: str) -> Known | None:
         rows = await self._ask(
             "SELECT t.id, t.owner, u.role, t.scopes, t.until FROM tokens t JOIN users u ON u.id = t.owner "
-            f"WHERE t.hash = $1 AND {_HOLDS}",
+            f"WHERE t.hash = $1 AND u.blocked = 0 AND {_HOLDS}",
             hash,
         )
         return next((Known(id, of, role, tuple(scopes.split()), until) for id, of, role, scopes, until in rows), None)
 
     async def role(self, person: str) -> Role:
-        rows = await self._ask("SELECT role FROM users WHERE id = $1", person)
+        rows = await self._ask("SELECT role FROM users WHERE id = $1 AND blocked = 0", person)
         return role_named(rows[0][0]) if rows else Role.GUEST
 
     async def keep_login(self, owner: str, kind: Literal["password", "link"], hash: str, seconds: float = 0) -> None:
@@ -102,7 +102,7 @@ class CredentialRows(Database):
     async def known_visit(self, hash: str, *, page: bool = False) -> Known | None:
         rows = await self._ask(
             "SELECT w.id, w.owner, u.role FROM web_sessions w JOIN users u ON u.id = w.owner "
-            f"WHERE w.{'page' if page else 'hash'} = $1 AND w.until > {{now}}",
+            f"WHERE w.{'page' if page else 'hash'} = $1 AND u.blocked = 0 AND w.until > {{now}}",
             hash,
         )
         return Known(rows[0][0], rows[0][1], rows[0][2], ()) if rows else None
