@@ -8,6 +8,7 @@ from ..core.errors import EverloopError, Fenced, MailRefused
 from ..core.events import Answer
 from ..core.mail import Inbound
 from ..core.rows import Receipt
+from ..runtime.membership import Membership
 from ..settings import without_secrets
 from .agent import Again, Agent
 from .house import House
@@ -23,6 +24,7 @@ class GatewayDesk(Agent):
         super().__init__(house)
         self.live_settings = live_settings
         self.sessions = house.sessions
+        self.members = Membership(house.store)
 
     @property
     def missing(self) -> str:

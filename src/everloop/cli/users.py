@@ -49,7 +49,7 @@ async def run(arguments: argparse.Namespace) -> int:
         people = records.members
         match arguments.word:
             case "list":
-                rows = await records.store.people()
+                rows = await people.everybody()
                 terminal.answer(to_json({"users": rows}) if arguments.json else _listed(rows))
             case "show":
                 terminal.answer(_listed([await people.find(arguments.who)]))
@@ -64,25 +64,25 @@ async def _change(records: Records, word: str, given: argparse.Namespace) -> str
     people = records.members
     match word:
         case "add":
-            person = await people.add(given.name, ROLES_GIVEN[given.role], given.account)
+            person = await people.add(given.name, ROLES_GIVEN[given.role], Role.OWNER, given.account)
             return f"{person.name} ({person.id}) is {given.role} from now on."
         case "pair":
             person = await people.pair(given.code, ROLES_GIVEN[given.role], Role.OWNER, given.name)
             return f"{person.name} ({person.id}) is {given.role} from now on, and can write again."
         case "role":
-            person = await people.set_role(given.who, ROLES_GIVEN[given.role], Role.OWNER)
+            person = await people.change(given.who, Role.OWNER, role=ROLES_GIVEN[given.role])
             return f"{person.name} is {given.role} from now on."
         case "rename":
-            await people.rename(given.who, given.name)
+            await people.change(given.who, Role.OWNER, name=given.name)
             return f"That is {given.name.strip()} from now on."
         case "link":
-            person = await people.link(given.who, given.account)
+            person = await people.link(given.who, given.account, Role.OWNER)
             return f"{given.account} is {person.name} from now on."
         case "unlink":
-            await people.unlink(given.account)
+            await people.unlink(given.account, Role.OWNER)
             return f"{given.account} is nobody's from now on."
         case _:
-            person = await people.block(given.who, word == "block", Role.OWNER)
+            person = await people.change(given.who, Role.OWNER, blocked=word == "block")
             return f"{person.name} is {'heard nowhere any more' if word == 'block' else 'heard again'}."
 
 

@@ -107,7 +107,8 @@ class SlashCommands:
             return "\n".join(waiting) or "Nobody waits to be let in."
         code, *given = words
         try:
-            person = await self._members.pair(code, role_given(" ".join(given) or "user"), role)
+            # Administrators are not made in a chat: what is said there may come by a token that is worth less.
+            person = await self._members.pair(code, role_given(" ".join(given) or "user"), min(role, Role.ADMIN))
         except MailRefused as error:
             return sentence(error)
         return f"{person.name} ({person.id}) is {person.role.name.lower()} from now on, and can write again."

@@ -29,8 +29,18 @@ class Membership:
             raise MailRefused(f"there is nobody {who!r}; see: everloop users list")
         return found[0]
 
-    async def add(self, name: str, role: Role, account: str = "") -> Person:
+    async def everybody(self) -> list[Person]:
+        return await self._directory.people()
+
+    async def waiting(self) -> list[StandingCode]:
+        """Strangers who have been told a code."""
+        return await self._directory.codes("pair")
+
+    async def add(self, name: str, role: Role, by: Role, account: str = "") -> Person:
+        check_given(role, by)
         check_name(name)
+        if account:
+            check_account(account)
         if account and await self._directory.known_by(account):
             raise MailRefused(f"{account} is somebody already; see: everloop users show {account}")
         id = account or f"p{secrets.token_hex(4)}"
@@ -39,9 +49,6 @@ class Membership:
             raise MailRefused(f"{id} is somebody already; see: everloop users show {id}")
         return person
 
-    async def waiting(self) -> list[StandingCode]:
-        return await self._directory.codes("pair")
-
     async def pair(self, code: str, role: Role, by: Role, name: str = "") -> Person:
         """Let in who was told this code."""
         check_given(role, by)
@@ -49,48 +56,43 @@ class Membership:
         asked = await self._directory.use_code("pair", code)
         if asked is None:
             raise MailRefused(f"nobody waits with the code {code!r}; see: everloop users pair")
-        return await self.add(name or asked.account.partition(":")[2], role, asked.account)
+        return await self.add(name or asked.account.partition(":")[2], role, by, asked.account)
 
-    async def set_role(self, who: str, role: Role, by: Role) -> Person:
-        person = await self._changeable(who, by)
-        check_given(role, by)
-        await self._directory.change_person(person.id, role=role)
+    async def change(
+        self, who: str, by: Role, *, name: str | None = None, role: Role | None = None, blocked: bool | None = None
+    ) -> Person:
+        """What is not said stays. Who is blocked keeps what they have, and is heard nowhere while it lasts."""
+        person = await self._below(who, by)
+        if person.id == OWNER and (role is not None or blocked is not None):
+            raise MailRefused("the owner stays the owner")
+        if role is not None:
+            check_given(role, by)
+        if name is not None:
+            check_name(name)
+        await self._directory.change_person(person.id, name=name and name.strip(), role=role, blocked=blocked)
         return person
 
-    async def rename(self, who: str, name: str) -> Person:
-        check_name(name)
-        person = await self.find(who)
-        await self._directory.change_person(person.id, name=name.strip())
-        return person
-
-    async def block(self, who: str, blocked: bool, by: Role) -> Person:
-        """What they have stays; they are heard nowhere while it lasts."""
-        person = await self._changeable(who, by)
-        await self._directory.change_person(person.id, blocked=blocked)
-        return person
-
-    async def link(self, who: str, account: str) -> Person:
-        platform, _, name = account.partition(":")
-        if not platform or not name:
-            raise MailRefused(f"an account looks like telegram:12345, not {account!r}")
-        person = await self.find(who)
+    async def link(self, who: str, account: str, by: Role) -> Person:
+        check_account(account)
+        person = await self._below(who, by)
         if why := await self._directory.link(account, person.id):
             raise MailRefused(why)
         return person
 
-    async def unlink(self, account: str) -> None:
+    async def unlink(self, account: str, by: Role, of: str = "") -> None:
         person = await self._directory.known_by(account)
-        if person is None or not await self._directory.unlink(account):
+        if person is None or of not in ("", person.id):
             raise MailRefused(f"{account} belongs to nobody; see: everloop users list")
+        await self._below(person.id, by)
+        await self._directory.unlink(account)
 
     async def link_code(self, person: str, session: str, event: str) -> str:
         """What someone says from another account, to be known there too."""
         return (await self._directory.ask_code("link", person, session, event, LINK_SECONDS)).code
 
-    async def _changeable(self, who: str, by: Role) -> Person:
+    async def _below(self, who: str, by: Role) -> Person:
+        """The owner changes everybody; anybody else those of a lower role."""
         person = await self.find(who)
-        if person.id == OWNER:
-            raise MailRefused("the owner stays the owner")
         if by is not Role.OWNER and person.role >= by:
             raise MailRefused(f"{person.name} is {_a(person.role)}: only the owner changes that")
         return person
@@ -106,6 +108,12 @@ def check_given(role: Role, by: Role) -> None:
 def check_name(name: str) -> None:
     if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
         raise MailRefused(f"a name is 1 to {LONGEST_NAME} characters that can be shown")
+
+
+def check_account(account: str) -> None:
+    platform, _, name = account.partition(":")
+    if not platform or not name or not account.isprintable():
+        raise MailRefused(f"an account looks like telegram:12345, not {account!r}")
 
 
 def role_given(text: str) -> Role:

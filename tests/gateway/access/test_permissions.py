@@ -18,6 +18,7 @@ from ..guarded import guarded
 USER = Role.USER
 OWNERS = Permission(("admin",), Role.OWNER)
 ADMINS = Permission(("admin",), Role.ADMIN)
+INTRODUCES = Permission(("admin", "read", "chat", "approve"), Role.ADMIN)
 READS = Permission(("read",), USER)
 CHATS = Permission(("chat",), USER)
 MOVES = Permission(("chat", "read"), USER)
@@ -70,6 +71,12 @@ TABLE = {
     ("GET", "/api/tokens"): ADMINS,
     ("POST", "/api/tokens"): ADMINS,
     ("DELETE", "/api/tokens/{id}"): ADMINS,
+    ("GET", "/api/users"): ADMINS,
+    ("POST", "/api/users"): INTRODUCES,
+    ("POST", "/api/pairings"): INTRODUCES,
+    ("PATCH", "/api/users/{id}"): INTRODUCES,
+    ("POST", "/api/users/{id}/accounts"): INTRODUCES,
+    ("DELETE", "/api/users/{id}/accounts"): INTRODUCES,
     ("GET", "/api/outbox"): OWNERS,
     ("POST", "/api/outbox/{id}/retry"): OWNERS,
     ("DELETE", "/api/outbox/{id}"): OWNERS,
