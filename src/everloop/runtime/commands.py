@@ -227,11 +227,12 @@ def describe(rows: list[SpentRow]) -> str:
         return "Nothing has been used in this conversation yet."
     totals: dict[str, SpentRow] = {}
     for row in rows:
-        totals[row.model] = _add(totals[row.model], row) if row.model in totals else row
+        name = f"{row.model} (for {row.purpose})" if row.purpose else row.model
+        totals[name] = _add(totals[name], row) if name in totals else row
     return "\n".join(
-        f"{row.model}: {row.calls} call(s), {row.usage.input:,} tokens in ({row.usage.cache_read:,} from the cache), "
+        f"{name}: {row.calls} call(s), {row.usage.input:,} tokens in ({row.usage.cache_read:,} from the cache), "
         f"{row.usage.output:,} out, {price_of(row.cost, row.unpriced)}"
-        for row in totals.values()
+        for name, row in totals.items()
     )
 
 

@@ -3,7 +3,8 @@
 ABOUT = {
     "agents.defaults.model": "Who answers: provider/model, a bare name, a preset, embedded, or auto",
     "agents.defaults.fallbacks": "Models or presets that are asked, in this order, when it cannot answer",
-    "agents.defaults.small_model": "Writes the summaries of long conversations; empty: whoever answers",
+    "agents.defaults.small_model": "Writes summaries and titles; empty: whoever answers, and no titles",
+    "agents.defaults.titles": "Let the small model name new conversations of the page; one call for each",
     "agents.defaults.embedding_model": "Turns texts into vectors; empty: none",
     "agents.defaults.system_prompt": "Who the agent is, in place of everloop's own words",
     "agents.defaults.max_tokens": "Tokens that an answer may have",

@@ -74,7 +74,12 @@ async def test_no_word_of_the_page_stands_outside_its_tables(browser: Any, tmp_p
             "waiting",
             "usage",
             "outbox",
+            "settings",
             "settings/models",
+            "settings/behaviour",
+            "settings/tools",
+            "settings/health",
+            "settings/server",
             "settings/all",
             "settings/access",
             f"t/{thread}",
@@ -82,9 +87,7 @@ async def test_no_word_of_the_page_stands_outside_its_tables(browser: Any, tmp_p
         ):
             await page.goto(f"{stage.url}/#/{place}")
             await page.wait_for_selector(
-                {"waiting": ".asking", "outbox": ".running summary", "c/abcdef": ".empty h2"}.get(
-                    place, ".tab, .turn, .tile"
-                )
+                {"waiting": ".asking", "outbox": ".empty h2", "c/abcdef": ".empty h2"}.get(place, ".tab, .turn, .tile")
             )
             await page.wait_for_timeout(300)
             found[place.split("/" + thread)[0]] = await strange(stage)

@@ -3,7 +3,7 @@
 
 import { begin, login, logout } from "./api.js";
 import { Chat } from "./chat.js";
-import { h, icon, iconButton, toast } from "./dom.js";
+import { h, icon, iconButton, styled, toast } from "./dom.js";
 import { forgetDrafts, putBack } from "./drafts.js";
 import { Notices } from "./notify.js";
 import { say } from "./say.js";
@@ -12,24 +12,16 @@ import { Socket } from "./socket.js";
 
 const VIEWS = {
   t: [say.trace, async (id) => new (await import("./trace.js")).TraceView(house, id)],
-  usage: [say.usage, async () => new (await import("./usage.js")).UsageView(house)],
-  settings: [say.settings, async (id) => { await styled("setup.css"); return new (await import("./settings.js")).SettingsView(house, id); }],
-  outbox: [say.outbox, async () => { await styled("outbox.css"); return new (await import("./outbox.js")).OutboxView(house); }],
+  settings: [say.manage, async (id) => { await styled("setup.css"); return new (await import("./settings.js")).SettingsView(house, id); }],
   waiting: [say.waiting, async () => new (await import("./waiting.js")).WaitingView(house)],
 };
+const MOVED = { usage: "#/settings/usage", outbox: "#/settings/outbox" }; // where links of before lead now
 const THEMES = ["", "light", "dark"]; // the first is as the system has it
-
-/** Resolves when a style sheet that not every view needs is there. */
-const styled = (name) => new Promise((resolve, reject) => {
-  const href = new URL(name, import.meta.url).href;
-  if (document.querySelector(`link[href="${href}"]`)) resolve();
-  else document.head.append(h("link", { rel: "stylesheet", href, onload: resolve, onerror: () => reject(new Error(name)) }));
-});
 
 const root = document.getElementById("app");
 const notices = new Notices(go);
 const house = {
-  go, changed: () => sidebar?.soon(), seen: (id, head) => sidebar?.saw(id, head), titled, told, menuButton, drawer, theme, logout: leave,
+  go, changed: () => sidebar?.soon(), seen: (id, head) => sidebar?.saw(id, head), titled, told, menuButton, drawer, theme, themeNow: () => themeNow(), logout: leave,
   notify: () => notices.toggle(), help, socket: null,
 };
 let sidebar = null;
@@ -62,15 +54,19 @@ function told(sessions, approvals) {
   notices.look(sessions, approvals);
 }
 
+const themeNow = () => document.documentElement.dataset.theme ?? "";
+
 function theme() {
-  const next = THEMES[(THEMES.indexOf(document.documentElement.dataset.theme ?? "") + 1) % THEMES.length];
+  const next = THEMES[(THEMES.indexOf(themeNow()) + 1) % THEMES.length];
   document.documentElement.dataset.theme = next;
   toast(say.themes[next]);
+  sidebar.showTheme();
   try { localStorage.setItem("theme", next); } catch { /* it lasts as long as the page, then */ }
 }
 
 async function show() {
   const [, kind = "", id = "", seq = ""] = location.hash.split("/");
+  if (Object.hasOwn(MOVED, kind)) { location.replace(MOVED[kind]); return; }
   const [name, make] = Object.hasOwn(VIEWS, kind) ? VIEWS[kind] : ["", null];
   drawer(false);
   const place = `${kind}/${id}/${seq}`;
@@ -79,7 +75,7 @@ async function show() {
   if (!opened || house.place !== place) { opened?.close?.(); return; } // another was opened meanwhile
   view?.close?.();
   view = opened;
-  if (kind !== "c") titled(name);
+  if (kind !== "c") titled(view.name ?? name);
   document.getElementById("main").replaceChildren(view.node);
   sidebar.mark();
 }
@@ -87,7 +83,7 @@ async function show() {
 function heard(frame) {
   if (frame.type === "error" && !frame.session && !frame.id) toast(frame.content, "bad");
   view?.frame(frame);
-  if (frame.type !== "stream_chunk" && frame.session && frame.session !== view?.session) sidebar.soon();
+  if (frame.event === "titled" || (frame.type !== "stream_chunk" && frame.session && frame.session !== view?.session)) sidebar.soon();
 }
 
 function connected(state) {
@@ -108,12 +104,12 @@ async function lost() {
 }
 
 function atHome(me) {
+  house.me = me;
   sidebar = new Sidebar(house);
   root.replaceChildren(sidebar.node, h("div.veil", { onclick: () => drawer(false) }), h("div.half", {},
     h("div.cut-off", { hidden: true, role: "status" }, say.noConnection, h("button.small", { type: "button", onclick: () => house.socket.connect() }, say.tryNow)),
     h("main", { id: "main" })));
   document.body.classList.add("in");
-  house.me = me;
   house.met = false;
   house.socket = new Socket({ onframe: heard, onstate: connected, onlost: lost, onrefused: putBack });
   sidebar.load();

@@ -32,7 +32,7 @@ export const say = spoken({
   // The sidebar
   navigation: "Navigation", openMenu: "Open the menu", closeMenu: "Close the menu", conversations: "Conversations",
   newConversation: "New conversation", newKey: "New conversation (Alt+N)", search: "Search", searchConversations: "Search conversations",
-  usage: "Usage", outbox: "Outbox", settings: "Settings", waiting: "Waiting", trace: "Trace", theme: "Theme: system, light or dark",
+  manage: "Manage", waiting: "Waiting", account: "Your account", trace: "Trace",
   themes: { "": "Theme: as the system", light: "Theme: light", dark: "Theme: dark" },
   notifications: "Notifications", notificationsOn: "The browser tells you of questions and of long work that is done, while you look elsewhere.",
   notificationsOff: "Notifications are off.", notificationsDenied: "The browser does not allow notifications for this page. Allow them in its settings.",
