@@ -10,17 +10,17 @@ const GIVEN = ["guest", "user", "admin"];
 export class PeoplePage {
   constructor() {
     this.waiting = h("div", { "aria-live": "polite" });
-    this.known = h("div.tiles");
+    this.known = h("div.people");
     this.node = h("div.tab", {}, this.waiting,
       h("section.group", {}, h("h2", {}, told.people), this.known),
-      h("section.group", {}, h("h2", {}, told.add), this.adding()));
+      h("section.group", {}, h("h2", {}, told.add), h("div.people", {}, this.adding())));
     this.draw();
   }
 
   async draw() {
     try {
       const { users, waiting } = await get("/api/users");
-      this.waiting.replaceChildren(...(waiting.length ? [h("section.group", {}, h("h2", {}, told.waiting), h("p.hint", {}, told.waitingHint), waiting.map((each) => this.stranger(each)))] : []));
+      this.waiting.replaceChildren(...(waiting.length ? [h("section.group", {}, h("h2", {}, told.waiting), h("p.hint", {}, told.waitingHint), h("div.people", {}, waiting.map((each) => this.stranger(each))))] : []));
       this.known.replaceChildren(...users.map((each) => this.person(each)));
     } catch (error) { this.known.replaceChildren(h("p.hint", {}, error.message)); }
   }
