@@ -34,7 +34,7 @@ COMMANDS = {
     ),
     "users": CliCommand(
         "show who may speak with the agent, let somebody in, give roles, link accounts, block",
-        ("list", "show", "add", "pair", "role", "rename", "link", "unlink", "block", "unblock"),
+        ("list", "show", "add", "pair", "invite", "role", "rename", "link", "unlink", "block", "unblock"),
     ),
     "models": CliCommand(
         "show which models there are, try one, keep keys, log in",

@@ -3,8 +3,10 @@
 import argparse
 import sys
 
+from ..app.access import new_invitation
 from ..app.records import Records, open_records
 from ..core.people import ROLES_GIVEN, Person, Role, StandingCode
+from ..settings import Settings
 from .table import table, to_json
 from .terminal import Terminal
 from .times import clock
@@ -13,6 +15,7 @@ MORE = (
     "A person is known by their accounts (telegram:12345), never by a name. Who writes on a channel from an account "
     "that is nobody's is told a code (users.strangers); `everloop users pair CODE` lets them in."
 )
+DAY = 86_400.0
 HEADS = ("ID", "NAME", "ROLE", "SINCE", "ACCOUNTS")
 
 
@@ -29,13 +32,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     pair.add_argument("--name", default="", help="what to call them (default: their account)")
     for word in (add, pair):
         word.add_argument("--role", choices=tuple(ROLES_GIVEN), default="user", help="what they may do (default: user)")
+    invite = words.add_parser("invite", help="print a link by which somebody comes into the page, once")
+    invite.add_argument("--days", type=int, choices=range(1, 31), metavar="N", default=3, help="for how long (3)")
     role = words.add_parser("role", help="say what somebody may do from now on")
     rename = words.add_parser("rename", help="call somebody otherwise")
     link = words.add_parser("link", help="let another account be the same person")
     unlink = words.add_parser("unlink", help="let an account be nobody's again")
     block = words.add_parser("block", help="hear somebody nowhere any more; what they have stays")
     unblock = words.add_parser("unblock", help="hear them again")
-    for word in (showing, role, rename, link, block, unblock):
+    for word in (showing, invite, role, rename, link, block, unblock):
         word.add_argument("who", metavar="WHO", help="an id, an account, or a name that one person alone has")
     role.add_argument("role", metavar="ROLE", choices=tuple(ROLES_GIVEN), help=", ".join(ROLES_GIVEN))
     rename.add_argument("name", metavar="NAME")
@@ -69,6 +74,10 @@ async def _change(records: Records, word: str, given: argparse.Namespace) -> str
         case "pair":
             person = await people.pair(given.code, ROLES_GIVEN[given.role], Role.OWNER, given.name)
             return f"{person.name} ({person.id}) is {given.role} from now on, and can write again."
+        case "invite":
+            person = await people.invitable(given.who, Role.OWNER)
+            path = await new_invitation(records.store, person.id, given.days * DAY)
+            return f"{_address(records.settings)}{path}"
         case "role":
             person = await people.change(given.who, Role.OWNER, role=ROLES_GIVEN[given.role])
             return f"{person.name} is {given.role} from now on."
@@ -84,6 +93,15 @@ async def _change(records: Records, word: str, given: argparse.Namespace) -> str
         case _:
             person = await people.change(given.who, Role.OWNER, blocked=word == "block")
             return f"{person.name} is {'heard nowhere any more' if word == 'block' else 'heard again'}."
+
+
+def _address(settings: Settings) -> str:
+    """Where the page is, as far as this machine knows."""
+    place = settings.gateway
+    if place.allowed_hosts:
+        return f"https://{place.allowed_hosts[0]}"
+    host = f"[{place.host}]" if ":" in place.host else place.host
+    return f"{'https' if place.tls_cert else 'http'}://{host}:{place.port}"
 
 
 def _listed(rows: list[Person]) -> str:

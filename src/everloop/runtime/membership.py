@@ -86,6 +86,13 @@ class Membership:
         await self._below(person.id, by)
         await self._directory.unlink(account)
 
+    async def invitable(self, who: str, by: Role) -> Person:
+        """Somebody who may be given a link to the page."""
+        person = await self._below(who, by)
+        if person.role < Role.USER or person.blocked:
+            raise MailRefused(f"{person.name} is {'blocked' if person.blocked else 'a guest'}: the page is for users")
+        return person
+
     async def link_code(self, person: str, session: str, event: str) -> str:
         """What someone says from another account, to be known there too."""
         return (await self._directory.ask_code("link", person, session, event, LINK_SECONDS)).code

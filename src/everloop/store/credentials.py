@@ -76,6 +76,10 @@ class CredentialRows(Database):
         gone = "DELETE FROM logins WHERE owner = $1 AND kind = $2 RETURNING kind"
         return await self._changed_one(gone, owner, kind)
 
+    async def link_owner(self, hash: str) -> str:
+        rows = await self._ask(f"SELECT owner FROM logins WHERE kind = 'link' AND hash = $1 AND {_HOLDS}", hash)
+        return str(rows[0][0]) if rows else ""
+
     async def use_link(self, hash: str) -> str:
         used = f"DELETE FROM logins WHERE kind = 'link' AND hash = $1 AND {_HOLDS} RETURNING owner"
         rows = await self._change(used, hash)

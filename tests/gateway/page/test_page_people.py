@@ -46,6 +46,20 @@ async def test_the_owner_lets_a_stranger_in_and_says_what_they_may(browser: Any,
         assert await page.get_by_label("Role of Anna").input_value() == "user"
         await deliver(Incoming(event="e2", chat="7", account="7", text="hello!"))
         await channel.sent(2)
+        await page.get_by_role("button", name="Invite Anna to the page").click()
+        link = await page.get_by_label("Link", exact=True).input_value()
+        await page.get_by_role("button", name="Done").click()
+        hers = await browser.new_context()
+        visit = await hers.new_page()
+        await visit.goto(link)
+        await visit.fill(".composer textarea", "it is me")
+        await visit.keyboard.press("Enter")
+        await visit.wait_for_selector(".said.final.last:has-text('you said it is me')")
+        await visit.goto(f"{stage.url}/#/settings")
+        await visit.wait_for_selector("nav.pages a")
+        places = [text.splitlines()[0] for text in await visit.locator("nav.pages a").all_inner_texts()]
+        listed = await visit.locator(".list .item").count()
+        await hers.close()
         await page.get_by_label("Role of Anna").select_option("admin")
         await page.wait_for_selector("text=Anna is changed.")
         await page.get_by_role("button", name="Block Anna", exact=True).click()
@@ -59,5 +73,6 @@ async def test_the_owner_lets_a_stranger_in_and_says_what_they_may(browser: Any,
                 "OUTSIDE", "(each) => each.getBoundingClientRect().right > innerWidth"
             )
         )
+    assert (places, listed) == (["Access"], 2)  # her chat on the channel, and the one in the page
     assert [sent.text for sent in channel.sends][1] == "you said hello!"
     assert (refused.refused, outside) == ("this account is blocked", 0)

@@ -1,8 +1,11 @@
 """People: who is known, who waits to be let in, roles, accounts. Nobody gives more than they have themselves."""
 
 from ...core.people import ROLES_GIVEN
-from .people_shapes import PersonChanged, PersonList, shown
+from ..access.credentials import new_invitation
+from .people_shapes import Invitation, PersonChanged, PersonList, shown
 from .route import ApiAnswer, ApiCall
+
+DAY = 86_400.0
 
 
 async def list_people(call: ApiCall) -> ApiAnswer:
@@ -27,6 +30,12 @@ async def change(call: ApiCall) -> ApiAnswer:
     role = ROLES_GIVEN[asked.role] if asked.role else None
     await members.change(id, by, name=asked.name, role=role, blocked=asked.blocked)
     return await _now(call, id)
+
+
+async def invite(call: ApiCall) -> ApiAnswer:
+    person = await call.agent.members.invitable(call.path.id, call.principal.role)
+    path = await new_invitation(call.agent.store, person.id, call.body.days * DAY)
+    return Invitation(path)
 
 
 async def link(call: ApiCall) -> ApiAnswer:

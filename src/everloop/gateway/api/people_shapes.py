@@ -47,6 +47,18 @@ class Linking(ApiInput, frozen=True):
     account: _Account
 
 
+class Inviting(ApiInput, frozen=True):
+    """For how long the link holds."""
+
+    days: Annotated[int, Meta(ge=1, le=30)] = 3
+
+
+class Invitation(Struct, frozen=True):
+    """The path of a link that works once; it is told this once."""
+
+    link: str
+
+
 class PersonShown(Struct, frozen=True):
     id: str
     name: str

@@ -267,6 +267,18 @@ TABLE = (
     ),
     ApiRoute(
         "POST",
+        "/api/users/{id}/invite",
+        "A link by which they come into the page, once",
+        handle=people.invite,
+        answers=people_shapes.Invitation,
+        at=people_shapes.OfPerson,
+        body=people_shapes.Inviting,
+        least=Role.ADMIN,
+        needs=_ALL,
+        status=201,
+    ),
+    ApiRoute(
+        "POST",
         "/api/users/{id}/accounts",
         "Let another account be the same person",
         handle=people.link,

@@ -1,7 +1,7 @@
 // People: who waits to be let in, who is known, their roles and accounts.
 
 import { get, patch, post, remove } from "./api.js";
-import { ask, h, iconButton, toast } from "./dom.js";
+import { ask, copy, h, iconButton, toast } from "./dom.js";
 import { told } from "./say-people.js";
 import { moment, when } from "./words.js";
 
@@ -43,9 +43,10 @@ export class PeoplePage {
     const mine = each.role === "owner";
     const role = mine ? h("small", {}, told.roles.owner) : roles(told.roleOf(each.name), each.role, () => this.change(each, { role: role.value }));
     return h("article.tile", { "data-person": each.id },
-      h("div.row.spread", {}, h("b", { dir: "auto" }, each.name), h("small", { title: moment(each.at) }, each.blocked ? told.blocked : told.since(when(each.at)))),
+      h("div.row.spread", {}, h("b", { dir: "auto" }, each.name), h("small", {}, each.blocked ? told.blocked : told.since(when(each.at)))),
       role, this.accounts(each),
-      h("div.row", {}, h("button.small", { type: "button", "aria-label": told.renameNamed(each.name), onclick: () => this.rename(each) }, told.rename),
+      h("div.row", {}, !mine && !each.blocked && each.role !== "guest" && h("button.small", { type: "button", "aria-label": told.inviteNamed(each.name), onclick: () => this.invite(each) }, told.invite),
+        h("button.small", { type: "button", "aria-label": told.renameNamed(each.name), onclick: () => this.rename(each) }, told.rename),
         !mine && h("button.small", { type: "button", "aria-label": (each.blocked ? told.unblockNamed : told.blockNamed)(each.name), onclick: () => this.block(each) }, each.blocked ? told.unblock : told.block)));
   }
 
@@ -70,6 +71,14 @@ export class PeoplePage {
       if (await this.act(() => post("/api/users", { name: name.value.trim(), role: role.value, ...(from ? { account: from } : {}) }), (person) => told.added(person.name))) event.target.reset();
     };
     return h("form.tile", { onsubmit: submit }, name, account, role, h("div.row", {}, h("button", { type: "submit" }, told.addThem)));
+  }
+
+  async invite(each) {
+    try {
+      const { link } = await post(`${at(each)}/invite`, {});
+      await copy(`${location.origin}${link}`);
+      await ask({ title: told.inviteTitle(each.name), text: told.inviteText, label: told.inviteLink, value: `${location.origin}${link}`, yes: told.close });
+    } catch (error) { toast(error.message, "bad"); }
   }
 
   async rename(each) {
