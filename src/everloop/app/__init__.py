@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from ..files.folder import Folder
 from ..files.pictures import fit
 from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.acting import Acting, ForEveryone, ForOne, ForSpeakers
+from ..runtime.admission import AdmitPeople
 from ..runtime.approvals import Approvals
 from ..runtime.calls import Toolbox
 from ..runtime.clock import MACHINE
@@ -152,9 +154,10 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     clock = given.clock or MACHINE
     supervisor = await stack.enter_async_context(Supervisor(clock))
     made_later = await stack.enter_async_context(AsyncExitStack())  # is closed after the lanes, too
+    brought = given.channels
     if given.listens:
         listening = channels_of(settings, lambda: given.http or network_of(settings, made_later))
-        given = structs.replace(given, channels=(*given.channels, *listening))
+        given = structs.replace(given, channels=(*brought, *listening))
     builder = Builder(opened, files, bus, given, supervisor, made_later)
     live = LiveHouse(opened, builder, await builder.make(settings))
     toolbox = Toolbox(live.kit_of, files)
@@ -196,7 +199,9 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     commands = SlashCommands(store, live, approvals, sessions, people, clock)
     longest = settings.agents.defaults.max_message_chars
     inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave)
-    channels = OpenChannels(given.channels, inbox, store, files, bus, clock, lease_seconds)
+    admission = partial(AdmitPeople, store, lambda: live.now.settings.users.strangers, given=given.roles)
+    admitting = [(each, admission("guest" if each in brought else "pair")) for each in given.channels]
+    channels = OpenChannels(admitting, inbox, store, files, bus, clock, lease_seconds)
     shown = Acknowledgements(store)
     stack.push_async_callback(shown.settle)  # after the lanes: answers of the last moment are acknowledged too
     if builder.prompt_files and builder.prompt_files.unasked:  # whoever found it was killed before it was told

@@ -95,7 +95,11 @@ class Admitted(Struct, frozen=True):
 
 
 class Declined(Struct, frozen=True):
+    """`reply` is told to whoever wrote it from this `account`; nothing else comes of what they wrote."""
+
     why: str
+    account: str = ""
+    reply: str = ""
 
 
 class OutgoingPart(Struct, frozen=True, kw_only=True):

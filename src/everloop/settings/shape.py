@@ -182,6 +182,11 @@ class GatewaySection(_Section, frozen=True):
     request_seconds: Annotated[float, Meta(ge=1, le=3600)] = 30.0  # for a request to come in, and more as it comes
 
 
+class UsersSection(_Section, frozen=True):
+    # Who writes from an account that is nobody's; None: pair, or guest where a program brings the channel
+    strangers: Literal["pair", "guest", "ignore"] | None = None
+
+
 class Telemetry(_Section, frozen=True):
     """Spans for a collector of OpenTelemetry's."""
 
@@ -201,6 +206,7 @@ class Settings(_Section, frozen=True):
     workspace: FilePath = ""  # "": the folder `workspace` in the home
     channels: Kept = None
     gateway: GatewaySection = GatewaySection()
+    users: UsersSection = UsersSection()
     telemetry: Telemetry = Telemetry()
 
 

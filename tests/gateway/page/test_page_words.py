@@ -15,7 +15,7 @@ DATA = (
     ".gist, .card b, .status, .given, .code figcaption span, .turn h2, .what, .took, .named, .detail, .legend span, "
     ".numbers td, "
     ".numbers th[scope=row], .chart text, .chart title, .group h2, .what-for, .origin, .callout, .banner span, "
-    ".held b, .trial li, .check, .asked-in a, .completion b, .completion span, .versions .facts"
+    ".held b, .trial li, .check, .asked-in a, .completion b, .completion span, .versions .facts, .people b"
 )
 STRANGE = f"""() => {{
     const found = [];
@@ -85,6 +85,7 @@ async def test_no_word_of_the_page_stands_outside_its_tables(browser: Any, tmp_p
             "settings/server",
             "settings/all",
             "settings/access",
+            "settings/people",
             f"t/{thread}",
             "c/abcdef",
         ):

@@ -123,6 +123,7 @@ function enter() {
   document.body.classList.remove("in");
   titled("");
   const field = h("input", { type: "password", id: "password", autocomplete: "current-password", required: true });
+  const name = h("input", { id: "name", autocomplete: "username", "aria-label": say.yourName, placeholder: say.yourName });
   const wrong = h("p.wrong", { role: "alert" }, location.hash === "#/used-link" ? say.usedLink : "");
   const button = h("button.primary", { type: "submit" }, say.logIn);
   const submit = async (event) => {
@@ -130,7 +131,7 @@ function enter() {
     button.disabled = true;
     wrong.textContent = "";
     try {
-      await login(field.value);
+      await login(field.value, name.value.trim());
       await start();
     } catch (error) {
       wrong.textContent = error.message;
@@ -140,7 +141,8 @@ function enter() {
   };
   root.replaceChildren(h("main.login", { id: "main" }, h("form", { onsubmit: submit },
     h("div.mark", {}, icon("loop")), h("h1", {}, say.everloop),
-    h("label", { for: "password" }, say.password), field, wrong, button,
+    h("label", { for: "password" }, say.password), field,
+    h("details", {}, h("summary", {}, say.notOwner), name), wrong, button,
     h("p.hint", {}, say.noPasswordYet, " ", h("code", {}, "everloop gateway"), " ", say.noPasswordThen))));
   field.focus();
 }

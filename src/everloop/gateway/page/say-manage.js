@@ -9,12 +9,13 @@ export const told = spoken({
   pages: {
     models: ["Models", "Who answers, presets, API keys, prices"], behaviour: ["Behaviour", "System prompt, workspace, limits of a turn"], tools: ["Tools", "Permissions, commands, web search"],
     outbox: ["Outbox", "Answers that were not delivered"],
+    people: ["People", "Who may speak with it, roles, accounts"],
     access: ["Access", "Password, tokens, what is allowed"], usage: ["Usage", "Tokens and cost by day"], health: ["Health", "What runs, and what has failed"],
     server: ["Server", "Address, TLS, database, proxy, telemetry"], all: ["All settings", "Every setting, with a filter"],
   },
   sections: {
     identity: "Who it is", turns: "Turns", answers: "How it answers", models: "More about presets", providers: "Providers", prices: "Prices", permissions: "Permissions and plugins", commands: "Commands", web: "Web",
-    gateway: "Gateway", store: "Database", net: "Network", telemetry: "Telemetry",
+    users: "Strangers", gateway: "Gateway", store: "Database", net: "Network", telemetry: "Telemetry",
   },
   waits: "in force after a restart",
   onlyAdmins: "Only administrators see the settings.", afterRestart: "In force after the gateway is started again:", saved: (file) => `Saved in ${file}`,

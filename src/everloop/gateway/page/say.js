@@ -22,7 +22,7 @@ export const say = spoken({
   isEmpty: "(it is empty)",
 
   // Coming in
-  skip: "Skip to the conversation", logIn: "Log in", logOut: "Log out", password: "Password",
+  skip: "Skip to the conversation", logIn: "Log in", logOut: "Log out", password: "Password", notOwner: "Not the owner?", yourName: "Your name",
   noPasswordYet: "No password yet? Open the one-time link that", noPasswordThen: "printed when it started.",
   usedLink: "That link was used already, or is too old. Log in with your password, or start the gateway anew for another link.",
   notReached: "everloop cannot be reached",
