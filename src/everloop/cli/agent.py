@@ -21,13 +21,12 @@ from ..readings.commands import command_in, rest_of
 from ..readings.questions import asked_of
 from .lines import LineReader
 from .questions import Questions
-from .session_key import session_key
+from .session_key import DIRECT, session_key
 from .terminal import Terminal, WrongUse
 
 HELP = "talk with the agent: one answer with -m, else a chat"
 SOON = 2.0  # seconds in which a line is read of which the beginning is there
 MORE = "The answer alone goes to stdout, everything else to stderr. What was cut off is finished first."
-DIRECT = "cli:direct"
 LONGEST_CUT = 10_000  # characters that are shown of an answer that was cut off; the log has more
 MINDS = 1.0  # seconds between two looks at what others are asked in this session
 STAYS = '(what was said of the answer stays; say "go on" to have the rest)'
