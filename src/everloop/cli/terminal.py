@@ -27,10 +27,12 @@ from ..core.events import (
     Warned,
 )
 from ..readings.visible import in_one_line
+from .below import Below, beginning
 from .screen import Screen
 
 _WITHOUT_NUMBERS = str.maketrans("", "", "0123456789.")
 DIM, PLAIN, CLEAR = "\x1b[2m", "\x1b[0m", "\r\x1b[K"
+MARK = "> "  # before what is typed while an answer comes
 PASTES, NO_PASTES = "\x1b[?2004h", "\x1b[?2004l"
 
 
@@ -64,6 +66,12 @@ class Terminal:
         self._status = ""  # the line that is being overwritten
         self._said = ""  # what of the running message has been printed
         self._reasoning = False  # whether the line on stderr is one of thoughts
+        self._below = Below(self._err.terminal)
+        self._is_amid = False  # whether the answer has got to the middle of a line
+        self._typed = ""  # what is being typed meanwhile
+        self._asides: list[tuple[str, str]] = []  # what waits for the end of a line of the answer
+        for screen in (self._out, self._err):
+            screen.stand_over(self._below)
 
     def answer(self, text: str) -> None:
         """Raises OutputLost when it cannot be written."""
@@ -86,6 +94,38 @@ class Terminal:
         """Something that a person has to decide on."""
         self.tell(text)
 
+    @property
+    def shows_below(self) -> bool:
+        """Whether there is a line of its own for what is typed while an answer comes."""
+        return self._below.works
+
+    def begin_below(self) -> None:
+        """Someone has just ended a line."""
+        self._below.begin()
+
+    def type_below(self, text: str) -> None:
+        self._typed = text
+        self._show_below()
+
+    def aside(self, text: str, note: str = "") -> None:
+        """What is said beside an answer, in a line of its own: no line of the answer is cut in two for it."""
+        self._asides.append((text, note))
+        if not self._is_amid:
+            self._tell_asides()
+        self._show_below()
+
+    def _show_below(self) -> None:
+        self._below.show(f"{MARK}{self._typed}" if self._typed else self._asides[-1][0] if self._asides else "")
+
+    def _tell_asides(self) -> None:
+        asides, self._asides = self._asides, []
+        for text, note in asides:
+            self.tell(text)
+            if note:
+                self.note(note)
+        if asides:
+            self._show_below()
+
     def status(self, text: str) -> None:
         """One line that is written over by the next; in a file or a pipe, one line for each kind of work."""
         text = in_one_line(text)
@@ -94,7 +134,7 @@ class Terminal:
         elif text != self._status:
             self.clear()
             self._status = text
-            self._dim(text)
+            self._dim(beginning(text, self._below.columns() - 1))  # what fills a second line could not be cleared
 
     def _log(self, text: str) -> None:
         kind = text.translate(_WITHOUT_NUMBERS)
@@ -157,11 +197,13 @@ class Terminal:
                 assert_never(event)
 
     def _end_draft(self, kept: bool) -> None:
+        self._is_amid = False
         if self._said:
             self._write("\n")
             if not kept:
                 self.note("(the answer broke off)")
                 self._said = ""
+        self._tell_asides()
 
     def _end_reasoning(self) -> None:
         if self._reasoning:
@@ -173,6 +215,12 @@ class Terminal:
         self.clear()
         if self._said.strip() != content.strip():
             self.answer(content)
+        self.end_turn()
+
+    def end_turn(self) -> None:
+        """Nothing more comes of it."""
+        self._said, self._is_amid = "", False
+        self._tell_asides()
 
     def _reason(self, text: str) -> None:
         """What the model thinks before it speaks; never on stdout, and only where someone looks."""
@@ -180,6 +228,16 @@ class Terminal:
             self.clear()
             self._reasoning = True
             self._dim(text)
+
+    def _say(self, text: str) -> None:
+        if self._asides and (at := text.find("\n") + 1):
+            self._said += text[:at]
+            self._write(text[:at])
+            self._tell_asides()
+            text = text[at:]
+        self._said += text
+        self._is_amid = not self._said.endswith("\n")
+        self._write(text)
 
     def _show_piece(self, piece: AnswerPiece) -> None:
         """A piece may hold the end of a thought and the beginning of the answer, if both came at once."""
@@ -189,8 +247,7 @@ class Terminal:
             self.clear()
             self._end_reasoning()
             text = text.lstrip() if not self._said else text
-            self._said += text
-            self._write(text)
+            self._say(text)
         elif piece.notice:
             self.note(f"({piece.notice})")
         elif piece.progress:
