@@ -260,4 +260,4 @@ def test_without_a_terminal_nothing_is_drawn():
 
 def test_the_emulator_sees_what_is_garbled():
     """The negative control: what is typed in the middle of an answer, as a terminal echoes it by itself."""
-    assert Emulator(8, 3).feed(b"one typ two\r\nmore\r\n\x1b[Ax").lines == ["one typ ", "two", "xore"]
+    assert Emulator(8, 3).feed(b"one typ two\r\nmore\r\n\x1b[Ax").lines == ["one typ", "two", "xore"]

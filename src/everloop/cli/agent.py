@@ -9,8 +9,9 @@ import msgspec
 
 from ..app import open_for_owner
 from ..app.agent import WAITS, Agent, Answer
+from ..core.decide import REFUSALS
 from ..core.errors import MailRefused, TurnFailed
-from ..core.events import AnswerGiven, AnswerPiece, PermissionAsked, SummaryWritten, ToolCalled, Warned
+from ..core.events import AnswerGiven, AnswerPiece, PermissionAsked, SummaryWritten, ToolCalled, ToolReturned, Warned
 from ..core.people import OWNER
 from ..readings.commands import command_in
 from .chat import chat
@@ -23,6 +24,7 @@ HELP = "talk with the agent: one answer with -m, else a chat"
 SOON = 2.0  # seconds in which a line is read of which the beginning is there
 MORE = "The answer alone goes to stdout, everything else to stderr. What was cut off is finished first."
 LONGEST_CUT = 10_000  # characters that are shown of an answer that was cut off; the log has more
+UNATTENDED = "(to be asked: --approvals ask, then everloop approvals; to allow all: --approvals allow)"
 LATER = 75  # the exit code of what may be tried again later (EX_TEMPFAIL)
 
 
@@ -120,7 +122,7 @@ def _refuse(here: Here) -> int:
 
 
 async def _answer_once(here: Here, text: str, files: list[str], as_json: bool) -> int:
-    terminal = here.terminal
+    terminal, unattended = here.terminal, False
     try:
         async with stopping(here), here.questions() as questions, minding(here, questions):
             async for event in here.say(text, files):
@@ -136,6 +138,9 @@ async def _answer_once(here: Here, text: str, files: list[str], as_json: bool) -
                         ask(here, questions, event.approvals)
                     case ToolCalled() | SummaryWritten() | Warned():
                         terminal.follow(event)
+                    case ToolReturned(outcome="denied", text=why):
+                        terminal.follow(event)
+                        unattended = unattended or why == REFUSALS["unattended"]
     except TurnFailed as error:
         if error.cut:
             terminal.note(error.cut if len(error.cut) <= LONGEST_CUT else f"{error.cut[:LONGEST_CUT]} …")
@@ -146,6 +151,8 @@ async def _answer_once(here: Here, text: str, files: list[str], as_json: bool) -
             raise
         terminal.tell(f"everloop: {error}")
         return 130
+    if unattended:
+        terminal.note(UNATTENDED)
     return 0
 
 
