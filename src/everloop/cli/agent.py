@@ -43,7 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-s", "--session", metavar="KEY", help=f"the session, as channel:chat (default {DIRECT})")
     parser.add_argument(
-        "--continue", dest="resume", action="store_true", help="go on with the session that was active last"
+        "--continue",
+        dest="resume",
+        action="store_true",
+        help="go on with the session that was active last (instead of -s)",
     )
     parser.add_argument(
         "--approvals",
@@ -61,6 +64,8 @@ async def run(arguments: argparse.Namespace) -> int:
         raise WrongUse("--json needs -m: it prints one answer as one object")
     if arguments.files and arguments.message is None:
         raise WrongUse("-f needs -m: say with -m what the file is shown for")
+    if arguments.resume and arguments.session is not None:
+        raise WrongUse("--continue goes on with the session that was active last, -s with the one it names: say one")
     text = _message(arguments.message)
     lines = LineReader()
     # A pipe is read while the house opens, before what was cut off goes on: its first line may say to stop that.
@@ -68,7 +73,7 @@ async def run(arguments: argparse.Namespace) -> int:
     if first and select.select([sys.stdin], [], [], 0)[0]:
         await asyncio.wait({first}, timeout=SOON)
     async with open_for_owner() as agent:
-        if arguments.resume and arguments.session is None and (row := await agent.latest()):
+        if arguments.resume and (row := await agent.latest()):
             session = row.session
         await _check_whose(agent, session)
         for sentence in agent.unused:
