@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.cli.person import Person
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 class AtTerminal:

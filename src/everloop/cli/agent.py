@@ -11,7 +11,17 @@ from ..app import open_for_owner
 from ..app.agent import WAITS, Agent, Answer
 from ..core.decide import REFUSALS
 from ..core.errors import MailRefused, TurnFailed
-from ..core.events import AnswerGiven, AnswerPiece, PermissionAsked, SummaryWritten, ToolCalled, ToolReturned, Warned
+from ..core.events import (
+    AnswerBegan,
+    AnswerEnded,
+    AnswerGiven,
+    AnswerPiece,
+    PermissionAsked,
+    SummaryWritten,
+    ToolCalled,
+    ToolReturned,
+    Warned,
+)
 from ..core.people import OWNER
 from ..readings.commands import command_in
 from .chat import chat
@@ -128,13 +138,19 @@ def _refuse(here: Here) -> int:
 
 async def _answer_once(here: Here, text: str, files: list[str], as_json: bool) -> int:
     terminal, unattended = here.terminal, False
+    streams = sys.stdout.isatty() and not as_json  # someone looks on
     try:
         async with stopping(here), here.questions() as questions, minding(here, questions):
             async for event in here.say(text, files):
                 match event:
                     case AnswerGiven(answer=answer):
-                        terminal.answer(to_json(answer) if as_json else answer.content)
+                        show = terminal.finish if streams else terminal.answer
+                        show(to_json(answer) if as_json else answer.content)
                         note_limits(answer, terminal)
+                    case AnswerBegan() | AnswerEnded():
+                        terminal.follow(event)
+                    case AnswerPiece() if streams:
+                        terminal.follow(event)
                     case AnswerPiece(notice=notice) if notice:
                         terminal.note(f"({notice})")
                     case AnswerPiece(progress=progress) if progress:
@@ -147,7 +163,7 @@ async def _answer_once(here: Here, text: str, files: list[str], as_json: bool) -
                         terminal.follow(event)
                         unattended = unattended or why == REFUSALS["unattended"]
     except TurnFailed as error:
-        if error.cut:
+        if error.cut and not streams:
             terminal.note(error.cut if len(error.cut) <= LONGEST_CUT else f"{error.cut[:LONGEST_CUT]} …")
         if error.reason == "waiting":
             terminal.tell(f"everloop: {error}")

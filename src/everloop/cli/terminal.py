@@ -33,6 +33,7 @@ from .screen import Screen
 _WITHOUT_NUMBERS = str.maketrans("", "", "0123456789.")
 DIM, PLAIN, CLEAR = "\x1b[2m", "\x1b[0m", "\r\x1b[K"
 MARK = "> "  # before what is typed while an answer comes
+MOST_LINES = 30  # of what a command prints
 PASTES, NO_PASTES = "\x1b[?2004h", "\x1b[?2004l"
 
 
@@ -66,6 +67,7 @@ class Terminal:
         self._status = ""  # the line that is being overwritten
         self._said = ""  # what of the running message has been printed
         self._reasoning = False  # whether the line on stderr is one of thoughts
+        self._printed = 0  # lines that the running commands have printed
         self._below = Below(self._err.terminal)
         self._is_amid = False  # whether the answer has got to the middle of a line
         self._typed = ""  # what is being typed meanwhile
@@ -176,10 +178,12 @@ class Terminal:
             case AnswerEnded(kept=kept):
                 self._end_draft(kept)
             case ToolCalled(tool=tool, args=args):
+                self._unfold()
                 self.note(hint(tool, args))
             case ToolOutput(text=text):
-                self.note(text.removesuffix("\n"))
+                self._show_output(text)
             case ToolReturned(tool=tool, outcome=outcome, text=text):
+                self._unfold()
                 if outcome != "done":
                     self.note(f"{tool}: {text[:200]}" if outcome == "denied" else text[:200])
             case SummaryBegan():
@@ -195,6 +199,22 @@ class Terminal:
                 pass  # whoever has asked shows these
             case _:
                 assert_never(event)
+
+    def _show_output(self, text: str) -> None:
+        """At a terminal, only the first lines of a command: the rest would push away what stands above it."""
+        lines = text.removesuffix("\n").split("\n")
+        shown = lines[: max(0, MOST_LINES - self._printed)] if self._colour else lines
+        self._printed += len(lines)
+        if shown:
+            self.note("\n".join(shown))
+        if len(shown) < len(lines):
+            self.status(f"{self._printed:,} lines … {lines[-1]}")
+
+    def _unfold(self) -> None:
+        """Say how much of a command was not shown; the next begins anew."""
+        left, self._printed = self._printed - MOST_LINES, 0
+        if left > 0 and self._colour:
+            self.note(f"(… and {left:,} more lines)")
 
     def _end_draft(self, kept: bool) -> None:
         self._is_amid = False
