@@ -36,6 +36,7 @@ TAKEN = {
 }
 LEAVING = ("exit", "quit", "/exit", "/quit")
 JUST = 1.0  # seconds after a turn in which Ctrl-C was meant for it
+TWICE = 2.0  # seconds after a stop in which it is the second
 PROMPT = "> "
 LONGEST_TITLE = 60  # letters of a message that is named
 Reading = asyncio.Task[str | None]
@@ -103,7 +104,8 @@ class Chat:
         self._known = KnownSettings(here.agent.model)
         self._answered = True  # a pipe learns from the exit code whether its last line came to something
         self._next: list[str | None] = []  # what was said in place of an answer to a question, or to leave
-        self._over = 0.0  # when the last turn ended by itself
+        self._over = 0.0  # when the last turn ended by itself,
+        self._stopped = 0.0  # or was stopped
 
     async def talk(self, first: Reading | None) -> int:
         while True:
@@ -134,6 +136,8 @@ class Chat:
 
     def _fail(self, error: MailRefused | TurnFailed) -> None:
         terminal = self._here.terminal
+        if isinstance(error, TurnFailed) and error.reason == "stopped":
+            self._stopped = time.monotonic()
         terminal.end_turn()
         terminal.note(f"everloop: {error}")
         if isinstance(error, TurnFailed) and error.cut:
@@ -150,8 +154,9 @@ class Chat:
 
         def leave() -> None:
             nonlocal warned
-            begun = here.lines.begun
-            if warned or not (begun or time.monotonic() - self._over < JUST):
+            begun, now = here.lines.begun, time.monotonic()
+            is_second = warned or now - self._stopped < TWICE
+            if is_second or not (begun or now - self._over < JUST):
                 left.set()
                 return
             warned = True
