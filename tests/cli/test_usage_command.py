@@ -130,3 +130,19 @@ async def test_a_number_of_days_that_is_none(person, days):
     ran = await person.run("usage", "--days", days)
     assert (ran.status, ran.out) == (2, "")
     assert "--days must be a number of days from 1 to 36500" in ran.err or "--days needs a value" in ran.err
+
+
+async def test_what_was_taken_back_stays_spent_and_usage_says_so(person, model):
+    """However often, and also what was said in other words; a conversation of its own has its own."""
+    price(person, "custom/*", 10.0, 100.0)
+    await spend(person, model, Usage(100, 20), Usage(100, 20))
+    whole = (await person.run("agent", "-m", "/usage")).out
+    assert whole == "custom/scripted: 2 call(s), 200 tokens in (0 from the cache), 40 out, $0.0060\n"
+    for _ in range(2):
+        await person.run("agent", "-m", "/undo")
+    assert (await person.run("agent", "-m", "/usage")).out == whole + (
+        "Of this, 2 call(s), $0.0060, were before something was taken back or said in other words (/undo, "
+        "/session edit, /session regenerate): what was spent stays spent.\n"
+    )
+    await person.run("agent", "-m", "/new")
+    assert (await person.run("agent", "-m", "/usage")).out == "Nothing has been used in this conversation yet.\n"

@@ -1104,6 +1104,22 @@ async def test_what_was_used_is_told_of_one_thread_and_since_a_moment(home: Home
     assert await store.spent(since=6 * DAY + 1) == await store.spent(thread="nowhere") == []
 
 
+async def test_what_a_conversation_stands_for_was_used_before_it(home: Home, store: Store):
+    """Through all that was replaced, one after the other; what nothing stands for is its own."""
+    used = Usage(1, 1)
+    first = await spend(home, store, "a", (5 * DAY, "m", used, 0.5), (6 * DAY, "m", used, 0.5))
+    second = await spend(home, store, "b", (6 * DAY, "n", used, None))
+    third = await spend(home, store, "c", (6 * DAY, "m", used, 0.25))
+    await home.write(f"UPDATE threads SET replaced = '{second}' WHERE id = '{first}'")
+    await home.write(f"UPDATE threads SET replaced = '{third}' WHERE id = '{second}'")
+    assert await store.taken_back(third) == [
+        SpentRow(0, "m", 2, Usage(2, 2), 1.0, 0),
+        SpentRow(0, "n", 1, used, 0.0, 1),
+    ]
+    assert await store.taken_back(second) == [SpentRow(0, "m", 2, Usage(2, 2), 1.0, 0)]
+    assert await store.taken_back(first) == []
+
+
 async def test_very_many_tokens_are_added_up_exactly(home: Home, store: Store):
     many = Usage(2**40, 2**40, 2**40, 2**40, 2**40)
     await spend(home, store, "a", (0, "m", many, 0.5), (0, "m", many, 0.5))

@@ -98,7 +98,8 @@ class SlashCommands:
             case "/usage":
                 row = await self._store.session(str(inbound.address))
                 rows = await self._store.spent(thread=row.id) if row else []
-                return CommandEffect(inbound, "none", describe(rows))
+                before = await self._store.taken_back(row.id) if row else []
+                return CommandEffect(inbound, "none", describe(rows, before))
         return CommandEffect(inbound, "none", "\n".join(["everloop commands:", *listed(role)]))
 
     async def _pair(self, words: list[str], role: Role) -> str:
@@ -221,19 +222,41 @@ def misunderstood(name: str, role: Role) -> str:
     return f"There is no {name}. {perhaps}/help shows what there is. To say this to the model, begin with /{name}."
 
 
-def describe(rows: list[SpentRow]) -> str:
-    """What a conversation has used, a line for each model."""
-    if not rows:
+def describe(rows: list[SpentRow], before: list[SpentRow]) -> str:
+    """What a conversation has used, a line for each model. `before` was used for what it stands for now."""
+    if not rows and not before:
         return "Nothing has been used in this conversation yet."
+    lines = [_line(row) for row in _by_model([*before, *rows])]
+    if before:
+        calls, price = sum(row.calls for row in before), _price(before)
+        lines.append(
+            f"Of this, {calls} call(s), {price}, were before something was taken back or said in other words (/undo, "
+            "/session edit, /session regenerate): what was spent stays spent."
+        )
+    return "\n".join(lines)
+
+
+def _by_model(rows: list[SpentRow]) -> list[SpentRow]:
     totals: dict[str, SpentRow] = {}
     for row in rows:
-        name = f"{row.model} (for {row.purpose})" if row.purpose else row.model
+        name = _called(row)
         totals[name] = _add(totals[name], row) if name in totals else row
-    return "\n".join(
-        f"{name}: {row.calls} call(s), {row.usage.input:,} tokens in ({row.usage.cache_read:,} from the cache), "
+    return list(totals.values())
+
+
+def _called(row: SpentRow) -> str:
+    return f"{row.model} (for {row.purpose})" if row.purpose else row.model
+
+
+def _line(row: SpentRow) -> str:
+    return (
+        f"{_called(row)}: {row.calls} call(s), {row.usage.input:,} tokens in ({row.usage.cache_read:,} from the cache), "
         f"{row.usage.output:,} out, {price_of(row.cost, row.unpriced)}"
-        for name, row in totals.items()
     )
+
+
+def _price(rows: list[SpentRow]) -> str:
+    return price_of(sum(row.cost for row in rows), sum(row.unpriced for row in rows))
 
 
 def _add(one: SpentRow, other: SpentRow) -> SpentRow:
