@@ -16,6 +16,7 @@ from ..files.inventory import FileInventory
 from ..runtime.approvals import Approvals
 from ..runtime.clock import SystemClock
 from ..runtime.deletions import Deletions, Forget
+from ..runtime.membership import Membership
 from ..runtime.people import KnownPeople
 from ..runtime.sessions import Sessions
 from ..runtime.supervisor import Supervisor
@@ -40,6 +41,7 @@ class Records(Struct, frozen=True):
     sessions: Sessions
     files: FileInventory
     deletions: Deletions
+    members: Membership
 
 
 @asynccontextmanager
@@ -52,7 +54,8 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
         approvals = Approvals(store, KnownPeople(store), watched)
         inventory = FileInventory(folder / "files")
         deletions = Deletions(store, inventory, _forgetting(folder, settings))
-        yield Records(folder, settings, store, opened.vault, approvals, Sessions(store), inventory, deletions)
+        sessions, members = Sessions(store), Membership(store)
+        yield Records(folder, settings, store, opened.vault, approvals, sessions, inventory, deletions, members)
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ from .arrivals import ArrivalRows
 from .channel_rows import ChannelRows
 from .credentials import CredentialRows
 from .deleting import DeletedRows
+from .directory import DirectoryRows
 from .expired import ExpiredRows
 from .grants import GrantRows
 from .history import HistoryRows
@@ -34,6 +35,7 @@ class ColdStore(
     SecretRows,
     LedgerRows,
     CredentialRows,
+    DirectoryRows,
     ExpiredRows,
     DeletedRows,
 ):

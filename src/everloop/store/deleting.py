@@ -54,6 +54,7 @@ _OF_THREADS = (
     f"DELETE FROM timers WHERE thread {_THEM}",
     f"UPDATE usage SET thread = '' WHERE thread {_THEM}",
     f"DELETE FROM sessions WHERE thread {_THEM}",
+    f"DELETE FROM jobs WHERE session = '' AND body {_THEM}",  # work on it, such as finding a title
     f"UPDATE threads SET replaced = '' WHERE replaced {_THEM}",
 )
 # Earlier versions made a session for every timer, in which nothing was ever said.

@@ -28,7 +28,7 @@ export class Deeds {
       ["down", say.exportJson, () => this.save("json")],
       ["print", say.print, () => print()],
       archived ? ["archive", say.unarchive, () => this.change({ archived: false })] : ["archive", say.archive, () => this.archive()],
-      ["trash", say.deleteForGood, () => this.delete()],
+      ["close", say.deleteForGood, () => this.delete()],
     ].filter(Boolean);
   }
 

@@ -38,11 +38,6 @@ export function nextSession(make) {
 
 export const takeSession = (session) => { if (read("next") === session) write("next", null); };
 
-export function dropDraft(session) {
-  known.delete(session);
-  write(PREFIX + session, null);
-}
-
 export function forgetDrafts() {
   known.clear();
   try { sessionStorage.clear(); } catch { /* then nothing was kept */ }

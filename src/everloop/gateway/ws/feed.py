@@ -24,6 +24,7 @@ from ...core.events import (
     PermissionAsked,
     SummaryBegan,
     SummaryWritten,
+    TitleGiven,
     ToolCalled,
     ToolOutput,
     ToolReturned,
@@ -167,6 +168,8 @@ class ClientFeed:
                 self._put(event_frame(where, event))
             case LetterTaken() | AnswerGiven():
                 pass  # for whoever asked alone, who is told in other frames
+            case TitleGiven():
+                pass  # it is news of the list
             case _:
                 assert_never(event)
 

@@ -20,6 +20,7 @@ from ...core.events import (
     Draft,
     Event,
     PermissionAsked,
+    TitleGiven,
     TurnBegan,
     TurnEnded,
 )
@@ -28,7 +29,7 @@ from ..metrics import Metrics
 from ..ports import GatewayAgent
 
 _SESSIONS = 10_000
-NEWS = (TurnBegan, TurnEnded, PermissionAsked, ConversationDeleted)
+NEWS = (TurnBegan, TurnEnded, PermissionAsked, TitleGiven, ConversationDeleted)
 
 
 class Watcher(Protocol):
@@ -119,7 +120,8 @@ class Hub:
                 self.drafts.pop(thread, None)  # the answer is committed, or gone with all else
 
     def _pass_on(self, event: Event, session: str, owner: str) -> None:
-        for watcher in tuple(self._watchers.get(session, ())):
+        # A title has no place in a log, by which whoever watches one would go on.
+        for watcher in () if isinstance(event, TitleGiven) else tuple(self._watchers.get(session, ())):
             if watcher.user == owner:  # a session may be watched before it is there, and then be another's
                 watcher.hear(session, event)
         for follower in tuple(self._followers) if isinstance(event, NEWS) else ():
