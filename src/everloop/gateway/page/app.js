@@ -75,7 +75,7 @@ async function show() {
   drawer(false);
   const place = `${kind}/${id}/${seq}`;
   house.place = place;
-  const opened = make ? await make(id).catch(() => toast(say.notLoaded, "bad", [say.reload, () => location.reload()])) : new Chat(house, { thread: kind === "c" ? id : "", jump: Number(seq) || 0 });
+  const opened = make ? await styled("views.css").then(() => make(id)).catch(() => toast(say.notLoaded, "bad", [say.reload, () => location.reload()])) : new Chat(house, { thread: kind === "c" ? id : "", jump: Number(seq) || 0 });
   if (!opened || house.place !== place) { opened?.close?.(); return; } // another was opened meanwhile
   view?.close?.();
   view = opened;

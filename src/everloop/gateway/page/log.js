@@ -32,6 +32,7 @@ export class Log {
     this.asking = new Set(); // the calls that wait for permission
     this.pending = new Map();
     this.draft = null;
+    this.ended = 0; // up to where the log has what became of drafts
     this.called = 0;
     this.lastUser = this.lastAnswer = null;
     this.open = false; // whether a turn is, as the log has it; a draft may be ahead of it
@@ -293,14 +294,16 @@ export class Log {
   }
 
   streamStart(msg) {
+    const draft = new Draft(msg);
+    if (draft.called && draft.called <= this.ended) return; // the log was read faster than this came
     this.dropDraft();
-    this.draft = new Draft(msg);
-    this.drafts.append(this.draft.node);
+    this.draft = draft;
+    this.drafts.append(draft.node);
   }
 
   streamChunk(frame) {
     if (this.draft?.msg !== frame.msg) this.streamStart(frame.msg);
-    this.draft.take(frame);
+    if (this.draft?.msg === frame.msg) this.draft.take(frame);
   }
 
   streamEnd(frame) {
@@ -311,6 +314,7 @@ export class Log {
 
   /** Without an argument any draft goes; with one, that whose answer the log has at `seq`. */
   dropDraft(seq = Infinity) {
+    if (seq < Infinity) this.ended = seq;
     if (!this.draft || this.draft.called > seq) return;
     this.draft.node.remove();
     this.draft = null;
