@@ -147,7 +147,7 @@ export class Chat {
 
   fail(error) {
     this.broken = true;
-    this.title.textContent = "";
+    this.title.textContent = say.everloop;
     this.transcript.fill(failure(error, () => this.house.go("#/"), () => { this.transcript.empty.hidden = true; this.broken = false; this.open(); }));
   }
 

@@ -159,7 +159,7 @@ export class Log {
       iconButton("copy", say.copyAnswer, () => copy(entry.text)),
       h("span.only-last", {}, iconButton("again", say.answerAgain, () => this.acts.regenerate()), this.acts.others(say.answerWith, icon("fold"))),
       iconButton("fork", say.forkHere, () => this.acts.fork(entry.seq)),
-      h("span.facts", { title: moment(entry.at) }, facts.filter(Boolean).join(" · "))));
+      h("span.facts", { title: moment(entry.at) }, dotted(facts.filter(Boolean)))));
   }
 
   /** The turn is over. */
@@ -238,7 +238,7 @@ export class Log {
     for (const { shown } of this.turn.failures) shown.remove(); // it is said once
     const earlier = [...new Set(this.turn.failures.map(({ text }) => text))].filter((text) => !entry.text.startsWith(text));
     const setup = SETUP.has(entry.reason);
-    this.put(h("article.said.failed", { role: "alert", "data-seq": entry.seq },
+    this.put(h("div.said.failed", { role: "alert", "data-seq": entry.seq },
       h("strong", {}, say.noAnswer), h("div.prose", {}, markdown(entry.text)),
       earlier.length ? h("details", {}, h("summary", {}, say.triedBefore), h("ul", {}, earlier.map((text) => h("li", {}, text)))) : null,
       h("div.row", {},
@@ -327,6 +327,9 @@ export class Log {
 
   notice(text) { this.put(h("article.said.notice", {}, h("div.prose", {}, markdown(text)))); }
 }
+
+/** One after the other, each in one piece, with a dot between two. */
+const dotted = (words) => words.flatMap((word, i) => (i < words.length - 1 ? [h("span", {}, `${word} ·`), " "] : h("span", {}, word)));
 
 const note = (text) => h("p.note", { dir: "auto" }, text);
 
