@@ -34,16 +34,16 @@ Which walk covers which row (H: high, M: medium, L: low):
 """
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from everloop.app.records import open_records
-from everloop.core.conversation import Branch
 from everloop.gateway import page as page_files
 from everloop.testing import Call, Say, ScriptedModel, Shown, Think, Wait
-from tests.gateway.page.views import THREAD, every_entry, png
+from tests.gateway.page.views import THREAD, kept_here, png
 from tests.gateway.page.walk import staged
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
@@ -123,7 +123,7 @@ async def test_what_is_drawn_says_when_it_was_and_what_became_of_a_restart(brows
     """D33, D35: times can be read without a mouse and on paper."""
     async with opened(browser, tmp_path, asyncio.Event()) as stage:
         async with open_records(tmp_path) as records:
-            assert await records.store.perform("owner", "page:every", Branch(THREAD, every_entry()))
+            assert await records.store.perform("owner", "page:every", kept_here(time.time()))
         await stage.log_in()
         await stage.page.goto(f"{stage.url}/#/c/{THREAD}")
         await stage.answer("The baker")

@@ -3,6 +3,7 @@ axe looks at it (`test_page_access.py`), and so do you (`python -m tests.gateway
 
 import asyncio
 import struct
+import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -134,6 +135,12 @@ def every_entry() -> list[Entry]:
     return entries
 
 
+def kept_here(now: float) -> Branch:
+    """The conversation, as if it had been held in the last minutes."""
+    entries = every_entry()
+    return Branch(THREAD, entries, times=[now - 5.0 * len(entries) + 4.7 * n for n in range(len(entries))])
+
+
 def png(width: int, height: int) -> bytes:
     """A picture: a slope from one colour to another."""
 
@@ -169,6 +176,16 @@ async def unfold(stage: Stage) -> None:
     await stage.page.evaluate("for (const each of document.querySelectorAll('main details')) each.open = true")
     await stage.until("document.querySelector('.card .t-added')")
     await stage.page.evaluate("document.querySelector('.scroller').scrollTop = 0")
+
+
+async def to_answer(stage: Stage) -> None:
+    """Where the long answer begins."""
+    await stage.page.evaluate("document.querySelector('.prose table').closest('.prose').scrollIntoView()")
+
+
+async def to_tools(stage: Stage) -> None:
+    """To the turn that did most."""
+    await stage.page.evaluate("[...document.querySelectorAll('.turn')].at(-1).scrollIntoView()")
 
 
 async def menu(stage: Stage) -> None:
@@ -235,6 +252,7 @@ EVERY = f"#/c/{THREAD}"
 VIEWS = (
     View("new", "#/", ".starter"),
     View("conversation", EVERY, ".said.final.last"),
+    View("answer", EVERY, ".prose .t-comment", to_answer),
     View("unfolded", EVERY, ".said.final.last", unfold),
     View("menu", "#/c/{files}", ".said.final.last", menu),
     View("editing", "#/c/{files}", ".said.final.last", edit),
@@ -247,7 +265,7 @@ VIEWS = (
     View("picture", "#/c/{files}", ".said.final.last", enlarge),
     View("question", "#/c/{asking}", ".asking .ahead", allow_like),
     View("waiting", "#/waiting", ".asking .ahead"),
-    View("trace", f"#/t/{THREAD}", ".waterfall"),
+    View("trace", f"#/t/{THREAD}", ".waterfall", to_tools),
     View("usage", "#/usage", ".tile"),
     View("outbox", "#/outbox", ".letter", tasks),
     View("models", "#/settings/models", ".preset, .adding"),
@@ -268,7 +286,7 @@ async def furnished(browser: Any, home: Path) -> AsyncIterator[tuple[Stage, tupl
     defaults = {"agents": {"defaults": {"model": "good"}}, "models": models}
     async with staged(browser, home, 1440, 900, given=given, **defaults) as stage:
         async with open_records(home) as records:
-            assert await records.store.perform("owner", "page:every", Branch(THREAD, every_entry()))
+            assert await records.store.perform("owner", "page:every", kept_here(time.time()))
         await stage.page.emulate_media(reduced_motion="reduce")
         await stage.log_in()
         await channel.hear("gone", "away")

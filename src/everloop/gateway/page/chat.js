@@ -15,7 +15,7 @@ import { Sent } from "./sent.js";
 import { newId } from "./socket.js";
 import { Transcript } from "./transcript.js";
 
-const PAGE = 200;
+const PAGE = 60; // entries: the end of it; what was said before comes as one scrolls
 const FULL = 0.5; // of the context: from here on it is worth a word
 const NEWS = new Set(["user_said", "model_said", "asked", "answered", "gave_up"]); // what the list of conversations shows
 
