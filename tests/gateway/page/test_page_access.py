@@ -39,6 +39,7 @@ async def in_all_lights(stage: Stage) -> dict[str, list[str]]:
     return {light: told for light, told in found.items() if told}
 
 
+@pytest.mark.timeout(300)  # it looks a hundred times, which takes half a minute on a quiet machine
 async def test_axe_finds_nothing_in_any_view(browser: Any, tmp_path: Path):
     found: dict[str, dict[str, list[str]]] = {}
     async with furnished(browser, tmp_path) as (stage, views):
