@@ -5,7 +5,7 @@ from collections.abc import Collection
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
 from ..core.errors import EverloopError, KeyRefused, ModelMissing, ProviderError, VaultLocked
 from ..providers import logins
@@ -13,7 +13,7 @@ from ..providers.catalog import HOSTS, Host
 from ..providers.choose import Choice, host_of
 from ..providers.discovery import ListedModel
 from ..providers.keys import Keys, unknown_provider
-from ..providers.prices import Price, Prices, find_window
+from ..providers.model_limits import limits_of
 from .models import ModelLibrary
 from .presets import Presets
 
@@ -39,6 +39,8 @@ class ModelRow(Struct, frozen=True):
     output: float | None
     sees: bool | None
     use: str = ""
+    answer: int | None = None  # tokens that an answer can have
+    tools: bool | None = None
 
 
 class Use(Struct, frozen=True):
@@ -165,17 +167,25 @@ async def find_models(library: ModelLibrary, wanted: str, uses: list[Use]) -> li
     host = host_of(provider, library.keys)
     if host is None:
         raise unknown_provider(provider, library.settings.providers.accounts)
-    prices = Prices({name: Price(*astuple(price)) for name, price in library.settings.prices.items()})
     presets = Presets(library.settings, library.models)
-    models = await _described(library, await _choice_at(library, host))
+    choice = await _choice_at(library, host)
+    models = await _described(library, choice)
     roles = {use.model: use.role for use in reversed(uses)}
 
     def row(model: ListedModel) -> ModelRow:
         name = f"{provider}/{model.name}"
-        window = presets.asked(name).context_window or model.window or find_window(provider, model.name)
-        price = prices.of(provider, model.name) or (Price(0, 0) if host.port else None)
-        costs = {"input": price.input, "output": price.output} if price else {"input": None, "output": None}
-        return ModelRow(name, window, sees=model.sees, use=roles.get(name, ""), **costs)
+        limits = limits_of(replace(choice, model=model.name), model)
+        price = library.models.price(host, model.name)
+        return ModelRow(
+            name=name,
+            window=presets.asked(name).context_window or limits.window,
+            input=price.input if price else None,
+            output=price.output if price else None,
+            sees=model.sees,
+            use=roles.get(name, ""),
+            answer=limits.output,
+            tools=model.tools,
+        )
 
     fitting = [model for model in models if fnmatchcase(model.name.lower(), pattern.lower() or "*")]
     return sorted(map(row, fitting), key=lambda row: row.name)
