@@ -11,6 +11,7 @@ from ..core.rows import Receipt
 from ..settings import without_secrets
 from .agent import Again, Agent
 from .house import House
+from .offers import ModelOffers
 from .reconfigure import LiveSettings
 
 FETCH_SECONDS = 30.0
@@ -23,6 +24,7 @@ class GatewayDesk(Agent):
         super().__init__(house)
         self.live_settings = live_settings
         self.sessions = house.sessions
+        self.offers = ModelOffers(self._live)
 
     @property
     def missing(self) -> str:

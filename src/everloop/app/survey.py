@@ -85,7 +85,7 @@ async def _look_at(library: ModelLibrary, name: str, kept: Collection[str]) -> t
     if host is None:
         return HostRow(name, "none", "no address", why=f"providers.{name} has neither an address nor a key"), True
     try:
-        where = _where_key_is(host, library.keys, kept)
+        where = where_key_is(host, library.keys, kept)
         if not where and (locked := library.keys.locked(host)):
             return HostRow(name, "vault", "vault locked", why=locked), True
         if not where:
@@ -96,11 +96,11 @@ async def _look_at(library: ModelLibrary, name: str, kept: Collection[str]) -> t
     except TimeoutError:
         return HostRow(name, where, "no answer", why=f"{name} has not answered in time."), configured or not host.port
     except (ProviderError, VaultLocked) as error:
-        return HostRow(name, where, _in_short(error), why=str(error)), configured or not host.port
+        return HostRow(name, where, in_short(error), why=str(error)), configured or not host.port
     return HostRow(name, where, "reachable", len(models)), True
 
 
-def _where_key_is(host: Host, keys: Keys, kept: Collection[str]) -> str:
+def where_key_is(host: Host, keys: Keys, kept: Collection[str]) -> str:
     """Nothing where a key is needed and there is none. A file that cannot be read is still the place."""
     if host.login:
         return "login" if logins.kept_as(host.name) in kept else ""
@@ -153,7 +153,7 @@ _IN_SHORT = {
 }
 
 
-def _in_short(error: EverloopError) -> str:
+def in_short(error: EverloopError) -> str:
     match error:
         case ModelMissing():
             return "not set up"

@@ -134,6 +134,15 @@ class ModelResolver:
             known = self._prices.of(host.family, model)
         return known or (_FREE if host.port else None)
 
+    def facts(self, name: str) -> tuple[ModelLimits, Price | None, bool]:
+        """What is known of a model by now without asking anyone: its limits, its price, and whether it runs on this
+        machine. Raises ModelMissing."""
+        choice = self.choice(name)
+        if choice.host is None:
+            return self._resolve(name).limits, _FREE, True
+        limits = self._limits.get(choice.name) or limits_of(choice)
+        return limits, self.price(choice.host, choice.model), bool(choice.host.port)
+
     def _chain(self, name: str, fallbacks: Sequence[str]) -> list[str]:
         """The names of those that can be had; a model that has two of them is there once."""
         chain = {self._resolve(name).name: name}

@@ -20,7 +20,7 @@ const VIEWS = {
 const THEMES = ["", "light", "dark"]; // the first is as the system has it
 
 /** Resolves when a style sheet that not every view needs is there. */
-const styled = (name) => new Promise((resolve, reject) => {
+export const styled = (name) => new Promise((resolve, reject) => {
   const href = new URL(name, import.meta.url).href;
   if (document.querySelector(`link[href="${href}"]`)) resolve();
   else document.head.append(h("link", { rel: "stylesheet", href, onload: resolve, onerror: () => reject(new Error(name)) }));

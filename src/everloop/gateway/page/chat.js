@@ -5,7 +5,7 @@ import { get, patch, post } from "./api.js";
 import { Composer } from "./composer.js";
 import { begun, Deeds } from "./deeds.js";
 import { h, iconButton, menu, toast } from "./dom.js";
-import { draftOf, nextSession, takeSession } from "./drafts.js";
+import { draftOf, keepChosen, nextSession, takeSession } from "./drafts.js";
 import { failure, greeting } from "./empty.js";
 import { HeldChanges } from "./held.js";
 import { Log } from "./log.js";
@@ -25,6 +25,7 @@ export class Chat {
   constructor(house, { thread = "", jump = 0 } = {}) {
     this.house = house;
     this.thread = thread;
+    this.opened = Boolean(thread);
     this.session = thread ? "" : nextSession(newSession);
     this.jump = jump;
     this.current = true;
@@ -32,7 +33,7 @@ export class Chat {
     this.answers = new Map(); // commands that the page itself has given, and who waits for what they say
     this.about = { id: thread, title: "" };
     this.deeds = new Deeds(house, () => this.about, (about) => this.know(about));
-    this.picker = new ModelPicker((text) => this.command(text), () => this.deeds.act("regenerate"));
+    this.picker = new ModelPicker(this);
     this.log = this.newLog();
     this.build();
     this.ready = thread ? this.open() : this.greet();
@@ -68,7 +69,7 @@ export class Chat {
       said: () => this.entries.filter((each) => each.kind === "user_said").map((each) => each.parts.find((part) => part.type === "text")?.text ?? "").filter(Boolean),
       paths: async () => this.paths(),
     }, this.session || "loading");
-    this.foot = h("div.foot", {}, this.toEnd, this.meter, this.composer.node);
+    this.foot = h("div.foot", {}, this.toEnd, this.meter, this.composer.node, this.picker.cost);
     this.node = h("section.chat", { "aria-label": say.chat },
       h("header.bar", {}, this.house.menuButton(), this.title, this.picker.node, this.menu),
       this.banner, this.scroller, this.foot);
@@ -291,6 +292,7 @@ export class Chat {
   arrive() {
     if (!location.hash.startsWith("#/c/")) history.replaceState(null, "", `#/c/${this.thread}`);
     takeSession(this.session);
+    keepChosen(this.session, null);
     this.named().catch(() => {}); // it is named at the next look
   }
 
@@ -362,8 +364,12 @@ export class Chat {
     const id = newId();
     this.empty.hidden = true;
     this.log.expect(id, text, files, !this.house.socket.open);
-    this.house.socket.say({ type: "message", id, session: this.session, content: text, ...(files.length ? { files } : {}) });
+    const model = this.fresh && !text.startsWith("/") && this.picker.pending?.name;
+    this.house.socket.say({ type: "message", id, session: this.session, content: text, ...(files.length ? { files } : {}), ...(model ? { model } : {}) });
   }
+
+  /** A new conversation in which nothing was said yet. */
+  get fresh() { return !this.opened && !this.entries.length; }
 
   /** Give a command for the person; resolves to what it says. */
   command(text) {

@@ -18,6 +18,11 @@ export const told = spoken({
   setBy: (place) => `set by ${place}; change it there`, setAtStart: "given when the gateway was started", byHand: "changed in the settings file only",
   notSet: "not set", on: "on", oneInLine: "one in each line", secretSet: "set; type another to replace it",
 
+  // The list of models
+  yourModels: "Your models", lastUsed: "Last used", searchModels: "Search models", noModels: "lists no models", noModelFits: "No model fits.", useTyped: "Use", answersNow: "answers now",
+  moreModels: (number) => `${number} more: search for them`, window: (tokens) => `reads ${tokens}`, answers: (tokens) => `answers up to ${tokens}`,
+  costs: (read, said) => `${read} in / ${said} out per million`, costsNothing: "free", sees: "sees images", callsTools: "uses tools", callsNone: "no tools",
+
   // Models
   whoAnswers: "Who answers", main: ["Usual model", "Fallback models", "Model for summaries", "Reasoning effort"],
   presets: "Presets", presetsHint: "A model under a name of your own, for the usual model and for", presetsHint2: "in one conversation.", keys: "Keys",

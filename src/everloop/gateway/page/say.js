@@ -48,7 +48,7 @@ export const say = spoken({
 
   // A conversation
   chat: "Chat", conversation: "Conversation", loadingEarlier: "Loading earlier messages …", toEnd: "Go to the end",
-  modelHere: "Model that answers here", greeting: "What shall we do?",
+  modelHere: "Model that answers here", free: "runs on this machine, free", price: (read, said) => `${read} in / ${said} out per million tokens`, noPrice: "price not known", greeting: "What shall we do?",
   whatItDoes: "It reads and writes in your workspace, runs commands in a sandbox, and asks before anything leaves it.",
   starters: [
     ["Look around", "What is in my workspace? Tell me in a few lines."],
