@@ -63,7 +63,7 @@ class ModelList {
       const group = { title: name, named: true, models: [], state: configured ? told.asking : "" };
       this.groups.push(group);
       const { models, state, why } = await get(`/api/hosts/${encodeURIComponent(name)}/models`).catch((error) => ({ models: [], state: error.message }));
-      for (const known of choices) Object.assign(known, own(models.find((each) => each.name === known.model)));
+      for (const known of choices) Object.assign(known, { ...own(models.find((each) => each.name === known.model)), ...(known.window ? { window: known.window } : {}) });
       Object.assign(group, { models, state: configured && (state || !models.length) ? state || told.noModels : "", why });
       this.draw();
     });
