@@ -64,7 +64,7 @@ async def test_as_json_it_is_one_object_with_every_number(person, model):
     assert await told(person) == {
         "days": 30,
         "since": (noon.date() - timedelta(days=29)).isoformat(),
-        "rows": [{"day": noon.date().isoformat(), "model": "custom/scripted", **numbers}],
+        "rows": [{"day": noon.date().isoformat(), "model": "custom/scripted", "purpose": "", **numbers}],
         "total": numbers,
     }
 
@@ -92,6 +92,14 @@ async def test_a_model_whose_price_is_not_known_is_marked(person, model):
     assert row[10:] == "  custom/scripted      1    100     25%      20        0     ?"
     assert total == "total                            1    100     25%      20        0     ?"
     assert note == "? and >: the price of some models is not known, so that their calls are missing in the cost."
+
+
+def test_calls_that_have_named_conversations_stand_in_a_row_of_their_own():
+    rows = [SpentRow(20_514, "openai/gpt-5.4-mini", 3, Usage(9, 1), 0.5, 0, purpose) for purpose in ("", "titles")]
+    assert [line.split("  ")[1] for line in to_text(rows).splitlines()[1:3]] == [
+        "openai/gpt-5.4-mini",
+        "openai/gpt-5.4-mini (for titles)",
+    ]
 
 
 def test_the_table_fits_its_numbers_and_ends_with_a_total():

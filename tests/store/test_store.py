@@ -28,6 +28,7 @@ from everloop.core.permission import Grant
 from everloop.core.ports import Store
 from everloop.core.prompt import Usage
 from everloop.core.rows import (
+    MANY,
     Commit,
     Committed,
     Lease,
@@ -172,6 +173,12 @@ async def test_one_event_that_arrives_in_two_processes_at_once_is_one_letter(hom
 async def test_a_session_that_nobody_wrote_to_is_none(store: Store):
     assert await store.session("test:chat") is None
     assert await store.latest("owner") is None
+
+
+async def test_a_thread_is_opened_for_its_row_alone_by_asking_for_what_follows_more_than_there_is(store: Store):
+    receipt = await store.receive(letter("e"))
+    opened = await store.open(receipt.thread, MANY)
+    assert (opened.row.id, opened.row.owner, opened.entries) == (receipt.thread, "owner", [])
 
 
 async def test_a_thread_that_does_not_exist_cannot_be_opened(store: Store):

@@ -7,8 +7,13 @@ from typing import Any
 from ..core.errors import EverloopError, Fenced, MailRefused
 from ..core.events import Answer
 from ..core.mail import Inbound
+from ..core.people import OWNER
+from ..core.ports import WorkspaceFiles
 from ..core.rows import Receipt
+from ..runtime.membership import Membership
 from ..settings import without_secrets
+from ..tools.browse import WorkspaceBrowser
+from ..tools.workspace import Workspace
 from .agent import Again, Agent
 from .house import House
 from .offers import ModelOffers
@@ -25,6 +30,8 @@ class GatewayDesk(Agent):
         self.live_settings = live_settings
         self.sessions = house.sessions
         self.offers = ModelOffers(self._live)
+        self._home = house.builder.own
+        self.members = Membership(house.store)
 
     @property
     def missing(self) -> str:
@@ -35,6 +42,13 @@ class GatewayDesk(Agent):
     def settings(self) -> Mapping[str, Any]:
         """What is set, without secrets."""
         return without_secrets(self._live.now.settings)
+
+    def workspace(self, person: str) -> WorkspaceFiles:
+        """Somebody's own, and nobody else's."""
+        folder = self._live.now.kits.workspace(person)
+        if person != OWNER:  # as when they first speak
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return WorkspaceBrowser(Workspace(folder, hidden=self._home), self.files, person)
 
     @asynccontextmanager
     async def answering(self, inbound: Inbound, again: Again | None = None) -> AsyncIterator[Answer]:

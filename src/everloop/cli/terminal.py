@@ -19,6 +19,7 @@ from ..core.events import (
     PermissionAsked,
     SummaryBegan,
     SummaryWritten,
+    TitleGiven,
     ToolCalled,
     ToolOutput,
     ToolReturned,
@@ -149,7 +150,7 @@ class Terminal:
             case Warned(reason=reason, text=text):
                 if reason == "window":  # others end the turn, and are told as its end
                     self.note(f"({text})")
-            case LetterTaken() | TurnBegan() | CallMeasured() | CommandDone():
+            case LetterTaken() | TurnBegan() | CallMeasured() | CommandDone() | TitleGiven():
                 pass
             case PermissionAsked() | OutcomeUnknown() | TurnEnded() | AnswerGiven():
                 pass  # whoever has asked shows these

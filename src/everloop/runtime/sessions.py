@@ -159,7 +159,9 @@ class Sessions:
         return turn
 
     async def _without(self, row: ThreadRow, turn: LastTurn, by: str, letter: Letter) -> Branch:
-        title = (await self.find(row.id, row.owner)).title if turn.cut else ""
+        before = await self.find(row.id, row.owner)
+        # What is said instead of the first thing has its own beginning for a title, unless one was given.
+        title = before.title if turn.cut or (before.named and not isinstance(letter, Undo)) else ""
         return await self._branch(
             row.id, turn.cut, row.session, by, title=title, turn=turn, head=row.head, letter=letter
         )

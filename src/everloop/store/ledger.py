@@ -10,9 +10,9 @@ from .database import Ask, Database
 # The time zone's offset, since when, and in which thread ("" is any).
 _SPENT = """SELECT CAST(floor((at + CAST($1 AS {real})) / 86400) AS {int}) AS day, model, count(*),
     sum(input), sum(output), sum(cache_read), sum(cache_write), sum(reasoning), coalesce(sum(cost), 0.0),
-    count(*) - count(cost)
+    count(*) - count(cost), purpose
     FROM usage WHERE at >= $2 AND CAST($3 AS TEXT) IN ('', thread)
-    GROUP BY 1, model ORDER BY 1, model"""
+    GROUP BY 1, model, purpose ORDER BY 1, model, purpose"""
 _ONE_MORE = (
     "INSERT INTO guest_calls(day, who, calls) VALUES($1, $2, 1) "
     "ON CONFLICT(day, who) DO UPDATE SET calls = guest_calls.calls + 1 WHERE guest_calls.calls < $3 RETURNING calls"
@@ -33,5 +33,5 @@ class LedgerRows(Database):
 
 
 def _spent_row(row: Sequence[Any]) -> SpentRow:
-    day, model, calls, *counts, cost, unpriced = row
-    return SpentRow(day, model, calls, Usage(*map(int, counts)), cost, unpriced)
+    day, model, calls, *counts, cost, unpriced, purpose = row
+    return SpentRow(day, model, calls, Usage(*map(int, counts)), cost, unpriced, purpose)

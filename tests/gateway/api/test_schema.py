@@ -22,6 +22,7 @@ from aiohttp.test_utils import TestServer
 
 from everloop.app import open_desk
 from everloop.app.records import open_records
+from everloop.core.people import Role
 from everloop.core.permission import Grant
 from everloop.gateway.access.permissions import PUBLIC, Route
 from everloop.gateway.api.openapi import document
@@ -86,7 +87,8 @@ def settings_of(known: Mapping[str, list[str]]) -> str:
     for place, name in zip(known, dictionaries, strict=True):
         path, _, parameter = place.rpartition(" ")
         use = f'{{ dictionary = "{name}", probability = 0.5 }}'
-        told.append(f'[[operations]]\ninclude-path-regex = "{path}"\nparameters = {{ "path.{parameter}" = {use} }}\n')
+        where = parameter if "." in parameter else f"path.{parameter}"
+        told.append(f'[[operations]]\ninclude-path-regex = "{path}"\nparameters = {{ "{where}" = {use} }}\n')
     return "\n".join(told)
 
 
@@ -98,6 +100,13 @@ def verdict(report: Any) -> dict[str, Any]:
 
 OUR_OWN = Counter({("GET", "/metrics", 200): 1})  # looking at what was counted is counted, too
 FINE = {"complete": True, "failures": [], "errors": [], "untested": 0}
+
+
+def put_into(folder: Path) -> list[str]:
+    names = [f"file-{n}.txt" for n in range(40)]
+    for name in names:
+        (folder / name).write_text("some words")
+    return names
 
 
 @pytest.fixture
@@ -117,6 +126,7 @@ async def house(openings, gated_send) -> Any:
     async with open_records(door.home) as records:
         await records.store.keep_grant(Grant("ab12", "owner", "owner", "send", any=True, until=4e9))
         await give_up(records.store, *map(str, range(12)))
+        await records.members.add("Anna", Role.USER, Role.OWNER, "web:7")
         undelivered = [str(each.id) for each in await records.store.undelivered()]
     door.known = {
         "^/api/sessions/ id": [each["id"] for each in listed["sessions"]],
@@ -125,6 +135,8 @@ async def house(openings, gated_send) -> Any:
         "^/api/grants/ id": ["ab12"],
         "^/api/keys/ name": ["openai"],
         "^/api/outbox/ id": undelivered,
+        "^/api/workspace/ query.path": put_into(door.home / "workspace"),
+        "^/api/users/ id": ["owner", "web:7"],
     }
     return door
 

@@ -5,6 +5,7 @@ from .bus import Bus, Feed
 from .channel import Admission, Channel, Deliver, Fetches, Hooked, Previews, Renders, Signals
 from .clock import Clock
 from .credentials import Credentials, Logins, Tokens, Users
+from .directory import Directory
 from .files import Files, KeptFile
 from .grants import Grants
 from .http import Http, HttpAnswer
@@ -19,6 +20,7 @@ from .store import Activity, Store
 from .taints import PromptFiles, Taints
 from .tools import ToolSource
 from .vault import Secrets, Vault
+from .workspace import WorkspaceFiles
 
 __all__ = [
     "Activity",
@@ -31,6 +33,7 @@ __all__ = [
     "Clock",
     "Credentials",
     "Deliver",
+    "Directory",
     "Embedder",
     "Embeddings",
     "Feed",
@@ -61,4 +64,5 @@ __all__ = [
     "ToolSource",
     "Users",
     "Vault",
+    "WorkspaceFiles",
 ]  # fmt: skip

@@ -3,8 +3,11 @@
 from typing import Any
 
 from ...core.people import Role
-from . import files, outbox, rest, sessions, setup, setup_shapes, shapes, tokens
+from ...core.ports.workspace import FileWritten, FolderPage
+from . import files, outbox, people, people_shapes, rest, sessions, setup, setup_shapes, shapes, tokens, workspace
 from .route import ApiRoute
+
+_ALL = ("admin", "read", "chat", "approve")
 
 TABLE = (
     ApiRoute("GET", "/api/me", "Who you are, and which model answers", rest.me, shapes.Me, least=Role.GUEST),
@@ -232,6 +235,83 @@ TABLE = (
     ),
     ApiRoute(
         "GET",
+        "/api/users",
+        "Who is known, and who waits to be let in",
+        handle=people.list_people,
+        answers=people_shapes.PersonList,
+        least=Role.ADMIN,
+        needs="admin",
+    ),
+    ApiRoute(
+        "POST",
+        "/api/users",
+        "Introduce somebody",
+        handle=people.introduce,
+        answers=people_shapes.PersonChanged,
+        body=people_shapes.Introducing,
+        least=Role.ADMIN,
+        needs=_ALL,  # whom one lets in, or becomes, may do all that
+        status=201,
+    ),
+    ApiRoute(
+        "POST",
+        "/api/pairings",
+        "Let in whoever was told this code",
+        handle=people.pair,
+        answers=people_shapes.PersonChanged,
+        body=people_shapes.Pairing,
+        least=Role.ADMIN,
+        needs=_ALL,  # whom one lets in, or becomes, may do all that
+        status=201,
+    ),
+    ApiRoute(
+        "PATCH",
+        "/api/users/{id}",
+        "Give a name or a role, block or unblock",
+        handle=people.change,
+        answers=people_shapes.PersonChanged,
+        at=people_shapes.OfPerson,
+        body=people_shapes.ChangingPerson,
+        least=Role.ADMIN,
+        needs=_ALL,  # whom one lets in, or becomes, may do all that
+    ),
+    ApiRoute(
+        "POST",
+        "/api/users/{id}/invite",
+        "A link by which they come into the page, once",
+        handle=people.invite,
+        answers=people_shapes.Invitation,
+        at=people_shapes.OfPerson,
+        body=people_shapes.Inviting,
+        least=Role.ADMIN,
+        needs=_ALL,
+        status=201,
+    ),
+    ApiRoute(
+        "POST",
+        "/api/users/{id}/accounts",
+        "Let another account be the same person",
+        handle=people.link,
+        answers=people_shapes.PersonChanged,
+        at=people_shapes.OfPerson,
+        body=people_shapes.Linking,
+        least=Role.ADMIN,
+        needs=_ALL,  # whom one lets in, or becomes, may do all that
+        status=201,
+    ),
+    ApiRoute(
+        "DELETE",
+        "/api/users/{id}/accounts",
+        "Let an account be nobody's again",
+        handle=people.unlink,
+        answers=people_shapes.PersonChanged,
+        at=people_shapes.OfPerson,
+        query=people_shapes.Linking,
+        least=Role.ADMIN,
+        needs=_ALL,  # whom one lets in, or becomes, may do all that
+    ),
+    ApiRoute(
+        "GET",
         "/api/outbox",
         "Answers that a channel could not deliver",
         handle=outbox.list_undelivered,
@@ -288,5 +368,59 @@ TABLE = (
         None,
         at=shapes.NamedFile,
         query=shapes.FileEntry,
+    ),
+    ApiRoute(
+        "GET",
+        "/api/workspace",
+        "What lies in a folder of your workspace",
+        handle=workspace.list_folder,
+        answers=FolderPage,
+        query=shapes.FolderQuery,
+        needs="chat",  # who may speak could have a file told; a token that may only read conversations could not
+        tells=True,
+        further={404: "not there"},
+    ),
+    ApiRoute(
+        "GET",
+        "/api/workspace/file",
+        "What a file of your workspace holds, whole or in part (Range)",
+        workspace.read_file,
+        None,
+        query=shapes.WorkspacePath,
+        needs="chat",
+        tells=True,
+        further={206: "a part of it", 404: "not there", 416: "it has no such part"},
+    ),
+    ApiRoute(
+        "PUT",
+        "/api/workspace/file",
+        "Put a file into your workspace",
+        workspace.put_file,
+        FileWritten,
+        query=shapes.Uploading,
+        takes_bytes=True,
+        may_be_empty=True,
+        status=201,
+        further={404: "no such folder"},
+    ),
+    ApiRoute(
+        "DELETE",
+        "/api/workspace/file",
+        "Remove a file, a link or an empty folder of your workspace",
+        workspace.remove_file,
+        FileWritten,
+        query=shapes.WorkspacePath,
+        further={404: "not there"},
+    ),
+    ApiRoute(
+        "POST",
+        "/api/workspace/frame",
+        "A page or PDF of your workspace, as a frame may show it",
+        workspace.show_in_frame,
+        None,
+        query=shapes.WorkspacePath,
+        needs="chat",
+        tells=True,
+        further={404: "not there"},
     ),
 )

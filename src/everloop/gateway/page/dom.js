@@ -29,6 +29,13 @@ function fill(node, classes, attributes, children) {
   return node;
 }
 
+/** Resolves when a style sheet that not every view needs is there. */
+export const styled = (name) => new Promise((resolve, reject) => {
+  const href = new URL(name, import.meta.url).href;
+  if (document.querySelector(`link[href="${href}"]`)) resolve();
+  else document.head.append(h("link", { rel: "stylesheet", href, onload: resolve, onerror: () => reject(new Error(name)) }));
+});
+
 const PATHS = {
   menu: "M4 7h16M4 12h16M4 17h16",
   plus: "M12 5v14M5 12h14",
@@ -44,7 +51,11 @@ const PATHS = {
   chart: "M5 19v-6M12 19V5M19 19v-9",
   gear: "M5 7h8M17 7h2M5 17h2M11 17h8M15 5v4M9 15v4",
   archive: "M4 6h16v4H4zM6 10v9h12v-9M10 14h4",
-  theme: "M12 4a8 8 0 1 0 8 8 6 6 0 0 1-8-8z",
+  dark: "M12 4a8 8 0 1 0 8 8 6 6 0 0 1-8-8z",
+  light: "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM12 3v1M12 20v1M3 12h1M20 12h1M6 6l.500.500M17.500 17.500l.500.500M18 6l-.500.500M6.500 17.500L6 18",
+  system: "M4 5h16v11H4zM9 20h6",
+  clock: "M12 4a8 8 0 1 0 0 16 8 8 0 0 0 0-16zM12 8v4l3 2",
+  person: "M12 4a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM5 20c0-4 3-6 7-6s7 2 7 6",
   clip: "M19 11l-7.5 7.5a4.5 4.5 0 0 1-6.4-6.4L13 4.3a3 3 0 0 1 4.3 4.3l-7.8 7.8a1.5 1.5 0 0 1-2.2-2.1L14 7.500",
   close: "M6 6l12 12M18 6L6 18",
   down: "M12 5v14M6 13l6 6 6-6",
@@ -59,11 +70,13 @@ const PATHS = {
   bell: "M6 16V11a6 6 0 0 1 12 0v5l1.500 2h-15zM10 20h4",
   help: "M9 9.500a3 3 0 1 1 4.500 2.600c-1 .600-1.500 1.200-1.500 2.400M12 18h.010",
   tool: "M14.500 6.500a4 4 0 0 0-5 5L4 17l3 3 5.500-5.500a4 4 0 0 0 5-5l-2.500 2.500-3-3z",
+  folder: "M4 18V6h5l2 2h9v10z",
   loop: "M12 12c-2-2.700-3.600-4.100-5.600-4.100a4.100 4.100 0 0 0 0 8.200c2 0 3.600-1.400 5.600-4.100s3.600-4.100 5.600-4.100a4.100 4.100 0 0 1 0 8.200c-2 0-3.600-1.400-5.600-4.100z",
 };
 
+/** By its name, or as its path. */
 export function icon(name) {
-  const drawn = s("path", { d: PATHS[name] });
+  const drawn = s("path", { d: PATHS[name] ?? name });
   return s("svg.icon", { viewBox: "0 0 24 24", "aria-hidden": "true", focusable: "false" }, drawn);
 }
 

@@ -2,8 +2,7 @@
 // side, so that one that is slow or silent holds up no other. A box to search in, and a listbox that it leads through.
 
 import { get } from "./api.js";
-import { styled } from "./app.js";
-import { h, toast } from "./dom.js";
+import { h, styled, toast } from "./dom.js";
 import { keepChosen } from "./drafts.js";
 import { told } from "./say-manage.js";
 import { say } from "./say.js";
