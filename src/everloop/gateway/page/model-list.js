@@ -127,7 +127,7 @@ class ModelList {
 /** What is known of a model, in a line. */
 function facts(each) {
   const costs = each.local || (each.input === 0 && each.output === 0) ? told.costsNothing : each.input == null ? "" : told.costs(rate(each.input), rate(each.output));
-  return [each.window && told.window(count(each.window)), each.answer && told.answers(count(each.answer)), costs, each.sees && told.sees, each.tools && told.callsTools, each.tools === false && told.callsNone]
+  return [each.window && told.window(count(each.window)), each.answer && told.saysUpTo(count(each.answer)), costs, each.sees && told.sees, each.tools && told.callsTools, each.tools === false && told.callsNone]
     .filter(Boolean).join(" · ");
 }
 

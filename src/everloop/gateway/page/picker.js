@@ -1,5 +1,4 @@
-// Who answers in this conversation, and what that costs: seen before the first message, and chosen from a list that is
-// loaded when it is opened.
+// Who answers here, and what that costs.
 
 import { get } from "./api.js";
 import { h, icon } from "./dom.js";
@@ -18,7 +17,7 @@ export class ModelPicker {
     this.cost = h("p.cost");
   }
 
-  /** Resolves to the sentence that says why nobody can answer, if that is so. */
+  /** Resolves to why nobody can answer, if so. */
   async load() {
     ({ choices: this.choices, missing: this.missing } = await get("/api/models").catch(() => this));
     return this.missing;
