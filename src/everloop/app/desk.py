@@ -16,6 +16,7 @@ from ..tools.browse import WorkspaceBrowser
 from ..tools.workspace import Workspace
 from .agent import Again, Agent
 from .house import House
+from .offers import ModelOffers
 from .reconfigure import LiveSettings
 
 FETCH_SECONDS = 30.0
@@ -28,6 +29,7 @@ class GatewayDesk(Agent):
         super().__init__(house)
         self.live_settings = live_settings
         self.sessions = house.sessions
+        self.offers = ModelOffers(self._live)
         self._home = house.builder.own
         self.members = Membership(house.store)
 
