@@ -16,6 +16,7 @@ from ..tools.browse import WorkspaceBrowser
 from ..tools.workspace import Workspace
 from .agent import Again, Agent
 from .house import House
+from .offers import ModelOffers
 from .reconfigure import LiveSettings
 
 FETCH_SECONDS = 30.0
@@ -29,6 +30,7 @@ class GatewayDesk(Agent):
         self.live_settings = live_settings
         self.sessions = house.sessions
         self.deletions = house.deletions
+        self.offers = ModelOffers(self._live)
         self._home = house.builder.own
         self.members = Membership(house.store)
 

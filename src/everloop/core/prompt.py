@@ -116,6 +116,19 @@ class Brought(Struct, frozen=True, gc=False, omit_defaults=True):
     def offers(self, name: str) -> bool:
         return any(tool.name == name for tool in self.tools)
 
+    @property
+    def has_wishes(self) -> bool:
+        """Whether the model is to be told anything else, or otherwise, than without it."""
+        told = self.instructions or self.tools or self.bare or self.max_tokens or self.effort
+        return bool(told) or self.temperature is not None or self.top_p is not None
+
+
+class ModelLimits(Struct, frozen=True, gc=False):
+    """Tokens that a model can hold, prompt and answer together, and of an answer alone. None: nobody says."""
+
+    window: int | None = None
+    output: int | None = None
+
 
 class Prompt(Struct, frozen=True, gc=False):
     """One request to a model. The prefix (system, tools, earlier messages) stays byte-stable; the tail does not."""
@@ -132,6 +145,7 @@ class Prompt(Struct, frozen=True, gc=False):
     sees: bool = True  # False: media are shown by name alone
     conversation: str = ""  # the thread's id, for providers that keep a cache per conversation
     place: str = ""  # the workspace, for a model in this process that is told what lies there
+    output_limit: int = 0  # of the model itself, thoughts included: max_tokens never goes beyond; 0: not known
 
 
 Finish = Literal["stop", "length", "calls", "refused"]

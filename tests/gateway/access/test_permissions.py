@@ -63,6 +63,8 @@ TABLE = {
     ("DELETE", "/api/grants/{id}"): APPROVES,
     ("GET", "/api/usage"): Permission(("read",), Role.ADMIN),
     ("GET", "/api/models"): READS,
+    ("GET", "/api/hosts"): READS,
+    ("GET", "/api/hosts/{name}/models"): READS,
     ("POST", "/api/models/test"): OWNERS,
     ("GET", "/api/settings"): Permission(("read",), Role.ADMIN),
     ("PATCH", "/api/settings"): OWNERS,

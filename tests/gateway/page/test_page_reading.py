@@ -192,12 +192,15 @@ async def test_a_failure_is_one_card_with_ways_out(browser: Any, tmp_path: Path)
         await stage.say("fail, please")
         await page.wait_for_selector(".said.failed")
         cards = await page.locator(".said.failed, .log > .note").count()
-        ways = await stage.texts(".said.failed .row > :is(button, a), .said.failed .menu-of > button")
-        await page.click(".said.failed .menu-of > button")
-        others = await stage.texts(".said.failed [role=menuitem]")
+        ways = await stage.texts(".said.failed .row > :is(button, a)")
+        await page.click("text=Ask another model")
+        await page.wait_for_selector(".model-list")
+        others = await stage.texts(".model-list [role=option] b")
+        await page.keyboard.press("Escape")
+        await page.wait_for_selector(".model-list", state="detached")
         await page.click(".said.failed a")
         await page.wait_for_url("**/#/settings/models")
-    assert (cards, ways, others) == (1, ["Try again", "Ask another model …", "Connect a model"], ["other"])
+    assert (cards, ways, others) == (1, ["Try again", "Ask another model …", "Connect a model"], ["quick", "other"])
 
 
 async def test_a_context_that_is_nearly_full_says_so_and_can_be_compacted(browser: Any, tmp_path: Path):
@@ -244,3 +247,25 @@ async def test_whatever_stands_in_a_formula_is_drawn_or_stays_as_it_is(browser: 
         await stage.log_in()
         told = await stage.page.evaluate(DRAWN, [PIECES, 3000])
     assert told == []
+
+
+LATE = """async () => {
+    const { href } = document.querySelector("link[href$='/log.js']");
+    const { Log } = await import(href);
+    const drafts = (called) => {
+        const log = new Log({ others: () => null });
+        log.add({ seq: 3, kind: 'model_called', at: 1 });
+        log.add({ seq: 4, kind: 'model_said', at: 2, text: 'All of it.' });
+        log.streamStart(`thread:${called}`);
+        log.streamChunk({ msg: `thread:${called}`, n: 1, delta: 'All' });
+        return [log.node.querySelectorAll('.draft').length, log.running];
+    };
+    return [drafts(3), drafts(5)];
+}"""
+
+
+async def test_a_draft_that_comes_later_than_its_answer_is_not_shown(browser: Any, tmp_path: Path):
+    async with opened(browser, tmp_path) as stage:
+        await stage.log_in()
+        late, next_one = await stage.page.evaluate(LATE)
+    assert (late, next_one) == ([0, False], [1, True])
