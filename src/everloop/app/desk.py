@@ -10,6 +10,7 @@ from ..core.mail import Inbound
 from ..core.rows import Receipt
 from ..settings import without_secrets
 from .agent import Again, Agent
+from .connecting import ModelConnector
 from .house import House
 from .reconfigure import LiveSettings
 
@@ -22,6 +23,7 @@ class GatewayDesk(Agent):
     def __init__(self, house: House, live_settings: LiveSettings) -> None:
         super().__init__(house)
         self.live_settings = live_settings
+        self.connector = ModelConnector(house.live, live_settings)
         self.sessions = house.sessions
 
     @property

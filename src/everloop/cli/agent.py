@@ -268,8 +268,8 @@ async def _chat(here: Here, first: Reading | None) -> int:
     agent, session, terminal, lines = here.agent, here.session, here.terminal, here.lines
     if sys.stdin.isatty():
         terminal.note(f"everloop, {agent.model}, session {session}. /help shows the commands; Ctrl-D leaves.")
-        if agent.notice:
-            terminal.note(agent.notice)
+        for words in filter(None, (agent.notice, agent.advice)):
+            terminal.note(words)
     known = KnownSettings(agent.model)
     answered = True  # a pipe learns from the exit code whether its last line came to something
     with lines:

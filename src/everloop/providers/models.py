@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,6 +21,9 @@ from .local import find_local
 from .prices import Prices, find_window
 from .router import Candidate, Router
 
+if TYPE_CHECKING:
+    from .embedded import Download
+
 UNKNOWN_WINDOW = 8192  # tokens, of a model of which nothing is known
 
 
@@ -36,6 +39,7 @@ class ResolvedModel(Struct, frozen=True):
     compact: bool = False  # a small model in this process: no tail, short results
     notice: str = ""
     warm: Callable[[], Coroutine[Any, Any, None]] | None = None  # makes it ready, which takes a while
+    download: "Download | None" = None  # how its weights come to this machine
 
 
 def given(provider: Provider) -> ResolvedModel:
@@ -44,11 +48,24 @@ def given(provider: Provider) -> ResolvedModel:
 
 
 def in_process(
-    provider: Provider, window: int, notice: str, warm: Callable[[], Coroutine[Any, Any, None]]
+    provider: Provider,
+    window: int,
+    notice: str,
+    warm: Callable[[], Coroutine[Any, Any, None]],
+    download: "Download | None" = None,
 ) -> ResolvedModel:
     """The embedded model, which costs nothing and sees nothing."""
     candidate = Candidate(provider.name, provider.name, provider, cost=lambda reply: 0.0, sees=False)
-    return ResolvedModel(provider.name, provider.name, candidate, window, compact=True, notice=notice, warm=warm)
+    return ResolvedModel(
+        provider.name,
+        provider.name,
+        candidate,
+        window,
+        compact=True,
+        notice=notice,
+        warm=warm,
+        download=download,
+    )
 
 
 class ModelResolver:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ...core.people import Role
-from . import files, outbox, rest, sessions, setup, setup_shapes, shapes, tokens
+from . import connect, files, outbox, rest, sessions, setup, setup_shapes, shapes, tokens
 from .route import ApiRoute
 
 TABLE = (
@@ -137,6 +137,63 @@ TABLE = (
         least=Role.ADMIN,
     ),
     ApiRoute("GET", "/api/models", "Models that can be chosen", rest.models, shapes.ModelList),
+    ApiRoute(
+        "GET",
+        "/api/models/providers",
+        "Providers that a model can be connected of",
+        handle=connect.providers,
+        answers=setup_shapes.ProviderList,
+        least=Role.OWNER,
+        needs="admin",
+    ),
+    ApiRoute(
+        "POST",
+        "/api/models/look",
+        "Which models a provider has; nothing is kept",
+        handle=connect.look,
+        answers=setup_shapes.ModelsFound,
+        body=setup_shapes.Looking,
+        least=Role.OWNER,
+        needs="admin",
+    ),
+    ApiRoute(
+        "POST",
+        "/api/models/connect",
+        "Keep the key, the address and the usual model in one go",
+        handle=connect.connect,
+        answers=setup_shapes.ModelConnected,
+        body=setup_shapes.Connecting,
+        least=Role.OWNER,
+        needs="admin",
+        tells=True,  # what is said goes out under the account of this key
+    ),
+    ApiRoute(
+        "GET",
+        "/api/models/embedded",
+        "The model of this machine, and how far its download is",
+        handle=connect.embedded,
+        answers=setup_shapes.EmbeddedShown,
+    ),
+    ApiRoute(
+        "POST",
+        "/api/models/embedded/fetch",
+        "Fetch the model of this machine, or go on with it",
+        handle=connect.fetch,
+        answers=setup_shapes.EmbeddedShown,
+        body=shapes.Nothing,
+        least=Role.OWNER,
+        needs="admin",
+    ),
+    ApiRoute(
+        "POST",
+        "/api/models/embedded/leave",
+        "Leave its download for later; what has come is kept",
+        handle=connect.leave,
+        answers=setup_shapes.EmbeddedShown,
+        body=shapes.Nothing,
+        least=Role.OWNER,
+        needs="admin",
+    ),
     ApiRoute(
         "POST",
         "/api/models/test",

@@ -3,7 +3,7 @@
 
 import { begin, login, logout } from "./api.js";
 import { Chat } from "./chat.js";
-import { h, icon, iconButton, toast } from "./dom.js";
+import { h, icon, iconButton, styled, toast } from "./dom.js";
 import { forgetDrafts, putBack } from "./drafts.js";
 import { Notices } from "./notify.js";
 import { say } from "./say.js";
@@ -18,13 +18,6 @@ const VIEWS = {
   waiting: [say.waiting, async () => new (await import("./waiting.js")).WaitingView(house)],
 };
 const THEMES = ["", "light", "dark"]; // the first is as the system has it
-
-/** Resolves when a style sheet that not every view needs is there. */
-const styled = (name) => new Promise((resolve, reject) => {
-  const href = new URL(name, import.meta.url).href;
-  if (document.querySelector(`link[href="${href}"]`)) resolve();
-  else document.head.append(h("link", { rel: "stylesheet", href, onload: resolve, onerror: () => reject(new Error(name)) }));
-});
 
 const root = document.getElementById("app");
 const notices = new Notices(go);

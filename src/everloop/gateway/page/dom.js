@@ -29,6 +29,13 @@ function fill(node, classes, attributes, children) {
   return node;
 }
 
+/** Resolves when a style sheet that not every view needs is there. */
+export const styled = (name) => new Promise((resolve, reject) => {
+  const href = new URL(name, import.meta.url).href;
+  if (document.querySelector(`link[href="${href}"]`)) resolve();
+  else document.head.append(h("link", { rel: "stylesheet", href, onload: resolve, onerror: () => reject(new Error(name)) }));
+});
+
 const PATHS = {
   menu: "M4 7h16M4 12h16M4 17h16",
   plus: "M12 5v14M5 12h14",
