@@ -77,6 +77,20 @@ async def test_left_for_later_it_keeps_what_has_come_and_goes_on_from_there(tmp_
     assert (left, hub.asked) == (DownloadState("absent", HALF, ALL), [0, HALF])
 
 
+async def test_who_comes_in_the_middle_is_told_at_once(tmp_path: Path):
+    hub, told = GatedHub(), list[DownloadState]()
+    download = Download(SMALL, tmp_path, hub)
+    download.start()
+    seen = await half(download, hub)
+    joined = asyncio.create_task(download.join(told.append))
+    await asyncio.sleep(0)
+    at_once = [*told]
+    await download.leave()
+    await asyncio.wait({joined})
+    assert at_once == [seen]
+    assert isinstance(joined.exception(), ModelMissing)
+
+
 @pytest.mark.parametrize("asked", [False, True])
 async def test_who_stops_waiting_ends_it_unless_somebody_else_wants_it(tmp_path: Path, asked: bool):
     hub = GatedHub()

@@ -157,10 +157,11 @@ async def test_who_writes_before_it_is_here_sees_the_same_bar(browser: Any, tmp_
         value = await stage.page.evaluate("document.querySelector('.draft .going progress').value")
         await stage.page.reload()
         await stage.page.wait_for_selector(".draft .going progress")
+        begun = len(hub.asked)
         hub.gate.set()
         await stage.answer("You said: hello")
         left = await stage.page.locator(".going").count()
-    assert (going, value, left) == ("Tiny: fetching from Hugging Face 50 % of 1 MB", 50, 0)
+    assert (going, value, begun, left) == ("Tiny: fetching from Hugging Face 50 % of 1 MB", 50, 1, 0)
 
 
 @pytest.mark.parametrize("width", [320, 1280])

@@ -101,6 +101,8 @@ class Download:
         """The file, as soon as it is here. Raises ModelMissing. Without anybody who wants it, it ends."""
         task = self._begin()
         self._listeners.append(tell)
+        if self._state.what:
+            tell(self._state)  # it runs already, and may say nothing for a while
         try:
             await asyncio.wait({task})
         finally:
@@ -142,10 +144,10 @@ class Download:
         """By how fast it came so far; not before there is something to go by."""
         assert self._first is not None
         came, took = done - self._first, now - self._began
-        return (total - done) * took / came if came > 0 and took > 1 else None
+        return (total - done) * took / came if came > total // 100 and took > 1 else None
 
 
 def _left(seconds: float | None) -> str:
-    if seconds is None:
+    if seconds is None or seconds < 1:
         return ""
     return f", {seconds / 60:.0f} min left" if seconds >= 90 else f", {seconds:.0f} s left"
