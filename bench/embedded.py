@@ -1,7 +1,7 @@
 """How many everyday tasks the embedded model solves, and how long it takes: each by the command, as a user types it.
 
-    python bench/embedded.py [--set tuned|aside] [--only NAME,KIND,…] [--models FOLDER] [--home FOLDER] [--source SRC]
-                             [--quiet]
+    python bench/embedded.py [--set tuned|aside|stranger] [--only NAME,KIND,…] [--models FOLDER] [--home FOLDER]
+                             [--source SRC] [--quiet]
 
 Every task has a new home under the same path, with its files in the workspace; every turn is a process of its own, one
 after the other. FOLDER holds the weights (1.1 GB), as `~/.everloop/models` does, and gets the states of what was read
@@ -22,10 +22,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from everyday import aside, tuned
+from everyday import aside, stranger, tuned
 from everyday.task import Folder, Outcome, Task
 
-SETS = {"tuned": tuned.TASKS, "aside": aside.TASKS}
+SETS = {"tuned": tuned.TASKS, "aside": aside.TASKS, "stranger": stranger.TASKS}
 LIMIT = 120.0  # seconds for a turn
 
 

@@ -13,12 +13,16 @@ from everloop.testing.model_server import ModelServer
 
 RISKY = Call("exec", {"command": "su --version", "why": "to see it"})
 LOOKS = 'exec\n  command: "su --version"\n  why: "to see it"\n(risk: high, changes something, wants to be privileged)\n'
+NOT_RUN = """\
+exec: This needs a person's permission, and nobody is there to be asked, so it was not run.
+(to be asked: --approvals ask, then everloop approvals; to allow all: --approvals allow)
+"""
 PATIENCE = 60.0
 
 
 async def test_without_a_terminal_what_is_risky_is_not_run(person, model):
     model.play([RISKY, Say("then not")])
-    assert await person.run("agent", "-m", "who?") == Ran(0, "then not\n", "")
+    assert await person.run("agent", "-m", "who?") == Ran(0, "then not\n", NOT_RUN)
     assert "nobody is there to be asked" in said_in(model.prompts[-1])[-1][1]
 
 

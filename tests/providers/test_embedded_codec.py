@@ -18,7 +18,7 @@ from everloop.providers.embedded.codec import Codec, Memory, today
 from everloop.providers.embedded.grammar import grammar_of
 from everloop.providers.embedded.little import LITTLE, in_little, translated, usable
 from everloop.providers.embedded.results import retold
-from everloop.providers.embedded.rules import Allowed
+from everloop.providers.embedded.rules import AllowedAnswer
 from everloop.providers.embedded.world import World, look_at
 from everloop.settings import load
 
@@ -49,7 +49,7 @@ class House:
         prompt = Prompt("m", "", Transcript(tuple(self.messages)), specs, conversation="c", place=str(self.root))
         return self.memory.codec(prompt, specs)
 
-    async def says(self, text: str, *answers: dict[str, dict[str, str]]) -> Allowed:
+    async def says(self, text: str, *answers: dict[str, dict[str, str]]) -> AllowedAnswer:
         """Play a turn: the settled calls, then one answer of the model after the other; what it may answer at last."""
         self.messages.append(Message("user", said(text)))
         left = list(answers)
@@ -85,12 +85,12 @@ def house(tmp_path: Path) -> House:
 
 
 async def test_a_named_file_is_read_without_asking_the_model_and_then_it_replies(house: House):
-    assert await house.says("What is in notes.txt?") == Allowed()
+    assert await house.says("What is in notes.txt?") == AllowedAnswer()
     assert house.made == [("read_file", {"path": "notes.txt"})]
 
 
 async def test_a_file_that_does_not_exist_is_looked_for_and_not_made(house: House):
-    assert await house.says("Is there a budget.xlsx? Answer yes or no.") == Allowed()
+    assert await house.says("Is there a budget.xlsx? Answer yes or no.") == AllowedAnswer()
     assert house.made == [("find_files", {"pattern": "budget.xlsx"})]
 
 
@@ -106,19 +106,19 @@ async def test_a_word_is_searched_for(house: House):
 
 
 async def test_a_file_is_renamed_copied_and_deleted_as_it_is_said_and_only_then_reported(house: House):
-    assert await house.says("Rename notes.txt to todo.txt") == Allowed()
+    assert await house.says("Rename notes.txt to todo.txt") == AllowedAnswer()
     assert (house["todo.txt"], (house.root / "notes.txt").exists()) == (NOTES, False)
-    assert await house.says("Make a copy of todo.txt called spare.txt") == Allowed()
+    assert await house.says("Make a copy of todo.txt called spare.txt") == AllowedAnswer()
     assert (house["spare.txt"], house["todo.txt"]) == (NOTES, NOTES)
-    assert await house.says("move spare.txt into docs") == Allowed()
+    assert await house.says("move spare.txt into docs") == AllowedAnswer()
     assert house["docs/spare.txt"] == NOTES
-    assert await house.says("Delete docs/spare.txt and todo.txt.") == Allowed()
+    assert await house.says("Delete docs/spare.txt and todo.txt.") == AllowedAnswer()
     assert sorted(path.name for path in house.root.rglob("*.txt")) == []
 
 
 async def test_a_line_is_put_in_the_place_of_another_with_its_indent_and_its_comma(house: House):
     new = {"edit_line": {"path": "conf/app.json", "line": '"host": "here",', "new": '"host": "there"'}}
-    assert await house.says("Set the host in conf/app.json to there", new) == Allowed()
+    assert await house.says("Set the host in conf/app.json to there", new) == AllowedAnswer()
     assert house["conf/app.json"] == CONFIG.replace('"here"', '"there"')
 
 
@@ -133,19 +133,19 @@ async def test_only_lines_of_the_file_can_be_pointed_at(house: House):
     "text", ["Replace oat milk with soy milk in notes.txt", "in notes.txt change 'oat milk' to 'soy milk'"]
 )
 async def test_words_are_replaced_where_the_request_tells_both_and_the_file_has_the_old_ones(house: House, text: str):
-    assert await house.says(text) == Allowed()
+    assert await house.says(text) == AllowedAnswer()
     assert house["notes.txt"] == NOTES.replace("oat", "soy")
 
 
 async def test_a_key_of_settings_is_not_taken_for_its_value(house: House):
     new = {"edit_line": {"path": "conf/app.json", "line": '"port": 80', "new": '"port": 81'}}
-    assert await house.says("change port to 81 in conf/app.json", new) == Allowed()
+    assert await house.says("change port to 81 in conf/app.json", new) == AllowedAnswer()
     assert house["conf/app.json"] == CONFIG.replace("80", "81")
 
 
 async def test_a_fact_is_looked_up_where_it_stands(house: House):
     (house.root / "docs/staff.md").write_text("Ines runs the shop. Paul repairs kites.\n")
-    assert await house.says("Who repairs kites?") == Allowed()
+    assert await house.says("Who repairs kites?") == AllowedAnswer()
     assert house.made == [("read_file", {"path": "docs/staff.md"})]
     await house.says("Who wrote Hamlet?")
     assert len(house.made) == 1
@@ -166,12 +166,12 @@ async def test_what_was_already_there_is_no_edit(house: House):
 
 
 async def test_lines_are_sorted(house: House):
-    assert await house.says("Sort the lines of notes.txt") == Allowed()
+    assert await house.says("Sort the lines of notes.txt") == AllowedAnswer()
     assert house["notes.txt"] == "Book the train\nBuy oat milk\nCall the plumber\n"
 
 
 async def test_a_quoted_line_is_added_without_asking_the_model(house: House):
-    assert await house.says("Add the line 'Feed the cat' to notes.txt") == Allowed()
+    assert await house.says("Add the line 'Feed the cat' to notes.txt") == AllowedAnswer()
     assert house["notes.txt"] == NOTES + "Feed the cat\n"
 
 
@@ -182,13 +182,13 @@ async def test_a_line_for_a_list_gets_its_mark(house: House):
 
 
 async def test_the_line_that_is_meant_is_removed(house: House):
-    assert await house.says("Remove the line about the plumber from notes.txt") == Allowed()
+    assert await house.says("Remove the line about the plumber from notes.txt") == AllowedAnswer()
     assert house["notes.txt"] == "Buy oat milk\nBook the train\n"
 
 
 async def test_a_new_file_is_written_into_the_folder_that_is_named(house: House):
     hi = {"write_file": {"path": "recipes/soup.txt", "content": "Leeks."}}
-    assert await house.says("Create a folder recipes with a file soup.txt that says Leeks.", hi) == Allowed()
+    assert await house.says("Create a folder recipes with a file soup.txt that says Leeks.", hi) == AllowedAnswer()
     assert house["recipes/soup.txt"] == "Leeks.\n"
 
 
@@ -236,7 +236,7 @@ async def test_after_a_call_that_failed_it_tries_again_and_not_for_ever(house: H
         ]
         if not place:
             assert not house.codec().allowed.reply
-    assert house.codec().allowed == Allowed()
+    assert house.codec().allowed == AllowedAnswer()
 
 
 async def test_the_same_call_twice_in_a_row_ends_in_words(house: House):
@@ -244,7 +244,7 @@ async def test_the_same_call_twice_in_a_row_ends_in_words(house: House):
     for place in range(2):
         call = ToolCall(f"c{place}", "list_dir", '{"path":"."}')
         house.messages += [Message("assistant", (), (call,)), Message("tool", said("a"), answers=call.id)]
-    assert house.codec().allowed == Allowed()
+    assert house.codec().allowed == AllowedAnswer()
 
 
 def test_a_call_is_shown_again_as_the_model_made_it():
@@ -323,12 +323,12 @@ def test_the_day_is_told_where_it_matters():
 
 async def test_the_day_and_the_words_of_a_result_stay_the_same_to_the_byte(house: House):
     await house.says("What is in notes.txt, and which day is it?")
-    first = house.codec().question({}, Allowed()).messages
+    first = house.codec().question({}, AllowedAnswer()).messages
     (house.root / "later.txt").write_text("x")
     house.messages.append(Message("assistant", said("Milk.")))
     house.messages.append(Message("user", said("Thanks")))
     head = first.removesuffix("<|im_start|>assistant\n")
-    assert house.codec().question({}, Allowed()).messages.startswith(head)
+    assert house.codec().question({}, AllowedAnswer()).messages.startswith(head)
 
 
 async def test_no_string_but_a_text_can_go_on_after_two_closing_braces(house: House):
@@ -343,13 +343,13 @@ async def test_no_string_but_a_text_can_go_on_after_two_closing_braces(house: Ho
 
 async def test_after_a_compaction_nothing_is_taken_for_what_stood_at_the_same_place(house: House):
     await house.says("What is in notes.txt?")
-    first = house.codec().question({}, Allowed()).messages
+    first = house.codec().question({}, AllowedAnswer()).messages
     assert "Buy oat milk" in first
     house.messages.clear()
     (house.root / "notes.txt").write_text("Nothing\n")
     (house.root / "new.txt").write_text("New\n")
     await house.says("What is in notes.txt?")
-    again = house.codec().question({}, Allowed()).messages
+    again = house.codec().question({}, AllowedAnswer()).messages
     assert "Buy oat milk" not in again
     await house.says("What is in new.txt?")
     assert house.made[-1] == ("read_file", {"path": "new.txt"})

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import everloop
+from everloop.app.records import open_records
 from everloop.app.user import inbound_of
 from everloop.core.decide import CHANGED, REFUSALS
 from everloop.core.errors import MailRefused, TurnFailed
@@ -211,7 +212,7 @@ async def test_an_answer_between_two_lives_is_carried_out_once(house, act: Act, 
     async with house(ScriptedModel([CALL]), tools=[act()]) as agent:
         await agent.tell(letter("act", "e1"))
         asked = await first_question(agent)
-    async with everloop.app.records.open_records(tmp_path / "home") as records:
+    async with open_records(tmp_path / "home") as records:
         (found,) = await records.approvals.waiting()
         assert found == asked
         for _ in range(2):
@@ -227,7 +228,7 @@ async def test_a_tool_that_has_changed_between_two_lives_does_not_run(house, act
     async with house(ScriptedModel([CALL]), tools=[act()]) as agent:
         await agent.tell(letter("act", "e1"))
         asked = await first_question(agent)
-    async with everloop.app.records.open_records(tmp_path / "home") as records:
+    async with open_records(tmp_path / "home") as records:
         await records.store.receive(await records.approvals.answer(asked, True, "owner"))
     model = ScriptedModel([Say("I see")])
     async with house(model, tools=[act("Does something else now.")]) as agent:

@@ -1,9 +1,8 @@
 """Builds the house from settings: the one file that knows every room."""
 
-import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,15 +12,11 @@ from msgspec import structs
 from .. import __version__
 from ..bus.local import LocalBus
 from ..core.errors import HomeError
-from ..core.events import CommandDone, Event, PermissionAsked, TurnEnded
-from ..core.message import Part
 from ..core.people import Role
-from ..core.ports import Bus, Channel, Clock, Http, Provider, Store, ToolSource
+from ..core.ports import Bus, Channel, Clock, Http, Provider, ToolSource
 from ..core.tool import Tool
-from ..core.turn import Finished
-from ..files.enclosing import enclose
 from ..files.folder import Folder
-from ..files.pictures import fit, take
+from ..files.pictures import fit
 from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.acting import Acting, ForEveryone, ForOne, ForSpeakers
 from ..runtime.approvals import Approvals
@@ -32,10 +27,7 @@ from ..runtime.context import Gallery
 from ..runtime.driver import Driver
 from ..runtime.inbox import Inbox
 from ..runtime.lanes import Lanes
-from ..runtime.outbox import Outbox
-from ..runtime.ownership import Ownership
 from ..runtime.people import KnownPeople
-from ..runtime.reception import AdmitAll, Reception
 from ..runtime.scheduler import Scheduler
 from ..runtime.sessions import Sessions
 from ..runtime.supervisor import Supervisor
@@ -47,7 +39,9 @@ from .channels import channels_of, traits_in
 from .house import House
 from .live import LiveHouse
 from .models import network_of
+from .open_channels import OpenChannels
 from .opening import OpenHome, opened_home
+from .spans import tell_a_collector
 from .tidying import daily, workers
 from .tools import check_workspace
 
@@ -150,13 +144,8 @@ async def _opened_house(
 
 async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack: AsyncExitStack) -> House:
     home, settings, store = opened.home, opened.settings, opened.store
-    defaults = settings.agents.defaults
-    workspace = workspace_of(settings, home)
-    check_workspace(workspace, home)
-    try:
-        make_workspace(workspace)
-    except OSError as error:
-        raise HomeError(f"the workspace {workspace} cannot be used ({error.strerror})") from error
+    lease_seconds = settings.store.lease_seconds
+    _make_workspace(settings, home)
     files, bus = Folder(home / "files"), LocalBus()
     clock = given.clock or MACHINE
     supervisor = await stack.enter_async_context(Supervisor(clock))
@@ -164,36 +153,49 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     if given.listens:
         listening = channels_of(settings, lambda: given.http or network_of(settings, made_later))
         given = structs.replace(given, channels=(*given.channels, *listening))
-    channels, traits = given.channels, traits_in(given.channels)
     builder = Builder(opened, files, bus, given, supervisor, made_later)
     live = LiveHouse(opened, builder, await builder.make(settings))
     toolbox = Toolbox(live.kit_of, files)
-    spans = (settings, store, given.http, supervisor, stack)
-    ended = _tell_a_collector(*spans) if _wants_spans(settings) else None
-    parts = (store, bus, live, live, toolbox, Gallery(files, fit))
     people = KnownPeople(store, given.roles)
-    driver = Driver(*parts, defaults.steering, people, ended=ended, files=builder.prompt_files, clock=clock)
+    driver = Driver(
+        store,
+        bus,
+        models=live,
+        briefer=live,
+        toolbox=toolbox,
+        gallery=Gallery(files, fit),
+        steering=settings.agents.defaults.steering,
+        people=people,
+        ended=tell_a_collector(settings, store, given.http, supervisor, stack),
+        files=builder.prompt_files,
+        clock=clock,
+    )
     lanes = Lanes(
         store,
         bus,
         driver,
         supervisor,
         cap=settings.agents.max_concurrent_turns,
-        lease_seconds=settings.store.lease_seconds,
+        lease_seconds=lease_seconds,
         grace=settings.agents.shutdown_seconds,
         acting=acting,
     )
     approvals = Approvals(store, people, builder.prompt_files, clock)
     sessions = Sessions(store, people, lambda: toolbox.specs, clock)
     commands = SlashCommands(store, live, approvals, sessions, people, clock)
-    inbox = Inbox(store, bus, lanes, commands, defaults.max_message_chars, live.now.toolset.leave)
-
-    async def enclose_file(name: str, data: bytes, owner: str) -> Part:
-        return await enclose(files, await take(name, data), owner)
-
-    receptions = [Reception(channel, inbox, store, AdmitAll(), enclose_file) for channel in channels]
-    hooks = {reception.name: reception.hooks() for reception in receptions}
-    house = House(
+    longest = settings.agents.defaults.max_message_chars
+    inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave)
+    channels = OpenChannels(given.channels, inbox, store, files, bus, clock, lease_seconds)
+    shown = Acknowledgements(store)
+    stack.push_async_callback(shown.settle)  # after the lanes: answers of the last moment are acknowledged too
+    if builder.prompt_files and builder.prompt_files.unasked:  # whoever found it was killed before it was told
+        await driver.questions.ask_about_files()
+    await stack.enter_async_context(lanes)
+    await _start_scheduler(opened, given.whose, bus, clock, supervisor)
+    if live.now.library:
+        stack.push_async_callback(supervisor.start("keys", live.watch_keys).end)
+    channels.start(supervisor, stack)
+    return House(
         opened=opened,
         bus=bus,
         files=files,
@@ -201,101 +203,29 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         lanes=lanes,
         approvals=approvals,
         sessions=sessions,
-        shown=Acknowledgements(store),
+        shown=shown,
         supervisor=supervisor,
         builder=builder,
         live=live,
         clock=clock,
-        hooks=hooks,
-        traits=traits,
+        hooks=channels.hooks,
+        traits=traits_in(given.channels),
     )
-    stack.push_async_callback(house.shown.settle)  # after the lanes: answers of the last moment are acknowledged too
-    if builder.prompt_files and builder.prompt_files.unasked:  # whoever found it was killed before it was told
-        await driver.questions.ask_about_files()
-    await stack.enter_async_context(lanes)
-    work = {} if given.whose else workers(store, home)
+
+
+def _make_workspace(settings: Settings, home: Path) -> None:
+    workspace = workspace_of(settings, home)
+    check_workspace(workspace, home)
+    try:
+        make_workspace(workspace)
+    except OSError as error:
+        raise HomeError(f"the workspace {workspace} cannot be used ({error.strerror})") from error
+
+
+async def _start_scheduler(opened: OpenHome, whose: str, bus: Bus, clock: Clock, supervisor: Supervisor) -> None:
+    """It ends after the lanes, which begin to close at once."""
+    work = {} if whose else workers(opened.store, opened.home)
     if work:
-        await store.add_job(daily(clock.now()))
-    scheduler = Scheduler(store, bus, clock, work, given.whose, settings.store.lease_seconds)
-    # It ends after the lanes, which begin to close at once.
+        await opened.store.add_job(daily(clock.now()))
+    scheduler = Scheduler(opened.store, bus, clock, work, whose, opened.settings.store.lease_seconds)
     supervisor.start("scheduler", scheduler.run, is_elsewhere=lambda: scheduler.is_elsewhere)
-    if live.now.library:
-        stack.push_async_callback(supervisor.start("keys", live.watch_keys).end)
-    owned = [Ownership(store, f"channel:{each.name}", settings.store.lease_seconds) for each in receptions]
-    _open_channels(
-        receptions, [Outbox(store, channel, clock=clock) for channel in channels], owned, bus, supervisor, stack
-    )
-    return house
-
-
-def _open_channels(
-    receptions: list[Reception],
-    outboxes: list[Outbox],
-    owned: list[Ownership],
-    bus: Bus,
-    supervisor: Supervisor,
-    stack: AsyncExitStack,
-) -> None:
-    """Let channels listen, each in one process at a time, and send, for as long as the house is open. An answer is
-    claimed by who sends it: broken off because a lease was lost, it would wait for its claim to run out."""
-    if not outboxes:
-        return
-
-    def listen(reception: Reception, owner: Ownership) -> None:
-        name, run = f"channel {reception.name}", lambda: owner.during(reception.run)
-        stack.push_async_callback(supervisor.start(name, run, is_elsewhere=lambda: owner.is_elsewhere).end)
-
-    for outbox, reception, owner in zip(outboxes, receptions, owned, strict=True):
-        stack.push_async_callback(supervisor.start(f"lease {outbox.name}", owner.run).end)
-        stack.push_async_callback(supervisor.start(f"outbox {outbox.name}", outbox.run).end)
-        listen(reception, owner)
-    senders = {outbox.name: outbox for outbox in outboxes}
-    telling = supervisor.start("answers", lambda: _tell_channels(bus, senders, receptions))
-    stack.push_async_callback(telling.end)
-
-
-async def _tell_channels(bus: Bus, senders: Mapping[str, Outbox], receptions: list[Reception]) -> None:
-    """Whoever sends in a conversation is told that something is to be sent there, and nobody else."""
-    async with asyncio.TaskGroup() as group:
-        while True:  # a feed ends when its reader is too slow
-            with bus.subscribe() as events:
-                async for event in events:
-                    for reception in receptions:
-                        reception.live.hear(event, group)
-                    for session in _answered_in(event):
-                        if sender := senders.get(session.partition(":")[0]):
-                            sender.nudge()
-
-
-def _answered_in(event: Event) -> tuple[str, ...]:
-    match event:
-        case TurnEnded(finished=finished):
-            return (finished.address,)
-        case PermissionAsked(approvals=approvals):
-            return tuple(each.session for each in approvals)
-        case CommandDone(address=address):
-            return (address,)
-    return ()
-
-
-def _wants_spans(settings: Settings) -> bool:
-    """Only then is anything of it loaded."""
-    return bool(settings.telemetry.otlp_endpoint) or any(name.startswith("OTEL_EXPORTER_OTLP") for name in os.environ)
-
-
-def _tell_a_collector(
-    settings: Settings, store: Store, http: Http | None, supervisor: Supervisor, stack: AsyncExitStack
-) -> Callable[[str, Finished], None] | None:
-    """Have the spans of turns sent, beside everything else; what is returned is to be told of turns that end."""
-    from ..telemetry.exporter import Exporter
-    from ..telemetry.target import target_of
-
-    wanted = settings.telemetry
-    target = target_of(wanted.otlp_endpoint, wanted.otlp_headers, os.environ, __version__)
-    if target is None:
-        return None
-    network = network_of(settings, stack) if http is None else http
-    exporter = Exporter(store, network, target, __version__, wanted.content)
-    stack.push_async_callback(exporter.close)
-    stack.push_async_callback(supervisor.start("spans", exporter.run).end)
-    return exporter.note

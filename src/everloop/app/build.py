@@ -35,13 +35,14 @@ from ..settings import Preset, Settings, Tools, unused, workspace_of
 from ..tools.bootstrap import Bootstrap, make_workspace
 from ..tools.home import Home
 from ..tools.prompt_files import WatchedFiles
+from ..tools.sandbox.port import Sandbox
 from ..tools.tainted import Ended, Tainted, place_of
 from ..tools.workspace import Workspace
 from .channels import known, traits_in
 from .models import ModelLibrary, keys_of, network_of, open_models
 from .opening import OpenHome
 from .presets import TOOLS, HouseModels, Presets, filled, preset_model
-from .tools import PEOPLE, Kits, Toolset, build_tools, check_workspace
+from .tools import PEOPLE, Kits, Later, Toolset, build_tools, check_workspace
 
 CROWD = 20  # turns at once, from which on those that begin together look at the owner's files once
 READ_BY_SMALL = 4000  # characters of a result; the embedded model is shown less, and what was counted in all of it
@@ -132,8 +133,7 @@ class Builder:
         toolset = self._tools(settings, results)
         kits = self._kits(settings, results, toolset)
         if self.prompt_files is None:
-            place = (self._own, settings, self._store, self._files)
-            self.prompt_files = watched_files(*place, toolset.commands.ended)
+            self.prompt_files = watched_files(self._own, settings, self._store, self._files, toolset.commands.ended)
             await self.prompt_files.look()
         briefer = HouseBriefer(settings, kits, toolset.large, self.prompt_files)
         return Built(
@@ -186,19 +186,8 @@ class Builder:
         """Commands that run in the background are those of the first set, and stay."""
         if self._last and self._last[:2] == (settings.tools, results):
             return self._last[2]
-        place = (self._home, workspace_of(settings, self._home))
         commands = self._first.commands if self._first else None
-        toolset = build_tools(
-            *place,
-            settings,
-            self._files,
-            self._bus,
-            results,
-            self._store,
-            commands,
-            self._own,
-            channels=self._traits,
-        )
+        toolset = self._toolset(settings, results, workspace_of(settings, self._home), commands)
         self._last = (settings.tools, results, toolset)
         if self._first is None:
             self._stack.push_async_callback(toolset.close)
@@ -210,12 +199,33 @@ class Builder:
 
     def _kits(self, settings: Settings, results: int, owners: Toolset) -> Kits:
         def make(workspace: Path) -> Kit:
-            place = (self._home, workspace, settings, self._files, self._bus, results)
-            shared = (self._store, owners.commands, self._own, owners.ways, self._traits)
-            return build_tools(*place, *shared).kit(self._tools_given, results)
+            toolset = self._toolset(settings, results, workspace, owners.commands, owners.ways)
+            return toolset.kit(self._tools_given, results)
 
         own = owners.kit(self._tools_given, results)
         return Kits(self._home, workspace_of(settings, self._home), own, make, self._sources)
+
+    def _toolset(
+        self,
+        settings: Settings,
+        results: int,
+        workspace: Path,
+        commands: Sandbox | None,
+        ways: tuple[Later, ...] = (),
+    ) -> Toolset:
+        return build_tools(
+            self._home,
+            workspace,
+            settings,
+            self._files,
+            self._bus,
+            max_chars=results,
+            store=self._store,
+            commands=commands,
+            own=self._own,
+            ways=ways,
+            channels=self._traits,
+        )
 
     async def _choose_model(self, settings: Settings, waits: bool) -> ChosenModel:
         now = this_minute(self._given.clock or MACHINE)

@@ -18,7 +18,7 @@ from .presets import Presets
 Show = Callable[[str], None]
 
 
-class Trial(Struct, frozen=True):
+class TestQuestion(Struct, frozen=True):
     """Something to ask; `fault` finds what is wrong with the answer, if anything is."""
 
     name: str
@@ -77,8 +77,8 @@ def fault_of_call(reply: Reply) -> str:
 
 
 TRIALS = (
-    Trial("answer", "Answer with the single word: ready", (), fault_of_answer),
-    Trial("tool call", "Use the tool to add 17 and 25.", (ADD,), fault_of_call),
+    TestQuestion("answer", "Answer with the single word: ready", (), fault_of_answer),
+    TestQuestion("tool call", "Use the tool to add 17 and 25.", (ADD,), fault_of_call),
 )
 
 
@@ -121,7 +121,7 @@ async def _try_embedder(embedder: Embedder) -> Embedding:
     return Embedding(True, "", total, len(made.vectors[0]), made.usage.input, made.cost)
 
 
-async def _try(trial: Trial, model: ResolvedModel, asked: Preset, progress: Show) -> Tried:
+async def _try(trial: TestQuestion, model: ResolvedModel, asked: Preset, progress: Show) -> Tried:
     began = time.perf_counter()
     first = None
 
@@ -141,7 +141,7 @@ async def _try(trial: Trial, model: ResolvedModel, asked: Preset, progress: Show
     return Tried(trial.name, not fault, fault, first, total, used.input, used.output, reply.cost)
 
 
-def _prompt(trial: Trial, model: ResolvedModel, asked: Preset) -> Prompt:
+def _prompt(trial: TestQuestion, model: ResolvedModel, asked: Preset) -> Prompt:
     window = asked.context_window or model.window
     return Prompt(
         model=model.model,

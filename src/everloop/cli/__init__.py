@@ -18,43 +18,43 @@ from .process import run as run_loop
 from .terminal import OutputLost, Terminal, WrongUse
 
 
-class Subcommand(NamedTuple):
+class CliCommand(NamedTuple):
     help: str
     words: tuple[str, ...] = ()  # of which one follows; the first is meant where none does
     names: bool = False  # something else may follow in their place, which the first is about
 
 
 COMMANDS = {
-    "agent": Subcommand("talk with the agent: one answer with -m, else a chat"),
-    "gateway": Subcommand(
+    "agent": CliCommand("talk with the agent: one answer with -m, else a chat"),
+    "gateway": CliCommand(
         "run it all: the page, the APIs, the WebSocket, timers and channels; set its password", ("run", "password")
     ),
-    "tokens": Subcommand(
+    "tokens": CliCommand(
         "show, make and revoke the tokens of programs that use the gateway", ("list", "create", "revoke")
     ),
-    "models": Subcommand(
+    "models": CliCommand(
         "show which models there are, try one, keep keys, log in",
         ("list", "test", "key", "login", "logout"),
         names=True,
     ),
-    "approvals": Subcommand(
+    "approvals": CliCommand(
         "show what waits for your permission, allow it or not", ("list", "approve", "deny", "grants", "revoke")
     ),
-    "sessions": Subcommand(
+    "sessions": CliCommand(
         "show your conversations, search them, go back to one, carry them elsewhere",
         (
             *("list", "search", "show", "resume", "rename", "archive", "unarchive", "export", "import", "fork"),
             *("snapshot", "snapshots", "restore"),
         ),
     ),
-    "replay": Subcommand("run a recorded turn again, offline, and show where it differs, or write it as a test"),
-    "context": Subcommand("show what the model is told in a session, and what each part of it takes"),
-    "files": Subcommand("show which files are kept, and remove those that nothing names any more", ("list", "clean")),
-    "outbox": Subcommand(
+    "replay": CliCommand("run a recorded turn again, offline, and show where it differs, or write it as a test"),
+    "context": CliCommand("show what the model is told in a session, and what each part of it takes"),
+    "files": CliCommand("show which files are kept, and remove those that nothing names any more", ("list", "clean")),
+    "outbox": CliCommand(
         "show which answers a channel could not deliver, try them again or drop them", ("list", "retry", "drop")
     ),
-    "usage": Subcommand("show what was used and what it cost, by day and model"),
-    "logs": Subcommand("show what went wrong, and the details of an error by its id"),
+    "usage": CliCommand("show what was used and what it cost, by day and model"),
+    "logs": CliCommand("show what went wrong, and the details of an error by its id"),
 }
 
 
@@ -118,7 +118,7 @@ def _completed(argv: list[str]) -> list[str]:
         return [*(word for word in argv[:2] if word in COMMANDS), "--help"]
     if not argv or (argv[0].startswith("-") and argv[0] not in ("-h", "--help")):
         argv = ["agent", *argv]
-    command = COMMANDS.get(argv[0], Subcommand(""))
+    command = COMMANDS.get(argv[0], CliCommand(""))
     left_out = not argv[1:] or argv[1] not in (*command.words, "-h", "--help")
     is_wrong = argv[1:] and not argv[1].startswith("-") and not command.names
     return [argv[0], command.words[0], *argv[1:]] if command.words and left_out and not is_wrong else argv

@@ -14,8 +14,18 @@ from msgspec import Struct
 
 from ..app import open_for_owner
 from ..app.agent import WAITS, Agent, Answer, Approval
+from ..core.decide import REFUSALS
 from ..core.errors import MailRefused, StoreError, TurnFailed
-from ..core.events import AnswerGiven, AnswerPiece, Event, PermissionAsked, SummaryWritten, ToolCalled, Warned
+from ..core.events import (
+    AnswerGiven,
+    AnswerPiece,
+    Event,
+    PermissionAsked,
+    SummaryWritten,
+    ToolCalled,
+    ToolReturned,
+    Warned,
+)
 from ..core.people import OWNER
 from ..readings.commands import command_in, rest_of
 from ..readings.questions import asked_of
@@ -31,6 +41,7 @@ DIRECT = "cli:direct"
 LONGEST_CUT = 10_000  # characters that are shown of an answer that was cut off; the log has more
 MINDS = 1.0  # seconds between two looks at what others are asked in this session
 STAYS = '(what was said of the answer stays; say "go on" to have the rest)'
+UNATTENDED = "(to be asked: --approvals ask, then everloop approvals; to allow all: --approvals allow)"
 LATER = 75  # the exit code of what may be tried again later (EX_TEMPFAIL)
 Reading = asyncio.Task[str | None]
 
@@ -185,6 +196,7 @@ async def _show_unshown(here: Here, show: Callable[[str], None], questions: bool
 
 async def _answer_once(here: Here, text: str, files: list[str], as_json: bool) -> int:
     agent, session, terminal = here.agent, here.session, here.terminal
+    unattended = False
     try:
         async with _stopping(agent, session), here.questions() as questions, _minding(here, questions):
             async for event in here.say(text, files):
@@ -200,6 +212,9 @@ async def _answer_once(here: Here, text: str, files: list[str], as_json: bool) -
                         _ask(here, questions, event.approvals)
                     case ToolCalled() | SummaryWritten() | Warned():
                         terminal.follow(event)
+                    case ToolReturned(outcome="denied", text=why):
+                        terminal.follow(event)
+                        unattended = unattended or why == REFUSALS["unattended"]
     except TurnFailed as error:
         if error.cut:
             terminal.note(error.cut if len(error.cut) <= LONGEST_CUT else f"{error.cut[:LONGEST_CUT]} …")
@@ -210,6 +225,8 @@ async def _answer_once(here: Here, text: str, files: list[str], as_json: bool) -
             raise
         terminal.tell(f"everloop: {error}")
         return 130
+    if unattended:
+        terminal.note(UNATTENDED)
     return 0
 
 

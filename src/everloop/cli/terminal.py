@@ -145,9 +145,9 @@ class Terminal:
                 self.note(hint(tool, args))
             case ToolOutput(text=text):
                 self.note(text.removesuffix("\n"))
-            case ToolReturned(outcome=outcome, text=text):
+            case ToolReturned(tool=tool, outcome=outcome, text=text):
                 if outcome != "done":
-                    self.note(text[:200])
+                    self.note(f"{tool}: {text[:200]}" if outcome == "denied" else text[:200])
             case SummaryBegan():
                 self.status("summarising what was said before …")
             case SummaryWritten(before=before, after=after):

@@ -22,6 +22,7 @@ class Traits(Struct, frozen=True, kw_only=True):
     self_delivering: bool = False  # whoever watches a conversation there has its answers: nobody else delivers them
     open: bool = False  # anyone may begin a conversation at any address there
     aside: bool = False  # its clients keep the conversations themselves: ours are archived from the start
+    places: bool = False  # its addresses are written by `keys.place_of`, and tell a room from a place of two
     once: bool = False  # a second send of the same key is not seen a second time
     text_limit: int = 0  # the longest text of one part; 0: any
     text_unit: Unit = "char"
@@ -44,7 +45,7 @@ DOORS: Mapping[str, Traits] = {
     "cli": Traits(private=True),
     "openai": Traits(private=True, self_delivering=True, aside=True),
     "page": Traits(private=True, self_delivering=True, open=True),
-    "platform": Traits(),
+    "platform": Traits(places=True),
 }
 [ASIDE] = [f"{name}:" for name, traits in DOORS.items() if traits.aside]  # how the keys of such sessions begin
 _NONE = Traits()

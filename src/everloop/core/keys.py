@@ -7,12 +7,12 @@ digits and `_.-~@` stay as they are.
 
 from hashlib import sha256
 
+from .channel import traits_of
 from .errors import BadSession
 from .mail import Address
 from .people import OWNER, chat_of, is_chat
 
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~@")
-PLATFORM = "platform"  # the door of bots
 LONGEST = 240  # characters of one name in a key; databases have a limit for the whole
 
 
@@ -37,11 +37,12 @@ def place_of(channel: str, *names: str, user: str, room: str, thread: str = "") 
 
 
 def group_at(address: Address, owner: str) -> str:
-    """The principal of the group that meets at a place of the platform door, and is its owner's bot's: through another
-    person's bot it is another one. "" for a place of two, and anywhere else."""
-    if address.channel != PLATFORM or address.chat.rpartition("/")[2].startswith("@"):
+    """The principal of the group that meets at a place (`place_of`), and is its owner's bot's: through another person's
+    bot it is another one. "" for a place of two, and where addresses tell nothing of it."""
+    door = address.channel
+    if not traits_of(door).places or address.chat.rpartition("/")[2].startswith("@"):
         return ""
-    return chat_of(PLATFORM if owner == OWNER else f"{PLATFORM}:{escaped(owner)}", address.chat)
+    return chat_of(door if owner == OWNER else f"{door}:{escaped(owner)}", address.chat)
 
 
 def author_of(platform: str, user: str) -> str:

@@ -192,14 +192,13 @@ class Driver:
                     await self._model_calls.make(book, briefed, wrap, interrupt)
                 case RunCalls(places=places):
                     if changed := self._toolbox.changed(thread, places, briefed.rules.tools):
-                        book.keep(*changed)
+                        await self._settle(book, changed)
                     else:
                         await self._run_calls(book, places, role, interrupt)
                 case Verify(place=place):
                     await self._verify(book, place, role, interrupt)
                 case Settle(results=results):
-                    await self._untaint(book, [each for each in results if isinstance(each, CallReturned)])
-                    book.keep(*results)
+                    await self._settle(book, results)
                 case Ask(places=places):
                     if await self.questions.ask(book, places):
                         return
@@ -312,6 +311,16 @@ class Driver:
             book.keep(result)
         else:
             await self._run_calls(book, (place,), role, interrupt)
+
+    async def _settle(self, book: Book, results: Sequence[CallReturned | TakenBack]) -> None:
+        """What was not allowed is told: nobody has seen it begin, and a script may wonder what became of it."""
+        returned = [each for each in results if isinstance(each, CallReturned)]
+        await self._untaint(book, returned)
+        for each in returned:
+            if each.outcome == "denied":
+                name = book.thread.open_calls[each.place].name
+                self._bus.publish(ToolReturned(book.thread.id, book.lease.head, name, each.outcome, each.text))
+        book.keep(*results)
 
     async def _untaint(self, book: Book, results: Sequence[CallReturned], began: float = 0.0) -> None:
         if self._tainting:

@@ -42,7 +42,7 @@ async def respond(agent: TurnAgent, repeats: Repeats, request: web.Request) -> w
         asking = structs.replace(asking, previous=await _session_of(agent.store, previous, principal_of(request).user))
     inbound = await write(agent, request, asking, plain)
     with repeats.attempt(agent.store, request, inbound).waits() as attempt:
-        made = _ResponseBody(asking, responses_shapes.echo(plain), attempt)
+        made = _ResponseWriter(asking, responses_shapes.echo(plain), attempt)
         if asking.stream:
             return await stream(agent, request, attempt, _ResponsesStream(made), NO_RETRY)
         return await answered(agent, request, attempt, made.whole)
@@ -105,7 +105,7 @@ def _calls(answer: Answer) -> list[Body]:
     ]
 
 
-class _ResponseBody:
+class _ResponseWriter:
     """One response, from its beginning to its end. What the request has said of itself is in it as it was said."""
 
     def __init__(self, asking: ClientRequest, echo: Body, attempt: Attempt) -> None:
@@ -149,7 +149,7 @@ class _ResponseBody:
 
 
 class _ResponsesStream:
-    def __init__(self, made: _ResponseBody) -> None:
+    def __init__(self, made: _ResponseWriter) -> None:
         self._told = _ResponseEvents(made)
         self._trimming = StreamTrimmer(made.asking.json, ())
 
@@ -176,7 +176,7 @@ def _named(events: Iterator[Body]) -> Iterator[SseEvent]:
 class _ResponseEvents:
     """The events of one streamed response. What is said in each model call is a message of its own."""
 
-    def __init__(self, made: _ResponseBody) -> None:
+    def __init__(self, made: _ResponseWriter) -> None:
         self._made = made
         self._number = 0
         self._output: list[Body] = []

@@ -5,7 +5,7 @@ from typing import Annotated
 from aiohttp import web
 from msgspec import Meta, Struct
 
-from ...core.keys import PLATFORM, author_of, escaped, group_at, place_of
+from ...core.keys import author_of, escaped, group_at, place_of
 from ...core.mail import Address, Inbound, Said
 from ...core.message import Part, Text
 from ...core.people import OWNER
@@ -16,7 +16,7 @@ from ..http.errors import Refused
 from ..http.repeats import event_of
 from ..ports import TurnAgent
 
-CHANNEL = PLATFORM
+CHANNEL = "platform"
 MOST_ATTACHMENTS = 20
 _Name = Annotated[str, Meta(max_length=200)]
 _Given = Annotated[str, Meta(min_length=1, max_length=200)]

@@ -48,7 +48,7 @@ from .frames import (
 )
 from .history import Portion, ReadSoFar, history_frame, portions
 from .hub import Hub
-from .send_queue import SendQueue, Wire
+from .send_queue import ClientSocket, SendQueue
 from .user_view import PAGE, UserView
 
 WATCHED = 200  # sessions
@@ -88,7 +88,7 @@ class ClientConnection:
         headers = request.headers
         self._shown = f"{headers.get('Authorization', '')}\n{headers.get('Cookie', '')}"
         self._know(principal_of(request))
-        self._wire = Wire(request, wire, context.metrics)
+        self._wire = ClientSocket(request, wire, context.metrics)
         self.close = self._wire.close
         self._all = all
         self._queue = SendQueue(self._wire.write, self.lose)

@@ -143,7 +143,7 @@ class SendQueue:
         return _encode(await later())
 
 
-class Wire:
+class ClientSocket:
     """The WebSocket of one client: `frames` come in, texts go out, several with one write where aiohttp has one for
     each. What aiohttp itself sends, pings and the close, stands between ours."""
 

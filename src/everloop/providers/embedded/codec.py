@@ -23,8 +23,8 @@ from .little import LittleTool, translated, usable
 from .profile import others, render_messages, render_prefix
 from .pure import is_pure
 from .results import retold
-from .rules import REPLY_ONLY, Allowed, allowed
-from .turn import Turn, turn_of
+from .rules import REPLY_ONLY, AllowedAnswer, allowed
+from .turn import TurnSoFar, turn_of
 from .world import Look, World
 
 _REMEMBERED = 64
@@ -55,7 +55,7 @@ class Codec:
     """One prompt, made ready."""
 
     def __init__(
-        self, prompt: Prompt, tools: tuple[ToolSpec, ...], turn: Turn, told: dict[int, str], days: dict[int, str]
+        self, prompt: Prompt, tools: tuple[ToolSpec, ...], turn: TurnSoFar, told: dict[int, str], days: dict[int, str]
     ) -> None:
         self._prompt, self._tools, self._turn, self._told, self._days = prompt, tools, turn, told, days
         self.allowed = allowed(turn) if prompt.tools else REPLY_ONLY
@@ -66,7 +66,7 @@ class Codec:
         choice = self.allowed.settled
         return self._translate(choice.tool, choice.args) if choice else None
 
-    def question(self, spoken: dict[str, str], allowed: Allowed) -> Question:
+    def question(self, spoken: dict[str, str], allowed: AllowedAnswer) -> Question:
         messages = self._prompt.transcript.messages
         foreign = others(self._tools) if allowed.free and self._prompt.tools else ()
         names = {choice.tool.name for choice in allowed.choices} | {tool.name for tool in foreign}

@@ -10,7 +10,7 @@ import msgspec
 
 from ...core.tool import ToolSpec
 from .answer import REPLY
-from .rules import REPLY_ONLY, Allowed, Choice
+from .rules import REPLY_ONLY, AllowedAnswer, PossibleCall
 
 _WORDS = r"""
 string ::= "\"" char* "\""
@@ -36,7 +36,7 @@ _TYPES = frozenset({"string", "integer", "number", "boolean", "null", "array", "
 _LONG = frozenset({"content", "code"})
 
 
-def grammar_of(tools: tuple[ToolSpec, ...], allowed: Allowed = REPLY_ONLY) -> str:
+def grammar_of(tools: tuple[ToolSpec, ...], allowed: AllowedAnswer = REPLY_ONLY) -> str:
     """What may be answered: `{"reply":"…"}`, or for one of the tools `{"its name":{its arguments}}`."""
     choices = [_member(REPLY, "string")] if allowed.reply else []
     choices += [_member(choice.tool.name, _arguments(choice)) for choice in allowed.choices]
@@ -44,7 +44,7 @@ def grammar_of(tools: tuple[ToolSpec, ...], allowed: Allowed = REPLY_ONLY) -> st
     return "root ::= " + " | ".join(f'"{{" {choice} "}}"' for choice in choices) + _WORDS
 
 
-def _arguments(choice: Choice) -> str:
+def _arguments(choice: PossibleCall) -> str:
     members = [_member(name, _argument(name, choice.options.get(name, ()))) for name in choice.tool.params]
     joined = ' "," '.join(members)
     return f'"{{" {joined} "}}"'

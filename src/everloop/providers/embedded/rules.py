@@ -13,7 +13,7 @@ from msgspec import Struct
 from . import words
 from .intent import quoted, spans_of
 from .little import LittleTool
-from .turn import Turn
+from .turn import TurnSoFar
 from .world import stem_of
 
 _MOST_LINES = 120
@@ -23,7 +23,7 @@ _SETTINGS = (".json", ".ini", ".toml", ".yaml", ".yml", ".cfg", ".conf", ".env",
 _SHORT_PROGRAM = 60  # lines that are written anew as a whole, which goes better than to point at the wrong one
 
 
-class Choice(Struct, frozen=True):
+class PossibleCall(Struct, frozen=True):
     """A call that may be made. An argument without options may be any text."""
 
     tool: LittleTool
@@ -38,24 +38,24 @@ class Choice(Struct, frozen=True):
         return {name: self.options[name][0] for name in self.tool.params}
 
 
-class Allowed(Struct, frozen=True):
+class AllowedAnswer(Struct, frozen=True):
     """`free` says that nothing is decided: tools that others have brought may be called too."""
 
     reply: bool = True
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[PossibleCall, ...] = ()
     free: bool = False
 
     @property
-    def settled(self) -> Choice | None:
+    def settled(self) -> PossibleCall | None:
         """The one call that is left."""
         only = self.choices[0] if len(self.choices) == 1 and not self.reply and not self.free else None
         return only if only and only.is_settled else None
 
 
-REPLY_ONLY = Allowed()
+REPLY_ONLY = AllowedAnswer()
 
 
-def allowed(turn: Turn) -> Allowed:
+def allowed(turn: TurnSoFar) -> AllowedAnswer:
     if turn.circles or len(turn.steps) >= _MOST_STEPS or turn.failures > 2:
         return REPLY_ONLY
     if turn.wish.foreign:
@@ -70,33 +70,33 @@ def allowed(turn: Turn) -> Allowed:
     return _look(turn)
 
 
-def _call(turn: Turn, name: str, /, **options: Iterable[str] | str) -> Choice | None:
+def _call(turn: TurnSoFar, name: str, /, **options: Iterable[str] | str) -> PossibleCall | None:
     """A choice of this tool, if there is such a tool here. Options that are empty leave the argument open."""
     if name not in turn.tools:
         return None
     given = {key: (value,) if isinstance(value, str) else tuple(value) for key, value in options.items()}
-    return Choice(turn.tools[name], {key: value for key, value in given.items() if value})
+    return PossibleCall(turn.tools[name], {key: value for key, value in given.items() if value})
 
 
-def _must(*choices: Choice | None) -> Allowed | None:
+def _must(*choices: PossibleCall | None) -> AllowedAnswer | None:
     left = tuple(choice for choice in choices if choice)
-    return Allowed(reply=False, choices=left) if left else None
+    return AllowedAnswer(reply=False, choices=left) if left else None
 
 
-def _may(*choices: Choice | None, free: bool = False) -> Allowed:
-    return Allowed(choices=tuple(choice for choice in choices if choice), free=free)
+def _may(*choices: PossibleCall | None, free: bool = False) -> AllowedAnswer:
+    return AllowedAnswer(choices=tuple(choice for choice in choices if choice), free=free)
 
 
-def _read(turn: Turn, path: str) -> Allowed | None:
+def _read(turn: TurnSoFar, path: str) -> AllowedAnswer | None:
     """Reading it first, unless that was tried."""
     return None if turn.tried("read_file", path=path) else _must(_call(turn, "read_file", path=path))
 
 
-def _target(turn: Turn) -> str:
+def _target(turn: TurnSoFar) -> str:
     return next(iter(turn.targets), "")
 
 
-def _places(turn: Turn, source: str, *, keeps_folder: bool) -> tuple[str, ...]:
+def _places(turn: TurnSoFar, source: str, *, keeps_folder: bool) -> tuple[str, ...]:
     """Where something is to go."""
     wish, last = turn.wish, source.rpartition("/")[2]
     folder = next((path for path in (*wish.folders, wish.new_folder) if path and not source.startswith(f"{path}/")), "")
@@ -119,7 +119,7 @@ def _ending(path: str) -> str:
     return f".{last.rpartition('.')[2]}" if "." in last else ""
 
 
-def _copy(turn: Turn) -> Allowed | None:
+def _copy(turn: TurnSoFar) -> AllowedAnswer | None:
     source = next(iter(turn.wish.files or turn.by_stem), "")
     if not source or turn.did("copy_any") or (turn.steps and turn.did("write_file")):
         return None
@@ -129,19 +129,19 @@ def _copy(turn: Turn) -> Allowed | None:
     return _read(turn, source) or _must(_call(turn, "copy_any", path=source, to=to))
 
 
-def _rename(turn: Turn) -> Allowed | None:
+def _rename(turn: TurnSoFar) -> AllowedAnswer | None:
     source = _target(turn)
     to = _places(turn, source, keeps_folder=True) if source else ()
     return _must(_call(turn, "rename_file", path=source, to=to)) if to and not turn.did("rename_file") else None
 
 
-def _delete(turn: Turn) -> Allowed | None:
+def _delete(turn: TurnSoFar) -> AllowedAnswer | None:
     named = turn.wish.files or (turn.targets if words.DELETE_IT.search(turn.wish.text) else ())
     left = [path for path in named if not turn.tried("delete_file", path=path)]
     return _must(_call(turn, "delete_file", path=left[0])) if left else None
 
 
-def _write(turn: Turn) -> Allowed | None:
+def _write(turn: TurnSoFar) -> AllowedAnswer | None:
     wish = turn.wish
     if unread := [path for path in wish.files if wish.missing and not turn.tried("read_file", path=path)]:
         return _read(turn, unread[0])
@@ -157,14 +157,14 @@ def _write(turn: Turn) -> Allowed | None:
     return _may(_call(turn, "write_file")) if wish.about_things else None
 
 
-def _new_paths(turn: Turn) -> list[str]:
+def _new_paths(turn: TurnSoFar) -> list[str]:
     """The files that are to be made, in the folder that is named for them."""
     wish = turn.wish
     folder = wish.new_folder or next(iter(wish.folders), "")
     return [path if "/" in path or not folder else f"{folder}/{path}" for path in wish.missing]
 
 
-def _add(turn: Turn) -> Allowed | None:
+def _add(turn: TurnSoFar) -> AllowedAnswer | None:
     path = _target(turn)
     if not path or turn.did("write_file", "add_any"):
         return None
@@ -177,19 +177,19 @@ def _add(turn: Turn) -> Allowed | None:
     )
 
 
-def _said(turn: Turn) -> tuple[str, ...]:
+def _said(turn: TurnSoFar) -> tuple[str, ...]:
     """What stands in quotes and is no name of a file."""
     names = {*turn.wish.files, *turn.wish.missing, *turn.wish.folders}
     return tuple(text for text in quoted(turn.wish.text) if text not in names)[:1]
 
 
-def _lines(turn: Turn, path: str) -> tuple[str, ...]:
+def _lines(turn: TurnSoFar, path: str) -> tuple[str, ...]:
     """The lines of a file that was read, as they can be pointed at."""
     lines = dict.fromkeys(line.strip() for line in turn.contents[path].splitlines() if line.strip())
     return tuple(lines) if len(lines) <= _MOST_LINES else ()
 
 
-def _remove(turn: Turn) -> Allowed | None:
+def _remove(turn: TurnSoFar) -> AllowedAnswer | None:
     path = _target(turn)
     if not path or turn.did("write_file", "edit_file"):
         return None
@@ -201,7 +201,7 @@ def _remove(turn: Turn) -> Allowed | None:
     return _must(_call(turn, "remove_line", path=path, line=[line for line in lines if scores[line] == best]))
 
 
-def _edit(turn: Turn) -> Allowed | None:
+def _edit(turn: TurnSoFar) -> AllowedAnswer | None:
     path = _target(turn)
     if not path or (turn.did("write_file", "edit_file") and turn.steps[-1].ok):
         return None
@@ -217,7 +217,7 @@ def _edit(turn: Turn) -> Allowed | None:
     return _must(_call(turn, "edit_line", path=path, line=_meant(turn, path, lines)))
 
 
-def _meant(turn: Turn, path: str, lines: tuple[str, ...]) -> tuple[str, ...]:
+def _meant(turn: TurnSoFar, path: str, lines: tuple[str, ...]) -> tuple[str, ...]:
     """In a file of settings, the lines that have most words of the request."""
     if not path.endswith(_SETTINGS):
         return lines
@@ -227,7 +227,7 @@ def _meant(turn: Turn, path: str, lines: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(line for line in lines if scores[line] == max(scores.values()))
 
 
-def _swap(turn: Turn, path: str) -> tuple[str, str] | None:
+def _swap(turn: TurnSoFar, path: str) -> tuple[str, str] | None:
     """The words that take the place of others, where the request tells both and the file has the old ones."""
     for pattern in words.SWAPPED:
         for found in pattern.finditer(turn.wish.text):
@@ -246,7 +246,7 @@ def _bare(text: str) -> str:
     return next(iter(quoted(text)), text)
 
 
-def _run(turn: Turn) -> Allowed | None:
+def _run(turn: TurnSoFar) -> AllowedAnswer | None:
     if turn.tried("run_file"):
         return None
     pointed = turn.targets if turn.wish.points else ()
@@ -257,7 +257,7 @@ def _run(turn: Turn) -> Allowed | None:
     return _must(_call(turn, "run_file", path=scripts[0])) if scripts else None
 
 
-def _by_word(turn: Turn) -> tuple[str, ...]:
+def _by_word(turn: TurnSoFar) -> tuple[str, ...]:
     """The one script that is called by the name of its file, as in "run the setup script"."""
     said = {word.lower() for word in re.findall(r"[\w-]+", turn.wish.text)}
     found = [path for path in turn.world.files if path.endswith(_SCRIPTS) and stem_of(path).lower() in said]
@@ -270,7 +270,7 @@ _DEEDS = {
 }  # fmt: skip
 
 
-def _look(turn: Turn) -> Allowed:
+def _look(turn: TurnSoFar) -> AllowedAnswer:
     """Nothing is changed: it may look, calculate and reply."""
     if not turn.steps:
         return _first_look(turn) or _free(turn)
@@ -291,12 +291,12 @@ def _look(turn: Turn) -> Allowed:
     return _free(turn)
 
 
-def _next_read(turn: Turn) -> Allowed | None:
+def _next_read(turn: TurnSoFar) -> AllowedAnswer | None:
     unread = [path for path in turn.wish.files[:3] if not turn.tried("read_file", path=path)]
     return _read(turn, unread[0]) if unread else None
 
 
-def _first_look(turn: Turn) -> Allowed | None:
+def _first_look(turn: TurnSoFar) -> AllowedAnswer | None:
     wish = turn.wish
     if wish.files:
         return _next_read(turn)
@@ -322,7 +322,7 @@ def _first_look(turn: Turn) -> Allowed | None:
     return None
 
 
-def _told_in(turn: Turn) -> str:
+def _told_in(turn: TurnSoFar) -> str:
     """The one file with a line that has the words of the question: what is asked may stand there."""
     said = {_root(word) for word in spans_of(turn.wish.text, 1) if len(word) > 2}
     best: dict[str, int] = {}
@@ -338,14 +338,14 @@ def _root(word: str) -> str:
     return word.lower().rstrip("s")[:7]
 
 
-def _is_search(turn: Turn) -> bool:
+def _is_search(turn: TurnSoFar) -> bool:
     wish = turn.wish
     if words.SURELY_SEARCHED.search(wish.text):
         return True
     return wish.searches and (wish.about_things or bool(wish.folders)) and not wish.lists
 
 
-def _free(turn: Turn) -> Allowed:
+def _free(turn: TurnSoFar) -> AllowedAnswer:
     python = _call(turn, "python") if words.COUNTED.search(turn.wish.text) else None
     if not turn.wish.is_at_home or (turn.world.whole and not turn.world.files):
         return _may(python, free=True)
@@ -359,7 +359,7 @@ def _free(turn: Turn) -> Allowed:
     )
 
 
-def _anything(turn: Turn) -> Allowed:
+def _anything(turn: TurnSoFar) -> AllowedAnswer:
     """A request in another language that names files: what to do with these is the model's to say."""
     files, missing = turn.wish.files, turn.wish.missing
     if first := _next_read(turn):

@@ -15,7 +15,7 @@ from .world import World, stem_of
 _GENERIC = frozenset(re.findall(r"\w+", "main test tests file files data code text index readme setup list name"))
 
 
-class Step(Struct, frozen=True):
+class DoneCall(Struct, frozen=True):
     """A call of this turn, as the model knows it, and its result, as the tool gave it."""
 
     name: str
@@ -24,11 +24,11 @@ class Step(Struct, frozen=True):
     ok: bool
 
 
-class Turn(Struct, frozen=True):
+class TurnSoFar(Struct, frozen=True):
     wish: Wish
     world: World
     tools: Mapping[str, LittleTool]
-    steps: tuple[Step, ...] = ()
+    steps: tuple[DoneCall, ...] = ()
     contents: Mapping[str, str] = {}  # of files that were read in this turn
     focus: str = ""  # the file that was spoken of last, before this turn
     is_read: bool = False  # and whether it was read
@@ -88,14 +88,14 @@ class Turn(Struct, frozen=True):
         return (found[0],) if len(found) == 1 else ()
 
 
-def turn_of(messages: Sequence[Message], world: World, tools: Mapping[str, LittleTool]) -> Turn:
+def turn_of(messages: Sequence[Message], world: World, tools: Mapping[str, LittleTool]) -> TurnSoFar:
     begin = next((at for at in range(len(messages) - 1, -1, -1) if messages[at].role == "user"), 0)
     asked = messages[begin].text if messages else ""
     steps = _steps(messages[begin:])
     spoken_of = [path for message in messages[:begin] for path in _paths(message, world)]
     focus = spoken_of[-1] if spoken_of else ""
     last = next((message.text for message in reversed(messages[:begin]) if message.role == "assistant"), "")
-    return Turn(
+    return TurnSoFar(
         wish=wish_of(asked, world),
         world=world,
         tools=tools,
@@ -117,21 +117,21 @@ def _paths(message: Message, world: World) -> list[str]:
     return [str(args[name]) for args in called for name in ("path", "to") if args.get(name) in world.files]
 
 
-def _steps(messages: Sequence[Message]) -> tuple[Step, ...]:
+def _steps(messages: Sequence[Message]) -> tuple[DoneCall, ...]:
     calls = [call for message in messages for call in message.calls]
     results = [message.text for message in messages if message.role == "tool"]
     return tuple(_step(*in_little(call), result) for call, result in zip(calls, results, strict=False))
 
 
-def _step(name: str, args: Mapping[str, Any], result: str) -> Step:
+def _step(name: str, args: Mapping[str, Any], result: str) -> DoneCall:
     """To write what was there already, or what cannot be read any more, is a failure, too."""
     vain = name == "write_file" and (
         "nothing was changed" in result or any(faults_of(str(args.get("path")), str(args.get("content"))))
     )
-    return Step(name, args, result, not is_error(result) and not vain)
+    return DoneCall(name, args, result, not is_error(result) and not vain)
 
 
-def _contents(steps: Sequence[Step]) -> dict[str, str]:
+def _contents(steps: Sequence[DoneCall]) -> dict[str, str]:
     """What was read and not written since."""
     known: dict[str, str] = {}
     for step in steps:
