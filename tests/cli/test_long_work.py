@@ -1,10 +1,8 @@
 """What is told of long work: before it begins, and where nobody overwrites a line each quarter of it."""
 
 import io
-import os
 
 from everloop.cli.terminal import Terminal
-from everloop.providers.embedded import WEIGHTS
 from tests.cli.at_terminal import AtTerminal
 from tests.cli.person import Person
 
@@ -37,19 +35,7 @@ async def test_a_fresh_home_says_first_what_the_first_message_will_fetch(person:
     async with AtTerminal(person) as terminal:
         await terminal.sees("The first message fetches it: 1.1 GB, once.")
         await terminal.sees("press Connect a model in its page")
+        await terminal.sees("> ")
         terminal.send("\x04")
         await terminal.ends()
     assert not (person.home / "models").exists()
-
-
-async def test_once_it_is_there_nothing_is_said_of_fetching(person: Person):
-    person.environment["EVERLOOP_AGENTS__DEFAULTS__MODEL"] = "embedded"
-    (person.home / "models").mkdir(parents=True)
-    weights = person.home / "models" / WEIGHTS["embedded"].file
-    weights.touch()
-    os.truncate(weights, WEIGHTS["embedded"].size)  # it is not read before somebody asks, as the warm-up is cut short
-    async with AtTerminal(person) as terminal:
-        await terminal.sees("press Connect a model in its page")
-        terminal.send("\x04")
-        await terminal.ends()
-    assert b"fetches" not in terminal.raw
