@@ -2,9 +2,10 @@
 
 import io
 
-from everloop.cli.terminal import Terminal
 from tests.cli.at_terminal import AtTerminal
 from tests.cli.person import Person
+
+from everloop.cli.terminal import Terminal
 
 
 def told(*lines: str) -> list[str]:
