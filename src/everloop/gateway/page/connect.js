@@ -23,7 +23,7 @@ export class ConnectCard {
     this.rest = h("div.rest");
     this.wrong = h("p.wrong", { role: "alert" });
     this.node = h("form.connect", { "aria-label": words.connect, onsubmit: (event) => { event.preventDefault(); this.submit(); }, novalidate: true },
-      h("h3", {}, words.connect), h("p.hint", {}, words.hint), this.field, this.list, this.rest, this.wrong);
+      h("h2", {}, words.connect), h("p.hint", {}, words.hint), this.field, this.list, this.rest, this.wrong);
     this.load();
   }
 
