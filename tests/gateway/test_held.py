@@ -62,6 +62,19 @@ async def test_it_is_decided_by_the_api(openings, allow: bool):
     assert (EVIL in model.prompts[-1].system) is allow
 
 
+async def test_what_is_uploaded_over_a_held_change_is_asked_about_too(openings):
+    """As an edit by hand: strangers' lines may be left in it, so it waits until the owner has seen the difference."""
+    door, model, _ = await changed(openings)
+    async with door.client(await door.token()) as client:
+        put = await client.put("/api/workspace/file?path=USER.md&replace=true", data=b"my own words")
+        async with door.socket() as wire:
+            await wire.ask("hi", session="page:two")
+        (asked,) = (await (await client.get("/api/approvals")).json())["approvals"]
+    told = model.prompts[-1].system
+    assert (put.status, EVIL in told, "my own words" in told) == (201, False, False)
+    assert asked["text"].endswith("+my own words")
+
+
 async def test_a_file_that_is_not_any_more_what_was_shown_is_not_accepted(openings):
     door, _, frame = await changed(openings)
     (door.home / "workspace" / "USER.md").write_text(f"{EVIL} and more")

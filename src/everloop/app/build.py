@@ -107,8 +107,8 @@ class Builder:
     ) -> None:
         self.vault = opened.vault
         self._home = opened.home
-        self._own = Home(opened.home)
-        stack.callback(self._own.close)
+        self.own = Home(opened.home)  # of which nobody sees anything
+        stack.callback(self.own.close)
         self._store = opened.store
         self._files = files
         self._bus = bus
@@ -133,7 +133,7 @@ class Builder:
         toolset = self._tools(settings, results)
         kits = self._kits(settings, results, toolset)
         if self.prompt_files is None:
-            self.prompt_files = watched_files(self._own, settings, self._store, self._files, toolset.commands.ended)
+            self.prompt_files = watched_files(self.own, settings, self._store, self._files, toolset.commands.ended)
             await self.prompt_files.look()
         briefer = HouseBriefer(settings, kits, toolset.large, self.prompt_files)
         return Built(
@@ -222,7 +222,7 @@ class Builder:
             max_chars=results,
             store=self._store,
             commands=commands,
-            own=self._own,
+            own=self.own,
             ways=ways,
             channels=self._traits,
         )

@@ -7,8 +7,12 @@ from typing import Any
 from ..core.errors import EverloopError, Fenced, MailRefused
 from ..core.events import Answer
 from ..core.mail import Inbound
+from ..core.people import OWNER
+from ..core.ports import WorkspaceFiles
 from ..core.rows import Receipt
 from ..settings import without_secrets
+from ..tools.browse import WorkspaceBrowser
+from ..tools.workspace import Workspace
 from .agent import Again, Agent
 from .connecting import ModelConnector
 from .house import House
@@ -25,6 +29,7 @@ class GatewayDesk(Agent):
         self.live_settings = live_settings
         self.connector = ModelConnector(house.live, live_settings)
         self.sessions = house.sessions
+        self._home = house.builder.own
 
     @property
     def missing(self) -> str:
@@ -35,6 +40,13 @@ class GatewayDesk(Agent):
     def settings(self) -> Mapping[str, Any]:
         """What is set, without secrets."""
         return without_secrets(self._live.now.settings)
+
+    def workspace(self, person: str) -> WorkspaceFiles:
+        """Somebody's own, and nobody else's."""
+        folder = self._live.now.kits.workspace(person)
+        if person != OWNER:  # as when they first speak
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return WorkspaceBrowser(Workspace(folder, hidden=self._home), self.files, person)
 
     @asynccontextmanager
     async def answering(self, inbound: Inbound, again: Again | None = None) -> AsyncIterator[Answer]:

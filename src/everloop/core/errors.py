@@ -39,6 +39,7 @@ EverloopError
 ├── Undeliverable            a message was refused, and would be again
 ├── AddressRefused           a web address that a model, a user or a page has aimed where nobody may go
 ├── AnswerTooLarge           what came from there is more than is taken, as sent or as unpacked
+├── PathRefused              a path of a workspace that its person cannot list, read, write or remove
 ├── ToolError                a tool's failure, written for the model to read
 │   └── LinkFailed           the network failed, not the call: a read may be tried once more
 └── TurnFailed               a turn ended without an answer; carries the reason and the error's id
@@ -208,6 +209,14 @@ class AddressRefused(EverloopError): ...
 
 
 class AnswerTooLarge(EverloopError): ...
+
+
+class PathRefused(EverloopError):
+    """`kind` tells a program why: `missing`, `exists`, `too_large` or `refused`."""
+
+    def __init__(self, message: str, kind: str = "refused") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class ToolError(EverloopError):

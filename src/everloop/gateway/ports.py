@@ -15,7 +15,20 @@ from ..core.jobs import TaskState
 from ..core.mail import Inbound
 from ..core.message import Part
 from ..core.permission import Allowance, Approval, Grant
-from ..core.ports import Activity, Archive, Arrivals, Clock, Credentials, Feed, Files, Ledger, Log, Mailroom, Outgoing
+from ..core.ports import (
+    Activity,
+    Archive,
+    Arrivals,
+    Clock,
+    Credentials,
+    Feed,
+    Files,
+    Ledger,
+    Log,
+    Mailroom,
+    Outgoing,
+    WorkspaceFiles,
+)
 from ..core.rows import Receipt
 
 Again = Callable[[], Awaitable[Inbound | None]]
@@ -280,6 +293,10 @@ class ApiAgent(GatewayAgent, Protocol):
 
     @property
     def sessions(self) -> SessionFinder: ...
+
+    def workspace(self, person: str) -> WorkspaceFiles:
+        """Somebody's own, and nobody else's."""
+        ...
 
     @property
     def settings(self) -> Mapping[str, Any]:

@@ -83,6 +83,11 @@ TABLE = {
     ("POST", "/api/files"): CHATS,
     ("GET", "/api/files/{ref}"): READS,
     ("GET", "/api/files/{ref}/{name}"): READS,
+    ("GET", "/api/workspace"): MOVES,
+    ("GET", "/api/workspace/file"): MOVES,
+    ("PUT", "/api/workspace/file"): CHATS,
+    ("DELETE", "/api/workspace/file"): CHATS,
+    ("POST", "/api/workspace/frame"): MOVES,
 }
 
 

@@ -86,7 +86,8 @@ def settings_of(known: Mapping[str, list[str]]) -> str:
     for place, name in zip(known, dictionaries, strict=True):
         path, _, parameter = place.rpartition(" ")
         use = f'{{ dictionary = "{name}", probability = 0.5 }}'
-        told.append(f'[[operations]]\ninclude-path-regex = "{path}"\nparameters = {{ "path.{parameter}" = {use} }}\n')
+        where = parameter if "." in parameter else f"path.{parameter}"
+        told.append(f'[[operations]]\ninclude-path-regex = "{path}"\nparameters = {{ "{where}" = {use} }}\n')
     return "\n".join(told)
 
 
@@ -98,6 +99,13 @@ def verdict(report: Any) -> dict[str, Any]:
 
 OUR_OWN = Counter({("GET", "/metrics", 200): 1})  # looking at what was counted is counted, too
 FINE = {"complete": True, "failures": [], "errors": [], "untested": 0}
+
+
+def put_into(folder: Path) -> list[str]:
+    names = [f"file-{n}.txt" for n in range(40)]
+    for name in names:
+        (folder / name).write_text("some words")
+    return names
 
 
 @pytest.fixture
@@ -125,6 +133,7 @@ async def house(openings, gated_send) -> Any:
         "^/api/grants/ id": ["ab12"],
         "^/api/keys/ name": ["openai"],
         "^/api/outbox/ id": undelivered,
+        "^/api/workspace/ query.path": put_into(door.home / "workspace"),
     }
     return door
 

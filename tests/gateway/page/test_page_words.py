@@ -74,6 +74,9 @@ async def test_no_word_of_the_page_stands_outside_its_tables(browser: Any, tmp_p
             "waiting",
             "usage",
             "outbox",
+            "files",
+            "files//b.txt",
+            "files/out/a.html",
             "settings/models",
             "settings/all",
             "settings/access",
@@ -82,8 +85,8 @@ async def test_no_word_of_the_page_stands_outside_its_tables(browser: Any, tmp_p
         ):
             await page.goto(f"{stage.url}/#/{place}")
             await page.wait_for_selector(
-                {"waiting": ".asking", "outbox": ".running summary", "c/abcdef": ".empty h2"}.get(
-                    place, ".tab, .turn, .tile"
+                {"waiting": ".asking", "outbox": ".running summary", "c/abcdef": ".empty h2", "files": ".entry"}.get(
+                    place, ".tab, .turn, .tile, .pane .body pre"
                 )
             )
             await page.wait_for_timeout(300)

@@ -81,12 +81,13 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 class Stage:
     """A browser at the page of a gateway whose model waits at `gate` when it tells a story."""
 
-    def __init__(self, line: Line, page: Any, url: str, link: str, gate: asyncio.Event) -> None:
+    def __init__(self, line: Line, page: Any, url: str, link: str, gate: asyncio.Event, errors: list[str]) -> None:
         self.line = line
         self.page = page
         self.url = url
         self.link = link
         self.gate = gate
+        self.errors = errors  # what went wrong in the page, or was refused to it; there should be none in the end
 
     async def log_in(self) -> None:
         """By the link of the first start."""
@@ -126,7 +127,7 @@ async def staged(
     **settings: Any,
 ) -> AsyncIterator[Stage]:
     """A gateway and a page of its own in the browser. `given` is what `serve` takes, in place of a scripted model."""
-    gate, errors = asyncio.Event(), []
+    gate, errors = asyncio.Event(), list[str]()
 
     def line(shown: Shown) -> Any:
         if "story" in shown.asked:
@@ -157,7 +158,7 @@ async def staged(
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("console", lambda told: errors.append(told.text) if "Security Policy" in told.text else None)
         try:
-            yield Stage(cable, page, url, gateway.link.replace(gateway.url, url), gate)
+            yield Stage(cable, page, url, gateway.link.replace(gateway.url, url), gate, errors)
         finally:
             await visit.close()
             cable.cut()

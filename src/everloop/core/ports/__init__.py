@@ -19,6 +19,7 @@ from .store import Activity, Store
 from .taints import PromptFiles, Taints
 from .tools import ToolSource
 from .vault import Secrets, Vault
+from .workspace import WorkspaceFiles
 
 __all__ = [
     "Activity",
@@ -61,4 +62,5 @@ __all__ = [
     "ToolSource",
     "Users",
     "Vault",
+    "WorkspaceFiles",
 ]  # fmt: skip

@@ -97,13 +97,13 @@ def _missing() -> Refused:
 def _answer(data: bytes, name: str) -> web.Response:
     mime = mime_of(data)
     shown = mime in SHOWN_AS_IT_IS
-    disposition = f"{'inline' if shown else 'attachment'}; {_filename(name)}"
+    disposition = f"{'inline' if shown else 'attachment'}; {filename(name)}"
     charset = "utf-8" if mime == "text/plain" else None
     headers = {**HEADERS, "Content-Disposition": disposition}
     return web.Response(body=data, content_type=mime, charset=charset, headers=headers)
 
 
-def _filename(name: str) -> str:
+def filename(name: str) -> str:
     """For old programs in plain letters, for others as it is: RFC 6266."""
     name = "".join(letter if letter.isprintable() else "_" for letter in last_of(name))
     plain = "".join(letter if letter.isascii() and letter not in '"\\%;' else "_" for letter in name)

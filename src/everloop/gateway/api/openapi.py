@@ -49,7 +49,9 @@ def _operation(route: ApiRoute) -> dict[str, Any]:
     if route.body is not None:
         told["requestBody"] = {"required": True, "content": _content(route.body)}
     elif route.takes_bytes:
-        told["requestBody"] = {"required": True, "content": {"application/octet-stream": {"schema": BYTES}}}
+        taken = {"type": "string", "format": "binary"} if route.may_be_empty else BYTES
+        content = {"application/octet-stream": {"schema": taken}}
+        told["requestBody"] = {"required": not route.may_be_empty, "content": content}
     return told
 
 
@@ -59,7 +61,7 @@ def _is_named(kind: Any) -> bool:
 
 def _content(kind: Any) -> dict[str, Any]:
     if kind is None:
-        return {"*/*": {"schema": BYTES}}
+        return {"*/*": {"schema": {"type": "string", "format": "binary"}}}
     if not _is_named(kind):
         return {"application/json": {"schema": msgspec.json.schema(kind)}}
     return {"application/json": {"schema": {"$ref": REFS.format(name=kind.__name__)}}}

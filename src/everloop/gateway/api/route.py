@@ -45,6 +45,7 @@ class ApiRoute(Struct, frozen=True):
     query: type[Struct] = Nothing
     body: Any = None  # the type of it
     takes_bytes: bool = False
+    may_be_empty: bool = False  # of bytes
     least: Role = Role.USER
     status: int = 200
     needs: str = ""  # "": `read` for looking, `chat` for anything else

@@ -92,6 +92,25 @@ class Naming(ApiInput, frozen=True):
     name: Annotated[str, Meta(max_length=200)] = "file"
 
 
+class WorkspacePath(ApiInput, frozen=True):
+    path: Annotated[str, Meta(min_length=1, max_length=600)]
+
+
+class FolderQuery(ApiInput, frozen=True):
+    """`path` is the workspace itself unless it says more. `hidden` adds names that begin with a dot."""
+
+    path: Annotated[str, Meta(max_length=600)] = ""
+    hidden: bool = False
+    skip: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 500
+
+
+class Uploading(WorkspacePath, frozen=True):
+    """Without `replace`, a file of that name stays as it is."""
+
+    replace: bool = False
+
+
 class Changing(ApiInput, frozen=True):
     title: Title | None = None
     archived: bool | None = None

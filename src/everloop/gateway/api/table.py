@@ -3,7 +3,8 @@
 from typing import Any
 
 from ...core.people import Role
-from . import connect, files, outbox, rest, sessions, setup, setup_shapes, shapes, tokens
+from ...core.ports.workspace import FileWritten, FolderPage
+from . import connect, files, outbox, rest, sessions, setup, setup_shapes, shapes, tokens, workspace
 from .route import ApiRoute
 
 TABLE = (
@@ -336,5 +337,59 @@ TABLE = (
         None,
         at=shapes.NamedFile,
         query=shapes.FileEntry,
+    ),
+    ApiRoute(
+        "GET",
+        "/api/workspace",
+        "What lies in a folder of your workspace",
+        handle=workspace.list_folder,
+        answers=FolderPage,
+        query=shapes.FolderQuery,
+        needs="chat",  # who may speak could have a file told; a token that may only read conversations could not
+        tells=True,
+        further={404: "not there"},
+    ),
+    ApiRoute(
+        "GET",
+        "/api/workspace/file",
+        "What a file of your workspace holds, whole or in part (Range)",
+        workspace.read_file,
+        None,
+        query=shapes.WorkspacePath,
+        needs="chat",
+        tells=True,
+        further={206: "a part of it", 404: "not there", 416: "it has no such part"},
+    ),
+    ApiRoute(
+        "PUT",
+        "/api/workspace/file",
+        "Put a file into your workspace",
+        workspace.put_file,
+        FileWritten,
+        query=shapes.Uploading,
+        takes_bytes=True,
+        may_be_empty=True,
+        status=201,
+        further={404: "no such folder"},
+    ),
+    ApiRoute(
+        "DELETE",
+        "/api/workspace/file",
+        "Remove a file, a link or an empty folder of your workspace",
+        workspace.remove_file,
+        FileWritten,
+        query=shapes.WorkspacePath,
+        further={404: "not there"},
+    ),
+    ApiRoute(
+        "POST",
+        "/api/workspace/frame",
+        "A page or PDF of your workspace, as a frame may show it",
+        workspace.show_in_frame,
+        None,
+        query=shapes.WorkspacePath,
+        needs="chat",
+        tells=True,
+        further={404: "not there"},
     ),
 )

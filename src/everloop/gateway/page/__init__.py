@@ -33,7 +33,8 @@ CSP = "; ".join(
         "connect-src 'self'",
         "manifest-src 'self'",
         "base-uri 'none'",
-        "form-action 'none'",
+        "frame-src 'self'",  # what a person wants to see as a page: gateway/api/framed.py
+        "form-action 'self'",  # which is how it is asked for
         "frame-ancestors 'none'",
     )
 )
@@ -41,7 +42,7 @@ HEADERS = {
     "Content-Security-Policy": CSP,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # without any, a form would not say whose it is (Origin), and be refused
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-cache",  # it is asked each time, and told by its ETag that nothing has changed
     "Vary": "Accept-Encoding",

@@ -50,9 +50,20 @@ export async function upload(file) {
   return call(`/api/files?${query}`, { method: "POST", body: file, headers: { "Content-Type": "application/octet-stream" } });
 }
 
+/** Into the workspace. */
+export const place = (path, file, replace) => call(`/api/workspace/file?${new URLSearchParams({ path, replace })}`, { method: "PUT", body: file });
+
 export async function blob(url) {
   const answer = await authorized(url);
   return answer.ok ? answer.blob() : understood(answer);
+}
+
+/** The beginning of it, and how long it is as a whole. */
+export async function part(url, most) {
+  const answer = await authorized(url, { headers: { Range: `bytes=0-${most - 1}` } });
+  if (!answer.ok) return understood(answer);
+  const data = await answer.blob();
+  return { data, length: Number(answer.headers.get("Content-Range")?.split("/")[1] ?? data.size) };
 }
 
 async function call(path, options = {}) {

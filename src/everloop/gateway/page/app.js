@@ -11,10 +11,11 @@ import { Sidebar } from "./sidebar.js";
 import { Socket } from "./socket.js";
 
 const VIEWS = {
-  t: [say.trace, async (id) => new (await import("./trace.js")).TraceView(house, id)],
-  usage: [say.usage, async () => new (await import("./usage.js")).UsageView(house)],
+  t: [say.trace, async (id) => { await styled("views.css"); return new (await import("./trace.js")).TraceView(house, id); }],
+  usage: [say.usage, async () => { await styled("views.css"); return new (await import("./usage.js")).UsageView(house); }],
+  files: [say.files, async (...at) => { await styled("workspace.css"); return new (await import("./workspace.js")).WorkspaceView(house, ...at); }],
   settings: [say.settings, async (id) => { await styled("setup.css"); return new (await import("./settings.js")).SettingsView(house, id); }],
-  outbox: [say.outbox, async () => { await styled("outbox.css"); return new (await import("./outbox.js")).OutboxView(house); }],
+  outbox: [say.outbox, async () => { await styled("views.css"); await styled("outbox.css"); return new (await import("./outbox.js")).OutboxView(house); }],
   waiting: [say.waiting, async () => new (await import("./waiting.js")).WaitingView(house)],
 };
 const THEMES = ["", "light", "dark"]; // the first is as the system has it
@@ -68,7 +69,8 @@ async function show() {
   drawer(false);
   const place = `${kind}/${id}/${seq}`;
   house.place = place;
-  const opened = make ? await make(id).catch(() => toast(say.notLoaded, "bad", [say.reload, () => location.reload()])) : new Chat(house, { thread: kind === "c" ? id : "", jump: Number(seq) || 0 });
+  if (view?.moved?.(kind, id, seq)) return; // it shows another part of what it shows
+  const opened = make ? await make(id, seq).catch(() => toast(say.notLoaded, "bad", [say.reload, () => location.reload()])) : new Chat(house, { thread: kind === "c" ? id : "", jump: Number(seq) || 0 });
   if (!opened || house.place !== place) { opened?.close?.(); return; } // another was opened meanwhile
   view?.close?.();
   view = opened;

@@ -66,11 +66,13 @@ const PATHS = {
   bell: "M6 16V11a6 6 0 0 1 12 0v5l1.500 2h-15zM10 20h4",
   help: "M9 9.500a3 3 0 1 1 4.500 2.600c-1 .600-1.500 1.200-1.500 2.400M12 18h.010",
   tool: "M14.500 6.500a4 4 0 0 0-5 5L4 17l3 3 5.500-5.500a4 4 0 0 0 5-5l-2.500 2.500-3-3z",
+  folder: "M4 18V6h5l2 2h9v10z",
   loop: "M12 12c-2-2.700-3.600-4.100-5.600-4.100a4.100 4.100 0 0 0 0 8.200c2 0 3.600-1.400 5.600-4.100s3.600-4.100 5.600-4.100a4.100 4.100 0 0 1 0 8.200c-2 0-3.600-1.400-5.600-4.100z",
 };
 
+/** By its name, or as its path. */
 export function icon(name) {
-  const drawn = s("path", { d: PATHS[name] });
+  const drawn = s("path", { d: PATHS[name] ?? name });
   return s("svg.icon", { viewBox: "0 0 24 24", "aria-hidden": "true", focusable: "false" }, drawn);
 }
 

@@ -12,10 +12,19 @@ export const linked = (entry, { file }) => (entry.links ?? []).find((link) => li
 
 export const isPicture = (mime) => PICTURE.test(mime);
 
+/** Where the workspace shows a file of it. */
+export function placeOf(path) {
+  const cut = path.lastIndexOf("/");
+  return `#/files/${encodeURIComponent(path.slice(0, Math.max(0, cut)))}/${encodeURIComponent(path.slice(cut + 1))}`;
+}
+
+/** A file that came of a turn is one of the workspace, as it was then. */
+export const madeFile = (link) => attachment(link, h("a.ghost.button", { href: placeOf(link.name), "aria-label": say.inWorkspace(link.name), title: say.inWorkspace(link.name) }, icon("folder")));
+
 /** A link of the gateway: {name, mime, url}. */
-export function attachment(link) {
+export function attachment(link, more = null) {
   const name = link.name || say.file;
-  const take = iconButton("down", say.download(name), () => download(link));
+  const take = [iconButton("down", say.download(name), () => download(link)), more];
   return isPicture(link.mime) ? picture(link, name, take) : text(link, name, take);
 }
 
@@ -50,7 +59,7 @@ function text(link, name, take) {
   return h("div.file", {}, h("span.chip", {}, open, take), shown);
 }
 
-async function download(link) {
+export async function download(link) {
   try { save(await blob(link.url), (link.name || "file").split("/").at(-1)); } catch (error) { toast(error.message, "bad"); }
 }
 

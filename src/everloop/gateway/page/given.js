@@ -79,7 +79,8 @@ function parsed(args) {
 
 const isText = (value) => typeof value === "string";
 
-function language(path) {
+/** The language of a file, by its name. */
+export function language(path) {
   const ending = isText(path) ? /\.(\w+)$/.exec(path)?.[1].toLowerCase() ?? "" : "";
   return Object.hasOwn(ENDINGS, ending) ? ENDINGS[ending] : ending;
 }

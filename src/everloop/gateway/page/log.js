@@ -4,7 +4,7 @@
 import { Card } from "./card.js";
 import { copy, h, icon, iconButton } from "./dom.js";
 import { Draft } from "./draft.js";
-import { attachment, linked } from "./files.js";
+import { attachment, linked, madeFile } from "./files.js";
 import { markdown } from "./markdown.js";
 import { say } from "./say.js";
 import { Steps } from "./steps.js";
@@ -153,7 +153,7 @@ export class Log {
     this.lastAnswer?.classList.remove("last");
     block.classList.add("last", "final");
     this.lastAnswer = block;
-    if (made.size) block.append(h("div.row.files", { role: "group", "aria-label": say.files }, [...made.values()].map(attachment)));
+    if (made.size) block.append(h("div.row.files", { role: "group", "aria-label": say.files }, [...made.values()].map(madeFile)));
     block.append(h("div.acts", {},
       iconButton("copy", say.copyAnswer, () => copy(entry.text)),
       h("span.only-last", {}, iconButton("again", say.answerAgain, () => this.acts.regenerate()), this.acts.others(say.answerWith, icon("fold"))),
@@ -193,7 +193,7 @@ export class Log {
     this.steps = null;
     const block = h("article.said.model", { "aria-label": say.toldElsewhere, "data-seq": entry.seq },
       h("p.note", {}, say.toldFrom(entry.sender)), h("div.prose", {}, markdown(entry.text)));
-    if (entry.links?.length) block.append(h("div.row.files", {}, entry.links.map(attachment)));
+    if (entry.links?.length) block.append(h("div.row.files", {}, entry.links.map((link) => attachment(link))));
     this.put(block);
   }
 

@@ -56,6 +56,19 @@ export const told = spoken({
   runsWell: "What runs here: all is well", runsBadly: "What runs here: something has failed", taskColumns: ["Task", "State", "Since", "Begun again", "Last error"],
   taskStates: { running: "running", standby: "done by another process", waiting: "failed, is begun again soon", ended: "ended", failed: "failed" },
 
+  // The workspace
+  files: "Files", workspace: "Workspace", whereYouAre: "Where you are", entries: "What is in this folder", upload: "Upload", uploadHere: "Upload files into this folder", dropHere: "Drop to upload",
+  showHidden: (number) => `Show ${number} hidden`, hideHidden: "Hide hidden ones", moreOf: (shown, all) => `${shown} of ${all}. Show more`, tooMany: "There are more than are counted; use a terminal for this folder.",
+  emptyFolder: "Nothing is here yet", emptyFolderHint: "Drop files here, or ask for something to be made.",
+  uploading: (name, at, all) => (all > 1 ? `Uploading ${name} (${at} of ${all}) …` : `Uploading ${name} …`), uploaded: (number) => (number === 1 ? "1 file is uploaded." : `${number} files are uploaded.`),
+  noFolders: (name) => `${name} is a folder, or cannot be read. Upload its files.`,
+  replaceTitle: (name) => `Replace ${name}?`, replaceText: "There is a file of that name already. What it holds now is kept, if it is not larger than 5 MB, and can be put back.", replace: "Replace",
+  putBack: "Put back", isBack: "It is back.", units: [(number) => `${number} B`, (number) => `${number} kB`, (number) => `${number} MB`, (number) => `${number} GB`, (number) => `${number} TB`], odd: "This name holds characters that cannot be written here. Rename it in a terminal.", notAFile: "neither a file nor a folder", linkOut: "a link that leads out of the workspace, or nowhere",
+  backToFolder: "Back to the folder", download: "Download", deleteFile: "Delete", deleteTitle: (name) => `Delete ${name}?`, deleteText: "It is removed from the workspace.", deleteLarge: "It is removed from the workspace, and too large to be kept for putting it back.", deleted: (name) => `${name} is deleted.`, deleteFolder: "Delete this folder",
+  choose: "Choose a file to look at it.", chosenFile: "The chosen file", asPage: "Show as a page", asPageHint: "It is shown without scripts and without the network; links lead nowhere.", asText: "Show as text", pageOf: (name) => `${name}, as a page`, pdfOf: (name) => `${name}, in the browser's viewer`,
+  firstOf: (shown, all) => `The first ${shown} of ${all} are shown.`, rowsOf: (shown) => `The first ${shown} rows are shown.`, noViewer: "This browser shows no PDF here. Download it to open it.",
+  loading: "Loading …",
+
   // The trace
   trace: "Trace", whereTime: "Where the time went", toConversation: "To the conversation", nothingHappened: "Nothing has happened here yet. Say something first.",
   spans: { queue: "Queue", model: "Model", tool: "Tool", approval: "Approval", summary: "Summary", delivery: "Delivery" }, endings: { answered: "answered", failed: "gave up", stopped: "stopped", open: "not over" },

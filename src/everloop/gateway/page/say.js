@@ -77,7 +77,7 @@ export const say = spoken({
   toldElsewhere: "everloop, from another conversation", toldFrom: (sender) => `Told from ${sender}`,
   sending: "sending …", heardNext: "will be heard at the next step", waitsForConnection: "waits for the connection",
   plainText: "text", wrap: "Wrap", allLines: (number) => `Show all ${number} lines`, fewerLines: "Show fewer lines", task: "task", details: "Details",
-  download: (name) => `Download ${name}`, enlarge: (name) => `Enlarge ${name}`, cannotBeShown: "cannot be shown", downloadToOpen: "It cannot be shown here. Download it to open it.",
+  download: (name) => `Download ${name}`, inWorkspace: (name) => `Show ${name} in the workspace`, enlarge: (name) => `Enlarge ${name}`, cannotBeShown: "cannot be shown", downloadToOpen: "It cannot be shown here. Download it to open it.",
 
   // What it did
   running: "running …", waitsBehind: "waits for your answer", waitsForYou: "waits for you", notAllowed: "not allowed", allowed: "allowed",

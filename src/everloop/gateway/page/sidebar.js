@@ -28,7 +28,7 @@ export class Sidebar {
       h("a.button.new", { href: "#/", title: say.newKey }, icon("plus"), say.newConversation),
       h("label.search", {}, icon("search"), this.field, h("kbd", {}, MAC ? "⌘ K" : "Ctrl K")),
       this.waiting, this.list,
-      h("div.under", {}, link("chart", say.usage, "#/usage"), link("send", say.outbox, "#/outbox"), link("gear", say.settings, "#/settings"),
+      h("div.under", {}, link("folder", say.files, "#/files"), link("chart", say.usage, "#/usage"), link("send", say.outbox, "#/outbox"), link("gear", say.settings, "#/settings"),
         h("div.row.last", {}, iconButton("bell", say.notifications, house.notify), iconButton("theme", say.theme, house.theme), iconButton("help", say.keyboardHelp, house.help), iconButton("out", say.logOut, house.logout))));
   }
 
