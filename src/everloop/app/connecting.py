@@ -78,8 +78,9 @@ class ModelConnector:
             return None
 
     async def providers(self) -> list[OfferedProvider]:
-        library = self._library
-        return offered(library.keys, frozenset(library.logins))
+        """None where one model was handed over: there is nothing to choose."""
+        library = self._live.now.library
+        return offered(library.keys, frozenset(library.logins)) if library else []
 
     def changes(self, provider: str, address: str, model: str) -> dict[str, Any]:
         """The settings that connecting changes. Raises EverloopError for what is no address or no provider."""

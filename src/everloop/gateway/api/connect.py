@@ -12,10 +12,7 @@ NO_EMBEDDED = "There is no model of this machine to fetch: install everloop with
 
 
 async def providers(call: ApiCall) -> ApiAnswer:
-    try:
-        rows = await call.agent.connector.providers()
-    except EverloopError as error:
-        raise Refused(409, "refused", _sentence(error)) from error
+    rows = await call.agent.connector.providers()
     return ProviderList([msgspec.convert(row, ProviderShown, from_attributes=True) for row in rows])
 
 

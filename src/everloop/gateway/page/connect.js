@@ -31,10 +31,9 @@ export class ConnectCard {
     try {
       const [{ providers }] = await Promise.all([get("/api/models/providers"), styled("connect.css")]);
       this.providers = providers;
-      this.offer();
+      if (providers.length) this.offer(); else this.node.remove(); // where one model was handed over there is no other
     } catch (error) {
-      if (error.status === 403 || error.status === 409) this.node.remove(); // whoever may not, or where one model was handed over
-      else this.wrong.textContent = error.message;
+      if (error.status === 403) this.node.remove(); else this.wrong.textContent = error.message;
     }
   }
 
