@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from everloop.app.presets import HouseModels, Presets, filled
 from everloop.core.briefing import Briefing
@@ -23,6 +24,7 @@ from everloop.settings import AccountSection, Agents, Defaults, Preset, Provider
 from everloop.testing import Fail, Say, ScriptedModel
 from everloop.testing.model_server import WINDOW, ModelServer
 
+LOCAL = ("ollama", "lmstudio", "llamacpp", "vllm")
 TOLD = Briefing("Be brief.", Rules(max_steps=7))
 NAMED = Preset("custom/b", ("custom/c",), "low", 0.5, 0.9, 100, 1000)
 
@@ -255,3 +257,20 @@ async def test_a_small_model_is_asked_for_small_things_and_else_whoever_answers(
     both = house.models(Defaults("custom/a", small_model="fast"), fast=NAMED)
     assert [(await both.small()).key, both.default] == ["fast", "custom/a"]
     assert await house.models(A).small() is None
+
+
+async def test_titles_are_made_by_the_small_model_alone(house):
+    defaults = Defaults("custom/a", ("custom/c",), small_model="custom/b")
+    found = await house.presets(defaults).for_titles()
+    assert (found.name, found.provider.name) == ("custom/b", "custom/b")  # and no router over fallbacks
+    for off in (replace(defaults, titles=False), replace(defaults, small_model="")):
+        assert await house.presets(off).for_titles() is None
+
+
+async def test_titles_are_made_by_the_embedded_model_only_where_it_is_named(house):
+    named = house.presets(Defaults("custom/a", small_model="little"), little=Preset("embedded"))
+    assert (await named.for_titles()).name == "embedded"
+    nobody = {name: AccountSection(api_base="http://127.0.0.1:9/v1") for name in LOCAL}
+    resolver = ModelResolver(house._http, Keys(nobody, {}, {}, Path()), Prices(), house._embedded)
+    presets = Presets(Settings(Agents(Defaults("embedded", small_model="auto"))), resolver)
+    assert ((await presets.look("auto")).name, await presets.for_titles()) == ("embedded", None)

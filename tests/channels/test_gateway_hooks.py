@@ -15,7 +15,11 @@ from tests.channels.receiver import SECRET, Program, headers_of, message, post
 @asynccontextmanager
 async def opened(home, program: Program, model: ScriptedModel | None = None):
     model = model or ScriptedModel(lambda shown: Say(f"you said {shown.asked}"))
-    settings = {"gateway": {"port": 0}, "channels": {"webhook": {"url": program.url, "secret": SECRET}}}
+    settings = {
+        "gateway": {"port": 0},
+        "channels": {"webhook": {"url": program.url, "secret": SECRET}},
+        "users": {"strangers": "guest"},
+    }
     async with serve(home, settings, provider=model) as gateway:
         yield gateway
 

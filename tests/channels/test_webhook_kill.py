@@ -36,6 +36,7 @@ async def test_each_webhook_is_answered_once_however_often_the_gateway_is_killed
     chosen, port = random.Random(seed), free_port()
     async with Program(lambda posts: 503 if chosen.random() < 0.2 else 200).open() as program:
         person.environment["EVERLOOP_CHANNELS__WEBHOOK__URL"] = program.url
+        person.environment["EVERLOOP_USERS__STRANGERS"] = "guest"
         person.environment["EVERLOOP_CHANNELS__WEBHOOK__SECRET"] = SECRET
         gateway = await start(person, port)
 

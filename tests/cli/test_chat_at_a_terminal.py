@@ -178,6 +178,28 @@ class TestWhatIsSeen:
         for seen in ("exec(", "one", "two", "three", "done"):
             await terminal.sees(seen)
 
+    async def test_a_long_output_is_folded_and_what_is_left_out_is_counted(self, model, terminal):
+        model.play([Call("exec", {"command": "seq 1 500"}), Say("done")])
+        terminal.type("hi")
+        await terminal.sees("\r\n30\x1b")
+        await terminal.sees("(… and 470 more lines)")
+        await terminal.sees("done")
+        assert b"\r\n31" not in terminal.raw
+
+    async def test_one_answer_at_a_terminal_comes_piece_by_piece(self, person, model):
+        model.play([[Say("half "), Wait(model.gates["go"]), Say("done")]])
+        async with AtTerminal(person, "-m", "hi") as terminal:
+            await terminal.sees("thinking …")
+            await terminal.sees("half ")
+            model.gates["go"].set()
+            await terminal.sees("done")
+            assert await terminal.ends() == 0
+        assert terminal.raw.count(b"half ") == 1
+
+    async def test_elsewhere_it_comes_whole(self, person, model):
+        model.play([[Say("half "), Say("done")]])
+        assert await person.run("agent", "-m", "hi") == Ran(0, "half done\n", "")
+
     def test_output_of_a_tool_is_a_note(self):
         out, err = io.StringIO(), io.StringIO()
         Terminal(out, err).follow(ToolOutput("t", 0, "c", "one\ntwo\n"))

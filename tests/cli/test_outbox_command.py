@@ -7,6 +7,8 @@ from tests.channels.dead_letters import give_up
 
 from everloop.store.sqlite import SqliteStore
 
+WHERE = "within seconds where `everloop gateway` runs, else once it is started"
+
 
 async def leave_behind(home, *texts: str) -> None:
     store = await SqliteStore.connect(home)
@@ -38,12 +40,19 @@ async def test_what_was_given_up_is_listed_with_the_reason(person):
 async def test_one_is_sent_again_and_the_rest_are_dropped(person):
     person.home.mkdir(exist_ok=True)
     await leave_behind(person.home, "one", "two", "three")
-    ran = [await person.run("outbox", *words) for words in (["retry", "2"], ["drop", "all"], ["list"])]
+    words = ["retry", "2"], ["drop", "all"], ["retry", "all"]
+    ran = [await person.run("outbox", *each) for each in words]
     assert [(each.status, each.out, each.err) for each in ran] == [
-        (0, "1 answer will be sent again.\n", ""),
+        (
+            0,
+            "1 answer will be sent again: within seconds where `everloop gateway` runs, else once it is started.\n",
+            "",
+        ),
         (0, "2 answers will not be sent.\n", ""),
-        (0, "Nothing waits to be delivered.\n", ""),
+        (0, "Nothing was given up; see: everloop outbox list\n", ""),
     ]
+    (row,) = (await person.run("outbox")).out.splitlines()[1:]
+    assert row.split()[:6] == ["2", "fake:room", "waits", "for", "the", "gateway"]
     store = await SqliteStore.connect(person.home)
     assert [row.outbound.text for row in await store.due("fake")] == ["two"]
     await store.close()

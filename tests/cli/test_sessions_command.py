@@ -1,11 +1,12 @@
 """`everloop sessions` and `/session …` as people use them."""
 
+import asyncio
 import re
 from typing import Any
 
 import msgspec
 import pytest
-from tests.cli.person import Person, Ran, asked_in, is_one_plain_sentence
+from tests.cli.person import Person, Ran, asked_in, is_one_plain_sentence, said_in
 
 import everloop
 from everloop.testing import Call, Say, ScriptedModel
@@ -67,13 +68,15 @@ async def test_one_goes_back_to_an_old_conversation(person, model):
     await person.run("agent", "-m", "/new")
     await say(person, model, "second")
     new, old = await listed(person)
-    assert (
-        await person.run("sessions", "resume", old["id"][:6])
-    ).out == f"cli:direct goes on with {old['id'][:8]} “first”.\n"
+    ran = await person.run("sessions", "resume", old["id"][:6])
+    assert re.sub(r", 2\d{3}-.*", "", ran.out) == (
+        f"cli:direct goes on with {old['id'][:8]} “first”.\n\n[1] owner\nfirst\n\n[3] assistant\nanswer to first\n"
+    )
+    assert ran.err == "\nTo go on: everloop\n"
     await say(person, model, "third")
     assert asked_in(model.prompts[-1]) == ["first", "third"]
     assert (await person.run("agent", "-m", f"/session resume {new['id'][:6]}")).out == (
-        "Here we go on with “second” (2 messages).\n"
+        "Here we go on with “second” (2 messages).\n\nowner: second\n\nassistant: answer to second\n"
     )
     await say(person, model, "fourth")
     assert asked_in(model.prompts[-1]) == ["second", "fourth"]
@@ -82,7 +85,9 @@ async def test_one_goes_back_to_an_old_conversation(person, model):
 async def test_one_goes_on_elsewhere_in_a_copy(person, model):
     await say(person, model, "first")
     (old,) = await listed(person)
-    assert (await person.run("sessions", "resume", old["id"], "-s", "cli:other")).status == 0
+    assert (await person.run("sessions", "resume", old["id"], "-s", "cli:other")).err == (
+        "\nTo go on: everloop -s cli:other\n"
+    )
     model.play([Say("there")])
     await person.run("agent", "-s", "cli:other", "-m", "second")
     assert asked_in(model.prompts[-1]) == ["first", "second"]
@@ -123,7 +128,7 @@ async def test_what_was_exported_is_imported_and_gone_on_with(person, model, tmp
     (old,) = await listed(person)
     file = tmp_path / "out.jsonl"
     assert (await person.run("sessions", "export", old["id"], str(file))).out == (
-        f"{old['id'][:8]} “what is there?” is in {file} (4 messages).\n"
+        f"{old['id'][:8]} “what is there?” is in {file} (2 messages).\n"
     )
     assert file.stat().st_mode & 0o777 == 0o600
     metadata, *messages = [msgspec.json.decode(line) for line in file.read_bytes().splitlines()]
@@ -145,6 +150,30 @@ async def test_what_was_exported_is_imported_and_gone_on_with(person, model, tmp
     model.play([Say("still")])
     assert (await person.run("agent", "-s", "cli:copy", "-m", "and now?")).out == "still\n"
     assert asked_in(model.prompts[-1]) == ["what is there?", "and now?"]
+
+
+async def test_a_question_that_waits_is_exported_and_imported_withdrawn_and_can_be_asked_again(person, model, tmp_path):
+    risky = Call("exec", {"command": "su --version"})
+    model.play([risky])
+    waiting = await person.start("agent", "--approvals", "ask", "-m", "who?")
+    async with asyncio.timeout(60):
+        while "exec" not in (await person.run("approvals")).out:
+            pass
+    file = tmp_path / "out.jsonl"
+    ran = await person.run("sessions", "export", "cli:direct", str(file))
+    assert ran.err == "A call waits for your permission there. The file says so; an import of it runs nothing.\n"
+    waiting.kill()
+    await waiting.communicate()
+    assert (await person.run("sessions", "import", str(file), "-s", "cli:copy")).status == 0
+    copy = next(each for each in await listed(person) if each["session"] == "cli:copy")
+    assert copy["state"] == "resting"
+    again = (await person.run("sessions", "export", copy["id"])).out.splitlines()
+    assert again[1:] == file.read_text().splitlines()[1:]
+    await person.run("sessions", "resume", copy["id"])
+    model.play([risky, Say("done")])
+    ran = await person.run("agent", "-s", "cli:copy", "--approvals", "allow", "-m", "go on")
+    assert (ran.status, ran.out) == (0, "done\n")
+    assert "waited for permission when the conversation was exported" in str(said_in(model.prompts[-2]))
 
 
 async def test_a_file_that_is_wrong_is_refused_with_its_line_and_nothing_is_imported(person, tmp_path):

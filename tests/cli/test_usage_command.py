@@ -64,7 +64,7 @@ async def test_as_json_it_is_one_object_with_every_number(person, model):
     assert await told(person) == {
         "days": 30,
         "since": (noon.date() - timedelta(days=29)).isoformat(),
-        "rows": [{"day": noon.date().isoformat(), "model": "custom/scripted", **numbers}],
+        "rows": [{"day": noon.date().isoformat(), "model": "custom/scripted", "purpose": "", **numbers}],
         "total": numbers,
     }
 
@@ -92,6 +92,14 @@ async def test_a_model_whose_price_is_not_known_is_marked(person, model):
     assert row[10:] == "  custom/scripted      1    100     25%      20        0     ?"
     assert total == "total                            1    100     25%      20        0     ?"
     assert note == "? and >: the price of some models is not known, so that their calls are missing in the cost."
+
+
+def test_calls_that_have_named_conversations_stand_in_a_row_of_their_own():
+    rows = [SpentRow(20_514, "openai/gpt-5.4-mini", 3, Usage(9, 1), 0.5, 0, purpose) for purpose in ("", "titles")]
+    assert [line.split("  ")[1] for line in to_text(rows).splitlines()[1:3]] == [
+        "openai/gpt-5.4-mini",
+        "openai/gpt-5.4-mini (for titles)",
+    ]
 
 
 def test_the_table_fits_its_numbers_and_ends_with_a_total():
@@ -122,3 +130,19 @@ async def test_a_number_of_days_that_is_none(person, days):
     ran = await person.run("usage", "--days", days)
     assert (ran.status, ran.out) == (2, "")
     assert "--days must be a number of days from 1 to 36500" in ran.err or "--days needs a value" in ran.err
+
+
+async def test_what_was_taken_back_stays_spent_and_usage_says_so(person, model):
+    """However often, and also what was said in other words; a conversation of its own has its own."""
+    price(person, "custom/*", 10.0, 100.0)
+    await spend(person, model, Usage(100, 20), Usage(100, 20))
+    whole = (await person.run("agent", "-m", "/usage")).out
+    assert whole == "custom/scripted: 2 call(s), 200 tokens in (0 from the cache), 40 out, $0.0060\n"
+    for _ in range(2):
+        await person.run("agent", "-m", "/undo")
+    assert (await person.run("agent", "-m", "/usage")).out == whole + (
+        "Of this, 2 call(s), $0.0060, were before something was taken back or said in other words (/undo, "
+        "/session edit, /session regenerate): what was spent stays spent.\n"
+    )
+    await person.run("agent", "-m", "/new")
+    assert (await person.run("agent", "-m", "/usage")).out == "Nothing has been used in this conversation yet.\n"

@@ -65,13 +65,14 @@ async def test_a_chat_answers_with_the_model_that_is_set_by_then(person: Person,
         await terminal.sees("> ")
         by_file(person, model, "two")
         terminal.type("and now?")
+        await terminal.sees("(the settings have changed: custom/two answers)")  # before the answer
         await terminal.sees("I am two")
-        await terminal.sees("(the settings have changed: custom/two answers)")
         await terminal.sees("> ")
         (person.home / "config.toml").write_text("[agents")
         terminal.type("still there?")
-        await terminal.sees("I am two")
         await terminal.sees("The settings have changed and cannot be used:")
+        await terminal.sees("I am two")
+        await terminal.sees("> ")
         terminal.type("/exit")
         assert await terminal.ends() == 0
 

@@ -56,3 +56,58 @@ def test_what_is_right_is_read_as_before():
 def test_what_argparse_says_in_words_we_do_not_know_is_passed_on():
     with pytest.raises(WrongUse, match=r"^something new\. See: here --help$"):
         Parser(prog="here").error("something new")
+
+
+async def test_two_ways_to_name_a_session_are_one_too_many(person):
+    ran = await person.run("agent", "--continue", "-s", "cli:work", "-m", "hi")
+    assert (ran.status, ran.out, ran.err) == (
+        2,
+        "",
+        "everloop: --continue goes on with the session that was active last, -s with the one it names: say one\n",
+    )
+
+
+SECRET_OF_A_HOOK = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "sentence"),
+    [
+        (
+            f'url = "https://x.example"\nsecrett = "{SECRET_OF_A_HOOK}"',
+            4,
+            "there is no setting channels.webhook.secrett",
+        ),
+        (f'url = "ftp://x.example"\nsecret = "{SECRET_OF_A_HOOK}"', 3, "channels.webhook.url must begin with https://"),
+        ('url = "https://x.example"\nsecret = "short"', 4, "channels.webhook.secret: "),
+        (
+            'url = "https://x.example"\nsecret = "${NOT_HERE}"\nother = 1',
+            5,
+            "there is no setting channels.webhook.other",
+        ),
+        ('url = "ftp://x.example"\nsecret = "${NOT_HERE}"', 0, ""),  # it may be there where the gateway runs
+        (f'url = "https://x.example"\nsecret = "{SECRET_OF_A_HOOK}"', 0, ""),
+    ],
+)
+@pytest.mark.parametrize("command", ["usage", "sessions"])
+async def test_what_is_wrong_in_a_channel_is_told_by_every_command_with_its_line(person, text, line, sentence, command):
+    person.home.mkdir(exist_ok=True)
+    file = person.home / "config.toml"
+    file.write_text(f"\n[channels.webhook]\n{text}\n")
+    ran = await person.run(command)
+    if line:
+        assert (ran.status, ran.out) == (1, "")
+        assert ran.err.startswith(f"everloop: {file}, line {line}: {sentence}")
+        assert SECRET_OF_A_HOOK not in ran.err
+    else:
+        assert (ran.status, ran.err) == (0, "")
+
+
+async def test_what_is_no_table_is_one_sentence_too(person):
+    person.home.mkdir(exist_ok=True)
+    (person.home / "config.toml").write_text("[channels]\nwebhook = 3\n")
+    ran = await person.run("usage")
+    assert (ran.status, ran.err) == (
+        1,
+        f"everloop: {person.home / 'config.toml'}, line 2: channels.webhook must be a table of settings\n",
+    )

@@ -1,29 +1,46 @@
 """Conversations as lines of JSON: what is written can be read again, and what is wrong is refused with its line."""
 
+from random import Random
+
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everloop.core.conversation import Conversation, Written
+from everloop.core.decide import Rules
 from everloop.core.errors import MailRefused
 from everloop.core.log import (
+    AgentTold,
+    Asked,
     CallReturned,
+    CallStarted,
     Compacted,
     Entry,
     GaveUp,
     ModelCalled,
+    ModelChosen,
+    ModelFailed,
     ModelSaid,
+    Removed,
+    Resumed,
+    Standing,
     Stopped,
+    TakenBack,
+    Undoing,
     UserSaid,
 )
+from everloop.core.mail import Said
 from everloop.core.message import Media, Message, Opaque, Text, said
 from everloop.core.thread import Thread
-from everloop.core.tool import ToolCall
+from everloop.core.tool import FileChange, ToolCall
 from everloop.readings.branch import branch_off
-from everloop.runtime.jsonl import Exporting, read_conversation
+from everloop.runtime.exporting import RAN, UNANSWERED, UNRUN, WAITED, Exporting
+from everloop.runtime.jsonl import MISSING, read_conversation
 from everloop.runtime.sessions import Sessions
 from everloop.testing import Say, ScriptedModel
+from tests.core.makers import ROLES, RULES, examples
+from tests.core.test_properties import SEED, STEERING, World, live_until_rest
 
 NOW = 1_700_000_200.0
 ABOUT = Conversation("a" * 16, "cli:direct", "a title", 1_700_000_000.0, 1_700_000_100.0, 2, 3)
@@ -36,6 +53,7 @@ def written(entries: list[Entry]) -> list[Written]:
 def exported(log: list[Written]) -> list[str]:
     exporting = Exporting(ABOUT)
     lines = [line for each in log for line in exporting.lines(each)]
+    lines += exporting.close()
     return [exporting.metadata(), *lines]
 
 
@@ -100,6 +118,119 @@ def comparable(message: Message) -> tuple[object, ...]:
 
 def plain(line: str) -> object:
     return msgspec.json.decode(line)
+
+
+def again(lines: list[str]) -> list[Written]:
+    """What a thread holds that was made of such a file, with the times of its entries."""
+    branch, _ = Sessions(NoStore()).bring_in([line.encode() for line in lines])
+    times = [*branch.times, *[NOW] * (len(branch.entries) - len(branch.times))]
+    return [Written(seq, *each) for seq, each in enumerate(zip(times, branch.entries, strict=True), 1)]
+
+
+class NoStore:
+    """A file is read without one."""
+
+
+def any_log(seed: int, steering: str) -> list[Entry]:
+    """Turns as they go, with what else can happen between them."""
+    chance = Random(seed)
+    world = World(chance, Rules(RULES.tools, roles=ROLES, max_steps=3, steering=steering), [], trouble=0.4)
+    for text in ("hi", "and"):
+        world.post(Said(said(text), "ann", "cli:direct"))
+        live_until_rest(world)
+        world.log += chance.choice(
+            (
+                [AgentTold("from afar", sender="cli:other", by=chance.choice(("", "bob")))],
+                [Undoing("“hi”", (FileChange("a", "new", "0123456789ab"),), by="ann"), TakenBack(0)],
+                [Removed(), Resumed(), ModelChosen("other", "ann")],
+                [UserSaid(said("now"), "ann", before=BEFORE), ModelCalled("m"), ModelSaid("so")],
+                [
+                    UserSaid(said("up"), "ann", source="the timer"),
+                    ModelCalled("m"),
+                    GaveUp("cut", "sorry", cut="as far"),
+                ],
+                [UserSaid(said("stop"), "ann"), ModelCalled("m"), Stopped("ann", "as far as it ca")],
+                [],
+            )
+        )
+        if chance.random() < 0.5:
+            thread = Thread.of(*world.log)
+            last = thread.transcript.messages[-1:]
+            kept = tuple(last) if chance.random() < 0.5 and last[0].role != "tool" else ()
+            world.log.append(Compacted("a summary", kept, thread.standing, ("a fact",), (1, thread.seq)))
+    return world.log
+
+
+BEFORE = (
+    Message("user", said("what is there?")),
+    Message("assistant", (), (ToolCall("k", "theirs", "{}"),)),
+    Message("tool", said("a page"), answers="k"),
+    Message("assistant", said("")),
+    Message("assistant", (Text("one"), Text("two"))),
+)
+
+
+@examples(40)
+@given(SEED, STEERING)
+def test_an_export_of_any_state_comes_back_and_is_the_same_when_it_is_exported_again(seed, steering):
+    """Waiting, in the middle of a call or an answer, stopped, given up, undone, told from elsewhere, compacted."""
+    log = any_log(seed, steering)
+    for cut in range(1, len(log) + 1):
+        lines = exported(written(log[:cut]))
+        if len(lines) == 1:
+            continue  # nobody has said anything yet
+        back = again(lines)
+        thread = Thread.of(*(each.entry for each in back))
+        assert thread.rests
+        assert [plain(line) for line in exported(back)] == [plain(line) for line in lines]
+
+
+def test_what_is_open_is_closed_in_the_file_with_a_sentence():
+    calls = tuple(ToolCall(f"c{n}", "send", "{}") for n in range(3))
+    log: list[Entry] = [UserSaid(said("go"), "ann"), ModelCalled("m"), ModelSaid("", calls)]
+    log += [CallStarted(3, 0), Asked(3, 1, "digest"), UserSaid(said("well?"), "ann")]
+    lines = [msgspec.json.decode(line) for line in exported(written(log))[3:]]
+    assert [(line["role"], line["content"], line.get("outcome")) for line in lines] == [
+        ("tool", RAN, "cancelled"),
+        ("tool", WAITED, "cancelled"),
+        ("tool", UNRUN, "cancelled"),
+        ("user", "well?", None),
+        ("assistant", UNANSWERED, None),
+    ]
+
+
+def test_an_older_export_in_which_a_call_is_open_can_be_read():
+    found = brought([HEAD, USER, CALLS])
+    assert found[-1].entry == CallReturned(3, 0, MISSING, "cancelled")
+
+
+def test_a_summary_comes_back_and_the_model_is_shown_what_it_was_shown_there():
+    turn: list[Entry] = [UserSaid(said("hi"), "owner"), ModelCalled("m"), ModelSaid("hello")]
+    fold = Compacted("they greeted", (Message("assistant", said("hello")),), facts=("a fact",))
+    log = [*turn, fold, ModelCalled("m"), *turn]
+    thread = Thread.of(*(each.entry for each in again(exported(written(log)))))
+    assert [message.text for message in thread.transcript.messages] == [
+        message.text for message in Thread.of(*log).transcript.messages
+    ]
+    assert thread.outside  # whoever made the file may have been a stranger
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 9])
+def test_a_summary_that_does_not_fit_its_file_is_left_out(count):
+    """Of nothing, of half a call, of more than there is; 0 and 9 are the honest border's other sides."""
+    head = f'{{"_type":"metadata","last_consolidated":{count},"summary":"s"}}'
+    result = '{"role":"tool","content":"x","tool_call_id":"c"}'
+    entries = [each.entry for each in again([head, USER, CALLS, result, '{"role":"assistant","content":"so"}'])]
+    assert any(isinstance(entry, Compacted) for entry in entries) == (count in (1, 3))
+
+
+def test_what_was_said_while_a_model_was_asked_is_exported_when_that_call_was_compacted():
+    log: list[Entry] = [UserSaid(said("hi"), "ann"), ModelCalled("m"), UserSaid(said("wait"), "ann")]
+    log += [ModelFailed("overflow", "too long")]
+    kept = (Message("user", said("wait")),)
+    log += [Compacted("s", kept, Standing(1, True, "ann")), ModelCalled("m"), ModelSaid("so")]
+    contents = [msgspec.json.decode(line)["content"] for line in exported(written(log))[1:]]
+    assert contents == ["hi", "wait", "so"]
 
 
 def test_a_conversation_looks_like_this():
@@ -170,8 +301,8 @@ CALLS = '{"role":"assistant","tool_calls":[{"id":"c","type":"function","function
         ([HEAD, '{"role":"system","content":"obey"}'], 2, "the role is 'system'"),
         ([HEAD, '{"role":"assistant","content":"hi"}'], 2, "begins with an answer"),
         ([HEAD, USER, '{"role":"assistant","content":" "}'], 3, "says nothing"),
-        ([HEAD, USER, CALLS], 3, "the call 'c' has no result"),
         ([HEAD, USER, CALLS, USER], 4, "the call 'c' of line 3 has no result yet"),
+        ([HEAD, USER, CALLS, '{"role":"tool","content":"","tool_call_id":"c","outcome":"x"}'], 4, "Invalid enum value"),
         ([HEAD, USER, '{"role":"tool","content":"x","tool_call_id":"c"}'], 3, "no call 'c' waits"),
         ([HEAD, USER, CALLS, '{"role":"tool","content":"x","tool_call_id":"d"}'], 4, "no call 'd' waits"),
         ([HEAD, USER, CALLS, '{"role":"tool","content":"x"}'], 4, "no call None waits"),

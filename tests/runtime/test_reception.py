@@ -9,7 +9,8 @@ from everloop.core.errors import ChannelDown, Undeliverable
 from everloop.core.mail import Address, ReplyTo, Said
 from everloop.core.ports import Deliver
 from everloop.core.rows import Receipt
-from everloop.runtime.reception import AdmitAll, Reception
+from everloop.runtime.admission import AdmitPeople
+from everloop.runtime.reception import Reception
 from everloop.testing import RecordingChannel, Say, ScriptedModel, Wait
 
 
@@ -122,9 +123,14 @@ async def test_whom_admission_declines_is_never_committed():
     assert inbox.taken == [("fake:room", "owner", "owner")]
 
 
+class Nobody:
+    async def known_by(self, account):
+        return None
+
+
 async def test_a_group_belongs_to_the_chat_and_a_conversation_of_two_to_the_person():
     inbox = Inbox()
-    reception = Reception(RecordingChannel(), inbox, None, AdmitAll(), None)
+    reception = Reception(RecordingChannel(), inbox, None, AdmitPeople(Nobody(), lambda: "guest"), None)
     await reception.deliver(incoming("e1", direct=False))
     await reception.deliver(incoming("e2", chat="anna"))
     await reception.deliver(incoming("e3", chat="me", account="owner"))

@@ -93,7 +93,7 @@ async def told(store: Store) -> Told:
     return Told(
         threads={id: await kept(store, id) for id in await store.named("", 100)},
         conversations=[
-            structs.replace(each, state="resting")  # of which nobody was told then
+            structs.replace(each, state="resting", named=False)  # of which nobody was told then
             for each in await store.conversations("owner", archived=True)
         ],
         snapshots=await store.snapshots("owner"),

@@ -28,6 +28,7 @@ from everloop.core.permission import Grant
 from everloop.core.ports import Store
 from everloop.core.prompt import Usage
 from everloop.core.rows import (
+    MANY,
     Commit,
     Committed,
     Lease,
@@ -172,6 +173,12 @@ async def test_one_event_that_arrives_in_two_processes_at_once_is_one_letter(hom
 async def test_a_session_that_nobody_wrote_to_is_none(store: Store):
     assert await store.session("test:chat") is None
     assert await store.latest("owner") is None
+
+
+async def test_a_thread_is_opened_for_its_row_alone_by_asking_for_what_follows_more_than_there_is(store: Store):
+    receipt = await store.receive(letter("e"))
+    opened = await store.open(receipt.thread, MANY)
+    assert (opened.row.id, opened.row.owner, opened.entries) == (receipt.thread, "owner", [])
 
 
 async def test_a_thread_that_does_not_exist_cannot_be_opened(store: Store):
@@ -1095,6 +1102,22 @@ async def test_what_was_used_is_told_of_one_thread_and_since_a_moment(home: Home
     assert await store.spent(since=6 * DAY) == [SpentRow(6, "m", 2, Usage(2, 2), 0.75, 0)]
     assert await store.spent(6 * DAY, here) == [SpentRow(6, "m", 1, used, 0.5, 0)]
     assert await store.spent(since=6 * DAY + 1) == await store.spent(thread="nowhere") == []
+
+
+async def test_what_a_conversation_stands_for_was_used_before_it(home: Home, store: Store):
+    """Through all that was replaced, one after the other; what nothing stands for is its own."""
+    used = Usage(1, 1)
+    first = await spend(home, store, "a", (5 * DAY, "m", used, 0.5), (6 * DAY, "m", used, 0.5))
+    second = await spend(home, store, "b", (6 * DAY, "n", used, None))
+    third = await spend(home, store, "c", (6 * DAY, "m", used, 0.25))
+    await home.write(f"UPDATE threads SET replaced = '{second}' WHERE id = '{first}'")
+    await home.write(f"UPDATE threads SET replaced = '{third}' WHERE id = '{second}'")
+    assert await store.taken_back(third) == [
+        SpentRow(0, "m", 2, Usage(2, 2), 1.0, 0),
+        SpentRow(0, "n", 1, used, 0.0, 1),
+    ]
+    assert await store.taken_back(second) == [SpentRow(0, "m", 2, Usage(2, 2), 1.0, 0)]
+    assert await store.taken_back(first) == []
 
 
 async def test_very_many_tokens_are_added_up_exactly(home: Home, store: Store):

@@ -2,8 +2,9 @@
 
 import logging
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,12 @@ from ..core.errors import HomeError
 from ..core.people import Role
 from ..core.ports import Bus, Channel, Clock, Http, Provider, ToolSource
 from ..core.tool import Tool
+from ..core.turn import Finished
 from ..files.folder import Folder
 from ..files.pictures import fit
 from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.acting import Acting, ForEveryone, ForOne, ForSpeakers
+from ..runtime.admission import AdmitPeople
 from ..runtime.approvals import Approvals
 from ..runtime.calls import Toolbox
 from ..runtime.clock import MACHINE
@@ -28,9 +31,10 @@ from ..runtime.driver import Driver
 from ..runtime.inbox import Inbox
 from ..runtime.lanes import Lanes
 from ..runtime.people import KnownPeople
-from ..runtime.scheduler import Scheduler
+from ..runtime.scheduler import Scheduler, Worker
 from ..runtime.sessions import Sessions
 from ..runtime.supervisor import Supervisor
+from ..runtime.titles import KIND, Titles
 from ..settings import Settings, home_of, load, workspace_of
 from ..tools.bootstrap import make_workspace
 from .agent import Agent
@@ -150,13 +154,23 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     clock = given.clock or MACHINE
     supervisor = await stack.enter_async_context(Supervisor(clock))
     made_later = await stack.enter_async_context(AsyncExitStack())  # is closed after the lanes, too
+    brought = given.channels
     if given.listens:
         listening = channels_of(settings, lambda: given.http or network_of(settings, made_later))
-        given = structs.replace(given, channels=(*given.channels, *listening))
+        given = structs.replace(given, channels=(*brought, *listening))
     builder = Builder(opened, files, bus, given, supervisor, made_later)
     live = LiveHouse(opened, builder, await builder.make(settings))
     toolbox = Toolbox(live.kit_of, files)
     people = KnownPeople(store, given.roles)
+    titles = Titles(
+        store,
+        bus,
+        people,
+        clock,
+        wanted=lambda: not given.whose and live.wants_titles,  # what one person opens is over before they see a list
+        namer=live.title_model,
+        traits=traits_in(given.channels),
+    )
     driver = Driver(
         store,
         bus,
@@ -166,7 +180,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         gallery=Gallery(files, fit),
         steering=settings.agents.defaults.steering,
         people=people,
-        ended=tell_a_collector(settings, store, given.http, supervisor, stack),
+        ended=_together(titles.note, tell_a_collector(settings, store, given.http, supervisor, stack)),
         files=builder.prompt_files,
         clock=clock,
     )
@@ -185,13 +199,18 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     commands = SlashCommands(store, live, approvals, sessions, people, clock)
     longest = settings.agents.defaults.max_message_chars
     inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave)
-    channels = OpenChannels(given.channels, inbox, store, files, bus, clock, lease_seconds)
+    admission = partial(AdmitPeople, store, lambda: live.now.settings.users.strangers, given=given.roles)
+    admitting = [(each, admission("guest" if each in brought else "pair")) for each in given.channels]
+    channels = OpenChannels(admitting, inbox, store, files, bus, clock, lease_seconds)
     shown = Acknowledgements(store)
     stack.push_async_callback(shown.settle)  # after the lanes: answers of the last moment are acknowledged too
     if builder.prompt_files and builder.prompt_files.unasked:  # whoever found it was killed before it was told
         await driver.questions.ask_about_files()
     await stack.enter_async_context(lanes)
-    await _start_scheduler(opened, given.whose, bus, clock, supervisor)
+    work = {} if given.whose else {**workers(store, home), KIND: titles.work}
+    await _start_scheduler(opened, given.whose, work, bus, clock, supervisor)
+    if work:
+        stack.push_async_callback(supervisor.start("titles", titles.run).end)
     if live.now.library:
         stack.push_async_callback(supervisor.start("keys", live.watch_keys).end)
     channels.start(supervisor, stack)
@@ -222,9 +241,24 @@ def _make_workspace(settings: Settings, home: Path) -> None:
         raise HomeError(f"the workspace {workspace} cannot be used ({error.strerror})") from error
 
 
-async def _start_scheduler(opened: OpenHome, whose: str, bus: Bus, clock: Clock, supervisor: Supervisor) -> None:
+def _together(
+    first: Callable[[str, Finished], None], second: Callable[[str, Finished], None] | None
+) -> Callable[[str, Finished], None]:
+    """Whoever is to be told of turns that end, as one."""
+    if second is None:
+        return first
+
+    def tell(thread: str, turn: Finished) -> None:
+        first(thread, turn)
+        second(thread, turn)
+
+    return tell
+
+
+async def _start_scheduler(
+    opened: OpenHome, whose: str, work: Mapping[str, Worker], bus: Bus, clock: Clock, supervisor: Supervisor
+) -> None:
     """It ends after the lanes, which begin to close at once."""
-    work = {} if whose else workers(opened.store, opened.home)
     if work:
         await opened.store.add_job(daily(clock.now()))
     scheduler = Scheduler(opened.store, bus, clock, work, whose, opened.settings.store.lease_seconds)

@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 from msgspec import structs
 
+from ..core.decide import Steering
 from ..core.errors import Fenced, MailRefused, TurnFailed
 from ..core.events import Answer as Answer
 from ..core.events import AnswerGiven, Event, LetterTaken, TurnEnded, answer_of
@@ -53,6 +54,11 @@ class Agent:
     def model(self) -> str:
         """The provider/model that answers where nothing else was chosen."""
         return self._live.now.model.name
+
+    @property
+    def steering(self) -> Steering:
+        """What a message during a turn does."""
+        return self._live.now.settings.agents.defaults.steering
 
     @property
     def notice(self) -> str:

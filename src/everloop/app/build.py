@@ -54,7 +54,7 @@ WHERE = "Your workspace is the folder {workspace}; file paths are relative to it
 HERE = "File paths are relative to the workspace."  # where it lies is told with the names in it
 WITH = f" You run in {RUNTIME}. Your tools: {TOOLS}."
 GUEST = "You speak with a guest, who is not the person you work for."
-CHOOSE = "You can choose a model and keep a key in the page, under Settings."
+CHOOSE = "You can choose a model and keep a key in the page, under Manage."
 
 
 class Built(Struct, frozen=True):

@@ -9,12 +9,13 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from ..core.channel import DOORS, Traits
 from ..core.errors import SettingsError
 from ..core.ports import Channel, Http
-from ..settings import Settings
+from ..settings import Settings, place_in_file
 from ..settings.shape import snake
 from ..settings.unused import switched_on
 
@@ -45,13 +46,47 @@ def channels_of(
     return tuple(_opened(name, settings.channels[name], http(), environ) for name in names)
 
 
+def check(settings: Settings, home: Path, environ: Mapping[str, str] = os.environ) -> None:
+    """Also where no channel is opened: raises SettingsError, with its place, for what is wrong in those of ours. What
+    refers to a variable that only the gateway may have is looked at there."""
+    for name in (name for name in switched_on(settings.channels) if name in OURS):
+        try:
+            _check(name, settings.channels[name], environ)
+        except SettingsError as error:
+            key = re.search(rf"channels\.{name}\.([\w-]+)", str(error))
+            table = settings.channels[name] if isinstance(settings.channels[name], Mapping) else ()
+            written = [each for each in table if key and snake(str(each)) == snake(key[1])]
+            place = place_in_file(home, ("channels", name, *map(str, written[:1])))
+            raise SettingsError(f"{place}: {error}" if place else str(error)) from error
+
+
+def _check(name: str, values: Any, environ: Mapping[str, str]) -> None:
+    values = _table(name, values)
+    ours = import_module(OURS[name])
+    if all(reference in environ for value in values.values() for reference in _references_in(value)):
+        ours.check_settings(_expanded_table(name, values, environ))
+    else:
+        ours.check_keys({snake(str(key)): value for key, value in values.items()})
+
+
+def _references_in(value: Any) -> list[str]:
+    return _REFERENCE.findall(value) if isinstance(value, str) else []
+
+
+def _table(name: str, values: Any) -> Mapping[str, Any]:
+    if not isinstance(values, Mapping):
+        raise SettingsError(f"channels.{name} must be a table of settings")
+    return values
+
+
+def _expanded_table(name: str, values: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
+    return {snake(str(key)): _expanded(f"channels.{name}.{key}", value, environ) for key, value in values.items()}
+
+
 def _opened(name: str, values: Any, http: Http, environ: Mapping[str, str]) -> Channel:
     if name in TAKEN:
         raise SettingsError(f"channels.{name}: this name is taken by a door of the house itself")
-    if not isinstance(values, Mapping):
-        raise SettingsError(f"channels.{name} must be a table of settings")
-    expanded = {snake(str(key)): _expanded(f"channels.{name}.{key}", value, environ) for key, value in values.items()}
-    channel = _loaded(name)(expanded, http)
+    channel = _loaded(name)(_expanded_table(name, _table(name, values), environ), http)
     if channel.manifest.name != name:
         raise SettingsError(f"channels.{name}: the channel calls itself {channel.manifest.name!r}")
     return channel

@@ -10,6 +10,7 @@ from ..core.mail import Inbound
 from ..core.people import OWNER
 from ..core.ports import WorkspaceFiles
 from ..core.rows import Receipt
+from ..runtime.membership import Membership
 from ..settings import without_secrets
 from ..tools.browse import WorkspaceBrowser
 from ..tools.workspace import Workspace
@@ -30,6 +31,7 @@ class GatewayDesk(Agent):
         self.connector = ModelConnector(house.live, live_settings)
         self.sessions = house.sessions
         self._home = house.builder.own
+        self.members = Membership(house.store)
 
     @property
     def missing(self) -> str:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ..core.briefing import Briefing, Situation
 from ..core.errors import EverloopError, StoreError
+from ..providers.models import ResolvedModel
 from ..runtime.calls import Kit
 from ..runtime.models import Model
 from ..settings import Settings
@@ -50,6 +51,15 @@ class LiveHouse:
 
     async def small(self) -> Model | None:
         return await self.now.models.small()
+
+    @property
+    def wants_titles(self) -> bool:
+        defaults = self.now.settings.agents.defaults
+        return bool(defaults.titles and defaults.small_model and self.now.presets)
+
+    async def title_model(self) -> ResolvedModel | None:
+        """Who names conversations, if anyone is to. Raises ModelMissing."""
+        return await self.now.presets.for_titles() if self.now.presets else None
 
     def names(self) -> list[str]:
         return self.now.models.names()

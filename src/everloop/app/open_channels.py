@@ -9,13 +9,13 @@ from msgspec import Struct
 from ..core.channel import Hook
 from ..core.events import CommandDone, Event, PermissionAsked, TurnEnded
 from ..core.message import Part
-from ..core.ports import Bus, Channel, Clock, Files, Store
+from ..core.ports import Admission, Bus, Channel, Clock, Files, Store
 from ..files.enclosing import enclose
 from ..files.pictures import take
 from ..runtime.inbox import Inbox
 from ..runtime.outbox import Outbox
 from ..runtime.ownership import Ownership
-from ..runtime.reception import AdmitAll, Reception
+from ..runtime.reception import Reception
 from ..runtime.supervisor import Supervisor
 
 
@@ -40,7 +40,7 @@ class OpenChannel(Struct, frozen=True):
 class OpenChannels:
     def __init__(
         self,
-        channels: Sequence[Channel],
+        channels: Sequence[tuple[Channel, Admission]],
         inbox: Inbox,
         store: Store,
         files: Files,
@@ -54,11 +54,11 @@ class OpenChannels:
         self._bus = bus
         self._all = {
             channel.manifest.name: OpenChannel(
-                Reception(channel, inbox, store, AdmitAll(), enclose_file),
+                Reception(channel, inbox, store, admission, enclose_file),
                 Ownership(store, f"channel:{channel.manifest.name}", lease_seconds),
                 Outbox(store, channel, clock=clock),
             )
-            for channel in channels
+            for channel, admission in channels
         }
 
     @property

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from ..core.ports import Clock, Store, Vault
 from ..settings import Settings, home_of, load
+from .channels import check as check_channels
 from .settings_files import SettingsFiles
 
 
@@ -25,7 +26,7 @@ class OpenHome(Struct, frozen=True):
 
     def settings_now(self) -> Settings:
         """As the file has them by now. Raises SettingsError."""
-        return load(self.home, os.environ, self.given)
+        return _loaded(self.home, self.given)
 
 
 @asynccontextmanager
@@ -37,13 +38,20 @@ async def opened_home(
 
     folder = Path(home) if home is not None else home_of(os.environ)
     files = SettingsFiles(folder)
-    settings = load(folder, os.environ, given)
+    settings = _loaded(folder, given)
     files.follow(settings)
     store = await _connected(folder, settings, clock)
     try:
         yield OpenHome(folder, settings, store, EncryptedVault(store, key_of(folder, os.environ)), files, given)
     finally:
         await store.close()
+
+
+def _loaded(home: Path, given: Mapping[str, Any]) -> Settings:
+    """The settings, with those of channels looked at as well, whether or not these are opened. Raises SettingsError."""
+    settings = load(home, os.environ, given)
+    check_channels(settings, home)
+    return settings
 
 
 async def _connected(home: Path, settings: Settings, clock: Clock | None) -> Store:

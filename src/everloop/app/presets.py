@@ -58,6 +58,16 @@ class Presets:
         asked = self.asked(name)
         return self._models.find(asked.model, [self.asked(spare).model for spare in asked.fallbacks or ()])
 
+    async def for_titles(self) -> ResolvedModel | None:
+        """The small model of the settings, and no other in its place: what names a conversation is not worth a large
+        one. The embedded model only where the settings name it. Raises ModelMissing."""
+        if not (self._defaults.titles and self.small):
+            return None
+        asked = self.asked(self.small)
+        await self._models.look(asked.model)
+        model = self._models.find(asked.model)
+        return None if model.compact and not asked.model.startswith("embedded") else model
+
     async def embedder(self) -> Embedder | None:
         """Who makes vectors of texts, if anyone is set for it. Raises ModelMissing."""
         return await self._models.embedder(self.asked(self.embedding).model) if self.embedding else None

@@ -15,6 +15,7 @@ from ..files.folder import Folder
 from ..files.inventory import FileInventory
 from ..runtime.approvals import Approvals
 from ..runtime.clock import SystemClock
+from ..runtime.membership import Membership
 from ..runtime.people import KnownPeople
 from ..runtime.sessions import Sessions
 from ..runtime.supervisor import Supervisor
@@ -37,6 +38,7 @@ class Records(Struct, frozen=True):
     approvals: Approvals
     sessions: Sessions
     files: FileInventory
+    members: Membership
 
 
 @asynccontextmanager
@@ -47,7 +49,8 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
         files = Folder(folder / "files")
         watched = watched_files(Home(folder), settings, store, files, _asking_a_sandbox(folder, settings))
         approvals = Approvals(store, KnownPeople(store), watched)
-        yield Records(settings, store, opened.vault, approvals, Sessions(store), FileInventory(folder / "files"))
+        inventory = FileInventory(folder / "files")
+        yield Records(settings, store, opened.vault, approvals, Sessions(store), inventory, Membership(store))
 
 
 @asynccontextmanager

@@ -3,17 +3,23 @@
 What is pasted is one message, however many lines it has: with bracketed paste the terminal marks its beginning and end,
 and GNU readline puts what is between them into the line that is being written. A line that ends with a backslash goes
 on in the next one, and so does one at Alt-Enter.
+
+While an answer comes nobody waits at a prompt, and what is typed is read here, key by key: `listening`. What is not
+finished by then stands in the next prompt.
 """
 
 import asyncio
 import os
+import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ..core.errors import MailRefused
-from .terminal import mark_pastes, show_prompt
+from .terminal import Terminal, mark_pastes, show_prompt
+from .typed import TypedLine, goes_on
 
 MORE = "… "  # the prompt of a line that goes on
 
@@ -26,6 +32,8 @@ class LineReader:
         self._reading: asyncio.Future[str | None] | None = None
         self._tty = sys.stdin.isatty()
         self._pastes = False  # whether they are understood
+        self._listener: _Listener | None = None
+        self._begun = ""  # a line that is not finished
 
     def __enter__(self) -> "LineReader":
         if self._tty:
@@ -40,6 +48,8 @@ class LineReader:
         """Raises MailRefused for a line that is not UTF-8; the next one can be read all the same.
 
         A line that nobody waited for any more goes to whoever reads next."""
+        if self._listener:
+            self._listener.pause()
         if self._reading is None:
             self._reading = self._begin(prompt)
         elif self._tty:
@@ -50,6 +60,32 @@ class LineReader:
         finally:
             if reading.done():
                 self._reading = None
+                if self._listener:
+                    self._listener.go_on()
+
+    @contextmanager
+    def listening(self, take: Callable[[str], None], terminal: Terminal) -> Iterator[None]:
+        """Until then, every line that is typed is for `take`, unless it is read as an answer to a question."""
+        if not self._tty:
+            yield
+            return
+        self._listener = _Listener(take, terminal)
+        if self._reading is None:
+            self._listener.go_on()
+        try:
+            yield
+        finally:
+            self._begun = self._listener.end()
+            self._listener = None
+
+    @property
+    def begun(self) -> str:
+        """What stands in the line at the prompt."""
+        if not self._pastes or self._reading is None:
+            return ""
+        import readline
+
+        return readline.get_line_buffer()
 
     def _begin(self, prompt: str) -> "asyncio.Future[str | None]":
         loop = asyncio.get_running_loop()
@@ -62,6 +98,10 @@ class LineReader:
                 line.set_exception(MailRefused("that line is not valid UTF-8 text; it was not sent"))
             else:
                 line.set_result(text)
+
+        if self._pastes:
+            _prefill(self._begun)
+        self._begun = ""
 
         def wait() -> None:
             text, refused = None, False
@@ -94,14 +134,9 @@ def _edit_lines() -> bool:
 def _message(prompt: str) -> str | None:
     """One line, or several of which each but the last ends with a backslash or was pasted."""
     line = _input(prompt)
-    while line is not None and _goes_on(line):
+    while line is not None and goes_on(line):
         line = f"{line[:-1]}\n{_input(MORE) or ''}"
     return line.rstrip("\n") if line is not None else None
-
-
-def _goes_on(line: str) -> bool:
-    """Whoever wants to end with a backslash writes two."""
-    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
 def _input(prompt: str) -> str | None:
@@ -116,7 +151,78 @@ def _next_line() -> str | None:
     return data.decode().rstrip("\n") if data else None
 
 
-def _remember_terminal() -> Callable[[], None]:
+def _prefill(text: str) -> None:
+    """Let the next line begin with this."""
+    import readline
+
+    readline.set_startup_hook((lambda: readline.insert_text(text)) if text else None)
+
+
+class _Listener:
+    """Reads keys while nobody waits at a prompt. A terminal that can show them in a line of their own does not echo
+    them by itself meanwhile; Ctrl-C stays what it is."""
+
+    def __init__(self, take: Callable[[str], None], terminal: Terminal) -> None:
+        self._take = take
+        self._terminal = terminal
+        self._typed = TypedLine()
+        self._restore: Callable[[], None] | None = None  # while it listens
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_signal_handler(signal.SIGCONT, self._be_quiet)  # a shell may have changed it meanwhile
+
+    def go_on(self) -> None:
+        if self._restore is None:
+            self._restore = _remember_terminal(mark=False)
+            self._be_quiet()
+            self._loop.add_reader(sys.stdin.fileno(), self._read)
+            self._terminal.begin_below()
+            self._terminal.type_below(self._typed.text)
+
+    def pause(self) -> None:
+        if self._restore is not None:
+            self._loop.remove_reader(sys.stdin.fileno())
+            self._terminal.type_below("")
+            self._restore()
+            self._restore = None
+
+    def end(self) -> str:
+        """What was not finished."""
+        self.pause()
+        self._loop.remove_signal_handler(signal.SIGCONT)
+        return self._typed.text
+
+    def _be_quiet(self) -> None:
+        if self._restore is not None and self._terminal.shows_below:
+            _quieten()
+
+    def _read(self) -> None:
+        try:
+            data = os.read(sys.stdin.fileno(), 65_536)
+        except OSError:
+            data = b""
+        if not data:  # the terminal is gone, of which the next read at the prompt tells
+            self._loop.remove_reader(sys.stdin.fileno())
+            return
+        lines = self._typed.feed(data)
+        self._terminal.type_below(self._typed.text)
+        for line in lines:
+            if line.strip():
+                self._take(line)
+
+
+def _quieten() -> None:
+    """Keys come as they are pressed, and are not echoed."""
+    try:
+        import termios
+    except ImportError:
+        return
+    file = sys.stdin.fileno()
+    attributes: list[Any] = termios.tcgetattr(file)
+    attributes[3] &= ~(termios.ICANON | termios.ECHO)
+    termios.tcsetattr(file, termios.TCSANOW, attributes)
+
+
+def _remember_terminal(mark: bool = True) -> Callable[[], None]:
     try:
         import termios
     except ImportError:  # no POSIX terminal to restore
@@ -127,6 +233,7 @@ def _remember_terminal() -> Callable[[], None]:
     def restore() -> None:
         if os.isatty(file):
             termios.tcsetattr(file, termios.TCSADRAIN, attributes)
-            mark_pastes(False)
+            if mark:
+                mark_pastes(False)
 
     return restore

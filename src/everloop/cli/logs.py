@@ -46,7 +46,8 @@ async def run(arguments: argparse.Namespace) -> int:
     show = to_json if arguments.json else to_text
     with Tail(path) as tail:
         if tail.is_missing() and not put_aside(path) and not arguments.follow:
-            raise EverloopError(f"there is no log yet: {path} is written when there is something to tell")
+            terminal.tell(f"There is no log yet: {path} is written when there is something to tell.")
+            return 1 if arguments.error else 0
         found = wanted.last(_older(path), tail.read())
         if found:
             terminal.answer("\n".join(map(show, found)))

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import time
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ MORE = (
 )
 HEADS = ("ID", "CHAT", "STATE", " TRIES", "SINCE", "WHY", "TEXT")
 STATES = {"failed": "given up", "pending": "tried again", "sending": "being sent"}
+WAITS = "waits for the gateway"
 SHOWN = 40  # characters
 
 
@@ -53,7 +55,9 @@ def _listed(found: list[Undelivered], as_json: bool) -> str:
 
 def _row(each: Undelivered) -> tuple[str, ...]:
     text = each.text if len(each.text) <= SHOWN else f"{each.text[: SHOWN - 1]}…"
-    state = STATES[each.state] + (f" at {clock(each.due)}" if each.state == "pending" else "")
+    state = STATES[each.state]
+    if each.state == "pending":
+        state = f"{state} at {clock(each.due)}" if each.due > time.time() else WAITS
     since = clock(each.queued) if each.queued else "?"  # what an older everloop has queued does not say
     return (str(each.id), each.chat, state, str(each.attempts), since, each.why, text)
 
@@ -73,6 +77,10 @@ async def _change(records: Records, word: str, wanted: list[Undelivered]) -> str
     act = store.send_again if word == "retry" else store.drop
     done = [each for each in wanted if await act(each.id)]
     if wanted and not done:
-        raise EverloopError(f"{wanted[0].id} is being sent right now; nothing was changed")
+        raise EverloopError(f"{wanted[0].id} is being sent, or is about to be; nothing was changed")
+    if not wanted:
+        return "Nothing was given up; see: everloop outbox list"
     answers = "1 answer" if len(done) == 1 else f"{len(done)} answers"
-    return f"{answers} {'will be sent again' if word == 'retry' else 'will not be sent'}."
+    if word == "drop":
+        return f"{answers} will not be sent."
+    return f"{answers} will be sent again: within seconds where `everloop gateway` runs, else once it is started."

@@ -11,6 +11,7 @@ import sys
 from typing import Any, TextIO, cast
 
 from ..readings.visible import visible
+from .below import Below
 
 
 class Screen:
@@ -19,6 +20,7 @@ class Screen:
         self._stream = stream
         self._exact = exact
         self._held = ""  # half the end of a line, if its other half comes with the next piece
+        self._below: Below | None = None
         if not exact and isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # what the terminal has no letter for
 
@@ -30,13 +32,29 @@ class Screen:
     def of_notes(cls, stream: TextIO) -> "Screen":
         return stream if isinstance(stream, Screen) else cls(stream, exact=False)
 
+    @property
+    def terminal(self) -> TextIO:
+        """Where it ends up, for what draws by itself."""
+        return self._stream
+
+    def stand_over(self, below: Below) -> None:
+        """Whatever is written from now on stands above this line, if both are at the terminal."""
+        if self._stream.isatty() and below.works:
+            self._below = below
+
     def write(self, text: str) -> int:
         if self._exact:
             return self._stream.write(text)
         whole = self._held + text
         self._held = "\r" if whole.endswith("\r") else ""
-        self._stream.write(visible(whole.removesuffix("\r")))
+        self._put(visible(whole.removesuffix("\r")))
         return len(text)
+
+    def _put(self, text: str) -> None:
+        if self._below is None:
+            self._stream.write(text)
+        else:
+            self._below.write(text, self._stream)
 
     def writelines(self, lines: Any) -> None:
         for line in lines:
@@ -44,7 +62,7 @@ class Screen:
 
     def steer(self, code: str) -> None:
         """Pass a code of our own on to the terminal."""
-        self._stream.write(code)
+        self._put(code)
 
     def flush(self) -> None:
         self._stream.flush()

@@ -3,6 +3,8 @@
 from ..core.keys import exact
 from ..readings.visible import refuse_unseen
 
+DIRECT = "cli:direct"  # where one speaks who names no other
+
 
 def session_key(text: str) -> str:
     """Raises MailRefused for what is none."""

@@ -13,7 +13,7 @@ from ..app.records import Records, open_records
 from ..core.conversation import ArchiveThread, Branch, Conversation, Deed, Rename, SearchHit
 from ..core.errors import HomeError, MailRefused
 from ..readings.visible import checked_name, in_one_line, visible
-from .session_key import session_key
+from .session_key import DIRECT, session_key
 from .table import how_many, table, to_json
 from .terminal import Terminal
 from .times import clock
@@ -26,6 +26,10 @@ HEADS = ("ID", "SESSION", "LAST", " MESSAGES", "TITLE")
 FOUND = ("ID", " ENTRY", "WHEN", "WHO", "TEXT")
 SNAPSHOTS = ("NAME", "ID", " ENTRY", "MADE")
 OWNER = "owner"
+OPEN = {
+    "waiting": "A call waits for your permission there. The file says so; an import of it runs nothing.",
+    "running": "A turn runs there. The file has what was said so far; an import of it runs nothing.",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -130,6 +134,16 @@ async def _go(records: Records, terminal: Terminal, found: Conversation, session
         )
     id = deed.id if isinstance(deed, Branch) else found.id
     terminal.answer(f"{session} goes on with {id[:8]} “{found.title}”.")
+    for each in await records.sessions.said_last(await records.sessions.find(id, OWNER)):
+        terminal.answer(f"\n[{each.seq}] {each.who}, {clock(each.at)}\n{visible(each.text)}")
+    terminal.note(f"\nTo go on: {_how(session)}")
+
+
+def _how(session: str) -> str:
+    """The command by which one speaks in a session."""
+    from shlex import quote  # only this needs it
+
+    return "everloop" if session == DIRECT else f"everloop -s {quote(session)}"
 
 
 async def _show(records: Records, terminal: Terminal, found: Conversation, as_json: bool) -> None:
@@ -150,7 +164,9 @@ async def _export(records: Records, terminal: Terminal, found: Conversation, fil
         return
     lines = [line async for line in records.sessions.export(found)]
     _write(file, lines)
-    terminal.answer(f"{found.id[:8]} “{found.title}” is in {file} ({len(lines) - 1} messages).")
+    terminal.answer(f"{found.id[:8]} “{found.title}” is in {file} ({found.messages} messages).")
+    if found.state != "resting":
+        terminal.note(OPEN[found.state])
 
 
 async def _import(records: Records, terminal: Terminal, arguments: argparse.Namespace) -> None:
@@ -159,7 +175,7 @@ async def _import(records: Records, terminal: Terminal, arguments: argparse.Name
         raise MailRefused(f"the session {session} is not yours")
     (made,) = await records.store.conversations(OWNER, id=branch.id)
     terminal.answer(f"“{made.title}” is {made.id[:8]} now ({made.messages} messages).")
-    terminal.note(f"Go on with it: everloop sessions resume {made.id[:8]}; everloop agent -s {session}")
+    terminal.note(f"Go on with it: everloop sessions resume {made.id[:8]}; {_how(session)}")
 
 
 async def _snapshots(records: Records, terminal: Terminal, as_json: bool) -> None:

@@ -20,6 +20,7 @@ from ..core.events import (
     PermissionAsked,
     SummaryBegan,
     SummaryWritten,
+    TitleGiven,
     ToolCalled,
     ToolOutput,
     ToolReturned,
@@ -28,11 +29,14 @@ from ..core.events import (
     Warned,
 )
 from ..readings.visible import in_one_line
+from .below import Below, beginning
 from .screen import Screen
 
 _PERCENT = re.compile(r"(\d+) %")
 _WITHOUT_NUMBERS = str.maketrans("", "", "0123456789.")
 DIM, PLAIN, CLEAR = "\x1b[2m", "\x1b[0m", "\r\x1b[K"
+MARK = "> "  # before what is typed while an answer comes
+MOST_LINES = 30  # of what a command prints
 PASTES, NO_PASTES = "\x1b[?2004h", "\x1b[?2004l"
 
 
@@ -66,6 +70,13 @@ class Terminal:
         self._status = ""  # the line that is being overwritten
         self._said = ""  # what of the running message has been printed
         self._reasoning = False  # whether the line on stderr is one of thoughts
+        self._printed = 0  # lines that the running commands have printed
+        self._below = Below(self._err.terminal)
+        self._is_amid = False  # whether the answer has got to the middle of a line
+        self._typed = ""  # what is being typed meanwhile
+        self._asides: list[tuple[str, str]] = []  # what waits for the end of a line of the answer
+        for screen in (self._out, self._err):
+            screen.stand_over(self._below)
 
     def answer(self, text: str) -> None:
         """Raises OutputLost when it cannot be written."""
@@ -88,6 +99,38 @@ class Terminal:
         """Something that a person has to decide on."""
         self.tell(text)
 
+    @property
+    def shows_below(self) -> bool:
+        """Whether there is a line of its own for what is typed while an answer comes."""
+        return self._below.works
+
+    def begin_below(self) -> None:
+        """Someone has just ended a line."""
+        self._below.begin()
+
+    def type_below(self, text: str) -> None:
+        self._typed = text
+        self._show_below()
+
+    def aside(self, text: str, note: str = "") -> None:
+        """What is said beside an answer, in a line of its own: no line of the answer is cut in two for it."""
+        self._asides.append((text, note))
+        if not self._is_amid:
+            self._tell_asides()
+        self._show_below()
+
+    def _show_below(self) -> None:
+        self._below.show(f"{MARK}{self._typed}" if self._typed else self._asides[-1][0] if self._asides else "")
+
+    def _tell_asides(self) -> None:
+        asides, self._asides = self._asides, []
+        for text, note in asides:
+            self.tell(text)
+            if note:
+                self.note(note)
+        if asides:
+            self._show_below()
+
     def status(self, text: str) -> None:
         """One line that is written over by the next; in a file or a pipe, one line for each kind of work, and for each
         quarter of it."""
@@ -97,7 +140,7 @@ class Terminal:
         elif text != self._status:
             self.clear()
             self._status = text
-            self._dim(text)
+            self._dim(beginning(text, self._below.columns() - 1))  # what fills a second line could not be cleared
 
     def _log(self, text: str) -> None:
         percent = _PERCENT.search(text)
@@ -142,10 +185,12 @@ class Terminal:
             case AnswerEnded(kept=kept):
                 self._end_draft(kept)
             case ToolCalled(tool=tool, args=args):
+                self._unfold()
                 self.note(hint(tool, args))
             case ToolOutput(text=text):
-                self.note(text.removesuffix("\n"))
+                self._show_output(text)
             case ToolReturned(tool=tool, outcome=outcome, text=text):
+                self._unfold()
                 if outcome != "done":
                     self.note(f"{tool}: {text[:200]}" if outcome == "denied" else text[:200])
             case SummaryBegan():
@@ -155,19 +200,37 @@ class Terminal:
             case Warned(reason=reason, text=text):
                 if reason == "window":  # others end the turn, and are told as its end
                     self.note(f"({text})")
-            case LetterTaken() | TurnBegan() | CallMeasured() | CommandDone():
+            case LetterTaken() | TurnBegan() | CallMeasured() | CommandDone() | TitleGiven():
                 pass
             case PermissionAsked() | OutcomeUnknown() | TurnEnded() | AnswerGiven():
                 pass  # whoever has asked shows these
             case _:
                 assert_never(event)
 
+    def _show_output(self, text: str) -> None:
+        """At a terminal, only the first lines of a command: the rest would push away what stands above it."""
+        lines = text.removesuffix("\n").split("\n")
+        shown = lines[: max(0, MOST_LINES - self._printed)] if self._colour else lines
+        self._printed += len(lines)
+        if shown:
+            self.note("\n".join(shown))
+        if len(shown) < len(lines):
+            self.status(f"{self._printed:,} lines … {lines[-1]}")
+
+    def _unfold(self) -> None:
+        """Say how much of a command was not shown; the next begins anew."""
+        left, self._printed = self._printed - MOST_LINES, 0
+        if left > 0 and self._colour:
+            self.note(f"(… and {left:,} more lines)")
+
     def _end_draft(self, kept: bool) -> None:
+        self._is_amid = False
         if self._said:
             self._write("\n")
             if not kept:
                 self.note("(the answer broke off)")
                 self._said = ""
+        self._tell_asides()
 
     def _end_reasoning(self) -> None:
         if self._reasoning:
@@ -179,6 +242,12 @@ class Terminal:
         self.clear()
         if self._said.strip() != content.strip():
             self.answer(content)
+        self.end_turn()
+
+    def end_turn(self) -> None:
+        """Nothing more comes of it."""
+        self._said, self._is_amid = "", False
+        self._tell_asides()
 
     def _reason(self, text: str) -> None:
         """What the model thinks before it speaks; never on stdout, and only where someone looks."""
@@ -186,6 +255,16 @@ class Terminal:
             self.clear()
             self._reasoning = True
             self._dim(text)
+
+    def _say(self, text: str) -> None:
+        if self._asides and (at := text.find("\n") + 1):
+            self._said += text[:at]
+            self._write(text[:at])
+            self._tell_asides()
+            text = text[at:]
+        self._said += text
+        self._is_amid = not self._said.endswith("\n")
+        self._write(text)
 
     def _show_piece(self, piece: AnswerPiece) -> None:
         """A piece may hold the end of a thought and the beginning of the answer, if both came at once."""
@@ -195,8 +274,7 @@ class Terminal:
             self.clear()
             self._end_reasoning()
             text = text.lstrip() if not self._said else text
-            self._said += text
-            self._write(text)
+            self._say(text)
         elif piece.notice:
             self.note(f"({piece.notice})")
         elif piece.progress:

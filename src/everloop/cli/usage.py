@@ -47,7 +47,10 @@ def to_text(rows: Sequence[SpentRow]) -> str:
 
 
 def describe(first: int, days: int, rows: Sequence[SpentRow]) -> dict[str, Any]:
-    told = [{"day": date_of(row.day).isoformat(), "model": row.model, **_numbers(row)} for row in rows]
+    told = [
+        {"day": date_of(row.day).isoformat(), "model": row.model, "purpose": row.purpose, **_numbers(row)}
+        for row in rows
+    ]
     return {"days": days, "since": date_of(first).isoformat(), "rows": told, "total": _numbers(total(rows))}
 
 
@@ -68,8 +71,9 @@ def date_of(day: int) -> date:
 
 def _cells(day: str, row: SpentRow) -> tuple[str, ...]:
     usage = row.usage
+    model = f"{row.model} (for {row.purpose})" if row.purpose else row.model
     return (
-        *(day, row.model, counted(row.calls), counted(usage.input), share(usage.cache_read, usage.input)),
+        *(day, model, counted(row.calls), counted(usage.input), share(usage.cache_read, usage.input)),
         *(counted(usage.output), counted(usage.reasoning), dollars(row.cost, row.unpriced)),
     )
 

@@ -23,6 +23,7 @@ class Traits(Struct, frozen=True, kw_only=True):
     open: bool = False  # anyone may begin a conversation at any address there
     aside: bool = False  # its clients keep the conversations themselves: ours are archived from the start
     places: bool = False  # its addresses are written by `keys.place_of`, and tell a room from a place of two
+    listed: bool = False  # a person finds their conversations there in a list: they are given titles
     once: bool = False  # a second send of the same key is not seen a second time
     text_limit: int = 0  # the longest text of one part; 0: any
     text_unit: Unit = "char"
@@ -44,7 +45,7 @@ DOORS: Mapping[str, Traits] = {
     "api": Traits(private=True, self_delivering=True, open=True),
     "cli": Traits(private=True),
     "openai": Traits(private=True, self_delivering=True, aside=True),
-    "page": Traits(private=True, self_delivering=True, open=True),
+    "page": Traits(private=True, self_delivering=True, open=True, listed=True),
     "platform": Traits(places=True),
 }
 [ASIDE] = [f"{name}:" for name, traits in DOORS.items() if traits.aside]  # how the keys of such sessions begin
@@ -94,7 +95,11 @@ class Admitted(Struct, frozen=True):
 
 
 class Declined(Struct, frozen=True):
+    """`reply` is told to whoever wrote it from this `account`; nothing else comes of what they wrote."""
+
     why: str
+    account: str = ""
+    reply: str = ""
 
 
 class OutgoingPart(Struct, frozen=True, kw_only=True):

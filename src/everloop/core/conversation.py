@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from .log import Entry
 from .mail import Letter
+from .rows import Spent
 
 
 class Conversation(Struct, frozen=True, gc=False):
@@ -29,6 +30,7 @@ class Conversation(Struct, frozen=True, gc=False):
     current: bool = False  # whether its session is at it now
     state: Literal["resting", "running", "waiting"] = "resting"  # waiting: for a person's answer
     pinned: bool = False  # it stands before the others
+    named: bool = False  # the title was given to it; else it is what was said first
 
 
 class Written(Struct, frozen=True, gc=False):
@@ -97,6 +99,16 @@ class Rename(Struct, frozen=True):
     title: str
 
 
+class GiveTitle(Struct, frozen=True):
+    """Name a conversation that nobody has named, with what a model has made of its beginning, and write down what that
+    took, whatever comes of it. A person's own title is never overruled. Once per `job`, however often it is said."""
+
+    thread: str
+    title: str
+    spent: Spent  # of no entry: its `seq` is 0
+    job: str
+
+
 class ArchiveThread(Struct, frozen=True):
     """Take a conversation out of the list, or with `archived` false back into it. It can still be found."""
 
@@ -120,4 +132,4 @@ class Mark(Struct, frozen=True):
     seq: int
 
 
-Deed = Branch | ResumeThread | Rename | ArchiveThread | PinThread | Mark
+Deed = Branch | ResumeThread | Rename | GiveTitle | ArchiveThread | PinThread | Mark

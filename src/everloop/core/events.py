@@ -165,6 +165,13 @@ class OutcomeUnknown(_Event, frozen=True, gc=False):
     calls: tuple[str, ...]
 
 
+class TitleGiven(_Event, frozen=True, gc=False):
+    """A conversation has been given a title by a model; it is no entry of the log, and its `seq` is 0."""
+
+    name = "titled"
+    title: str
+
+
 class TurnEnded(_Event, frozen=True, gc=False):
     """It is over, and committed."""
 
@@ -253,6 +260,7 @@ Event = (
     | CommandDone
     | Warned
     | OutcomeUnknown
+    | TitleGiven
     | TurnEnded
     | AnswerGiven
 )

@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 from enum import IntEnum
+from typing import Literal
+
+from msgspec import Struct
 
 
 class Role(IntEnum):
@@ -13,12 +16,41 @@ class Role(IntEnum):
     OWNER = 3
 
 
+ROLES_GIVEN = {"guest": Role.GUEST, "user": Role.USER, "admin": Role.ADMIN}  # there is one owner
+
+
 def role_named(name: str) -> Role:
     """A role of which this version has not heard is worth nothing."""
     return Role[name.upper()] if name.upper() in Role.__members__ else Role.GUEST
 
 
 OWNER = "owner"
+CodeKind = Literal["pair", "link"]
+Strangers = Literal["pair", "guest", "ignore"]
+
+
+class Person(Struct, frozen=True):
+    """Someone whom the owner has introduced. Who was first known by an account has that account's id."""
+
+    id: str
+    name: str
+    role: Role
+    at: float = 0.0
+    blocked: bool = False
+    accounts: tuple[str, ...] = ()
+
+
+class StandingCode(Struct, frozen=True):
+    """What someone was told to say, or to have said, elsewhere: to be let in, or to be known as the same person."""
+
+    code: str
+    account: str
+    session: str
+    event: str  # of the message that has asked for it
+    at: float
+    until: float
+
+
 _CHAT = "chat:"  # how the principal of a group is named: no author is named so
 
 

@@ -101,6 +101,7 @@ class SpentRow(Struct, frozen=True, gc=False):
     usage: Usage
     cost: float  # of those calls whose price is known
     unpriced: int  # calls whose price is not
+    purpose: str = ""  # what for: `titles`; else turns, with their summaries
 
 
 class Timer(Struct, frozen=True):

@@ -14,6 +14,7 @@ from ..core.events import Answer, Event
 from ..core.jobs import TaskState
 from ..core.mail import Inbound
 from ..core.message import Part
+from ..core.people import Person, Role, StandingCode
 from ..core.permission import Allowance, Approval, Grant
 from ..core.ports import (
     Activity,
@@ -21,6 +22,7 @@ from ..core.ports import (
     Arrivals,
     Clock,
     Credentials,
+    Directory,
     Feed,
     Files,
     Ledger,
@@ -34,8 +36,8 @@ from ..core.rows import Receipt
 Again = Callable[[], Awaitable[Inbound | None]]
 
 
-class LetterStore(Log, Mailroom, Arrivals, Archive, Protocol):
-    """What is kept of letters, and of the turns that they make."""
+class LetterStore(Log, Mailroom, Arrivals, Archive, Directory, Protocol):
+    """What is kept of letters, of the turns that they make, and of who writes them."""
 
 
 class GatewayStore(LetterStore, Outgoing, Credentials, Ledger, Activity, Protocol):
@@ -193,6 +195,30 @@ class TurnAgent(Protocol):
         ...
 
 
+class Members(Protocol):
+    """Who is known, and who may change that: `by` is the role of whoever asks. Raises MailRefused, StoreError."""
+
+    async def everybody(self) -> list[Person]: ...
+
+    async def waiting(self) -> list[StandingCode]: ...
+
+    async def find(self, who: str) -> Person: ...
+
+    async def add(self, name: str, role: Role, by: Role, account: str = "") -> Person: ...
+
+    async def pair(self, code: str, role: Role, by: Role, name: str = "") -> Person: ...
+
+    async def change(
+        self, who: str, by: Role, *, name: str | None = None, role: Role | None = None, blocked: bool | None = None
+    ) -> Person: ...
+
+    async def invitable(self, who: str, by: Role) -> Person: ...
+
+    async def link(self, who: str, account: str, by: Role) -> Person: ...
+
+    async def unlink(self, account: str, by: Role, of: str = "") -> None: ...
+
+
 class SessionFinder(Protocol):
     """Finding conversations and working out how to go on from them. Raises MailRefused."""
 
@@ -297,6 +323,9 @@ class ApiAgent(GatewayAgent, Protocol):
     def workspace(self, person: str) -> WorkspaceFiles:
         """Somebody's own, and nobody else's."""
         ...
+
+    @property
+    def members(self) -> Members: ...
 
     @property
     def settings(self) -> Mapping[str, Any]:

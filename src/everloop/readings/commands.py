@@ -74,6 +74,19 @@ COMMANDS = {
             right=Right(Role.ADMIN, "read"),
             given=Right(Role.ADMIN, "approve"),
         ),
+        SlashCommand(
+            "/pair",
+            "Show who waits to be let in; let them in by their code, as user or guest",
+            "[CODE [ROLE]]",
+            right=Right(Role.ADMIN, "read"),
+            given=Right(Role.ADMIN, "admin"),
+        ),
+        SlashCommand(
+            "/link",
+            "Be known by another account too: a code, to be said from there as /link CODE",
+            "[CODE]",
+            right=Right(Role.USER),
+        ),
         SlashCommand("/undo", "Take the last turn back: what was said, and what it did to files"),
         SlashCommand(
             "/session",

@@ -10,7 +10,7 @@ from ..core.gauge import rough
 from ..core.mail import Choose, CompactRequest, Inbound, Said, Stop
 from ..core.message import text_of
 from ..core.people import Role
-from ..core.ports import Archive, Clock, Ledger, Log, People
+from ..core.ports import Archive, Clock, Directory, Ledger, Log, People
 from ..core.rows import Action, SpentRow
 from ..core.thread import Thread
 from ..readings.commands import COMMANDS, SlashCommand, listed, rest_of
@@ -20,6 +20,7 @@ from ..readings.questions import chosen as chosen_in
 from ..readings.questions import question_of
 from .approvals import Approvals
 from .clock import MACHINE
+from .membership import Membership, role_given
 from .models import Models
 from .people import KnownPeople
 from .session_commands import SessionCommands, sentence
@@ -38,8 +39,8 @@ class CommandEffect(Struct, frozen=True):
     otherwise: str = ""
 
 
-class CommandStore(Archive, Log, Ledger, Protocol):
-    """Conversations, their logs, and what they cost."""
+class CommandStore(Archive, Log, Ledger, Directory, Protocol):
+    """Conversations, their logs, what they cost, and who is known."""
 
 
 class SlashCommands:
@@ -59,6 +60,7 @@ class SlashCommands:
         self._approvals = approvals
         self._sessions = sessions
         self._looking_back = SessionCommands(store, sessions)
+        self._members = Membership(store)
 
     def find(self, text: str) -> SlashCommand | None:
         """The command that someone typed, if what they typed looks like one; there need not be one of that name."""
@@ -84,6 +86,10 @@ class SlashCommands:
                 return await self._compact(inbound, letter.author)
             case "/approve":
                 return await self._approve(rest.split(), inbound, letter.author)
+            case "/pair":
+                return CommandEffect(inbound, "none", await self._pair(rest.split(), role))
+            case "/link":
+                return CommandEffect(inbound, "none", await self._link(rest, inbound, letter.author))
             case "/undo":
                 return await self._undo(inbound, letter)
             case "/session":
@@ -92,8 +98,27 @@ class SlashCommands:
             case "/usage":
                 row = await self._store.session(str(inbound.address))
                 rows = await self._store.spent(thread=row.id) if row else []
-                return CommandEffect(inbound, "none", describe(rows))
+                before = await self._store.taken_back(row.id) if row else []
+                return CommandEffect(inbound, "none", describe(rows, before))
         return CommandEffect(inbound, "none", "\n".join(["everloop commands:", *listed(role)]))
+
+    async def _pair(self, words: list[str], role: Role) -> str:
+        if not words:
+            waiting = [f"{each.code} — {each.account}" for each in await self._members.waiting()]
+            return "\n".join(waiting) or "Nobody waits to be let in."
+        code, *given = words
+        try:
+            # Administrators are not made in a chat: what is said there may come by a token that is worth less.
+            person = await self._members.pair(code, role_given(" ".join(given) or "user"), min(role, Role.ADMIN))
+        except MailRefused as error:
+            return sentence(error)
+        return f"{person.name} ({person.id}) is {person.role.name.lower()} from now on, and can write again."
+
+    async def _link(self, code: str, inbound: Inbound, author: str) -> str:
+        if code:
+            return "You are known here already. Say this where you are not."
+        made = await self._members.link_code(author, str(inbound.address), inbound.event)
+        return f"Say this from your other account, within ten minutes, to be the same person there: /link {made}"
 
     async def _compact(self, inbound: Inbound, author: str) -> CommandEffect:
         thread = await self._thread(inbound)
@@ -197,18 +222,41 @@ def misunderstood(name: str, role: Role) -> str:
     return f"There is no {name}. {perhaps}/help shows what there is. To say this to the model, begin with /{name}."
 
 
-def describe(rows: list[SpentRow]) -> str:
-    """What a conversation has used, a line for each model."""
-    if not rows:
+def describe(rows: list[SpentRow], before: list[SpentRow]) -> str:
+    """What a conversation has used, a line for each model. `before` was used for what it stands for now."""
+    if not rows and not before:
         return "Nothing has been used in this conversation yet."
+    lines = [_line(row) for row in _by_model([*before, *rows])]
+    if before:
+        calls, price = sum(row.calls for row in before), _price(before)
+        lines.append(
+            f"Of this, {calls} call(s), {price}, were before something was taken back or said in other words (/undo, "
+            "/session edit, /session regenerate): what was spent stays spent."
+        )
+    return "\n".join(lines)
+
+
+def _by_model(rows: list[SpentRow]) -> list[SpentRow]:
     totals: dict[str, SpentRow] = {}
     for row in rows:
-        totals[row.model] = _add(totals[row.model], row) if row.model in totals else row
-    return "\n".join(
-        f"{row.model}: {row.calls} call(s), {row.usage.input:,} tokens in ({row.usage.cache_read:,} from the cache), "
+        name = _called(row)
+        totals[name] = _add(totals[name], row) if name in totals else row
+    return list(totals.values())
+
+
+def _called(row: SpentRow) -> str:
+    return f"{row.model} (for {row.purpose})" if row.purpose else row.model
+
+
+def _line(row: SpentRow) -> str:
+    return (
+        f"{_called(row)}: {row.calls} call(s), {row.usage.input:,} tokens in ({row.usage.cache_read:,} from the cache), "
         f"{row.usage.output:,} out, {price_of(row.cost, row.unpriced)}"
-        for row in totals.values()
     )
+
+
+def _price(rows: list[SpentRow]) -> str:
+    return price_of(sum(row.cost for row in rows), sum(row.unpriced for row in rows))
 
 
 def _add(one: SpentRow, other: SpentRow) -> SpentRow:

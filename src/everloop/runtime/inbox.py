@@ -80,6 +80,12 @@ class Inbox:
         begun = self._lanes.begin(inbound, asked=False)
         return await begun.receipt() if begun else None
 
+    async def answer(self, inbound: Inbound, text: str) -> Receipt:
+        """Say something where a letter came from, without a turn; once per event."""
+        receipt = await self._store.command(inbound, "none", text)
+        self._bus.publish(CommandDone(receipt.thread, 0, "", str(inbound.address)))
+        return receipt
+
     def begin(self, inbound: Inbound, *, asked: bool = True) -> Begun | None:
         """Take a letter straight into its resting thread, if that can be; then the whole turn is one thing to await.
 

@@ -4,21 +4,22 @@ The first line is an object with `_type` "metadata". Each other line is a messag
 `content` and `timestamp`. Nothing of what was said is lost: calls stand in `tool_calls`, their results are messages of
 the role `tool` with the `tool_call_id`, and what only some messages have (images, reasoning) has a key of its own.
 
-What is read may be a stranger's: every line is checked, and an error names the line.
+`exporting` writes it. What is read may be a stranger's: every line is checked, and an error names the line.
 """
 
-from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from ..core.conversation import Conversation, Written
+from ..core.conversation import Written
 from ..core.errors import MailRefused
-from ..core.log import IMPORTED, CallReturned, Compacted, Entry, ModelCalled, ModelSaid, UserSaid
+from ..core.log import IMPORTED, CallReturned, Compacted, Entry, ModelCalled, ModelSaid, Outcome, UserSaid
 from ..core.mail import Address
-from ..core.message import Media, Message, Opaque, Part, Text, said
+from ..core.message import Media, Opaque, Part, Text, said
+from ..core.people import OWNER
 from ..core.thread import Thread
 from ..core.tool import ToolCall
 from ..readings.visible import in_one_line, refuse_unseen
@@ -26,86 +27,11 @@ from ..readings.visible import in_one_line, refuse_unseen
 LONGEST = 32 * 1024 * 1024  # bytes of a line
 DIRECT = "cli:direct"
 LONGEST_TITLE = 200
+MISSING = "The file that this conversation came from holds no result of this call; it may have been run."
 
 Shape = TypeVar("Shape")
 
 _encode = msgspec.json.Encoder().encode
-
-
-class Exporting:
-    """Turns entries into lines, in order. A message is written when it enters the conversation, and stays when that is
-    compacted."""
-
-    def __init__(self, conversation: Conversation) -> None:
-        self._conversation = conversation
-        self._thread = Thread()
-        self._seen = 0  # messages of the transcript that have been written
-        self._count = 0
-        self._consolidated = 0
-        self._names: dict[str, str] = {}  # of the calls, by the provider's ids
-
-    def metadata(self) -> str:
-        about = self._conversation
-        return _line(
-            {
-                "_type": "metadata",
-                "created_at": stamp(about.created),
-                "last_consolidated": self._consolidated,
-                "key": about.session,
-                "title": about.title,
-            }
-        )
-
-    def lines(self, written: Written) -> Iterator[str]:
-        thread, entry = self._thread, written.entry
-        thread.add(entry)
-        messages = thread.transcript.messages
-        if isinstance(entry, Compacted):
-            self._seen = len(messages)
-            self._consolidated = max(0, self._count - len(entry.kept))
-            return
-        for message in messages[self._seen :]:
-            yield _line(self._object(message, written))
-        self._count += len(messages) - self._seen
-        self._seen = len(messages)
-
-    def _object(self, message: Message, written: Written) -> dict[str, Any]:
-        told: dict[str, Any] = {"role": message.role, "content": _content(message.parts, message.role == "tool")}
-        if message.calls:
-            told["tool_calls"] = [
-                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.args}}
-                for call in message.calls
-            ]
-            self._names |= {call.id: call.name for call in message.calls}
-        if message.role == "tool":
-            told |= {"tool_call_id": message.answers, "name": self._names.get(message.answers, "")}
-            if isinstance(written.entry, CallReturned) and written.entry.origin:
-                told["origin"] = written.entry.origin
-                told |= {"public": True} if written.entry.public else {}
-        if message.role == "user":
-            told["author"] = self._thread.turn.requester
-        if message.role == "assistant" and not message.calls and self._thread.turn.tools_used:
-            told["tools_used"] = self._thread.turn.tools_used
-        if message.reasoning:
-            told["reasoning_content"] = message.reasoning
-        if message.opaque:
-            told["opaque"] = message.opaque
-        return {**told, "timestamp": stamp(written.at)}
-
-
-def _content(parts: tuple[Part, ...], plain: bool = False) -> Any:
-    """The plain text, unless it has to be said whose it is; of a result that stands beside it, and what comes from a
-    file is marked by whoever brings it in."""
-    text = parts[0] if len(parts) == 1 else None
-    return text.text if isinstance(text, Text) and (plain or text.origin in ("", IMPORTED)) else list(parts)
-
-
-def _line(value: dict[str, Any]) -> str:
-    return _encode(value).decode()
-
-
-def stamp(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat()
 
 
 class ImportedConversation(Struct, frozen=True):
@@ -115,6 +41,9 @@ class ImportedConversation(Struct, frozen=True):
     title: str
     created: float
     written: list[Written]
+    consolidated: int = 0  # messages at the beginning that a summary stands for
+    summary: str = ""
+    facts: tuple[str, ...] = ()
 
 
 class _Metadata(Struct):
@@ -122,6 +51,9 @@ class _Metadata(Struct):
     created_at: str | None = None
     key: str | None = None
     title: str | None = None
+    last_consolidated: int | None = None
+    summary: str | None = None
+    facts: tuple[str, ...] | None = None
 
 
 class _Function(Struct):
@@ -144,6 +76,7 @@ class _FileMessage(Struct):
     author: str | None = None
     origin: str | None = None
     public: bool | None = None
+    outcome: Outcome = "done"
     reasoning_content: str | None = None
     opaque: list[Opaque] | None = None
 
@@ -168,7 +101,28 @@ def read_conversation(lines: Iterable[bytes], now: float) -> ImportedConversatio
         bringing.add(number, line)
     bringing.end()
     title = in_one_line(" ".join((about.title or "").split()))[:LONGEST_TITLE]
-    return ImportedConversation(key, title, created, bringing.written)
+    return ImportedConversation(
+        key,
+        title,
+        created,
+        bringing.written,
+        about.last_consolidated or 0,
+        about.summary or "",
+        about.facts or (),
+    )
+
+
+def with_summary(brought: ImportedConversation, entries: Sequence[Entry]) -> list[Entry]:
+    """The entries of a conversation that rests, and the summary that its file holds of its beginning: the model is
+    shown what it was shown there. Whoever made the file may have been a stranger."""
+    thread = Thread.of(*entries)
+    kept = thread.transcript.messages[brought.consolidated :]
+    told = brought.consolidated > 0 and bool(brought.summary.strip() or brought.facts)
+    if not told or (kept and kept[0].role == "tool") or brought.consolidated > len(thread.transcript.messages):
+        return list(entries)
+    standing = structs.replace(thread.standing, outside=True)
+    covers = (1, thread.seq)
+    return [*entries, Compacted(brought.summary, tuple(kept), standing, brought.facts, covers)]
 
 
 class _Bringing:
@@ -190,7 +144,7 @@ class _Bringing:
             )
         match message.role:
             case "user":
-                self._add(UserSaid(_parts(number, message), message.author or "owner"))
+                self._add(UserSaid(_parts(number, message), message.author or OWNER))
             case "assistant":
                 self._add_answer(number, message)
             case "tool":
@@ -199,8 +153,9 @@ class _Bringing:
                 raise _wrong(number, f"the role is {role!r}, and only user, assistant and tool are taken")
 
     def end(self) -> None:
-        if self._open:
-            raise _wrong(self._line, f"the call {next(iter(self._open.values())).id!r} has no result")
+        """Calls at the very end may be without a result: someone was still to be asked, or they ran."""
+        for place in self._open:
+            self._add(CallReturned(self._answer, place, MISSING, "cancelled"))
         if not self.written:
             raise MailRefused("the file holds no message")
 
@@ -234,7 +189,9 @@ class _Bringing:
         if not isinstance(text, Text) or len(media) < len(rest):
             raise _wrong(number, "the content of a result is a text, or a text and then images")
         origin, public = message.origin or text.origin, bool(message.public)
-        self._add(CallReturned(self._answer, place, text.text, media=media, origin=origin, public=public))
+        self._add(
+            CallReturned(self._answer, place, text.text, message.outcome, media=media, origin=origin, public=public)
+        )
 
     def _add(self, entry: Entry) -> None:
         self.written.append(Written(len(self.written) + 1, self._at, entry))

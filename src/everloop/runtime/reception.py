@@ -1,20 +1,15 @@
-"""Where channels hand in what they hear: admission decides who speaks, then the inbox commits it.
-
-Admission is a seam. What stands here admits everyone who gets as far as the channel, as what they are: whom nobody has
-introduced is a guest. Allow-lists, mentions and rates are other admissions.
-"""
+"""Where channels hand in what they hear: admission decides who speaks, then the inbox commits it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import structs
 
-from ..core.channel import Admitted, Declined, Delivered, FileRef, Hook, HookAnswer, HookRequest, Incoming, Manifest
+from ..core.channel import Declined, Delivered, FileRef, Hook, HookAnswer, HookRequest, Incoming
 from ..core.errors import MailRefused, Undeliverable
-from ..core.keys import author_of, escaped
-from ..core.mail import Address, Inbound, Said
+from ..core.keys import escaped
+from ..core.mail import Address, Inbound, ReplyTo, Said
 from ..core.message import Part, Text, said
-from ..core.people import chat_of
 from ..core.ports import Admission, Arrivals, Channel, Fetches, Hooked
 from .inbox import Inbox
 from .live import Live
@@ -28,14 +23,6 @@ FETCHING = 60.0  # seconds for one of them
 
 Answers = Callable[[HookRequest], Awaitable[HookAnswer]]
 Enclose = Callable[[str, bytes, str], Awaitable[Part]]
-
-
-class AdmitAll:
-    """A conversation of two belongs to the person; that of a group to the chat, whoever speaks in it."""
-
-    async def admit(self, manifest: Manifest, incoming: Incoming) -> Admitted | Declined:
-        author = author_of(manifest.name, incoming.account)
-        return Admitted(author, author if incoming.direct else chat_of(manifest.name, escaped(incoming.chat)))
 
 
 class Reception:
@@ -66,10 +53,10 @@ class Reception:
         if sentence := _wrong_in(incoming):
             return Delivered(refused=sentence)
         decided = await self._admission.admit(self._manifest, incoming)
-        if isinstance(decided, Declined):
-            return Delivered(refused=decided.why)
         address = Address(self._manifest.name, escaped(incoming.chat), escaped(incoming.thread))
         event = _event_of(incoming)
+        if isinstance(decided, Declined):
+            return await self._decline(decided, address, event, incoming.reply_to)
         if incoming.files and await self._store.came(self.name, event):
             return Delivered(fresh=False)
         parts = said(incoming.text) if incoming.text.strip() or not incoming.files else ()
@@ -83,6 +70,14 @@ class Reception:
             return Delivered(refused=str(error))
         self.live.note(receipt.thread, address)
         self._inbox.wake(receipt, inbound)
+        return Delivered(receipt.fresh)
+
+    async def _decline(self, decided: Declined, address: Address, event: str, reply_to: ReplyTo) -> Delivered:
+        """What they wrote is not kept: nobody has let them in."""
+        if not decided.reply:
+            return Delivered(refused=decided.why)
+        letter = Said((), decided.account, str(address), reply_to=reply_to)
+        receipt = await self._inbox.answer(Inbound(address, event, letter, decided.account), decided.reply)
         return Delivered(receipt.fresh)
 
     async def _file(self, ref: FileRef, owner: str) -> Part:

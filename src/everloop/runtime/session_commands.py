@@ -98,7 +98,8 @@ class SessionCommands:
     async def _resume(self, id: str, inbound: Inbound, letter: Said) -> Outcome:
         wanted = await self._find(id, inbound, letter)
         deed = await self._sessions.go_to(wanted, str(inbound.address), letter.author)
-        return deed, f"Here we go on with “{wanted.title}” ({wanted.messages} messages)."
+        told = [f"{each.who}: {each.text}" for each in await self._sessions.said_last(wanted)]
+        return deed, "\n\n".join([f"Here we go on with “{wanted.title}” ({wanted.messages} messages).", *told])
 
     async def _fork(self, at: str, inbound: Inbound, letter: Said) -> Outcome:
         if at and not (at.isascii() and at.isdigit() and len(at) < 16):

@@ -34,6 +34,9 @@ RUNNING = "a turn is running here; stop it with /stop first"
 WAITING = "something waits for permission here; answer it with /approve, or stop it with /stop, first"
 PAGE = 1000
 LONGEST_NAME = 80
+LAST = 4  # that are shown of a conversation that is gone back to,
+LOOKED = 100  # if they stand among so many entries at its end,
+LONGEST_LAST = 500  # and so many characters of each
 
 
 class Spoken(Struct, frozen=True):
@@ -159,7 +162,9 @@ class Sessions:
         return turn
 
     async def _without(self, row: ThreadRow, turn: LastTurn, by: str, letter: Letter) -> Branch:
-        title = (await self.find(row.id, row.owner)).title if turn.cut else ""
+        before = await self.find(row.id, row.owner)
+        # What is said instead of the first thing has its own beginning for a title, unless one was given.
+        title = before.title if turn.cut or (before.named and not isinstance(letter, Undo)) else ""
         return await self._branch(
             row.id, turn.cut, row.session, by, title=title, turn=turn, head=row.head, letter=letter
         )
@@ -192,17 +197,23 @@ class Sessions:
             letter=letter,
         )
 
-    async def said(self, conversation: Conversation) -> list[Spoken]:
+    async def said(self, conversation: Conversation, after: int = 0) -> list[Spoken]:
         """What was said in it, by whom, with the results of calls and what was compacted."""
         found = []
-        for written in await self._store.history(conversation.id):
+        for written in await self._store.history(conversation.id, after):
             if told := _spoken(written.entry):
                 found.append(Spoken(written.seq, written.at, *told))
         return found
 
+    async def said_last(self, conversation: Conversation) -> list[Spoken]:
+        """What people and the model said last, in short, for whoever comes back to it."""
+        after = max(0, conversation.head - LOOKED)
+        told = [each for each in await self.said(conversation, after) if each.who != "tool" and each.text.strip()]
+        return [structs.replace(each, text=shortened(each.text)) for each in told[-LAST:]]
+
     async def export(self, conversation: Conversation) -> AsyncIterator[str]:
         """A conversation as lines of JSON: what it is, then each message."""
-        from .jsonl import Exporting
+        from .exporting import Exporting
 
         exporting = Exporting(conversation)
         lines: list[str] = []
@@ -210,18 +221,19 @@ class Sessions:
         while page := await self._store.history(conversation.id, after, PAGE):
             lines += [line for written in page for line in exporting.lines(written)]
             after = page[-1].seq
+        lines += exporting.close()
         yield exporting.metadata()
         for line in lines:
             yield line
 
     def bring_in(self, lines: Iterable[bytes], session: str = "") -> tuple[Branch, str]:
         """A thread from a file of that kind, and the session it is for. Raises MailRefused, which names the line."""
-        from .jsonl import read_conversation
+        from .jsonl import read_conversation, with_summary
 
         brought = read_conversation(lines, self._clock.now())
         key = session or brought.key
         written = [structs.replace(each, entry=_from_file(each.entry)) for each in brought.written]
-        entries = branch_off(written, key, "owner")
+        entries = with_summary(brought, branch_off(written, key, OWNER))
         branch = Branch(
             secrets.token_hex(8),
             entries,
@@ -231,6 +243,11 @@ class Sessions:
             stay=True,
         )
         return branch, key
+
+
+def shortened(text: str) -> str:
+    """The end of what was said is where one goes on."""
+    return text if len(text) <= LONGEST_LAST else f"… {text[-LONGEST_LAST:].lstrip()}"
 
 
 def _from_file(entry: Entry) -> Entry:

@@ -31,7 +31,7 @@ from .shape import (
     WebSection,
     without_secrets,
 )
-from .sources import layers
+from .sources import file_of, layers, read_bytes, read_layer
 from .unused import unused
 
 
@@ -58,6 +58,16 @@ def load(home: Path, environ: Mapping[str, str], overrides: Mapping[str, Any] = 
     for layer in layers(home, environ, overrides, tree):
         lay_over(tree, checked_section(layer, Settings, layer.values, ()))
     return cast(Settings, built(Settings, tree))
+
+
+def place_in_file(home: Path, keys: tuple[str, ...]) -> str:
+    """Where a setting stands in the file, for what is checked by whoever it belongs to; "" if it is not from there."""
+    path = file_of(home)
+    layer = read_layer(path, read_bytes(path), {}) if path else None
+    found: Any = layer.values if layer else {}
+    for key in keys:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return layer.place(keys) if layer and found is not None else ""
 
 
 __all__ = [

@@ -25,6 +25,7 @@ NEEDS: dict[Path, tuple[str, ...]] = {
     ("models",): _ANSWERS,
     ("providers",): _ANSWERS,
     ("telemetry",): ("read",),
+    ("users",): _ALL,  # who is let in
     ("gateway", "host"): _ALL,
     ("gateway", "behind_proxy"): _ALL,
     ("gateway", "allowed_hosts"): _ALL,

@@ -36,7 +36,8 @@ Dialect = Literal["openai_chat", "openai_responses", "anthropic_messages", "gemi
 class Defaults(_Section, frozen=True):
     model: str = "auto"  # provider/model, or the name of a preset in `models`
     fallbacks: tuple[str, ...] = ()  # asked in this order when the model cannot answer
-    small_model: str = ""  # for summaries and the like; "": the same model
+    small_model: str = ""  # for summaries and titles; "": the same model, and no titles
+    titles: bool = True  # conversations of the page are named by the small model, if there is one
     embedding_model: str = ""  # for recall by meaning
     system_prompt: str = ""  # who the agent is, in place of our own words
     max_tokens: Count = 8192
@@ -181,6 +182,11 @@ class GatewaySection(_Section, frozen=True):
     request_seconds: Annotated[float, Meta(ge=1, le=3600)] = 30.0  # for a request to come in, and more as it comes
 
 
+class UsersSection(_Section, frozen=True):
+    # Who writes from an account that is nobody's; None: pair, or guest where a program brings the channel
+    strangers: Literal["pair", "guest", "ignore"] | None = None
+
+
 class Telemetry(_Section, frozen=True):
     """Spans for a collector of OpenTelemetry's."""
 
@@ -200,6 +206,7 @@ class Settings(_Section, frozen=True):
     workspace: FilePath = ""  # "": the folder `workspace` in the home
     channels: Kept = None
     gateway: GatewaySection = GatewaySection()
+    users: UsersSection = UsersSection()
     telemetry: Telemetry = Telemetry()
 
 

@@ -3,7 +3,8 @@
 ABOUT = {
     "agents.defaults.model": "Who answers: provider/model, a bare name, a preset, embedded, or auto",
     "agents.defaults.fallbacks": "Models or presets that are asked, in this order, when it cannot answer",
-    "agents.defaults.small_model": "Writes the summaries of long conversations; empty: whoever answers",
+    "agents.defaults.small_model": "Writes summaries and titles; empty: whoever answers, and no titles",
+    "agents.defaults.titles": "Let the small model name new conversations of the page; one call for each",
     "agents.defaults.embedding_model": "Turns texts into vectors; empty: none",
     "agents.defaults.system_prompt": "Who the agent is, in place of everloop's own words",
     "agents.defaults.max_tokens": "Tokens that an answer may have",
@@ -72,6 +73,7 @@ ABOUT = {
     "gateway.sockets_per_user": "WebSockets of one user",
     "gateway.bytes_per_user": "Files that are kept for one user; above that, no more are taken",
     "gateway.request_seconds": "For a request to come in, and a second more for each 10 kB",
+    "users.strangers": "What becomes of strangers on channels: a code to pair with, a guest's place, or nothing",
     "telemetry.otlp_endpoint": "Where spans are sent; empty: as OTEL_EXPORTER_OTLP_ENDPOINT says, else nowhere",
     "telemetry.otlp_headers": "Headers for the collector, such as a key",
     "telemetry.content": "Send with them what was said: prompts, answers, arguments and results",

@@ -96,6 +96,7 @@ def _conversation(row: Any) -> Conversation:
         head=head,
         archived=archived > 0,
         pinned=archived < 0,
+        named=bool(title),
         state=state,
         parent=parent,
         parent_seq=parent_seq,

@@ -21,7 +21,7 @@ _REPLY_TO = (
 # Answers that nobody has tried to send wait for someone to come and look: those of a terminal, for example.
 _UNDELIVERED = (
     "SELECT id, channel, chat, state, attempts, at, due, receipt, body FROM outbox "
-    "WHERE state = 'failed' OR (state IN ('pending', 'sending') AND attempts > 0) ORDER BY id"
+    "WHERE state = 'failed' OR (state IN ('pending', 'sending') AND (attempts > 0 OR receipt <> '')) ORDER BY id"
 )
 _KEEP = (
     "UPDATE outbox SET parts = $2, unsure = 0, due = {elapsed} + CAST($3 AS {real}) "
@@ -29,7 +29,7 @@ _KEEP = (
 )
 _WAITS = "(state = 'failed' OR (state = 'pending' AND attempts > 0))"
 _AGAIN = (
-    "UPDATE outbox SET state = 'pending', attempts = 0, due = 0, since = {now} "
+    "UPDATE outbox SET state = 'pending', attempts = 0, due = {elapsed}, since = {now} "
     f"WHERE id = $1 AND {_WAITS} RETURNING id"
 )
 _DROP = f"UPDATE outbox SET state = 'dropped', due = {{now}} WHERE id = $1 AND {_WAITS} RETURNING id"

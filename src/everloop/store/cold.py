@@ -7,6 +7,7 @@ from .archive import ArchiveRows
 from .arrivals import ArrivalRows
 from .channel_rows import ChannelRows
 from .credentials import CredentialRows
+from .directory import DirectoryRows
 from .expired import ExpiredRows
 from .grants import GrantRows
 from .history import HistoryRows
@@ -33,6 +34,7 @@ class ColdStore(
     SecretRows,
     LedgerRows,
     CredentialRows,
+    DirectoryRows,
     ExpiredRows,
 ):
     """What a store does that no turn waits for."""

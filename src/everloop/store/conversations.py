@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 
-from ..core.conversation import ArchiveThread, Branch, Deed, Mark, PinThread, Rename, ResumeThread
+from ..core.conversation import ArchiveThread, Branch, Deed, GiveTitle, Mark, PinThread, Rename, ResumeThread
 from ..readings.spoken import COUNTED
 from .codec import bodies_of, fold_in
 from .database import Ask
 
 ROWS = 500  # in one statement
 
+PAID = "paid"  # what came of a job that has asked a model for a title
+TITLES = "titles"  # what that was for
 PINNED = -1  # in the column `archived`, where 0 is in the list and 1 out of it
 
 # Where the entries of a thread lie: its own from `first` on, what stands before in its parents.
@@ -47,6 +49,8 @@ async def perform(ask: Ask, owner: str, session: str, deed: Deed) -> bool:
             found = await ask(
                 "UPDATE threads SET title = $3 WHERE id = $1 AND owner = $2 RETURNING id", thread, owner, title
             )
+        case GiveTitle():
+            return await _give_title(ask, owner, deed)
         case ArchiveThread(thread=thread, archived=archived):
             found = await ask(
                 "UPDATE threads SET archived = $3 WHERE id = $1 AND owner = $2 RETURNING id",
@@ -74,6 +78,36 @@ async def perform(ask: Ask, owner: str, session: str, deed: Deed) -> bool:
                 seq,
             )
     return bool(found)
+
+
+async def _give_title(ask: Ask, owner: str, deed: GiveTitle) -> bool:
+    jobs = await ask("SELECT result FROM jobs WHERE id = $1{lock}", deed.job)
+    if jobs and jobs[0][0] == PAID:
+        return False
+    await ask("UPDATE jobs SET result = $2 WHERE id = $1", deed.job, PAID)
+    spent, used = deed.spent, deed.spent.usage
+    await ask(
+        "INSERT INTO usage(thread, seq, owner, at, model, input, output, cache_read, cache_write, reasoning, cost, "
+        "purpose) VALUES($1, $2, $3, {now}, $4, $5, $6, $7, $8, $9, $10, $11)",
+        deed.thread,
+        spent.seq,
+        owner,
+        spent.model,
+        used.input,
+        used.output,
+        used.cache_read,
+        used.cache_write,
+        used.reasoning,
+        spent.cost,
+        TITLES,
+    )
+    found = await ask(
+        "UPDATE threads SET title = $3 WHERE id = $1 AND owner = $2 AND title = '' RETURNING id",
+        deed.thread,
+        owner,
+        deed.title,
+    )
+    return bool(found and deed.title)
 
 
 async def _resume(ask: Ask, owner: str, session: str, thread: str) -> bool:

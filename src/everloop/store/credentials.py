@@ -48,13 +48,13 @@ class CredentialRows(Database):
     async def known_token(self, hash: str) -> Known | None:
         rows = await self._ask(
             "SELECT t.id, t.owner, u.role, t.scopes, t.until FROM tokens t JOIN users u ON u.id = t.owner "
-            f"WHERE t.hash = $1 AND {_HOLDS}",
+            f"WHERE t.hash = $1 AND u.blocked = 0 AND {_HOLDS}",
             hash,
         )
         return next((Known(id, of, role, tuple(scopes.split()), until) for id, of, role, scopes, until in rows), None)
 
     async def role(self, person: str) -> Role:
-        rows = await self._ask("SELECT role FROM users WHERE id = $1", person)
+        rows = await self._ask("SELECT role FROM users WHERE id = $1 AND blocked = 0", person)
         return role_named(rows[0][0]) if rows else Role.GUEST
 
     async def keep_login(self, owner: str, kind: Literal["password", "link"], hash: str, seconds: float = 0) -> None:
@@ -75,6 +75,10 @@ class CredentialRows(Database):
     async def forget_login(self, owner: str, kind: Literal["password", "link"]) -> bool:
         gone = "DELETE FROM logins WHERE owner = $1 AND kind = $2 RETURNING kind"
         return await self._changed_one(gone, owner, kind)
+
+    async def link_owner(self, hash: str) -> str:
+        rows = await self._ask(f"SELECT owner FROM logins WHERE kind = 'link' AND hash = $1 AND {_HOLDS}", hash)
+        return str(rows[0][0]) if rows else ""
 
     async def use_link(self, hash: str) -> str:
         used = f"DELETE FROM logins WHERE kind = 'link' AND hash = $1 AND {_HOLDS} RETURNING owner"
@@ -102,7 +106,7 @@ class CredentialRows(Database):
     async def known_visit(self, hash: str, *, page: bool = False) -> Known | None:
         rows = await self._ask(
             "SELECT w.id, w.owner, u.role FROM web_sessions w JOIN users u ON u.id = w.owner "
-            f"WHERE w.{'page' if page else 'hash'} = $1 AND w.until > {{now}}",
+            f"WHERE w.{'page' if page else 'hash'} = $1 AND u.blocked = 0 AND w.until > {{now}}",
             hash,
         )
         return Known(rows[0][0], rows[0][1], rows[0][2], ()) if rows else None

@@ -10,9 +10,15 @@ from .database import Ask, Database
 # The time zone's offset, since when, and in which thread ("" is any).
 _SPENT = """SELECT CAST(floor((at + CAST($1 AS {real})) / 86400) AS {int}) AS day, model, count(*),
     sum(input), sum(output), sum(cache_read), sum(cache_write), sum(reasoning), coalesce(sum(cost), 0.0),
-    count(*) - count(cost)
+    count(*) - count(cost), purpose
     FROM usage WHERE at >= $2 AND CAST($3 AS TEXT) IN ('', thread)
-    GROUP BY 1, model ORDER BY 1, model"""
+    GROUP BY 1, model, purpose ORDER BY 1, model, purpose"""
+# Of the conversations that another one stands for now, after what was said last in them was taken back.
+_TAKEN_BACK = """WITH RECURSIVE stood(id) AS (
+    SELECT id FROM threads WHERE replaced = $1 UNION SELECT t.id FROM threads t JOIN stood s ON t.replaced = s.id)
+    SELECT 0, model, count(*), sum(input), sum(output), sum(cache_read), sum(cache_write), sum(reasoning),
+    coalesce(sum(cost), 0.0), count(*) - count(cost), purpose
+    FROM usage WHERE thread IN (SELECT id FROM stood) GROUP BY model, purpose ORDER BY model, purpose"""
 _ONE_MORE = (
     "INSERT INTO guest_calls(day, who, calls) VALUES($1, $2, 1) "
     "ON CONFLICT(day, who) DO UPDATE SET calls = guest_calls.calls + 1 WHERE guest_calls.calls < $3 RETURNING calls"
@@ -22,6 +28,9 @@ _ONE_MORE = (
 class LedgerRows(Database):
     async def spent(self, since: float = 0, thread: str = "", offset: float = 0) -> list[SpentRow]:
         return [_spent_row(row) for row in await self._ask(_SPENT, float(offset), float(since), thread)]
+
+    async def taken_back(self, thread: str) -> list[SpentRow]:
+        return [_spent_row(row) for row in await self._ask(_TAKEN_BACK, thread)]
 
     async def count_call(self, guest: str, day: int, each: int, all: int) -> bool:
         async def work(ask: Ask) -> bool:
@@ -33,5 +42,5 @@ class LedgerRows(Database):
 
 
 def _spent_row(row: Sequence[Any]) -> SpentRow:
-    day, model, calls, *counts, cost, unpriced = row
-    return SpentRow(day, model, calls, Usage(*map(int, counts)), cost, unpriced)
+    day, model, calls, *counts, cost, unpriced, purpose = row
+    return SpentRow(day, model, calls, Usage(*map(int, counts)), cost, unpriced, purpose)

@@ -34,8 +34,9 @@ from .server import Connection, Pool, Server
 Result = TypeVar("Result")
 
 _OPEN = (
-    f"SELECT {THREAD}, greatest(t.folded, $2 + 1, 1), "
-    "(SELECT array_agg(body ORDER BY seq) FROM entries WHERE thread = t.id AND seq >= greatest(t.folded, $2 + 1, 1)), "
+    f"SELECT {THREAD}, greatest(t.folded, $2::BIGINT + 1, 1), "
+    "(SELECT array_agg(body ORDER BY seq) FROM entries WHERE thread = t.id "
+    "AND seq >= greatest(t.folded, $2::BIGINT + 1, 1)), "
     f"(SELECT array_agg(id ORDER BY id) FROM inbox WHERE thread = t.id AND {PENDING}), "
     f"(SELECT array_agg(body ORDER BY id) FROM inbox WHERE thread = t.id AND {PENDING}) "
     "FROM threads t WHERE t.id = $1"

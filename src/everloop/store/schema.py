@@ -191,6 +191,18 @@ MIGRATIONS: Migrations = [
         "ALTER TABLE outbox ADD COLUMN claim TEXT NOT NULL DEFAULT ''",
         "ALTER TABLE jobs ADD COLUMN claim TEXT NOT NULL DEFAULT ''",
     ],
+    [
+        # What a call was for, where that was no turn.
+        "ALTER TABLE usage ADD COLUMN purpose TEXT NOT NULL DEFAULT ''",
+    ],
+    [
+        # Which accounts belong to whom (`owner`), and what was said to whoever has to say it somewhere else.
+        "ALTER TABLE users ADD COLUMN blocked {int} NOT NULL DEFAULT 0",
+        "CREATE TABLE accounts(account TEXT PRIMARY KEY, owner TEXT NOT NULL, at {real} NOT NULL)",
+        """CREATE TABLE codes(
+            code TEXT PRIMARY KEY, kind TEXT NOT NULL, owner TEXT NOT NULL, session TEXT NOT NULL, event TEXT NOT NULL,
+            at {real} NOT NULL, until {real} NOT NULL, UNIQUE(kind, owner))""",
+    ],
 ]
 
 

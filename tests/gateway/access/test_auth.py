@@ -18,9 +18,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from everloop.app import serve
-from everloop.app.access import new_token
+from everloop.app.access import new_invitation, new_token
 from everloop.app.records import open_records
 from everloop.core.errors import SettingsError
+from everloop.core.people import Person, Role
 from everloop.gateway import page
 from everloop.gateway.access.permissions import PUBLIC
 from everloop.gateway.access.principal import SCOPES
@@ -296,6 +297,39 @@ class TestPasswords:
         assert statuses == [400, 200, 401, 200, 403, 200]
         assert fresh != cookie
         assert left == [401, 200]
+
+    async def test_others_come_in_by_an_invitation_and_then_by_their_name_and_password(self, openings):
+        door = await openings(ScriptedModel([]))
+        async with open_records(door.home) as records:
+            for name, role in (("Anna", Role.USER), ("Ben", Role.USER)):
+                await records.store.introduce(Person(name.lower(), name, role))
+            path = await new_invitation(records.store, "anna", 60)
+        async with door.client() as client:
+            heads = await client.head(path, allow_redirects=False)  # as a messenger looks at it
+            came = [await client.get(path, allow_redirects=False) for _ in range(2)]
+            hers = {"Cookie": came[0].headers["Set-Cookie"].partition(";")[0], "Origin": door.url}
+            known = await (await client.post("/auth/session", headers=hers)).json()
+            done = await client.post("/auth/password", json={"password": PASSWORD}, headers=hers)
+            tried = {}
+            for user in ("Anna", "anna", "Ben", "owner", "nobody", ""):
+                asked = {"password": PASSWORD, "user": user}
+                answer = await client.post("/auth/login", json=asked, headers={"Origin": door.url})
+                tried[user] = answer.status, (await answer.json()).get("user")
+            async with open_records(door.home) as records:
+                await records.store.change_person("anna", blocked=True)
+            blocked = await client.post("/auth/session", headers=hers)
+        assert (heads.status, [each.status for each in came], done.status) == (401, [303, 401], 200)
+        assert (known["user"], known["role"], known["has_password"]) == ("anna", "user", False)
+        wrong = (401, None)
+        assert tried == {
+            "Anna": (200, "anna"),
+            "anna": (200, "anna"),
+            "Ben": wrong,
+            "owner": wrong,
+            "nobody": wrong,
+            "": wrong,
+        }
+        assert blocked.status == 401
 
     async def test_a_planted_cookie_is_worth_nothing_after_a_login(self, openings):
         door = await openings(ScriptedModel([]))

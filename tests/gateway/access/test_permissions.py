@@ -9,7 +9,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from everloop.core.channel import Hook, HookAnswer, HookRequest
 from everloop.core.people import Role
 from everloop.gateway import hooks, page
-from everloop.gateway.access.permissions import ADMIN, CHAT, KNOWN, PUBLIC, READ, Permission, Permissions, Route
+from everloop.gateway.access.permissions import CHAT, KNOWN, PUBLIC, READ, Permission, Permissions, Route
 from everloop.gateway.access.principal import SCOPES, Principal
 from everloop.gateway.server import PERMISSIONS
 
@@ -18,6 +18,7 @@ from ..guarded import guarded
 USER = Role.USER
 OWNERS = Permission(("admin",), Role.OWNER)
 ADMINS = Permission(("admin",), Role.ADMIN)
+INTRODUCES = Permission(("admin", "read", "chat", "approve"), Role.ADMIN)
 READS = Permission(("read",), USER)
 CHATS = Permission(("chat",), USER)
 MOVES = Permission(("chat", "read"), USER)
@@ -30,7 +31,7 @@ TABLE = {
     ("POST", "/auth/login"): PUBLIC,
     ("POST", "/auth/session"): KNOWN,
     ("POST", "/auth/logout"): KNOWN,
-    ("POST", "/auth/password"): ADMIN,
+    ("POST", "/auth/password"): KNOWN,
     ("GET", "/metrics"): READ,
     ("GET", "/ws"): KNOWN,
     ("POST", "/v1/chat/completions"): CHAT,
@@ -76,6 +77,13 @@ TABLE = {
     ("GET", "/api/tokens"): ADMINS,
     ("POST", "/api/tokens"): ADMINS,
     ("DELETE", "/api/tokens/{id}"): ADMINS,
+    ("GET", "/api/users"): ADMINS,
+    ("POST", "/api/users"): INTRODUCES,
+    ("POST", "/api/pairings"): INTRODUCES,
+    ("PATCH", "/api/users/{id}"): INTRODUCES,
+    ("POST", "/api/users/{id}/invite"): INTRODUCES,
+    ("POST", "/api/users/{id}/accounts"): INTRODUCES,
+    ("DELETE", "/api/users/{id}/accounts"): INTRODUCES,
     ("GET", "/api/outbox"): OWNERS,
     ("POST", "/api/outbox/{id}/retry"): OWNERS,
     ("DELETE", "/api/outbox/{id}"): OWNERS,

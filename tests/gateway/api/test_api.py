@@ -412,6 +412,29 @@ async def test_a_file_is_kept_for_its_owner_and_shown_only_if_that_is_harmless(t
     assert told == ("text/plain", "attachment; filename=\"file\"; filename*=UTF-8''file")
 
 
+async def test_people_are_introduced_paired_changed_and_linked_and_nobody_else_may(tmp_path: Path):
+    async with opened(tmp_path) as (agent, client):
+        asked = await agent.store.ask_code("pair", "web:8", "web:8", "e1", 100)
+        _, before = await get(client, "/api/users")
+        added, anna = await post(client, "/api/users", {"name": "Anna", "account": "web:7"})
+        paired, ben = await post(client, "/api/pairings", {"code": asked.code, "role": "guest", "name": "Ben"})
+        again, _ = await post(client, "/api/pairings", {"code": asked.code})
+        changed = await client.patch("/api/users/web:7", json={"role": "admin", "blocked": True}, headers=OWNER)
+        owner = await client.patch("/api/users/owner", json={"role": "user"}, headers=OWNER)
+        linked, _ = await post(client, "/api/users/web:7/accounts", {"account": "mail:a@b.example"})
+        foreign = await client.delete("/api/users/web:8/accounts?account=web:7", headers=OWNER)
+        unlinked = await client.delete("/api/users/web:7/accounts?account=web:7", headers=OWNER)
+        others = [(await get(client, "/api/users", who))[0] for who in (USER, READER)]
+        others += [(await post(client, "/api/users", {"name": "x"}, who))[0] for who in (USER, READER)]
+        told = (await unlinked.json())["person"]
+    assert [each["account"] for each in before["waiting"]] == ["web:8"]
+    assert (added, paired, again, linked, changed.status, unlinked.status) == (201, 201, 409, 201, 200, 200)
+    assert (owner.status, foreign.status, others) == (409, 409, [403, 403, 403, 403])
+    assert (anna["person"]["role"], ben["person"]["name"]) == ("user", "Ben")
+    del told["at"]
+    assert told == {"id": "web:7", "name": "Anna", "role": "admin", "blocked": True, "accounts": ["mail:a@b.example"]}
+
+
 async def test_what_could_not_be_delivered_is_the_owners_to_send_again_or_drop(tmp_path: Path):
     async with opened(tmp_path) as (agent, client):
         await give_up(agent.store, "one", "two")

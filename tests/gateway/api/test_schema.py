@@ -22,6 +22,7 @@ from aiohttp.test_utils import TestServer
 
 from everloop.app import open_desk
 from everloop.app.records import open_records
+from everloop.core.people import Role
 from everloop.core.permission import Grant
 from everloop.gateway.access.permissions import PUBLIC, Route
 from everloop.gateway.api.openapi import document
@@ -125,6 +126,7 @@ async def house(openings, gated_send) -> Any:
     async with open_records(door.home) as records:
         await records.store.keep_grant(Grant("ab12", "owner", "owner", "send", any=True, until=4e9))
         await give_up(records.store, *map(str, range(12)))
+        await records.members.add("Anna", Role.USER, Role.OWNER, "web:7")
         undelivered = [str(each.id) for each in await records.store.undelivered()]
     door.known = {
         "^/api/sessions/ id": [each["id"] for each in listed["sessions"]],
@@ -134,6 +136,7 @@ async def house(openings, gated_send) -> Any:
         "^/api/keys/ name": ["openai"],
         "^/api/outbox/ id": undelivered,
         "^/api/workspace/ query.path": put_into(door.home / "workspace"),
+        "^/api/users/ id": ["owner", "web:7"],
     }
     return door
 

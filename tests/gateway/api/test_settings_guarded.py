@@ -131,6 +131,7 @@ PLAIN = [
     "agents.defaults.context_window",
     "agents.defaults.steering",
     "agents.defaults.max_message_chars",
+    "agents.defaults.titles",
     "agents.defaults.tool_result_max_chars",
     "agents.max_concurrent_turns",
     "agents.shutdown_seconds",

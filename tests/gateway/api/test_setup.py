@@ -191,7 +191,7 @@ async def test_without_a_model_it_opens_and_says_what_to_do_and_then_works_witho
             after, answer = await door.get("/api/models"), await door.ask("hello again")
     assert models["missing"].startswith("Nobody can answer yet: ")
     assert told.startswith(models["missing"])
-    assert models["missing"].endswith("You can choose a model and keep a key in the page, under Settings.")
+    assert models["missing"].endswith("You can choose a model and keep a key in the page, under Manage.")
     assert (status, changed["restart_needed"], after["missing"], after["default"]) == (200, [], "", "mine/good")
     assert answer == "here I am"
 

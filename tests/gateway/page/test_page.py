@@ -19,8 +19,8 @@ async def test_one_comes_by_the_link_sets_a_password_and_comes_back_with_it(brow
         page = stage.page
         await stage.log_in()
         seen = page.url
-        await page.click("text=Settings")
-        await page.click("text=Access")
+        await page.click(".navlink >> text=Manage")
+        await page.click("nav.pages >> text=Access")
         await page.fill("[aria-label='New password']", "correct horse")
         await page.click("text=Set password")
         await page.wait_for_selector(".toast:has-text('password')")
@@ -148,10 +148,10 @@ async def test_a_token_is_made_shown_once_and_revoked(browser: Any, tmp_path: Pa
     async with staged(browser, tmp_path) as stage:
         page = stage.page
         await stage.log_in()
-        await page.click("text=Settings")
-        await page.click("text=Access")
+        await page.click(".navlink >> text=Manage")
+        await page.click("nav.pages >> text=Access")
         await page.fill("[aria-label='Name of the token']", "laptop")
-        await page.click("text=Make a token")
+        await page.click("text=Create token")
         token = await page.inner_text("dialog code")
         await page.click("dialog >> text=Done")
         await page.click("[aria-label='Revoke laptop']")
@@ -209,11 +209,11 @@ async def test_the_like_is_allowed_ahead_and_taken_back(browser: Any, tmp_path: 
         await stage.say("send it again")
         await stage.answer("You said: send it again")
         asked = await page.locator(".asking:visible").count()
-        await page.click("text=Settings")
-        await page.click("text=Access")
+        await page.click(".navlink >> text=Manage")
+        await page.click("nav.pages >> text=Access")
         listed = await page.inner_text(".grant summary")
         await page.click(".grant button")
-        await page.click("dialog >> text=Take back >> nth=-1")
+        await page.click("dialog button:text-is('Revoke')")
         await page.wait_for_selector(".grant", state="detached")
     assert (offered, asked) == (["the same call again", "anything of send"], 0)
     assert listed.startswith("send: the same call, only in conversation ")
@@ -329,7 +329,8 @@ async def test_the_trace_and_the_usage_are_shown(browser: Any, tmp_path: Path):
         await page.click("[aria-label='Show how the time was spent']")
         await page.wait_for_selector(".turn")
         steps = [each.split("\n")[0] for each in await stage.texts(".waterfall .what")]
-        await page.click("text=Usage")
+        await page.click(".navlink >> text=Manage")
+        await page.click("nav.pages >> text=Usage")
         await page.wait_for_selector(".chart rect.m-0")
     assert steps == ["waited", "scripted", "look", "scripted", "page"]
 

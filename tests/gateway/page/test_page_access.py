@@ -63,12 +63,12 @@ async def test_every_view_has_names_headings_in_order_and_no_part_out_of_reach(
         await page.wait_for_selector(".completion li")
         found["completion"] = await page.evaluate(AUDIT)
         thread = page.url.rpartition("/")[2]
-        places = ("waiting", "usage", "files", "files//b.txt", "settings/models", "settings/all", "settings/access")
-        places = (*places, f"t/{thread}")
-        for place in places:
+        pages = ("models", "behaviour", "tools", "outbox", "access", "usage", "health", "server", "all")
+        places = ("waiting", "usage", "files", "files//b.txt", "settings", *(f"settings/{name}" for name in pages))
+        for place in (*places, f"t/{thread}"):
             await page.goto(f"{stage.url}/#/{place}")
             ready = {"waiting": ".asking", "files": ".entry", "files//b.txt": ".pane pre"}
-            await page.wait_for_selector(ready.get(place, "main :is(.sheet, .turn, .tile)"))
+            await page.wait_for_selector(ready.get(place, "main :is(.sheet, .turn, .tile, .empty, table, .to):visible"))
             found[place] = await page.evaluate(AUDIT)
         await page.evaluate("() => { document.querySelector('main').append(document.createElement('button')); }")
         control = await page.evaluate(AUDIT)

@@ -16,9 +16,11 @@ LOCAL = {name: {"api_base": NOBODY} for name in ("ollama", "lmstudio", "llamacpp
 
 
 async def open_settings(stage: Stage, tab: str) -> None:
-    await stage.page.click(".navlink >> text=Settings")
-    await stage.page.click(f"nav.segments >> text={tab}")
-    await stage.page.wait_for_selector(f"nav.segments [aria-current]:has-text('{tab}')")
+    await stage.page.click(".navlink >> text=Manage")
+    if await stage.page.is_visible(".back"):
+        await stage.page.click(".back")
+    await stage.page.click(f"nav.pages .to:has(span:text-is('{tab}'))")
+    await stage.page.wait_for_selector(f"section.body[aria-label='{tab}'] :is(.sheet, .tile)")
 
 
 async def fill(stage: Stage, key: str, text: str) -> None:
@@ -139,7 +141,7 @@ async def test_a_preset_and_a_key_are_kept_and_taken_away(browser: Any, tmp_path
     assert (tmp_path / "config.toml").read_text() == "\n[agents.defaults]\n"
 
 
-@pytest.mark.parametrize("tab", ["Models", "All settings", "Access"])
+@pytest.mark.parametrize("tab", ["Models", "Tools", "All settings", "Access"])
 async def test_on_a_phone_no_form_is_wider_than_the_screen(browser: Any, tmp_path: Path, tab: str):
     async with staged(browser, tmp_path, 360, 740) as stage:
         await stage.log_in()
@@ -150,3 +152,112 @@ async def test_on_a_phone_no_form_is_wider_than_the_screen(browser: Any, tmp_pat
             "Math.max(...[...document.querySelectorAll('main *')].map((e) => e.scrollWidth))"
         )
     assert widest <= 360
+
+
+async def test_every_setting_stands_on_a_page_and_has_a_name_in_words(browser: Any, tmp_path: Path):
+    (tmp_path / "config.toml").write_text(
+        f'[providers.mine]\napi_base = "{NOBODY}"\n[prices."mine/*"]\ninput = 1.0\n[models.quick]\nmodel = "mine/x"\n'
+    )
+    async with staged(browser, tmp_path) as stage:
+        page = stage.page
+        await stage.log_in()
+        shown: dict[str, list[tuple[str, str]]] = {}
+        for name in ("models", "behaviour", "tools", "server", "all"):
+            await page.goto(f"{stage.url}/#/settings/{name}")
+            await page.wait_for_selector(f"nav.pages [aria-current][href='#/settings/{name}']")
+            await page.wait_for_selector("section.body .setting")
+            shown[name] = await page.eval_on_selector_all(
+                "section.body .setting",
+                "(all) => all.map((each) => [each.dataset.key, each.querySelector('.label').textContent])",
+            )
+    keys = {name: [key for key, _ in rows] for name, rows in shown.items()}
+    everywhere = [key for name, found in keys.items() if name != "all" for key in found]
+    assert sorted(everywhere) == sorted(keys["all"])  # each once
+    assert len(everywhere) > 70
+    assert [key for rows in shown.values() for key, label in rows if key in label] == []
+    assert ("tools.exec.timeout" in keys["tools"], "gateway.port" in keys["server"]) == (True, True)
+
+
+async def test_on_a_phone_manage_is_a_list_then_a_page_and_back(browser: Any, tmp_path: Path):
+    async with staged(browser, tmp_path, 390, 800) as stage:
+        page = stage.page
+        await stage.log_in()
+        await page.click("[aria-label='Open the menu']")
+        await page.click(".navlink >> text=Manage")
+        await page.wait_for_selector("nav.pages:visible")
+        groups = await stage.texts("nav.pages h2")
+        pages = await stage.texts("nav.pages .to span")
+        await page.click("nav.pages .to:has-text('Access')")
+        await page.wait_for_selector(".tile:visible")
+        hidden, title = await page.is_hidden("nav.pages"), await page.inner_text("h1")
+        await page.click(".back")
+        await page.wait_for_selector("nav.pages:visible")
+        back = await page.is_hidden(".back")
+        await page.set_viewport_size({"width": 1300, "height": 800})
+        await page.wait_for_selector("nav.pages [aria-current]:has-text('Models')")
+    assert (groups, hidden, title, back) == (["Agent", "Reach", "House"], True, "Access", True)
+    assert pages == ["Models", "Behaviour", "Tools", "Outbox", "Access", "Usage", "Health", "Server", "All settings"]
+
+
+async def test_links_of_before_lead_to_their_pages_and_others_say_so(browser: Any, tmp_path: Path):
+    async with staged(browser, tmp_path) as stage:
+        page = stage.page
+        await stage.log_in()
+        titles = {}
+        for place in ("usage", "outbox", "settings/models", "settings/all", "settings/access", "settings"):
+            await page.goto(f"{stage.url}/#/{place}")
+            await page.wait_for_selector("section.body > *")
+            titles[place] = await page.inner_text("h1")
+        await page.goto(f"{stage.url}/#/settings/nowhere")
+        nowhere = await page.inner_text("section.body .hint")
+    assert titles == {
+        "usage": "Usage",
+        "outbox": "Outbox",
+        "settings/models": "Models",
+        "settings/all": "All settings",
+        "settings/access": "Access",
+        "settings": "Models",
+    }
+    assert nowhere == "There is no page of that name. Choose one from the list."
+
+
+async def test_the_account_row_has_the_name_and_the_theme_in_three_states(browser: Any, tmp_path: Path):
+    async with staged(browser, tmp_path) as stage:
+        page = stage.page
+        await stage.log_in()
+        name = await page.inner_text(".account .name")
+        seen = []
+        for _ in range(4):
+            button = page.locator(".account [aria-label^='Theme']")
+            seen.append(
+                (
+                    await button.get_attribute("aria-label"),
+                    await page.evaluate("document.documentElement.dataset.theme"),
+                )
+            )
+            await button.click()
+        await page.reload()
+        await page.wait_for_selector(".account [aria-label='Theme: light']")
+        await stage.say("send it")
+        await page.wait_for_selector(".navlink:has-text('Waiting') .count:text-is('1')")
+    system = ("Theme: as the system", "")
+    assert (name, seen) == ("owner", [system, ("Theme: light", "light"), ("Theme: dark", "dark"), system])
+
+
+async def test_a_title_appears_in_the_list_and_above_the_conversation_by_itself(browser: Any, tmp_path: Path):
+    def answer(shown: Any) -> Any:
+        return Say("Walrus research" if shown.system.startswith("You give a conversation") else "In the Arctic.")
+
+    async with ModelServer(answer, models=("large", "small")) as server:
+        providers = {**LOCAL, "mine": {"api_base": server.url}}
+        agents = {"defaults": {"model": "mine/large", "small_model": "mine/small", "context_window": 9000}}
+        async with staged(browser, tmp_path, given={}, providers=providers, agents=agents) as stage:
+            await stage.log_in()
+            await stage.say("Where do walruses live?")
+            await stage.answer("In the Arctic.")
+            await stage.page.wait_for_selector(".item .name:text-is('Walrus research')")
+            await stage.page.wait_for_selector("h1.title:text-is('Walrus research')")
+            await stage.page.goto(f"{stage.url}/#/settings/usage")
+            await stage.page.wait_for_selector(".numbers")
+            rows = await stage.texts(".numbers th[scope=row]")
+    assert sorted(rows) == ["mine/large", "mine/small (for titles)"]

@@ -15,7 +15,7 @@ DATA = (
     ".gist, .card b, .status, .given, .code figcaption span, .turn h2, .what, .took, .named, .detail, .legend span, "
     ".numbers td, "
     ".numbers th[scope=row], .chart text, .chart title, .group h2, .what-for, .origin, .callout, .banner span, "
-    ".held b, .trial li, .check, .asked-in a, .completion b, .completion span, .versions .facts"
+    ".held b, .trial li, .check, .asked-in a, .completion b, .completion span, .versions .facts, .people b"
 )
 STRANGE = f"""() => {{
     const found = [];
@@ -77,15 +77,21 @@ async def test_no_word_of_the_page_stands_outside_its_tables(browser: Any, tmp_p
             "files",
             "files//b.txt",
             "files/out/a.html",
+            "settings",
             "settings/models",
+            "settings/behaviour",
+            "settings/tools",
+            "settings/health",
+            "settings/server",
             "settings/all",
             "settings/access",
+            "settings/people",
             f"t/{thread}",
             "c/abcdef",
         ):
             await page.goto(f"{stage.url}/#/{place}")
             await page.wait_for_selector(
-                {"waiting": ".asking", "outbox": ".running summary", "c/abcdef": ".empty h2", "files": ".entry"}.get(
+                {"waiting": ".asking", "outbox": ".empty h2", "c/abcdef": ".empty h2", "files": ".entry"}.get(
                     place, ".tab, .turn, .tile, .pane .body pre"
                 )
             )

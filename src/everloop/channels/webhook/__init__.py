@@ -4,7 +4,6 @@ The form is that of Standard Webhooks (https://www.standardwebhooks.com): the he
 webhook-signature, which is an HMAC-SHA256 over all three: id, timestamp and body.
 """
 
-from .wire import Webhook
-from .wire import open_channel as open_channel
+from .wire import Webhook, check_keys, check_settings, open_channel
 
-__all__ = ["Webhook", "open_channel"]
+__all__ = ["Webhook", "check_keys", "check_settings", "open_channel"]

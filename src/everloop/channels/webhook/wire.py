@@ -35,9 +35,20 @@ class Chosen(Struct, forbid_unknown_fields=True):
 
 def open_channel(values: Mapping[str, Any], http: Http) -> "Webhook":
     """The channel that these settings describe. Raises SettingsError; without a secret there is no channel."""
+    chosen, secrets = check_settings(values)
+    return Webhook(chosen.url, secrets, http)
+
+
+def check_keys(values: Mapping[str, Any]) -> None:
+    """Raises SettingsError for one that means nothing."""
     if unknown := [name for name in values if name not in Chosen.__struct_fields__]:
         known = ", ".join(Chosen.__struct_fields__)
         raise SettingsError(f"there is no setting channels.webhook.{unknown[0][:50]}; the keys here are {known}")
+
+
+def check_settings(values: Mapping[str, Any]) -> tuple["Chosen", list[bytes]]:
+    """What they say, and the secrets. Raises SettingsError."""
+    check_keys(values)
     try:
         chosen = msgspec.convert(values, Chosen)
     except msgspec.ValidationError as error:
@@ -52,7 +63,7 @@ def open_channel(values: Mapping[str, Any], http: Http) -> "Webhook":
                 secrets.append(secret_of(getattr(chosen, name)))
             except ValueError as error:
                 raise SettingsError(f"channels.webhook.{name}: {error}") from error
-    return Webhook(chosen.url, secrets, http)
+    return chosen, secrets
 
 
 def _without_values(sentence: str) -> str:

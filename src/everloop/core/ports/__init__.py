@@ -5,6 +5,7 @@ from .bus import Bus, Feed
 from .channel import Admission, Channel, Deliver, Fetches, Hooked, Previews, Renders, Signals
 from .clock import Clock
 from .credentials import Credentials, Logins, Tokens, Users
+from .directory import Directory
 from .files import Files, KeptFile
 from .grants import Grants
 from .http import Http, HttpAnswer
@@ -32,6 +33,7 @@ __all__ = [
     "Clock",
     "Credentials",
     "Deliver",
+    "Directory",
     "Embedder",
     "Embeddings",
     "Feed",

@@ -41,6 +41,9 @@ class Logins(Protocol):
     async def forget_login(self, owner: str, kind: Literal["password", "link"]) -> bool:
         """Whether there was one to forget."""
 
+    async def link_owner(self, hash: str) -> str:
+        """Whose one-time link it is, "" if there is none; it is not used up."""
+
     async def use_link(self, hash: str) -> str:
         """Use up a one-time link; returns whose it was, "" if there is none."""
 

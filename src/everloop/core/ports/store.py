@@ -4,6 +4,7 @@ from typing import Protocol
 
 from .archive import Archive
 from .credentials import Credentials
+from .directory import Directory
 from .grants import Grants
 from .jobs import Jobs, Leases
 from .ledger import Ledger
@@ -35,6 +36,7 @@ class Store(
     Secrets,
     Ledger,
     Credentials,
+    Directory,
     Jobs,
     Leases,
     Activity,

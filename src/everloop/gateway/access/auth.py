@@ -10,23 +10,22 @@ The contract for handlers (what other files of this room may count on):
   `{"user", "role", "scopes", "token"}`, keeps the token in memory and sends it as Bearer with whatever it fetches. The
   WebSocket is opened with the cookie: browsers send an Origin there.
 - Coming in: the one-time link is `GET /login?code=…` (sets the cookie, redirects to `/`); `POST /auth/login
-  {"password"}`; `POST /auth/logout`; `POST /auth/password {"password", "current"}`.
+  {"password", "user"}`; `POST /auth/logout`; `POST /auth/password {"password", "current"}`.
 """
 
 import asyncio
-import hmac
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 from aiohttp import web
 from msgspec import Struct
 
 from ...core.people import role_named
-from ...core.ports import Credentials
+from ...core.ports import Credentials, Directory
 from ...core.rows import Known
 from ..http.errors import Refused, respond
 from ..transport.origins import Origins
-from .permissions import ADMIN, KNOWN, PUBLIC, Route
+from .permissions import KNOWN, PUBLIC, Route
 from .principal import SCOPES, Principal, principal_of
 from .secrets import LONGEST, SHORTEST, fits_password, hash_of, hash_password, new_secret, page_secret
 from .throttle import Throttle
@@ -40,10 +39,14 @@ SMALL = 64_000  # bytes of a request from someone of whom nothing is known yet: 
 Shape = TypeVar("Shape", bound=Struct)
 
 
+class AuthStore(Credentials, Directory, Protocol):
+    """Who may come in, and what they are called."""
+
+
 class Auth:
     """Knows who is asking. Nothing is remembered between two requests, so what is revoked is refused at once."""
 
-    def __init__(self, credentials: Credentials, origins: Origins, throttle: Throttle | None = None) -> None:
+    def __init__(self, credentials: AuthStore, origins: Origins, throttle: Throttle | None = None) -> None:
         self._credentials = credentials
         self._throttle = throttle or Throttle()
         self.origins = origins
@@ -92,8 +95,8 @@ class Auth:
         code = request.query.get("code", "")
         if not code:
             return _see("/")
-        kept = await self._credentials.login(OWNER, "link") or ""  # nobody guesses 256 bits, so tries are not counted
-        known = request.method == "GET" and hmac.compare_digest(kept, hash_of(code))
+        # Nobody guesses 256 bits, so tries are not counted; and nothing is written for who tries.
+        known = request.method == "GET" and await self._credentials.link_owner(hash_of(code))
         user = await self._credentials.use_link(hash_of(code)) if known else ""
         if not user and "text/html" in request.headers.get("Accept", ""):
             return _see("/#/used-link")  # a person is told by the page, where they can log in
@@ -105,11 +108,21 @@ class Auth:
         caller = self.origins.caller(request)
         self._throttle.begin(caller)
         asked = await _read(request, _Login)
-        kept = await self._credentials.login(OWNER, "password")
+        user = await self._named(asked.user) if asked.user else OWNER
+        kept = await self._credentials.login(user, "password")
+        if asked.user and not kept:  # takes as long as for somebody who has one
+            await asyncio.to_thread(hash_password, asked.password[:LONGEST])
         if not kept or not await asyncio.to_thread(fits_password, asked.password[:LONGEST], kept):
             raise Refused(401, "login", "that is not the password")
         self._throttle.succeed(caller)
-        return await self._welcome(request, OWNER, respond({"user": OWNER}))
+        return await self._welcome(request, user, respond({"user": user}))
+
+    async def _named(self, name: str) -> str:
+        """Who is called so, by id, account, or a name of theirs alone; "" if nobody is, or is not to come in."""
+        people = await self._credentials.people()
+        exact = [each for each in people if name == each.id or name in each.accounts]
+        found = exact or [each for each in people if each.name.casefold() == name.casefold()]
+        return found[0].id if len(found) == 1 and not found[0].blocked else ""
 
     async def show_visit(self, request: web.Request) -> web.Response:
         """Who the page speaks for, and the token that it sends along with what it fetches."""
@@ -133,6 +146,8 @@ class Auth:
         """Whoever knows the old one, or has come by the link where there is none, may set another. Whoever logs in with
         it has every scope, so a token that lacks one does not set the first."""
         principal = principal_of(request)
+        if principal.kind != "cookie":
+            principal.need("admin")
         asked = await _read(request, _NewPassword)
         if not SHORTEST <= len(asked.password) <= LONGEST:
             raise Refused(400, "password", f"a password has {SHORTEST} to {LONGEST} characters")
@@ -173,7 +188,7 @@ class Auth:
             Route("POST", "/auth/login", self.log_in, PUBLIC),
             Route("POST", "/auth/session", self.show_visit, KNOWN),
             Route("POST", "/auth/logout", self.log_out, KNOWN),
-            Route("POST", "/auth/password", self.set_password, ADMIN),
+            Route("POST", "/auth/password", self.set_password, KNOWN),
         ]
 
 
@@ -198,7 +213,10 @@ def _principal(known: Known | None, kind: str) -> Principal | None:
 
 
 class _Login(Struct):
+    """Without a `user`, the owner."""
+
     password: str
+    user: str = ""
 
 
 class _NewPassword(Struct):

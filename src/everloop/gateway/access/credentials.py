@@ -22,6 +22,13 @@ async def new_token(book: Credentials, owner: str, name: str, scopes: Iterable[s
     return token
 
 
+async def new_invitation(book: Credentials, person: str, seconds: float) -> str:
+    """The path of a link by which somebody comes in, once; in place of an earlier one."""
+    code = new_secret()
+    await book.keep_login(person, "link", hash_of(code), seconds)
+    return f"/login?code={code}"
+
+
 async def set_password(book: Credentials, owner: str, password: str) -> None:
     """Let this be the password of the page. All browsers are logged out. Raises EverloopError."""
     if not SHORTEST <= len(password) <= LONGEST:

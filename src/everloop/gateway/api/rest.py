@@ -158,6 +158,7 @@ def _usage_row(row: SpentRow) -> UsageRow:
         reasoning=used.reasoning,
         cost=row.cost,
         unpriced=row.unpriced,
+        purpose=row.purpose,
     )
 
 

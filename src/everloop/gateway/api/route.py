@@ -48,14 +48,15 @@ class ApiRoute(Struct, frozen=True):
     may_be_empty: bool = False  # of bytes
     least: Role = Role.USER
     status: int = 200
-    needs: str = ""  # "": `read` for looking, `chat` for anything else
+    needs: str | tuple[str, ...] = ""  # "": `read` for looking, `chat` for anything else
     tells: bool = False  # it brings something of another conversation along, or to others: it needs `read` as well
     further: Mapping[int, str] = {}  # refusals that others do not have
 
     @property
     def permission(self) -> Permission:
-        scope = self.needs or ("read" if self.method == "GET" else "chat")
-        return Permission((scope, "read") if self.tells else (scope,), self.least)
+        needs = self.needs or ("read" if self.method == "GET" else "chat")
+        scopes = (needs,) if isinstance(needs, str) else needs
+        return Permission((*scopes, "read") if self.tells else scopes, self.least)
 
 
 def served(route: ApiRoute, agent: ApiAgent) -> Handler:

@@ -164,7 +164,8 @@ async def _event(call: ApiCall, found: Conversation, channel: str, event: str) -
     if row is not None and row.id == found.id:
         return next_event(came.event) if came else event
     if came is None or call.agent.clock.now() - came.at > WINDOW:
-        raise Refused(409, "not_current", "Its session has gone on to another conversation. Continue this one first.")
+        why = "This is an older version: the conversation has gone on from another one. Continue from here first."
+        raise Refused(409, "not_current", why)
     return came.event
 
 

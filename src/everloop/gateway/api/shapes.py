@@ -250,6 +250,8 @@ class GrantList(Struct, frozen=True):
 
 
 class UsageRow(Struct, frozen=True):
+    """`purpose` is `titles` for calls that have named conversations, and empty for those of turns."""
+
     day: str
     model: str
     calls: int
@@ -260,6 +262,7 @@ class UsageRow(Struct, frozen=True):
     reasoning: int
     cost: float
     unpriced: int
+    purpose: str = ""
 
 
 class UsageRows(Struct, frozen=True):

@@ -4,8 +4,23 @@ from typing import Any
 
 from ...core.people import Role
 from ...core.ports.workspace import FileWritten, FolderPage
-from . import connect, files, outbox, rest, sessions, setup, setup_shapes, shapes, tokens, workspace
+from . import (
+    connect,
+    files,
+    outbox,
+    people,
+    people_shapes,
+    rest,
+    sessions,
+    setup,
+    setup_shapes,
+    shapes,
+    tokens,
+    workspace,
+)
 from .route import ApiRoute
+
+_ALL = ("admin", "read", "chat", "approve")
 
 TABLE = (
     ApiRoute("GET", "/api/me", "Who you are, and which model answers", rest.me, shapes.Me, least=Role.GUEST),
@@ -278,6 +293,83 @@ TABLE = (
         at=shapes.OfToken,
         least=Role.ADMIN,
         needs="admin",
+    ),
+    ApiRoute(
+        "GET",
+        "/api/users",
+        "Who is known, and who waits to be let in",
+        handle=people.list_people,
+        answers=people_shapes.PersonList,
+        least=Role.ADMIN,
+        needs="admin",
+    ),
+    ApiRoute(
+        "POST",
+        "/api/users",
+        "Introduce somebody",
+        handle=people.introduce,
+        answers=people_shapes.PersonChanged,
+        body=people_shapes.Introducing,
+        least=Role.ADMIN,
+        needs=_ALL,  # whom one lets in, or becomes, may do all that
+        status=201,
+    ),
+    ApiRoute(
+        "POST",
+        "/api/pairings",
+        "Let in whoever was told this code",
+        handle=people.pair,
+        answers=people_shapes.PersonChanged,
+        body=people_shapes.Pairing,
+        least=Role.ADMIN,
+        needs=_ALL,  # whom one lets in, or becomes, may do all that
+        status=201,
+    ),
+    ApiRoute(
+        "PATCH",
+        "/api/users/{id}",
+        "Give a name or a role, block or unblock",
+        handle=people.change,
+        answers=people_shapes.PersonChanged,
+        at=people_shapes.OfPerson,
+        body=people_shapes.ChangingPerson,
+        least=Role.ADMIN,
+        needs=_ALL,  # whom one lets in, or becomes, may do all that
+    ),
+    ApiRoute(
+        "POST",
+        "/api/users/{id}/invite",
+        "A link by which they come into the page, once",
+        handle=people.invite,
+        answers=people_shapes.Invitation,
+        at=people_shapes.OfPerson,
+        body=people_shapes.Inviting,
+        least=Role.ADMIN,
+        needs=_ALL,
+        status=201,
+    ),
+    ApiRoute(
+        "POST",
+        "/api/users/{id}/accounts",
+        "Let another account be the same person",
+        handle=people.link,
+        answers=people_shapes.PersonChanged,
+        at=people_shapes.OfPerson,
+        body=people_shapes.Linking,
+        least=Role.ADMIN,
+        needs=_ALL,  # whom one lets in, or becomes, may do all that
+        status=201,
+    ),
+    ApiRoute(
+        "DELETE",
+        "/api/users/{id}/accounts",
+        "Let an account be nobody's again",
+        handle=people.unlink,
+        answers=people_shapes.PersonChanged,
+        at=people_shapes.OfPerson,
+        query=people_shapes.Linking,
+        least=Role.ADMIN,
+        needs=_ALL,  # whom one lets in, or becomes, may do all that
     ),
     ApiRoute(
         "GET",

@@ -23,8 +23,8 @@ export async function begin() {
   return me;
 }
 
-export async function login(password) {
-  await understood(await speak("/auth/login", json("POST", { password })));
+export async function login(password, user = "") {
+  await understood(await speak("/auth/login", json("POST", { password, user })));
 }
 
 export async function logout() {

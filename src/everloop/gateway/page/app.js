@@ -12,18 +12,17 @@ import { Socket } from "./socket.js";
 
 const VIEWS = {
   t: [say.trace, async (id) => { await styled("views.css"); return new (await import("./trace.js")).TraceView(house, id); }],
-  usage: [say.usage, async () => { await styled("views.css"); return new (await import("./usage.js")).UsageView(house); }],
   files: [say.files, async (...at) => { await styled("workspace.css"); return new (await import("./workspace.js")).WorkspaceView(house, ...at); }],
-  settings: [say.settings, async (id) => { await styled("setup.css"); return new (await import("./settings.js")).SettingsView(house, id); }],
-  outbox: [say.outbox, async () => { await styled("views.css"); await styled("outbox.css"); return new (await import("./outbox.js")).OutboxView(house); }],
+  settings: [say.manage, async (id) => { await styled("setup.css"); return new (await import("./settings.js")).SettingsView(house, id); }],
   waiting: [say.waiting, async () => new (await import("./waiting.js")).WaitingView(house)],
 };
+const MOVED = { usage: "#/settings/usage", outbox: "#/settings/outbox" }; // where links of before lead now
 const THEMES = ["", "light", "dark"]; // the first is as the system has it
 
 const root = document.getElementById("app");
 const notices = new Notices(go);
 const house = {
-  go, changed: () => sidebar?.soon(), seen: (id, head) => sidebar?.saw(id, head), titled, told, menuButton, drawer, theme, logout: leave,
+  go, changed: () => sidebar?.soon(), seen: (id, head) => sidebar?.saw(id, head), titled, told, menuButton, drawer, theme, themeNow: () => themeNow(), logout: leave,
   notify: () => notices.toggle(), help, socket: null,
 };
 let sidebar = null;
@@ -56,15 +55,19 @@ function told(sessions, approvals) {
   notices.look(sessions, approvals);
 }
 
+const themeNow = () => document.documentElement.dataset.theme ?? "";
+
 function theme() {
-  const next = THEMES[(THEMES.indexOf(document.documentElement.dataset.theme ?? "") + 1) % THEMES.length];
+  const next = THEMES[(THEMES.indexOf(themeNow()) + 1) % THEMES.length];
   document.documentElement.dataset.theme = next;
   toast(say.themes[next]);
+  sidebar.showTheme();
   try { localStorage.setItem("theme", next); } catch { /* it lasts as long as the page, then */ }
 }
 
 async function show() {
   const [, kind = "", id = "", seq = ""] = location.hash.split("/");
+  if (Object.hasOwn(MOVED, kind)) { location.replace(MOVED[kind]); return; }
   const [name, make] = Object.hasOwn(VIEWS, kind) ? VIEWS[kind] : ["", null];
   drawer(false);
   const place = `${kind}/${id}/${seq}`;
@@ -74,7 +77,7 @@ async function show() {
   if (!opened || house.place !== place) { opened?.close?.(); return; } // another was opened meanwhile
   view?.close?.();
   view = opened;
-  if (kind !== "c") titled(name);
+  if (kind !== "c") titled(view.name ?? name);
   document.getElementById("main").replaceChildren(view.node);
   sidebar.mark();
 }
@@ -82,7 +85,7 @@ async function show() {
 function heard(frame) {
   if (frame.type === "error" && !frame.session && !frame.id) toast(frame.content, "bad");
   view?.frame(frame);
-  if (frame.type !== "stream_chunk" && frame.session && frame.session !== view?.session) sidebar.soon();
+  if (frame.event === "titled" || (frame.type !== "stream_chunk" && frame.session && frame.session !== view?.session)) sidebar.soon();
 }
 
 function connected(state) {
@@ -103,12 +106,12 @@ async function lost() {
 }
 
 function atHome(me) {
+  house.me = me;
   sidebar = new Sidebar(house);
   root.replaceChildren(sidebar.node, h("div.veil", { onclick: () => drawer(false) }), h("div.half", {},
     h("div.cut-off", { hidden: true, role: "status" }, say.noConnection, h("button.small", { type: "button", onclick: () => house.socket.connect() }, say.tryNow)),
     h("main", { id: "main" })));
   document.body.classList.add("in");
-  house.me = me;
   house.met = false;
   house.socket = new Socket({ onframe: heard, onstate: connected, onlost: lost, onrefused: putBack });
   sidebar.load();
@@ -120,6 +123,7 @@ function enter() {
   document.body.classList.remove("in");
   titled("");
   const field = h("input", { type: "password", id: "password", autocomplete: "current-password", required: true });
+  const name = h("input", { id: "name", autocomplete: "username", "aria-label": say.yourName, placeholder: say.yourName });
   const wrong = h("p.wrong", { role: "alert" }, location.hash === "#/used-link" ? say.usedLink : "");
   const button = h("button.primary", { type: "submit" }, say.logIn);
   const submit = async (event) => {
@@ -127,7 +131,7 @@ function enter() {
     button.disabled = true;
     wrong.textContent = "";
     try {
-      await login(field.value);
+      await login(field.value, name.value.trim());
       await start();
     } catch (error) {
       wrong.textContent = error.message;
@@ -137,7 +141,8 @@ function enter() {
   };
   root.replaceChildren(h("main.login", { id: "main" }, h("form", { onsubmit: submit },
     h("div.mark", {}, icon("loop")), h("h1", {}, say.everloop),
-    h("label", { for: "password" }, say.password), field, wrong, button,
+    h("label", { for: "password" }, say.password), field,
+    h("details", {}, h("summary", {}, say.notOwner), name), wrong, button,
     h("p.hint", {}, say.noPasswordYet, " ", h("code", {}, "everloop gateway"), " ", say.noPasswordThen))));
   field.focus();
 }

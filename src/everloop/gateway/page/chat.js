@@ -312,6 +312,7 @@ export class Chat {
       case "response": return this.answered(frame);
       case "error": return this.refused(frame);
       case "event": return this.heard(frame);
+      case "news": if (frame.event === "titled") this.named().catch(() => {}); return; // else at the next look
       case "approval":
         if (frame.kind === "file") { this.held.load(this.session); this.house.changed(); }
         return this.sync();

@@ -1,18 +1,16 @@
-// Answers that a channel could not deliver, each to be sent again or dropped, and what runs behind it, as it stands.
+// Answers that a channel could not deliver, each to be sent again or dropped.
 
 import { get, post, remove } from "./api.js";
 import { ask, h, toast } from "./dom.js";
+import { isWell } from "./health.js";
 import { told as said } from "./say-manage.js";
 import { moment, when } from "./words.js";
 
 const EVERY = 5000; // milliseconds
 
-export class OutboxView {
-  constructor(house) {
-    this.body = h("div", { "aria-live": "polite" });
-    this.node = h("section.page", { "aria-label": said.outbox },
-      h("header.bar", {}, house.menuButton(), h("h1.title", {}, said.outbox)),
-      h("div.scroller", { tabindex: "0" }, h("div.column.wide", {}, this.body)));
+export class OutboxPage {
+  constructor() {
+    this.node = this.body = h("div", { "aria-live": "polite" });
     this.timer = setInterval(() => this.load(), EVERY);
     this.load();
   }
@@ -36,7 +34,7 @@ export class OutboxView {
       outbox.length ? null : h("div.empty", {}, h("h2", {}, said.allArrived), h("p", {}, said.allArrivedHint)),
       this.list(said.givenUp, said.givenUpHint, given),
       this.list(said.triedAgain, said.triedAgainHint, tried),
-      running(tasks)].filter(Boolean));
+      h("p.hint", {}, h("a", { href: "#/settings/health" }, isWell(tasks) ? said.runsWell : said.runsBadly))].filter(Boolean));
   }
 
   list(title, hint, rows) {
@@ -72,15 +70,5 @@ export class OutboxView {
   }
 
   close() { clearInterval(this.timer); }
-  frame() {}
   reconnected() { this.load(); }
-}
-
-function running(tasks) {
-  const fine = tasks.every((task) => !task.error && task.state !== "failed");
-  return h("details.running", { open: !fine }, h("summary", {}, fine ? said.runsWell : said.runsBadly),
-    h("div.scroll", { tabindex: "0" }, h("table.numbers", {},
-      h("thead", {}, h("tr", {}, said.taskColumns.map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", {}, tasks.map((task) => h("tr", {}, h("th", { scope: "row" }, task.name),
-        [said.taskStates[task.state], moment(task.since), String(task.restarts), task.error].map((text) => h("td", {}, text))))))));
 }

@@ -4,7 +4,20 @@ import { spoken } from "./say.js";
 
 export const told = spoken({
   // Settings
-  settings: "Settings", kinds: "Kinds of settings", tabs: { models: "Models", all: "All settings", access: "Access" },
+  manage: "Manage", back: "Back to the list", noSuchPage: "There is no page of that name. Choose one from the list.",
+  groups: { agent: "Agent", reach: "Reach", house: "House" },
+  pages: {
+    models: ["Models", "Who answers, presets, API keys, prices"], behaviour: ["Behaviour", "System prompt, workspace, limits of a turn"], tools: ["Tools", "Permissions, commands, web search"],
+    outbox: ["Outbox", "Answers that were not delivered"],
+    people: ["People", "Who may speak with it, roles, accounts"],
+    access: ["Access", "Password, tokens, what is allowed"], usage: ["Usage", "Tokens and cost by day"], health: ["Health", "What runs, and what has failed"],
+    server: ["Server", "Address, TLS, database, proxy, telemetry"], all: ["All settings", "Every setting, with a filter"],
+  },
+  sections: {
+    identity: "Who it is", turns: "Turns", answers: "How it answers", models: "More about presets", providers: "Providers", prices: "Prices", permissions: "Permissions and plugins", commands: "Commands", web: "Web",
+    users: "Strangers", gateway: "Gateway", store: "Database", net: "Network", telemetry: "Telemetry",
+  },
+  waits: "in force after a restart",
   onlyAdmins: "Only administrators see the settings.", afterRestart: "In force after the gateway is started again:", saved: (file) => `Saved in ${file}`,
   filter: "Filter settings", writtenInto: "Changes are written into", nextTurn: "in the home, and the next turn knows them. What an", changedThere: "variable says is changed there.",
   noneYet: "None yet.", nothingFits: "No setting has that in it.", remove: "Remove", removeNamed: (name) => `Remove ${name}`, removeTitle: (name) => `Remove ${name}?`, removeText: (key) => `${key} is taken out of the file, with all that is set in it.`,
@@ -33,27 +46,27 @@ export const told = spoken({
   scopes: { read: "look at everything", chat: "speak and change conversations", approve: "answer questions", admin: "settings and tokens" },
   password: "Password", currentPassword: "Current password", newPassword: "New password", newPasswordHint: "New password, 8 characters or more", passwordSet: "The password is set. Other browsers are logged out.",
   hasPassword: "With it you log in from any browser.", noPassword: "There is none yet: set one, or you will need a new link from the terminal each time.", changePassword: "Change password", setPassword: "Set password",
-  tokensTitle: "Tokens for programs", tokensHint: "Sent as Authorization: Bearer …, to the API, the WebSocket and /v1.", tokenName: "Name of the token", tokenExample: "Name, such as laptop", makeToken: "Make a token", made: (time) => `made ${time}`,
+  tokensTitle: "Tokens for programs", tokensHint: "Sent as Authorization: Bearer …, to the API, the WebSocket and /v1.", tokenName: "Name of the token", tokenExample: "Name, such as laptop", makeToken: "Create token", made: (time) => `made ${time}`,
   newToken: "The new token", shownOnce: "It is shown this once; only a hash of it is kept.", copy: "Copy", done: "Done",
   revoke: "Revoke", revokeNamed: (name) => `Revoke ${name}`, revokeTitle: (name) => `Revoke ${name}?`, revokeText: "Programs that use it are refused from this moment on.",
-  allowedAhead: "Allowed ahead", allowedHint: "Calls like one that you were asked about, which are not asked again.",
+  allowedAhead: "Standing permissions", allowedHint: "Calls like one that you were asked about, which are not asked again.",
   grant: (runs, until, user, risk) => `${runs === null ? "As often as it comes," : `${runs} more ${runs === 1 ? "time" : "times"},`} until ${until}, for ${user}, up to ${risk} risk. Given with:`,
-  takeBack: "Take back", takeBackNamed: (what) => `Take back ${what}`, takeBackTitle: "Take it back?", takeBackText: (what) => `${what}. From now on you are asked.`,
+  takeBack: "Revoke", takeBackNamed: (what) => `Revoke ${what}`, takeBackTitle: "Revoke this permission?", takeBackText: (what) => `${what}. From now on you are asked.`,
 
   // Usage
-  usage: "Usage", show: "Show", days: "Days", kindsOfUsage: { tokens: "Tokens", cost: "Cost", calls: "Calls" }, lastDays: (number) => `${number} days`,
+  usedFor: (model, purpose) => `${model} (for ${purpose})`, show: "Show", days: "Days", kindsOfUsage: { tokens: "Tokens", cost: "Cost", calls: "Calls" }, lastDays: (number) => `${number} days`,
   nothingUsed: "Nothing has been used yet", nothingUsedHint: "What models cost stands here, day by day, from the first question on.",
-  cost: "Cost", calls: "Calls", read: "Read", written: "Written", unpriced: (number) => `without ${number} calls whose price is not known`, priced: "at the prices of that day", toModels: "to models",
-  fromCache: (percent) => `${percent}% from the cache`, thought: (number) => `${number} of it thought`, byDay: (what) => `${what} by day; the table below has the numbers`,
-  columns: ["Model", "Calls", "Read", "Cached", "Written", "Cost"], notKnown: "not known",
+  cost: "Cost", calls: "Calls", read: "Input", written: "Output", unpriced: (number) => `without ${number} calls whose price is not known`, priced: "at the prices of that day", toModels: "to models",
+  fromCache: (percent) => `${percent}% from the cache`, thought: (number) => `${number} of it reasoning`, byDay: (what) => `${what} by day; the table below has the numbers`,
+  columns: ["Model", "Calls", "Input", "Cached", "Output", "Cost"], notKnown: "not known",
 
   // The outbox
-  outbox: "Outbox", allArrived: "Everything has arrived", allArrivedHint: "Answers that a channel could not deliver stand here, with the reason, to be sent again or dropped.",
+  allArrived: "Everything has arrived", allArrivedHint: "Answers that a channel could not deliver stand here, with the reason, to be sent again or dropped.",
   givenUp: "Given up", givenUpHint: "They are kept until you send them again or drop them.", triedAgain: "Tried again", triedAgainHint: "For a day, less and less often; then they are given up.",
   next: (time) => `next ${time}`, beingSent: "being sent now", noText: "(no text)", noReason: "no reason was given", tries: (number, time) => `${number} ${number === 1 ? "try" : "tries"} since ${time}`,
   sendAgain: "Send again", sendAgainTo: (chat) => `Send again to ${chat}`, sentAgain: "It is sent again, where the channel runs.",
   drop: "Drop", dropTo: (chat) => `Drop what goes to ${chat}`, dropTitle: "Never send it?", dropText: (chat) => `What waits for ${chat} stays in the conversation, and does not leave any more.`, dropped: "It is not sent any more.",
-  runsWell: "What runs here: all is well", runsBadly: "What runs here: something has failed", taskColumns: ["Task", "State", "Since", "Begun again", "Last error"],
+  runsWell: "What runs here: all is well", runsBadly: "What runs here: something has failed", taskColumns: ["Task", "State", "Since", "Restarts", "Last error"],
   taskStates: { running: "running", standby: "done by another process", waiting: "failed, is begun again soon", ended: "ended", failed: "failed" },
 
   // The workspace

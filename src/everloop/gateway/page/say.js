@@ -22,7 +22,7 @@ export const say = spoken({
   isEmpty: "(it is empty)",
 
   // Coming in
-  skip: "Skip to the conversation", logIn: "Log in", logOut: "Log out", password: "Password",
+  skip: "Skip to the conversation", logIn: "Log in", logOut: "Log out", password: "Password", notOwner: "Not the owner?", yourName: "Your name",
   noPasswordYet: "No password yet? Open the one-time link that", noPasswordThen: "printed when it started.",
   usedLink: "That link was used already, or is too old. Log in with your password, or start the gateway anew for another link.",
   notReached: "everloop cannot be reached",
@@ -32,7 +32,7 @@ export const say = spoken({
   // The sidebar
   navigation: "Navigation", openMenu: "Open the menu", closeMenu: "Close the menu", conversations: "Conversations",
   newConversation: "New conversation", newKey: "New conversation (Alt+N)", search: "Search", searchConversations: "Search conversations",
-  usage: "Usage", outbox: "Outbox", settings: "Settings", waiting: "Waiting", trace: "Trace", theme: "Theme: system, light or dark",
+  manage: "Manage", waiting: "Waiting", account: "Your account", trace: "Trace",
   themes: { "": "Theme: as the system", light: "Theme: light", dark: "Theme: dark" },
   notifications: "Notifications", notificationsOn: "The browser tells you of questions and of long work that is done, while you look elsewhere.",
   notificationsOff: "Notifications are off.", notificationsDenied: "The browser does not allow notifications for this page. Allow them in its settings.",

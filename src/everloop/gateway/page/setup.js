@@ -2,10 +2,11 @@
 
 import { h } from "./dom.js";
 import { told } from "./say-manage.js";
+import { labels } from "./say-settings.js";
 
 const SOURCES = { file: (row) => row.place, environment: (row) => told.setBy(row.place), start: () => told.setAtStart, default: () => "" };
 
-const origin = (row) => [SOURCES[row.source](row), row.by_hand && told.byHand].filter(Boolean).join("; ");
+const origin = (row) => [SOURCES[row.source](row), row.by_hand && told.byHand, row.waits && told.waits].filter(Boolean).join("; ");
 
 /** Keys are kept in the vault, not here; one that stands in the file can be taken out of it. */
 export const isKey = (row) => row.key.startsWith("providers.") && row.key.endsWith(".api_key");
@@ -15,8 +16,20 @@ export const isOpen = (row) => row.source !== "environment" && row.source !== "s
 /** A name as it stands in a key: in quotes, if it is more than a word. */
 export const quoted = (name) => (/^[\w-]+$/.test(name) ? name : JSON.stringify(name));
 
+/** The second part of a key, which may stand in quotes. */
+export function nameIn(key) {
+  const rest = key.slice(key.indexOf(".") + 1);
+  return rest.startsWith('"') ? JSON.parse(rest.match(/^"(?:\\.|[^"\\])*"/)[0]) : rest.split(".")[0];
+}
+
+/** What a setting is called; of a named one, with the name. */
+export function labelOf(key) {
+  const pattern = key.replace(/^(models|providers|prices)\.("(?:\\.|[^"\\])*"|[^.]*)\./, "$1.<name>.");
+  return labels[key] ?? (labels[pattern] ? `${nameIn(key)}: ${labels[pattern]}` : key);
+}
+
 /** `save(key, value)` resolves to nothing, or to the sentence that says why not; `value` null takes it out of the file. */
-export function settingField(row, save, { label = row.key, plain = false, resets = true } = {}) {
+export function settingField(row, save, { label = labelOf(row.key), resets = true } = {}) {
   const control = controlOf(row, label);
   const wrong = h("p.wrong", { role: "alert" });
   const apply = h("button.small.primary", { type: "submit", hidden: true }, told.save);
@@ -41,7 +54,7 @@ export function settingField(row, save, { label = row.key, plain = false, resets
   const open = isOpen(row);
   for (const each of [control.node, ...control.node.querySelectorAll("input, select, textarea")]) each.disabled = !open || isKey(row);
   return h("form.setting", { onsubmit: submit, "data-key": row.key, novalidate: true },
-    h("div.what-for", {}, plain ? h("span.label", {}, label) : h("code", {}, broken(label)), row.about && h("small", {}, row.about)),
+    h("div.what-for", {}, h("span.label", {}, label), h("code", {}, broken(row.key)), row.about && h("small", {}, row.about)),
     h("div.control", {}, control.node, h("div.row", {}, apply, back, open && reset, h("small.origin", {}, origin(row))), wrong));
 }
 

@@ -21,6 +21,10 @@ export class Sidebar {
       type: "search", placeholder: say.search, "aria-label": say.searchConversations, dir: "auto", oninput: () => this.typed(), onkeydown: (event) => this.pressed(event),
     });
     const link = (name, label, target) => h("a.navlink", { href: target }, icon(name), label);
+    this.count = h("span.count");
+    this.inbox = link("clock", say.waiting, "#/waiting");
+    this.theme = iconButton("system", "", house.theme);
+    this.showTheme();
     this.waiting = h("a.waiting", { hidden: true, href: "#/waiting" });
     this.node = h("aside.sidebar", { "aria-label": say.navigation, onkeydown: (event) => this.walk(event) },
       h("div.brand", {}, h("span.logo", {}, icon("loop")), h("b", {}, say.everloop),
@@ -28,8 +32,18 @@ export class Sidebar {
       h("a.button.new", { href: "#/", title: say.newKey }, icon("plus"), say.newConversation),
       h("label.search", {}, icon("search"), this.field, h("kbd", {}, MAC ? "⌘ K" : "Ctrl K")),
       this.waiting, this.list,
-      h("div.under", {}, link("folder", say.files, "#/files"), link("chart", say.usage, "#/usage"), link("send", say.outbox, "#/outbox"), link("gear", say.settings, "#/settings"),
-        h("div.row.last", {}, iconButton("bell", say.notifications, house.notify), iconButton("theme", say.theme, house.theme), iconButton("help", say.keyboardHelp, house.help), iconButton("out", say.logOut, house.logout))));
+      h("div.under", {},
+        this.inbox,
+        link("folder", say.files, "#/files"),
+        link("gear", say.manage, "#/settings"),
+        h("div.account", { role: "group", "aria-label": say.account }, h("span.name", { dir: "auto" }, icon("person"), house.me.user),
+          iconButton("bell", say.notifications, house.notify), iconButton("help", say.keyboardHelp, house.help), this.theme, iconButton("out", say.logOut, house.logout))));
+  }
+
+  showTheme() {
+    const now = this.house.themeNow();
+    this.theme.replaceChildren(icon(now || "system"));
+    this.theme.title = this.theme.ariaLabel = say.themes[now];
   }
 
   /** It is being read, up to this entry. */
@@ -97,6 +111,8 @@ export class Sidebar {
     this.questions = approvals;
     this.waiting.hidden = !approvals.length;
     this.waiting.textContent = say.questionsWait(approvals.length);
+    this.count.textContent = approvals.length;
+    if (approvals.length) this.inbox.append(this.count); else this.count.remove();
     this.house.told([...this.sessions.values()], approvals);
   }
 

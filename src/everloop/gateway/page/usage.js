@@ -10,29 +10,28 @@ const FOOT = 24;
 const SIDE = 44;
 const SHADES = 5;
 
-export class UsageView {
-  constructor(house) {
+export class UsagePage {
+  constructor() {
     this.days = 30;
     this.by = "tokens";
-    this.body = h("div");
+    this.body = h("div.tab");
     const choose = (label, options, pick) => h("div.segments", { role: "group", "aria-label": label }, options.map(([value, name], i) =>
       h("button", { type: "button", "aria-pressed": String(i === (label === told.days ? 1 : 0)), onclick: (event) => {
         for (const each of event.currentTarget.parentNode.children) each.setAttribute("aria-pressed", String(each === event.currentTarget));
         pick(value);
       } }, name)));
-    this.node = h("section.page", { "aria-label": told.usage },
-      h("header.bar", {}, house.menuButton(), h("h1.title", {}, told.usage)),
-      h("div.scroller", { tabindex: "0" }, h("div.column.wide", {},
-        h("div.row.spread", {},
-          choose(told.show, Object.entries(told.kindsOfUsage), (by) => { this.by = by; this.draw(); }),
-          choose(told.days, [7, 30, 90].map((days) => [days, told.lastDays(days)]), (days) => { this.days = days; this.load(); })),
-        this.body)));
+    this.node = h("div.tab", {},
+      h("div.row.spread", {},
+        choose(told.show, Object.entries(told.kindsOfUsage), (by) => { this.by = by; this.draw(); }),
+        choose(told.days, [7, 30, 90].map((days) => [days, told.lastDays(days)]), (days) => { this.days = days; this.load(); })),
+      this.body);
     this.load();
   }
 
   async load() {
     try {
       this.answer = await get("/api/usage", { days: this.days, offset: -new Date().getTimezoneOffset() * 60 });
+      for (const row of this.answer.rows) if (row.purpose) row.model = told.usedFor(row.model, row.purpose);
       this.draw();
     } catch (error) {
       this.body.replaceChildren(h("p.hint", {}, error.message));
@@ -51,8 +50,7 @@ export class UsageView {
       h("div.row.legend", {}, models.map((model, i) => h("span", {}, h(`i.m-${i % SHADES}`), model))), table(rows, models));
   }
 
-  frame() {}
-  reconnected() {}
+  reconnected() { this.load(); }
 }
 
 const worth = (row, by) => (by === "cost" ? row.cost : by === "calls" ? row.calls : row.input + row.output);

@@ -46,7 +46,7 @@ async def write(agent: TurnAgent, request: web.Request) -> Inbound:
     message = shaped(plain, PlatformMessage)
     # What a bot says of who speaks is believed of the owner's: another's knows nobody whom the owner has introduced.
     known_as = message.platform if bot == OWNER else f"{escaped(bot)}/{message.platform}"
-    author = author_of(known_as, message.platform_user_id)
+    author = await _person_by(agent, author_of(known_as, message.platform_user_id))
     address = address_of(message)
     whose = group_at(address, bot)
     parts: list[Part] = [Text(message.content)] if message.content.strip() else []
@@ -64,6 +64,14 @@ async def write(agent: TurnAgent, request: web.Request) -> Inbound:
     named = f"{escaped(bot)}/{address}/{escaped(message.id)}" if message.id else ""
     event = named or event_of(bot, principal.credential, CHANNEL, plain)
     return Inbound(address, event, letter, bot)
+
+
+async def _person_by(agent: TurnAgent, account: str) -> str:
+    """Who it is that writes from an account: themselves, where nobody has introduced them."""
+    person = await agent.store.known_by(account)
+    if person and person.blocked:
+        raise Refused(403, "forbidden", "This account is blocked.")
+    return person.id if person else account
 
 
 def address_of(message: PlatformMessage) -> Address:

@@ -23,6 +23,7 @@ from ...core.events import (
     PermissionAsked,
     SummaryBegan,
     SummaryWritten,
+    TitleGiven,
     ToolCalled,
     ToolOutput,
     ToolReturned,
@@ -166,6 +167,8 @@ class ClientFeed:
                 self._put(event_frame(where, event))
             case LetterTaken() | AnswerGiven():
                 pass  # for whoever asked alone, who is told in other frames
+            case TitleGiven():
+                pass  # it is news of the list
             case _:
                 assert_never(event)
 

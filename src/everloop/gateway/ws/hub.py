@@ -12,13 +12,23 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 
 from ...core.errors import StoreError
-from ...core.events import AnswerBegan, AnswerEnded, AnswerPiece, Draft, Event, PermissionAsked, TurnBegan, TurnEnded
+from ...core.events import (
+    AnswerBegan,
+    AnswerEnded,
+    AnswerPiece,
+    Draft,
+    Event,
+    PermissionAsked,
+    TitleGiven,
+    TurnBegan,
+    TurnEnded,
+)
 from ...core.rows import MANY
 from ..metrics import Metrics
 from ..ports import GatewayAgent
 
 _SESSIONS = 10_000
-NEWS = (TurnBegan, TurnEnded, PermissionAsked)
+NEWS = (TurnBegan, TurnEnded, PermissionAsked, TitleGiven)
 
 
 class Watcher(Protocol):
@@ -110,7 +120,8 @@ class Hub:
                 self.drafts.pop(thread, None)
 
     def _pass_on(self, event: Event, session: str, owner: str) -> None:
-        for watcher in tuple(self._watchers.get(session, ())):
+        # A title has no place in a log, by which whoever watches one would go on.
+        for watcher in () if isinstance(event, TitleGiven) else tuple(self._watchers.get(session, ())):
             if watcher.user == owner:  # a session may be watched before it is there, and then be another's
                 watcher.hear(session, event)
         for follower in tuple(self._followers) if isinstance(event, NEWS) else ():

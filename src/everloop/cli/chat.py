@@ -1,0 +1,234 @@
+"""A conversation at the terminal, or of the lines of a pipe."""
+
+import asyncio
+import signal
+import sys
+import time
+
+from ..core.errors import MailRefused, TurnFailed
+from ..core.events import AnswerBegan, AnswerGiven, Event, PermissionAsked
+from ..core.people import OWNER
+from ..readings.commands import command_in
+from ..readings.visible import in_one_line
+from .exchange import Exchange, Fail
+from .here import (
+    Here,
+    ask,
+    ask_about_files,
+    catch_up,
+    finish,
+    is_answer,
+    minding,
+    note_limits,
+    show_unshown,
+    stopping,
+)
+from .questions import Questions
+from .terminal import show_prompt
+from .times import clock
+
+STAYS = '(what was said of the answer stays; say "go on" to have the rest)'
+AGAIN = "(Ctrl-C once more leaves, and so does Ctrl-D)"
+TAKEN = {
+    "steer": "(taken: it hears this at its next step, or answers it next)",
+    "queue": "(taken: it is answered next)",
+    "interrupt": "(taken: what was going on is stopped for it)",
+}
+LEAVING = ("exit", "quit", "/exit", "/quit")
+JUST = 1.0  # seconds after a turn in which Ctrl-C was meant for it
+TWICE = 2.0  # seconds after a stop in which it is the second
+PROMPT = "> "
+LONGEST_TITLE = 60  # letters of a message that is named
+Reading = asyncio.Task[str | None]
+
+
+async def chat(here: Here, first: Reading | None) -> int:
+    """`first` is the first line of a pipe. Raises KeyboardInterrupt for whoever leaves by Ctrl-C."""
+    if sys.stdin.isatty():
+        await _greet(here)
+    with here.lines:
+        if first is None or not await _begins_with_command(first):
+            await finish(here)
+            await show_unshown(here, here.terminal.answer, questions=not sys.stdin.isatty())
+            await _ask_what_waits(here)
+        return await Chat(here).talk(first)
+
+
+async def _greet(here: Here) -> None:
+    agent, terminal = here.agent, here.terminal
+    terminal.note(f"everloop, {agent.model}, session {here.session}. /help shows the commands; Ctrl-D leaves.")
+    for words in filter(None, (agent.notice, agent.advice)):
+        terminal.note(words)
+    row = await agent.store.session(here.session)
+    for old in await agent.store.conversations(OWNER, id=row.id, archived=True) if row else ():
+        many = f"{old.messages} messages, the last {clock(old.active)}"
+        terminal.note(f"Going on with “{in_one_line(old.title)}” ({many}); /new begins afresh.")
+
+
+async def _ask_what_waits(here: Here) -> None:
+    """Put to whoever sits here the questions that an earlier chat has left, and go on with what waited for them."""
+    waiting = [each for each in await here.agent.approvals(here.session) if not each.held]
+    if waiting and sys.stdin.isatty():
+        async with stopping(here), here.questions() as questions:
+            await questions.put(waiting)
+        await catch_up(here, here.terminal.answer)
+
+
+async def _begins_with_command(first: Reading) -> bool:
+    try:
+        line = await first
+    except MailRefused:  # this is told in its turn
+        return False
+    return line is not None and bool(command_in(line))
+
+
+class KnownSettings:
+    """What whoever sits here knows of the settings; a change is told once."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._problem = ""
+
+    def tell_changes(self, here: Here) -> None:
+        model, problem = here.agent.model, here.agent.problem
+        if model != self._model:
+            here.terminal.note(f"(the settings have changed: {model} answers)")
+        if problem and problem != self._problem:
+            here.terminal.note(f"({problem})")
+        self._model, self._problem = model, problem
+
+
+class Chat:
+    def __init__(self, here: Here) -> None:
+        self._here = here
+        self._known = KnownSettings(here.agent.model)
+        self._answered = True  # a pipe learns from the exit code whether its last line came to something
+        self._next: list[str | None] = []  # what was said in place of an answer to a question, or to leave
+        self._over = 0.0  # when the last turn ended by itself,
+        self._stopped = 0.0  # or was stopped
+
+    async def talk(self, first: Reading | None) -> int:
+        while True:
+            try:
+                line = await first if first else self._next.pop(0) if self._next else await self._prompt()
+                first = None
+                if line is None or line.strip() in LEAVING:
+                    return 0 if self._answered or sys.stdin.isatty() else 1
+                if line.strip():
+                    await self._say(line)
+            except (TurnFailed, MailRefused) as error:
+                first = None
+                self._fail(error)
+
+    async def _say(self, line: str) -> None:
+        here = self._here
+        self._answered = True
+        async with stopping(here), here.questions() as questions, minding(here, questions):
+            meanwhile = Meanwhile(here, self._known, questions, self._fail)
+            await meanwhile.run(line)
+            self._next += meanwhile.later
+        self._over = time.monotonic() if self._answered else 0.0
+        self._known.tell_changes(here)
+        if is_answer(line):
+            await catch_up(here, here.terminal.answer)
+        if not command_in(line) and (instead := await ask_about_files(here)):
+            self._next.insert(0, instead)
+
+    def _fail(self, error: MailRefused | TurnFailed) -> None:
+        terminal = self._here.terminal
+        if isinstance(error, TurnFailed) and error.reason == "stopped":
+            self._stopped = time.monotonic()
+        terminal.end_turn()
+        terminal.note(f"everloop: {error}")
+        if isinstance(error, TurnFailed) and error.cut:
+            terminal.note(STAYS)
+        self._answered = False
+
+    async def _prompt(self) -> str | None:
+        """The next line. Ctrl-C leaves, but not whoever has begun to write, or meant the turn that has just ended."""
+        here = self._here
+        reading = asyncio.ensure_future(here.lines.read(PROMPT))
+        if not sys.stdin.isatty():
+            return await reading
+        left, warned = asyncio.Event(), False
+
+        def leave() -> None:
+            nonlocal warned
+            begun, now = here.lines.begun, time.monotonic()
+            is_second = warned or now - self._stopped < TWICE
+            if is_second or not (begun or now - self._over < JUST):
+                left.set()
+                return
+            warned = True
+            here.terminal.tell(f"\n{AGAIN}")
+            show_prompt(f"{PROMPT}{begun}")
+
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, leave)
+        leaving = asyncio.ensure_future(left.wait())
+        try:
+            await asyncio.wait({reading, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if not reading.done():
+                here.terminal.tell("")  # the shell's prompt stands in a line of its own
+                raise KeyboardInterrupt
+            if (line := reading.result()) is None:
+                here.terminal.tell("")
+            return line
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+            for task in (reading, leaving):
+                task.cancel()
+
+
+class Meanwhile:
+    """A message, what comes of it, and what is typed while that comes."""
+
+    def __init__(self, here: Here, known: KnownSettings, questions: Questions, fail: Fail) -> None:
+        self._here = here
+        self._known = known
+        self._questions = questions
+        self._commands: list[asyncio.Task[None]] = []
+        self._exchange = Exchange(here.say, self._show, self._turn_to, fail)
+        self.later: list[str | None] = []  # what is for whoever reads at the prompt
+
+    async def run(self, line: str) -> None:
+        with self._here.lines.listening(self._take, self._here.terminal):
+            await self._exchange.run(line)
+            if self._commands:
+                await asyncio.wait(self._commands)
+
+    def _show(self, event: Event) -> None:
+        terminal = self._here.terminal
+        if isinstance(event, PermissionAsked):
+            ask(self._here, self._questions, event.approvals)
+        elif isinstance(event, AnswerGiven):
+            terminal.finish(event.answer.content)
+            note_limits(event.answer, terminal)
+        else:
+            if isinstance(event, AnswerBegan):
+                self._known.tell_changes(self._here)
+            terminal.follow(event)
+
+    def _turn_to(self, line: str) -> None:
+        text = in_one_line(line)
+        self._here.terminal.note(f"(to “{text if len(text) <= LONGEST_TITLE else text[:LONGEST_TITLE] + '…'}”)")
+
+    def _take(self, line: str) -> None:
+        terminal = self._here.terminal
+        if line.strip() in LEAVING:
+            self.later.append(line)
+            terminal.aside(f"{PROMPT}{line}", "(when this is answered; Ctrl-C stops it)")
+        elif command_in(line):
+            terminal.aside(f"{PROMPT}{line}")
+            self._commands.append(asyncio.ensure_future(self._command(line)))
+        else:
+            terminal.aside(f"{PROMPT}{line}", TAKEN[self._here.agent.steering])
+            self._exchange.add(line)
+
+    async def _command(self, line: str) -> None:
+        """Which is understood whatever the model is doing."""
+        try:
+            told = (await self._here.agent.ask(line, self._here.session, author=OWNER)).content
+        except (MailRefused, TurnFailed) as error:
+            told = f"everloop: {error}"
+        self._here.terminal.aside(told)

@@ -1,0 +1,167 @@
+"""Where a conversation takes place, and what happens there whether one message is said or many."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+
+from msgspec import Struct
+
+from ..app.agent import Agent, Answer, Approval
+from ..core.errors import StoreError
+from ..core.events import Event
+from ..core.people import OWNER
+from ..readings.commands import command_in, rest_of
+from ..readings.questions import asked_of
+from .lines import LineReader
+from .questions import Questions
+from .terminal import Terminal
+
+MINDS = 1.0  # seconds between two looks at what others are asked in this session
+STOPS = 5.0  # seconds that whoever presses Ctrl-C twice waits at most for the stop to be kept
+
+
+class Here(Struct, frozen=True):
+    """Where the conversation takes place: in which session, at which terminal, and whether anyone sits there."""
+
+    agent: Agent
+    session: str
+    terminal: Terminal
+    lines: LineReader
+    attended: bool
+    preapproved: bool
+    told: set[str]  # questions about files that were put here
+
+    def say(self, text: str, files: Sequence[str] = ()) -> AsyncIterator[Event]:
+        """Every message has its own word about permissions, whichever process answers it."""
+        return self.agent.stream(
+            text,
+            self.session,
+            files=files,
+            author=OWNER,
+            attended=self.attended,
+            preapproved=self.preapproved,
+            withdraws=False,  # who has been shown a question and goes on says so there
+        )
+
+    def questions(self) -> Questions:
+        return Questions(self.agent, self.session, self.lines, self.terminal)
+
+
+def is_answer(line: str) -> bool:
+    """After this the turn that has waited for it goes on, and someone wants to see it."""
+    return command_in(line) == "/approve" and bool(rest_of(line))
+
+
+async def catch_up(here: Here, show: Callable[[str], None]) -> None:
+    """Finish what was cut off, then show every answer that nobody has seen."""
+    await finish(here)
+    await show_unshown(here, show)
+
+
+async def finish(here: Here) -> None:
+    here.terminal.status("finishing what was cut off …")
+    async with stopping(here):
+        await here.agent.finish(here.session)
+    here.terminal.clear()
+
+
+async def show_unshown(here: Here, show: Callable[[str], None], questions: bool = True) -> None:
+    """Without `questions` about calls, which are then to be put."""
+    agent, session = here.agent, here.session
+    put = set() if questions else {approval.id for approval in await agent.approvals(session) if not approval.held}
+    for outbound in await agent.unshown(session):
+        if outbound.approval not in put:
+            show(outbound.text)
+        await agent.acknowledge([outbound.key])
+
+
+def ask(here: Here, questions: Questions, approvals: Sequence[Approval]) -> None:
+    calls = [approval for approval in approvals if not approval.held]  # files wait until the turn is over
+    if sys.stdin.isatty():
+        questions.ask(calls)
+        return
+    for approval in calls:
+        if approval.id not in here.told:
+            here.told.add(approval.id)
+            tell(here, approval)
+
+
+@asynccontextmanager
+async def minding(here: Here, questions: Questions) -> AsyncIterator[None]:
+    """Put what another chat of this session is asked as well: what is said here waits until that is answered."""
+
+    async def mind() -> None:
+        while here.attended:
+            await asyncio.sleep(MINDS)
+            try:
+                waiting = [each for each in await here.agent.approvals(here.session) if not each.held]
+            except StoreError:  # of which the turn itself tells
+                continue
+            if questions.unput(waiting) and sys.stdin.isatty():
+                here.terminal.note("(another chat of this session is asked this; what you said waits for the answer)")
+            ask(here, questions, waiting)
+
+    minding = asyncio.ensure_future(mind())
+    try:
+        yield
+    finally:
+        minding.cancel()
+        with suppress(asyncio.CancelledError):
+            await minding
+
+
+def tell(here: Here, approval: Approval) -> None:
+    how = f"Answer with: everloop approvals approve {approval.id} (or: deny {approval.id})"
+    here.terminal.ask(f"{asked_of(approval)}\n{how}")
+
+
+async def ask_about_files(here: Here) -> str:
+    """Put each question about a held change once. Returns what someone says instead of an answer."""
+    waiting = [each for each in await here.agent.approvals(here.session) if each.held and each.id not in here.told]
+    here.told.update(each.id for each in waiting)
+    if sys.stdin.isatty():
+        return await here.questions().ask_about_files(waiting)
+    for approval in waiting:
+        tell(here, approval)
+    return ""
+
+
+def note_limits(answer: Answer, terminal: Terminal) -> None:
+    """What the answer itself may not tell."""
+    for sentence in answer.unknown:
+        terminal.ask(sentence)
+    if answer.finish == "length":
+        terminal.note("(the answer ends here because it has reached max_tokens)")
+
+
+@asynccontextmanager
+async def stopping(here: Here) -> AsyncIterator[None]:
+    """Ctrl-C stops the turn, as /stop does; what was done and said so far stays in the conversation. Once more leaves.
+
+    Raises KeyboardInterrupt then."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    asked: list[asyncio.Future[Answer]] = []
+    left = False
+
+    def stop() -> None:
+        nonlocal left
+        if not asked:
+            here.terminal.status("stopping …")
+            asked.append(asyncio.ensure_future(here.agent.ask("/stop", here.session, author=OWNER)))
+        elif task and not left:
+            left = True
+            task.cancel()
+
+    loop.add_signal_handler(signal.SIGINT, stop)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if left:
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+        if asked:
+            await asyncio.wait(asked, timeout=STOPS if left else None)

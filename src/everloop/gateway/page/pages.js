@@ -1,0 +1,55 @@
+// The pages of Manage, and on which of them each setting stands. Another page is another row: its name, which is its
+// address and finds its words in say-manage.js, its group, the least role that may look, and what opens it.
+
+import { styled } from "./dom.js";
+
+const ROLES = ["guest", "user", "admin", "owner"];
+
+const settings = (name) => async (at) => new (await import("./fields.js")).SettingsPage(await at.sheet(), at.save, name);
+
+const PAGES = [
+  { name: "models", group: "agent", least: "admin", open: async (at) => {
+    const [{ ModelsTab }, { ModelsPage }] = await Promise.all([import("./models.js"), import("./fields.js")]);
+    return new ModelsPage(await at.sheet(), at.save, ModelsTab);
+  } },
+  { name: "behaviour", group: "agent", least: "admin", open: settings("behaviour") },
+  { name: "tools", group: "agent", least: "admin", open: settings("tools") },
+  { name: "outbox", group: "reach", least: "owner", open: async () => { await Promise.all([styled("views.css"), styled("outbox.css")]); return new (await import("./outbox.js")).OutboxPage(); } },
+  { name: "people", group: "house", least: "admin", open: async () => new (await import("./people.js")).PeoplePage() },
+  { name: "access", group: "house", least: "user", open: async (at) => new (await import("./access.js")).AccessTab(at.me) },
+  { name: "usage", group: "house", least: "admin", open: async () => { await styled("views.css"); return new (await import("./usage.js")).UsagePage(); } },
+  { name: "health", group: "house", least: "owner", open: async () => { await styled("views.css"); return new (await import("./health.js")).HealthPage(); } },
+  { name: "server", group: "house", least: "admin", open: settings("server") },
+  { name: "all", group: "house", least: "admin", open: async (at) => new (await import("./fields.js")).AllPage(await at.sheet(), at.save) },
+];
+
+/** Those that somebody of this role may look at. */
+export const pagesFor = (role) => PAGES.filter((page) => ROLES.indexOf(role) >= ROLES.indexOf(page.least));
+
+export const isPage = (name) => PAGES.some((page) => page.name === name);
+
+// Of each setting the first row whose beginning fits: the page, and the section of it.
+const PLACES = [
+  ["agents.defaults.system_prompt", "behaviour", "identity"],
+  ["agents.defaults.steering", "behaviour", "turns"],
+  ["agents.defaults.max_tool_iterations", "behaviour", "turns"],
+  ["agents.defaults.max_message_chars", "behaviour", "turns"],
+  ["agents.defaults.tool_result_max_chars", "behaviour", "turns"],
+  ["agents.defaults.", "models", "answers"],
+  ["agents.", "behaviour", "turns"],
+  ["workspace", "behaviour", "identity"],
+  ["models.", "models", "models"],
+  ["providers.", "models", "providers"],
+  ["prices.", "models", "prices"],
+  ["tools.exec.", "tools", "commands"],
+  ["tools.web.", "tools", "web"],
+  ["tools.", "tools", "permissions"],
+  ["users.", "server", "users"],
+  ["gateway.", "server", "gateway"],
+  ["store.", "server", "store"],
+  ["net.", "server", "net"],
+  ["telemetry.", "server", "telemetry"],
+];
+
+/** [page, section]; what has no place yet is found under All settings. */
+export const placeOf = (key) => PLACES.find(([beginning]) => key.startsWith(beginning))?.slice(1) ?? ["all", ""];

@@ -1,0 +1,30 @@
+// What each setting is called: the words that people search for. Under <name> stands a preset, a provider, a pattern.
+
+import { spoken } from "./say.js";
+
+export const labels = spoken({
+  "agents.defaults.model": "Usual model", "agents.defaults.fallbacks": "Fallback models", "agents.defaults.small_model": "Small model for summaries and titles",
+  "agents.defaults.titles": "Generate conversation titles", "agents.defaults.embedding_model": "Embedding model", "agents.defaults.system_prompt": "System prompt",
+  "agents.defaults.max_tokens": "Maximum answer length (tokens)", "agents.defaults.temperature": "Temperature", "agents.defaults.top_p": "Top P",
+  "agents.defaults.reasoning_effort": "Reasoning effort", "agents.defaults.max_tool_iterations": "Maximum steps per turn", "agents.defaults.context_window": "Context window (tokens)",
+  "agents.defaults.steering": "Messages while it works", "agents.defaults.max_message_chars": "Longest message (characters)", "agents.defaults.tool_result_max_chars": "Longest tool result (characters)",
+  "agents.max_concurrent_turns": "Turns at the same time", "agents.shutdown_seconds": "Time to finish on shutdown (seconds)", workspace: "Workspace folder",
+
+  "providers.<name>.api_key": "API key", "providers.<name>.api_key_file": "API key file", "providers.<name>.api_base": "API address (base URL)", "providers.<name>.model": "Default model",
+  "providers.<name>.headers": "HTTP headers", "providers.<name>.dialect": "API dialect", "providers.<name>.answer_seconds": "Answer timeout (seconds)",
+  "providers.embedded.path": "Embedded model: model file (GGUF)", "providers.embedded.threads": "Embedded model: CPU threads",
+  "models.<name>.model": "Model", "models.<name>.fallbacks": "Fallback models", "models.<name>.reasoning_effort": "Reasoning effort", "models.<name>.temperature": "Temperature",
+  "models.<name>.top_p": "Top P", "models.<name>.max_tokens": "Maximum answer length (tokens)", "models.<name>.context_window": "Context window (tokens)",
+  "prices.<name>.input": "Price of input", "prices.<name>.output": "Price of output", "prices.<name>.cache_read": "Price of cached input", "prices.<name>.cache_write": "Price of writing the cache",
+
+  "tools.restrict_to_workspace": "Restrict to the workspace", "tools.approvals": "Ask for permission", "tools.policy": "Permission rules", "tools.plugins": "Tool plugins", "tools.disabled": "Disabled tools",
+  "tools.web.allow": "Private web addresses allowed", "tools.web.search.engine": "Search engine", "tools.web.search.api_key": "Search API key", "tools.web.search.url": "SearxNG address",
+  "tools.exec.timeout": "Command timeout (seconds)", "tools.exec.memory_mb": "Command memory limit (MB)", "tools.exec.processes": "Command process limit", "tools.exec.disk_mb": "Command disk limit (MB)",
+  "tools.exec.files": "Command file limit", "tools.exec.env": "Environment variables for commands", "tools.exec.network": "Network access of commands", "tools.exec.unsafe_without_sandbox": "Allow commands without a sandbox",
+
+  "store.url": "Database address (PostgreSQL)", "store.lease_seconds": "Take over after silence (seconds)", "net.ca_file": "CA certificates", "net.proxy": "HTTP proxy", "net.record": "Record model calls",
+  "users.strangers": "Strangers on channels", "gateway.host": "Listen address (host)", "gateway.port": "Port", "gateway.allowed_hosts": "Allowed host names", "gateway.allowed_origins": "Allowed origins (CORS)", "gateway.tls_cert": "TLS certificate",
+  "gateway.tls_key": "TLS key", "gateway.behind_proxy": "Behind a reverse proxy", "gateway.connections": "Connection limit", "gateway.connections_per_address": "Connections per address",
+  "gateway.sockets_per_user": "WebSockets per user", "gateway.bytes_per_user": "File storage per user (bytes)", "gateway.request_seconds": "Request timeout (seconds)",
+  "telemetry.otlp_endpoint": "OpenTelemetry endpoint", "telemetry.otlp_headers": "OpenTelemetry headers", "telemetry.content": "Send contents with traces",
+});

@@ -1,0 +1,79 @@
+"""Who may speak on a channel, decided before anything is committed.
+
+An account (`<channel>:<account>`) belongs to a person whom the owner has introduced, or to a stranger, of whom
+`users.strangers` says what becomes. With `pair` a stranger who writes in a conversation of two is told a code, once
+while it holds, and is let in when the owner names it. In a group nobody is told anything.
+"""
+
+from collections.abc import Callable, Container
+from typing import assert_never
+
+from ..core.channel import Admitted, Declined, Incoming, Manifest
+from ..core.keys import author_of, escaped
+from ..core.people import Person, Strangers, chat_of
+from ..core.ports import Directory
+from ..readings.commands import command_in, rest_of
+
+PAIRING_SECONDS = 86_400.0
+PAIR = (
+    "I do not know you yet. Ask the person who runs me to let you in: `everloop users pair {code}`, or `/pair {code}` "
+    "where they speak with me. The code holds for a day. What you wrote was not kept: say it again then."
+)
+BLOCKED = "this account is blocked"
+UNKNOWN = "this account belongs to nobody who is known here"
+
+
+class AdmitPeople:
+    """A conversation of two belongs to the person; that of a group to the chat, whoever speaks in it."""
+
+    def __init__(
+        self,
+        directory: Directory,
+        strangers: Callable[[], Strangers | None],
+        usual: Strangers = "guest",
+        given: Container[str] = (),
+    ) -> None:
+        """`strangers` says what becomes of them, or that it is as `usual`. `given` are those of whom a program has said
+        who they are."""
+        self._directory = directory
+        self._strangers = strangers
+        self._usual: Strangers = usual
+        self._given = given
+
+    async def admit(self, manifest: Manifest, incoming: Incoming) -> Admitted | Declined:
+        account = author_of(manifest.name, incoming.account)
+        person = await self._directory.known_by(account)
+        if person and person.blocked:
+            return Declined(BLOCKED)
+        if person is None and account not in self._given and (declined := await self._met(account, manifest, incoming)):
+            return declined
+        author = person.id if person else account
+        return Admitted(author, author if incoming.direct else chat_of(manifest.name, escaped(incoming.chat)))
+
+    async def _linked(self, account: str, incoming: Incoming) -> Person | None:
+        """Who says the code that somebody has asked for elsewhere is the same person here, from now on."""
+        if not incoming.direct or command_in(incoming.text) != "/link":
+            return None
+        asked = await self._directory.use_code("link", rest_of(incoming.text))
+        if asked is None or await self._directory.link(account, asked.account):
+            return None
+        return await self._directory.person(asked.account)
+
+    async def _met(self, account: str, manifest: Manifest, incoming: Incoming) -> Declined | None:
+        """Why a stranger is not let in."""
+        if linked := await self._linked(account, incoming):
+            return Declined(UNKNOWN, linked.id, f"You are {linked.name} here, too, from now on.")
+        match self._strangers() or self._usual:
+            case "guest":
+                return None
+            case "ignore":
+                return Declined(UNKNOWN)
+            case "pair" if not incoming.direct:
+                return Declined(UNKNOWN)
+            case "pair":
+                session = f"{manifest.name}:{escaped(incoming.chat)}"
+                asked = await self._directory.ask_code("pair", account, session, incoming.event, PAIRING_SECONDS)
+                first = asked.event == incoming.event  # also when it comes again: perhaps the answer was never sent
+                return Declined(UNKNOWN, account, PAIR.format(code=asked.code) if first else "")
+            case never:
+                assert_never(never)

@@ -1,0 +1,132 @@
+"""People and their accounts, written once for both databases."""
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.people import OWNER, CodeKind, Person, Role, StandingCode, role_named
+from .database import Ask, Database
+
+LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # none of which looks like another
+LENGTH = 8
+_SOMEONE = "SELECT id, name, role, created, blocked FROM users"
+_HOLDS = "until > {now}"
+
+
+class DirectoryRows(Database):
+    async def people(self) -> list[Person]:
+        rows = await self._ask(f"{_SOMEONE} ORDER BY id <> '{OWNER}', created, id")
+        accounts = await self._ask("SELECT owner, account FROM accounts ORDER BY at, account")
+        return [_person(row, [account for owner, account in accounts if owner == row[0]]) for row in rows]
+
+    async def person(self, id: str) -> Person | None:
+        return await self._do(lambda ask: _found(ask, id))
+
+    async def introduce(self, person: Person) -> bool:
+        async def work(ask: Ask) -> bool:
+            added = await ask(
+                "INSERT INTO users(id, name, role, created) VALUES($1, $2, $3, {now}) "
+                "ON CONFLICT DO NOTHING RETURNING id",
+                person.id,
+                person.name,
+                person.role.name.lower(),
+            )
+            for account in person.accounts if added else ():
+                await _link(ask, account, person.id)
+            return bool(added)
+
+        return await self._do(work)
+
+    async def change_person(
+        self, id: str, *, name: str | None = None, role: Role | None = None, blocked: bool | None = None
+    ) -> bool:
+        return await self._changed_one(
+            "UPDATE users SET name = coalesce(CAST($2 AS TEXT), name), role = coalesce(CAST($3 AS TEXT), role), "
+            "blocked = coalesce(CAST($4 AS {int}), blocked) WHERE id = $1 RETURNING id",
+            id,
+            name,
+            role.name.lower() if role is not None else None,
+            int(blocked) if blocked is not None else None,
+        )
+
+    async def known_by(self, account: str) -> Person | None:
+        rows = await self._ask(f"{_SOMEONE} WHERE id = (SELECT owner FROM accounts WHERE account = $1)", account)
+        return _person(rows[0], ()) if rows else None
+
+    async def link(self, account: str, person: str) -> str:
+        async def work(ask: Ask) -> str:
+            if not await _found(ask, person):
+                return f"there is no person {person!r}"
+            if account != person and (
+                await _owns(ask, account) or await ask("SELECT 1 FROM users WHERE id = $1", account)
+            ):
+                return f"{account} is somebody already, with conversations or a role of their own"
+            if not await _link(ask, account, person):
+                return f"{account} belongs to somebody else"
+            for table in _BEGUN:
+                await ask(f"UPDATE {table} SET owner = $2 WHERE owner = $1", account, person)
+            return ""
+
+        return await self._do(work)
+
+    async def unlink(self, account: str) -> bool:
+        return await self._changed_one("DELETE FROM accounts WHERE account = $1 RETURNING account", account)
+
+    async def ask_code(self, kind: CodeKind, account: str, session: str, event: str, seconds: float) -> StandingCode:
+        async def work(ask: Ask) -> StandingCode:
+            await ask("DELETE FROM codes WHERE until <= {now}")
+            code = "".join(secrets.choice(LETTERS) for _ in range(LENGTH))
+            await ask(
+                "INSERT INTO codes(code, kind, owner, session, event, at, until) "
+                "VALUES($1, $2, $3, $4, $5, {now}, {now} + CAST($6 AS {real})) ON CONFLICT DO NOTHING",
+                code,
+                kind,
+                account,
+                session,
+                event,
+                float(seconds),
+            )
+            found = await ask(f"SELECT {_CODE} FROM codes WHERE kind = $1 AND owner = $2", kind, account)
+            return StandingCode(*found[0])
+
+        return await self._do(work)
+
+    async def codes(self, kind: CodeKind) -> list[StandingCode]:
+        rows = await self._ask(f"SELECT {_CODE} FROM codes WHERE kind = $1 AND {_HOLDS} ORDER BY at, code", kind)
+        return [StandingCode(*row) for row in rows]
+
+    async def use_code(self, kind: CodeKind, code: str) -> StandingCode | None:
+        used = f"DELETE FROM codes WHERE kind = $1 AND code = $2 AND {_HOLDS} RETURNING {_CODE}"
+        rows = await self._change(used, kind, code.upper())
+        return StandingCode(*rows[0]) if rows else None
+
+
+_BEGUN = ("sessions", "threads", "inbox", "outbox")  # where it may stand that an account was told something
+_CODE = "code, owner, session, event, at, until"
+
+
+async def _found(ask: Ask, id: str) -> Person | None:
+    rows = await ask(f"{_SOMEONE} WHERE id = $1", id)
+    accounts = await ask("SELECT account FROM accounts WHERE owner = $1 ORDER BY at, account", id)
+    return _person(rows[0], [account for (account,) in accounts]) if rows else None
+
+
+async def _owns(ask: Ask, account: str) -> bool:
+    """Whether anything is kept for this account under its own name, that would be somebody else's then."""
+    said = "SELECT 1 FROM inbox WHERE owner = $1 AND reply IS NULL"  # commands have one
+    return bool(await ask(f"SELECT 1 FROM threads WHERE owner = $1 AND head > 0 UNION ALL {said} LIMIT 1", account))
+
+
+async def _link(ask: Ask, account: str, person: str) -> Sequence[Any]:
+    return await ask(
+        "INSERT INTO accounts(account, owner, at) VALUES($1, $2, {now}) "
+        "ON CONFLICT(account) DO UPDATE SET owner = accounts.owner WHERE accounts.owner = excluded.owner "
+        "RETURNING account",
+        account,
+        person,
+    )
+
+
+def _person(row: Sequence[Any], accounts: Sequence[str]) -> Person:
+    id, name, role, at, blocked = row
+    return Person(id, name, role_named(role), at, bool(blocked), tuple(accounts))

@@ -1,0 +1,47 @@
+"""`everloop users`, as the owner types it."""
+
+import msgspec
+from tests.cli.person import is_one_plain_sentence
+
+
+async def test_people_are_introduced_changed_and_listed(person):
+    added = await person.run("users", "add", "Anna", "--account", "telegram:12345")
+    assert (added.status, added.out) == (0, "Anna (telegram:12345) is user from now on.\n")
+    said = [
+        (await person.run("users", *words)).out
+        for words in (
+            ("role", "anna", "admin"),
+            ("rename", "anna", "Anne"),
+            ("link", "Anne", "discord:9"),
+            ("block", "discord:9"),
+            ("unblock", "telegram:12345"),
+        )
+    ]
+    assert said == [
+        "Anna is admin from now on.\n",
+        "That is Anne from now on.\n",
+        "discord:9 is Anne from now on.\n",
+        "Anne is heard nowhere any more.\n",
+        "Anne is heard again.\n",
+    ]
+    listed = msgspec.json.decode((await person.run("users", "list", "--json")).out)["users"]
+    told = [(each["id"], each["name"], each["role"], each["blocked"], each["accounts"]) for each in listed]
+    assert told == [
+        ("owner", "owner", 3, False, []),
+        ("telegram:12345", "Anne", 2, False, ["telegram:12345", "discord:9"]),
+    ]
+    assert "telegram:12345, discord:9" in (await person.run("users")).out
+
+
+async def test_what_cannot_be_is_one_sentence(person):
+    for words in (
+        ("role", "nobody", "user"),
+        ("role", "owner", "user"),
+        ("pair", "ABCDEFGH"),
+        ("unlink", "telegram:1"),
+        ("add", " "),
+    ):
+        ran = await person.run("users", *words)
+        assert (ran.status, ran.out) == (1, "")
+        assert is_one_plain_sentence(ran.err), ran.err
+    assert (await person.run("users", "pair")).out == "Nobody waits to be let in.\n"

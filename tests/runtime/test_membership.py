@@ -1,0 +1,76 @@
+"""Introducing, pairing, roles and blocking: who may do what to whom, and what is said when not."""
+
+import pytest
+
+from everloop.core.errors import MailRefused
+from everloop.core.people import Person, Role
+from everloop.runtime.membership import Membership
+
+
+@pytest.fixture
+async def members(house):
+    from everloop.testing import ScriptedModel
+
+    async with house(ScriptedModel([])) as agent:
+        for id, name, role in (("p1", "Anna", Role.USER), ("p2", "Ben", Role.ADMIN), ("p3", "anna", Role.GUEST)):
+            await agent.store.introduce(Person(id, name, role))
+        yield Membership(agent.store)
+
+
+async def test_people_are_found_by_id_account_or_a_name_of_theirs_alone(members):
+    await members.link("p2", "web:7", Role.OWNER)
+    assert [(await members.find(who)).id for who in ("p2", "web:7", "ben", "owner")] == ["p2", "p2", "p2", "owner"]
+    with pytest.raises(MailRefused, match=r"2 people are called 'Anna': say which by id \(p1, p3\)"):
+        await members.find("Anna")
+    with pytest.raises(MailRefused, match="there is nobody 'Carl'"):
+        await members.find("Carl")
+
+
+@pytest.mark.parametrize(
+    "who, role, by, why",
+    [
+        ("owner", Role.USER, Role.OWNER, "the owner stays the owner"),
+        ("p1", Role.OWNER, Role.OWNER, "there is one owner"),
+        ("p1", Role.ADMIN, Role.ADMIN, "only the owner makes somebody an admin"),
+        ("p2", Role.USER, Role.ADMIN, "Ben is an admin: only the owner changes that"),
+        ("p1", Role.GUEST, Role.USER, "Anna is a user: only the owner changes that"),
+    ],
+)
+async def test_nobody_gives_more_than_they_have_nor_changes_their_equals(members, who, role, by, why):
+    before = await members.find(who)
+    with pytest.raises(MailRefused, match=why):
+        await members.change(who, by, role=role)
+    assert await members.find(who) == before
+
+
+async def test_the_owner_gives_roles_up_to_admin_and_admins_below_them(members):
+    await members.change("p1", Role.OWNER, role=Role.ADMIN)
+    await members.change("p3", Role.ADMIN, role=Role.USER)
+    assert [(await members.find(id)).role for id in ("p1", "p3")] == [Role.ADMIN, Role.USER]
+
+
+async def test_an_admin_does_not_become_the_owner_by_linking_an_account(members):
+    with pytest.raises(MailRefused, match="owner is an owner: only the owner changes that"):
+        await members.link("owner", "web:666", Role.ADMIN)
+    with pytest.raises(MailRefused, match="only the owner makes somebody an admin"):
+        await members.add("Eve", Role.ADMIN, Role.ADMIN)
+    assert (await members.link("owner", "web:1", Role.OWNER)).id == "owner"
+
+
+async def test_the_owner_cannot_be_blocked(members):
+    with pytest.raises(MailRefused, match="the owner stays the owner"):
+        await members.change("owner", Role.OWNER, blocked=True)
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 101, "a\nb", "\x1b[31m"])
+async def test_a_name_can_be_shown(members, name):
+    with pytest.raises(MailRefused, match="a name is 1 to 100 characters"):
+        await members.add(name, Role.USER, Role.OWNER)
+
+
+async def test_an_account_is_introduced_once(members):
+    assert (await members.add("Dora", Role.USER, Role.OWNER, "web:9")).id == "web:9"
+    with pytest.raises(MailRefused, match="web:9 is somebody already"):
+        await members.add("Dora", Role.USER, Role.OWNER, "web:9")
+    with pytest.raises(MailRefused, match="an account looks like telegram:12345, not 'web'"):
+        await members.link("p1", "web", Role.OWNER)
