@@ -23,7 +23,7 @@ check: .venv/.test ## lint, types, doors
 	@.venv/bin/python -m pytest tests/test_doors.py
 
 walk: .venv/.test ## walk through the page in a real browser
-	@.venv/bin/python -m pytest tests/gateway/page/test_page.py tests/gateway/page/test_page_setup.py tests/gateway/page/test_page_first.py
+	@.venv/bin/python -m pytest tests/gateway/page
 
 torture: .venv/.test ## a thousand kills on SQLite, 200 on PostgreSQL, a thousand bad lines and outages on each
 	@.venv/bin/python -m tests.torture.run

@@ -1,7 +1,9 @@
 """Instructions of a turn in user space, which hardly depend on what else the machine does. Needs valgrind.
 
     python bench/instructions.py [--src DIR] [--kind NAME] [SYSTEM …]
+    python bench/instructions.py [--src DIR] --postgres [SYSTEM …]    the same, of a client of PostgreSQL
     python bench/instructions.py [--src DIR] --clients COUNT     of a server, for WebSocket clients that speak at once
+    python bench/instructions.py [--src DIR] --doors             of a server, for one client at /v1 and at /ws
 
 A process that makes some turns is counted, and one that makes more; the difference is what the turns took. With
 `--src` the turns are those of another checkout: its src/, measured by this script. SYSTEM is one of one.py's.
@@ -15,13 +17,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from run import HERE, HOMES, ONE_CHUNK, floor_server, gateway_server, load_of, model
+from run import HERE, HOMES, ONE_CHUNK, floor_server, gateway_server, load_of, model, postgres_stores
 
 SYSTEMS = ["everloop-own", "everloop", "floor"]
 
@@ -82,11 +84,11 @@ FEW, MANY = 1, 5  # rounds, in each of which every client says something
 SERVERS = {"floor": floor_server, "everloop gateway": gateway_server}
 
 
-def count_served(system: str, clients: int, rounds: int, base: str) -> int:
-    """The instructions of a server to which so many clients have come, beginning with its start."""
+def count_served(system: str, base: str, *clients: str) -> int:
+    """The instructions of a server to which these clients have come, beginning with its start."""
     with tempfile.NamedTemporaryFile("r") as log:
         serving = partial(SERVERS[system], under=[*UNDER, f"--log-file={log.name}"])
-        load_of(serving, base, "clients", str(clients), str(rounds))
+        load_of(serving, base, *clients)
         return _counted(log.read(), system)
 
 
@@ -97,11 +99,11 @@ def _counted(said: str, system: str) -> int:
     return int(found[1].replace(",", ""))
 
 
-def count(system: str, turns: int, base: str, src: str) -> int:
+def count(system: str, turns: int, base: str, src: str, *store: str) -> int:
     """The instructions of a process that makes so many turns."""
     environment = {**os.environ, "PYTHONHASHSEED": "0", **({"PYTHONPATH": src} if src else {})}
     done = subprocess.run(
-        [*UNDER, sys.executable, str(HERE / "one.py"), system, f"turns={turns}", base],
+        [*UNDER, sys.executable, str(HERE / "one.py"), system, f"turns={turns}", base, *store],
         capture_output=True,
         text=True,
         env=environment,
@@ -112,14 +114,18 @@ def count(system: str, turns: int, base: str, src: str) -> int:
     return _counted(done.stderr, system)
 
 
-def _tell_served(clients: int, src: str) -> None:
-    os.environ |= {"PYTHONHASHSEED": "0", **({"PYTHONPATH": src} if src else {})}
-    HOMES.mkdir(exist_ok=True)
+def _tell_served(name: str, few: Sequence[str], many: Sequence[str], turns: int) -> None:
+    """`few` and `many` are clients, of which the latter make so many turns more."""
     with model(ONE_CHUNK) as base:
         for system in SERVERS:
-            few, many = (count_served(system, clients, rounds, base) for rounds in (FEW, MANY))
-            each = (many - few) / (MANY - FEW) / clients / 1e3
-            print(f"| {clients} WebSocket clients at once | {system} | {each:,.0f} |", flush=True)
+            each = (count_served(system, base, *many) - count_served(system, base, *few)) / turns / 1e3
+            print(f"| {name} | {system} | {each:,.0f} |", flush=True)
+
+
+def _tell_turns(kind: Kind, system: str, src: str, store: Callable[[], Sequence[str]] = tuple) -> None:
+    with kind.host() as base:
+        few, many = (count(system, turns, base, src, *store()) for turns in (kind.few, kind.many))
+    print(f"| {kind.name} | {system} | {(many - few) / (kind.many - kind.few) / 1e3:,.0f} |", flush=True)
 
 
 def main() -> None:
@@ -130,17 +136,28 @@ def main() -> None:
         "--kind", default="", help="the beginning of the name of the only kind of turns that is counted"
     )
     parser.add_argument("--clients", type=int, default=0, help="so many at a server, in place of turns in a process")
+    parser.add_argument("--doors", action="store_true", help="the same of one client at each door")
+    parser.add_argument("--postgres", action="store_true", help="a turn of one chunk that is kept in PostgreSQL")
     chosen = parser.parse_args()
     src = str(Path(chosen.src).resolve()) if chosen.src else ""
+    os.environ |= {"PYTHONHASHSEED": "0", **({"PYTHONPATH": src} if src else {})}
+    HOMES.mkdir(exist_ok=True)
     print("| turn | system | thousand instructions |\n|---|---|---|", flush=True)
+    systems = chosen.systems or SYSTEMS[:1]
     if chosen.clients:
-        _tell_served(chosen.clients, src)
-        return
-    for kind in (each for each in KINDS if each.name.startswith(chosen.kind)):
-        for system in chosen.systems or SYSTEMS[:1]:
-            with kind.host() as base:
-                few, many = (count(system, turns, base, src) for turns in (kind.few, kind.many))
-            print(f"| {kind.name} | {system} | {(many - few) / (kind.many - kind.few) / 1e3:,.0f} |", flush=True)
+        few, many = (("clients", str(chosen.clients), str(rounds)) for rounds in (FEW, MANY))
+        _tell_served(f"{chosen.clients} WebSocket clients at once", few, many, turns=(MANY - FEW) * chosen.clients)
+    elif chosen.doors:
+        for door in ("v1", "ws"):
+            _tell_served(f"through /{door}", ("one", door, "40"), ("one", door, "240"), turns=200)
+    elif chosen.postgres:
+        with postgres_stores() as new_store:
+            for system in systems:
+                _tell_turns(KINDS[0], system, src, lambda: [new_store()])
+    else:
+        for kind in (each for each in KINDS if each.name.startswith(chosen.kind)):
+            for system in systems:
+                _tell_turns(kind, system, src)
 
 
 if __name__ == "__main__":

@@ -366,7 +366,9 @@ def time_to_ready() -> tuple[float, float]:
         return taken
 
 
-def measure_postgres() -> None:
+@contextmanager
+def postgres_stores() -> Iterator[Callable[[], str]]:
+    """Makes a new database, and gives its address, whenever it is called."""
     sys.path.insert(0, str(HERE.parent))
     from tests.torture.databases import databases
 
@@ -374,12 +376,13 @@ def measure_postgres() -> None:
         Path(folder).chmod(0o755)  # the server runs as a user of its own when we are root
         with databases("postgres", Path(folder)) as server:
             numbers = itertools.count()
+            yield lambda: server.make(f"bench{next(numbers)}")
 
-            def anew() -> str:
-                return server.make(f"bench{next(numbers)}")
 
-            measure_cpu("PostgreSQL, 1-chunk turn, client CPU", "turn", ONE_CHUNK, "≤ 3 ×", anew)
-            measure_crowd(anew, "≥ 0.6 ×", "PostgreSQL, 500 sessions at once")
+def measure_postgres() -> None:
+    with postgres_stores() as anew:
+        measure_cpu("PostgreSQL, 1-chunk turn, client CPU", "turn", ONE_CHUNK, "≤ 3 ×", anew)
+        measure_crowd(anew, "≥ 0.6 ×", "PostgreSQL, 500 sessions at once")
 
 
 MEASURES: dict[str, Callable[[], None]] = {

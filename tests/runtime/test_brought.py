@@ -111,3 +111,13 @@ def test_what_is_brought_survives_the_log():
     entry = UserSaid(said("hi"), "owner", brought=Brought("a", "b", (WEATHER,), 5, 0.5, 0.9, "low", True, "d", "i"))
     assert everloop.core.log.decode(everloop.core.log.encode(entry)) == entry
     assert b"brought" not in msgspec.json.encode(UserSaid(said("hi"), "owner"))
+
+
+async def test_a_client_without_wishes_is_told_as_if_it_brought_nothing_and_one_with_wishes_is_not(house):
+    model = ScriptedModel([Say("yes")] * 3)
+    async with house(model) as agent:
+        for n, brought in enumerate((None, Brought(id="t"), Brought(instructions="Be brief."))):
+            await agent.answer(letter("hi", f"e{n}", f"api:{n}", brought=brought))
+        plain, without, wishing = ((each.system, each.tools) for each in model.prompts)
+        assert without == plain
+        assert wishing == (f"{plain[0]}\n\n---\n\nBe brief.", plain[1])

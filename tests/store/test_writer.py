@@ -92,6 +92,9 @@ def busy(path: Path) -> Iterator[None]:
     other.close()
 
 
+_ALL = "SELECT n FROM numbers ORDER BY n"
+
+
 def numbers(path: Path) -> list[int]:
     connection = apsw.Connection(str(path / "numbers.db"))
     rows = [n for (n,) in connection.execute("SELECT n FROM numbers ORDER BY n")]
@@ -117,6 +120,22 @@ async def test_a_write_that_is_alone_is_committed_at_once(writer: Writer, tmp_pa
     future = writer.write(insert(1))
     assert (future.done(), numbers(tmp_path)) == (True, [1])
     assert await future == 1
+
+
+async def test_what_is_read_here_is_what_is_committed_by_whomever_and_nothing_else(writer: Writer, tmp_path: Path):
+    within: list[object] = []
+
+    def transaction(execute: Execute) -> None:
+        execute("INSERT INTO numbers VALUES(2)")
+        within.append(writer.read(_ALL, ()))
+
+    await writer.write(insert(1))
+    await writer.write(transaction)
+    other = apsw.Connection(str(tmp_path / "numbers.db"))
+    other.execute("INSERT INTO numbers VALUES(3)")
+    other.close()
+    assert (within, writer.read(_ALL, ())) == ([None], [(1,), (2,), (3,)])
+    assert writer.read("SELECT n FROM nowhere", ()) is None  # whoever reads elsewhere is told why
 
 
 async def test_writes_that_meet_share_one_commit(writer: Writer, tmp_path: Path):

@@ -1,8 +1,9 @@
 """An open everloop, as a programmer and the command line use it: speak, listen, see what was not yet shown."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import AbstractContextManager, aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, aclosing
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -168,32 +169,41 @@ class Agent:
 
         `again` is asked as `answering` does; with `beat`, None comes whenever nothing has come for so many seconds.
         """
-        async with self._following(inbound, again) as (receipt, feed, ending):
+        followed = await self._follow(inbound, again)
+        receipt, feed = followed.receipt, followed.feed
+        try:
             yield LetterTaken(receipt.thread, 0, receipt.id)
-            async for event in feed.beating(beat) if beat else feed:
-                yield event
-                if isinstance(event, TurnEnded) and receipt.id in event.finished.mails:
-                    break  # what follows belongs to the next turn
-            answer, key = await ending
+            is_over = False
+            while not is_over and (events := await feed.next_ones(beat)) is not None:
+                if not events:
+                    yield None
+                for event in events:
+                    yield event
+                    if is_over := isinstance(event, TurnEnded) and receipt.id in event.finished.mails:
+                        break  # what follows belongs to the next turn
+            answer, key = await followed.answer()
+        finally:
+            feed.close()
+            followed.ending.cancel()
         yield AnswerGiven(receipt.thread, 0, answer)
         self.note_shown(key, receipt.id)  # whoever came back for more has shown it
 
-    @asynccontextmanager
-    async def _following(
-        self, inbound: Inbound, again: Again | None
-    ) -> AsyncIterator[tuple[Receipt, Feed, "asyncio.Future[tuple[Answer, str]]"]]:
-        """A letter's receipt, what happens in its thread from then until its turn has ended, and the answer's key."""
-        session = str(inbound.address)
+    async def _follow(self, inbound: Inbound, again: Again | None) -> "_Followed":
+        """Take a letter, and listen before anything is told of its turn. Whoever calls this closes the feed."""
         if begun := self._inbox.begin(inbound, asked=False):
-            with self._bus.subscribe(begun.thread) as feed:  # it has not begun to run yet
-                if receipt := await begun.receipt():
-                    async with _ending(self._begun(begun, session), feed) as ending:
-                        yield receipt, feed, ending
-                    return
+            feed = self._bus.subscribe(begun.thread)  # it has not begun to run yet
+            try:
+                receipt = await begun.receipt()
+            except BaseException:
+                feed.close()
+                raise
+            if receipt is not None:
+                return _Followed(receipt, feed, begun.finished, partial(self._begun, begun, str(inbound.address)))
+            feed.close()
         receipt, inbound = await self._take(inbound, again)  # which wakes nobody before we listen
-        with self._bus.subscribe(receipt.thread) as feed:
-            async with _ending(self._answer(receipt, inbound, str(inbound.address)), feed) as ending:
-                yield receipt, feed, ending
+        feed = self._bus.subscribe(receipt.thread)
+        ending = asyncio.ensure_future(self._answer(receipt, inbound, str(inbound.address)))
+        return _Followed(receipt, feed, ending, lambda: ending)
 
     async def _take(self, inbound: Inbound, again: Again | None = None) -> tuple[Receipt, Inbound]:
         try:
@@ -342,14 +352,20 @@ class Agent:
         self._shown.note(key, mail)
 
 
-@asynccontextmanager
-async def _ending(
-    work: Coroutine[Any, Any, tuple[Answer, str]], feed: Feed
-) -> "AsyncIterator[asyncio.Future[tuple[Answer, str]]]":
-    """Waits for an answer, wherever it is given, and ends the feed when it is there."""
-    ending = asyncio.ensure_future(work)
-    ending.add_done_callback(lambda _: feed.end())
-    try:
-        yield ending
-    finally:
-        ending.cancel()
+class _Followed:
+    """A letter whose turn is followed: what happens in its thread until its `ending`, and the answer with its key."""
+
+    __slots__ = ("answer", "ending", "feed", "receipt")
+
+    def __init__(
+        self,
+        receipt: Receipt,
+        feed: Feed,
+        ending: asyncio.Future[Any],
+        answer: Callable[[], Awaitable[tuple[Answer, str]]],
+    ) -> None:
+        self.receipt = receipt
+        self.feed = feed
+        self.ending = ending
+        self.answer = answer
+        ending.add_done_callback(lambda _: feed.end())  # wherever it is given

@@ -3,7 +3,8 @@ waits for a reader (there is no backpressure)."""
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
+from types import TracebackType
 
 from ..core.events import Event
 
@@ -11,15 +12,24 @@ LIMIT = 10_000  # events that a slow reader may be behind before it is cut off
 
 
 class LocalFeed:
-    """`async for event in feed`: it ends for a reader that is too slow, and after `end`."""
+    """`async for event in feed`, inside `with feed`: it ends for a reader that is too slow, and after `end`."""
 
-    __slots__ = ("_events", "_loop", "_over", "_waiter")
+    __slots__ = ("_events", "_leave", "_loop", "_over", "_waiter")
 
-    def __init__(self) -> None:
+    def __init__(self, leave: "Callable[[LocalFeed], None]") -> None:
+        self._leave = leave
         self._loop = asyncio.get_running_loop()
         self._events: deque[Event] = deque()
         self._waiter: asyncio.Future[None] | None = None
         self._over = False
+
+    def __enter__(self) -> "LocalFeed":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     def put(self, event: Event) -> None:
         if self._over:
@@ -28,12 +38,17 @@ class LocalFeed:
             self._events.append(event)
         else:
             self._over = True  # its reader begins again from the log
-        self._wake()
+        if self._waiter is not None:
+            self._wake()
 
     def end(self) -> None:
         """Nothing comes after what has come."""
         self._over = True
         self._wake()
+
+    def close(self) -> None:
+        """As leaving `with feed` does."""
+        self._leave(self)
 
     def __aiter__(self) -> AsyncIterator[Event]:
         return self
@@ -45,18 +60,18 @@ class LocalFeed:
             await self._wait()
         return self._events.popleft()
 
-    async def beating(self, seconds: float) -> AsyncIterator[Event | None]:
-        """The same, and None whenever nothing has come for so long."""
-        while True:
-            while self._events:
-                yield self._events.popleft()
-            if self._over:
-                return
-            timer = self._loop.call_later(seconds, self._wake)
+    async def next_ones(self, seconds: float = 0.0) -> Sequence[Event] | None:
+        """All that has come and was not read yet, once there is something; none of them when nothing has come for so
+        many seconds, and None when nothing will come any more."""
+        if not self._events and not self._over:
+            timer = self._loop.call_later(seconds, self._wake) if seconds else None
             await self._wait()
-            timer.cancel()
-            if not self._events and not self._over:
-                yield None
+            if timer is not None:
+                timer.cancel()
+        if not self._events:
+            return None if self._over else ()
+        events, self._events = self._events, deque()
+        return events
 
     async def _wait(self) -> None:
         self._waiter = self._loop.create_future()

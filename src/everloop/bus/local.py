@@ -1,7 +1,7 @@
 """The bus inside one process: plain calls and queues. It carries hints; the store is the truth."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 
 from ..core.events import AnswerBegan, AnswerEnded, AnswerPiece, Draft, Event
 from .feed import LocalFeed
@@ -24,7 +24,7 @@ class LocalBus:
         self._on_cancel(thread)
 
     def publish(self, event: Event) -> None:
-        thread = event.thread
+        thread, feeds = event.thread, self._feeds
         if isinstance(event, AnswerPiece):
             if draft := self._drafts.get(thread):
                 draft.add(event)
@@ -32,28 +32,26 @@ class LocalBus:
             self._drafts[thread] = Draft(event)
         elif isinstance(event, AnswerEnded):
             self._drafts.pop(thread, None)
-        for feed in self._feeds.get(thread, ()):
-            feed.put(event)
-        for feed in self._feeds.get("", ()):
-            feed.put(event)
+        if feeds:
+            for feed in (*feeds.get(thread, ()), *feeds.get("", ())):
+                feed.put(event)
 
     def hears(self, thread: str) -> bool:
         return bool(self._feeds) and (thread in self._feeds or "" in self._feeds)
 
-    @contextmanager
-    def subscribe(self, thread: str = "") -> Iterator[LocalFeed]:
-        feed = LocalFeed()
+    def subscribe(self, thread: str = "") -> LocalFeed:
+        feed = LocalFeed(partial(self._leave, thread))
         draft = self._drafts.get(thread)
         if draft and (said := draft.whole):
             feed.put(said)
         self._feeds.setdefault(thread, []).append(feed)
-        try:
-            yield feed
-        finally:
-            feeds = self._feeds[thread]
-            feeds.remove(feed)
-            if not feeds:
-                del self._feeds[thread]
+        return feed
+
+    def _leave(self, thread: str, feed: LocalFeed) -> None:
+        feeds = self._feeds[thread]
+        feeds.remove(feed)
+        if not feeds:
+            del self._feeds[thread]
 
 
 def _nobody(thread: str) -> None:

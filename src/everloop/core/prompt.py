@@ -116,6 +116,12 @@ class Brought(Struct, frozen=True, gc=False, omit_defaults=True):
     def offers(self, name: str) -> bool:
         return any(tool.name == name for tool in self.tools)
 
+    @property
+    def has_wishes(self) -> bool:
+        """Whether the model is to be told anything else, or otherwise, than without it."""
+        told = self.instructions or self.tools or self.bare or self.max_tokens or self.effort
+        return bool(told) or self.temperature is not None or self.top_p is not None
+
 
 class Prompt(Struct, frozen=True, gc=False):
     """One request to a model. The prefix (system, tools, earlier messages) stays byte-stable; the tail does not."""

@@ -250,8 +250,8 @@ def _called(row: SpentRow) -> str:
 
 def _line(row: SpentRow) -> str:
     return (
-        f"{_called(row)}: {row.calls} call(s), {row.usage.input:,} tokens in ({row.usage.cache_read:,} from the cache), "
-        f"{row.usage.output:,} out, {price_of(row.cost, row.unpriced)}"
+        f"{_called(row)}: {row.calls} call(s), {row.usage.input:,} tokens in ({row.usage.cache_read:,} from the "
+        f"cache), {row.usage.output:,} out, {price_of(row.cost, row.unpriced)}"
     )
 
 

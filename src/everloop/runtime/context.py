@@ -75,15 +75,16 @@ class Context:
 
     def prefix(self, wrap: bool, brought: Brought | None = None) -> str:
         """A fingerprint of each part of what stands before the conversation: `model:… identity:… tools:…`."""
-        if brought is None:
+        if brought is None or not brought.has_wishes:
             return self._prefixes[wrap]
         profile = _told(self._profile, brought)
         return prefix_of(profile.model, profile.sections, () if wrap else _offered(self.tools, brought))
 
     def prompt(self, thread: Thread, tail: str, wrap: bool) -> Prompt:
         profile, system, tools = self._profile, self._system, self.tools
-        if thread.turn.brought is not None:
-            profile, tools = _told(profile, thread.turn.brought), _offered(tools, thread.turn.brought)
+        brought = thread.turn.brought
+        if brought is not None and brought.has_wishes:
+            profile, tools = _told(profile, brought), _offered(tools, brought)
             system = joined(profile.sections)
         return Prompt(
             model=profile.model,

@@ -379,9 +379,8 @@ def _context(book: Book, place: int, role: Role) -> CallContext:
 def _may_be_too_long(thread: Thread, briefed: Briefed, step: Step) -> bool:
     """So that the model's host is to be asked how much it can read, before anything else."""
     refused = thread.turn.failure is not None and thread.turn.failure.error == "overflow"
-    return briefed.should_measure(
-        used(thread, briefed.rules) - briefed.rules.overhead, refused, isinstance(step, Compact)
-    )
+    rules = briefed.rules
+    return briefed.should_measure(used(thread, rules) - rules.overhead, refused, isinstance(step, Compact))
 
 
 def _is_told_by_the_call(thread: Thread, briefed: Briefed) -> bool:

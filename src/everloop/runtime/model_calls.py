@@ -31,10 +31,10 @@ class ModelCalls:
         self._gallery = gallery
 
     async def make(self, book: Book, briefed: Briefed, wrap: bool, interrupt: Interrupt) -> None:
-        thread, context = book.thread, briefed.context
-        recalled = await self._recall(book, briefed.rules) if thread.condensed else ""
+        thread, context, rules = book.thread, briefed.context, briefed.rules
+        recalled = await self._recall(book, rules) if thread.condensed else ""
         tail, prefix = context.tail(thread, wrap, recalled), context.prefix(wrap, thread.turn.brought)
-        before, tokens = thread.prefix, used(thread, briefed.rules)
+        before, tokens = thread.prefix, used(thread, rules)
         if not await book.write(ModelCalled(briefed.model.name, tail, wrap, prefix if prefix != before else "")):
             return
         reach("model.intended")
@@ -62,7 +62,7 @@ class ModelCalls:
             kept = isinstance(said, ModelSaid) or (interrupt.fired and bool(book.cut[0]))
             self._bus.publish(AnswerEnded(thread.id, book.lease.head, called, kept=kept))
         if isinstance(said, ModelSaid) and self._bus.hears(thread.id):
-            full = used(thread, briefed.rules) / briefed.rules.limit
+            full = used(thread, rules) / rules.limit
             measured = CallMeasured(
                 thread=thread.id,
                 seq=book.lease.head,
@@ -75,7 +75,7 @@ class ModelCalls:
                 full=full,
             )
             self._bus.publish(measured)
-            if tokens / briefed.rules.limit < WARNING <= full:
+            if tokens / rules.limit < WARNING <= full:
                 self._bus.publish(Warned(thread.id, book.lease.head, "window", NEARLY_FULL))
 
     async def _ask(self, briefed: Briefed, prompt: Prompt, draft: "_Draft") -> ModelSaid:

@@ -116,19 +116,26 @@ class Model:
 class Briefed:
     """A model with what it is told in one turn."""
 
-    __slots__ = ("briefing", "model")
+    __slots__ = ("_fitted", "briefing", "model")
 
     def __init__(self, model: Model, briefing: Briefing) -> None:
         self.model = model
         self.briefing = briefing
+        self._fitted = model.fitted_to(briefing)
 
     @property
     def context(self) -> Context:
-        return self.model.fitted_to(self.briefing).context
+        return self._now().context
 
     @property
     def rules(self) -> Rules:
-        return self.model.fitted_to(self.briefing).rules
+        return self._now().rules
+
+    def _now(self) -> Fitted:
+        """As the window is known by now."""
+        if self._fitted.window != self.model.window:
+            self._fitted = self.model.fitted_to(self.briefing)
+        return self._fitted
 
     def should_measure(self, tokens: int, refused: bool = False, cramped: bool = False) -> bool:
         return self.model.should_measure(tokens, self.rules.limit, refused, cramped)

@@ -76,7 +76,7 @@ class ArchiveRows(Database):
         return await files_named(self._ask)
 
     async def _thread(self, which: str, value: str) -> ThreadRow | None:
-        rows = await self._ask(f"SELECT {THREAD} FROM threads WHERE id = ({which})", value)
+        rows = await self._glance(f"SELECT {THREAD} FROM threads WHERE id = ({which})", value)
         return ThreadRow(*rows[0]) if rows else None
 
 

@@ -46,7 +46,7 @@ class CredentialRows(Database):
         return await self._changed_one(gone, owner, name)
 
     async def known_token(self, hash: str) -> Known | None:
-        rows = await self._ask(
+        rows = await self._glance(
             "SELECT t.id, t.owner, u.role, t.scopes, t.until FROM tokens t JOIN users u ON u.id = t.owner "
             f"WHERE t.hash = $1 AND u.blocked = 0 AND {_HOLDS}",
             hash,
@@ -54,7 +54,7 @@ class CredentialRows(Database):
         return next((Known(id, of, role, tuple(scopes.split()), until) for id, of, role, scopes, until in rows), None)
 
     async def role(self, person: str) -> Role:
-        rows = await self._ask("SELECT role FROM users WHERE id = $1 AND blocked = 0", person)
+        rows = await self._glance("SELECT role FROM users WHERE id = $1 AND blocked = 0", person)
         return role_named(rows[0][0]) if rows else Role.GUEST
 
     async def keep_login(self, owner: str, kind: Literal["password", "link"], hash: str, seconds: float = 0) -> None:
@@ -104,7 +104,7 @@ class CredentialRows(Database):
         return id
 
     async def known_visit(self, hash: str, *, page: bool = False) -> Known | None:
-        rows = await self._ask(
+        rows = await self._glance(
             "SELECT w.id, w.owner, u.role FROM web_sessions w JOIN users u ON u.id = w.owner "
             f"WHERE w.{'page' if page else 'hash'} = $1 AND u.blocked = 0 AND w.until > {{now}}",
             hash,

@@ -24,6 +24,10 @@ class Database(ABC):
         """Read."""
         ...
 
+    async def _glance(self, statement: str, *values: object) -> Sequence[Any]:
+        """Read a row or two, for whoever asks with every message."""
+        return await self._ask(statement, *values)
+
     @abstractmethod
     async def _change(self, statement: str, *values: object) -> Sequence[Any]:
         """Write, by one statement, which may return rows."""

@@ -166,6 +166,11 @@ class SqliteStore(ColdStore):
     async def _ask(self, statement: str, *values: object) -> Sequence[Any]:
         return self._rows(in_sqlite(statement), values)
 
+    async def _glance(self, statement: str, *values: object) -> Sequence[Any]:
+        sql = in_sqlite(statement)
+        found = self._writer.read(sql, values)
+        return self._rows(sql, values) if found is None else found
+
     async def _change(self, statement: str, *values: object) -> Sequence[Any]:
         def transaction(execute: Execute) -> Sequence[Any]:
             rows: Sequence[Any] = execute(in_sqlite(statement), values).fetchall()

@@ -72,6 +72,21 @@ class Writer:
             self._write_here([(future, transaction)])
         return future
 
+    def read(self, sql: str, values: tuple[object, ...]) -> list[Any] | None:
+        """The few rows that a statement finds; None while something is written, or when it has to be read elsewhere.
+
+        This connection remembers the pages that it has written itself, any other has to read them again after every
+        commit; and what is large is to be read elsewhere, so that it goes on remembering them."""
+        if self._broken or self._closed or not self._lock.acquire(False):
+            return None
+        try:
+            rows: list[Any] = self._execute(sql, values).fetchall()
+        except apsw.Error:  # whoever reads elsewhere is told what it is, or waits for it
+            return None
+        finally:
+            self._lock.release()
+        return rows
+
     def close(self) -> None:
         """Write what is still queued, and nothing after it."""
         self._hand_over(self._gathered)

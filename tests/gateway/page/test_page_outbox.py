@@ -1,47 +1,17 @@
 """A walk through the page's view of what could not be delivered, in a real browser."""
 
-import asyncio
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from everloop.core.channel import Incoming, OutgoingPart
-from everloop.core.errors import ChannelDown, Undeliverable
-from everloop.core.ports import Deliver
-from everloop.testing import RecordingChannel, Say, ScriptedModel
-from tests.gateway.page.walk import Stage, staged
+from everloop.testing import Say, ScriptedModel
+from tests.gateway.page.walk import BrokenChannel, Stage, staged
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
 SHOTS = os.environ.get("EVERLOOP_SHOTS", "")  # a folder: to look at it with one's own eyes
-
-
-class Broken(RecordingChannel):
-    """A platform that refuses one chat for ever and another for now, until it is mended."""
-
-    def __init__(self) -> None:
-        super().__init__("fake")
-        self.is_mended = False
-        self.listens = asyncio.Event()
-
-    async def run(self, deliver: Deliver, resume: str) -> None:
-        await super().run(deliver, resume)
-        self.listens.set()
-
-    async def send(self, part: OutgoingPart) -> str:
-        if self.is_mended:
-            return await super().send(part)
-        if part.address.chat == "gone":
-            raise Undeliverable("there is no such chat <b>any more</b>")
-        raise ChannelDown("the platform is away", 3600.0)
-
-    async def hear(self, *chats: str) -> None:
-        await self.listens.wait()
-        assert self.deliver
-        for chat in chats:
-            await self.deliver(Incoming(event=chat, chat=chat, account="ann", text="hi"))
 
 
 def long(shown: Any) -> Any:
@@ -57,7 +27,7 @@ async def open_outbox(stage: Stage) -> None:
 async def test_the_owner_sees_what_did_not_arrive_and_sends_it_again_or_drops_it(
     browser: Any, tmp_path: Path, width: int
 ):
-    channel = Broken()
+    channel = BrokenChannel()
     given = {"provider": ScriptedModel(long), "channels": (channel,)}
     async with staged(browser, tmp_path, width=width, given=given) as stage:
         page = stage.page

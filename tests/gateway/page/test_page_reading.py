@@ -244,3 +244,25 @@ async def test_whatever_stands_in_a_formula_is_drawn_or_stays_as_it_is(browser: 
         await stage.log_in()
         told = await stage.page.evaluate(DRAWN, [PIECES, 3000])
     assert told == []
+
+
+LATE = """async () => {
+    const { href } = document.querySelector("link[href$='/log.js']");
+    const { Log } = await import(href);
+    const drafts = (called) => {
+        const log = new Log({ others: () => null });
+        log.add({ seq: 3, kind: 'model_called', at: 1 });
+        log.add({ seq: 4, kind: 'model_said', at: 2, text: 'All of it.' });
+        log.streamStart(`thread:${called}`);
+        log.streamChunk({ msg: `thread:${called}`, n: 1, delta: 'All' });
+        return [log.node.querySelectorAll('.draft').length, log.running];
+    };
+    return [drafts(3), drafts(5)];
+}"""
+
+
+async def test_a_draft_that_comes_later_than_its_answer_is_not_shown(browser: Any, tmp_path: Path):
+    async with opened(browser, tmp_path) as stage:
+        await stage.log_in()
+        late, next_one = await stage.page.evaluate(LATE)
+    assert (late, next_one) == ([0, False], [1, True])

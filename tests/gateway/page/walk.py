@@ -9,9 +9,11 @@ from typing import Any
 
 from everloop import tool
 from everloop.app import serve
-from everloop.core.errors import KeyRefused
+from everloop.core.channel import Incoming, OutgoingPart
+from everloop.core.errors import ChannelDown, KeyRefused, Undeliverable
+from everloop.core.ports import Deliver
 from everloop.core.tool import Effect
-from everloop.testing import Call, Calls, Fail, Say, ScriptedModel, Shown, Think, Wait
+from everloop.testing import Call, Calls, Fail, RecordingChannel, Say, ScriptedModel, Shown, Think, Wait
 
 PATIENCE = 60_000  # milliseconds: a busy machine is no bug
 
@@ -33,6 +35,32 @@ async def look(path: str) -> str:
 async def send(to: str) -> str:
     """Send something."""
     return f"sent to {to}"
+
+
+class BrokenChannel(RecordingChannel):
+    """A platform that refuses one chat for ever and another for now, until it is mended."""
+
+    def __init__(self) -> None:
+        super().__init__("fake")
+        self.is_mended = False
+        self.listens = asyncio.Event()
+
+    async def run(self, deliver: Deliver, resume: str) -> None:
+        await super().run(deliver, resume)
+        self.listens.set()
+
+    async def send(self, part: OutgoingPart) -> str:
+        if self.is_mended:
+            return await super().send(part)
+        if part.address.chat == "gone":
+            raise Undeliverable("there is no such chat <b>any more</b>")
+        raise ChannelDown("the platform is away", 3600.0)
+
+    async def hear(self, *chats: str) -> None:
+        await self.listens.wait()
+        assert self.deliver
+        for chat in chats:
+            await self.deliver(Incoming(event=chat, chat=chat, account="ann", text="hi"))
 
 
 class Line:
@@ -117,6 +145,23 @@ class Stage:
         return [each.strip() for each in await self.page.locator(selector).all_inner_texts()]
 
 
+def tell(shown: Shown, gate: asyncio.Event) -> Any:
+    """What the model of these walks does when it is asked."""
+    if "story" in shown.asked:
+        return Say(["Once upon", " a time"]), Wait(gate), Say([" there was", " a loop."])
+    if "fail" in shown.asked:
+        return Fail(KeyRefused("the key is wrong; set another key"))
+    if "look" in shown.asked and shown.step == 0:
+        return Think("I should look."), Say("I look."), Call("look", {"path": "notes.md"})
+    if "write" in shown.asked and shown.step == 0:
+        return Calls(*(Call("write_file", {"path": name, "content": HACK}) for name in ("out/a.html", "b.txt")))
+    if "tell" in shown.asked and shown.step == 0:
+        return Call("message", {"session": shown.asked.split()[-1], "text": "Lunch is at one."})
+    if "send" in shown.asked and shown.step == 0:
+        return Call("send", {"to": "somebody@example.org"})
+    return Say(NASTY if "nasty" in shown.asked else f"You said: {shown.asked}")
+
+
 @asynccontextmanager
 async def staged(
     browser: Any,
@@ -129,26 +174,13 @@ async def staged(
     """A gateway and a page of its own in the browser. `given` is what `serve` takes, in place of a scripted model."""
     gate, errors = asyncio.Event(), list[str]()
 
-    def line(shown: Shown) -> Any:
-        if "story" in shown.asked:
-            return Say(["Once upon", " a time"]), Wait(gate), Say([" there was", " a loop."])
-        if "fail" in shown.asked:
-            return Fail(KeyRefused("the key is wrong; set another key"))
-        if "look" in shown.asked and shown.step == 0:
-            return Think("I should look."), Say("I look."), Call("look", {"path": "notes.md"})
-        if "write" in shown.asked and shown.step == 0:
-            return Calls(*(Call("write_file", {"path": name, "content": HACK}) for name in ("out/a.html", "b.txt")))
-        if "tell" in shown.asked and shown.step == 0:
-            return Call("message", {"session": shown.asked.split()[-1], "text": "Lunch is at one."})
-        if "send" in shown.asked and shown.step == 0:
-            return Call("send", {"to": "somebody@example.org"})
-        return Say(NASTY if "nasty" in shown.asked else f"You said: {shown.asked}")
-
     cable = Line()
     between = await asyncio.start_server(cable.carry, "127.0.0.1", 0)
     port = between.sockets[0].getsockname()[1]
     place = {"gateway": {"port": 0, "allowed_hosts": [f"127.0.0.1:{port}"]}}
-    made = {"provider": ScriptedModel(line), "tools": (look, send)} if given is None else given
+    made = (
+        {"provider": ScriptedModel(lambda shown: tell(shown, gate)), "tools": (look, send)} if given is None else given
+    )
     async with between, serve(home, {**place, **settings}, **made) as gateway:
         cable.gateway = int(gateway.url.rpartition(":")[2])
         url = f"http://127.0.0.1:{port}"

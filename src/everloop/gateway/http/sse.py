@@ -14,11 +14,15 @@ _HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control":
 _encode = msgspec.json.Encoder().encode
 
 
+class _Streamed(web.StreamResponse):
+    _send_headers_immediately = False  # they go out with what is sent first, in one write
+
+
 class Sse:
     def __init__(self, request: web.Request, headers: Mapping[str, str]) -> None:
         self._request = request
         self._beats = 0
-        self.response = web.StreamResponse(headers={**_HEADERS, **headers})
+        self.response = _Streamed(headers={**_HEADERS, **headers})
 
     @property
     def begun(self) -> bool:
@@ -28,6 +32,12 @@ class Sse:
         """Each as an event of its name. Raises ConnectionError when nobody is there any more."""
         if data := b"".join([_event(each, name) for each, name in told]):
             await self._write(data)
+
+    async def send_last(self, told: Iterable[tuple[Any, str]]) -> None:
+        """As `send_all`, with the end of the answer in the same write."""
+        if not self.response.prepared:
+            await self.response.prepare(self._request)
+        await self.response.write_eof(b"".join([_event(each, name) for each, name in told]))
 
     async def beat(self) -> None:
         """Nothing has come for BEAT seconds: a sign of life, once that is long enough."""

@@ -70,11 +70,8 @@ class LetterDraft:
     def follow(self, event: Event) -> AnswerDelta | None:
         """What an event adds, if anything."""
         match event:
-            case AnswerPiece(text=text, reasoning=reasoning, seq=call) if self.ours and (text or reasoning):
-                if call != self._call:
-                    self._call, self._text = call, ""
-                self._text += text
-                return AnswerDelta(call, text, reasoning)
+            case AnswerPiece():
+                return self._add(event) if self.ours else None
             case LetterTaken(mail=mail):
                 self._mail = mail
             case AnswerBegan(mails=mails):
@@ -82,6 +79,14 @@ class LetterDraft:
             case TurnEnded():
                 self.ours = False
         return None
+
+    def _add(self, piece: AnswerPiece) -> AnswerDelta | None:
+        if not piece.text and not piece.reasoning:
+            return None
+        if piece.seq != self._call:
+            self._call, self._text = piece.seq, ""
+        self._text += piece.text
+        return AnswerDelta(piece.seq, piece.text, piece.reasoning)
 
     def complete(self, answer: Answer) -> AnswerDelta | None:
         """What is missing of the answer when it is there: usually nothing."""
@@ -118,6 +123,6 @@ async def _tell(agent: TurnAgent, attempt: Attempt, teller: StreamShape, sse: Ss
         elif piece := draft.follow(event):
             await sse.send_all(teller.more(piece))
         elif isinstance(event, AnswerGiven):
-            await sse.send_all(await teller.end(event.answer, draft.complete(event.answer)))
+            await sse.send_last(await teller.end(event.answer, draft.complete(event.answer)))
         elif isinstance(event, ToolCalled | ToolReturned) and draft.ours:
             await sse.send_all(teller.work(event))

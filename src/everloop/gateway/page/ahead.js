@@ -3,9 +3,8 @@
 import { h } from "./dom.js";
 import { say } from "./say.js";
 
-/** What can be chosen about a question that waits, folded; `allow` is told what was chosen. Null where nothing can be. */
+/** What can be chosen about a question that waits, folded; `allow` is told what was chosen. */
 export function likeness({ tool, risk, choices }, allow) {
-  if (!choices?.length) return null;
   const can = (word) => choices.includes(word);
   const what = chooser(say.whatElse, {
     same: say.sameCall, ...(can("host") && { host: say.allOf(risk.host) }),

@@ -11,7 +11,7 @@ import { Sidebar } from "./sidebar.js";
 import { Socket } from "./socket.js";
 
 const VIEWS = {
-  t: [say.trace, async (id) => { await styled("views.css"); return new (await import("./trace.js")).TraceView(house, id); }],
+  t: [say.trace, async (id) => new (await import("./trace.js")).TraceView(house, id)],
   files: [say.files, async (...at) => { await styled("workspace.css"); return new (await import("./workspace.js")).WorkspaceView(house, ...at); }],
   settings: [say.manage, async (id) => { await styled("setup.css"); return new (await import("./settings.js")).SettingsView(house, id); }],
   waiting: [say.waiting, async () => new (await import("./waiting.js")).WaitingView(house)],
@@ -73,7 +73,7 @@ async function show() {
   const place = `${kind}/${id}/${seq}`;
   house.place = place;
   if (view?.moved?.(kind, id, seq)) return; // it shows another part of what it shows
-  const opened = make ? await make(id, seq).catch(() => toast(say.notLoaded, "bad", [say.reload, () => location.reload()])) : new Chat(house, { thread: kind === "c" ? id : "", jump: Number(seq) || 0 });
+  const opened = make ? await styled("views.css").then(() => make(id, seq)).catch(() => toast(say.notLoaded, "bad", [say.reload, () => location.reload()])) : new Chat(house, { thread: kind === "c" ? id : "", jump: Number(seq) || 0 });
   if (!opened || house.place !== place) { opened?.close?.(); return; } // another was opened meanwhile
   view?.close?.();
   view = opened;

@@ -1,6 +1,5 @@
 // A tool call: what it was given, what came of it, how long it took; a question, while it waits for permission.
 
-import { likeness } from "./ahead.js";
 import { get, post } from "./api.js";
 import { h, icon, toast } from "./dom.js";
 import { attachment, linked } from "./files.js";
@@ -100,7 +99,14 @@ export function question(asked, decide) {
     h("div.row", { role: "group", "aria-label": say.yourAnswer },
       h("button.primary", { type: "button", onclick: () => decide(true, null) }, icon("check"), say.allow),
       h("button", { type: "button", onclick: () => decide(false, null) }, say.deny)),
-    likeness(asked, (ahead) => decide(true, ahead))].filter(Boolean);
+    furtherAnswers(asked, (ahead) => decide(true, ahead))];
+}
+
+/** What a yes may allow beyond this call; the form for it comes when there is something to choose. */
+function furtherAnswers(asked, allow) {
+  const place = h("div", { hidden: true });
+  if (asked.choices?.length) import("./ahead.js").then(({ likeness }) => place.replaceWith(likeness(asked, allow)), () => {}); // yes and no are there
+  return place;
 }
 
 /** Whether the answer was taken. */

@@ -3,6 +3,7 @@
 import { patch, post } from "./api.js";
 import { ask, toast } from "./dom.js";
 import { say } from "./say.js";
+import { newId } from "./socket.js";
 
 // Threads that were just begun and hold nothing yet, with their sessions: they are not told of before their first entry.
 export const begun = new Map();
@@ -45,6 +46,25 @@ export class Deeds {
       if (moved.thread !== id) this.house.go(`#/c/${moved.thread}`);
       return moved;
     } catch (error) { toast(error.message, "bad"); return null; } finally { this.acting = false; }
+  }
+
+  /** The last message is said differently; for an earlier one the conversation goes on in a copy that ends before it. */
+  async edit(seq, content, last) {
+    if (last) { await this.act("edit", { content }); return; }
+    const { id, session } = this.of();
+    const moved = await this.act("fork", { at: seq - 1, session });
+    if (moved) await patch(`/api/sessions/${id}`, { archived: true }).catch(() => {}); // the copy stands for it
+    if (moved) this.house.socket.say({ type: "message", id: newId(), session: moved.session, content });
+  }
+
+  /** Its session goes back to it; that of another channel stays where its people are. */
+  async takeUp(newSession) {
+    const { id, session } = this.of();
+    try {
+      const moved = await post(`/api/sessions/${id}/resume`, session.startsWith("page:") ? {} : { session: newSession() });
+      this.house.go(`#/c/${moved.thread}`);
+      this.house.changed();
+    } catch (error) { toast(error.message, "bad"); }
   }
 
   async undo() {

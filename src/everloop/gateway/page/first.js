@@ -12,7 +12,7 @@ const LATER = 5_000;
 
 /** On the empty page the card that connects a model; in a conversation that nobody can answer, a line that leads there. */
 export function offerModel(chat, missing) {
-  const { empty, banner, house: { me } } = chat;
+  const { banner, house: { me }, transcript: { empty } } = chat;
   const starters = empty.querySelector(".starters");
   if (starters) {
     const connected = () => { chat.offerModels(); chat.composer.field.focus(); };

@@ -32,6 +32,7 @@ export class Log {
     this.asking = new Set(); // the calls that wait for permission
     this.pending = new Map();
     this.draft = null;
+    this.ended = 0; // up to where the log has what became of drafts
     this.called = 0;
     this.lastUser = this.lastAnswer = null;
     this.open = false; // whether a turn is, as the log has it; a draft may be ahead of it
@@ -158,7 +159,7 @@ export class Log {
       iconButton("copy", say.copyAnswer, () => copy(entry.text)),
       h("span.only-last", {}, iconButton("again", say.answerAgain, () => this.acts.regenerate()), this.acts.others(say.answerWith, icon("fold"))),
       iconButton("fork", say.forkHere, () => this.acts.fork(entry.seq)),
-      h("span.facts", { title: moment(entry.at) }, facts.filter(Boolean).join(" · "))));
+      h("span.facts", { title: moment(entry.at) }, dotted(facts.filter(Boolean)))));
   }
 
   /** The turn is over. */
@@ -237,7 +238,7 @@ export class Log {
     for (const { shown } of this.turn.failures) shown.remove(); // it is said once
     const earlier = [...new Set(this.turn.failures.map(({ text }) => text))].filter((text) => !entry.text.startsWith(text));
     const setup = SETUP.has(entry.reason);
-    this.put(h("article.said.failed", { role: "alert", "data-seq": entry.seq },
+    this.put(h("div.said.failed", { role: "alert", "data-seq": entry.seq },
       h("strong", {}, say.noAnswer), h("div.prose", {}, markdown(entry.text)),
       earlier.length ? h("details", {}, h("summary", {}, say.triedBefore), h("ul", {}, earlier.map((text) => h("li", {}, text)))) : null,
       h("div.row", {},
@@ -293,14 +294,16 @@ export class Log {
   }
 
   streamStart(msg) {
+    const draft = new Draft(msg);
+    if (draft.called && draft.called <= this.ended) return; // the log was read faster than this came
     this.dropDraft();
-    this.draft = new Draft(msg);
-    this.drafts.append(this.draft.node);
+    this.draft = draft;
+    this.drafts.append(draft.node);
   }
 
   streamChunk(frame) {
     if (this.draft?.msg !== frame.msg) this.streamStart(frame.msg);
-    this.draft.take(frame);
+    if (this.draft?.msg === frame.msg) this.draft.take(frame);
   }
 
   streamEnd(frame) {
@@ -311,6 +314,7 @@ export class Log {
 
   /** Without an argument any draft goes; with one, that whose answer the log has at `seq`. */
   dropDraft(seq = Infinity) {
+    if (seq < Infinity) this.ended = seq;
     if (!this.draft || this.draft.called > seq) return;
     this.draft.node.remove();
     this.draft = null;
@@ -323,6 +327,9 @@ export class Log {
 
   notice(text) { this.put(h("article.said.notice", {}, h("div.prose", {}, markdown(text)))); }
 }
+
+/** One after the other, each in one piece, with a dot between two. */
+const dotted = (words) => words.flatMap((word, i) => (i < words.length - 1 ? [h("span", {}, `${word} ·`), " "] : h("span", {}, word)));
 
 const note = (text) => h("p.note", { dir: "auto" }, text);
 

@@ -2,7 +2,6 @@
 // mailto; images are shown as links, since a picture from elsewhere would tell its host that it was looked at.
 
 import { copy, h } from "./dom.js";
-import { highlight } from "./highlight.js";
 import { say } from "./say.js";
 
 const FENCE = /^(\s{0,3})(`{3,}|~{3,})\s*([^\s`]*)[^`]*$/;
@@ -55,7 +54,7 @@ function fence(into, lines, at) {
 /** A piece of code. A long one shows its beginning first, and can be copied from below, too. */
 export function codeBlock(code, language = "") {
   const lines = code.split("\n").length;
-  const pre = h("pre", { tabindex: "0", dir: "ltr" }, h("code", {}, highlight(code, language)));
+  const pre = h("pre", { tabindex: "0", dir: "ltr" }, coloured(code, language));
   const copying = () => h("button.ghost.small", { type: "button", onclick: () => copy(code) }, say.copy);
   const wraps = h("button.ghost.small", { type: "button", "aria-pressed": "false", onclick: () => pressed(wraps, pre.classList.toggle("wrapped")) }, say.wrap);
   const shown = h("figure.code", {}, h("figcaption", {}, h("span", {}, language || say.plainText), wraps, copying()), pre);
@@ -67,6 +66,14 @@ export function codeBlock(code, language = "") {
   } }, say.allLines(lines));
   shown.classList.add("folded");
   shown.append(h("div.row.below", {}, unfold, copying()));
+  return shown;
+}
+
+let colours = null; // what colours code, once there is some
+
+function coloured(code, language) {
+  const shown = h("code", {}, colours ? colours(code, language) : code);
+  if (!colours) import("./highlight.js").then(({ highlight }) => { colours = highlight; shown.replaceChildren(...highlight(code, language)); }, () => {}); // it can be read without
   return shown;
 }
 

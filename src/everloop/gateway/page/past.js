@@ -5,7 +5,7 @@ import { h } from "./dom.js";
 import { closes } from "./log.js";
 import { say } from "./say.js";
 
-const PART = 60; // entries: few enough to be drawn between two frames
+const PART = 30; // entries: few enough to be drawn, and laid out, between two frames
 
 /** The entries of a turn that began earlier, and those of whole turns. */
 export function whole(entries) {

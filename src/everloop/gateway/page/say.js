@@ -55,7 +55,7 @@ export const say = spoken({
     ["Plan something", "Help me plan my week: ask me what you need to know."],
     ["Read a page", "Summarise a web page for me. I will give you its address."],
   ],
-  notHere: "This conversation is not here", notHereWhy: "It may belong to someone else, or the address is not complete. Search for it on the left.",
+  notHere: "This conversation is not here", notHereWhy: "It may belong to someone else, or the address is not complete. Search for it in the list.",
   notOpened: "This conversation could not be opened",
   olderVersion: "This is an older version. The conversation has gone on from another one.", continueThis: "Continue from here", continueToWrite: "Continue from here to write",
   compacting: "Making a summary of what was said before …", contextFull: (percent) => `The context is ${percent}% full.`, compact: "Compact",

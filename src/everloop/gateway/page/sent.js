@@ -1,0 +1,68 @@
+// What goes from a conversation to the gateway: messages, which stand below the log until it has them, and commands.
+
+import { draftOf } from "./drafts.js";
+import { toast } from "./dom.js";
+import { newId } from "./socket.js";
+
+export class Sent {
+  /** `session()` is where it is said. */
+  constructor(socket, session, transcript) {
+    this.socket = socket;
+    this.session = session;
+    this.transcript = transcript;
+    this.answers = new Map(); // commands that the page itself has given, and who waits for what they say
+  }
+
+  get log() { return this.transcript.log; }
+
+  put(id, content, files = []) {
+    this.socket.say({ type: "message", id, session: this.session(), content, ...(files.length ? { files } : {}) });
+  }
+
+  speak(text, files = []) {
+    const id = newId();
+    this.transcript.empty.hidden = true;
+    this.log.expect(id, text, files, !this.socket.open);
+    this.put(id, text, files);
+  }
+
+  /** Give a command for the person; resolves to what it says. */
+  command(text) {
+    return new Promise((resolve) => {
+      const id = newId();
+      this.answers.set(id, resolve);
+      this.put(id, text);
+    });
+  }
+
+  /** What was sent from here and not taken yet; it is sent by the socket. */
+  show() {
+    for (const { id, session, content, files = [] } of this.socket.unacknowledged.values()) {
+      if (session !== this.session() || this.log.pending.has(id) || this.heardOf(content)) continue;
+      this.transcript.empty.hidden = true;
+      this.log.expect(id, content, files, !this.socket.open);
+    }
+  }
+
+  /** Whether the log has it already, and only the word for that is on its way. */
+  heardOf(text) {
+    return this.transcript.entries.slice(-10).some((each) => each.kind === "user_said" && each.parts.some((part) => part.text === text));
+  }
+
+  /** Whether something was said that will have an entry; a command may have none. */
+  get expects() { return [...this.log.pending.values()].some(({ text }) => !text.startsWith("/")); }
+
+  answered({ id, content }) {
+    const command = this.log.pending.get(id)?.text.startsWith("/");
+    if (command && content) this.log.notice(content); // it has no entry of its own
+    this.log.forget(id);
+    this.answers.get(id)?.(content);
+    this.answers.delete(id);
+  }
+
+  /** A message that was not taken is a draft again, with the reason. */
+  refused({ id, content }) {
+    this.log.forget(id);
+    if (!draftOf(this.session()).why) toast(content, "bad");
+  }
+}
