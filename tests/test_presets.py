@@ -12,7 +12,7 @@ from everloop.core.briefing import Briefing
 from everloop.core.decide import Rules
 from everloop.core.errors import ModelMissing, RateLimited
 from everloop.core.message import Message, said
-from everloop.core.prompt import Prompt, Transcript
+from everloop.core.prompt import ModelLimits, Prompt, Transcript
 from everloop.core.thread import Thread
 from everloop.net.trusted import TrustedHttp
 from everloop.providers.keys import Keys
@@ -165,7 +165,7 @@ async def test_the_setting_wins_over_all_that_hosts_and_tables_say(house, server
 async def test_a_host_is_asked_for_its_window_when_a_conversation_is_no_longer_short(house, server):
     models = house.models(A)
     names = ("", "custom/b", "openai/gpt-5.4-mini", "embedded")
-    assert [should_measure(models.find(name), SHORT) for name in names] == [False] * 4
+    assert [should_measure(models.find(name), SHORT) for name in names] == [True, True, False, False]  # nothing known
     assert [should_measure(models.find(name), SHORT + 1) for name in names] == [True, True, True, False]
     for name in names[:2]:
         await models.find(name).measure_window()
@@ -194,14 +194,14 @@ async def test_whoever_comes_while_the_host_is_asked_waits_for_the_same_answer()
     begun, told = asyncio.Event(), asyncio.Event()
     asked = []
 
-    async def measure() -> int:
+    async def measure() -> ModelLimits:
         asked.append(1)
         begun.set()
         await told.wait()
-        return 5000
+        return ModelLimits(5000)
 
-    def fit(window: int, told: Briefing) -> tuple[Context, Rules]:
-        return Context(Profile("b", ()), (), lambda: "noon"), Rules(limit=window)
+    def fit(limits: ModelLimits, told: Briefing) -> tuple[Context, Rules]:
+        return Context(Profile("b", ()), (), lambda: "noon"), Rules(limit=limits.window)
 
     model = Model("a/b", "a/b", "b", ScriptedModel([]), 100, fit, measure)
     first, second, third = (asyncio.create_task(model.measure_window()) for _ in range(3))

@@ -133,3 +133,22 @@ def test_the_table():
         "The prefix changed last at entry 41: agents.md, tools.\n"
         "It will change with the next turn: user.md."
     )
+
+
+async def test_the_window_is_the_one_that_models_shows_and_the_answer_the_one_that_a_request_asks_for(person, model):
+    model.play([Say("hello")])
+    told = await looked(person)
+    listed = msgspec.json.decode((await person.run("models", "custom", "--json")).out)["models"]
+    await person.run("agent", "-m", "hi")
+    assert (told["window"], told["assumed"], told["answer"]) == (128_000, False, 8192)
+    assert [row["window"] for row in listed] == [128_000]
+    assert model.requests[-1].body["max_tokens"] == 8192
+
+
+async def test_a_window_of_which_nobody_says_anything_is_said_to_be_assumed(person, model):
+    person.environment["EVERLOOP_AGENTS__DEFAULTS__MODEL"] = "custom/not-in-the-list"
+    told = await looked(person)
+    assert (told["window"], told["assumed"], told["answer"]) == (8192, True, 2048)
+    assert "Nobody says how much custom/not-in-the-list can read, so 8,192 tokens are assumed" in (
+        (await person.run("context")).out
+    )

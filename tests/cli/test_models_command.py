@@ -36,7 +36,12 @@ class Lister:
         self.url = ""
         self.asked: list[str] = []
         self.models = [
-            {"id": "claude-large", "max_input_tokens": 200_000, "input_modalities": ["text", "image"]},
+            {
+                "id": "claude-large",
+                "max_input_tokens": 200_000,
+                "max_tokens": 64_000,
+                "input_modalities": ["text", "image"],
+            },
             {"id": "claude-small", "context_length": 8000, "capabilities": {"vision": False}},
             {"id": "other"},
         ]
@@ -234,10 +239,10 @@ class TestModelsOfAHost:
         assert await anthropic.run("models", "anthropic") == Ran(
             0,
             lines(
-                "MODEL                    WINDOW  INPUT/M  OUTPUT/M  IMAGES  USE",
-                "anthropic/claude-large  200,000    $3.00    $15.00  yes     default",
-                "anthropic/claude-small    8,000    $3.00    $15.00  no",
-                "anthropic/other               ?  $0.0750     $0.00  ?",
+                "MODEL                    WINDOW  ANSWER  INPUT/M  OUTPUT/M  IMAGES  USE",
+                "anthropic/claude-large  200,000  64,000    $3.00    $15.00  yes     default",
+                "anthropic/claude-small    8,000       ?    $3.00    $15.00  no",
+                "anthropic/other               ?       ?  $0.0750     $0.00  ?",
             ),
             "",
         )
@@ -253,6 +258,8 @@ class TestModelsOfAHost:
                     "output": None,
                     "sees": False,
                     "use": "",
+                    "answer": None,
+                    "tools": None,
                 }
             ]
         }
@@ -266,8 +273,8 @@ class TestModelsOfAHost:
     async def test_what_runs_on_this_machine_costs_nothing(self, person, model):
         person.environment["EVERLOOP_PROVIDERS__VLLM__API_BASE"] = model.url
         assert (await person.run("models", "vllm")).out == lines(
-            "MODEL           WINDOW  INPUT/M  OUTPUT/M  IMAGES  USE",
-            "vllm/scripted  128,000    $0.00     $0.00  ?",
+            "MODEL           WINDOW  ANSWER  INPUT/M  OUTPUT/M  IMAGES  USE",
+            "vllm/scripted  128,000       ?    $0.00     $0.00  ?",
         )
 
     @pytest.mark.parametrize(

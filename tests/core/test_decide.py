@@ -444,6 +444,15 @@ def test_a_choice_of_the_model_enters_at_any_time_by_anyone():
             assert admit(thread, letter(Choose("fast", "bob")), steering) == chosen
 
 
+def test_a_model_that_comes_with_a_message_is_chosen_before_it_and_only_if_it_is_another():
+    asking, usual = letter(structs.replace(HELLO, model="fast")), letter(structs.replace(HELLO, model=""))
+    (entry,) = admit(Thread(), letter(HELLO)).entries
+    assert admit(Thread(), asking) == Absorbed((ModelChosen("fast", "ann"), entry))
+    assert admit(Thread.of(ModelChosen("fast", "ann")), asking) == Absorbed((entry,))
+    assert admit(Thread(), usual) == Absorbed((entry,))
+    assert admit(Thread.of(spoke()), asking).entries == (ModelChosen("fast", "ann"), entry)  # also while one answers
+
+
 def test_a_chosen_model_stays_until_another_is_chosen():
     thread = Thread.of(ModelChosen("fast", "ann"), spoke(), CALLED, answered("hello"))
     assert (thread.choice, after(thread, ModelChosen("slow", "ann")).choice) == ("fast", "slow")

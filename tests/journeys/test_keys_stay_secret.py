@@ -57,6 +57,10 @@ class Gossip:
         self.seen: set[str] = set()
         self.answered: set[tuple[str, str]] = set()  # paths and manners
 
+    def asked_models(self) -> set[tuple[str, str]]:
+        """What was said to models: how much each can read is asked at other addresses."""
+        return {(path, manner) for path, manner in self.answered if path in DIALECTS}
+
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         wishes = re.findall(rb"be-[a-z]+", await request.read())
         manner = wishes[-1].decode() if wishes else self.manner
@@ -169,10 +173,10 @@ async def test_a_key_stays_secret_wherever_it_is_kept_and_whatever_the_host_says
     ran = await person.run("agent", typed=typed.encode())
     assert leaks(person, ran) == []
     assert gossip.seen == {secret(place) for place in (*PLACES, "header")}
-    assert gossip.answered == {(path, manner) for path in DIALECTS for manner in QUICK}
+    assert gossip.asked_models() == {(path, manner) for path in DIALECTS for manner in QUICK}
     assert ran.out.count("Hello there.") == 4
     assert [ran.err.count(f"You are … or … and … or …{end}") for end in (". Check", ". (")] == [4, 8]
-    assert evidence(person) == {"calls": 20, "given up": 16}
+    assert evidence(person) == {"calls": 20 + 5, "given up": 16}  # and what custom can read
 
 
 async def test_a_key_stays_secret_when_a_host_fails_again_and_again(person, gossip):
@@ -185,9 +189,9 @@ async def test_a_key_stays_secret_when_a_host_fails_again_and_again(person, goss
     runs = await asyncio.gather(*map(tell, PROVIDERS))
     assert leaks(person, *runs) == []
     assert gossip.seen == {secret(place) for place in (*PLACES, "header")}
-    assert gossip.answered == {(path, manner) for path in DIALECTS for manner in SLOW}
+    assert gossip.asked_models() == {(path, manner) for path in DIALECTS for manner in SLOW}
     assert [ran.err.count("…") > 0 for ran in runs] == [True] * 4
-    assert evidence(person) == {"calls": 4 * (3 + 2 + 3), "given up": 4 * 3}
+    assert evidence(person) == {"calls": 4 * (3 + 2 + 3) + 8, "given up": 4 * 3}  # and what each can read
 
 
 @pytest.mark.parametrize("manner", [*QUICK[:-1], *SLOW])

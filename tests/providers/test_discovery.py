@@ -20,22 +20,43 @@ OPENROUTER = {
             "id": "anthropic/claude-x",
             "context_length": 200000,
             "architecture": {"input_modalities": ["text", "image"]},
-            "top_provider": {"context_length": 180000},
+            "top_provider": {"context_length": 180000, "max_completion_tokens": 64000},
+            "supported_parameters": ["max_tokens", "tools"],
         },
         {
             "id": "meta/llama",
             "context_length": None,
             "architecture": {"input_modalities": ["text"]},
-            "top_provider": {"context_length": 131072.0},
+            "top_provider": {"context_length": 131072.0, "max_completion_tokens": None},
+            "supported_parameters": ["max_tokens"],
         },
     ]
 }
-GROQ = {"object": "list", "data": [{"id": "openai/gpt-oss-120b", "active": True, "context_window": 131072}]}
-MISTRAL = {"data": [{"id": "mistral-medium", "max_context_length": 131072, "capabilities": {"vision": True}}]}
+GROQ = {
+    "object": "list",
+    "data": [{"id": "openai/gpt-oss-120b", "active": True, "context_window": 131072, "max_completion_tokens": 65536}],
+}
+MISTRAL = {
+    "data": [
+        {
+            "id": "mistral-medium",
+            "max_context_length": 131072,
+            "capabilities": {"vision": True, "function_calling": True},
+        }
+    ]
+}
 VLLM = {"object": "list", "data": [{"id": "qwen", "root": "qwen", "max_model_len": 32768, "permission": [{}]}]}
 TOGETHER = [{"id": "openai/gpt-oss-120b", "type": "chat", "context_length": 131072}]
 ANTHROPIC = {
-    "data": [{"type": "model", "id": "claude-x", "display_name": "Claude X", "max_input_tokens": 1000000}],
+    "data": [
+        {
+            "type": "model",
+            "id": "claude-x",
+            "display_name": "Claude X",
+            "max_input_tokens": 1000000,
+            "max_tokens": 64000,
+        }
+    ],
     "has_more": False,
 }
 GEMINI = {
@@ -56,19 +77,29 @@ LLAMACPP = {
 PROPS = {"default_generation_settings": {"id": 0, "id_task": -1, "n_ctx": 24576, "params": {}}, "total_slots": 4}
 
 
-STRANGE = {"data": [{"no": "name"}, "text", {"id": 7}, {"id": "good", "context_length": "many"}]}
+STRANGE = {
+    "data": [
+        {"no": "name"},
+        "text",
+        {"id": 7},
+        {"id": "good", "context_length": "many", "max_tokens": True, "n_ctx": -1},
+    ]
+}
 SHAPES = {
     "openai": (OPENAI, [ListedModel("gpt-5.4-mini")]),
     "openrouter": (
         OPENROUTER,
-        [ListedModel("anthropic/claude-x", 200000, True), ListedModel("meta/llama", 131072, False)],
+        [
+            ListedModel("anthropic/claude-x", 200000, True, 64000, True),
+            ListedModel("meta/llama", 131072, False, None, False),
+        ],
     ),
-    "groq": (GROQ, [ListedModel("openai/gpt-oss-120b", 131072)]),
-    "mistral": (MISTRAL, [ListedModel("mistral-medium", 131072, True)]),
+    "groq": (GROQ, [ListedModel("openai/gpt-oss-120b", 131072, None, 65536)]),
+    "mistral": (MISTRAL, [ListedModel("mistral-medium", 131072, True, None, True)]),
     "vllm": (VLLM, [ListedModel("qwen", 32768)]),
     "together": (TOGETHER, [ListedModel("openai/gpt-oss-120b", 131072)]),
-    "anthropic": (ANTHROPIC, [ListedModel("claude-x", 1000000)]),
-    "gemini": (GEMINI, [ListedModel("gemini-x", 1048576), ListedModel("embedding-x", 2048)]),
+    "anthropic": (ANTHROPIC, [ListedModel("claude-x", 1000000, None, 64000)]),
+    "gemini": (GEMINI, [ListedModel("gemini-x", 1048576, None, 65536), ListedModel("embedding-x", 2048)]),
     "lmstudio": (LMSTUDIO, [ListedModel("qwen", 4096)]),
     "ollama": (OLLAMA_PS, [ListedModel("qwen3:8b", 16384)]),
     "llamacpp": (LLAMACPP, [ListedModel("model.gguf", 8192)]),
@@ -149,7 +180,7 @@ async def test_what_was_learned_is_good_for_five_minutes(serve, discovery, clock
     assert len(place.asked) == 1
     clock.time += 2
     assert await discovery.find(choice) is None
-    assert await discovery.models(choice) == [ListedModel("openai/gpt-oss-120b", 131072)]
+    assert await discovery.models(choice) == [ListedModel("openai/gpt-oss-120b", 131072, None, 65536)]
     assert len(place.asked) == 2
 
 
@@ -192,7 +223,8 @@ async def test_a_host_that_cannot_be_asked_again_is_remembered_as_it_was(serve, 
     assert await discovery.models(choice) == [ListedModel("qwen", 32768)]
     place.answer = None
     place.told["v1/models"] = GROQ
-    assert await discovery.models(choice) == [ListedModel("openai/gpt-oss-120b", 131072)]  # it is asked again at once
+    # It is asked again at once.
+    assert await discovery.models(choice) == [ListedModel("openai/gpt-oss-120b", 131072, None, 65536)]
 
 
 @pytest.mark.parametrize(

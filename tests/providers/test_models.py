@@ -7,7 +7,7 @@ import pytest
 
 from everloop.core.errors import ModelMissing, RateLimited
 from everloop.core.message import Message, said
-from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
+from everloop.core.prompt import Delta, ModelLimits, Prompt, Reply, Transcript, Usage
 from everloop.providers.keys import Keys
 from everloop.providers.models import ModelResolver, ResolvedModel, given, in_process
 from everloop.providers.prices import Price, Prices
@@ -101,7 +101,10 @@ def test_a_window_is_that_of_the_table_or_small(house, name, window):
 
 
 async def test_the_host_knows_better(house):
-    assert [await house.models.find(f"custom/{name}").measure() for name in ("a", "nosuch")] == [WINDOW, None]
+    assert [await house.models.find(f"custom/{name}").measure() for name in ("a", "nosuch")] == [
+        ModelLimits(WINDOW),
+        ModelLimits(),
+    ]
     assert house.models.find("embedded").measure is None
 
 

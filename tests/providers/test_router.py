@@ -26,7 +26,7 @@ from everloop.core.errors import (
     UnknownModel,
 )
 from everloop.core.message import Media, Message, Text, said
-from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
+from everloop.core.prompt import Delta, ModelLimits, Prompt, Reply, Transcript, Usage
 from everloop.providers.router import Candidate, Router
 from everloop.testing import Call, Fail, Line, Say, ScriptedModel, Spend, Think
 
@@ -181,7 +181,7 @@ async def test_a_candidate_caps_what_the_others_would_allow():
             asked.append(prompt)
             return Reply("hello")
 
-    await Candidate("a/m", "m", Small(), max_tokens=100).reply(PROMPT, lambda delta: None)
+    await Candidate("a/m", "m", Small(), limits=lambda: ModelLimits(output=100)).reply(PROMPT, lambda delta: None)
     assert (asked[0].max_tokens, asked[0].model, PROMPT.max_tokens) == (100, "m", 8192)
 
 

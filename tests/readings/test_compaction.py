@@ -22,7 +22,7 @@ from everloop.core.log import (
 )
 from everloop.core.mail import Mail, Stop
 from everloop.core.message import Message, said
-from everloop.core.prompt import Reply, Section, Usage
+from everloop.core.prompt import ModelLimits, Reply, Section, Usage
 from everloop.core.thread import Thread
 from everloop.core.tool import FileChange, ToolCall
 from everloop.core.wording import DETAILS, FENCE, HEAD, STRANGER, rendered
@@ -449,9 +449,9 @@ async def test_what_was_summarised_before_the_trouble_is_kept_and_paid_for():
 
 
 def _model(provider, window: int = 16_000) -> Model:
-    def fit(window: int, told: Briefing):
+    def fit(limits: ModelLimits, told: Briefing):
         return Context(Profile("m", (Section("identity", "be brief"),)), (), lambda: "now"), replace(
-            RULES, limit=window
+            RULES, limit=limits.window
         )
 
     return Model("house/m", "m", "m", provider, window, fit)

@@ -11,6 +11,7 @@ import everloop
 from everloop.core.briefing import Briefing
 from everloop.core.decide import Rules
 from everloop.core.errors import TurnFailed
+from everloop.core.prompt import ModelLimits
 from everloop.providers.catalog import HOSTS
 from everloop.runtime.context import Context, Profile
 from everloop.runtime.models import Briefed, Model
@@ -82,11 +83,11 @@ async def say(agent: everloop.Agent, *texts: str, session: str = "api:default") 
     return [(await agent.ask(text, session)).content for text in texts]
 
 
-@pytest.mark.parametrize("model", ["custom/a", KNOWN])
-async def test_a_short_conversation_asks_nobody_for_a_window(house, server, model):
+@pytest.mark.parametrize(("model", "lists"), [("custom/a", 1), (KNOWN, 0)])
+async def test_a_short_conversation_asks_for_a_window_only_where_nothing_is_known(house, server, model, lists):
     async with house(model) as agent:
         assert await say(agent, "hi", "and?") == ["hello"] * 2
-    assert server.lists == 0
+    assert server.lists == lists
 
 
 async def test_what_the_settings_say_of_a_window_is_believed_and_nobody_asked(house, server):
@@ -175,13 +176,13 @@ async def test_one_conversation_asks_for_all(house, server):
 async def test_while_a_host_is_asked_only_what_would_have_to_be_compacted_waits_for_its_answer():
     asked, gate = [], asyncio.Event()
 
-    async def measure() -> int:
+    async def measure() -> ModelLimits:
         asked.append(True)
         await gate.wait()
-        return 128_000
+        return ModelLimits(128_000)
 
-    def fit(window: int, told: Briefing) -> tuple[Context, Rules]:
-        return Context(Profile("m", ()), (), lambda: "now"), Rules(limit=window)
+    def fit(limits: ModelLimits, told: Briefing) -> tuple[Context, Rules]:
+        return Context(Profile("m", ()), (), lambda: "now"), Rules(limit=limits.window)
 
     model = Model("house/m", "m", "m", ScriptedModel(lambda shown: Say("hello")), 6144, fit, measure)
     briefed = Briefed(model, Briefing(""))

@@ -63,7 +63,8 @@ async def network() -> AsyncIterator[TrustedHttp]:
 
 def settings(url: str = NOWHERE, key: str = "any", record: Path | str = "", **more: Any) -> dict[str, Any]:
     account = {"api_base": url, "api_key": key, "model": "scripted", **more}
-    return {"providers": {"custom": account}, "net": {"record": str(record)}}
+    defaults = {"context_window": 128_000}  # so that nobody asks for it
+    return {"providers": {"custom": account}, "net": {"record": str(record)}, "agents": {"defaults": defaults}}
 
 
 async def tell(home: Path, given: Mapping[str, Any], *texts: str, http: Http | None = None) -> Told:
@@ -135,6 +136,25 @@ async def test_a_recorded_conversation_is_played_without_a_host_and_looks_the_sa
     assert [data["answer"]["content"] for name, data in told if name == "answer"] == ["It is empty.", "Indeed."]
     assert [name for name, _ in told].count("tool_call") == 1
     assert (server.calls, cassette.rest) == (3, [])
+
+
+async def test_a_list_of_models_is_played_too_wherever_the_host_is_now(tmp_path: Path):
+    file = tmp_path / "it.cassette"
+    async with ModelServer([Say("Hi.")]) as server:
+        told = await tell(tmp_path / "a", {**settings(server.url, CANARY, file), "agents": {}}, "hello")
+    assert [each.method for each in exchanges_in(file)] == ["GET", "POST"]
+    cassette = Cassette(file)
+    assert await tell(tmp_path / "b", {**settings(), "agents": {}}, "hello", http=cassette) == told
+    assert cassette.rest == []
+
+
+async def test_a_recording_from_before_lists_were_asked_for_is_played_as_it_was(tmp_path: Path):
+    file = tmp_path / "it.cassette"
+    await record(file, [Say("Hi.")], "hello")
+    (asked,) = exchanges_in(file)
+    file.write_text(file.read_text().replace(f'"max_tokens":{asked.body["max_tokens"]}', '"max_tokens":2048'))
+    told = await tell(tmp_path / "b", {**settings(), "agents": {}}, "hello", http=Cassette(file))
+    assert told[-1][1]["answer"]["content"] == "Hi."
 
 
 async def test_two_recordings_of_one_run_differ_in_the_port_the_time_and_the_workspace_only(tmp_path: Path):

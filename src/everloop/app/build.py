@@ -22,10 +22,10 @@ from ..core.decide import Rules
 from ..core.errors import ModelMissing, SettingsError
 from ..core.people import OWNER, Role
 from ..core.ports import Briefer, Bus, Channel, Clock, Files, Http, Provider, Store, ToolSource
-from ..core.prompt import Delta, Prompt, Reply, Terms
+from ..core.prompt import Delta, ModelLimits, Prompt, Reply, Terms
 from ..core.tool import Tool
 from ..providers.keys import Keys
-from ..providers.models import UNKNOWN_WINDOW, ResolvedModel
+from ..providers.models import ResolvedModel
 from ..providers.models import given as given_model
 from ..runtime.calls import Kit
 from ..runtime.clock import MACHINE
@@ -358,7 +358,7 @@ def sentence_of(error: ModelMissing) -> str:
 
 
 def absent(name: str, why: str) -> ResolvedModel:
-    return ResolvedModel(name, name, Absent(name, why), UNKNOWN_WINDOW)
+    return ResolvedModel(name, name, Absent(name, why), ModelLimits())
 
 
 class WaitingModels(HouseModels):

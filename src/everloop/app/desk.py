@@ -17,6 +17,7 @@ from ..tools.workspace import Workspace
 from .agent import Again, Agent
 from .connecting import ModelConnector
 from .house import House
+from .offers import ModelOffers
 from .reconfigure import LiveSettings
 
 FETCH_SECONDS = 30.0
@@ -30,6 +31,7 @@ class GatewayDesk(Agent):
         self.live_settings = live_settings
         self.connector = ModelConnector(house.live, live_settings)
         self.sessions = house.sessions
+        self.offers = ModelOffers(self._live)
         self._home = house.builder.own
         self.members = Membership(house.store)
 

@@ -10,8 +10,9 @@ from ..core.briefing import Briefing
 from ..core.decide import Rules
 from ..core.errors import ModelMissing
 from ..core.ports import Embedder
-from ..core.prompt import Section
+from ..core.prompt import ModelLimits, Section
 from ..core.tool import ToolSpec
+from ..providers.model_limits import longest_answer
 from ..providers.models import ModelResolver, ResolvedModel
 from ..readings.contents import tokens_of
 from ..readings.sections import joined, shrunk
@@ -116,8 +117,8 @@ class HouseModels:
 def preset_model(model: ResolvedModel, asked: Preset, now: Callable[[], str], key: str = "") -> Model:
     """A model that is asked in this way."""
 
-    def fit(window: int, briefing: Briefing) -> tuple[Context, Rules]:
-        return _fitted(window, model, asked, briefing, now)
+    def fit(limits: ModelLimits, briefing: Briefing) -> tuple[Context, Rules]:
+        return _fitted(limits, model, asked, briefing, now)
 
     return Model(
         name=model.name,
@@ -127,15 +128,19 @@ def preset_model(model: ResolvedModel, asked: Preset, now: Callable[[], str], ke
         window=asked.context_window or model.window,
         fit=fit,
         measure=None if asked.context_window else model.measure,
-        asks_from=0 if model.local else SHORT,
+        asks_from=0 if model.local or model.limits.window is None else SHORT,
+        output=model.limits.output,
+        assumed=not (asked.context_window or model.limits.window),
     )
 
 
 def _fitted(
-    window: int, model: ResolvedModel, asked: Preset, told: Briefing, now: Callable[[], str]
+    limits: ModelLimits, model: ResolvedModel, asked: Preset, told: Briefing, now: Callable[[], str]
 ) -> tuple[Context, Rules]:
     """A model with all that it is told. What an answer may need is kept free in its window."""
     assert asked.max_tokens is not None
+    assert limits.window is not None
+    window = limits.window
     tools = _tools_for(window, model.compact, told)
     names = ", ".join(tools) or "none"
     identity = ((model.compact and told.brief) or told.identity).replace(TOOLS, names)
@@ -144,7 +149,7 @@ def _fitted(
     profile = Profile(
         model=model.model,
         sections=sections,
-        max_tokens=min(asked.max_tokens, window // 4),
+        max_tokens=longest_answer(asked.max_tokens, limits),
         temperature=asked.temperature,
         top_p=asked.top_p,
         effort=asked.reasoning_effort or "",

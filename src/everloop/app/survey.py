@@ -5,7 +5,7 @@ from collections.abc import Collection
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
 from ..core.errors import EverloopError, KeyRefused, ModelMissing, ProviderError, VaultLocked
 from ..providers import logins
@@ -13,7 +13,7 @@ from ..providers.catalog import HOSTS, Host
 from ..providers.choose import Choice, host_of
 from ..providers.discovery import ListedModel
 from ..providers.keys import Keys, unknown_provider
-from ..providers.prices import Price, Prices, find_window
+from ..providers.model_limits import limits_of
 from .models import ModelLibrary
 from .presets import Presets
 
@@ -39,6 +39,8 @@ class ModelRow(Struct, frozen=True):
     output: float | None
     sees: bool | None
     use: str = ""
+    answer: int | None = None  # tokens that an answer can have
+    tools: bool | None = None
 
 
 class Use(Struct, frozen=True):
@@ -83,7 +85,7 @@ async def _look_at(library: ModelLibrary, name: str, kept: Collection[str]) -> t
     if host is None:
         return HostRow(name, "none", "no address", why=f"providers.{name} has neither an address nor a key"), True
     try:
-        where = _where_key_is(host, library.keys, kept)
+        where = where_key_is(host, library.keys, kept)
         if not where and (locked := library.keys.locked(host)):
             return HostRow(name, "vault", "vault locked", why=locked), True
         if not where:
@@ -94,11 +96,11 @@ async def _look_at(library: ModelLibrary, name: str, kept: Collection[str]) -> t
     except TimeoutError:
         return HostRow(name, where, "no answer", why=f"{name} has not answered in time."), configured or not host.port
     except (ProviderError, VaultLocked) as error:
-        return HostRow(name, where, _in_short(error), why=str(error)), configured or not host.port
+        return HostRow(name, where, in_short(error), why=str(error)), configured or not host.port
     return HostRow(name, where, "reachable", len(models)), True
 
 
-def _where_key_is(host: Host, keys: Keys, kept: Collection[str]) -> str:
+def where_key_is(host: Host, keys: Keys, kept: Collection[str]) -> str:
     """Nothing where a key is needed and there is none. A file that cannot be read is still the place."""
     if host.login:
         return "login" if logins.kept_as(host.name) in kept else ""
@@ -151,7 +153,7 @@ _IN_SHORT = {
 }
 
 
-def _in_short(error: EverloopError) -> str:
+def in_short(error: EverloopError) -> str:
     match error:
         case ModelMissing():
             return "not set up"
@@ -165,17 +167,25 @@ async def find_models(library: ModelLibrary, wanted: str, uses: list[Use]) -> li
     host = host_of(provider, library.keys)
     if host is None:
         raise unknown_provider(provider, library.settings.providers.accounts)
-    prices = Prices({name: Price(*astuple(price)) for name, price in library.settings.prices.items()})
     presets = Presets(library.settings, library.models)
-    models = await _described(library, await _choice_at(library, host))
+    choice = await _choice_at(library, host)
+    models = await _described(library, choice)
     roles = {use.model: use.role for use in reversed(uses)}
 
     def row(model: ListedModel) -> ModelRow:
         name = f"{provider}/{model.name}"
-        window = presets.asked(name).context_window or model.window or find_window(provider, model.name)
-        price = prices.of(provider, model.name) or (Price(0, 0) if host.port else None)
-        costs = {"input": price.input, "output": price.output} if price else {"input": None, "output": None}
-        return ModelRow(name, window, sees=model.sees, use=roles.get(name, ""), **costs)
+        limits = limits_of(replace(choice, model=model.name), model)
+        price = library.models.price(host, model.name)
+        return ModelRow(
+            name=name,
+            window=presets.asked(name).context_window or limits.window,
+            input=price.input if price else None,
+            output=price.output if price else None,
+            sees=model.sees,
+            use=roles.get(name, ""),
+            answer=limits.output,
+            tools=model.tools,
+        )
 
     fitting = [model for model in models if fnmatchcase(model.name.lower(), pattern.lower() or "*")]
     return sorted(map(row, fitting), key=lambda row: row.name)

@@ -5,12 +5,14 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.errors import ProviderError
 from ..core.message import Message, said
 from ..core.ports import Embedder
 from ..core.prompt import Delta, Prompt, Reply, Transcript
 from ..core.tool import ToolSpec, parse_args, problems_of
+from ..providers.model_limits import longest_answer
 from ..providers.models import ModelResolver, ResolvedModel
 from ..settings import Preset
 from .presets import Presets
@@ -142,13 +144,13 @@ async def _try(trial: TestQuestion, model: ResolvedModel, asked: Preset, progres
 
 
 def _prompt(trial: TestQuestion, model: ResolvedModel, asked: Preset) -> Prompt:
-    window = asked.context_window or model.window
+    limits = replace(model.limits, window=asked.context_window or model.window)
     return Prompt(
         model=model.model,
         system="You are being tried out. Do exactly as you are told.",
         transcript=Transcript((Message("user", said(trial.says)),)),
         tools=trial.tools,
-        max_tokens=min(asked.max_tokens or window, window // 4),
+        max_tokens=longest_answer(asked.max_tokens or limits.window or 0, limits),
         temperature=asked.temperature,
         top_p=asked.top_p,
         effort=asked.reasoning_effort or "",

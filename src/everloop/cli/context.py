@@ -57,6 +57,11 @@ def _sentences(contents: Contents) -> list[str]:
     by = "as its host has counted" if contents.counted else "estimated"
     of = f"{counted(contents.used)} of {counted(contents.limit)} tokens, {share(contents.used, contents.limit)}"
     lines = [f"The next prompt fills {of} ({by})."]
+    if contents.assumed:
+        lines.append(
+            f"Nobody says how much {contents.model} can read, so {counted(contents.window)} tokens are assumed: "
+            "agents.defaults.context_window says it better."
+        )
     if contents.changed_at:
         lines.append(f"The prefix changed last at entry {contents.changed_at}: {', '.join(contents.changed)}.")
     elif contents.thread:
@@ -72,7 +77,7 @@ def describe(contents: Contents) -> dict[str, Any]:
     return {
         **{
             name: getattr(contents, name)
-            for name in ("session", "thread", "model", "window", "limit", "used", "counted")
+            for name in ("session", "thread", "model", "window", "assumed", "limit", "used", "counted")
         },
         "answer": contents.window - contents.limit,
         "full": round(contents.used / contents.limit, 4),

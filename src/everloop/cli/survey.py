@@ -45,5 +45,8 @@ def _models_text(wanted: str, rows: list[ModelRow]) -> str:
     if not rows:
         return f"There is no model {wanted}." if "/" in wanted else f"{wanted} lists no models."
     sight = {True: "yes", False: "no", None: "?"}
-    cells = [(r.name, counted(r.window), rate(r.input), rate(r.output), sight[r.sees], r.use) for r in rows]
-    return table(("MODEL", " WINDOW", " INPUT/M", " OUTPUT/M", "IMAGES", "USE"), cells)
+    cells = [
+        (r.name, counted(r.window), counted(r.answer), rate(r.input), rate(r.output), sight[r.sees], r.use)
+        for r in rows
+    ]
+    return table(("MODEL", " WINDOW", " ANSWER", " INPUT/M", " OUTPUT/M", "IMAGES", "USE"), cells)

@@ -324,8 +324,10 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mappi
     match mail.letter:
         case Said() as letter:
             entry = heard(letter, mail.id)
+            other = letter.model is not None and letter.model != thread.choice
+            chosen = (ModelChosen(letter.model or "", letter.author),) if other else ()
             if not thread.owes_reply:
-                return Absorbed((entry,))
+                return Absorbed((*chosen, entry))
             if thread.undoing or thread.turn.stopped or letter.author != thread.turn.requester or steering == "queue":
                 return WAIT
             if (letter.unattended, letter.preapproved) != (thread.turn.unattended, thread.turn.preapproved):
@@ -337,7 +339,7 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mappi
             if steering == "interrupt":
                 return Absorbed((Stopped(letter.author),), taken=False)
             withdrawn = [Answered(thread.answer, place, "withdrawn", letter.author) for place in thread.pending]
-            return Absorbed((*withdrawn, entry))
+            return Absorbed((*withdrawn, *chosen, entry))
         case Stop() if thread.undoing:
             return Absorbed()  # files are put back all or none
         case Undo() as letter:

@@ -44,6 +44,9 @@ class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
     `instead` names the questions that it is said in place of an answer to. Whoever was not shown another that waits
     does not withdraw it. None: all that wait are shown where it is said.
 
+    `model` is chosen for the conversation with it, as a Choose just before it would; "" is that of the settings, None
+    leaves it as it is.
+
     `principal` is whose memory, files and workspace it is about; "" is its author's own. `terms` hold for the
     conversation from here on. No door sets either from what it is sent."""
 
@@ -59,6 +62,7 @@ class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
     reply_to: ReplyTo = ReplyTo("")
     principal: str = ""
     terms: Terms | None = None
+    model: str | None = None
 
 
 class Stop(Struct, frozen=True, gc=False, tag="stop", omit_defaults=True):

@@ -123,6 +123,13 @@ class Brought(Struct, frozen=True, gc=False, omit_defaults=True):
         return bool(told) or self.temperature is not None or self.top_p is not None
 
 
+class ModelLimits(Struct, frozen=True, gc=False):
+    """Tokens that a model can hold, prompt and answer together, and of an answer alone. None: nobody says."""
+
+    window: int | None = None
+    output: int | None = None
+
+
 class Prompt(Struct, frozen=True, gc=False):
     """One request to a model. The prefix (system, tools, earlier messages) stays byte-stable; the tail does not."""
 
@@ -138,6 +145,7 @@ class Prompt(Struct, frozen=True, gc=False):
     sees: bool = True  # False: media are shown by name alone
     conversation: str = ""  # the thread's id, for providers that keep a cache per conversation
     place: str = ""  # the workspace, for a model in this process that is told what lies there
+    output_limit: int = 0  # of the model itself, thoughts included: max_tokens never goes beyond; 0: not known
 
 
 Finish = Literal["stop", "length", "calls", "refused"]

@@ -58,6 +58,10 @@ class GatewayAgent(Protocol):
         """The provider/model that answers where nothing else was chosen."""
         ...
 
+    async def find_model(self, name: str) -> str:
+        """What a model is found by again, "" being the one of the settings. Raises ModelMissing."""
+        ...
+
     @property
     def traits(self) -> Mapping[str, Traits]:
         """Of every channel that is known here, by its name: the house's own doors, and those that were installed."""
@@ -298,6 +302,22 @@ class Connector(Protocol):
     async def connect(self, provider: str, address: str, key: str, model: str) -> Any: ...
 
 
+class OfferedModels(Protocol):
+    """The models that can be chosen."""
+
+    def facts(self, name: str) -> Any:
+        """What is known of a model or preset without asking anyone: `window`, `answer`, `input`, `output`, `local`."""
+        ...
+
+    def hosts(self) -> Sequence[Any]:
+        """Hosts that can be asked for their models: `name`, and whether somebody has `configured` it."""
+        ...
+
+    async def of(self, name: str) -> Any:
+        """What a host offers: its `models`, or a `state` in short and `why`. None if it is not one of the hosts."""
+        ...
+
+
 class ApiAgent(GatewayAgent, Protocol):
     """What the page's API needs beside."""
 
@@ -316,6 +336,9 @@ class ApiAgent(GatewayAgent, Protocol):
 
     @property
     def connector(self) -> Connector: ...
+
+    @property
+    def offers(self) -> OfferedModels: ...
 
     @property
     def sessions(self) -> SessionFinder: ...

@@ -4,8 +4,9 @@ What was learned is good for five minutes, and for longer when the host cannot b
 """
 
 import asyncio
+import re
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from ..core.errors import HostFailed, HostTimeout, ProviderError
 from ..core.ports import Http
 from . import dialects
+from .catalog import HOSTS
 from .choose import Choice
 from .host import checked, masked
 from .secrets import hide_secrets
@@ -29,6 +31,7 @@ _T = TypeVar("_T")
 
 # Where servers on this machine tell with which window a model is loaded.
 _LOADED = {"ollama": "/api/ps", "lmstudio": "/api/v0/models", "llamacpp": "/props"}
+_NUM_CTX = re.compile(r"^num_ctx\s+(\d{1,9})\s*$", re.MULTILINE)
 
 
 class ListedModel(Struct, frozen=True):
@@ -37,6 +40,14 @@ class ListedModel(Struct, frozen=True):
     name: str
     window: int | None = None
     sees: bool | None = None
+    output: int | None = None  # tokens of an answer
+    tools: bool | None = None
+
+
+class _ShownModel(Struct):
+    """What Ollama says of one model: its parameters are lines of a name and a value."""
+
+    parameters: str = ""
 
 
 class Discovery:
@@ -73,10 +84,28 @@ class Discovery:
                 raise
             return None
         found = next((model for model in models if model.name == choice.model), None)
-        if choice.host and choice.host.name in _LOADED and (found is None or not found.window):
-            loaded = await _within(seconds, choice, self._loaded(choice, _LOADED[choice.host.name]))
-            return replace(found or ListedModel(choice.model), window=loaded)
+        if (found is None or not found.window) and (servers := _servers_at(choice)):
+            loaded = await _within(seconds, choice, self._loaded_at(choice, servers))
+            return replace(found or ListedModel(choice.model), window=loaded) if loaded or found else None
         return found
+
+    async def _loaded_at(self, choice: Choice, servers: Sequence[str]) -> int | None:
+        """As the first of these servers says that it is."""
+        said = await asyncio.gather(*(self._loaded(choice, _LOADED[name]) for name in servers))
+        told = next((window for window in said if window), None)
+        return told if told or "ollama" not in servers else await self._shown(choice)
+
+    async def _shown(self, choice: Choice) -> int | None:
+        """With which window Ollama will load a model, where the model itself says that."""
+        url, body = choice.base.removesuffix("/v1") + "/api/show", msgspec.json.encode({"model": choice.model})
+        headers = {**await self._headers(choice), "Content-Type": "application/json"}
+        try:
+            async with self._http.request("POST", url, body=body, headers=headers, seconds=_SECONDS) as answer:
+                told = msgspec.json.decode(await answer.read(), type=_ShownModel)
+        except (ProviderError, msgspec.DecodeError):
+            return None
+        found = _NUM_CTX.search(told.parameters)
+        return int(found[1]) if found else None
 
     async def _loaded(self, choice: Choice, path: str) -> int | None:
         """The window with which a local server has loaded a model, which may be far less than the model could."""
@@ -111,6 +140,15 @@ class Discovery:
         return checked(choice.host.name, headers)
 
 
+def _servers_at(choice: Choice) -> Sequence[str]:
+    """Which servers may answer there that tell apart from their list how much they can read: any of them, where the
+    address is the owner's own and nothing says whose program listens."""
+    host = choice.host
+    if host is None or host.name in _LOADED:
+        return [host.name] if host else []
+    return list(_LOADED) if not host.family and (host.name == "custom" or host.name not in HOSTS) else []
+
+
 async def _within(seconds: float, choice: Choice, asking: Coroutine[Any, Any, _T]) -> _T:
     """A host may also answer byte by byte: this is how long it is listened to in all."""
     try:
@@ -140,7 +178,7 @@ def read_models(host: str, body: bytes) -> Iterator[ListedModel]:
             next((row[key] for key in ("id", "model", "name") if key in row), None) if isinstance(row, dict) else None
         )
         if isinstance(name, str):
-            yield ListedModel(name.removeprefix("models/"), _window(row), _sees(row))
+            yield ListedModel(name.removeprefix("models/"), _window(row), _sees(row), _output(row), _tools(row))
 
 
 _WINDOWS = (
@@ -149,10 +187,30 @@ _WINDOWS = (
 )  # fmt: skip
 
 
+# Anthropic calls it max_tokens, as a request does.
+_OUTPUTS = ("max_completion_tokens", "outputTokenLimit", "max_output_tokens", "max_output_length", "max_tokens")
+
+
 def _window(row: dict[str, Any]) -> int | None:
-    places: list[Any] = [row, row.get("meta"), row.get("limits"), row.get("top_provider")]
-    sizes = (place.get(key) for place in places if isinstance(place, dict) for key in _WINDOWS)
-    return next((int(size) for size in sizes if isinstance(size, int | float) and size > 0), None)
+    return _size(row, _WINDOWS)
+
+
+def _output(row: dict[str, Any]) -> int | None:
+    return _size(row, _OUTPUTS)
+
+
+def _size(row: dict[str, Any], names: Sequence[str]) -> int | None:
+    """What it is called differs, and so does where it stands: beside the name, or a level below."""
+    capabilities = row.get("capabilities")
+    limits = capabilities.get("limits") if isinstance(capabilities, dict) else None
+    places: list[Any] = [row, row.get("meta"), row.get("limits"), row.get("top_provider"), limits]
+    sizes: Iterator[Any] = (place.get(key) for place in places if isinstance(place, dict) for key in names)
+    return next((int(size) for size in sizes if _is_size(size)), None)
+
+
+def _is_size(said: Any) -> bool:
+    """Some say 0 or -1 for what they do not know, and JSON has numbers that no host can mean."""
+    return isinstance(said, int | float) and not isinstance(said, bool) and 1 <= said <= 2**40
 
 
 def _sees(row: dict[str, Any]) -> bool | None:
@@ -163,4 +221,17 @@ def _sees(row: dict[str, Any]) -> bool | None:
             return sees
         case {"capabilities": list(abilities)}:
             return "vision" in abilities or "image" in abilities
+    return None
+
+
+def _tools(row: dict[str, Any]) -> bool | None:
+    match row:
+        case {"supported_parameters": list(parameters)}:
+            return "tools" in parameters
+        case {"capabilities": {"function_calling": bool(calls)}} | {
+            "capabilities": {"supports": {"tool_calls": bool(calls)}}
+        }:
+            return calls
+        case {"capabilities": list(abilities)}:
+            return "tools" in abilities or "tool_use" in abilities
     return None

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 
 from ..core.errors import ModelMissing
 from ..core.ports import Embedder, Http, Provider
-from ..core.prompt import Reply, Usage
+from ..core.prompt import ModelLimits, Reply, Usage
 from . import dialects
 from .catalog import Host
 from .choose import Choice, LookNeeded, choose, explain_missing, local_hosts
@@ -18,13 +19,14 @@ from .host import HostProvider
 from .keys import Keys
 from .limits import ANSWER_SECONDS
 from .local import find_local
-from .prices import Prices, find_window
+from .model_limits import UNKNOWN_WINDOW, limits_of
+from .prices import Price, Prices
 from .router import Candidate, Router
 
 if TYPE_CHECKING:
     from .embedded import Download
 
-UNKNOWN_WINDOW = 8192  # tokens, of a model of which nothing is known
+_FREE = Price(0.0, 0.0)
 
 
 class ResolvedModel(Struct, frozen=True):
@@ -33,18 +35,22 @@ class ResolvedModel(Struct, frozen=True):
     name: str  # provider/model of the first choice
     model: str  # what its host calls it
     provider: Provider
-    window: int
-    measure: Callable[[], Awaitable[int | None]] | None = None  # asks the host for the window
+    limits: ModelLimits
+    measure: Callable[[], Awaitable[ModelLimits]] | None = None  # asks the host
     local: bool = False  # a server of this machine, which may have loaded the model with a window of any size
     compact: bool = False  # a small model in this process: no tail, short results
     notice: str = ""
     warm: Callable[[], Coroutine[Any, Any, None]] | None = None  # makes it ready, which takes a while
     download: "Download | None" = None  # how its weights come to this machine
 
+    @property
+    def window(self) -> int:
+        return self.limits.window or UNKNOWN_WINDOW
+
 
 def given(provider: Provider) -> ResolvedModel:
     """A provider that a program has brought along: how much it can read is its own affair."""
-    return ResolvedModel(provider.name, provider.name, provider, 128_000)
+    return ResolvedModel(provider.name, provider.name, provider, ModelLimits(128_000))
 
 
 def in_process(
@@ -60,7 +66,7 @@ def in_process(
         provider.name,
         provider.name,
         candidate,
-        window,
+        ModelLimits(window),
         compact=True,
         notice=notice,
         warm=warm,
@@ -92,6 +98,7 @@ class ModelResolver:
         self._patience = patience
         self._choices: dict[str, Choice] = {}  # what was found on this machine
         self._resolved: dict[tuple[str, bool], ResolvedModel] = {}
+        self._limits: dict[str, ModelLimits] = {}  # as far as they are known by now
         self.discovery = Discovery(http, logins=logins)
 
     async def look(self, name: str) -> Choice:
@@ -136,6 +143,22 @@ class ModelResolver:
             raise explain_missing(name, self._keys)
         return choice
 
+    def price(self, host: Host, model: str) -> Price | None:
+        """What the host asks for the model, if that is known; a server of this machine asks nothing."""
+        known = self._prices.of(host.name, model)
+        if not known and host.family:
+            known = self._prices.of(host.family, model)
+        return known or (_FREE if host.port else None)
+
+    def facts(self, name: str) -> tuple[ModelLimits, Price | None, bool]:
+        """What is known of a model by now without asking anyone: its limits, its price, and whether it runs on this
+        machine. Raises ModelMissing."""
+        choice = self.choice(name)
+        if choice.host is None:
+            return self._resolve(name).limits, _FREE, True
+        limits = self._limits.get(choice.name) or limits_of(choice)
+        return limits, self.price(choice.host, choice.model), bool(choice.host.port)
+
     def _chain(self, name: str, fallbacks: Sequence[str]) -> list[str]:
         """The names of those that can be had; a model that has two of them is there once."""
         chain = {self._resolve(name).name: name}
@@ -173,13 +196,15 @@ class ModelResolver:
         def cost(reply: Reply) -> float | None:
             return self._cost(host, choice.model, reply.usage, reply.model)
 
-        async def measure() -> int | None:
+        async def measure() -> ModelLimits:
             found = await self.discovery.find(choice, self._patience)
-            return found.window if found else None
+            self._limits[choice.name] = limits_of(choice, found)
+            return self._limits[choice.name]
 
-        window = find_window(host.family or host.name, choice.model) or UNKNOWN_WINDOW
-        candidate = Candidate(choice.name, choice.model, provider, cost=cost)
-        return ResolvedModel(choice.name, choice.model, candidate, window, measure, local=bool(host.port))
+        limits = self._limits.setdefault(choice.name, limits_of(choice))
+        known = partial(self._limits.__getitem__, choice.name)
+        candidate = Candidate(choice.name, choice.model, provider, cost=cost, limits=known)
+        return ResolvedModel(choice.name, choice.model, candidate, limits, measure, local=bool(host.port))
 
     def _login_of(self, choice: Choice) -> Headers | None:
         """Raises ModelMissing where nobody is logged in and has to be."""
@@ -190,9 +215,7 @@ class ModelResolver:
 
     def _cost(self, host: Host, model: str, usage: Usage, told: str = "") -> float | None:
         """`told` is the model that has answered: what was asked for may only say who is to choose."""
-        price = self._prices.of(host.name, model)
-        if not price and host.family:
-            price = self._prices.of(host.family, model)
+        price = self.price(host, model)
         if not price and told not in ("", model):
             price = self._prices.of(host.family or host.name, told)
-        return price.cost(usage) if price else 0.0 if host.port else None
+        return price.cost(usage) if price else None

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from ..core.errors import NoVision, ProviderError, RateLimited
 from ..core.message import Media
 from ..core.ports import Provider
-from ..core.prompt import Delta, Prompt, Reply
+from ..core.prompt import Delta, ModelLimits, Prompt, Reply
+from .model_limits import longest_answer
 
 _log = logging.getLogger("everloop.router")
 
@@ -35,6 +36,7 @@ _WHY = {
 _REST = {"key": 300.0, "model": 300.0, "credit": 300.0}
 _SHORT_REST = 30.0
 _LONGEST_REST = 600.0
+_NOTHING_KNOWN = ModelLimits()
 
 
 class Candidate:
@@ -47,17 +49,17 @@ class Candidate:
         provider: Provider,
         *,
         cost: Callable[[Reply], float | None] = lambda reply: None,
-        max_tokens: int = 0,
+        limits: Callable[[], ModelLimits] = lambda: _NOTHING_KNOWN,
         sees: bool = True,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`name` is provider/model, `model` what the host calls it; `max_tokens` caps what others would allow."""
+        """`name` is provider/model, `model` what the host calls it; `limits` are those that are known by now."""
         self.name = name
         self._model = model
         self._host = name.removesuffix(model)
         self._provider = provider
         self._cost = cost
-        self._max_tokens = max_tokens
+        self._limits = limits
         self._sees = sees
         self._now = now
         self._rested = 0.0  # when it may be asked again
@@ -83,6 +85,11 @@ class Candidate:
     async def close(self) -> None:
         await self._provider.close()
 
+    def shortened(self, prompt: Prompt) -> Prompt:
+        """As this model can answer it, where the prompt was made for another with another window."""
+        limits = self._limits()
+        return replace(prompt, max_tokens=longest_answer(prompt.max_tokens, limits)) if limits.window else prompt
+
     def rest(self, error: ProviderError) -> None:
         """It has failed: leave it alone for as long as its host asks, or as the fault is likely to last."""
         asked = error.retry_after if isinstance(error, RateLimited) else None
@@ -90,15 +97,16 @@ class Candidate:
         self._rested = self._now() + min(seconds, _LONGEST_REST)
 
     def _fitted(self, prompt: Prompt) -> Prompt:
-        capped = self._max_tokens if 0 < self._max_tokens < prompt.max_tokens else prompt.max_tokens
-        if prompt.model == self._model and capped == prompt.max_tokens and self._sees:
+        output = self._limits().output or 0
+        if prompt.model == self._model and output == prompt.output_limit and self._sees:
             return prompt
         if not self._sees and _is_asked_to_look(prompt):
             raise NoVision(
                 f"{self.name} cannot see images or read documents. Choose a model that can with /model, or say it in "
                 "words."
             )
-        return replace(prompt, model=self._model, max_tokens=capped, sees=self._sees)
+        capped = min(prompt.max_tokens, output or prompt.max_tokens)
+        return replace(prompt, model=self._model, max_tokens=capped, sees=self._sees, output_limit=output)
 
 
 def _is_asked_to_look(prompt: Prompt) -> bool:
@@ -131,7 +139,9 @@ class Router:
                 failed, error = failures[-1]
                 show(Delta(notice=f"{failed.name} does not answer ({_WHY[error.kind]}); asking {candidate.name}"))
             try:
-                return await candidate.reply(prompt, watch)
+                return await candidate.reply(
+                    prompt if candidate is self._chain[0] else candidate.shortened(prompt), watch
+                )
             except ProviderError as error:
                 if shown or not (error.curable or failures):
                     raise

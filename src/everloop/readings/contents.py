@@ -42,6 +42,7 @@ class Contents(Struct, frozen=True):
     changed_at: int = 0
     coming: tuple[str, ...] = ()
     held: tuple[str, ...] = ()
+    assumed: bool = False  # that is: the window; nobody has said how large it is
 
 
 def pieces_of(

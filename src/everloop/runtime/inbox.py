@@ -75,7 +75,8 @@ class Inbox:
 
     async def _take_express(self, inbound: Inbound) -> Receipt | None:
         letter = inbound.letter
-        if inbound.resume or (isinstance(letter, Said) and letter.reply_to):  # more than the letter is committed
+        # More than the letter is committed.
+        if inbound.resume or (isinstance(letter, Said) and (letter.reply_to or letter.model is not None)):
             return None
         begun = self._lanes.begin(inbound, asked=False)
         return await begun.receipt() if begun else None
@@ -91,7 +92,8 @@ class Inbox:
 
         With `asked`, whoever awaits it has the answer with that; else it also waits in the outbox until it was shown.
         """
-        if not isinstance(inbound.letter, Said) or self._command(inbound.letter):
+        letter = inbound.letter
+        if not isinstance(letter, Said) or letter.model is not None or self._command(letter):
             return None
         self._lanes.acting.note(inbound.owner)
         return self._lanes.begin(_unescaped(_placed(inbound)), asked=asked)

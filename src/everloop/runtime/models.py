@@ -13,12 +13,13 @@ from ..core.briefing import Briefing
 from ..core.decide import Rules
 from ..core.errors import ModelMissing, ProviderError
 from ..core.ports import Provider
+from ..core.prompt import ModelLimits
 from .context import Context
 
 _log = logging.getLogger("everloop.models")
 
-Measure = Callable[[], Awaitable[int | None]]
-Fit = Callable[[int, Briefing], tuple[Context, Rules]]
+Measure = Callable[[], Awaitable[ModelLimits]]
+Fit = Callable[[ModelLimits, Briefing], tuple[Context, Rules]]
 # Tokens of a conversation that fits any model, with what is told before it and the answer after it: half of 4096, the
 # smallest window that models are served with.
 SHORT = 2048
@@ -28,10 +29,10 @@ _AGAIN = 300.0  # seconds, after a host could not be asked
 
 
 class Fitted(Struct, frozen=True):
-    """How a model with a window of this size is told a briefing, and by which rules it works."""
+    """How a model of these limits is told a briefing, and by which rules it works."""
 
     briefing: Briefing
-    window: int
+    limits: ModelLimits
     context: Context
     rules: Rules
 
@@ -40,9 +41,9 @@ class Model:
     """One model, ready to be asked: `name` is provider/model, `key` what it is found by again, `model` what its host
     calls it.
 
-    `fit` tells how a model with a window of so many tokens is told a briefing, and by which rules it works. `measure`
-    asks the host for the window (None if it does not say), and is called when a conversation has become longer than
-    `asks_from` tokens, or than what the window is believed to hold.
+    `fit` tells how a model of such limits is told a briefing, and by which rules it works. `measure` asks the host for
+    them (None where it does not say), and is called when a conversation has become longer than `asks_from` tokens, or
+    than what the window is believed to hold.
     """
 
     def __init__(
@@ -55,12 +56,14 @@ class Model:
         fit: Fit,
         measure: Measure | None = None,
         asks_from: int = SHORT,
+        output: int | None = None,
+        assumed: bool = False,
     ) -> None:
         self.name = name
         self.key = key
         self.model = model
         self.provider = provider
-        self.window = window
+        self.limits = ModelLimits(window, output)
         self._fit = fit
         self._fitted: dict[int, Fitted] = {}  # by the briefing
         self._measure = measure
@@ -69,20 +72,29 @@ class Model:
         self._asking = asyncio.Lock()
         self._answers = 0  # that the host has given, or owed
         self.unsure = False  # the host could not be asked: it may read more than is believed
+        self.assumed = assumed  # nobody has said yet how much it can read
+
+    @property
+    def window(self) -> int:
+        assert self.limits.window is not None
+        return self.limits.window
 
     def fitted_to(self, briefing: Briefing) -> "Fitted":
         """This model, told this."""
         fitted = self._fitted.get(id(briefing))
-        if fitted is None or fitted.briefing is not briefing or fitted.window != self.window:
+        if fitted is None or fitted.briefing is not briefing or fitted.limits is not self.limits:
             if len(self._fitted) >= BRIEFINGS:
                 self._fitted.clear()
-            fitted = self._fitted[id(briefing)] = Fitted(briefing, self.window, *self._fit(self.window, briefing))
+            fitted = self._fitted[id(briefing)] = Fitted(briefing, self.limits, *self._fit(self.limits, briefing))
         return fitted
 
-    def should_measure(self, tokens: int, limit: int, refused: bool = False, cramped: bool = False) -> bool:
+    def should_measure(
+        self, tokens: int, limit: int, refused: bool = False, cramped: bool = False, looking: bool = False
+    ) -> bool:
         """Whether the host is to be asked for its window before it is sent a conversation of so many tokens, or after
-        it has refused that. While it is asked, only one that is cramped in the window as it is known waits for that."""
-        if self._measure is None or (tokens <= min(self._asks_from, limit) and not refused):
+        it has refused that, or because someone is `looking` at how much it can read. While it is asked, only one that
+        is cramped in the window as it is known waits for that."""
+        if self._measure is None or (tokens <= min(self._asks_from, limit) and not (refused or looking)):
             return False
         return (cramped or not self._asking.locked()) and time.monotonic() >= self._again
 
@@ -97,7 +109,7 @@ class Model:
     async def _ask(self) -> None:
         assert self._measure is not None
         try:
-            window = await self._measure()
+            told = await self._measure()
         except ProviderError as error:
             _log.info("%s cannot be asked how much it can read: %s", self.name, error)
             self._again, self.unsure = time.monotonic() + _AGAIN, True
@@ -105,12 +117,14 @@ class Model:
             return
         self._answers += 1
         self.unsure = False
-        if window is None and self._asks_from < SHORT:
+        self.assumed = self.assumed and told.window is None
+        if told.window is None and self._asks_from < SHORT:
             self._asks_from = SHORT  # a server of this machine may not have loaded the model yet
         else:
             self._asks_from = _NEVER
-        if window is not None:
-            self.window = window
+        limits = ModelLimits(told.window or self.limits.window, told.output or self.limits.output)
+        if limits != self.limits:
+            self.limits = limits
 
 
 class Briefed:
@@ -132,13 +146,13 @@ class Briefed:
         return self._now().rules
 
     def _now(self) -> Fitted:
-        """As the window is known by now."""
-        if self._fitted.window != self.model.window:
+        """As its limits are known by now."""
+        if self._fitted.limits is not self.model.limits:
             self._fitted = self.model.fitted_to(self.briefing)
         return self._fitted
 
-    def should_measure(self, tokens: int, refused: bool = False, cramped: bool = False) -> bool:
-        return self.model.should_measure(tokens, self.rules.limit, refused, cramped)
+    def should_measure(self, tokens: int, refused: bool = False, cramped: bool = False, looking: bool = False) -> bool:
+        return self.model.should_measure(tokens, self.rules.limit, refused, cramped, looking)
 
 
 class Models(Protocol):

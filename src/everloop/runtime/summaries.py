@@ -182,7 +182,7 @@ def _prompt(model: Model, text: str, tokens: int) -> Prompt:
 
 
 def _longest(model: Model, tokens: int) -> int:
-    return min(2 * tokens, model.window // 4)
+    return min(2 * tokens, model.window // 4, model.limits.output or 2 * tokens)
 
 
 def _parts(covered: Sequence[Message], window: int, tokens: int) -> list[tuple[str, int]]:

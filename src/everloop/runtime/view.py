@@ -53,6 +53,7 @@ class View(Struct, frozen=True):
             changed_at=at,
             coming=tuple(changed_parts(thread.prefix, rules.prefix)),
             held=self.held,
+            assumed=model.assumed,
         )
 
     async def _recall(self, thread: Thread, rules: Rules) -> str:
@@ -83,7 +84,7 @@ class View(Struct, frozen=True):
         except ModelMissing:
             model = await self.models.look("")
         briefed = Briefed(model, briefing)
-        if briefed.should_measure(used(thread, briefed.rules) - briefed.rules.overhead):
+        if briefed.should_measure(0, looking=True):
             await model.measure_window()
         return briefed
 

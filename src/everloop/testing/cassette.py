@@ -95,10 +95,11 @@ class Cassette:
     """The Http port, answering as was recorded: `everloop.open(…, http=Cassette("hello.cassette"))`.
 
     Each recorded call is played once. It is found by its method, the path of its address and its body, compared as
-    JSON, or, if it has no body, by its whole address; equal ones are played in their order. Not compared are what a
-    mask hides, the time and the workspace that everloop tells its models, the name of the conversation, and whatever
-    else the regular expressions in `volatile` find in a text. With `match="order"` the body is not looked at: calls of
-    the same method and path are played in their order.
+    JSON, or, if it has no body, by its whole address; what a host was asked without one is found wherever that host is
+    now, if it was also asked with one, as a model's is for its list. Equal ones are played in their order. Not compared
+    are what a mask hides, the time and the workspace that everloop tells its models, the name of the conversation, and
+    whatever else the regular expressions in `volatile` find in a text. With `match="order"` the body is not looked at:
+    calls of the same method and path are played in their order.
 
     Time is not played: the pieces of an answer come one after the other without pauses. One that was abandoned goes
     silent where it was left. Raises CassetteMismatch, which says what differs, ValueError as `exchanges_in` does, and
@@ -141,6 +142,8 @@ class Cassette:
 
     def _find(self, method: str, url: str, body: bytes) -> Exchange:
         likely = [each for each in self._rest if self._is_likely(each, method, url, whole=not body)]
+        if not body and not likely:
+            likely = [each for each in self._rest if self._is_elsewhere(each, method, url)]
         asked = value_of(body)
         for exchange in likely:
             if self._match == "order" or self._comparison.same(exchange.body, asked):
@@ -151,6 +154,13 @@ class Cassette:
         if exchange.method != method:
             return False
         return self._comparison.same(exchange.url, url) if whole else urlsplit(exchange.url).path == urlsplit(url).path
+
+    def _is_elsewhere(self, exchange: Exchange, method: str, url: str) -> bool:
+        """Whether a model's host was asked this, which has another address now. What was looked for at many addresses,
+        as servers of this machine are, stays where it was."""
+        answering = {urlsplit(each.url).netloc for each in self._exchanges if each.method == "POST"}
+        same = exchange.method == method and _place(exchange.url) == _place(url)
+        return same and urlsplit(exchange.url).netloc in answering
 
     def _mismatch(self, call: str, likely: Sequence[Exchange], asked: Any) -> CassetteMismatch:
         if not likely:
@@ -210,6 +220,12 @@ class _Played:
             return piece
         await _finish(self._exchange, self._seconds)
         raise StopAsyncIteration
+
+
+def _place(url: str) -> tuple[str, str]:
+    """Where something is at its host, whichever that is."""
+    parts = urlsplit(url)
+    return parts.path, parts.query
 
 
 async def _finish(exchange: Exchange, seconds: float) -> None:

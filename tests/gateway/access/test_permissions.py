@@ -68,6 +68,8 @@ TABLE = {
     ("GET", "/api/models/embedded"): READS,
     ("POST", "/api/models/embedded/fetch"): OWNERS,
     ("POST", "/api/models/embedded/leave"): OWNERS,
+    ("GET", "/api/hosts"): READS,
+    ("GET", "/api/hosts/{name}/models"): READS,
     ("POST", "/api/models/test"): OWNERS,
     ("GET", "/api/settings"): Permission(("read",), Role.ADMIN),
     ("PATCH", "/api/settings"): OWNERS,

@@ -220,7 +220,9 @@ async def test_another_model_answers_the_next_turn_and_a_running_one_ends_with_i
             models = await door.get("/api/models")
             asked = [each["body"]["model"] for each in (await _calls(server))["requests"]]
     assert asked == ["first", "second"]
-    assert models["choices"] == [{"name": "quick", "model": "mine/second", "default": True}]
+    assert [(each["name"], each["model"], each["default"]) for each in models["choices"]] == [
+        ("quick", "mine/second", True)
+    ]
 
 
 async def _calls(server: ModelServer) -> Any:

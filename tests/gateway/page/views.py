@@ -192,6 +192,11 @@ async def menu(stage: Stage) -> None:
     await stage.page.click(".tools [aria-label=More]")
 
 
+async def models(stage: Stage) -> None:
+    await stage.page.click("button.models")
+    await stage.page.wait_for_selector(".model-list [role=option]")
+
+
 async def draft(stage: Stage) -> None:
     files: Any = [
         {"name": "slope.png", "mimeType": "image/png", "buffer": png(64, 64)},
@@ -254,6 +259,7 @@ VIEWS = (
     View("answer", EVERY, ".prose .t-comment", to_answer),
     View("unfolded", EVERY, ".said.final.last", unfold),
     View("menu", "#/c/{files}", ".said.final.last", menu),
+    View("picker", "#/c/{files}", ".said.final.last", models),
     View("editing", "#/c/{files}", ".said.final.last", edit),
     View("rename", "#/c/{files}", ".said.final.last", rename),
     View("writing", "#/c/{files}", ".said.final.last", draft),

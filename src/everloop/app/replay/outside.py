@@ -135,7 +135,7 @@ class PlayedModel(Model):
     def fitted_to(self, briefing: Briefing) -> Fitted:
         if isinstance(called := self._tape.coming, ModelCalled):
             self.name, self._time = called.model, TIME.search(called.tail) is not None
-        return Fitted(briefing, self.window, self._contexts[self._time], briefing.rules)
+        return Fitted(briefing, self.limits, self._contexts[self._time], briefing.rules)
 
 
 class PlayedBriefer:

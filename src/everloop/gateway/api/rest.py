@@ -21,9 +21,13 @@ from .shapes import (
     CommandList,
     CommandShown,
     CommandWord,
+    ConnectedHost,
+    ConnectedHosts,
     Decided,
     GrantList,
     GrantShown,
+    HostModel,
+    HostModels,
     Me,
     ModelChoice,
     ModelList,
@@ -97,12 +101,34 @@ async def models(call: ApiCall) -> ApiAnswer:
     settings = call.agent.settings
     presets: Mapping[str, Any] = settings.get("models") or {}
     defaults: Mapping[str, Any] = settings["agents"]["defaults"]
-    choices = [ModelChoice(name, preset["model"], name == defaults["model"]) for name, preset in presets.items()]
+    choices = [
+        _choice(call, name, preset["model"], default=name == defaults["model"]) for name, preset in presets.items()
+    ]
     if defaults["model"] not in presets:
-        choices.insert(0, ModelChoice(defaults["model"], call.agent.model, True))
-    choices += [ModelChoice(name, name) for name in defaults["fallbacks"] if name not in presets]
+        choices.insert(0, _choice(call, defaults["model"], call.agent.model, default=True))
+    choices += [_choice(call, name, name) for name in defaults["fallbacks"] if name not in presets]
     notice = "\n".join(filter(None, (call.agent.notice, *call.agent.unused)))
     return ModelList(call.agent.model, notice, choices, call.agent.missing)
+
+
+def _choice(call: ApiCall, name: str, model: str, default: bool = False) -> ModelChoice:
+    presets: Mapping[str, Any] = call.agent.settings.get("models") or {}
+    facts = call.agent.offers.facts(name if name in presets else model)
+    return ModelChoice(name, model, default, facts.window, facts.answer, facts.input, facts.output, facts.local)
+
+
+async def hosts(call: ApiCall) -> ApiAnswer:
+    found = call.agent.offers.hosts()
+    return ConnectedHosts([msgspec.convert(each, ConnectedHost, from_attributes=True) for each in found])
+
+
+async def models_of_host(call: ApiCall) -> ApiAnswer:
+    """A sentence about a host may name its address, which is not everybody's to know."""
+    offer = await call.agent.offers.of(call.path.name)
+    if offer is None:
+        raise Refused(404, "not_found", "There is no connected host of that name.")
+    rows = [msgspec.convert(each, HostModel, from_attributes=True) for each in offer.models]
+    return HostModels(call.path.name, offer.state, offer.why if call.principal.role >= Role.ADMIN else "", rows)
 
 
 def _command(command: SlashCommand, role: Role) -> CommandShown:

@@ -153,6 +153,15 @@ TABLE = (
         least=Role.ADMIN,
     ),
     ApiRoute("GET", "/api/models", "Models that can be chosen", rest.models, shapes.ModelList),
+    ApiRoute("GET", "/api/hosts", "Hosts that can be asked for their models", rest.hosts, shapes.ConnectedHosts),
+    ApiRoute(
+        "GET",
+        "/api/hosts/{name}/models",
+        "The models of a host, with windows and prices",
+        handle=rest.models_of_host,
+        answers=shapes.HostModels,
+        at=shapes.OfHost,
+    ),
     ApiRoute(
         "GET",
         "/api/models/providers",

@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { Composer } from "./composer.js";
 import { begun, Deeds } from "./deeds.js";
 import { h, iconButton, menu } from "./dom.js";
-import { nextSession, takeSession } from "./drafts.js";
+import { keepChosen, nextSession, takeSession } from "./drafts.js";
 import { failure, greeting } from "./empty.js";
 import { Hearing } from "./hearing.js";
 import { HeldChanges } from "./held.js";
@@ -26,12 +26,13 @@ export class Chat {
   constructor(house, { thread = "", jump = 0 } = {}) {
     this.house = house;
     this.thread = thread;
+    this.opened = Boolean(thread);
     this.session = thread ? "" : nextSession(newSession);
     this.jump = jump;
     this.current = true;
     this.about = { id: thread, title: "" };
     this.deeds = new Deeds(house, () => this.about, (about) => this.know(about));
-    this.picker = new ModelPicker((text) => this.sent.command(text), () => this.deeds.act("regenerate"));
+    this.picker = new ModelPicker(this);
     this.held = new HeldChanges(() => house.changed());
     this.transcript = new Transcript(() => this.newLog(), (from, limit) => this.fetch({ before: from, limit }), this.held.node);
     this.sent = new Sent(house.socket, () => this.session, this.transcript);
@@ -63,7 +64,7 @@ export class Chat {
       send: (text, files) => this.send(text, files), stop: () => this.stop(), running: () => this.log.running,
       said: () => this.transcript.said(), paths: async () => this.transcript.paths(),
     }, this.session || "loading");
-    this.foot = h("div.foot", {}, this.transcript.toEnd, this.meter, this.composer.node);
+    this.foot = h("div.foot", {}, this.transcript.toEnd, this.meter, this.composer.node, this.picker.cost);
     this.node = h("section.chat", { "aria-label": say.chat },
       h("header.bar", {}, this.house.menuButton(), this.title, this.picker.node, this.menu),
       this.banner, this.transcript.node, this.foot);
@@ -180,6 +181,7 @@ export class Chat {
   arrive() {
     if (!location.hash.startsWith("#/c/")) history.replaceState(null, "", `#/c/${this.thread}`);
     takeSession(this.session);
+    keepChosen(this.session, null);
     this.named().catch(() => {}); // it is named at the next look
   }
 
@@ -199,10 +201,15 @@ export class Chat {
   }
 
   send(text, files) {
-    this.sent.speak(text, files);
+    this.sent.speak(text, files, this.fresh && !text.startsWith("/") ? this.picker.pending?.name : "");
     if (this.title.textContent === say.newConversation) this.title.textContent = text.slice(0, 80);
     this.transcript.follow(true);
   }
+
+  /** A new conversation in which nothing was said yet. */
+  get fresh() { return !this.opened && !this.transcript.entries.length; }
+
+  command(text) { return this.sent.command(text); }
 
   stop() { this.house.socket.put({ type: "stop", session: this.session }); }
 

@@ -94,7 +94,7 @@ export function toast(text, kind = "note", act = null) {
 }
 
 /** A button that opens a list; `items()` gives [icon, label, what it does] for each line. */
-export function menu(label, items, face = icon("more")) {
+export function menu(label, items) {
   const close = (focus) => { list.hidden = true; button.setAttribute("aria-expanded", "false"); if (focus) button.focus(); };
   const line = ([name, text, act]) => h("button.line", { type: "button", role: "menuitem", onclick: () => { close(true); act(); } }, icon(name), text);
   const step = (by) => { const all = [...list.children]; all[(all.indexOf(document.activeElement) + by + all.length) % all.length].focus(); };
@@ -105,7 +105,7 @@ export function menu(label, items, face = icon("more")) {
     list.hidden = false;
     button.setAttribute("aria-expanded", "true");
     list.firstChild.focus();
-  } }, face);
+  } }, icon("more"));
   return h("span.menu-of", {
     onkeydown: (event) => {
       if (list.hidden || !["Escape", "ArrowDown", "ArrowUp"].includes(event.key)) return;

@@ -38,6 +38,10 @@ export function nextSession(make) {
 
 export const takeSession = (session) => { if (read("next") === session) write("next", null); };
 
+/** The model that was chosen before anything was said. */
+export const chosenFor = (session) => read(`model ${session}`);
+export const keepChosen = (session, model) => write(`model ${session}`, model);
+
 export function forgetDrafts() {
   known.clear();
   try { sessionStorage.clear(); } catch { /* then nothing was kept */ }

@@ -253,7 +253,7 @@ export class Log {
 
   model_chosen(entry) {
     this.choice = entry.model;
-    this.put(note(entry.model ? say.answeredBy(entry.model) : say.answeredByUsual));
+    if (entry.seq > 1) this.put(note(entry.model ? say.answeredBy(entry.model) : say.answeredByUsual));
   }
 
   compacted(entry) {

@@ -1,39 +1,48 @@
-// Who answers in this conversation: seen before the first message, and chosen by `/model`, as anyone could type it.
+// Who answers here, and what that costs.
 
 import { get } from "./api.js";
-import { h, menu } from "./dom.js";
+import { h, icon } from "./dom.js";
+import { chosenFor } from "./drafts.js";
 import { say } from "./say.js";
+import { rate } from "./words.js";
 
 export class ModelPicker {
-  /** `command(text)` gives a command; `again()` asks for the last answer again. */
-  constructor(command, again) {
-    this.command = command;
-    this.again = again;
+  constructor(chat) {
+    this.chat = chat;
     this.choices = [];
-    this.node = h("select.models", { "aria-label": say.modelHere, hidden: true, onchange: () => command(`/model ${this.node.value}`) });
+    this.pending = chosenFor(chat.session); // before the first message, with which it goes
+    this.node = this.opener(say.modelHere, h("span.name"));
+    this.node.classList.add("models");
+    this.node.append(icon("fold"));
+    this.cost = h("p.cost");
   }
 
-  /** Resolves to the sentence that says why nobody can answer, if that is so. */
+  /** Resolves to why nobody can answer, if so. */
   async load() {
-    const { choices, missing } = await get("/api/models").catch(() => ({ choices: [] }));
-    this.choices = choices;
-    this.node.hidden = !choices.length;
-    this.node.replaceChildren(...choices.map((each) => h("option", { value: each.name }, each.name)));
-    return missing;
+    ({ choices: this.choices, missing: this.missing } = await get("/api/models").catch(() => this));
+    return this.missing;
   }
 
+  /** `chosen` is what the log says. */
   show(chosen) {
-    const name = chosen || this.choices.find((each) => each.default)?.name;
-    if (!name) return;
-    if (![...this.node.options].some((each) => each.value === name)) this.node.append(h("option", { value: name }, name));
-    this.node.value = name;
-    this.node.disabled = this.node.options.length < 2;
+    const { fresh } = this.chat;
+    const usual = this.choices.find((each) => each.default);
+    const now = (fresh && this.pending) || this.choices.find((each) => each.name === chosen) || (chosen ? { name: chosen } : usual);
+    this.now = now;
+    this.node.hidden = !usual;
+    this.cost.hidden = !fresh || !usual || this.missing;
+    if (!now) return;
+    this.node.firstChild.textContent = now.default ? now.model : now.name;
+    this.node.ariaLabel = `${say.modelHere}: ${now.name}`;
+    this.cost.textContent = `${now.model ?? now.name} · ${now.local ? say.free : now.input == null ? say.noPrice : say.price(rate(now.input), rate(now.output))}`;
   }
 
-  /** Another model for the same question: a menu, where there is one to choose. */
+  opener(label, face, again = false) {
+    return h(face.localName === "svg" ? "button.ghost" : "button", { type: "button", "aria-label": label, title: label, "aria-haspopup": "dialog", onclick: async () => (await import("./model-list.js")).chooseModel(this, label, again) }, face);
+  }
+
+  /** Another model for the same question. */
   others(label, face = h("span", {}, label)) {
-    const names = () => this.choices.map((each) => each.name).filter((name) => name !== this.node.value);
-    if (!names().length) return null;
-    return menu(label, () => names().map((name) => ["again", name, async () => { await this.command(`/model ${name}`); await this.again(); }]), face);
+    return this.choices.length ? this.opener(label, face, true) : null;
   }
 }

@@ -7,6 +7,7 @@ import { enlarged, isPicture } from "./files.js";
 import { language } from "./given.js";
 import { codeBlock, markdown } from "./markdown.js";
 import { told } from "./say-manage.js";
+import { told } from "./say-manage.js";
 import { say } from "./say.js";
 
 const LONGEST = 200_000; // characters of a text that are shown
@@ -16,7 +17,7 @@ const PLAIN = new Set(["", "txt", "log", "text"]);
 /** For a chip below an answer: {name, url}. */
 export async function preview(name, link) {
   const data = await blob(link.url);
-  return texts(data) ? shown(name, await beginning(data), false) : h("p.hint", {}, say.downloadToOpen);
+  return texts(data) ? shown(name, await beginning(data), false) : h("p.hint", {}, told.downloadToOpen);
 }
 
 /** For a file of the workspace. Resolves to nodes, and says first how long it is, once that is known. */
@@ -25,7 +26,7 @@ export async function looked({ name, path, url }, known) {
   known(size(length));
   if (isPicture(data.type)) return [picture(name, data.size < length ? await blob(url) : data)];
   if (data.type === "application/pdf") return [pdf(name, path)];
-  if (!texts(data)) return [h("p.hint", {}, say.downloadToOpen)];
+  if (!texts(data)) return [h("p.hint", {}, told.downloadToOpen)];
   const content = await beginning(data);
   const cut = content.length >= LONGEST || data.size < length ? h("p.hint", {}, told.firstOf(size(new Blob([content]).size), size(length))) : null;
   const text = shown(name, content, true);

@@ -4,7 +4,7 @@ import { spoken } from "./say.js";
 
 export const told = spoken({
   // Settings
-  manage: "Manage", back: "Back to the list", noSuchPage: "There is no page of that name. Choose one from the list.",
+  manage: "Manage", pagesLabel: "Pages", back: "Back to the list", noSuchPage: "There is no page of that name. Choose one from the list.",
   groups: { agent: "Agent", reach: "Reach", house: "House" },
   pages: {
     models: ["Models", "Who answers, presets, API keys, prices"], behaviour: ["Behaviour", "System prompt, workspace, limits of a turn"], tools: ["Tools", "Permissions, commands, web search"],
@@ -30,6 +30,22 @@ export const told = spoken({
   save: "Save", cancel: "Cancel", reset: "Reset", resetTitle: (key) => `Take ${key} out of the file`, notJson: (key) => `${key} is not valid JSON.`,
   setBy: (place) => `set by ${place}; change it there`, setAtStart: "given when the gateway was started", byHand: "changed in the settings file only",
   notSet: "not set", on: "on", oneInLine: "one in each line", secretSet: "set; type another to replace it",
+
+  // The help for the keyboard
+  keysHelp: [
+    [["Enter"], "send"], [["Shift", "Enter"], "new line"], [["Esc"], "stop what runs"], [["↑"], "in an empty field: what you said before"], [["/"], "commands"], [["@"], "files"],
+    [["Ctrl", "K"], "search"], [["Alt", "N"], "new conversation"], [["?"], "this list"],
+  ],
+
+  // Questions, versions, previews
+  nothingWaits: "Nothing waits for you", nothingWaitsHint: "Questions of all conversations stand here until you answer them.", nobodys: "no conversation", until: (time) => `until ${time}`,
+  version: (at, all) => `${at}/${all}`, versionBefore: "Version before", versionAfter: "Next version",
+  downloadToOpen: "It cannot be shown here. Download it to open it.",
+
+  // The list of models
+  yourModels: "Your models", lastUsed: "Last used", searchModels: "Search models", noModels: "lists no models", noModelFits: "No model fits.", useTyped: "Use", answersNow: "answers now",
+  moreModels: (number) => `${number} more: search for them`, window: (tokens) => `reads ${tokens}`, saysUpTo: (tokens) => `answers up to ${tokens}`,
+  costs: (read, said) => `${read} in / ${said} out per million`, costsNothing: "free", sees: "sees images", callsTools: "uses tools", callsNone: "no tools",
 
   // Models
   nobodyAnswers: "Nobody can answer yet: connect a model below.", whoAnswers: "Who answers", main: ["Usual model", "Fallback models", "Model for summaries", "Reasoning effort"],

@@ -48,7 +48,7 @@ export const say = spoken({
 
   // A conversation
   chat: "Chat", conversation: "Conversation", loadingEarlier: "Loading earlier messages …", toEnd: "Go to the end",
-  modelHere: "Model that answers here", greeting: "What shall we do?",
+  modelHere: "Model that answers here", free: "runs on this machine, free", price: (read, said) => `${read} in / ${said} out per million tokens`, noPrice: "price not known", greeting: "What shall we do?",
   whatItDoes: "It reads and writes in your workspace, runs commands in a sandbox, and asks before anything leaves it.",
   starters: [
     ["Look around", "What is in my workspace? Tell me in a few lines."],
@@ -63,7 +63,6 @@ export const say = spoken({
   exportMarkdown: "Export as Markdown", exportJson: "Export as JSON", print: "Print", archive: "Archive", unarchive: "Take out of the archive", archived: "Archived.",
   undoTitle: "Undo the last turn?", undoText: "Your last message, its answer, and what it did to files are undone. The old conversation stays in the archive.",
   copyOf: (title) => `${title} (copy)`, forked: (title) => `This is a copy: ${title}`,
-  version: (at, all) => `${at}/${all}`, versionBefore: "Version before", versionAfter: "Next version",
 
   // What is said in it
   you: "You", youSending: "You, being sent", answering: "everloop, answering", working: "everloop is working", thinking: "Thinking …", thoughts: "Thoughts", thoughtFor: (time) => `Thought for ${time}`,
@@ -77,7 +76,7 @@ export const say = spoken({
   toldElsewhere: "everloop, from another conversation", toldFrom: (sender) => `Told from ${sender}`,
   sending: "sending …", heardNext: "will be heard at the next step", waitsForConnection: "waits for the connection",
   plainText: "text", wrap: "Wrap", allLines: (number) => `Show all ${number} lines`, fewerLines: "Show fewer lines", task: "task", details: "Details",
-  download: (name) => `Download ${name}`, inWorkspace: (name) => `Show ${name} in the workspace`, enlarge: (name) => `Enlarge ${name}`, cannotBeShown: "cannot be shown", downloadToOpen: "It cannot be shown here. Download it to open it.",
+  download: (name) => `Download ${name}`, inWorkspace: (name) => `Show ${name} in the workspace`, enlarge: (name) => `Enlarge ${name}`, cannotBeShown: "cannot be shown",
 
   // What it did
   running: "running …", waitsBehind: "waits for your answer", waitsForYou: "waits for you", notAllowed: "not allowed", allowed: "allowed",
@@ -91,7 +90,6 @@ export const say = spoken({
   risks: { low: "low risk", medium: "medium risk", high: "high risk" }, mutates: "changes something", leaves: "leaves the sandbox", privileged: "wants privileges",
   heldBack: (file) => `${file} was changed, and the change is held back. May it stay?`, whyAsked: (why) => `Why you are asked: ${why}.`, letItStay: "Let it stay", putItBack: "Put it back",
   itStays: "It stays, and is told from the next turn on.", itIsPutBack: "It is put back to what it was.",
-  nothingWaits: "Nothing waits for you", nothingWaitsHint: "Questions of all conversations stand here until you answer them.", nobodys: "no conversation", until: (time) => `until ${time}`,
   alsoAllow: "Allow the like too …", whatElse: "What is allowed too", howLong: "For how long", sameCall: "the same call again", allOf: (host) => `all addresses of ${host}`, fitting: "commands that fit a pattern", anyOf: (tool) => `anything of ${tool}`,
   pattern: "Pattern of the commands", folder: "Folder", onlyFolder: "only in this folder of the workspace", onlyHere: "only in this conversation", howOften: "How often", anyTimes: "as often as it comes", allowLike: "Allow, and the like",
   times: { 3600: "for an hour", 28800: "for 8 hours", 86400: "for a day", 604800: "for a week" }, runs: { 1: "once more", 5: "5 times", 20: "20 times" },
@@ -100,10 +98,6 @@ export const say = spoken({
   message: "Message", askAnything: "Ask anything, or /help", answerAbove: "Answer above, or go on", steer: "Steer it while it works", send: "Send", sendKey: "Send (Enter)", stop: "Stop", stopKey: "Stop (Esc)",
   attach: "Attach a file", removeFile: (name) => `Remove ${name}`, dropHere: "Drop to attach", sendsThen: "is sent when its files are here", completions: "Completions",
   keyboardHelp: "Keyboard",
-  keys: [
-    [["Enter"], "send"], [["Shift", "Enter"], "new line"], [["Esc"], "stop what runs"], [["↑"], "in an empty field: what you said before"], [["/"], "commands"], [["@"], "files"],
-    [["Ctrl", "K"], "search"], [["Alt", "N"], "new conversation"], [["?"], "this list"],
-  ],
 
   unreachable: "everloop does not answer. Is the gateway still running?", loggedOut: "You are logged out.", answeredStatus: (status) => `everloop answered ${status}. Try again.`,
 });

@@ -15,15 +15,16 @@ export class Sent {
 
   get log() { return this.transcript.log; }
 
-  put(id, content, files = []) {
-    this.socket.say({ type: "message", id, session: this.session(), content, ...(files.length ? { files } : {}) });
+  put(id, content, files = [], model = "") {
+    this.socket.say({ type: "message", id, session: this.session(), content, ...(files.length ? { files } : {}), ...(model ? { model } : {}) });
   }
 
-  speak(text, files = []) {
+  /** `model` is who is to answer in a conversation that begins with this. */
+  speak(text, files = [], model = "") {
     const id = newId();
     this.transcript.empty.hidden = true;
     this.log.expect(id, text, files, !this.socket.open);
-    this.put(id, text, files);
+    this.put(id, text, files, model);
   }
 
   /** Give a command for the person; resolves to what it says. */

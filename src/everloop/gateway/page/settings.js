@@ -44,7 +44,7 @@ export class SettingsView {
     const groups = [...new Set(pages.map((page) => page.group))];
     const link = (page) => h("a.to", { href: `#/settings/${page.name}`, ...(page === this.open ? { "aria-current": "page" } : {}) },
       h("span", {}, told.pages[page.name][0]), h("small", {}, told.pages[page.name][1]));
-    return h("nav.pages", { "aria-label": told.manage }, groups.map((group) => [h("h2", {}, told.groups[group]), pages.filter((page) => page.group === group).map(link)]));
+    return h("nav.pages", { "aria-label": told.pagesLabel }, groups.map((group) => [h("h2", {}, told.groups[group]), pages.filter((page) => page.group === group).map(link)]));
   }
 
   async load() {

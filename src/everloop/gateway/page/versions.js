@@ -3,7 +3,7 @@
 
 import { get } from "./api.js";
 import { h, iconButton } from "./dom.js";
-import { say } from "./say.js";
+import { told } from "./say-manage.js";
 
 export class Versions {
   constructor(about, go) {
@@ -40,8 +40,8 @@ export class Versions {
       const block = [...node.querySelectorAll(".said[data-seq]")].find((each) => Number(each.dataset.seq) > seq);
       const acts = block?.querySelector(":scope > .acts");
       if (sorted.length < 2 || at < 0 || !acts || acts.querySelector(".versions")) continue;
-      const turn = (step) => iconButton(step < 0 ? "left" : "right", step < 0 ? say.versionBefore : say.versionAfter, () => this.go(sorted[at + step].id), { disabled: !sorted[at + step] });
-      acts.prepend(h("span.versions", {}, turn(-1), h("span.facts", {}, say.version(at + 1, sorted.length)), turn(1)));
+      const turn = (step) => iconButton(step < 0 ? "left" : "right", step < 0 ? told.versionBefore : told.versionAfter, () => this.go(sorted[at + step].id), { disabled: !sorted[at + step] });
+      acts.prepend(h("span.versions", {}, turn(-1), h("span.facts", {}, told.version(at + 1, sorted.length)), turn(1)));
     }
   }
 

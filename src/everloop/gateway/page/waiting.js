@@ -4,6 +4,7 @@ import { get } from "./api.js";
 import { decided, question } from "./card.js";
 import { h, toast } from "./dom.js";
 import { heldQuestion } from "./held.js";
+import { told } from "./say-manage.js";
 import { say } from "./say.js";
 import { moment } from "./words.js";
 
@@ -19,7 +20,7 @@ export class WaitingView {
   async load() {
     try {
       const [{ approvals }, { sessions }] = await Promise.all([get("/api/approvals"), get("/api/sessions", { limit: 500 })]);
-      this.body.replaceChildren(...(approvals.length ? approvals.map((each) => this.asked(each, sessions)) : [h("div.empty", {}, h("h2", {}, say.nothingWaits), h("p", {}, say.nothingWaitsHint))]));
+      this.body.replaceChildren(...(approvals.length ? approvals.map((each) => this.asked(each, sessions)) : [h("div.empty", {}, h("h2", {}, told.nothingWaits), h("p", {}, told.nothingWaitsHint))]));
     } catch (error) { this.body.replaceChildren(h("p.hint", {}, error.message)); }
   }
 
@@ -33,8 +34,8 @@ export class WaitingView {
       await this.load();
     };
     inside.append(...(each.kind === "file" ? heldQuestion(each, decide) : question(each, decide)));
-    return h("article.call.asks", {}, h("p.asked-in", {}, place ? h("a", { href: `#/c/${place.id}`, dir: "auto" }, place.title || say.untitled) : h("span", {}, each.session || say.nobodys),
-      each.until ? h("span.facts", {}, say.until(moment(each.until))) : null), inside);
+    return h("article.call.asks", {}, h("p.asked-in", {}, place ? h("a", { href: `#/c/${place.id}`, dir: "auto" }, place.title || say.untitled) : h("span", {}, each.session || told.nobodys),
+      each.until ? h("span.facts", {}, told.until(moment(each.until))) : null), inside);
   }
 
   frame(frame) { if (frame.type === "approval" || frame.type === "news") this.load(); }

@@ -42,6 +42,9 @@ export function count(number) {
   return `${(number / 1e6).toFixed(number < 9.95e6 ? 1 : 0)}M`;
 }
 
+/** A price for a million tokens. */
+export const rate = (price) => `$${price < 1 ? Number(price.toFixed(4)) : price.toFixed(2).replace(".00", "")}`;
+
 export function dollars(cost) {
   if (cost === null || cost === undefined) return "";
   if (cost === 0) return "$0";

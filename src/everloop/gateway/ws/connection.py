@@ -23,6 +23,7 @@ from ...core.mail import Address, Inbound, Said
 from ...core.message import Part, Text
 from ...core.people import Role
 from ...core.rows import MANY, Receipt
+from ...readings.commands import COMMANDS
 from ..access.auth import Auth
 from ..access.principal import Principal, lacking, principal_of
 from ..file_links import links_of
@@ -237,9 +238,19 @@ class ClientConnection:
     async def _inbound(self, asked: MessageFrame) -> Inbound:
         parts: list[Part] = [Text(asked.content)] if asked.content.strip() else []
         parts += [await self._view.part(file) for file in asked.files]
-        said = Said(tuple(parts), self._principal.user, asked.session)
+        model = await self._chosen(asked.model) if asked.model else None
+        said = Said(tuple(parts), self._principal.user, asked.session, model=model)
         event = f"{self._view.prefix(asked.session)}{asked.id}"
         return Inbound(Address.parse(asked.session), event, said, self._principal.user)
+
+    async def _chosen(self, name: str) -> str:
+        """A model that is chosen with a message, by whoever may say `/model`. Raises ModelMissing."""
+        right = COMMANDS["/model"].right_to(name)
+        if right.scope:
+            self._principal.need(right.scope)
+        if self._principal.role < right.least:
+            raise Refused(403, "forbidden", f"Choosing a model needs the role {right.least.name.lower()}.")
+        return await self._agent.find_model("" if name == "default" else name)
 
     def _follow(self, receipt: Receipt, inbound: Inbound, session: str, id: str) -> None:
         told = self._pending.follow(receipt.id, id)

@@ -63,6 +63,7 @@ class MessageFrame(Struct, tag="message"):
     session: Key = "api:default"
     content: str = ""
     files: Annotated[tuple[File, ...], Meta(max_length=FILES)] = ()
+    model: Annotated[str, Meta(max_length=200)] = ""
 
 
 class ResumeFrame(Struct, tag="resume"):

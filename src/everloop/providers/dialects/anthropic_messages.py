@@ -6,6 +6,7 @@ move, and nothing else of what was sent once ever changes but the tail.
 """
 
 import re
+import sys
 from functools import lru_cache
 from hashlib import sha1
 from itertools import groupby
@@ -57,7 +58,7 @@ def _bring_up_to_date(prompt: Prompt, quirks: Quirks, host: str) -> RenderedProm
         _render_news(kept, prompt, reader)
     effort = prompt.effort if quirks.effort and _may_think(prompt, reader) else ""
     made_of = (
-        *(prompt.system, prompt.tools, prompt.max_tokens),
+        *(prompt.system, prompt.tools, prompt.max_tokens, prompt.output_limit),
         *(prompt.temperature, prompt.top_p, effort),
     )
     if kept.made_of != made_of:
@@ -69,7 +70,7 @@ def _bring_up_to_date(prompt: Prompt, quirks: Quirks, host: str) -> RenderedProm
 def _render_head(prompt: Prompt, effort: str) -> bytes:
     limit = prompt.max_tokens or 8192
     head: dict[str, Any] = {"model": prompt.model, "max_tokens": limit, "stream": True}
-    head |= _thinking(effort, limit, _version(prompt.model))
+    head |= _thinking(effort, limit, prompt.output_limit, _version(prompt.model))
     if "thinking" not in head:
         head |= _sampling(prompt)
     tools = [_describe(tool) for tool in prompt.tools]
@@ -108,14 +109,21 @@ _BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 24576}
 _ROOM = 4096  # for the answer after the thoughts, which count against the limit of tokens
 
 
-def _thinking(effort: str, limit: int, version: tuple[int, int]) -> dict[str, Any]:
+_LEAST = 1024  # tokens of a budget; less is refused
+
+
+def _thinking(effort: str, limit: int, most: int, version: tuple[int, int]) -> dict[str, Any]:
+    """`most` is what the model can say at all, thoughts included, if that is known."""
     if effort == "none":
         return {"output_config": {"effort": "low"}} if version >= _ALWAYS_THINKS else {}
     if not effort:
         return {}
-    budget = _BUDGETS[effort]
-    enough = {"max_tokens": max(limit, budget + min(limit, _ROOM))}
+    budget, room = _BUDGETS[effort], min(limit, _ROOM)
+    enough = {"max_tokens": min(max(limit, budget + room), most or sys.maxsize)}
     if version < _ADAPTIVE:
+        budget = min(budget, enough["max_tokens"] - room)
+        if budget < _LEAST:
+            return {}
         return enough | {"thinking": {"type": "enabled", "budget_tokens": budget}}
     effort = "low" if effort == "minimal" else effort
     # From 4.7 on, thoughts come without their text unless it is asked for.
