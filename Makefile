@@ -10,6 +10,9 @@ help: ## show this
 run: .venv/.run ## set up and open the chat
 	@.venv/bin/python -m everloop
 
+page: .venv/.run ## set up and serve the page, the APIs and channels
+	@.venv/bin/python -m everloop gateway
+
 test: check ## set up and test everything, with lint and types
 	@EVERLOOP_THOROUGH=1 .venv/bin/python -m pytest -n 2 --dist loadfile
 
@@ -29,7 +32,7 @@ torture: .venv/.test ## a thousand kills on SQLite, 200 on PostgreSQL, a thousan
 bench: .venv/.test ## measure it beside a bare client
 	@.venv/bin/python bench/run.py
 
-.PHONY: help run test check walk torture bench
+.PHONY: help run page test check walk torture bench
 
 # A stamp says for which pyproject.toml and Makefile its extras were installed. Nothing is ever taken out of .venv, so
 # both stamps can share it, and what the tests need includes all that a chat needs.

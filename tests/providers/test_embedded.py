@@ -26,7 +26,7 @@ from everloop.core.prompt import Delta, Prompt, Reply, Section, Transcript, Usag
 from everloop.core.thread import Thread
 from everloop.core.tool import ToolCall, ToolSpec, problems_of
 from everloop.files.folder import Folder
-from everloop.providers.embedded import NOTICE, WEIGHTS, EmbeddedProvider, fetch
+from everloop.providers.embedded import BETTER, NOTICE, WEIGHTS, EmbeddedProvider, fetch
 from everloop.providers.embedded.profile import render_prefix
 from everloop.providers.models import in_process
 from everloop.readings.sections import BOOTSTRAP, joined
@@ -295,8 +295,8 @@ async def test_weights_that_are_none_are_refused(tmp_path: Path):
 
 
 def test_the_notice_says_what_it_is_and_how_to_have_better():
-    for words in ("small offline model", "OPENAI_API_KEY", "Ollama", "EVERLOOP_AGENTS__DEFAULTS__MODEL=custom/"):
-        assert words in NOTICE
+    for words in ("small offline model", "OPENAI_API_KEY", "Ollama", "Connect a model"):
+        assert words in f"{NOTICE} {BETTER}"
 
 
 async def test_in_a_house_an_order_is_carried_out_and_for_a_question_nothing_is_changed_whatever_the_model_says(

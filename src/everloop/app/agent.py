@@ -64,7 +64,17 @@ class Agent:
     @property
     def notice(self) -> str:
         """What a person should know about this model."""
-        return self._live.now.model.notice
+        model = self._live.now.model
+        return " ".join(filter(None, (model.notice, model.download.promise if model.download else "")))
+
+    @property
+    def advice(self) -> str:
+        """How a better model is connected, where it is only the one of this machine that answers."""
+        if self._live.now.model.download is None:
+            return ""
+        from ..providers.embedded import BETTER  # only whoever has no other model needs it
+
+        return BETTER
 
     @property
     def unused(self) -> tuple[str, ...]:

@@ -96,6 +96,7 @@ class Overrides(Struct, frozen=True):
     listens: bool = False  # at the channels that the settings name
     clock: Clock | None = None
     whose: str = OWNER  # jobs are seen to here; "" is everyone's
+    in_process: Mapping[str, ResolvedModel] = {}  # embedded models, by what stands behind "embedded/"
 
 
 class Builder:
@@ -118,7 +119,7 @@ class Builder:
         self._supervisor = supervisor
         self._stack = stack
         self._http = given.http
-        self._in_process: dict[str, ResolvedModel] = {}  # what runs in this process is loaded once
+        self._in_process = dict(given.in_process)  # what runs in this process is loaded once
         self._first: Toolset | None = None
         self.prompt_files: WatchedFiles | None = None  # is made with the first tools
         self._last: tuple[Tools, int, Toolset] | None = None

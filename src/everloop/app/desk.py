@@ -15,6 +15,7 @@ from ..settings import without_secrets
 from ..tools.browse import WorkspaceBrowser
 from ..tools.workspace import Workspace
 from .agent import Again, Agent
+from .connecting import ModelConnector
 from .house import House
 from .offers import ModelOffers
 from .reconfigure import LiveSettings
@@ -28,6 +29,7 @@ class GatewayDesk(Agent):
     def __init__(self, house: House, live_settings: LiveSettings) -> None:
         super().__init__(house)
         self.live_settings = live_settings
+        self.connector = ModelConnector(house.live, live_settings)
         self.sessions = house.sessions
         self.deletions = house.deletions
         self.offers = ModelOffers(self._live)

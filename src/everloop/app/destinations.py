@@ -40,7 +40,7 @@ def check_destinations(now: Settings, wanted: Settings, keys: Keys, environ: Map
 
     `keys` are those of the wanted settings."""
     for name in wanted.providers.accounts:
-        before, after = (_destination_of(name, settings) for settings in (now, wanted))
+        before, after = (destination_of(name, settings) for settings in (now, wanted))
         where = _secret_of(name, now, wanted, keys) if after != before else ""
         if where and not _is_meant(name, after, where, keys):
             raise SettingsError(
@@ -92,7 +92,8 @@ def _shared(old: Collection[str], new: Collection[str]) -> bool:
     return bool(set(filter(None, old)) & set(filter(None, new)))
 
 
-def _destination_of(name: str, settings: Settings) -> Destination:
+def destination_of(name: str, settings: Settings) -> Destination:
+    """Whom the secrets of a provider are sent to."""
     account, row = settings.providers.accounts.get(name), HOSTS.get(name)
     base = (account.api_base if account else "") or (row.base if row else "")
     return _destination(base, account.headers if account else {})

@@ -28,6 +28,7 @@ class ModelLibrary(Struct, frozen=True):
     keys: Keys
     models: ModelResolver
     kept: Mapping[str, float] = {}
+    logins: Mapping[str, Headers] = {}  # of the hosts that somebody is logged in to
 
 
 async def open_models(
@@ -63,7 +64,7 @@ async def open_models(
     models = ModelResolver(heard, keys, prices, embedded, logins)
     if stack is not None:
         stack.push_async_callback(models.close)
-    return ModelLibrary(settings, vault, http, keys, models, names)
+    return ModelLibrary(settings, vault, http, keys, models, names, logins)
 
 
 async def keys_of(home: Path, settings: Settings, vault: Vault) -> Keys:
@@ -123,9 +124,10 @@ def _embedded(home: Path, settings: Settings, name: str, http: Http) -> Resolved
     if not find_spec("xllamacpp"):
         raise ModelMissing(
             "no model is configured, no local server answers, and the embedded model is not installed. Set a key such "
-            "as OPENAI_API_KEY, or a model of your own (see the README), or install everloop with the extra [local]"
+            "as OPENAI_API_KEY, or connect a model in the page of everloop gateway, or install everloop with the extra "
+            "[local]"
         )
     chosen = settings.providers.embedded
     path = path_in(home, chosen.path) if chosen.path else None
     provider = EmbeddedProvider(weights, home / "models", http, given=path, threads=chosen.threads)
-    return in_process(provider, weights.window, NOTICE, provider.warm)
+    return in_process(provider, weights.window, NOTICE, provider.warm, provider.download)

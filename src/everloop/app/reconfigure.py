@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from ..core.errors import EverloopError, ModelMissing
 from ..providers.catalog import HOSTS
 from ..providers.keys import checked_key, keyed_host, notes_on
+from ..providers.offered import rank, takes_key
 from ..settings import Preset, Settings
 from ..settings.edit import Path, path_of
 from ..settings.editor import SettingsEditor, changes_of
@@ -44,6 +45,7 @@ class KeyRow(Struct, frozen=True):
     login: bool
     in_vault: bool
     problem: str = ""
+    needs_key: bool = False
 
 
 class LiveSettings:
@@ -88,7 +90,7 @@ class LiveSettings:
     async def keys(self) -> list[KeyRow]:
         kept = await self._vault.names()
         accounts = self._now.settings.providers.accounts
-        return [self._key_row(name, kept) for name in dict.fromkeys((*HOSTS, *accounts))]
+        return [self._key_row(name, kept) for name in sorted({*HOSTS, *accounts}, key=rank)]
 
     async def keep_key(self, name: str, key: str) -> list[str]:
         """Keep the key of a provider in the vault, and tell what is to be known about it. Raises EverloopError."""
@@ -119,7 +121,7 @@ class LiveSettings:
     def _key_row(self, name: str, kept: list[str]) -> KeyRow:
         host, keys = HOSTS.get(name), self._now.library.keys if self._now.library else None
         variable = (host.key_variables or ("",))[0] if host else ""
-        row = KeyRow(name, "", variable, bool(host and host.login), f"key:{name}" in kept)
+        row = KeyRow(name, "", variable, bool(host and host.login), f"key:{name}" in kept, needs_key=takes_key(name))
         if host is None or keys is None:
             return row
         try:

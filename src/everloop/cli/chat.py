@@ -57,8 +57,8 @@ async def chat(here: Here, first: Reading | None) -> int:
 async def _greet(here: Here) -> None:
     agent, terminal = here.agent, here.terminal
     terminal.note(f"everloop, {agent.model}, session {here.session}. /help shows the commands; Ctrl-D leaves.")
-    if agent.notice:
-        terminal.note(agent.notice)
+    for words in filter(None, (agent.notice, agent.advice)):
+        terminal.note(words)
     row = await agent.store.session(here.session)
     for old in await agent.store.conversations(OWNER, id=row.id, archived=True) if row else ():
         many = f"{old.messages} messages, the last {clock(old.active)}"

@@ -1,5 +1,6 @@
 """What a person sees: the answer on stdout, everything else on stderr."""
 
+import re
 import sys
 from typing import TextIO, assert_never
 
@@ -32,6 +33,7 @@ from ..readings.visible import in_one_line
 from .below import Below, beginning
 from .screen import Screen
 
+_PERCENT = re.compile(r"(\d+) %")
 _WITHOUT_NUMBERS = str.maketrans("", "", "0123456789.")
 DIM, PLAIN, CLEAR = "\x1b[2m", "\x1b[0m", "\r\x1b[K"
 MARK = "> "  # before what is typed while an answer comes
@@ -131,7 +133,8 @@ class Terminal:
             self._show_below()
 
     def status(self, text: str) -> None:
-        """One line that is written over by the next; in a file or a pipe, one line for each kind of work."""
+        """One line that is written over by the next; in a file or a pipe, one line for each kind of work, and for each
+        quarter of it."""
         text = in_one_line(text)
         if not self._colour:
             self._log(text)
@@ -141,7 +144,10 @@ class Terminal:
             self._dim(beginning(text, self._below.columns() - 1))  # what fills a second line could not be cleared
 
     def _log(self, text: str) -> None:
-        kind = text.translate(_WITHOUT_NUMBERS)
+        percent = _PERCENT.search(text)
+        kind = (
+            f"{text.partition(percent[0])[0]} {int(percent[1]) // 25}" if percent else text.translate(_WITHOUT_NUMBERS)
+        )
         if kind != self._status and not text.endswith("…"):  # what only says that it waits says nothing later
             self._status = kind
             print(text, file=self._err, flush=True)

@@ -267,6 +267,47 @@ class ChangeableSettings(Protocol):
         ...
 
 
+class EmbeddedDownload(Protocol):
+    """How the weights of the model of this machine come here."""
+
+    @property
+    def state(self) -> Any:
+        """`state`, `done` and `total` bytes, `what` is being done, the seconds `left`, and `why` it failed."""
+        ...
+
+    def start(self) -> None: ...
+
+    async def leave(self) -> None:
+        """What has come is kept."""
+        ...
+
+
+class Connector(Protocol):
+    """Connecting a model. What it raises is an EverloopError with a way out."""
+
+    @property
+    def download(self) -> EmbeddedDownload | None:
+        """None where there is no model of this machine."""
+        ...
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether it is the one of this machine that answers."""
+        ...
+
+    async def providers(self) -> Sequence[Any]: ...
+
+    def changes(self, provider: str, address: str, model: str) -> dict[str, Any]:
+        """The settings that connecting changes."""
+        ...
+
+    async def look(self, provider: str, address: str, key: str) -> Any:
+        """Raises ProviderError where the host does."""
+        ...
+
+    async def connect(self, provider: str, address: str, key: str, model: str) -> Any: ...
+
+
 class OfferedModels(Protocol):
     """The models that can be chosen."""
 
@@ -298,6 +339,9 @@ class ApiAgent(GatewayAgent, Protocol):
 
     @property
     def live_settings(self) -> ChangeableSettings: ...
+
+    @property
+    def connector(self) -> Connector: ...
 
     @property
     def offers(self) -> OfferedModels: ...

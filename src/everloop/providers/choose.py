@@ -198,11 +198,7 @@ def _at(host: Host, model: str, keys: Keys) -> Choice:
     if base and not _is_reachable(host, keys):
         raise _explain_no_key(host, f"{host.name}/{model}", keys)
     if not base:
-        variable = host.name.upper().replace("-", "_")
-        raise ModelMissing(
-            f"{host.name}/{model} has no address: set EVERLOOP_PROVIDERS__{variable}__API_BASE "
-            f"or providers.{host.name}.api_base in the settings file"
-        )
+        raise ModelMissing(f"{host.name}/{model} has no address: set providers.{host.name}.api_base in the settings")
     return Choice(host, model, base, keys.find(host) or "", account.headers if account else {})
 
 

@@ -70,6 +70,13 @@ class Keys:
         kept = self._vault.get(host.name)
         return FoundKey(kept, "vault") if isinstance(kept, str) else None
 
+    def has(self, host: Host) -> bool:
+        """Whether there is a key, also one that cannot be read now."""
+        try:
+            return self.find(host) is not None or bool(self.locked(host))
+        except ModelMissing:
+            return True
+
     def locked(self, host: Host) -> str:
         """Why the vault does not give this host's key away, if it has one."""
         kept = self._vault.get(host.name)

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,6 +23,9 @@ from .model_limits import UNKNOWN_WINDOW, limits_of
 from .prices import Price, Prices
 from .router import Candidate, Router
 
+if TYPE_CHECKING:
+    from .embedded import Download
+
 _FREE = Price(0.0, 0.0)
 
 
@@ -38,6 +41,7 @@ class ResolvedModel(Struct, frozen=True):
     compact: bool = False  # a small model in this process: no tail, short results
     notice: str = ""
     warm: Callable[[], Coroutine[Any, Any, None]] | None = None  # makes it ready, which takes a while
+    download: "Download | None" = None  # how its weights come to this machine
 
     @property
     def window(self) -> int:
@@ -50,12 +54,24 @@ def given(provider: Provider) -> ResolvedModel:
 
 
 def in_process(
-    provider: Provider, window: int, notice: str, warm: Callable[[], Coroutine[Any, Any, None]]
+    provider: Provider,
+    window: int,
+    notice: str,
+    warm: Callable[[], Coroutine[Any, Any, None]],
+    download: "Download | None" = None,
 ) -> ResolvedModel:
     """The embedded model, which costs nothing and sees nothing."""
     candidate = Candidate(provider.name, provider.name, provider, cost=lambda reply: 0.0, sees=False)
-    limits = ModelLimits(window)
-    return ResolvedModel(provider.name, provider.name, candidate, limits, compact=True, notice=notice, warm=warm)
+    return ResolvedModel(
+        provider.name,
+        provider.name,
+        candidate,
+        ModelLimits(window),
+        compact=True,
+        notice=notice,
+        warm=warm,
+        download=download,
+    )
 
 
 class ModelResolver:

@@ -245,7 +245,7 @@ async def test_a_key_goes_to_the_vault_is_used_at_once_and_never_told(tmp_path: 
     assert kept == (200, {"name": "openai", "notes": []})
     assert rows["openai"] == {
         "name": "openai", "where": "vault", "variable": "OPENAI_API_KEY", "login": False, "in_vault": True,
-        "problem": "",
+        "problem": "", "needs_key": True,
     }  # fmt: skip
     assert (answer, sent["Authorization"], [status for status, _ in gone]) == (
         *("thank you", f"Bearer {key}"),

@@ -82,11 +82,14 @@ async def test_without_a_model_one_is_set_up_in_the_page_and_answers_without_a_r
     async with ModelServer(lines) as server, staged(browser, tmp_path, given={}, providers=LOCAL) as stage:
         page = stage.page
         await stage.log_in()
-        banner = await page.inner_text(".banner:not([hidden]) span")
+        await page.wait_for_selector(".first .connect")
+        told = await page.inner_text(".first .about p")
+        why = await page.text_content(".first details p")
         await stage.say("hello")
         failed = await page.inner_text(".said.failed p")
-        await page.click(".banner >> text=Connect a model")
+        await page.click(".said.failed >> text=Connect a model")
         await page.wait_for_selector(".callout.bad")
+        await page.wait_for_selector(".connect .offered")
         await open_settings(stage, "All settings")
         await page.fill("[aria-label='Add a provider: its name']", "mine")
         await page.fill("[aria-label='Add a provider: api_base']", server.url)
@@ -100,8 +103,8 @@ async def test_without_a_model_one_is_set_up_in_the_page_and_answers_without_a_r
         await page.click("text=New conversation")
         await stage.say("hello again")
         await stage.answer("here I am")
-    assert banner.startswith("Nobody can answer yet: ")
-    assert failed.startswith(banner)
+    assert told == "Nobody can answer yet. Connect a model, and it does."
+    assert failed.startswith(why)
     assert (tried, warnings) == (["answer", "tool call"], 0)
 
 

@@ -61,6 +61,7 @@ class KeyShown(Struct, frozen=True):
     login: bool
     in_vault: bool
     problem: str
+    needs_key: bool
 
 
 class KeyList(Struct, frozen=True):
@@ -94,3 +95,67 @@ class TriedModel(Struct, frozen=True):
     model: str
     ok: bool
     checks: list[CheckShown]
+
+
+class ProviderShown(Struct, frozen=True):
+    """A provider to connect to: `address` is where it is asked ("": it has to be told), `ready` that nothing more has
+    to be given, `login` that it is logged in to with `everloop models login`."""
+
+    name: str
+    title: str
+    group: Literal["hosted", "local", "own"]
+    address: str
+    needs_key: bool
+    login: bool
+    ready: bool
+
+
+class ProviderList(Struct, frozen=True):
+    providers: list[ProviderShown]
+
+
+class Looking(ApiInput, frozen=True):
+    """Without an `address` it is the provider's; without a `key`, the one that is kept, if the address is the same."""
+
+    provider: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+    address: Annotated[str, Meta(max_length=2000)] = ""
+    key: Annotated[str, Meta(max_length=10_000)] = ""
+
+
+class Connecting(Looking, frozen=True, kw_only=True):
+    model: Annotated[str, Meta(min_length=1, max_length=300)]
+
+
+class ModelOffered(Struct, frozen=True):
+    """A model, how many tokens it can read, and US dollars for a million of them; null is not known."""
+
+    name: str
+    window: int | None
+    input: float | None
+    output: float | None
+
+
+class ModelsFound(Struct, frozen=True):
+    """`address` is where they were listed, `usual` the one to begin with."""
+
+    address: str
+    models: list[ModelOffered]
+    usual: str
+
+
+class ModelConnected(Struct, frozen=True):
+    model: str
+    notes: list[str]
+
+
+class EmbeddedShown(Struct, frozen=True):
+    """The model of this machine. `answers`: it is the usual one. Bytes; `left` are seconds, null where nobody knows;
+    `what` is being done, and `why` it failed."""
+
+    answers: bool
+    state: Literal["none", "absent", "fetching", "ready", "failed"]
+    done: int
+    total: int
+    what: str
+    left: float | None
+    why: str

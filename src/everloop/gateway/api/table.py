@@ -4,7 +4,20 @@ from typing import Any
 
 from ...core.people import Role
 from ...core.ports.workspace import FileWritten, FolderPage
-from . import files, outbox, people, people_shapes, rest, sessions, setup, setup_shapes, shapes, tokens, workspace
+from . import (
+    connect,
+    files,
+    outbox,
+    people,
+    people_shapes,
+    rest,
+    sessions,
+    setup,
+    setup_shapes,
+    shapes,
+    tokens,
+    workspace,
+)
 from .route import ApiRoute
 
 _ALL = ("admin", "read", "chat", "approve")
@@ -158,6 +171,63 @@ TABLE = (
         handle=rest.models_of_host,
         answers=shapes.HostModels,
         at=shapes.OfHost,
+    ),
+    ApiRoute(
+        "GET",
+        "/api/models/providers",
+        "Providers that a model can be connected of",
+        handle=connect.providers,
+        answers=setup_shapes.ProviderList,
+        least=Role.OWNER,
+        needs="admin",
+    ),
+    ApiRoute(
+        "POST",
+        "/api/models/look",
+        "Which models a provider has; nothing is kept",
+        handle=connect.look,
+        answers=setup_shapes.ModelsFound,
+        body=setup_shapes.Looking,
+        least=Role.OWNER,
+        needs="admin",
+    ),
+    ApiRoute(
+        "POST",
+        "/api/models/connect",
+        "Keep the key, the address and the usual model in one go",
+        handle=connect.connect,
+        answers=setup_shapes.ModelConnected,
+        body=setup_shapes.Connecting,
+        least=Role.OWNER,
+        needs="admin",
+        tells=True,  # what is said goes out under the account of this key
+    ),
+    ApiRoute(
+        "GET",
+        "/api/models/embedded",
+        "The model of this machine, and how far its download is",
+        handle=connect.embedded,
+        answers=setup_shapes.EmbeddedShown,
+    ),
+    ApiRoute(
+        "POST",
+        "/api/models/embedded/fetch",
+        "Fetch the model of this machine, or go on with it",
+        handle=connect.fetch,
+        answers=setup_shapes.EmbeddedShown,
+        body=shapes.Nothing,
+        least=Role.OWNER,
+        needs="admin",
+    ),
+    ApiRoute(
+        "POST",
+        "/api/models/embedded/leave",
+        "Leave its download for later; what has come is kept",
+        handle=connect.leave,
+        answers=setup_shapes.EmbeddedShown,
+        body=shapes.Nothing,
+        least=Role.OWNER,
+        needs="admin",
     ),
     ApiRoute(
         "POST",

@@ -72,16 +72,12 @@ export class Chat {
     this.offerModels();
   }
 
+  /** Where nothing better than the model of this machine answers, that is said before the first message. */
   async offerModels() {
     const missing = await this.picker.load();
-    if (missing && this.banner.hidden) this.tellMissing(missing);
+    const { model = "" } = this.picker.choices.find((each) => each.default) ?? {};
+    if (missing || model.split("/")[0] === "embedded") (await import("./first.js")).offerModel(this, missing);
     this.refresh();
-  }
-
-  /** Nobody can answer: what to do about it is said before the first message, not only after it. */
-  tellMissing(sentence) {
-    this.banner.hidden = false;
-    this.banner.replaceChildren(h("span", {}, sentence), h("a.button.small", { href: "#/settings/models" }, say.connectModel));
   }
 
   greet() {

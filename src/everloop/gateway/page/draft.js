@@ -21,9 +21,10 @@ export class Draft {
   /** The call whose answer it is, by its place in the log. */
   get called() { return Number(/(\d+)$/.exec(String(this.msg))?.[1] ?? 0); }
 
-  take({ n, delta, reasoning: thought }) {
+  take({ n, delta, reasoning: thought, progress }) {
     if (n !== undefined && n <= this.n) return; // we have it already
     this.n = n ?? this.n;
+    if (progress || this.going) import("./going.js").then(({ goOn }) => goOn(this, progress));
     this.text += delta ?? "";
     this.thoughts += thought ?? "";
     this.planned ??= requestAnimationFrame(() => this.draw());

@@ -17,11 +17,18 @@ export class ModelsTab {
     this.main = h("div.sheet");
     this.presets = h("div.presets");
     this.keys = h("div.keys");
-    this.node = h("div.tab", {}, this.known, this.warning,
+    this.connect = h("div");
+    this.node = h("div.tab", {}, this.known, this.warning, this.connect,
       h("section.group", {}, h("h2", {}, told.whoAnswers), this.main, this.trial("")),
       h("section.group", {}, h("h2", {}, told.presets), h("p.hint", {}, told.presetsHint, " ", h("code", {}, "/model NAME"), " ", told.presetsHint2), this.presets),
       h("section.group", {}, h("h2", {}, told.keys), this.keys));
     this.draw();
+    this.offer();
+  }
+
+  async offer() {
+    const { ConnectCard } = await import("./connect.js");
+    this.connect.replaceChildren(new ConnectCard(async () => { await this.sheet.load(); this.draw(); }).node);
   }
 
   async draw() {
@@ -34,8 +41,8 @@ export class ModelsTab {
   }
 
   drawModels({ missing, notice, choices }) {
-    const link = h("p.callout.bad", { role: "alert" }, missing);
-    this.warning.replaceChildren(...(missing ? [link] : notice ? [h("p.callout", {}, notice)] : []));
+    const why = h("details.callout.bad", {}, h("summary", { role: "alert" }, told.nobodyAnswers), missing);
+    this.warning.replaceChildren(...(missing ? [why] : notice ? [h("p.callout", {}, notice)] : []));
     this.known.replaceChildren(...["auto", "embedded", ...choices.map((each) => each.name)].map((name) => h("option", { value: name })));
   }
 
@@ -83,7 +90,7 @@ export class ModelsTab {
   drawKeys({ keys, refused }) {
     if (!keys) { this.keys.replaceChildren(h("p.hint", {}, refused)); return; }
     const found = keys.filter((each) => each.where || each.in_vault || each.problem);
-    const select = h("select", { "aria-label": told.provider, required: true }, keys.filter((each) => !each.login).map((each) => h("option", { value: each.name }, each.name)));
+    const select = h("select", { "aria-label": told.provider, required: true }, keys.filter((each) => each.needs_key).map((each) => h("option", { value: each.name }, each.name)));
     const field = h("input", { type: "password", "aria-label": told.key, placeholder: told.pasteKey, autocomplete: "off", required: true });
     const wrong = h("p.wrong", { role: "alert" });
     const submit = async (event) => {

@@ -144,7 +144,8 @@ def msg_of(thread: str, called: int) -> str:
 
 def chunk(where: Where, id: str | None, piece: AnswerPiece) -> dict[str, Any]:
     msg = msg_of(piece.thread, piece.seq)
-    return frame("stream_chunk", where, id=id, msg=msg, n=piece.n, delta=piece.text, reasoning=piece.reasoning)
+    told = frame("stream_chunk", where, id=id, msg=msg, n=piece.n, delta=piece.text, reasoning=piece.reasoning)
+    return {**told, "progress": piece.progress} if piece.progress else told
 
 
 def draft_frames(where: Where, id: str | None, draft: Draft) -> list[dict[str, Any]]:

@@ -14,20 +14,22 @@ from ...core.prompt import Delta, Prompt, Reply, Usage
 from ...core.tool import ToolSpec
 from .answer import REPLY, AnswerParser
 from .codec import Codec, Memory, Question
+from .download import Download, DownloadState
 from .overhear import overhear
 from .profile import spelling
 from .rules import REPLY_ONLY
-from .weights import Weights, fetch
+from .weights import Weights
 from .world import Look, look_at
 
 if TYPE_CHECKING:
     from .llama import Llama
 
 NOTICE = (
-    "This is a small offline model that runs on this machine: it is private and free, but slow and easily mistaken. "
-    "To connect a better one, put a key such as OPENAI_API_KEY into the environment, or run Ollama, or set "
-    "EVERLOOP_AGENTS__DEFAULTS__MODEL=custom/NAME with EVERLOOP_PROVIDERS__CUSTOM__API_BASE and "
-    "EVERLOOP_PROVIDERS__CUSTOM__API_KEY."
+    "This is a small offline model that runs on this machine: it is private and free, but slow and easily mistaken."
+)
+BETTER = (
+    "To connect a better one, run everloop gateway and press Connect a model in its page; or put a key such as "
+    "OPENAI_API_KEY into the environment, or run Ollama."
 )
 
 _LONGEST = 2048  # tokens of one answer; a small model that has lost its way does not stop by itself
@@ -54,7 +56,8 @@ class EmbeddedProvider:
         """`folder` keeps the weights and the states of prefixes. `threads` 0: one core is left to others. `look` tells
         what exists in a workspace."""
         self.name = weights.name
-        self._weights, self._folder, self._http, self._given = weights, folder, http, given
+        self._weights, self._folder = weights, folder
+        self.download = Download(weights, folder, http, given)
         self._threads = (threads, threads) if threads else (max(1, _cores() - 1), _cores())
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="llama")
         self._turn = asyncio.Lock()
@@ -66,9 +69,8 @@ class EmbeddedProvider:
         self._memory = Memory(look)
 
     async def reply(self, prompt: Prompt, show: Show) -> Reply:
+        self._path = self._path or await self._fetch(show)
         async with self._turn:
-            if self._path is None:
-                self._path = await self._fetch(show)
             codec = await asyncio.to_thread(self._memory.codec, prompt, self._tools(prompt))
             if call := codec.settled:
                 return Reply("", (call,), finish="calls", model=prompt.model or self.name)
@@ -108,7 +110,7 @@ class EmbeddedProvider:
 
     async def warm(self) -> None:
         """Load the model ahead of the first question, if its weights are on this machine."""
-        if self._given or (self._folder / self._weights.file).exists():
+        if self.download.is_here:
             await self.count("")
 
     async def count(self, text: str) -> int:
@@ -122,15 +124,15 @@ class EmbeddedProvider:
         if self._closed:
             return
         self._closed = True
+        await self.download.leave()
         await asyncio.get_running_loop().run_in_executor(self._thread, self._unload)
         self._thread.shutdown(wait=False)
 
     async def _fetch(self, show: Show) -> Path:
-        def tell(done: int, total: int, what: str) -> None:
-            percent = f" {100 * done // total} % of {total / 1e6:,.0f} MB" if done else ""
-            show(Delta(progress=f"{self._weights.title}: {what}{percent}"))
+        def tell(state: DownloadState) -> None:
+            show(Delta(progress=f"{self._weights.title}: {state.words}"))
 
-        return await fetch(self._weights, self._folder, http=self._http, given=self._given, progress=tell)
+        return await self.download.join(tell)
 
     def _tools(self, prompt: Prompt) -> tuple[ToolSpec, ...]:
         """The tools that are described. The last call of a turn that ran too long has none, but keeps the prefix."""

