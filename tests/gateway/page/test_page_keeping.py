@@ -155,6 +155,7 @@ async def test_escape_in_a_search_or_a_menu_stops_nothing_and_what_was_shown_sta
         await page.click(".tools [aria-label=More]")
         await page.keyboard.press("Escape")
         await page.keyboard.press("?")
+        await page.wait_for_selector("dialog[open]")
         await page.keyboard.press("Escape")
         await page.fill(FIELD, "/mod")
         await page.wait_for_selector(".completion li")

@@ -58,6 +58,7 @@ async def test_the_owner_lets_a_stranger_in_and_says_what_they_may(browser: Any,
         await visit.goto(f"{stage.url}/#/settings")
         await visit.wait_for_selector("nav.pages a")
         places = [text.splitlines()[0] for text in await visit.locator("nav.pages a").all_inner_texts()]
+        await visit.wait_for_selector(".list .item >> nth=1", state="attached")
         listed = await visit.locator(".list .item").count()
         await hers.close()
         await page.get_by_label("Role of Anna").select_option("admin")

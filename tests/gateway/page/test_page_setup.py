@@ -196,7 +196,10 @@ async def test_on_a_phone_manage_is_a_list_then_a_page_and_back(browser: Any, tm
         await page.set_viewport_size({"width": 1300, "height": 800})
         await page.wait_for_selector("nav.pages [aria-current]:has-text('Models')")
     assert (groups, hidden, title, back) == (["Agent", "Reach", "House"], True, "Access", True)
-    assert pages == ["Models", "Behaviour", "Tools", "Outbox", "Access", "Usage", "Health", "Server", "All settings"]
+    assert pages == ["Models", "Behaviour", "Tools", "Outbox", *HOUSE]
+
+
+HOUSE = ["People", "Access", "Usage", "Health", "Server", "All settings"]
 
 
 async def test_links_of_before_lead_to_their_pages_and_others_say_so(browser: Any, tmp_path: Path):
@@ -209,7 +212,7 @@ async def test_links_of_before_lead_to_their_pages_and_others_say_so(browser: An
             await page.wait_for_selector("section.body > *")
             titles[place] = await page.inner_text("h1")
         await page.goto(f"{stage.url}/#/settings/nowhere")
-        nowhere = await page.inner_text("section.body .hint")
+        nowhere = await page.inner_text("section.body > .hint")
     assert titles == {
         "usage": "Usage",
         "outbox": "Outbox",

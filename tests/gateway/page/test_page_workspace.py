@@ -218,7 +218,7 @@ async def test_a_chip_below_an_answer_leads_to_the_file(browser: Any, tmp_path: 
         for place, said in NOWHERE.items():
             await page.goto(f"{stage.url}/#/files/{place}")
             await page.wait_for_selector(f'.hint:has-text("{said}")')
-    assert (where, title) == (["Workspace", "out"], "Files · everloop")
+    assert (where, title) == (["Workspace", "out"], "a.html · everloop")
 
 
 async def test_a_page_gets_at_nothing_and_is_shown_on_demand_alone(browser: Any, tmp_path: Path):

@@ -77,7 +77,7 @@ async function show() {
   if (!opened || house.place !== place) { opened?.close?.(); return; } // another was opened meanwhile
   view?.close?.();
   view = opened;
-  if (kind !== "c") titled(view.name ?? name);
+  if (kind !== "c") titled(view.name || name);
   document.getElementById("main").replaceChildren(view.node);
   sidebar.mark();
 }

@@ -32,7 +32,7 @@ async function letAnswer(chat, model) {
   if (!done) toast(said, "bad");
   for (let tries = 0; done && chat.log.seq === before && tries < 10; tries += 1) { // it is answered before it stands in the log
     await new Promise((resolve) => setTimeout(resolve, 100));
-    await chat.sync();
+    await chat.hearing.sync();
   }
   return done;
 }

@@ -7,7 +7,6 @@ import { enlarged, isPicture } from "./files.js";
 import { language } from "./given.js";
 import { codeBlock, markdown } from "./markdown.js";
 import { told } from "./say-manage.js";
-import { told } from "./say-manage.js";
 import { say } from "./say.js";
 
 const LONGEST = 200_000; // characters of a text that are shown
