@@ -90,7 +90,7 @@ class SlashCommands:
             case "/pair":
                 return CommandEffect(inbound, "none", await self._pair(rest.split(), role))
             case "/link":
-                return CommandEffect(inbound, "none", await self._link(rest, inbound, letter.author))
+                return CommandEffect(inbound, "none", await self._link(rest, inbound, letter))
             case "/undo":
                 return await self._undo(inbound, letter)
             case "/session":
@@ -115,10 +115,12 @@ class SlashCommands:
             return sentence(error)
         return f"{person.name} ({person.id}) is {person.role.name.lower()} from now on, and can write again."
 
-    async def _link(self, code: str, inbound: Inbound, author: str) -> str:
+    async def _link(self, code: str, inbound: Inbound, letter: Said) -> str:
         if code:
             return "You are known here already. Say this where you are not."
-        made = await self._members.link_code(author, str(inbound.address), inbound.event)
+        if letter.principal:  # a group: whoever reads the code there could be them
+            return "Whoever is told the code can become you, so I say it only where we are alone. Say /link there."
+        made = await self._members.link_code(letter.author, str(inbound.address), inbound.event)
         return f"Say this from your other account, within ten minutes, to be the same person there: /link {made}"
 
     async def _compact(self, inbound: Inbound, author: str) -> CommandEffect:

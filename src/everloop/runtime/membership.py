@@ -3,7 +3,7 @@
 import secrets
 
 from ..core.errors import MailRefused
-from ..core.people import OWNER, ROLES_GIVEN, Person, Role, StandingCode
+from ..core.people import OWNER, ROLES_GIVEN, Person, Role, StandingCode, is_chat
 from ..core.ports import Directory
 
 LINK_SECONDS = 600.0
@@ -56,7 +56,7 @@ class Membership:
         asked = await self._directory.use_code("pair", code)
         if asked is None:
             raise MailRefused(f"nobody waits with the code {code!r}; see: everloop users pair")
-        return await self.add(name or asked.account.partition(":")[2], role, by, asked.account)
+        return await self.add(name or _named_after(asked.account), role, by, asked.account)
 
     async def change(
         self, who: str, by: Role, *, name: str | None = None, role: Role | None = None, blocked: bool | None = None
@@ -117,9 +117,14 @@ def check_name(name: str) -> None:
         raise MailRefused(f"a name is 1 to {LONGEST_NAME} characters that can be shown")
 
 
+def _named_after(account: str) -> str:
+    """What somebody is called of whom nobody has said it; accounts may be longer than names are."""
+    return account.partition(":")[2].strip()[:LONGEST_NAME]
+
+
 def check_account(account: str) -> None:
     platform, _, name = account.partition(":")
-    if not platform or not name or not account.isprintable():
+    if not platform or not name or not account.isprintable() or is_chat(account):  # who is named so is a group
         raise MailRefused(f"an account looks like telegram:12345, not {account!r}")
 
 
