@@ -90,3 +90,13 @@ async def test_who_waits_with_a_long_account_is_let_in(members):
     asked = await members._directory.ask_code("pair", account, "matrix:1", "e1", 100)
     person = await members.pair(asked.code, Role.USER, Role.ADMIN)
     assert (person.id, person.name) == (account, account[7:107])
+
+
+@pytest.mark.parametrize(
+    "account, called",
+    [("web:ben", "web:ben"), ("web:BEN", "web:BEN"), ("web:owner", "web:owner"), ("web:carl", "carl")],
+)
+async def test_a_stranger_does_not_take_a_name_by_which_another_comes_in(members, account, called):
+    asked = await members._directory.ask_code("pair", account, "web:1", "e1", 100)
+    assert (await members.pair(asked.code, Role.USER, Role.ADMIN)).name == called
+    assert [(await members.find(name)).id for name in ("Ben", "owner")] == ["p2", "owner"]

@@ -56,7 +56,7 @@ class Membership:
         asked = await self._directory.use_code("pair", code)
         if asked is None:
             raise MailRefused(f"nobody waits with the code {code!r}; see: everloop users pair")
-        return await self.add(name or _named_after(asked.account), role, by, asked.account)
+        return await self.add(name or await self._named_after(asked.account), role, by, asked.account)
 
     async def change(
         self, who: str, by: Role, *, name: str | None = None, role: Role | None = None, blocked: bool | None = None
@@ -97,6 +97,13 @@ class Membership:
         """What someone says from another account, to be known there too."""
         return (await self._directory.ask_code("link", person, session, event, LINK_SECONDS)).code
 
+    async def _named_after(self, account: str) -> str:
+        """What somebody is called of whom nobody has said it: not as another is, who would not come in by their name any
+        more. Accounts may be longer than names are."""
+        name = account.partition(":")[2].strip()[:LONGEST_NAME]
+        taken = {each.name.casefold() for each in await self._directory.people()}
+        return account[:LONGEST_NAME] if name.casefold() in taken else name
+
     async def _below(self, who: str, by: Role) -> Person:
         """The owner changes everybody; anybody else those of a lower role."""
         person = await self.find(who)
@@ -115,11 +122,6 @@ def check_given(role: Role, by: Role) -> None:
 def check_name(name: str) -> None:
     if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
         raise MailRefused(f"a name is 1 to {LONGEST_NAME} characters that can be shown")
-
-
-def _named_after(account: str) -> str:
-    """What somebody is called of whom nobody has said it; accounts may be longer than names are."""
-    return account.partition(":")[2].strip()[:LONGEST_NAME]
 
 
 def check_account(account: str) -> None:

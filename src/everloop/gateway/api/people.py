@@ -28,8 +28,8 @@ async def pair(call: ApiCall) -> ApiAnswer:
 async def change(call: ApiCall) -> ApiAnswer:
     members, asked, by, id = call.agent.members, call.body, call.principal.role, call.path.id
     role = ROLES_GIVEN[asked.role] if asked.role else None
-    await members.change(id, by, name=asked.name, role=role, blocked=asked.blocked)
-    return await _now(call, id)
+    person = await members.change(id, by, name=asked.name, role=role, blocked=asked.blocked)
+    return await _now(call, person.id)
 
 
 async def invite(call: ApiCall) -> ApiAnswer:
