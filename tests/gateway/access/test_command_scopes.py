@@ -24,6 +24,9 @@ FORMS = {
     "/approve abcd": "approve",
     "/approve abcd no": "approve",
     "/usage": "read",
+    "/pair": "read",
+    "/pair ABCDEFGH": "admin",
+    "/link": "",
     "/session": "read",
     "/session help": "",
     "/session list": "read",
@@ -42,6 +45,9 @@ FORMS = {
     " /Session  Search 4711": "read",
     "/session Resume {id}": "read",
 }
+
+
+OTHERS = ("/model", "/compact", "/approve", "/usage", "/session")
 
 
 def test_every_command_and_every_word_of_one_is_tried():
@@ -157,7 +163,7 @@ async def test_a_guest_has_no_command_that_costs_or_tells(tmp_path: Path):
         resumed = await said(f"/session resume {thread}")
         helped, words = await said("/help"), await said("/session help")
         everything = (await agent.ask("/help", "cli:direct")).content
-    assert {form.split()[0] for form in refused} == {"/model", "/compact", "/approve", "/usage", "/session"}
+    assert {form.split()[0] for form in refused} == {*OTHERS, "/pair", "/link"}
     assert {form.lower() for form in refused if "session" in form} == {
         "/session fork", "/session fork 1", "/session snapshot here", "/session restore here",
     }  # fmt: skip
