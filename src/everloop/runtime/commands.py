@@ -1,5 +1,6 @@
 """Slash commands that are understood in every channel, whatever the model is doing."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct, structs
@@ -225,7 +226,7 @@ def misunderstood(name: str, role: Role) -> str:
     return f"There is no {name}. {perhaps}/help shows what there is. To say this to the model, begin with /{name}."
 
 
-def describe(rows: list[SpentRow], before: list[SpentRow]) -> str:
+def describe(rows: list[SpentRow], before: Sequence[SpentRow] = ()) -> str:
     """What a conversation has used, a line for each model. `before` was used for what it stands for now."""
     if not rows and not before:
         return "Nothing has been used in this conversation yet."
@@ -258,7 +259,7 @@ def _line(row: SpentRow) -> str:
     )
 
 
-def _price(rows: list[SpentRow]) -> str:
+def _price(rows: Sequence[SpentRow]) -> str:
     return price_of(sum(row.cost for row in rows), sum(row.unpriced for row in rows))
 
 

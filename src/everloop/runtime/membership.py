@@ -98,8 +98,8 @@ class Membership:
         return (await self._directory.ask_code("link", person, session, event, LINK_SECONDS)).code
 
     async def _named_after(self, account: str) -> str:
-        """What somebody is called of whom nobody has said it: not as another is, who would not come in by their name any
-        more. Accounts may be longer than names are."""
+        """What somebody is called of whom nobody has said it: not as another is, who would then not come in by their
+        name. Accounts may be longer than names are."""
         name = account.partition(":")[2].strip()[:LONGEST_NAME]
         taken = {each.name.casefold() for each in await self._directory.people()}
         return account[:LONGEST_NAME] if name.casefold() in taken else name
