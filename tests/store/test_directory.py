@@ -71,7 +71,8 @@ async def test_an_account_that_is_a_persons_id_is_nobodys_way_to_be_them_once_it
     assert [each and (each.id, each.blocked) for each in heard] == [("web:7", True), ("web:7", False), None]
     await store.link("web:7", "web:7")
     back = await store.known_by("web:7")
-    assert back and not back.blocked
+    assert back
+    assert not back.blocked
 
 
 def letter(account: str, event: str) -> Inbound:
