@@ -50,11 +50,15 @@ async def test_the_owner_gives_roles_up_to_admin_and_admins_below_them(members):
 
 
 async def test_an_admin_does_not_become_the_owner_by_linking_an_account(members):
-    with pytest.raises(MailRefused, match="owner is an owner: only the owner changes that"):
-        await members.link("owner", "web:666", Role.ADMIN)
+    for who in ("owner", "p1"):
+        with pytest.raises(MailRefused, match="only the owner gives somebody an account or a way into the page"):
+            await members.link(who, "web:666", Role.ADMIN)
+        with pytest.raises(MailRefused, match="only the owner gives somebody an account or a way into the page"):
+            await members.invitable(who, Role.ADMIN)
     with pytest.raises(MailRefused, match="only the owner makes somebody an admin"):
         await members.add("Eve", Role.ADMIN, Role.ADMIN)
     assert (await members.link("owner", "web:1", Role.OWNER)).id == "owner"
+    assert (await members.invitable("p1", Role.OWNER)).id == "p1"
 
 
 async def test_the_owner_cannot_be_blocked(members):

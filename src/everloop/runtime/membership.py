@@ -74,7 +74,8 @@ class Membership:
 
     async def link(self, who: str, account: str, by: Role) -> Person:
         check_account(account)
-        person = await self._below(who, by)
+        _check_owner(by)
+        person = await self.find(who)
         if why := await self._directory.link(account, person.id):
             raise MailRefused(why)
         return person
@@ -88,7 +89,8 @@ class Membership:
 
     async def invitable(self, who: str, by: Role) -> Person:
         """Somebody who may be given a link to the page."""
-        person = await self._below(who, by)
+        _check_owner(by)
+        person = await self.find(who)
         if person.role < Role.USER or person.blocked:
             raise MailRefused(f"{person.name} is {'blocked' if person.blocked else 'a guest'}: the page is for users")
         return person
@@ -110,6 +112,12 @@ class Membership:
         if by is not Role.OWNER and person.role >= by:
             raise MailRefused(f"{person.name} is {_a(person.role)}: only the owner changes that")
         return person
+
+
+def _check_owner(by: Role) -> None:
+    """Who could give themselves the account of another, or a browser of theirs, would read all that they have."""
+    if by is not Role.OWNER:
+        raise MailRefused("only the owner gives somebody an account or a way into the page")
 
 
 def check_given(role: Role, by: Role) -> None:

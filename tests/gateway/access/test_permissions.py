@@ -19,6 +19,7 @@ USER = Role.USER
 OWNERS = Permission(("admin",), Role.OWNER)
 ADMINS = Permission(("admin",), Role.ADMIN)
 INTRODUCES = Permission(("admin", "read", "chat", "approve"), Role.ADMIN)
+INVITES = Permission(("admin", "read", "chat", "approve"), Role.OWNER)
 READS = Permission(("read",), USER)
 CHATS = Permission(("chat",), USER)
 MOVES = Permission(("chat", "read"), USER)
@@ -84,9 +85,9 @@ TABLE = {
     ("POST", "/api/users"): INTRODUCES,
     ("POST", "/api/pairings"): INTRODUCES,
     ("PATCH", "/api/users/{id}"): INTRODUCES,
-    ("POST", "/api/users/{id}/invite"): INTRODUCES,
-    ("POST", "/api/users/{id}/accounts"): INTRODUCES,
-    ("DELETE", "/api/users/{id}/accounts"): INTRODUCES,
+    ("POST", "/api/users/{id}/invite"): INVITES,
+    ("POST", "/api/users/{id}/accounts"): INVITES,
+    ("DELETE", "/api/users/{id}/accounts"): INVITES,
     ("GET", "/api/outbox"): OWNERS,
     ("POST", "/api/outbox/{id}/retry"): OWNERS,
     ("DELETE", "/api/outbox/{id}"): OWNERS,

@@ -159,6 +159,7 @@ class Auth:
                 raise Refused(403, "login", "that is not the current password")
             self._throttle.succeed(caller)
         elif principal.kind != "cookie":
+            principal.check_lasting()
             for scope in SCOPES:
                 principal.need(scope)
         hashed = await asyncio.to_thread(hash_password, asked.password)

@@ -43,6 +43,11 @@ class Principal(Struct, frozen=True):
         if not self.may(scope):
             raise Refused(403, "forbidden", f"this needs the scope {scope}, which these credentials do not have")
 
+    def check_lasting(self) -> None:
+        """Raises Refused (403) for a token that runs out: what it would give stays."""
+        if self.until:
+            raise Refused(403, "forbidden", "A token that runs out lets nobody in for good.")
+
     def check_begins(self, traits: Traits) -> None:
         """Raises Refused (403) for a place in which nothing was said yet, and which a channel's people or the owner
         would find to be another's."""
@@ -58,7 +63,8 @@ def lacking(principal: Principal, letter: Said) -> str:
     """The scope that a message needs and its sender's credentials have not; "" when they have all."""
     scope = scope_of(text_of(letter.parts)) if not letter.before else ""  # as the inbox looks for commands
     if scope == EVERY:  # whatever their role is: a user's page has the scopes that are of no use to them, too
-        return next((each for each in SCOPES if each not in principal.scopes), "")
+        missing = next((each for each in SCOPES if each not in principal.scopes), "")
+        return EVERY if principal.until else missing  # what runs out gives nothing that stays
     return "" if not scope or principal.may(scope) else scope
 
 

@@ -14,12 +14,14 @@ async def list_people(call: ApiCall) -> ApiAnswer:
 
 
 async def introduce(call: ApiCall) -> ApiAnswer:
+    call.principal.check_lasting()
     asked, by = call.body, call.principal.role
     person = await call.agent.members.add(asked.name, ROLES_GIVEN[asked.role], by, asked.account or "")
     return await _now(call, person.id)
 
 
 async def pair(call: ApiCall) -> ApiAnswer:
+    call.principal.check_lasting()
     asked, by = call.body, call.principal.role
     person = await call.agent.members.pair(asked.code, ROLES_GIVEN[asked.role], by, asked.name or "")
     return await _now(call, person.id)
@@ -33,12 +35,14 @@ async def change_person(call: ApiCall) -> ApiAnswer:
 
 
 async def invite(call: ApiCall) -> ApiAnswer:
+    call.principal.check_lasting()
     person = await call.agent.members.invitable(call.path.id, call.principal.role)
     path = await new_invitation(call.agent.store, person.id, call.body.days * DAY)
     return Invitation(path)
 
 
 async def link_account(call: ApiCall) -> ApiAnswer:
+    call.principal.check_lasting()
     person = await call.agent.members.link(call.path.id, call.body.account, call.principal.role)
     return await _now(call, person.id)
 

@@ -363,7 +363,7 @@ TABLE = (
         answers=people_shapes.Invitation,
         at=people_shapes.OfPerson,
         body=people_shapes.Inviting,
-        least=Role.ADMIN,
+        least=Role.OWNER,
         needs=_ALL,
         status=201,
     ),
@@ -375,7 +375,7 @@ TABLE = (
         answers=people_shapes.PersonChanged,
         at=people_shapes.OfPerson,
         body=people_shapes.Linking,
-        least=Role.ADMIN,
+        least=Role.OWNER,
         needs=_ALL,  # whom one lets in, or becomes, may do all that
         status=201,
     ),
@@ -387,7 +387,7 @@ TABLE = (
         answers=people_shapes.PersonChanged,
         at=people_shapes.OfPerson,
         query=people_shapes.Linking,
-        least=Role.ADMIN,
+        least=Role.OWNER,
         needs=_ALL,  # whom one lets in, or becomes, may do all that
     ),
     ApiRoute(

@@ -15,7 +15,7 @@ const PAGES = [
   { name: "behaviour", group: "agent", least: "admin", open: settings("behaviour") },
   { name: "tools", group: "agent", least: "admin", open: settings("tools") },
   { name: "outbox", group: "reach", least: "owner", open: async () => { await styled("outbox.css"); return new (await import("./outbox.js")).OutboxPage(); } },
-  { name: "people", group: "house", least: "admin", open: async () => new (await import("./people.js")).PeoplePage() },
+  { name: "people", group: "house", least: "admin", open: async (at) => new (await import("./people.js")).PeoplePage(at.me.role) },
   { name: "access", group: "house", least: "user", open: async (at) => new (await import("./access.js")).AccessTab(at.me) },
   { name: "usage", group: "house", least: "admin", open: async () => new (await import("./usage.js")).UsagePage() },
   { name: "health", group: "house", least: "owner", open: async () => new (await import("./health.js")).HealthPage() },

@@ -8,7 +8,8 @@ import { moment, when } from "./words.js";
 const GIVEN = ["guest", "user", "admin"];
 
 export class PeoplePage {
-  constructor() {
+  constructor(role) {
+    this.isOwner = role === "owner";
     this.waiting = h("div", { "aria-live": "polite" });
     this.known = h("div.people");
     this.node = h("div.tab", {}, this.waiting,
@@ -45,7 +46,7 @@ export class PeoplePage {
     return h("article.tile", { "data-person": each.id },
       h("div.row.spread", {}, h("b", { dir: "auto" }, each.name), h("small", {}, each.blocked ? told.blocked : told.since(when(each.at)))),
       role, this.accounts(each),
-      h("div.row", {}, !mine && !each.blocked && each.role !== "guest" && h("button.small", { type: "button", "aria-label": told.inviteNamed(each.name), onclick: () => this.invite(each) }, told.invite),
+      h("div.row", {}, this.isOwner && !mine && !each.blocked && each.role !== "guest" && h("button.small", { type: "button", "aria-label": told.inviteNamed(each.name), onclick: () => this.invite(each) }, told.invite),
         h("button.small", { type: "button", "aria-label": told.renameNamed(each.name), onclick: () => this.rename(each) }, told.rename),
         !mine && h("button.small", { type: "button", "aria-label": (each.blocked ? told.unblockNamed : told.blockNamed)(each.name), onclick: () => this.block(each) }, each.blocked ? told.unblock : told.block)));
   }
@@ -57,8 +58,8 @@ export class PeoplePage {
       this.act(() => post(`${at(each)}/accounts`, { account: field.value.trim() }), (person) => told.done(person.name));
     };
     return h("details", { open: !each.accounts.length && each.role !== "owner" }, h("summary", {}, `${told.accounts}: ${each.accounts.length ? each.accounts.join(", ") : told.noAccounts}`),
-      each.accounts.map((account) => h("div.row.spread", {}, h("span", {}, account), iconButton("close", told.unlink(account), () => this.unlink(each, account)))),
-      h("form.adding", { onsubmit: submit }, field, h("button.small", { type: "submit", "aria-label": told.linkNamed(each.name) }, told.link)));
+      each.accounts.map((account) => h("div.row.spread", {}, h("span", {}, account), this.isOwner && iconButton("close", told.unlink(account), () => this.unlink(each, account)))),
+      this.isOwner && h("form.adding", { onsubmit: submit }, field, h("button.small", { type: "submit", "aria-label": told.linkNamed(each.name) }, told.link)));
   }
 
   adding() {
