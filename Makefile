@@ -14,7 +14,7 @@ page: .venv/.run ## set up and serve the page, the APIs and channels
 	@.venv/bin/python -m everloop gateway
 
 test: check ## set up and test everything, with lint and types
-	@EVERLOOP_THOROUGH=1 .venv/bin/python -m pytest -n 2 --dist loadfile
+	@EVERLOOP_THOROUGH=1 .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 check: .venv/.test ## lint, types, doors
 	@.venv/bin/ruff check .

@@ -94,7 +94,7 @@ class TestWhatGoesWrong:
         ran = await person.run("agent", "-m", "hi")
         assert (ran.status, ran.out) == (1, "")
         assert is_one_plain_sentence(ran.err)
-        assert "EVERLOOP_PROVIDERS__CUSTOM__API_BASE" in ran.err
+        assert "set providers.custom.api_base" in ran.err
 
     @pytest.mark.parametrize(
         "error, says",

@@ -217,6 +217,7 @@ class TestWhatIsSeen:
     )
     @pytest.mark.parametrize("how", [["-m", "hi"], []])
     async def test_at_four_fifths_of_the_window_one_is_told(self, person, model, used: int, err: str, how: list[str]):
+        person.environment["EVERLOOP_AGENTS__DEFAULTS__CONTEXT_WINDOW"] = "8192"
         model.play([[Say("hello"), Spend(Usage(used, 3))]])
         assert await person.run("agent", *how, typed=b"" if how else b"hi\n") == Ran(0, "hello\n", err)
 

@@ -134,3 +134,37 @@ async def test_in_a_group_nobody_is_linked(house):
         await deliver(incoming("e1", text=f"/link {code}", direct=False))
         assert await agent.store.known_by("fake:anna") is None
         assert [each.code for each in await agent.store.codes("link")] == [code]
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_the_code_by_which_one_is_somebody_is_told_to_them_alone(house, direct):
+    """In a group any stranger could read it, say it where they are alone with the agent, and be the owner."""
+    channel = Heard()
+    async with house(answering(), channels=[channel], settings=PAIR) as agent:
+        await agent.store.link("fake:boss", "owner")
+        deliver = await channel.listens.get()
+        await deliver(incoming("e1", account="boss", text="/link", direct=direct))
+        await channel.sent(1)
+        found = re.search(r"/link (\w{8})$", told(channel)[0])
+        await deliver(incoming("e2", chat="eve", account="eve", text=f"/link {found[1] if found else 'ABCDEFGH'}"))
+        await channel.sent(2)
+        eve = await agent.store.known_by("fake:eve")
+    assert (bool(found), eve.id if eve else None) == ((True, "owner") if direct else (False, None))
+
+
+@pytest.mark.parametrize("strangers", ["pair", "guest", "ignore"])
+async def test_an_account_that_was_taken_from_a_person_who_is_named_by_it_is_not_heard_as_them(house, strangers):
+    channel, model = Heard(), answering()
+    async with house(model, channels=[channel], settings={"users": {"strangers": strangers}}) as agent:
+        await agent.store.introduce(Person("fake:anna", "Anna", Role.ADMIN, accounts=("fake:anna",)))
+        await agent.store.link("fake:new", "fake:anna")
+        deliver = await channel.listens.get()
+        await agent.store.unlink("fake:anna")
+        gone = await deliver(incoming("e1", chat="anna", account="anna", text="/approve"))
+        await deliver(incoming("e2", chat="new", account="new", text="/approve"))  # the control: she is who she was
+        await channel.sent(1)
+        await agent.store.link("fake:anna", "fake:anna")
+        back = await deliver(incoming("e3", chat="anna", account="anna", text="/approve"))
+        await channel.sent(2)
+    assert (gone, back) == (Delivered(refused=BLOCKED), Delivered())
+    assert told(channel) == ["Nothing waits for permission here."] * 2

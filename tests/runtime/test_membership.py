@@ -74,3 +74,29 @@ async def test_an_account_is_introduced_once(members):
         await members.add("Dora", Role.USER, Role.OWNER, "web:9")
     with pytest.raises(MailRefused, match="an account looks like telegram:12345, not 'web'"):
         await members.link("p1", "web", Role.OWNER)
+
+
+@pytest.mark.parametrize("account", ["chat:telegram/-100", "chat:platform/discord/1/2", "chat:p1:x/y"])
+async def test_nobody_is_introduced_as_a_group(members, account):
+    """They would be invited into the page, and find there what others have said in it."""
+    for introduce in (members.add("Eve", Role.USER, Role.ADMIN, account), members.link("p1", account, Role.OWNER)):
+        with pytest.raises(MailRefused, match="an account looks like telegram:12345"):
+            await introduce
+    assert (await members.add("Eve", Role.USER, Role.ADMIN, "chat:5")).id == "chat:5"  # the control: no group's
+
+
+async def test_who_waits_with_a_long_account_is_let_in(members):
+    account = f"matrix:@{'x' * 200}:example.org"
+    asked = await members._directory.ask_code("pair", account, "matrix:1", "e1", 100)
+    person = await members.pair(asked.code, Role.USER, Role.ADMIN)
+    assert (person.id, person.name) == (account, account[7:107])
+
+
+@pytest.mark.parametrize(
+    "account, called",
+    [("web:ben", "web:ben"), ("web:BEN", "web:BEN"), ("web:owner", "web:owner"), ("web:carl", "carl")],
+)
+async def test_a_stranger_does_not_take_a_name_by_which_another_comes_in(members, account, called):
+    asked = await members._directory.ask_code("pair", account, "web:1", "e1", 100)
+    assert (await members.pair(asked.code, Role.USER, Role.ADMIN)).name == called
+    assert [(await members.find(name)).id for name in ("Ben", "owner")] == ["p2", "owner"]

@@ -85,7 +85,9 @@ async def test_one_goes_on_in_a_copy_and_back(house):
         assert told == f"This is a copy now ({(await here(agent))[:8]}); go back with /session resume {old[:8]}"
         await agent.ask("third")
         assert shown(model) == ["first", "one", "third"]
-        assert (await agent.ask(f"/session resume {old[:8]}")).content == "Here we go on with “first” (4 messages)."
+        back = (await agent.ask(f"/session resume {old[:8]}")).content
+        assert back.splitlines()[0] == "Here we go on with “first” (4 messages)."
+        assert back.splitlines()[-1] == "assistant: two"
         await agent.ask("fourth")
     assert shown(model) == ["first", "one", "second", "two", "fourth"]
 

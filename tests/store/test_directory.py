@@ -64,6 +64,17 @@ async def test_an_account_is_one_persons(store: Store):
     assert await store.link("web:7", "p2") == ""
 
 
+async def test_an_account_that_is_a_persons_id_is_nobodys_way_to_be_them_once_it_was_taken_away(store: Store):
+    await store.introduce(Person("web:7", "Anna", Role.ADMIN, accounts=("web:7", "web:8")))
+    await store.unlink("web:7")
+    heard = [await store.known_by(account) for account in ("web:7", "web:8", "web:9")]
+    assert [each and (each.id, each.blocked) for each in heard] == [("web:7", True), ("web:7", False), None]
+    await store.link("web:7", "web:7")
+    back = await store.known_by("web:7")
+    assert back
+    assert not back.blocked
+
+
 def letter(account: str, event: str) -> Inbound:
     return Inbound(Address("web", account.partition(":")[2]), event, Said(said("hi"), account), account)
 

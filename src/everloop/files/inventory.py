@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from pathlib import Path
 
 from ..core.errors import NoRoom
-from ..core.ports import Archive, KeptFile
+from ..core.ports import KeptFile, Removal
 from .folder import HALF_WRITTEN, SHORTEST, Folder, held, sweep
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -32,7 +32,7 @@ class FileInventory:
         """Those whose hashes begin so, whosever they are."""
         return await asyncio.to_thread(lambda: [*_beginning(self._root, digits)])
 
-    async def unused(self, store: Archive) -> list[KeptFile]:
+    async def unused(self, store: Removal) -> list[KeptFile]:
         """Those that nothing in the store names. Files first: what is put from now on is not among them."""
         files = await self.files()
         named = await store.files_named()

@@ -48,6 +48,7 @@ class SlashCommand(Struct, frozen=True):
 
 _COMMAND = re.compile(r"\s*(/[A-Za-z][A-Za-z_-]{0,30})(?:\s|\Z)")
 _ESCAPED = re.compile(r"\s*/(/[A-Za-z][A-Za-z_-]{0,30}(?:\s|\Z))")
+EVERY = "*"  # in place of a scope: all that there are, as no token has which is worth less than its person
 _TELLS = Right(scope="read")
 _APPROVE = (
     "Show what waits for permission; allow it, or with `no` deny it. Further words allow the like too: `for 1h`, "
@@ -85,7 +86,7 @@ COMMANDS = {
             "/link",
             "Be known by another account too: a code, to be said from there as /link CODE",
             "[CODE]",
-            right=Right(Role.USER),
+            right=Right(Role.USER, EVERY),  # who is told the code becomes that person, with all that they may
         ),
         SlashCommand("/undo", "Take the last turn back: what was said, and what it did to files"),
         SlashCommand(

@@ -1,5 +1,6 @@
 """Slash commands that are understood in every channel, whatever the model is doing."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct, structs
@@ -90,7 +91,7 @@ class SlashCommands:
             case "/pair":
                 return CommandEffect(inbound, "none", await self._pair(rest.split(), role))
             case "/link":
-                return CommandEffect(inbound, "none", await self._link(rest, inbound, letter.author))
+                return CommandEffect(inbound, "none", await self._link(rest, inbound, letter))
             case "/undo":
                 return await self._undo(inbound, letter)
             case "/session":
@@ -115,10 +116,12 @@ class SlashCommands:
             return sentence(error)
         return f"{person.name} ({person.id}) is {person.role.name.lower()} from now on, and can write again."
 
-    async def _link(self, code: str, inbound: Inbound, author: str) -> str:
+    async def _link(self, code: str, inbound: Inbound, letter: Said) -> str:
         if code:
             return "You are known here already. Say this where you are not."
-        made = await self._members.link_code(author, str(inbound.address), inbound.event)
+        if letter.principal:  # a group: whoever reads the code there could be them
+            return "Whoever is told the code can become you, so I say it only where we are alone. Say /link there."
+        made = await self._members.link_code(letter.author, str(inbound.address), inbound.event)
         return f"Say this from your other account, within ten minutes, to be the same person there: /link {made}"
 
     async def _compact(self, inbound: Inbound, author: str) -> CommandEffect:
@@ -223,7 +226,7 @@ def misunderstood(name: str, role: Role) -> str:
     return f"There is no {name}. {perhaps}/help shows what there is. To say this to the model, begin with /{name}."
 
 
-def describe(rows: list[SpentRow], before: list[SpentRow]) -> str:
+def describe(rows: list[SpentRow], before: Sequence[SpentRow] = ()) -> str:
     """What a conversation has used, a line for each model. `before` was used for what it stands for now."""
     if not rows and not before:
         return "Nothing has been used in this conversation yet."
@@ -256,7 +259,7 @@ def _line(row: SpentRow) -> str:
     )
 
 
-def _price(rows: list[SpentRow]) -> str:
+def _price(rows: Sequence[SpentRow]) -> str:
     return price_of(sum(row.cost for row in rows), sum(row.unpriced for row in rows))
 
 

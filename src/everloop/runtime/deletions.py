@@ -15,7 +15,7 @@ from ..core.conversation import Conversation, Deletion, Leftovers
 from ..core.errors import MailRefused
 from ..core.events import ConversationDeleted
 from ..core.jobs import DELETE, Job, JobRow
-from ..core.ports import Archive, Bus, Clock, FileShelves, Jobs, KeptFile
+from ..core.ports import Bus, Clock, FileShelves, Jobs, KeptFile, Removal
 from .clock import MACHINE
 
 AT_WORK = "something is still going on in this conversation; stop it first (/stop), then delete it"
@@ -26,7 +26,7 @@ HOUR, DAY = 3600.0, 86_400.0
 Forget = Callable[[str], Awaitable[None]]
 
 
-class DeletionStore(Archive, Jobs, Protocol):
+class DeletionStore(Removal, Jobs, Protocol):
     """Conversations, and the work that deleting them leaves behind."""
 
 

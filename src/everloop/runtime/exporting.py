@@ -105,9 +105,10 @@ class Exporting:
 
     def _author(self, entry: Entry) -> str:
         """What was said while a model was asked is taken in by a later entry, and only who began a turn steers it."""
-        match entry:
-            case UserSaid(author=author) | AgentTold(by=author):
-                return author or OWNER
+        if isinstance(entry, UserSaid):
+            return entry.author or OWNER
+        if isinstance(entry, AgentTold):
+            return entry.by or OWNER
         return self._thread.turn.requester or OWNER
 
 

@@ -3,7 +3,7 @@
 import secrets
 
 from ..core.errors import MailRefused
-from ..core.people import OWNER, ROLES_GIVEN, Person, Role, StandingCode
+from ..core.people import OWNER, ROLES_GIVEN, Person, Role, StandingCode, is_chat
 from ..core.ports import Directory
 
 LINK_SECONDS = 600.0
@@ -56,7 +56,7 @@ class Membership:
         asked = await self._directory.use_code("pair", code)
         if asked is None:
             raise MailRefused(f"nobody waits with the code {code!r}; see: everloop users pair")
-        return await self.add(name or asked.account.partition(":")[2], role, by, asked.account)
+        return await self.add(name or await self._named_after(asked.account), role, by, asked.account)
 
     async def change(
         self, who: str, by: Role, *, name: str | None = None, role: Role | None = None, blocked: bool | None = None
@@ -97,6 +97,13 @@ class Membership:
         """What someone says from another account, to be known there too."""
         return (await self._directory.ask_code("link", person, session, event, LINK_SECONDS)).code
 
+    async def _named_after(self, account: str) -> str:
+        """What somebody is called of whom nobody has said it: not as another is, who would then not come in by their
+        name. Accounts may be longer than names are."""
+        name = account.partition(":")[2].strip()[:LONGEST_NAME]
+        taken = {each.name.casefold() for each in await self._directory.people()}
+        return account[:LONGEST_NAME] if name.casefold() in taken else name
+
     async def _below(self, who: str, by: Role) -> Person:
         """The owner changes everybody; anybody else those of a lower role."""
         person = await self.find(who)
@@ -119,7 +126,7 @@ def check_name(name: str) -> None:
 
 def check_account(account: str) -> None:
     platform, _, name = account.partition(":")
-    if not platform or not name or not account.isprintable():
+    if not platform or not name or not account.isprintable() or is_chat(account):  # who is named so is a group
         raise MailRefused(f"an account looks like telegram:12345, not {account!r}")
 
 

@@ -10,6 +10,11 @@ from .database import Ask, Database
 LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # none of which looks like another
 LENGTH = 8
 _SOMEONE = "SELECT id, name, role, created, blocked FROM users"
+# A person's id may be the account that they were first known by. When it was taken from them it is not theirs, and
+# nobody else's either: whoever writes from it would go on as who is named so.
+_WRITES = """SELECT id, name, role, created,
+    CASE WHEN EXISTS(SELECT 1 FROM accounts WHERE account = $1) THEN blocked ELSE 1 END
+    FROM users WHERE id = coalesce((SELECT owner FROM accounts WHERE account = $1), $1)"""
 _HOLDS = "until > {now}"
 
 
@@ -50,7 +55,7 @@ class DirectoryRows(Database):
         )
 
     async def known_by(self, account: str) -> Person | None:
-        rows = await self._ask(f"{_SOMEONE} WHERE id = (SELECT owner FROM accounts WHERE account = $1)", account)
+        rows = await self._ask(_WRITES, account)
         return _person(rows[0], ()) if rows else None
 
     async def link(self, account: str, person: str) -> str:

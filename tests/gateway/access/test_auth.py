@@ -407,6 +407,18 @@ def test_a_throttle_opens_again_and_forgets_tries_that_succeeded():
     throttle.begin("bad")
 
 
+def test_who_has_a_password_of_their_own_does_not_guess_anothers_the_faster_for_it():
+    throttle = Throttle(lambda: 0.0)
+    for _ in range(TRIES - 1):
+        throttle.begin("anna")  # at the owner's
+    for _ in range(TRIES):
+        throttle.begin("anna")  # at her own
+        throttle.succeed("anna")
+    throttle.begin("anna")
+    with pytest.raises(Refused, match="too many tries"):
+        throttle.begin("anna")
+
+
 class TestTokens:
     async def test_a_token_that_was_revoked_is_refused_at_once(self, openings):
         door = await openings(ScriptedModel([]))

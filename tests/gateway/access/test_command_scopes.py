@@ -7,6 +7,7 @@ import pytest
 
 from everloop.app import open_desk
 from everloop.core.people import Role
+from everloop.gateway.access.principal import SCOPES
 from everloop.readings.commands import COMMANDS, find, rest_of, scope_of
 from everloop.testing import Say, ScriptedModel, Shown
 
@@ -23,6 +24,10 @@ FORMS = {
     "/approve": "read",
     "/approve abcd": "approve",
     "/approve abcd no": "approve",
+    "/pair": "read",
+    "/pair ABCDEFGH": "admin",
+    "/link": "read",  # and all others
+    "/link ABCDEFGH": "read",
     "/usage": "read",
     "/session": "read",
     "/session help": "",
@@ -42,6 +47,9 @@ FORMS = {
     " /Session  Search 4711": "read",
     "/session Resume {id}": "read",
 }
+
+
+OTHERS = ("/model", "/compact", "/approve", "/usage", "/session")
 
 
 def test_every_command_and_every_word_of_one_is_tried():
@@ -96,6 +104,18 @@ async def ask(door, name: str, token: str, text: str, session: str) -> tuple[int
     async with door.client(token) as client, client.post(path, json=sent, headers=headers) as answer:
         said = await answer.text()
         return (403 if answer.status == 403 else 200), said
+
+
+@pytest.mark.parametrize("door_name", ["chat", "responses", "socket"])
+async def test_nobody_becomes_a_person_by_a_token_that_is_worth_less(openings, door_name: str):
+    """Whoever says the code from an account of theirs is that person there, with all that they may."""
+    door = await openings(ScriptedModel(echo))
+    told = {}
+    for missing in (*SCOPES, ""):
+        token = await door.token(*(scope for scope in SCOPES if scope != missing))
+        _, said = await ask(door, door_name, token, "/link", f"s{missing}")
+        told[missing] = "/link " in said
+    assert told == {**dict.fromkeys(SCOPES, False), "": True}
 
 
 async def test_nor_does_the_api_bring_another_conversation_into_ones_own_with_chat_alone(openings):
@@ -157,7 +177,7 @@ async def test_a_guest_has_no_command_that_costs_or_tells(tmp_path: Path):
         resumed = await said(f"/session resume {thread}")
         helped, words = await said("/help"), await said("/session help")
         everything = (await agent.ask("/help", "cli:direct")).content
-    assert {form.split()[0] for form in refused} == {"/model", "/compact", "/approve", "/usage", "/session"}
+    assert {form.split()[0] for form in refused} == {*OTHERS, "/pair", "/link"}
     assert {form.lower() for form in refused if "session" in form} == {
         "/session fork", "/session fork 1", "/session snapshot here", "/session restore here",
     }  # fmt: skip

@@ -7,6 +7,7 @@ import pytest
 
 from everloop.app.access import new_token, token_scopes
 from everloop.app.records import open_records
+from everloop.core.people import Person, role_named
 from everloop.testing import ScriptedModel
 from tests.gateway.conftest import Door
 from tests.runtime.test_principals import CANARY, TRIES, Trying, furnished
@@ -15,11 +16,8 @@ from tests.runtime.test_principals import CANARY, TRIES, Trying, furnished
 async def token_of(door: Door, person: str, role: str) -> str:
     async with open_records(door.home) as records:
         if person != "owner":
-
-            async def introduce(ask: Any) -> None:
-                await ask("INSERT INTO users(id, name, role, created) VALUES($1, $1, $2, {now})", person, role)
-
-            await records.store._do(introduce)
+            accounts = (person,) if ":" in person else ()
+            await records.store.introduce(Person(person, person, role_named(role), accounts=accounts))
         return await new_token(records.store, person, "theirs", token_scopes())
 
 

@@ -421,15 +421,17 @@ async def test_people_are_introduced_paired_changed_and_linked_and_nobody_else_m
         paired, ben = await post(client, "/api/pairings", {"code": asked.code, "role": "guest", "name": "Ben"})
         again, _ = await post(client, "/api/pairings", {"code": asked.code})
         changed = await client.patch("/api/users/web:7", json={"role": "admin", "blocked": True}, headers=OWNER)
+        renamed = await client.patch("/api/users/ben", json={"name": "Benno"}, headers=OWNER)  # by the name they had
         owner = await client.patch("/api/users/owner", json={"role": "user"}, headers=OWNER)
         linked, _ = await post(client, "/api/users/web:7/accounts", {"account": "mail:a@b.example"})
         foreign = await client.delete("/api/users/web:8/accounts?account=web:7", headers=OWNER)
         unlinked = await client.delete("/api/users/web:7/accounts?account=web:7", headers=OWNER)
         others = [(await get(client, "/api/users", who))[0] for who in (USER, READER)]
         others += [(await post(client, "/api/users", {"name": "x"}, who))[0] for who in (USER, READER)]
-        told = (await unlinked.json())["person"]
+        told, benno = (await unlinked.json())["person"], (await renamed.json())["person"]["name"]
     assert [each["account"] for each in before["waiting"]] == ["web:8"]
     assert (added, paired, again, linked, changed.status, unlinked.status) == (201, 201, 409, 201, 200, 200)
+    assert (renamed.status, benno) == (200, "Benno")
     assert (owner.status, foreign.status, others) == (409, 409, [403, 403, 403, 403])
     assert (anna["person"]["role"], ben["person"]["name"]) == ("user", "Ben")
     del told["at"]
@@ -452,7 +454,7 @@ async def test_what_could_not_be_delivered_is_the_owners_to_send_again_or_drop(t
         ("two", "failed", "fake:room"),
     ]
     assert (others, again, dropped, stolen) == ([403, 403], [200, 404], [200, 404], 403)
-    assert (left, states) == ({"outbox": []}, ["pending", "dropped"])
+    assert ([each["text"] for each in left["outbox"]], states) == (["one"], ["pending", "dropped"])
 
 
 async def test_a_token_is_made_once_listed_without_its_secret_and_revoked(tmp_path: Path):

@@ -6,7 +6,7 @@ Which walk covers which row (H: high, M: medium, L: low):
     H  D2   test_page          a_running_turn_is_stopped…, what_was_said_of_an_answer_that_broke_off_stays
     H  D3   test_page_keeping  escape_in_a_search_or_a_menu_stops_nothing…
     H  D4   test_page_reading  numbers_and_files_below_a_live_answer…; test_page  how_long_an_answer_took…
-    H  D5   test_page_connect
+    H  D5   test_page_first
     H  D6   test_page_keeping  what_is_said_without_a_connection… (at 390 px)
     H  D7   test_page_reading  a_table_never_breaks_a_word…
     H  D8   test_page_lists    a_question_is_seen_and_answered_in_another_browser, the_browser_tells…
@@ -16,7 +16,7 @@ Which walk covers which row (H: high, M: medium, L: low):
     M  D12  test_page_keeping  drafts_and_their_files_are_there_again
     M  D13  test_page_lists    all_conversations_are_listed_as_one_scrolls
     M  D14  test_page_lists    what_is_archived_is_found_and_comes_back
-    M  D15  test_page_connect
+    M  D15  test_page_first
     M  D16  test_page_picker
     M  D17  test_page_reading  text_is_drawn_as_it_was_written
     M  D18  test_page_keeping  a_command_in_a_new_conversation…; here  a_misspelt_command…

@@ -112,11 +112,12 @@ async def test_the_same_id_is_one_turn_and_one_answer(serve: Serve):
     assert model.calls == 2
 
 
-async def test_a_place_of_another_bots_owner_is_not_found(serve: Serve):
-    async with serve(ScriptedModel([Say("one")])) as served:
+async def test_a_place_of_the_owners_bot_is_another_for_the_bot_of_somebody_else(serve: Serve):
+    model = ScriptedModel([Say("one"), Say("two")])
+    async with serve(model) as served:
         await post(served)
         status, told = await post(served, user=":ann")
-    assert (status, told["error"]["code"]) == (404, "session_not_found")
+    assert (status, told["content"], "one" in str(model.prompts[-1].said)) == (200, "two", False)
 
 
 async def test_a_turn_streams_as_it_happens(serve: Serve):

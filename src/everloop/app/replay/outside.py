@@ -3,6 +3,8 @@
 import re
 from collections.abc import Callable
 
+from msgspec import structs
+
 from ...core.approval import Policy, Stance, definition_of
 from ...core.briefing import Briefing, Situation
 from ...core.decide import Rules
@@ -135,7 +137,8 @@ class PlayedModel(Model):
     def fitted_to(self, briefing: Briefing) -> Fitted:
         if isinstance(called := self._tape.coming, ModelCalled):
             self.name, self._time = called.model, TIME.search(called.tail) is not None
-        return Fitted(briefing, self.limits, self._contexts[self._time], briefing.rules)
+        limits = structs.replace(self.limits)  # another each time, so that each call is fitted anew
+        return Fitted(briefing, limits, self._contexts[self._time], briefing.rules)
 
 
 class PlayedBriefer:

@@ -16,6 +16,7 @@ from .mail import Arrivals, Mailroom
 from .outbox import Outgoing
 from .people import Briefer, People
 from .provider import Embedder, Embeddings, Provider
+from .removal import Removal
 from .store import Activity, Store
 from .taints import PromptFiles, Taints
 from .tools import ToolSource
@@ -56,6 +57,7 @@ __all__ = [
     "Previews",
     "PromptFiles",
     "Provider",
+    "Removal",
     "Renders",
     "Secrets",
     "Signals",

@@ -22,7 +22,8 @@ class Directory(Protocol):
         """What is not said stays as it is. Whether there is such a person."""
 
     async def known_by(self, account: str) -> Person | None:
-        """The person to whom an account belongs."""
+        """The person to whom an account belongs; as one who is blocked, if they are named by it and it was taken from
+        them."""
 
     async def link(self, account: str, person: str) -> str:
         """From now on who writes from this account is that person. Returns why not, "" when it is so now."""

@@ -11,6 +11,7 @@ from .ledger import Ledger
 from .log import Log
 from .mail import Arrivals, Mailroom
 from .outbox import Outgoing
+from .removal import Removal
 from .taints import Taints
 from .vault import Secrets
 
@@ -31,6 +32,7 @@ class Store(
     Arrivals,
     Outgoing,
     Archive,
+    Removal,
     Grants,
     Taints,
     Secrets,

@@ -13,7 +13,7 @@ from ...core.channel import Traits
 from ...core.mail import Said
 from ...core.message import text_of
 from ...core.people import Role
-from ...readings.commands import scope_of
+from ...readings.commands import EVERY, scope_of
 from ..http.errors import Refused
 
 SCOPES = {
@@ -57,6 +57,8 @@ class Principal(Struct, frozen=True):
 def lacking(principal: Principal, letter: Said) -> str:
     """The scope that a message needs and its sender's credentials have not; "" when they have all."""
     scope = scope_of(text_of(letter.parts)) if not letter.before else ""  # as the inbox looks for commands
+    if scope == EVERY:  # whatever their role is: a user's page has the scopes that are of no use to them, too
+        return next((each for each in SCOPES if each not in principal.scopes), "")
     return "" if not scope or principal.may(scope) else scope
 
 

@@ -14,7 +14,8 @@ ADDRESSES = 1000
 
 
 class Throttle:
-    """A try is counted before it is looked at, so that a hundred at once are not a hundred; success takes it back."""
+    """A try is counted before it is looked at, so that a hundred at once are not a hundred; success takes it back, and
+    no other: whoever has a password of their own would guess another's between two of them."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -38,6 +39,6 @@ class Throttle:
         self._all.append(now)
 
     def succeed(self, address: str) -> None:
-        self._tries.pop(address, None)
-        if self._all:
-            self._all.pop()
+        for kept in (self._tries.get(address), self._all):
+            if kept:
+                kept.pop()

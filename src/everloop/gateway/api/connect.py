@@ -54,14 +54,14 @@ async def embedded(call: ApiCall) -> ApiAnswer:
     return EmbeddedShown(call.agent.connector.is_embedded, now.state, now.done, now.total, now.what, now.left, now.why)
 
 
-async def fetch(call: ApiCall) -> ApiAnswer:
+async def fetch_embedded(call: ApiCall) -> ApiAnswer:
     if (download := call.agent.connector.download) is None:
         raise Refused(409, "refused", NO_EMBEDDED)
     download.start()
     return await embedded(call)
 
 
-async def leave(call: ApiCall) -> ApiAnswer:
+async def leave_embedded(call: ApiCall) -> ApiAnswer:
     """What has come is kept."""
     if (download := call.agent.connector.download) is None:
         raise Refused(409, "refused", NO_EMBEDDED)

@@ -25,11 +25,11 @@ async def pair(call: ApiCall) -> ApiAnswer:
     return await _now(call, person.id)
 
 
-async def change(call: ApiCall) -> ApiAnswer:
+async def change_person(call: ApiCall) -> ApiAnswer:
     members, asked, by, id = call.agent.members, call.body, call.principal.role, call.path.id
     role = ROLES_GIVEN[asked.role] if asked.role else None
-    await members.change(id, by, name=asked.name, role=role, blocked=asked.blocked)
-    return await _now(call, id)
+    person = await members.change(id, by, name=asked.name, role=role, blocked=asked.blocked)
+    return await _now(call, person.id)
 
 
 async def invite(call: ApiCall) -> ApiAnswer:
@@ -38,12 +38,12 @@ async def invite(call: ApiCall) -> ApiAnswer:
     return Invitation(path)
 
 
-async def link(call: ApiCall) -> ApiAnswer:
+async def link_account(call: ApiCall) -> ApiAnswer:
     person = await call.agent.members.link(call.path.id, call.body.account, call.principal.role)
     return await _now(call, person.id)
 
 
-async def unlink(call: ApiCall) -> ApiAnswer:
+async def unlink_account(call: ApiCall) -> ApiAnswer:
     await call.agent.members.unlink(call.query.account, call.principal.role, of=call.path.id)
     return await _now(call, call.path.id)
 

@@ -11,8 +11,10 @@ from ...core.keys import escaped, exact
 from ...core.log import UserSaid
 from ...core.mail import Address, Inbound, Said
 from ...core.message import Message, Part, Text
+from ...core.people import Role
 from ...core.prompt import Brought
 from ...core.rows import Receipt
+from ...readings.commands import COMMANDS
 from ..access.principal import Principal, lacking, principal_of
 from ..http.blobs import Blob, enclosed
 from ..http.errors import Refused
@@ -36,7 +38,7 @@ async def write(agent: TurnAgent, request: web.Request, asking: ClientRequest, p
     if session:
         await _check_session(agent, session, principal_of(request))
     check(asking.turns)
-    brought = await _with_model(agent, asking.brought)
+    brought = await _with_model(agent, asking.brought, principal_of(request).role)
     if key:
         brought = structs.replace(brought, digest=_digest(request.path, session, plain))
     event = f"key:{escaped(user)}:{key}" if key else event_of(*_sender(request), request.path, session, plain)
@@ -82,8 +84,10 @@ async def _part(agent: TurnAgent, piece: TextOrFile, user: str) -> Part:
     return Text(piece) if isinstance(piece, str) else await enclosed(agent, piece, user)
 
 
-async def _with_model(agent: TurnAgent, brought: Brought) -> Brought:
+async def _with_model(agent: TurnAgent, brought: Brought, role: Role) -> Brought:
     name, bare = model_of(brought.model)
+    if name and role < (least := COMMANDS["/model"].right_to(name).least):  # what it costs is not a guest's to choose
+        raise Refused(403, "forbidden", f"Choosing a model needs the role {least.name.lower()}.", param="model")
     return structs.replace(brought, model=await agent.find_model(name), bare=bare)
 
 

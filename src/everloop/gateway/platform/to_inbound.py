@@ -47,16 +47,13 @@ async def write(agent: TurnAgent, request: web.Request) -> Inbound:
     # What a bot says of who speaks is believed of the owner's: another's knows nobody whom the owner has introduced.
     known_as = message.platform if bot == OWNER else f"{escaped(bot)}/{message.platform}"
     author = await _person_by(agent, author_of(known_as, message.platform_user_id))
-    address = address_of(message)
+    address = await _place(agent, message, known_as, bot)
     whose = group_at(address, bot)
     parts: list[Part] = [Text(message.content)] if message.content.strip() else []
     for attachment in message.attachments:
         parts.append(await _part(agent, attachment, whose or author))
     if not parts:
         raise Refused(400, "message_refused", "The message is empty.", param="content")
-    row = await agent.store.session(str(address))
-    if row is not None and row.owner != bot:
-        raise Refused(404, "session_not_found", "This place belongs to someone else's bot.")
     letter = Said(tuple(parts), author, str(address), unattended=True, principal=whose)
     principal = principal_of(request)
     if scope := lacking(principal, letter):
@@ -74,11 +71,24 @@ async def _person_by(agent: TurnAgent, account: str) -> str:
     return person.id if person else account
 
 
-def address_of(message: PlatformMessage) -> Address:
-    """Where a message was written. Without a channel it is a conversation of the two alone."""
+async def _place(agent: TurnAgent, message: PlatformMessage, known_as: str, bot: str) -> Address:
+    """Where a message was written. Another's bot has places of its own, or it would take those to which the owner's
+    comes later; it stays where it was before that was so. Raises Refused."""
+    address = address_of(message)
+    row = await agent.store.session(str(address))
+    if bot != OWNER and (row is None or row.owner != bot):
+        address = address_of(message, known_as)
+        row = await agent.store.session(str(address))
+    if row is not None and row.owner != bot:
+        raise Refused(404, "session_not_found", "This place belongs to someone else's bot.")
+    return address
+
+
+def address_of(message: PlatformMessage, platform: str = "") -> Address:
+    """Without a channel it is a conversation of the two alone."""
     return place_of(
         CHANNEL,
-        message.platform,
+        platform or message.platform,
         message.platform_server_id or "",
         user=message.platform_user_id,
         room=message.platform_channel_id or "",
