@@ -68,6 +68,15 @@ async def test_the_owner_lets_a_stranger_in_and_says_what_they_may(browser: Any,
         await page.wait_for_selector("text=blocked")
         if SHOTS:
             await page.screenshot(path=f"{SHOTS}/people-{width}.png")
+        await page.get_by_label("Name", exact=True).fill("Ben")
+        await page.get_by_role("button", name="Add person").click()
+        await page.wait_for_selector("text=Ben is added.")
+        emptied = await page.get_by_label("Role", exact=True).input_value()
+        await page.get_by_role("button", name="Rename Anna").click()
+        await page.go_back()  # leaves the question that is open, too
+        await page.wait_for_selector("dialog", state="detached")
+        await page.go_forward()
+        await page.wait_for_selector("article[data-person='fake:7']")
         refused = await deliver(Incoming(event="e3", chat="7", account="7", text="still there?"))
         outside = await page.evaluate(
             "[...document.querySelectorAll('.people *')].filter(OUTSIDE).length".replace(
@@ -76,4 +85,5 @@ async def test_the_owner_lets_a_stranger_in_and_says_what_they_may(browser: Any,
         )
     assert (places, listed) == (["Access"], 2)  # her chat on the channel, and the one in the page
     assert [sent.text for sent in channel.sends][1] == "you said hello!"
+    assert emptied == "user"  # who is added next is no guest unless one says so
     assert (refused.refused, outside) == ("this account is blocked", 0)

@@ -215,10 +215,14 @@ async def test_a_chip_below_an_answer_leads_to_the_file(browser: Any, tmp_path: 
         await page.wait_for_selector(".pane pre:has-text('script')")
         where = await stage.texts(".crumbs a")
         title = await page.title()
+        await page.set_viewport_size({"width": 820, "height": 900})  # beside the sidebar there is room for one
+        await page.wait_for_selector(".workspace .side", state="hidden")
+        pane = await page.evaluate("document.querySelector('.pane').offsetWidth")
         for place, said in NOWHERE.items():
             await page.goto(f"{stage.url}/#/files/{place}")
             await page.wait_for_selector(f'.hint:has-text("{said}")')
     assert (where, title) == (["Workspace", "out"], "a.html · everloop")
+    assert pane >= 500
 
 
 async def test_a_page_gets_at_nothing_and_is_shown_on_demand_alone(browser: Any, tmp_path: Path):

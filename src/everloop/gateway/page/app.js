@@ -1,5 +1,5 @@
-// The house: who is here, the socket, the sidebar, and the one view that is open. Addresses are `#/…`, so that the back
-// button and links work. Views other than the conversation are loaded when they are opened.
+// The house: who is here, the socket, the sidebar, and the one view that is open. Addresses are `#/…`: Back and links
+// work. Views other than the conversation are loaded when they are opened.
 
 import { begin, login, logout } from "./api.js";
 import { Chat } from "./chat.js";
@@ -16,7 +16,7 @@ const VIEWS = {
   settings: [say.manage, async (id) => { await styled("setup.css"); return new (await import("./settings.js")).SettingsView(house, id); }],
   waiting: [say.waiting, async () => new (await import("./waiting.js")).WaitingView(house)],
 };
-const MOVED = { usage: "#/settings/usage", outbox: "#/settings/outbox" }; // where links of before lead now
+const MOVED = { usage: "#/settings/usage", outbox: "#/settings/outbox" }; // old links
 const THEMES = ["", "light", "dark"]; // the first is as the system has it
 
 const root = document.getElementById("app");
@@ -70,6 +70,7 @@ async function show() {
   if (Object.hasOwn(MOVED, kind)) { location.replace(MOVED[kind]); return; }
   const [name, make] = Object.hasOwn(VIEWS, kind) ? VIEWS[kind] : ["", null];
   drawer(false);
+  for (const each of document.querySelectorAll("dialog")) each.dispatchEvent(new Event("cancel")); // Back leaves it
   const place = `${kind}/${id}/${seq}`;
   house.place = place;
   if (view?.moved?.(kind, id, seq)) return; // it shows another part of what it shows
@@ -102,7 +103,7 @@ function connected(state) {
   house.met = true;
 }
 
-/** The socket broke. Perhaps the gateway is gone for a moment, perhaps we are not logged in any more. */
+/** The gateway is gone for a moment, or we are not logged in any more. */
 async function lost() {
   const me = await begin().catch(() => undefined);
   if (me === null) enter();

@@ -17,7 +17,7 @@ import { Transcript } from "./transcript.js";
 
 const PAGE = 60; // entries: the end of it; what was said before comes as one scrolls
 const FULL = 0.5; // of the context: from here on it is worth a word
-const NEWS = new Set(["user_said", "model_said", "asked", "answered", "gave_up"]); // what the list of conversations shows
+const NEWS = new Set(["user_said", "model_said", "asked", "answered", "gave_up", "stopped"]); // what the list of conversations shows
 
 const newSession = () => `page:${newId().slice(0, 8)}`;
 
@@ -72,7 +72,7 @@ export class Chat {
     this.offerModels();
   }
 
-  /** Where nothing better than the model of this machine answers, that is said before the first message. */
+  /** Where only the model of this machine answers, that is said first. */
   async offerModels() {
     const missing = await this.picker.load();
     const { model = "" } = this.picker.choices.find((each) => each.default) ?? {};
@@ -87,7 +87,7 @@ export class Chat {
     setTimeout(() => this.offerField());
   }
 
-  /** With a keyboard one can write at once; who is busy elsewhere goes on there. */
+  /** With a keyboard one can write at once. */
   offerField() {
     const busy = document.activeElement?.closest("main, input, textarea, dialog");
     if (!busy && matchMedia("(hover: hover)").matches) this.composer.field.focus({ preventScroll: true });
@@ -109,7 +109,7 @@ export class Chat {
       this.hearing.resume();
       if (!this.current) this.tellOld();
       await this.held.load(this.session);
-      this.transcript.showVersions(this.about, (id) => this.house.go(`#/c/${id}`)).catch(() => {}); // without them the conversation is whole, too
+      this.versions();
     } catch (error) {
       if (error.status === 404 && begun.has(this.thread)) this.await(); else this.fail(error);
     }
@@ -177,13 +177,15 @@ export class Chat {
     if (fresh.some((entry) => NEWS.has(entry.kind))) this.house.changed();
   }
 
-  /** The first entry is there: from now on it has an address and a title. */
+  /** The first entry is there: it has an address and a title. */
   arrive() {
     if (!location.hash.startsWith("#/c/")) history.replaceState(null, "", `#/c/${this.thread}`);
     takeSession(this.session);
     keepChosen(this.session, null);
-    this.named().catch(() => {}); // it is named at the next look
+    this.named().then(() => { if (this.about.parent) this.versions(); }).catch(() => {}); // it is named at the next look
   }
+
+  versions() { this.transcript.showVersions(this.about, (id) => this.house.go(`#/c/${id}`)).catch(() => {}); } // it is whole without
 
   frame(frame) { this.hearing.frame(frame); }
 

@@ -24,7 +24,7 @@ export class ConnectCard {
     this.wrong = h("p.wrong", { role: "alert" });
     this.node = h("form.connect", { "aria-label": words.connect, onsubmit: (event) => { event.preventDefault(); this.submit(); }, novalidate: true },
       h("h2", {}, words.connect), h("p.hint", {}, words.hint), this.field, this.list, this.rest, this.wrong);
-    this.load();
+    this.ready = this.load();
   }
 
   async load() {
@@ -135,7 +135,7 @@ export class ConnectCard {
     button.disabled = false;
     if (!button.isConnected) return;
     (this.models && !this.models.value ? this.models.field : mended).focus();
-    button.scrollIntoView({ block: "nearest" });
+    (this.wrong.textContent ? this.wrong : button).scrollIntoView({ block: "nearest" });
   }
 
   finish({ model, notes }) {

@@ -29,7 +29,7 @@ export class Deeds {
       ["down", say.exportJson, () => this.save("json")],
       ["print", say.print, () => print()],
       archived ? ["archive", say.unarchive, () => this.change({ archived: false })] : ["archive", say.archive, () => this.archive()],
-      ["close", say.deleteForGood, () => this.delete()],
+      ["bin", say.deleteForGood, () => this.delete()],
     ].filter(Boolean);
   }
 

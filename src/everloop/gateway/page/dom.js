@@ -1,4 +1,4 @@
-// Building the page out of nodes. Text only ever becomes text nodes: nothing here, or anywhere, parses HTML.
+// Building the page out of nodes. Text becomes text nodes only: nothing, anywhere, parses HTML.
 
 import { say } from "./say.js";
 
@@ -56,8 +56,9 @@ const PATHS = {
   system: "M4 5h16v11H4zM9 20h6",
   clock: "M12 4a8 8 0 1 0 0 16 8 8 0 0 0 0-16zM12 8v4l3 2",
   person: "M12 4a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM5 20c0-4 3-6 7-6s7 2 7 6",
-  clip: "M19 11l-7.5 7.5a4.5 4.5 0 0 1-6.4-6.4L13 4.3a3 3 0 0 1 4.3 4.3l-7.8 7.8a1.5 1.5 0 0 1-2.2-2.1L14 7.500",
+  clip: "M19 11l-7.5 7.5a4.5 4.5 0 0 1-6.4-6.4L13 4.3a3 3 0 0 1 4.3 4.3l-7.8 7.8a1.5 1.5 0 0 1-2.2-2.1L14 7.5",
   close: "M6 6l12 12M18 6L6 18",
+  bin: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13",
   down: "M12 5v14M6 13l6 6 6-6",
   out: "M14 5H6v14h8M10 12h10M17 9l3 3-3 3",
   check: "M5 13l4 4 10-10",

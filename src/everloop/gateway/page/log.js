@@ -1,5 +1,5 @@
-// A conversation as it is shown: a fold over its log. Each entry is added once and in order; drafts of running answers
-// stand below and go when the log has the answer itself.
+// A conversation as it is shown: a fold over its log. Each entry is added once, in order; drafts of running answers stand
+// below until the log has the answer.
 
 import { Card } from "./card.js";
 import { copy, h, icon, iconButton } from "./dom.js";

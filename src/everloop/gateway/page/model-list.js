@@ -102,7 +102,7 @@ class ModelList {
     const name = this.field.value.trim();
     if (!name || this.shown.some((each) => each.name === name)) return [];
     const at = this.shown.push({ name, model: name }) - 1;
-    return [h("div.option", { role: "option", id: `model-${at}`, "aria-selected": "false", onclick: () => this.finish(this.shown[at]) }, told.useTyped, " ", h("b.name", {}, name))];
+    return [h("div.option", { role: "option", id: `model-${at}`, "aria-selected": "false", onclick: () => this.finish(this.shown[at]) }, h("span", {}, told.useTyped, " ", h("b.name", {}, name)))];
   }
 
   choose(at, scroll = true) {

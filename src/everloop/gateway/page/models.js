@@ -28,7 +28,9 @@ export class ModelsTab {
 
   async offer() {
     const { ConnectCard } = await import("./connect.js");
-    this.connect.replaceChildren(new ConnectCard(async () => { await this.sheet.load(); this.draw(); }).node);
+    const card = new ConnectCard(async () => { await this.sheet.load(); this.draw(); });
+    await card.ready; // then it is known whether there is anything to choose
+    if (card.providers.length || card.wrong.textContent) this.connect.replaceChildren(card.node);
   }
 
   async draw() {

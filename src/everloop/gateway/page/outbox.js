@@ -10,7 +10,7 @@ const EVERY = 5000; // milliseconds
 
 export class OutboxPage {
   constructor() {
-    this.node = this.body = h("div", { "aria-live": "polite" });
+    this.node = this.body = h("div.tab", { "aria-live": "polite" });
     this.timer = setInterval(() => this.load(), EVERY);
     this.load();
   }

@@ -44,7 +44,7 @@ export class PeoplePage {
     const mine = each.role === "owner";
     const role = mine ? h("small", {}, told.roles.owner) : roles(told.roleOf(each.name), each.role, () => this.change(each, { role: role.value }));
     return h("article.tile", { "data-person": each.id },
-      h("div.row.spread", {}, h("b", { dir: "auto" }, each.name), h("small", {}, each.blocked ? told.blocked : told.since(when(each.at)))),
+      h("div.row.spread", {}, h("b", { dir: "auto" }, each.name), h("small", {}, each.blocked ? told.blocked : told.since(moment(each.at)))),
       role, this.accounts(each),
       h("div.row", {}, this.isOwner && !mine && !each.blocked && each.role !== "guest" && h("button.small", { type: "button", "aria-label": told.inviteNamed(each.name), onclick: () => this.invite(each) }, told.invite),
         h("button.small", { type: "button", "aria-label": told.renameNamed(each.name), onclick: () => this.rename(each) }, told.rename),
@@ -114,6 +114,6 @@ const at = (each) => `/api/users/${encodeURIComponent(each.id)}`;
 
 function roles(label, chosen, onchange) {
   const select = h("select", { "aria-label": label, ...(onchange ? { onchange } : {}) }, GIVEN.map((role) => h("option", { value: role }, told.roles[role])));
-  select.value = chosen;
+  for (const option of select.options) option.defaultSelected = option.value === chosen; // also after the form is emptied
   return select;
 }

@@ -34,7 +34,7 @@ async function put(path, file, replace, after) {
 
 /** Resolves to whether it is gone. */
 export async function removed(path, name, length, after) {
-  if (!await ask({ title: told.deleteTitle(name), text: length > KEPT ? told.deleteLarge : told.deleteText, yes: told.deleteFile })) return false;
+  if (!await ask({ title: told.deleteTitle(name), text: length > KEPT ? told.deleteLarge : told.deleteText, yes: told.deleteFile, grave: length > KEPT })) return false;
   try {
     const { kept } = await remove(urlOf(path));
     toast(told.deleted(name), "note", kept ? [told.putBack, () => putBack(path, kept, after)] : null);

@@ -66,7 +66,7 @@ export const told = spoken({
   // Access
   scopes: { read: "look at everything", chat: "speak and change conversations", approve: "answer questions", admin: "settings and tokens" },
   password: "Password", currentPassword: "Current password", newPassword: "New password", newPasswordHint: "New password, 8 characters or more", passwordSet: "The password is set. Other browsers are logged out.",
-  hasPassword: "With it you log in from any browser.", noPassword: "There is none yet: set one, or you will need a new link from the terminal each time.", changePassword: "Change password", setPassword: "Set password",
+  hasPassword: "With it you log in from any browser.", noPassword: "There is none yet: set one, or you will need a new link each time you log in.", changePassword: "Change password", setPassword: "Set password",
   tokensTitle: "Tokens for programs", tokensHint: "Sent as Authorization: Bearer …, to the API, the WebSocket and /v1.", tokenName: "Name of the token", tokenExample: "Name, such as laptop", makeToken: "Create token", made: (time) => `made ${time}`,
   newToken: "The new token", shownOnce: "It is shown this once; only a hash of it is kept.", copy: "Copy", done: "Done",
   revoke: "Revoke", revokeNamed: (name) => `Revoke ${name}`, revokeTitle: (name) => `Revoke ${name}?`, revokeText: "Programs that use it are refused from this moment on.",

@@ -23,7 +23,7 @@ export const say = spoken({
 
   // Coming in
   skip: "Skip to the conversation", logIn: "Log in", logOut: "Log out", password: "Password", notOwner: "Not the owner?", yourName: "Your name",
-  noPasswordYet: "No password yet? Open the one-time link that", noPasswordThen: "printed when it started.",
+  noPasswordYet: "No password yet? Open the one-time link that", noPasswordThen: "printed when it started, or that you were sent.",
   usedLink: "That link was used already, or is too old. Log in with your password, or start the gateway anew for another link.",
   notReached: "everloop cannot be reached",
   notLoaded: "This part of the page could not be loaded. Perhaps everloop was updated.", reload: "Reload",
@@ -55,7 +55,7 @@ export const say = spoken({
     ["Plan something", "Help me plan my week: ask me what you need to know."],
     ["Read a page", "Summarise a web page for me. I will give you its address."],
   ],
-  notHere: "This conversation is not here", notHereWhy: "It may belong to someone else, or the address is not complete. Search for it in the list.",
+  notHere: "This conversation is not here", notHereWhy: "It is deleted, or someone else's, or the address is not complete.",
   notOpened: "This conversation could not be opened",
   olderVersion: "This is an older version. The conversation has gone on from another one.", continueThis: "Continue from here", continueToWrite: "Continue from here to write",
   compacting: "Making a summary of what was said before …", contextFull: (percent) => `The context is ${percent}% full.`, compact: "Compact",
@@ -66,7 +66,7 @@ export const say = spoken({
 
   // What is said in it
   you: "You", youSending: "You, being sent", answering: "everloop, answering", working: "everloop is working", thinking: "Thinking …", thoughts: "Thoughts", thoughtFor: (time) => `Thought for ${time}`,
-  editMessage: "Edit and ask again", editHint: "What came of it is taken back; files stay as they are. Enter asks again, Shift+Enter makes a line.", askAgain: "Ask again",
+  editMessage: "Edit and ask again", editHint: "What came of it stays as an older version, files as they are. Enter asks again, Shift+Enter makes a line.", askAgain: "Ask again",
   copyAnswer: "Copy the answer", answerAgain: "Answer again", answerWith: "Answer again with …", forkHere: "Continue from here in a copy", tokens: (read, written) => `${read} in, ${written} out`,
   cutOff: "The answer was cut off at the limit of tokens.", goOn: "Go on", goOnSaid: "Go on from where you stopped.", declined: "The model declined to say more.",
   stopped: "Stopped.", cutAnswer: "everloop, cut off", noAnswer: "No answer this time", triedBefore: "What was tried before", callFailed: (why) => `A model call failed: ${why}`,

@@ -1,5 +1,5 @@
 // The WebSocket, kept open. What was sent and not acknowledged is sent again after a break, under the same id: the
-// gateway takes the same id twice as one message, so nothing is lost and nothing is said twice.
+// gateway takes it as one message: nothing is lost, nothing said twice.
 
 import { keepUnsent, readUnsent } from "./drafts.js";
 

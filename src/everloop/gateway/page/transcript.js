@@ -44,6 +44,7 @@ export class Transcript {
     if (fresh.length) this.empty.hidden = true;
     for (const entry of fresh) this.log.add(entry);
     this.entries.push(...fresh);
+    this.versions?.mark(this.node);
     return fresh;
   }
 

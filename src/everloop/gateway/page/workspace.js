@@ -11,7 +11,6 @@ import { moment, when } from "./words.js";
 
 const PART = 500; // names that are read at once
 const SHEET = "M7 4h7l4 4v12H7zM14 4v4h4";
-const BIN = "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13";
 
 const address = (folder, name = "") => `#/files/${encodeURIComponent(folder)}${name && `/${encodeURIComponent(name)}`}`;
 
@@ -134,7 +133,7 @@ export class WorkspaceView {
       iconButton("left", told.backToFolder, () => this.house.go(address(this.folder)), { class: "ghost back" }),
       h("h2.name", { dir: "auto" }, entry?.shown ?? this.name), facts,
       iconButton("down", told.download, () => download({ url: file.url, name: file.name })),
-      iconButton(BIN, told.deleteFile, () => this.remove(path, this.name, entry?.size ?? 0))), body);
+      iconButton("bin", told.deleteFile, () => this.remove(path, this.name, entry?.size ?? 0))), body);
     if (!this.list.checkVisibility()) this.pane.focus(); // on a phone it has taken the place of the list
     try { body.replaceChildren(...await looked(file, (length) => { facts.textContent = length; })); } catch (error) { body.replaceChildren(h("p.hint", {}, error.message)); }
   }
