@@ -62,7 +62,7 @@ So much for number {n}.
 """
 USABLE = """() => { const look = () => {
     const there = document.querySelector('.composer textarea') && document.querySelector('.item')
-        && document.querySelector('.models option, .picker');
+        && document.querySelector('.models:not([hidden]) .name:not(:empty)');
     if (there) window.usable = performance.now(); else requestAnimationFrame(look);
 }; requestAnimationFrame(look); }"""
 SIZES = """() => performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation'))
