@@ -10,7 +10,7 @@ from ..core.events import AnswerBegan, AnswerGiven, Event, PermissionAsked
 from ..core.people import OWNER
 from ..readings.commands import command_in
 from ..readings.visible import in_one_line
-from .exchange import Exchange, Fail
+from .exchange import ChatTurn, Fail
 from .here import (
     Here,
     ask,
@@ -188,7 +188,7 @@ class Meanwhile:
         self._known = known
         self._questions = questions
         self._commands: list[asyncio.Task[None]] = []
-        self._exchange = Exchange(here.say, self._show, self._turn_to, fail)
+        self._exchange = ChatTurn(here.say, self._show, self._turn_to, fail)
         self.later: list[str | None] = []  # what is for whoever reads at the prompt
 
     async def run(self, line: str) -> None:

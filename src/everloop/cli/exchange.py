@@ -15,7 +15,7 @@ Say = Callable[[str], AsyncIterator[Event]]
 Fail = Callable[[MailRefused | TurnFailed], None]
 
 
-class Exchange:
+class ChatTurn:
     """`await run(line)` at the prompt; `add` what is typed meanwhile. `turn_to` is told which of these is answered by a
     turn of its own, `fail` of what ends without an answer."""
 

@@ -15,7 +15,7 @@ from ..core.errors import EverloopError, PathRefused, ToolError
 from ..core.ports import Files
 from ..core.ports.workspace import FileWritten, FolderPage, WorkspaceEntry
 from .changes import LARGEST_KEPT
-from .draft import Draft
+from .draft import UploadDraft
 from .workspace import Workspace
 
 MOST = 200_000  # names of a folder that are counted
@@ -49,7 +49,7 @@ class WorkspaceBrowser:
         size = 0
         with _refusing(), ExitStack() as stack:
             folder = await asyncio.to_thread(stack.enter_context, self._workspace.folder(above))
-            draft = await asyncio.to_thread(lambda: stack.enter_context(Draft(folder, name, replace)))
+            draft = await asyncio.to_thread(lambda: stack.enter_context(UploadDraft(folder, name, replace)))
             async for piece in pieces:
                 size += len(piece)
                 if size > self._largest:

@@ -17,7 +17,7 @@ _WITHOUT_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK)  # a file system tha
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Draft:
+class UploadDraft:
     """Of `name` in `folder`, which is open. What is there is replaced only where `replace` says so, and only a regular
     file that may be written. Raises OSError, PathRefused."""
 
