@@ -245,6 +245,32 @@ async def test_an_answer_of_which_a_channel_makes_nothing_is_given_up_and_holds_
     assert [each.why for each in await store.undelivered()] == ["fake makes nothing of it that could be sent"]
 
 
+async def test_an_error_that_nobody_expects_holds_up_that_message_alone(store):
+    class Failing(Watched):
+        async def settle(self, id: int, state: OutboxState, receipt: str = "", again_in: float = 0.0) -> None:
+            await super().settle(id, state, receipt, again_in)
+            if [sent.text for sent in channel.sends][-1] == "one":
+                failed.set()
+                raise RuntimeError("nobody expects it")
+
+    class Slow(RecordingChannel):
+        async def send(self, part):
+            if part.text == "eins":
+                await failed.wait()
+                await asyncio.sleep(0)  # whoever would be cancelled by that failure is, here
+                await asyncio.sleep(0)
+            return await super().send(part)
+
+    failed, channel = asyncio.Event(), Slow()
+    await queue(store, "one", "two")
+    await queue(store, "eins", chat="d")
+    watched = Failing(store)
+    async with sending(watched, channel):
+        await watched.settled("sent", 3)
+    assert sorted(sent.text for sent in channel.sends) == ["eins", "one", "two"]
+    assert channel.attempts == 3
+
+
 async def test_a_dropped_letter_is_never_sent(store):
     channel = RecordingChannel()
     channel.trouble(Trouble.DOWN)

@@ -79,6 +79,14 @@ class Outbox:
         self.nudge()
 
     async def _send(self, row: OutboxRow) -> None:
+        """An error that nobody expects is this message's alone: it waits until its claim has run out, no other does."""
+        try:
+            await self._attempt(row)
+        except Exception:
+            _log.exception("an answer to %s was not settled, and waits", row.outbound.address)
+            self.nudge()
+
+    async def _attempt(self, row: OutboxRow) -> None:
         try:
             receipt = await self._send_parts(row)
         except ChannelDown as error:
