@@ -27,8 +27,8 @@ from everloop.core.permission import Grant
 from everloop.gateway.access.permissions import PUBLIC, Route
 from everloop.gateway.api.openapi import document
 from everloop.gateway.api.route import ApiRoute, served
+from everloop.gateway.api.routes import TABLE
 from everloop.gateway.api.shapes import Me, SessionList
-from everloop.gateway.api.table import TABLE
 from everloop.testing import Call, Say, ScriptedModel, Shown
 from tests.channels.dead_letters import give_up
 

@@ -11,7 +11,7 @@ from ..http.errors import respond
 from ..ports import ApiAgent
 from .openapi import document
 from .route import served
-from .table import TABLE
+from .routes import TABLE
 
 
 @cache

@@ -1,0 +1,40 @@
+"""Routes of the API: who asks, slash commands, permissions, what was used."""
+
+from ....core.people import Role
+from .. import rest, shapes
+from ..route import ApiRoute
+
+ROUTES = (
+    ApiRoute("GET", "/api/me", "Who you are, and which model answers", rest.me, shapes.Me, least=Role.GUEST),
+    ApiRoute("GET", "/api/commands", "Slash commands", rest.commands, shapes.CommandList, least=Role.GUEST),
+    ApiRoute("GET", "/api/approvals", "What waits for permission", rest.approvals, shapes.ApprovalList),
+    ApiRoute(
+        "POST",
+        "/api/approvals/{id}",
+        "Allow it, or the like of it too, or deny it",
+        handle=rest.decide,
+        answers=shapes.Decided,
+        at=shapes.OfApproval,
+        body=shapes.Deciding,
+        needs="approve",
+    ),
+    ApiRoute("GET", "/api/grants", "What is allowed ahead", rest.grants, shapes.GrantList),
+    ApiRoute(
+        "DELETE",
+        "/api/grants/{id}",
+        "Take back what was allowed ahead",
+        handle=rest.revoke_grant,
+        answers=shapes.Revoked,
+        at=shapes.OfGrant,
+        needs="approve",
+    ),
+    ApiRoute(
+        "GET",
+        "/api/usage",
+        "What was used, by day and model",
+        handle=rest.usage,
+        answers=shapes.UsageRows,
+        query=shapes.Days,
+        least=Role.ADMIN,
+    ),
+)
