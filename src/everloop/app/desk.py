@@ -1,5 +1,6 @@
 """An open everloop as the gateway uses it: what a program does with one, and more."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,6 +11,7 @@ from ..core.mail import Inbound
 from ..core.people import OWNER
 from ..core.ports import WorkspaceFiles
 from ..core.rows import Receipt
+from ..core.turn import Finished
 from ..runtime.membership import Membership
 from ..settings import without_secrets
 from ..tools.browse import WorkspaceBrowser
@@ -81,6 +83,9 @@ class GatewayDesk(Agent):
         """As `post`; but where its thread rests, the turn begins with the same commit (the receipt says so), for
         whoever sees to it that nothing of it is told before the letter is known to be taken."""
         return await self._inbox.take(inbound)
+
+    def ending(self, receipt: Receipt) -> asyncio.Future[Finished]:
+        return self._lanes.outcome(receipt.thread, receipt.id)
 
     def wake(self, receipt: Receipt, inbound: Inbound) -> None:
         self._inbox.wake(receipt, inbound)

@@ -4,6 +4,7 @@ bring another.
 The gateway does not know how turns are driven: it puts letters in, listens to what happens, and reads the store.
 """
 
+from asyncio import Future
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol
@@ -32,6 +33,7 @@ from ..core.ports import (
     WorkspaceFiles,
 )
 from ..core.rows import Receipt
+from ..core.turn import Finished
 
 Again = Callable[[], Awaitable[Inbound | None]]
 
@@ -114,8 +116,13 @@ class GatewayAgent(Protocol):
 
     def wake(self, receipt: Receipt, inbound: Inbound) -> None: ...
 
-    async def outcome(self, receipt: Receipt, inbound: Inbound) -> Answer:
-        """Wake the thread of a posted letter and wait for the answer. Raises TurnFailed."""
+    def ending(self, receipt: Receipt) -> Future[Finished]:
+        """Is done when the turn is over that began with the commit of its letter."""
+        ...
+
+    async def outcome(self, receipt: Receipt, inbound: Inbound, ending: Future[Finished] | None = None) -> Answer:
+        """Wake the thread of a posted letter and wait for the answer, or for the ending of its turn where that is
+        known. Raises TurnFailed."""
         ...
 
     async def enclose(self, name: str, data: bytes, owner: str) -> Part:

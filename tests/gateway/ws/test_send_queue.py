@@ -8,7 +8,12 @@ import msgspec
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from everloop.gateway.ws.send_queue import TOGETHER, SendQueue, frames_of
+from everloop.gateway.ws.send_queue import TOGETHER, SendQueue, head_of
+
+
+def text_in(frame: bytes) -> dict[str, str]:
+    read: dict[str, str] = msgspec.json.decode(frame[frame.index(b"{") :])
+    return read
 
 
 class Client:
@@ -18,8 +23,8 @@ class Client:
         self.writes: list[list[str]] = []
         self.came = asyncio.Semaphore(0)
 
-    async def send(self, texts: Sequence[bytes]) -> None:
-        self.writes.append([msgspec.json.decode(text)["id"] for text in texts])
+    async def send(self, frames: Sequence[bytes]) -> None:
+        self.writes.append([text_in(frame)["id"] for frame in frames])
         self.came.release()
 
     def lose(self) -> None:
@@ -81,7 +86,7 @@ async def test_each_text_is_a_message_of_its_own_whatever_its_length():
         wire = web.WebSocketResponse(compress=False)
         await wire.prepare(request)
         assert request.transport is not None
-        request.transport.write(frames_of(texts))
+        request.transport.write(b"".join(head_of(len(text)) + text for text in texts))
         await wire.close()
         return wire
 

@@ -8,6 +8,7 @@ import asyncio
 import secrets
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -23,12 +24,13 @@ from ...core.mail import Address, Inbound, Said
 from ...core.message import Part, Text
 from ...core.people import Role
 from ...core.rows import MANY, Receipt
+from ...core.turn import Finished
 from ...readings.commands import COMMANDS
 from ..access.auth import Auth
 from ..access.principal import Principal, lacking, principal_of
 from ..file_links import links_of
 from ..http.errors import Refused, noted, refused_by
-from ..metrics import Metrics
+from ..metrics import FRAMES_IN, Metrics
 from ..ports import GatewayAgent
 from .feed import OPEN, ClientFeed, PendingReplies
 from .frames import (
@@ -107,11 +109,12 @@ class ClientConnection:
         try:
             async with self._group:
                 self._begin(self._send())
-                async for message in self._wire.frames:
+                async for message in self._wire.wire:
                     await self._take(message)
                 for task in tuple(self._tasks):
                     task.cancel()
         finally:
+            self._pending.forget()
             self._context.hub.unfollow(self)
             for session in self._watched:
                 self._context.hub.leave(session, self)
@@ -125,7 +128,7 @@ class ClientConnection:
         try:
             await self._queue.run()
         except (ConnectionError, RuntimeError):  # it has gone; reading tells
-            await self._wire.frames.close()
+            await self._wire.wire.close()
 
     async def check(self, judged: dict[str, Principal | None]) -> bool:
         """Whether the credentials still hold, or it is closed; `judged` are those that were looked at in this round."""
@@ -158,8 +161,9 @@ class ClientConnection:
             parting.close()
 
     async def _take(self, message: Any) -> None:
-        self._context.metrics.count("ws_frames_total", direction="in")
-        await self._queue.room()  # whoever does not read is not read
+        self._context.metrics.count_frames(1, FRAMES_IN)
+        if self._queue.is_full:
+            await self._queue.room()  # whoever does not read is not read
         asked: Any = None
         try:
             if message.type is not web.WSMsgType.TEXT:
@@ -228,6 +232,11 @@ class ClientConnection:
         else:
             where = await self._where(asked.session, receipt.thread)
         self._put(frame("ack", where, id=asked.id))
+        if receipt.begun:
+            self._pending.follow(receipt.id, asked.id)
+            ending = self._agent.ending(receipt)
+            ending.add_done_callback(partial(self._see_to, receipt, inbound, asked.session))
+            return
         if receipt.reply is None:
             self._follow(receipt, inbound, asked.session, asked.id)
             return
@@ -253,13 +262,21 @@ class ClientConnection:
         return await self._agent.find_model("" if name == "default" else name)
 
     def _follow(self, receipt: Receipt, inbound: Inbound, session: str, id: str) -> None:
-        told = self._pending.follow(receipt.id, id)
-        self._begin(self._wait(receipt, inbound, session, told))
+        self._pending.follow(receipt.id, id)
+        self._begin(self._wait(receipt, inbound, session))
 
-    async def _wait(self, receipt: Receipt, inbound: Inbound, session: str, told: asyncio.Event) -> None:
+    def _see_to(self, receipt: Receipt, inbound: Inbound, session: str, ending: asyncio.Future[Finished]) -> None:
+        """A turn is over that began here. Mostly an event has said so by now, and nobody had to wait for it."""
+        if receipt.id in self._pending:
+            self._begin(self._wait(receipt, inbound, session, ending))
+
+    async def _wait(
+        self, receipt: Receipt, inbound: Inbound, session: str, ending: asyncio.Future[Finished] | None = None
+    ) -> None:
         """See to it that there is an answer, also when another process gives it or it was given long ago."""
+        told = self._pending.told(receipt.id)
         ended = not receipt.fresh and await self._agent.store.ended(receipt.id)
-        answer, code = await self._outcome(receipt, inbound)
+        answer, code = await self._outcome(receipt, inbound, ending)
         if not ended and not told.is_set():  # the event says the same, in its place after all that was said before
             with suppress(TimeoutError):
                 async with asyncio.timeout(LATE):
@@ -268,10 +285,12 @@ class ClientConnection:
         if id is not None and code != "closed":  # closed: it goes on at the next start, and so does the client
             self._put(lambda: self._recall(receipt, session, id, answer, code))
 
-    async def _outcome(self, receipt: Receipt, inbound: Inbound) -> tuple[dict[str, Any], str]:
+    async def _outcome(
+        self, receipt: Receipt, inbound: Inbound, ending: asyncio.Future[Finished] | None
+    ) -> tuple[dict[str, Any], str]:
         """What the answer is, or the sentence that stands for it and the error's code."""
         try:
-            answer = await self._agent.outcome(receipt, inbound)
+            answer = await self._agent.outcome(receipt, inbound, ending)
             files = links_of(receipt.thread, answer.files)
             return {"content": answer.content, "files": files, "unknown": answer.unknown}, ""
         except EverloopError as error:
