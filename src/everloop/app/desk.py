@@ -79,13 +79,13 @@ class GatewayDesk(Agent):
         """Commit a letter and wake nobody yet: whoever wants to say first that it is there calls `wake` afterwards."""
         return await self._inbox.take(inbound, express=False)
 
-    async def begin(self, inbound: Inbound) -> Receipt:
-        """As `post`; but where its thread rests, the turn begins with the same commit (the receipt says so), for
-        whoever sees to it that nothing of it is told before the letter is known to be taken."""
-        return await self._inbox.take(inbound)
-
-    def ending(self, receipt: Receipt) -> asyncio.Future[Finished]:
-        return self._lanes.outcome(receipt.thread, receipt.id)
+    async def begin(self, inbound: Inbound) -> tuple[Receipt, asyncio.Future[Finished]] | None:
+        """Commit a letter whose thread rests, in a session that is there and its owner's: its turn begins with the same
+        commit, and the future is done when that is over. None, and nothing is committed, where it has to be posted.
+        Whoever calls this sees to it that nothing of the turn is told before the letter is known to be taken."""
+        begun = self._inbox.begin(inbound, asked=False)
+        receipt = await begun.receipt() if begun else None
+        return (receipt, begun.finished) if begun and receipt else None
 
     def wake(self, receipt: Receipt, inbound: Inbound) -> None:
         self._inbox.wake(receipt, inbound)

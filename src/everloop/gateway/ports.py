@@ -110,15 +110,12 @@ class GatewayAgent(Protocol):
         """Commit a letter and wake nobody yet: whoever wants to say so first calls `wake` afterwards."""
         ...
 
-    async def begin(self, inbound: Inbound) -> Receipt:
-        """As `post`; but where its thread rests, the turn begins with the same commit (the receipt says so)."""
+    async def begin(self, inbound: Inbound) -> tuple[Receipt, Future[Finished]] | None:
+        """Commit a letter whose thread rests, in a session that is there and its owner's: its turn begins with the same
+        commit, and the future is done when that is over. None, and nothing is committed, where it has to be posted."""
         ...
 
     def wake(self, receipt: Receipt, inbound: Inbound) -> None: ...
-
-    def ending(self, receipt: Receipt) -> Future[Finished]:
-        """Is done when the turn is over that began with the commit of its letter."""
-        ...
 
     async def outcome(self, receipt: Receipt, inbound: Inbound, ending: Future[Finished] | None = None) -> Answer:
         """Wake the thread of a posted letter and wait for the answer, or for the ending of its turn where that is

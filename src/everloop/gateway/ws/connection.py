@@ -23,7 +23,7 @@ from ...core.log import ModelFailed, ModelSaid, UserSaid
 from ...core.mail import Address, Inbound, Said
 from ...core.message import Part, Text
 from ...core.people import Role
-from ...core.rows import MANY, Receipt
+from ...core.rows import MANY, Receipt, ThreadRow
 from ...core.turn import Finished
 from ...readings.commands import COMMANDS
 from ..access.auth import Auth
@@ -94,7 +94,7 @@ class ClientConnection:
         self._wire = ClientSocket(request, wire, context.metrics)
         self.close = self._wire.close
         self._all = all
-        self._queue = SendQueue(self._wire.write, self.lose)
+        self._queue = SendQueue(self._wire.send, self.lose, self._wire.write)
         self._put = self._queue.put
         self._watched: set[str] = set()
         self._pending = PendingReplies()
@@ -203,9 +203,8 @@ class ClientConnection:
         self._put(frame("error", where, id=getattr(asked, "id", None), code=refused.code, content=refused.message))
 
     async def _say(self, asked: MessageFrame) -> None:
-        row = await self._view.row(asked.session)
-        if row is None:
-            self._principal.check_begins(traits_of(asked.session, self._agent.traits))
+        watched = asked.session in self._watched
+        row = None if watched else await self._row_to_say(asked.session)
         if self._all.draining:
             raise Refused(503, "draining", "the gateway stops; send it again when it is back")
         if len(self._pending) >= OPEN:
@@ -216,27 +215,41 @@ class ClientConnection:
             self._principal.need(scope)
         self._feed.hold(asked.session)  # what happens in between is told after it was acknowledged
         try:
-            if asked.session not in self._watched:
+            if not watched:
                 self._watch(asked.session)
                 if row is not None:
                     self._feed.show_draft(asked.session, row.id)
-            await self._post(asked, inbound)
+            if not await self._begin_turn(asked, inbound):
+                if watched:
+                    await self._row_to_say(asked.session)
+                await self._post(asked, inbound)
         finally:
             self._feed.release(asked.session)
 
-    async def _post(self, asked: MessageFrame, inbound: Inbound) -> None:
-        receipt = await self._agent.begin(inbound)
+    async def _row_to_say(self, session: str) -> ThreadRow | None:
+        """Where the session is, for whoever may say something there; None if they may begin it. Raises Refused."""
+        row = await self._view.row(session)
+        if row is None:
+            self._principal.check_begins(traits_of(session, self._agent.traits))
+        return row
+
+    async def _begin_turn(self, asked: MessageFrame, inbound: Inbound) -> bool:
+        """Whether the letter begins a turn at once. That the session is there, and whose it is, the commit looks at."""
+        begun = await self._agent.begin(inbound)
+        if begun is None:
+            return False
+        receipt, ending = begun
         self._context.hub.note(receipt.thread, asked.session, self._principal.user)
-        if receipt.begun:
-            where = self._feed.place(asked.session, receipt.thread, receipt.begun)
-        else:
-            where = await self._where(asked.session, receipt.thread)
+        self._put(frame("ack", self._feed.place(asked.session, receipt.thread, receipt.begun), id=asked.id))
+        self._pending.follow(receipt.id, asked.id)
+        ending.add_done_callback(partial(self._see_to, receipt, inbound, asked.session))
+        return True
+
+    async def _post(self, asked: MessageFrame, inbound: Inbound) -> None:
+        receipt = await self._agent.post(inbound)
+        self._context.hub.note(receipt.thread, asked.session, self._principal.user)
+        where = await self._where(asked.session, receipt.thread)
         self._put(frame("ack", where, id=asked.id))
-        if receipt.begun:
-            self._pending.follow(receipt.id, asked.id)
-            ending = self._agent.ending(receipt)
-            ending.add_done_callback(partial(self._see_to, receipt, inbound, asked.session))
-            return
         if receipt.reply is None:
             self._follow(receipt, inbound, asked.session, asked.id)
             return

@@ -133,11 +133,16 @@ class Hub:
                 self.note(thread, session, owner)  # it cannot be looked up any more
 
     def _pass_on(self, event: Event, session: str, owner: str) -> None:
-        # A title has no place in a log, by which whoever watches one would go on.
-        for watcher in () if isinstance(event, TitleGiven) else tuple(self._watchers.get(session, ())):
+        if self._followers and isinstance(event, NEWS):
+            self._pass_news(event, session, owner)
+        if session not in self._watchers or isinstance(event, TitleGiven):
+            return  # a title has no place in a log, by which whoever watches one would go on
+        for watcher in tuple(self._watchers[session]):
             if watcher.user == owner:  # a session may be watched before it is there, and then be another's
                 watcher.hear(session, event)
-        for follower in tuple(self._followers) if isinstance(event, NEWS) else ():
+
+    def _pass_news(self, event: Event, session: str, owner: str) -> None:
+        for follower in tuple(self._followers):
             if follower.user == owner:
                 follower.hear_news(session, event)
 

@@ -60,16 +60,25 @@ class _Pieces:
 
 class SendQueue:
     """`put` never waits; `run` sends until it is cancelled, to a `send` that takes all that go out with one
-    write. `overflow` is called once, when it became too much."""
+    write. `write` does the same without waiting, and says False where that cannot be: mostly it can, and nobody has to
+    be woken. `overflow` is called once, when it became too much."""
 
-    def __init__(self, send: Callable[[Sequence[bytes]], Awaitable[None]], overflow: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        send: Callable[[Sequence[bytes]], Awaitable[None]],
+        overflow: Callable[[], None],
+        write: Callable[[Sequence[bytes]], bool] = lambda frames: False,
+    ) -> None:
         self._send = send
+        self._write = write
         self._overflow = overflow
+        self._loop = asyncio.get_running_loop()
         self._waiting: deque[bytes | _Pieces | Later] = deque()
         self._bytes = 0
         self._unwritten = 0  # of those that wait: how many are no text yet
         self._over = False
-        self._idle: asyncio.Future[None] | None = None  # while there is nothing to send
+        self._idle: asyncio.Future[None] | None = None  # while `run` has nothing to send
+        self._is_due = False  # in the next round of the event loop what waits goes out
         self._room = asyncio.Event()
 
     def put(self, *items: Frame | Later) -> None:
@@ -87,8 +96,18 @@ class SendQueue:
             if self._bytes > LIMIT or len(self._waiting) > FRAMES:
                 self.drop()
                 self._overflow()
-        if self._idle is not None:
-            self._wake()
+        if self._idle is not None and not self._is_due:
+            self._is_due = True
+            self._loop.call_soon(self._go_out)
+
+    def _go_out(self) -> None:
+        self._is_due = False
+        is_small = not self._unwritten and self._bytes < TOGETHER
+        if is_small and self._write(cast(deque[bytes], self._waiting)):
+            self._waiting.clear()
+            self._bytes = 0
+        elif self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
 
     def _join(self, piece: Frame) -> None:
         last = self._waiting[-1]
@@ -102,11 +121,6 @@ class SendQueue:
         self._waiting.append(item)
         self._bytes += size
         self._unwritten += 1
-
-    def _wake(self) -> None:
-        idle, self._idle = self._idle, None
-        if idle is not None and not idle.done():
-            idle.set_result(None)
 
     def drop(self) -> None:
         """Forget what waits, and whatever else is put."""
@@ -130,14 +144,12 @@ class SendQueue:
             while self._waiting:
                 await self._send(self._ready() or [await self._looked_up()])
                 self._room.set()
-            self._idle = asyncio.get_running_loop().create_future()
+            self._idle = self._loop.create_future()
             await self._idle
+            self._idle = None
 
-    def _ready(self) -> Sequence[bytes]:
+    def _ready(self) -> list[bytes]:
         """The texts that go out together: none of them waits for one that has to be looked up."""
-        if not self._unwritten and self._bytes < TOGETHER:
-            all, self._waiting, self._bytes = self._waiting, deque(), 0
-            return cast(deque[bytes], all)
         texts: list[bytes] = []
         size = 0
         while self._waiting and size < TOGETHER:
@@ -172,8 +184,17 @@ class ClientSocket:
         self._metrics = metrics
         self.wire = wire
 
-    async def write(self, frames: Sequence[bytes]) -> None:
-        """Raises ConnectionError when the client has gone."""
+    def write(self, frames: Sequence[bytes]) -> bool:
+        """Whether they are on their way: not so when something else still is, or the client has gone."""
+        transport = self._request.transport
+        if transport is None or transport.get_write_buffer_size() or transport.is_closing() or self.wire.closed:
+            return False
+        self._metrics.count_frames(len(frames), FRAMES_OUT)
+        transport.write(b"".join(frames))
+        return True
+
+    async def send(self, frames: Sequence[bytes]) -> None:
+        """As soon as there is room. Raises ConnectionError when the client has gone."""
         transport = self._request.transport
         if transport is None or transport.is_closing() or self.wire.closed:
             raise ConnectionResetError("the client has gone")
