@@ -7,8 +7,6 @@ every frame tells the durable position, so that a client that comes back is give
 import asyncio
 import secrets
 from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -17,21 +15,20 @@ from msgspec import Struct
 
 from ...core.channel import traits_of
 from ...core.conversation import Written
-from ...core.errors import EverloopError, ThreadGone
+from ...core.errors import EverloopError
 from ...core.events import Event
 from ...core.log import ModelFailed, ModelSaid, UserSaid
 from ...core.mail import Address, Inbound, Said
 from ...core.message import Part, Text
 from ...core.people import Role
 from ...core.rows import MANY, Receipt, ThreadRow
-from ...core.turn import Finished
 from ...readings.commands import COMMANDS
 from ..access.auth import Auth
 from ..access.principal import Principal, lacking, principal_of
-from ..file_links import links_of
 from ..http.errors import Refused, noted, refused_by
 from ..metrics import FRAMES_IN, Metrics
 from ..ports import GatewayAgent
+from .answers import AwaitedAnswers, SentLetter
 from .feed import OPEN, ClientFeed, PendingReplies
 from .frames import (
     NEEDS,
@@ -56,7 +53,6 @@ from .user_view import PAGE, UserView
 
 WATCHED = 200  # sessions
 SLOW = 30.0  # seconds that one who is parted with because it reads slowly has to take note of it
-LATE = 1.0  # seconds that an answer waits for what was said before it
 
 
 class ConnectionContext(Struct, frozen=True):
@@ -99,6 +95,7 @@ class ClientConnection:
         self._watched: set[str] = set()
         self._pending = PendingReplies()
         self._feed = ClientFeed(context.agent, context.hub, self._pending, self._put, self.lose)
+        self._answers = AwaitedAnswers(context.agent, self._feed, self._pending, self._put, self._begin)
         self.hear = self._feed.hear
         self._lost = False
         self._group = asyncio.TaskGroup()
@@ -109,12 +106,14 @@ class ClientConnection:
         try:
             async with self._group:
                 self._begin(self._send())
-                async for message in self._wire.wire:
-                    await self._take(message)
+                try:
+                    async for message in self._wire.wire:
+                        await self._take(message)
+                finally:
+                    self._pending.forget()  # nothing begins any more
                 for task in tuple(self._tasks):
                     task.cancel()
         finally:
-            self._pending.forget()
             self._context.hub.unfollow(self)
             for session in self._watched:
                 self._context.hub.leave(session, self)
@@ -241,17 +240,16 @@ class ClientConnection:
         receipt, ending = begun
         self._context.hub.note(receipt.thread, asked.session, self._principal.user)
         self._put(frame("ack", self._feed.place(asked.session, receipt.thread, receipt.begun), id=asked.id))
-        self._pending.follow(receipt.id, asked.id)
-        ending.add_done_callback(partial(self._see_to, receipt, inbound, asked.session))
+        self._answers.follow(SentLetter(receipt, inbound, asked.session, asked.id), ending)
         return True
 
     async def _post(self, asked: MessageFrame, inbound: Inbound) -> None:
         receipt = await self._agent.post(inbound)
         self._context.hub.note(receipt.thread, asked.session, self._principal.user)
-        where = await self._where(asked.session, receipt.thread)
+        where = await self._answers.where(asked.session, receipt.thread)
         self._put(frame("ack", where, id=asked.id))
         if receipt.reply is None:
-            self._follow(receipt, inbound, asked.session, asked.id)
+            self._answers.follow(SentLetter(receipt, inbound, asked.session, asked.id))
             return
         self._agent.wake(receipt, inbound)
         self._put(frame("response", where, id=asked.id, content=receipt.reply, files=[], unknown=[]))
@@ -274,45 +272,6 @@ class ClientConnection:
             raise Refused(403, "forbidden", f"Choosing a model needs the role {right.least.name.lower()}.")
         return await self._agent.find_model("" if name == "default" else name)
 
-    def _follow(self, receipt: Receipt, inbound: Inbound, session: str, id: str) -> None:
-        self._pending.follow(receipt.id, id)
-        self._begin(self._wait(receipt, inbound, session))
-
-    def _see_to(self, receipt: Receipt, inbound: Inbound, session: str, ending: asyncio.Future[Finished]) -> None:
-        """A turn is over that began here. Mostly an event has said so by now, and nobody had to wait for it."""
-        if receipt.id in self._pending:
-            self._begin(self._wait(receipt, inbound, session, ending))
-
-    async def _wait(
-        self, receipt: Receipt, inbound: Inbound, session: str, ending: asyncio.Future[Finished] | None = None
-    ) -> None:
-        """See to it that there is an answer, also when another process gives it or it was given long ago."""
-        told = self._pending.told(receipt.id)
-        ended = not receipt.fresh and await self._agent.store.ended(receipt.id)
-        answer, code = await self._outcome(receipt, inbound, ending)
-        if not ended and not told.is_set():  # the event says the same, in its place after all that was said before
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LATE):
-                    await told.wait()
-        id = self._pending.done(receipt.id)
-        if id is not None and code != "closed":  # closed: it goes on at the next start, and so does the client
-            self._put(lambda: self._recall(receipt, session, id, answer, code))
-
-    async def _outcome(
-        self, receipt: Receipt, inbound: Inbound, ending: asyncio.Future[Finished] | None
-    ) -> tuple[dict[str, Any], str]:
-        """What the answer is, or the sentence that stands for it and the error's code."""
-        try:
-            answer = await self._agent.outcome(receipt, inbound, ending)
-            files = links_of(receipt.thread, answer.files)
-            return {"content": answer.content, "files": files, "unknown": answer.unknown}, ""
-        except EverloopError as error:
-            return {"content": str(error)}, refused_by(error).code
-
-    async def _recall(self, receipt: Receipt, session: str, id: str, told: dict[str, Any], code: str) -> dict[str, Any]:
-        where = await self._where(session, receipt.thread)
-        return frame("error", where, id=id, code=code, **told) if code else frame("response", where, id=id, **told)
-
     async def _stop(self, asked: StopFrame) -> None:
         row = await self._view.row(asked.session)
         if row is None:
@@ -322,7 +281,7 @@ class ClientConnection:
         inbound = Inbound(Address.parse(asked.session), event, said, self._principal.user)
         receipt = await self._agent.post(inbound)
         self._agent.wake(receipt, inbound)
-        self._put(frame("ack", await self._where(asked.session, receipt.thread), id=asked.id))
+        self._put(frame("ack", await self._answers.where(asked.session, receipt.thread), id=asked.id))
         await self._agent.acknowledge([f"command:{receipt.id}"])
 
     async def _approve(self, asked: ApproveFrame) -> None:
@@ -335,12 +294,6 @@ class ClientConnection:
         row = await self._view.row(decided.session)
         where = Where(decided.session, row.id, row.head) if row else NOWHERE
         self._put(frame("ack", where, id=asked.id, approval=asked.approval))
-
-    async def _where(self, session: str, thread: str) -> Where:
-        try:
-            return self._feed.place(session, thread, (await self._agent.store.open(thread, MANY)).row.head)
-        except ThreadGone:  # a letter that comes again after its conversation was deleted
-            return Where(session)
 
     async def _status(self, asked: StatusFrame) -> None:
         row = await self._view.row(asked.session) if asked.session else None
@@ -424,7 +377,7 @@ class ClientConnection:
         """Turns that an earlier connection of this user has begun get their answers here."""
         for mail, id in mine.items():
             letter = Inbound(Address.parse(session), "", Said((), self._principal.user, session))
-            self._follow(Receipt(mail, thread, fresh=False), letter, session, id)
+            self._answers.follow(SentLetter(Receipt(mail, thread, fresh=False), letter, session, id))
 
     def _watch(self, session: str) -> None:
         if len(self._watched) >= WATCHED and session not in self._watched:
