@@ -1,5 +1,5 @@
-"""A message that begins its turn with its commit: it is answered also when no event tells how that ended, and nothing is
-said in a session of somebody else."""
+"""A message that begins its turn with its commit: it is answered also when no event tells how that ended, and nothing
+is said in a session of somebody else."""
 
 import asyncio
 from pathlib import Path
