@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import aiohttp
 import msgspec
+import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
@@ -99,3 +100,26 @@ async def test_each_text_is_a_message_of_its_own_whatever_its_length():
     ):
         came = [message.data async for message in wire]
     assert came == [text.decode() for text in texts]
+
+
+@pytest.mark.parametrize("has_room", [True, False])
+async def test_a_burst_goes_out_at_once_where_the_socket_has_room_and_else_by_the_task_that_waits(has_room):
+    client, at_once, tried = Client(), [], asyncio.Event()
+
+    def write(frames: Sequence[bytes]) -> bool:
+        at_once.append([text_in(frame)["id"] for frame in frames])
+        tried.set()
+        return has_room
+
+    sending = SendQueue(client.send, client.lose, write)
+    sending.put(ack("first"))
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(sending.run())
+        await client.came.acquire()  # it has nothing to send now
+        sending.put(ack("a"))
+        sending.put(ack("b"))
+        await tried.wait()
+        if not has_room:
+            await client.came.acquire()
+        task.cancel()
+    assert (at_once, client.writes) == ([["a", "b"]], [["first"]] if has_room else [["first"], ["a", "b"]])

@@ -102,6 +102,8 @@ class SendQueue:
 
     def _go_out(self) -> None:
         self._is_due = False
+        if not self._waiting:
+            return  # it was dropped meanwhile
         is_small = not self._unwritten and self._bytes < TOGETHER
         if is_small and self._write(cast(deque[bytes], self._waiting)):
             self._waiting.clear()
@@ -187,7 +189,7 @@ class ClientSocket:
     def write(self, frames: Sequence[bytes]) -> bool:
         """Whether they are on their way: not so when something else still is, or the client has gone."""
         transport = self._request.transport
-        if transport is None or transport.get_write_buffer_size() or transport.is_closing() or self.wire.closed:
+        if transport is None or transport.is_closing() or self.wire.closed or transport.get_write_buffer_size():
             return False
         self._metrics.count_frames(len(frames), FRAMES_OUT)
         transport.write(b"".join(frames))
