@@ -1,6 +1,6 @@
 """Slash commands that are understood in every channel, whatever the model is doing."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct, structs
@@ -11,6 +11,7 @@ from ..core.gauge import rough
 from ..core.mail import Choose, CompactRequest, Inbound, Said, Stop
 from ..core.message import text_of
 from ..core.people import Role
+from ..core.personas import Personas
 from ..core.ports import Archive, Arrivals, Clock, Directory, Ledger, Log, People
 from ..core.rows import Action, SpentRow
 from ..core.thread import Thread
@@ -24,6 +25,7 @@ from .clock import MACHINE
 from .deletions import Deletions
 from .membership import Membership, role_given
 from .models import Models
+from .persona_commands import PersonaCommands
 from .session_commands import SessionCommands, sentence
 from .sessions import BUSY, Sessions
 
@@ -54,6 +56,7 @@ class SlashCommands:
         people: People,
         deletions: Deletions,
         clock: Clock = MACHINE,
+        personas: Callable[[], Personas] = Personas,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -63,6 +66,7 @@ class SlashCommands:
         self._sessions = sessions
         self._looking_back = SessionCommands(store, sessions, deletions)
         self._members = Membership(store)
+        self._personas = PersonaCommands(store, personas)
 
     def find(self, text: str) -> SlashCommand | None:
         """The command that someone typed, if what they typed looks like one; there need not be one of that name."""
@@ -84,6 +88,11 @@ class SlashCommands:
                 return CommandEffect(stopping, "stop", "⏹ Stopped 1 task(s).", "No active task to stop.")
             case "/model":
                 return await (self._choose(rest, inbound, letter) if rest else self._show_model(inbound))
+            case "/persona":
+                choosing, reply = await self._personas.work_out(rest, inbound, letter, role)
+                if choosing is None:
+                    return CommandEffect(inbound, "none", reply)
+                return CommandEffect(structs.replace(inbound, letter=choosing), "tell", reply)
             case "/compact":
                 return await self._compact(inbound, letter.author)
             case "/approve":
