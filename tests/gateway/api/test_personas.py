@@ -69,6 +69,24 @@ async def test_a_place_goes_from_one_to_another_and_the_command_line_and_the_gat
     assert (nobody, at) == ((200, {"told": "At channel:api the agent itself answers from the next turn on."}), {})
 
 
+async def test_at_the_platform_door_the_server_and_the_platform_decide(tmp_path: Path):
+    model = Telling()
+    places = {
+        "of-server": "server:platform/discord/1",
+        "of-platform": "channel:platform/discord",
+        "other": "channel:platform",
+    }
+    async with opened(tmp_path, provider=ScriptedModel(model)) as door:
+        for name, place in places.items():
+            await door.send("POST", "/api/personas", {"name": name, "prompt": f"I am {name}.", "places": [place]})
+        for platform, server in (("discord", "1"), ("discord", "2"), ("discord", None), ("slack", "1")):
+            said = {"platform": platform, "platform_user_id": "u", "content": "hi", "platform_channel_id": "c"}
+            status, _ = await door.send("POST", "/message", {**said, "platform_server_id": server})
+            assert status == 200
+    told = [next(each for each in places if f"I am {each}." in shown.system) for shown in model.shown]
+    assert told == ["of-server", "of-platform", "of-platform", "other"]
+
+
 @pytest.fixture
 async def door(tmp_path: Path):
     async with opened(tmp_path, provider=ScriptedModel(Telling())) as door:
