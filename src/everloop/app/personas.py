@@ -81,16 +81,17 @@ class PersonaBriefer:
             address=situation.address,
             server=situation.server,
         )
-        if choice.instead_of:
-            _log.warning("%s %s answers.", choice.instead_of, choice.name or "the agent itself")
-        if not choice.name:
-            return plain if not choice.instead_of else replace(plain, persona=choice)
-        files, key = self._files[choice.name].sections(), (choice.name, id(plain))
+        if not choice.name and not choice.instead_of:
+            return plain
+        files, key = self._files[choice.name].sections() if choice.name else (), (choice.name, id(plain))
         told = self._told.get(key)
         if told is None or told.plain is not plain or told.files is not files or told.choice != choice:
             if len(self._told) >= BRIEFINGS:
                 self._told.clear()
-            briefing = as_persona(plain, self._personas.named[choice.name], choice, files)
+            if choice.instead_of:
+                _log.warning("%s", choice.sentence)
+            persona = self._personas.named.get(choice.name, Persona(""))
+            briefing = as_persona(plain, persona, choice, files)
             told = self._told[key] = _Told(plain, choice, files, briefing)
         return told.briefing
 

@@ -87,6 +87,20 @@ async def test_at_the_platform_door_the_server_and_the_platform_decide(tmp_path:
     assert told == ["of-server", "of-platform", "of-platform", "other"]
 
 
+async def test_a_token_that_is_worth_less_than_the_owner_defines_none_by_any_way(tmp_path: Path):
+    async with opened(tmp_path, provider=ScriptedModel(Telling()), scopes=("admin", "read", "chat")) as door:
+        ways = [
+            await door.send("POST", "/api/personas", SUPPORT),
+            await door.send("PATCH", "/api/settings", {"personas.support.prompt": "x"}),
+            await door.send("PATCH", "/api/settings", {"personas": {"support": {"tools": None}}}),
+            await door.send("DELETE", "/api/personas/support"),
+            await door.send("POST", "/api/personas/none/use", {"place": "default"}),
+        ]
+        listed = await door.get("/api/personas")
+    assert [status for status, _ in ways] == [403] * 5
+    assert (listed["personas"], door.file) == ([], "")
+
+
 @pytest.fixture
 async def door(tmp_path: Path):
     async with opened(tmp_path, provider=ScriptedModel(Telling())) as door:
