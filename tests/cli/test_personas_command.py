@@ -47,6 +47,11 @@ async def test_personas_are_made_given_places_shown_and_removed(person, tmp_path
     told = msgspec.json.decode((await person.run("context", "--json")).out)["persona"]
     assert told == {"name": "tutor", "by": "default", "instead_of": ""}
     assert "SOUL.md" in (await person.run("personas", "show", "tutor")).out
+    await person.run("-m", "/persona tutor")
+    await person.run("-m", "hello")
+    await person.run("personas", "remove", "tutor")
+    gone = "tutor was chosen here, and is no longer there. The agent answers as itself, without a persona.\n"
+    assert gone in (await person.run("context")).out
 
 
 async def test_what_cannot_be_is_one_sentence(person):

@@ -42,7 +42,7 @@ from ..tools.workspace import Workspace
 from .channels import known, traits_in
 from .models import ModelLibrary, keys_of, network_of, open_models
 from .opening import OpenHome
-from .personas import missing_tools, personas_of, with_personas
+from .personas import PersonaBriefer, missing_tools, personas_of
 from .presets import TOOLS, HouseModels, Presets, filled, preset_model
 from .tools import PEOPLE, Kits, Later, Toolset, build_tools, check_workspace
 
@@ -144,7 +144,7 @@ class Builder:
             settings,
             choice.model,
             choice.models,
-            with_personas(plain, personas, self._home),
+            PersonaBriefer(plain, personas, self._home),
             toolset,
             kits,
             library=choice.library,

@@ -64,7 +64,7 @@ class _Told(Struct, frozen=True):
 
 
 class PersonaBriefer:
-    """The Briefer port of a house that has personas: what is told anyway, and then what the persona makes of it."""
+    """The Briefer port: what is told anyway, and then what the persona makes of it, if there is one."""
 
     def __init__(self, plain: Briefer, personas: Personas, home: Path) -> None:
         self._plain = plain
@@ -74,6 +74,8 @@ class PersonaBriefer:
 
     async def brief(self, situation: Situation) -> Briefing:
         plain = await self._plain.brief(situation)
+        if not self._personas.named and not situation.wish.name:
+            return plain
         choice = self._personas.choose(
             situation.wish,
             person=situation.person,
@@ -109,8 +111,3 @@ def as_persona(plain: Briefing, persona: Persona, choice: PersonaChoice, files: 
         model=persona.model,
         max_tokens=persona.max_tokens,
     )
-
-
-def with_personas(plain: Briefer, personas: Personas, home: Path) -> Briefer:
-    """Where there are none, nothing is added to a turn."""
-    return PersonaBriefer(plain, personas, home) if personas.named else plain
