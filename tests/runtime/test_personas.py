@@ -101,11 +101,13 @@ async def test_the_model_and_the_cap_of_a_persona_are_those_of_the_request(tmp_p
         async with everloop.open(tmp_path / "home", settings) as agent:
             await agent.ask("one", "cli:direct")
             await agent.ask("two", "api:x")
+            shown = (await agent.ask("/model", "api:x")).content.splitlines()[0]
             await agent.ask("/model custom/a", "api:x")  # who is chosen in the conversation comes first
             await agent.ask("three", "api:x")
             await agent.ask("/persona long", "api:x")
             await agent.ask("four", "api:x")
         asked = [(each.body["model"], each.body["max_tokens"]) for each in server.requests]
+    assert shown == "fast (custom/b) answers in this conversation."
     assert asked == [("a", 500), ("b", 30), ("a", 30), ("a", 500)]  # a cap never lengthens
 
 

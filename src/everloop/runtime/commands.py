@@ -87,7 +87,9 @@ class SlashCommands:
                 stopping = structs.replace(inbound, letter=Stop(letter.author))
                 return CommandEffect(stopping, "stop", "⏹ Stopped 1 task(s).", "No active task to stop.")
             case "/model":
-                return await (self._choose(rest, inbound, letter) if rest else self._show_model(inbound))
+                if rest:
+                    return await self._choose(rest, inbound, letter)
+                return await self._show_model(inbound, await self._personas.model(inbound, letter, role))
             case "/persona":
                 choosing, reply = await self._personas.work_out(rest, inbound, letter, role)
                 if choosing is None:
@@ -196,7 +198,8 @@ class SlashCommands:
         choosing = structs.replace(inbound, letter=Choose("" if wanted == "default" else model.key, letter.author))
         return CommandEffect(choosing, "tell", f"{model.name} answers in this conversation from now on.")
 
-    async def _show_model(self, inbound: Inbound) -> CommandEffect:
+    async def _show_model(self, inbound: Inbound, usual: str) -> CommandEffect:
+        """`usual` is who answers here where nobody has chosen; "" is the one of the settings."""
         row = await self._store.session(str(inbound.address))
         chosen = ""
         if row:
@@ -206,7 +209,7 @@ class SlashCommands:
             waiting = [mail.letter.model for mail in opened.mail if isinstance(mail.letter, Choose)]
             chosen = waiting[-1] if waiting else fold.choice
         presets = self._models.names()
-        lines = [f"{await self._who(chosen)} answers in this conversation."]
+        lines = [f"{await self._who(chosen or usual)} answers in this conversation."]
         if presets:
             lines.append(f"Presets: {', '.join(presets)}.")
         lines.append("Choose another with /model NAME (a preset or provider/model), or go back with /model default.")

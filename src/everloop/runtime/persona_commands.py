@@ -43,6 +43,12 @@ class PersonaCommands:
         choice = await self._now(personas, inbound, letter, role, wish)
         return ChoosePersona(wish.name, wish.by), f"From the next turn on: {choice.sentence}"
 
+    async def model(self, inbound: Inbound, letter: Said, role: Role) -> str:
+        """The model of the persona that answers here, if it has one of its own."""
+        personas = self._personas()
+        choice = await self._now(personas, inbound, letter, role) if personas.named else PersonaChoice()
+        return personas.named[choice.name].model if choice.name else ""
+
     def _offered(self, personas: Personas, letter: Said, role: Role) -> list[str]:
         if letter.principal and role < Role.ADMIN:
             return []
