@@ -5,6 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from .audit import AuditLine
 from .log import Entry
 from .mail import Inbound, Mail, Outbound
 from .prompt import Usage
@@ -77,6 +78,8 @@ class Commit(Struct, gc=False):
     posts: "Sequence[Posting]" = ()
     taints: "Sequence[Taint]" = ()
     untaints: "Sequence[Untaint]" = ()
+    audit: Sequence[AuditLine] = ()  # with the entries
+    audit_starts: Sequence[AuditLine] = ()  # with the starts
     release: bool = False
     state: "ThreadState" = "running"
     seen: int = 0

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct, structs
 
+from ..core.audit import acting, acting_as
 from ..core.conversation import Deed
 from ..core.errors import MailRefused, ModelMissing
 from ..core.gauge import rough
@@ -70,7 +71,14 @@ class SlashCommands:
 
     async def work_out(self, command: SlashCommand, inbound: Inbound, letter: Said) -> CommandEffect:
         """What it comes to; nothing has happened yet, but that what a person allows ahead is kept."""
-        rest, role = rest_of(text_of(letter.parts)), await self._people.role(letter.author)
+        role = await self._people.role(letter.author)
+        came = acting.get()
+        by = came.by if came.person == letter.author else f"{role.name.lower()} in {inbound.address.channel}"
+        with acting_as(letter.author, by):
+            return await self._work_out(command, inbound, letter, role)
+
+    async def _work_out(self, command: SlashCommand, inbound: Inbound, letter: Said, role: Role) -> CommandEffect:
+        rest = rest_of(text_of(letter.parts))
         if command.name not in COMMANDS or (rest and not command.takes):
             return CommandEffect(inbound, "none", misunderstood(command.name, role))
         if role < (least := command.right_to(rest).least):

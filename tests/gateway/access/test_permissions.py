@@ -88,6 +88,8 @@ TABLE = {
     ("POST", "/api/users/{id}/invite"): INVITES,
     ("POST", "/api/users/{id}/accounts"): INVITES,
     ("DELETE", "/api/users/{id}/accounts"): INVITES,
+    ("GET", "/api/audit"): OWNERS,
+    ("GET", "/api/audit/check"): OWNERS,
     ("GET", "/api/outbox"): OWNERS,
     ("POST", "/api/outbox/{id}/retry"): OWNERS,
     ("DELETE", "/api/outbox/{id}"): OWNERS,

@@ -18,6 +18,7 @@ const PAGES = [
   { name: "people", group: "house", least: "admin", open: async (at) => new (await import("./people.js")).PeoplePage(at.me.role) },
   { name: "access", group: "house", least: "user", open: async (at) => new (await import("./access.js")).AccessTab(at.me) },
   { name: "usage", group: "house", least: "admin", open: async () => new (await import("./usage.js")).UsagePage() },
+  { name: "audit", group: "house", least: "owner", open: async () => { await styled("audit.css"); return new (await import("./audit.js")).AuditPage(); } },
   { name: "health", group: "house", least: "owner", open: async () => new (await import("./health.js")).HealthPage() },
   { name: "server", group: "house", least: "admin", open: settings("server") },
   { name: "all", group: "house", least: "admin", open: async (at) => new (await import("./fields.js")).AllPage(await at.sheet(), at.save) },

@@ -15,7 +15,7 @@ export const told = spoken({
     models: ["Models", "Who answers, presets, API keys, prices"], behaviour: ["Behaviour", "System prompt, workspace, limits of a turn"], tools: ["Tools", "Permissions, commands, web search"],
     outbox: ["Outbox", "Answers that were not delivered"],
     people: ["People", "Who may speak with it, roles, accounts"],
-    access: ["Access", "Password, tokens, what is allowed"], usage: ["Usage", "Tokens and cost by day"], health: ["Health", "What runs, and what has failed"],
+    access: ["Access", "Password, tokens, what is allowed"], usage: ["Usage", "Tokens and cost by day"], audit: ["Audit", "Who did what, by which authority"], health: ["Health", "What runs, and what has failed"],
     server: ["Server", "Address, TLS, database, proxy, telemetry"], all: ["All settings", "Every setting, with a filter"],
   },
   sections: {

@@ -1,6 +1,6 @@
 """Every route of the API, a file for each subject: what it is for, what it takes and answers, and who may ask."""
 
-from . import delivery, files, models, own, people, sessions
+from . import audit, delivery, files, models, own, people, sessions
 
 TABLE = (
     *own.ROUTES,
@@ -9,4 +9,5 @@ TABLE = (
     *people.ROUTES,
     *delivery.ROUTES,
     *files.ROUTES,
+    *audit.ROUTES,
 )
