@@ -107,6 +107,24 @@ class SpentRow(Struct, frozen=True, gc=False):
     purpose: str = ""  # what for: `titles`; else turns, with their summaries
 
 
+Grouping = Literal["day", "person", "model", "channel", "job", "tool"]
+
+
+class UsedRow(Struct, frozen=True, gc=False):
+    """What was used on one day by one person, model, channel, job or tool; `name` is "" for turns among jobs, and for
+    the channel of what has been deleted.
+
+    Of a tool, `calls` are calls of it, and the rest is of the answers that made them: one that calls two tools is
+    counted for both."""
+
+    day: int
+    name: str
+    calls: int
+    usage: Usage
+    cost: float  # of what has a known price
+    unpriced: int  # calls of models that have none
+
+
 class Timer(Struct, frozen=True):
     """A job that speaks once, `due` in so many seconds. The key makes it one job."""
 

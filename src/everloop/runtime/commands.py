@@ -27,6 +27,7 @@ from .membership import Membership, role_given
 from .models import Models
 from .session_commands import SessionCommands, sentence
 from .sessions import BUSY, Sessions
+from .usage_command import UsageCommand, price_of
 
 LEAST, LEAST_TOKENS = 4, 450  # messages that are worth a summary, and how long they have to be
 LEAST_AGAIN = 1800  # the same, where there is a summary already
@@ -64,6 +65,7 @@ class SlashCommands:
         self._sessions = sessions
         self._looking_back = SessionCommands(store, sessions, deletions)
         self._members = Membership(store)
+        self._usage = UsageCommand(store, clock)
 
     def find(self, text: str) -> SlashCommand | None:
         """The command that someone typed, if what they typed looks like one; there need not be one of that name."""
@@ -105,6 +107,8 @@ class SlashCommands:
             case "/session":
                 deed, reply = await self._looking_back.work_out(rest, inbound, letter, role)
                 return CommandEffect(inbound, deed, reply, BUSY)
+            case "/usage" if rest:
+                return CommandEffect(inbound, "none", await self._usage.tell(rest, letter, role))
             case "/usage":
                 row = await self._store.session(str(inbound.address))
                 rows = await self._store.spent(thread=row.id) if row else []
@@ -279,10 +283,3 @@ def _add(one: SpentRow, other: SpentRow) -> SpentRow:
         cost=one.cost + other.cost,
         unpriced=one.unpriced + other.unpriced,
     )
-
-
-def price_of(cost: float, unpriced: int) -> str:
-    """Dollars as people read them. Calls of models whose price is not known are said to be missing."""
-    if not unpriced:
-        return f"${cost:.4f}"
-    return f"more than ${cost:.4f}" if cost else "price not known"

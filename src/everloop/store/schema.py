@@ -29,6 +29,7 @@ DIALECTS = {
         "each": "json_each",  # of a JSON array, a row with its `value`
         "json": "",
         "words": "",
+        "channel": "substr(t.session, 1, instr(t.session, ':') - 1)",  # of a thread `t`
         "index_words": "CREATE VIRTUAL TABLE said_words USING fts5("
         "words, content='', contentless_delete=1, tokenize='ascii', detail='none')",
         "forget_words": "INSERT INTO said_words(said_words) VALUES('delete-all')",
@@ -59,6 +60,7 @@ DIALECTS = {
         "each": "json_array_elements_text",
         "json": "::JSON",
         "words": ", words TSVECTOR NOT NULL",
+        "channel": "split_part(t.session, ':', 1)",
         "index_words": "CREATE INDEX said_words ON said USING gin(words)",
         "forget_words": "SELECT 1",
         "chain_audit": """CREATE FUNCTION everloop_chain_audit() RETURNS trigger LANGUAGE plpgsql AS $$

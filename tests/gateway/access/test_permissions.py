@@ -62,7 +62,7 @@ TABLE = {
     ("POST", "/api/approvals/{id}"): APPROVES,
     ("GET", "/api/grants"): READS,
     ("DELETE", "/api/grants/{id}"): APPROVES,
-    ("GET", "/api/usage"): Permission(("read",), Role.ADMIN),
+    ("GET", "/api/usage"): READS,
     ("GET", "/api/models"): READS,
     ("GET", "/api/models/providers"): OWNERS,
     ("POST", "/api/models/look"): OWNERS,
