@@ -6,9 +6,24 @@ import pytest
 from msgspec import structs
 from tests.store.conftest import Home
 
-from everloop.core.audit import DEEDS, AuditCheck, AuditRow, Broken, acting_as, first_broken, hash_of, line_of
+from everloop.core.audit import (
+    DEEDS,
+    AuditCheck,
+    AuditRow,
+    Authority,
+    Broken,
+    acting_as,
+    first_broken,
+    hash_of,
+    line_of,
+)
+from everloop.core.errors import Fenced
+from everloop.core.log import CallStarted, UserSaid
+from everloop.core.mail import Address, Inbound, Said, Stop
+from everloop.core.message import said
 from everloop.core.people import Person, Role
 from everloop.core.ports import Store
+from everloop.core.rows import Commit, Lease
 
 
 async def told(store: Store) -> list[tuple[str, str, str, str, str]]:
@@ -173,3 +188,46 @@ def test_nothing_is_noted_that_is_not_one_of_the_deeds():
     with pytest.raises(ValueError, match=r"person\.praised is not one of the DEEDS"):
         line_of("person.praised")
     assert all(deed.count(".") == 1 for deed in DEEDS)
+
+
+async def test_lines_of_a_turn_ride_in_its_commit_and_those_of_starts_only_if_they_start(home: Home, store: Store):
+    session = Address.parse("web:7")
+    receipt = await store.receive(Inbound(session, "e1", Said(said("hi"), "anna", "web:7"), "anna"))
+    by = Authority("anna", "user")
+    decided, began = line_of("approval.allowed", "t:1:0", by=by), line_of("tool.started", "t:1:0", by=by)
+    entry, start = UserSaid(said("hi"), "anna", "web:7", receipt.id), CallStarted(1, 0)
+    lease = Lease(receipt.thread, 0, 0)
+    first = Commit((entry,), (start,), (receipt.id,), audit=(decided,), audit_starts=(began,))
+    committed = await store.commit(lease, first)
+    assert committed.started
+    assert [row.deed for row in await store.audit()] == ["tool.started", "approval.allowed"]
+    lease = Lease(receipt.thread, committed.epoch, committed.head)
+    await store.receive(Inbound(session, "e2", Stop("anna"), "anna"))
+    stopped = await store.commit(lease, Commit((), (start,), audit=(decided,), audit_starts=(began,)))
+    assert not stopped.started
+    assert [row.deed for row in await store.audit()] == ["approval.allowed", "tool.started", "approval.allowed"]
+    with pytest.raises(Fenced):
+        await (await home.connect()).commit(lease, Commit((), (start,), audit=(decided,), audit_starts=(began,)))
+    assert (await store.check_audit()).lines == 3
+    assert (await store.check_audit()).broken is None
+
+
+async def test_many_turns_of_two_processes_and_changes_beside_them_make_one_chain(home: Home, store: Store):
+    other = await home.connect()
+    by = Authority("anna", "user")
+
+    async def drive(through: Store, name: str) -> None:
+        receipt = await through.receive(Inbound(Address("web", name), name, Said(said("x"), "anna", "web:7"), "anna"))
+        lease = Lease(receipt.thread, 0, 0)
+        for number in range(5):
+            lines = [line_of("tool.started", f"{name}:{number}:{place}", by=by) for place in range(2)]
+            done = await through.commit(lease, Commit((), (CallStarted(1, number),), audit_starts=lines))
+            lease = Lease(receipt.thread, done.epoch, done.head)
+
+    async def change(through: Store) -> None:
+        for number in range(5):
+            await through.introduce(Person(f"p{id(through)}-{number}", "x", Role.USER))
+
+    turns = [drive(each, f"{n}-{id(each)}") for n in range(4) for each in (store, other)]
+    await asyncio.gather(*turns, change(store), change(other))
+    assert await store.check_audit() == AuditCheck(90, (await other.check_audit()).head)
