@@ -37,6 +37,10 @@ COMMANDS = {
         "show who may speak with the agent, let somebody in, give roles, link accounts, block",
         ("list", "show", "add", "pair", "invite", "role", "rename", "link", "unlink", "block", "unblock"),
     ),
+    "personas": CliCommand(
+        "show, make and change who the agent is, and say at which place",
+        ("list", "show", "add", "edit", "remove", "use"),
+    ),
     "models": CliCommand(
         "show which models there are, try one, keep keys, log in",
         ("list", "test", "key", "login", "logout"),
