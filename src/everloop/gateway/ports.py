@@ -4,7 +4,7 @@ bring another.
 The gateway does not know how turns are driven: it puts letters in, listens to what happens, and reads the store.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol
 
@@ -239,6 +239,22 @@ class SessionDeletions(Protocol):
         ...
 
 
+class PersonErasures(Protocol):
+    """Raises MailRefused, StoreError, HomeError."""
+
+    async def find(self, who: str, by: Role) -> Person:
+        """Somebody who may be erased by someone of this role."""
+        ...
+
+    async def belongings(self, person: Person) -> dict[str, int]:
+        """How much of each kind is theirs."""
+        ...
+
+    async def erase(self, person: Person) -> dict[str, int]:
+        """Remove all that is theirs; what that was."""
+        ...
+
+
 class ChangeableSettings(Protocol):
     """The settings and keys of a house, as they can be changed while it is open."""
 
@@ -358,6 +374,13 @@ class ApiAgent(GatewayAgent, Protocol):
 
     @property
     def deletions(self) -> SessionDeletions: ...
+
+    @property
+    def erasures(self) -> PersonErasures: ...
+
+    def export(self, person: Person) -> AsyncIterator[bytes]:
+        """All that is theirs, as a zip file that is made while it is read."""
+        ...
 
     @property
     def settings(self) -> Mapping[str, Any]:

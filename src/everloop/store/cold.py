@@ -9,6 +9,7 @@ from .channel_rows import ChannelRows
 from .credentials import CredentialRows
 from .deleting import DeletedRows
 from .directory import DirectoryRows
+from .erasing import ErasingRows
 from .expired import ExpiredRows
 from .grants import GrantRows
 from .history import HistoryRows
@@ -38,5 +39,6 @@ class ColdStore(
     DirectoryRows,
     ExpiredRows,
     DeletedRows,
+    ErasingRows,
 ):
     """What a store does that no turn waits for."""

@@ -9,6 +9,7 @@ from .database import Ask, Database
 
 LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # none of which looks like another
 LENGTH = 8
+IS_ERASING = 2  # in the column `blocked`, where 1 is blocked
 _SOMEONE = "SELECT id, name, role, created, blocked FROM users"
 # A person's id may be the account that they were first known by. When it was taken from them it is not theirs, and
 # nobody else's either: whoever writes from it would go on as who is named so.
@@ -47,7 +48,7 @@ class DirectoryRows(Database):
     ) -> bool:
         return await self._changed_one(
             "UPDATE users SET name = coalesce(CAST($2 AS TEXT), name), role = coalesce(CAST($3 AS TEXT), role), "
-            "blocked = coalesce(CAST($4 AS {int}), blocked) WHERE id = $1 RETURNING id",
+            f"blocked = coalesce(CAST($4 AS {{int}}), blocked) WHERE id = $1 AND blocked <> {IS_ERASING} RETURNING id",
             id,
             name,
             role.name.lower() if role is not None else None,
@@ -60,7 +61,7 @@ class DirectoryRows(Database):
 
     async def link(self, account: str, person: str) -> str:
         async def work(ask: Ask) -> str:
-            if not await _found(ask, person):
+            if not (known := await _found(ask, person)) or known.erasing:
                 return f"there is no person {person!r}"
             if account != person and (
                 await _owns(ask, account) or await ask("SELECT 1 FROM users WHERE id = $1", account)
@@ -134,4 +135,4 @@ async def _link(ask: Ask, account: str, person: str) -> Sequence[Any]:
 
 def _person(row: Sequence[Any], accounts: Sequence[str]) -> Person:
     id, name, role, at, blocked = row
-    return Person(id, name, role_named(role), at, bool(blocked), tuple(accounts))
+    return Person(id, name, role_named(role), at, bool(blocked), tuple(accounts), blocked == IS_ERASING)

@@ -6,6 +6,7 @@ from .channel import Admission, Channel, Deliver, Fetches, Hooked, Previews, Ren
 from .clock import Clock
 from .credentials import Credentials, Logins, Tokens, Users
 from .directory import Directory
+from .erasing import Belongings, Erasing, HomeFile, HomeFolders
 from .files import Files, FileShelves, KeptFile
 from .grants import Grants
 from .http import Http, HttpAnswer
@@ -28,6 +29,7 @@ __all__ = [
     "Admission",
     "Archive",
     "Arrivals",
+    "Belongings",
     "Briefer",
     "Bus",
     "Channel",
@@ -37,11 +39,14 @@ __all__ = [
     "Directory",
     "Embedder",
     "Embeddings",
+    "Erasing",
     "Feed",
     "Fetches",
     "FileShelves",
     "Files",
     "Grants",
+    "HomeFile",
+    "HomeFolders",
     "Hooked",
     "Http",
     "HttpAnswer",
