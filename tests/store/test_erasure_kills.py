@@ -20,6 +20,7 @@ from everloop.testing import ScriptedModel
 from everloop.testing.failpoints import names_in_source
 
 POINTS = [name for name in names_in_source(Path(everloop.__file__).parent) if name.startswith("erasure.")]
+ON_A_SERVER = ("erasure.begun", "erasure.blanked", "erasure.rows")
 KILLED = """
 import asyncio, sys
 from pathlib import Path
@@ -60,7 +61,7 @@ async def is_nowhere(home: Any, town: Town) -> bool:
 
 @pytest.mark.parametrize(
     ("home", "point"),
-    [*(("sqlite", point) for point in POINTS), *(("postgres", f"erasure.{at}") for at in ("begun", "blanked", "rows"))],
+    [*(("sqlite", point) for point in POINTS), *(("postgres", point) for point in ON_A_SERVER)],
     indirect=["home"],
 )
 async def test_a_kill_at_each_step_costs_time_and_nothing_else(home: Any, tmp_path: Path, point: str):

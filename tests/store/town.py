@@ -135,9 +135,13 @@ class Town:
 
     def holding(self, word: str) -> list[str]:
         """Where in the home the bytes of a word lie, by the folder or file at its top."""
+        return sorted({place.split("/")[0] for place, data in self.bytes().items() if word.encode() in data})
+
+    def bytes(self) -> dict[str, bytes]:
+        """All that lies in the home, each with its path."""
         files = [path for path in self.folder.rglob("*") if path.is_file()]
-        found = {path for path in files if word.encode() in path.read_bytes() or word in str(path)}
-        return sorted({path.relative_to(self.folder).parts[0] for path in found})
+        places = {path: str(path.relative_to(self.folder)) for path in files}
+        return {place: place.encode() + path.read_bytes() for path, place in places.items()}
 
 
 def canary(name: str, kind: str) -> str:

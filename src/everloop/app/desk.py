@@ -1,6 +1,6 @@
 """An open everloop as the gateway uses it: what a program does with one, and more."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -57,7 +57,7 @@ class GatewayDesk(Agent):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return WorkspaceBrowser(Workspace(folder, hidden=self._home), self.files, person)
 
-    def export(self, person: Person) -> AsyncIterator[bytes]:
+    def export(self, person: Person) -> AsyncGenerator[bytes]:
         """All that is theirs, as a zip file that is made while it is read."""
         return zipped(self._export.files(person, self.clock.now()))
 

@@ -33,8 +33,11 @@ COMMANDS = {
         "show, make and revoke the tokens of programs that use the gateway", ("list", "create", "revoke")
     ),
     "users": CliCommand(
-        "show who may speak with the agent, let somebody in, give roles, link accounts, block",
-        ("list", "show", "add", "pair", "invite", "role", "rename", "link", "unlink", "block", "unblock"),
+        "show who may speak with the agent, let somebody in, give roles, link accounts, block, export, erase",
+        (
+            *("list", "show", "add", "pair", "invite", "role", "rename", "link", "unlink", "block", "unblock"),
+            *("export", "erase"),
+        ),
     ),
     "models": CliCommand(
         "show which models there are, try one, keep keys, log in",

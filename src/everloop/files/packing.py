@@ -6,7 +6,7 @@ import errno
 import io
 import os
 import zipfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,7 +16,7 @@ from ..core.ports import HomeFile
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
-async def zipped(files: AsyncIterator[HomeFile]) -> AsyncIterator[bytes]:
+async def zipped(files: AsyncIterator[HomeFile]) -> AsyncGenerator[bytes]:
     """The bytes of a zip file."""
     sink = _Sink()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as pack:

@@ -4,7 +4,7 @@ bring another.
 The gateway does not know how turns are driven: it puts letters in, listens to what happens, and reads the store.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol
 
@@ -246,8 +246,8 @@ class PersonErasures(Protocol):
         """Somebody who may be erased by someone of this role."""
         ...
 
-    async def belongings(self, person: Person) -> dict[str, int]:
-        """How much of each kind is theirs."""
+    async def somebody(self, who: str) -> Person:
+        """One who is known, or a stranger of whom something is kept under this id."""
         ...
 
     async def erase(self, person: Person) -> dict[str, int]:
@@ -378,7 +378,7 @@ class ApiAgent(GatewayAgent, Protocol):
     @property
     def erasures(self) -> PersonErasures: ...
 
-    def export(self, person: Person) -> AsyncIterator[bytes]:
+    def export(self, person: Person) -> AsyncGenerator[bytes]:
         """All that is theirs, as a zip file that is made while it is read."""
         ...
 

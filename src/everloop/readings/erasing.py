@@ -94,10 +94,8 @@ class Blanking:
 
     def _is_of_theirs(self, entry: Entry) -> bool:
         match entry:
-            case UserSaid(author=author):
-                return author in self._people
-            case AgentTold(by=by):
-                return by in self._people
+            case UserSaid() | AgentTold():
+                return author_of(entry) in self._people
             case Undoing(by=by, whose=whose):
                 return by in self._people or whose in self._people
             case TakenBack():
@@ -123,6 +121,17 @@ class Blanking:
                 continue
             at = found + 1
             yield after[found]
+
+
+def author_of(entry: Entry) -> str:
+    """Whose words it is, if they are somebody's: a person's own, or what the agent told elsewhere as they had it do."""
+    match entry:
+        case UserSaid(author=author):
+            return author
+        case AgentTold(by=by):
+            return by
+        case _:
+            return ""
 
 
 def blanked(entry: Entry) -> Entry:

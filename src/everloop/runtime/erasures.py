@@ -20,7 +20,7 @@ from ..core.jobs import ERASE, JobRow
 from ..core.people import OWNER, Person, Role, is_chat
 from ..core.ports import Bus, Clock, Erasing, HomeFolders, Jobs, Log, Removal
 from ..core.rows import ThreadRow
-from ..readings.erasing import blanked_log
+from ..readings.erasing import author_of, blanked_log
 from .clock import MACHINE
 from .deletions import Deletions
 from .membership import Membership
@@ -32,6 +32,7 @@ PATIENCE = 60.0  # seconds for which turns are waited for, that are to end or ar
 PAUSE = 0.1
 AGAIN = 30.0  # seconds after which it is tried again
 TRIES = 20
+ELSEWHERE = "messages in groups"
 COPIES = "copies of the store"  # which hold something of everybody, so that they count for nobody
 AT_WORK = "something is still going on in a conversation, which cannot be erased before it ends; this is tried again"
 
@@ -72,18 +73,37 @@ class Erasures:
     async def find(self, who: str, by: Role) -> Person:
         """Somebody who may be erased by someone of this role: one who is known, or a stranger of whom something is
         kept, whom only the owner erases. Raises MailRefused."""
-        person = await find_person(self._members, self._store, self._folders, who)
-        if is_chat(person.id):
-            raise MailRefused(f"{who} is a group: its people are erased one by one")
+        person = await self.somebody(who)
         if person.role is Role.OWNER or person.id == OWNER:
             raise MailRefused("the owner cannot be erased")
         if by is not Role.OWNER and (by < Role.ADMIN or person.role >= by or not person.at):
             raise MailRefused(f"only the owner erases {person.name}")
         return person
 
+    async def somebody(self, who: str) -> Person:
+        """One who is known, or somebody whom nobody has introduced and of whom something is kept under this very id
+        (`at` is 0 then). Raises MailRefused."""
+        try:
+            return await self._members.find(who)
+        except MailRefused:
+            stranger = Person(who, who, Role.GUEST)
+            if ":" not in who or is_chat(who) or not await self.belongings(stranger):
+                raise
+            return stranger
+
     async def belongings(self, person: Person) -> dict[str, int]:
         """What is theirs, by kind."""
-        return await belongings_of(person, self._store, self._folders)
+        people = person.principals
+        kept, lying = await self._store.belongings(people), await self._folders.count(people)
+        if said := await self._said_elsewhere(people):
+            kept[ELSEWHERE] = said
+        return kept | {what: count for what, count in lying.items() if kept or what != COPIES}
+
+    async def _said_elsewhere(self, people: Sequence[str]) -> int:
+        count = 0
+        for row in await self._store.threads_naming(people):
+            count += sum(author_of(each.entry) in people for each in await self._store.history(row.id))
+        return count
 
     async def erase(self, person: Person) -> dict[str, int]:
         """Erase one whom `find` has found; what was removed, by kind. Raises MailRefused when it has begun, and has to
@@ -205,24 +225,6 @@ class Erasures:
         if self._bus is not None:
             for row in rows:
                 self._bus.publish(ConversationDeleted(row.id, 0, row.session, owner))
-
-
-async def find_person(members: Membership, store: Erasing, folders: HomeFolders, who: str) -> Person:
-    """One who is known, or somebody whom nobody has introduced and of whom something is kept under this very id (`at`
-    is 0 then). Raises MailRefused."""
-    try:
-        return await members.find(who)
-    except MailRefused:
-        stranger = Person(who, who, Role.GUEST)
-        if ":" not in who or not await belongings_of(stranger, store, folders):
-            raise
-        return stranger
-
-
-async def belongings_of(person: Person, store: Erasing, folders: HomeFolders) -> dict[str, int]:
-    kept, lying = await store.belongings(person.principals), await folders.count(person.principals)
-    own = {what: count for what, count in lying.items() if kept or what != COPIES}
-    return {**kept, **own}
 
 
 def _encoded(erasure: Erasure) -> str:

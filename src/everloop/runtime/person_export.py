@@ -17,10 +17,10 @@ from typing import Any, Protocol
 import msgspec
 
 from ..core.conversation import Conversation, Written
-from ..core.log import AgentTold, UserSaid
 from ..core.message import Media
 from ..core.people import Person
 from ..core.ports import Archive, Belongings, Files, HomeFile, HomeFolders, Log
+from ..readings.erasing import author_of
 from ..readings.spoken import Utterance, spoken
 from .exporting import stamp
 from .sessions import Sessions
@@ -111,10 +111,8 @@ class PersonExport:
     async def _said_elsewhere(self, people: Sequence[str], media: dict[str, Media]) -> AsyncIterator[dict[str, Any]]:
         for row in await self._store.threads_naming(people):
             async for written in self._history(row.id):
-                entry = written.entry
-                by = entry.author if isinstance(entry, UserSaid) else entry.by if isinstance(entry, AgentTold) else ""
-                told = spoken(entry)
-                if by in people and told is not None:
+                told = spoken(written.entry)
+                if author_of(written.entry) in people and told is not None:
                     media.update((each.file, each) for each in told.files)
                     yield {"at": stamp(written.at), "place": row.session, "text": _text(told)}
 
