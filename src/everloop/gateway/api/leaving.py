@@ -4,6 +4,7 @@ from contextlib import aclosing
 
 from aiohttp import web
 
+from ...core.errors import MailRefused
 from ...core.people import Person, Role
 from ..http.errors import Refused
 from .files import filename
@@ -18,7 +19,7 @@ HEADERS = {
 }
 
 
-async def export(call: ApiCall) -> ApiAnswer:
+async def export_person(call: ApiCall) -> ApiAnswer:
     person = await _exported(call)
     about = {**HEADERS, "Content-Disposition": f"attachment; {filename(f'everloop {person.name}.zip')}"}
     response = web.StreamResponse(headers=about)
@@ -31,7 +32,7 @@ async def export(call: ApiCall) -> ApiAnswer:
     return response
 
 
-async def erase(call: ApiCall) -> ApiAnswer:
+async def erase_person(call: ApiCall) -> ApiAnswer:
     """Asked twice: the id stands in the path, and the name as what is confirmed."""
     call.principal.check_lasting()
     person = await call.agent.erasures.find(call.path.id, call.principal.role)
@@ -50,7 +51,11 @@ async def _exported(call: ApiCall) -> Person:
         raise Refused(403, "forbidden", "Only the owner is handed what is somebody else's.")
     who.need("admin")
     who.check_lasting()
-    person = await call.agent.erasures.somebody(call.path.id)
+    nobody = Refused(404, "not_found", "There is nobody of that id.")
+    try:
+        person = await call.agent.erasures.somebody(call.path.id)
+    except MailRefused as error:
+        raise nobody from error
     if person.id != call.path.id:
-        raise Refused(404, "not_found", "There is nobody of that id.")
+        raise nobody
     return person
