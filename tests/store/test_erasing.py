@@ -5,13 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.store.town import GROUP, KINDS, NAMES, Town, canary, dumped, tables_holding
+from tests.store.town import GROUP, KINDS, NAMES, ROOM, Town, canary, dumped, tables_holding
 
 from everloop.core.errors import MailRefused
 from everloop.core.log import Compacted, ModelCalled, ModelSaid, UserSaid
+from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import Message, said
 from everloop.core.people import ERASED, Person, Role
 from everloop.core.ports import Store
+from everloop.core.rows import Commit, Lease
 from everloop.core.thread import Thread
 from everloop.readings.erasing import BLANK, NO_SUMMARY
 
@@ -145,3 +147,41 @@ async def test_a_stranger_of_whom_something_is_kept_is_erased_by_the_owner(home:
     await town.erase("fake:anna")
     assert await tables_holding(home, "canaryanna") == await tables_holding(home, "fake:anna") == []
     assert town.holding("canaryanna") == []
+
+
+async def test_a_place_of_two_through_a_bot_goes_as_a_whole_and_a_room_does_not(home: Any, town: Town):
+    await town.settle(("anna", "ben"))
+    for chat, authors in (("fake//@anna", ("anna",)), ("fake//@both", ("anna", "ben")), ("fake//room", ("anna",))):
+        at = Address("platform", chat)
+        inbound = Inbound(at, f"owner/{at}/1", Said(said("canaryanna in two"), "fake:anna", str(at)))
+        receipt = await town.store.receive(inbound)
+        heard = [UserSaid(said(f"canary{name} here"), f"fake:{name}", str(at)) for name in authors]
+        commit = Commit(heard, absorbed=[receipt.id], ended=[(receipt.id, 1)], release=True, state="resting")
+        await town.store.commit(Lease(receipt.thread), commit)
+    paths = [path for path in await town.exported("anna") if path.startswith("conversations/")]
+    assert len(paths) == 4  # of her own conversation, and of the place of two
+    gone = await town.erase("anna")
+    assert (gone["conversations"], gone["messages in groups"]) == (2, 3)
+    assert await tables_holding(home, "canaryanna") == await tables_holding(home, "@anna") == []
+    assert sorted(each.session for each in await town.store.conversations("owner")) == [
+        "platform:fake//@both",
+        "platform:fake//room",
+    ]
+    [both] = await town.store.conversations("owner", session="platform:fake//@both")
+    entries = [each.entry for each in await town.store.history(both.id)][:2]
+    assert [(entry.author, entry.parts) for entry in entries if isinstance(entry, UserSaid)] == [
+        (ERASED, said(BLANK)),
+        ("fake:ben", said("canaryben here")),
+    ]
+
+
+async def test_no_number_of_a_letter_is_given_again_and_no_answer_to_a_command_of_theirs_stays(home: Any, town: Town):
+    await town.settle(("ben", "anna"))
+    asked = Inbound(ROOM, "usage", Said(said("/usage"), "fake:anna", str(ROOM), principal=GROUP), GROUP)
+    last = await town.store.command(asked, "none", "canaryanna has spent much")
+    await town.erase("anna")
+    assert await tables_holding(home, "canaryanna") == []
+    again = Inbound(ROOM, "new usage", Said(said("/usage"), "fake:ben", str(ROOM), principal=GROUP), GROUP)
+    receipt = await town.store.command(again, "none", "pear")
+    assert receipt.id > last.id
+    assert await home.rows("SELECT count(*) FROM outbox WHERE body LIKE '%pear%'") == [(1,)]

@@ -14,6 +14,7 @@ from msgspec import structs
 from ..core import log
 from ..core.conversation import Written
 from ..core.exits import Exits
+from ..core.keys import is_of_two
 from ..core.log import (
     AgentTold,
     Answered,
@@ -36,6 +37,7 @@ from ..core.log import (
     Undoing,
     UserSaid,
 )
+from ..core.mail import Address
 from ..core.message import Message, Text, said
 from ..core.people import ERASED
 from ..core.thread import Thread
@@ -132,6 +134,13 @@ def author_of(entry: Entry) -> str:
             return by
         case _:
             return ""
+
+
+def is_of_theirs_alone(session: str, written: Iterable[Written], people: Collection[str]) -> bool:
+    """Whether it is a place of two, at which nobody else has ever spoken: through a bot it belongs to whose bot it is,
+    and is the person's nevertheless."""
+    authors = {each.entry.author for each in written if isinstance(each.entry, UserSaid)}
+    return is_of_two(Address.parse(session)) and authors <= set(people)
 
 
 def blanked(entry: Entry) -> Entry:

@@ -20,7 +20,7 @@ from ..core.jobs import ERASE, JobRow
 from ..core.people import OWNER, Person, Role, is_chat
 from ..core.ports import Bus, Clock, Erasing, HomeFolders, Jobs, Log, Removal
 from ..core.rows import ThreadRow
-from ..readings.erasing import author_of, blanked_log
+from ..readings.erasing import author_of, blanked_log, is_of_theirs_alone
 from .clock import MACHINE
 from .deletions import Deletions
 from .membership import Membership
@@ -95,15 +95,14 @@ class Erasures:
         """What is theirs, by kind."""
         people = person.principals
         kept, lying = await self._store.belongings(people), await self._folders.count(people)
-        if said := await self._said_elsewhere(people):
-            kept[ELSEWHERE] = said
-        return kept | {what: count for what, count in lying.items() if kept or what != COPIES}
-
-    async def _said_elsewhere(self, people: Sequence[str]) -> int:
-        count = 0
         for row in await self._store.threads_naming(people):
-            count += sum(author_of(each.entry) in people for each in await self._store.history(row.id))
-        return count
+            written = await self._store.history(row.id)
+            if is_of_theirs_alone(row.session, written, people):
+                more = {"conversations": 1, "entries": len(written)}
+            else:
+                more = {ELSEWHERE: sum(author_of(each.entry) in people for each in written)}
+            kept |= {what: kept.get(what, 0) + count for what, count in more.items() if count}
+        return kept | {what: count for what, count in lying.items() if kept or what != COPIES}
 
     async def erase(self, person: Person) -> dict[str, int]:
         """Erase one whom `find` has found; what was removed, by kind. Raises MailRefused when it has begun, and has to
@@ -174,16 +173,17 @@ class Erasures:
         raise MailRefused(AT_WORK)
 
     async def _delete_conversations(self, job: str, person: str) -> None:
+        for row in await self._store.threads_of([person]):
+            await self._delete(job, row, person)
+
+    async def _delete(self, job: str, row: ThreadRow, by: str) -> None:
+        """Once its turn is over, if one runs."""
         waited = 0.0
-        while rows := await self._store.threads_of([person]):
-            deletion = await self._store.delete(person, [row.id for row in rows])
-            if deletion is not None:
-                self._tell_gone(rows, person)
-                return
-            for row in rows:
-                if row.state != "resting":
-                    await self._stop(row, job, person)
+        while await self._store.delete(row.owner, [row.id]) is None:
+            await self._stop(row, job, by)
             waited = await self._wait(waited)
+        if self._bus is not None:
+            self._bus.publish(ConversationDeleted(row.id, 0, row.session, row.owner))
 
     async def _blank_words(self, job: str, people: Sequence[str]) -> None:
         """Until nobody names them: something may be said while another is at work."""
@@ -197,6 +197,9 @@ class Erasures:
         """Whether there was anything to blank."""
         waited = 0.0
         while written := await self._store.history(row.id):
+            if is_of_theirs_alone(row.session, written, people):
+                await self._store.hand_over(row, people[0])  # and it is deleted as theirs, in the next round
+                return True
             changed, blanking = blanked_log(written, people)
             if not changed:
                 return False
@@ -220,11 +223,6 @@ class Erasures:
             raise MailRefused(AT_WORK)
         await self._clock.sleep(PAUSE)
         return waited + PAUSE
-
-    def _tell_gone(self, rows: Sequence[ThreadRow], owner: str) -> None:
-        if self._bus is not None:
-            for row in rows:
-                self._bus.publish(ConversationDeleted(row.id, 0, row.session, owner))
 
 
 def _encoded(erasure: Erasure) -> str:

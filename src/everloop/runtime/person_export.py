@@ -20,7 +20,7 @@ from ..core.conversation import Conversation, Written
 from ..core.message import Media
 from ..core.people import Person
 from ..core.ports import Archive, Belongings, Files, HomeFile, HomeFolders, Log
-from ..readings.erasing import author_of
+from ..readings.erasing import author_of, is_of_theirs_alone
 from ..readings.spoken import Utterance, spoken
 from .exporting import stamp
 from .sessions import Sessions
@@ -66,11 +66,10 @@ class PersonExport:
         people, names, media = person.principals, _Names(), dict[str, Media]()
         counts = await self._store.belongings(people)
         yield HomeFile("README.md", _once(_readme(person, counts, now)))
-        for one in people:
-            for each in await self._store.conversations(one, archived=True):
-                path = f"conversations/{names.free(f'{stamp(each.created)[:10]} {each.title}'[:60], each.id[:8])}"
-                yield HomeFile(f"{path}.md", self._markdown(each, media))
-                yield HomeFile(f"{path}.jsonl", self._lines(each))
+        for each in await self._conversations(people):
+            path = f"conversations/{names.free(f'{stamp(each.created)[:10]} {each.title}'[:60], each.id[:8])}"
+            yield HomeFile(f"{path}.md", self._markdown(each, media))
+            yield HomeFile(f"{path}.jsonl", self._lines(each))
         said = [each async for each in self._said_elsewhere(people, media)]
         if said:
             yield HomeFile("in-groups.md", _once("\n\n".join(map(_told_in_group, said)) + "\n"))
@@ -89,6 +88,14 @@ class PersonExport:
         for table, columns in self._store.exported().items():
             if await self._store.rows_of(table, people, 0, 1):
                 yield HomeFile(f"tables/{table}.csv", self._table(table, columns, people))
+
+    async def _conversations(self, people: Sequence[str]) -> list[Conversation]:
+        """Theirs, and those of two that belong to whose bot it is."""
+        found = [each for one in people for each in await self._store.conversations(one, archived=True)]
+        for row in await self._store.threads_naming(people):
+            if is_of_theirs_alone(row.session, await self._store.history(row.id), people):
+                found += await self._store.conversations(row.owner, id=row.id, archived=True)
+        return found
 
     async def _history(self, thread: str) -> AsyncIterator[Written]:
         after = 0
@@ -110,7 +117,8 @@ class PersonExport:
 
     async def _said_elsewhere(self, people: Sequence[str], media: dict[str, Media]) -> AsyncIterator[dict[str, Any]]:
         for row in await self._store.threads_naming(people):
-            async for written in self._history(row.id):
+            history = await self._store.history(row.id)
+            for written in history if not is_of_theirs_alone(row.session, history, people) else ():
                 told = spoken(written.entry)
                 if author_of(written.entry) in people and told is not None:
                     media.update((each.file, each) for each in told.files)

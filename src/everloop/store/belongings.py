@@ -4,6 +4,7 @@ no line breaks the build (tests/store/test_belongings.py): whoever adds one says
 A row is somebody's by its column `key`, which holds their id, or a `place` of theirs. With `erase`:
 
 - `delete`: their rows go. Where `names` is a column with a stored text, rows of others go as well that name them in it.
+- `blank`: the same rows stay, and only their numbers, which nobody may be given again: letters, known by theirs.
 - `unname`: the row stays, for it is only numbers that others need (what was spent), and names nobody any more.
 - `keep`: it is nobody's, and says nothing of anybody.
 
@@ -18,7 +19,7 @@ from msgspec import Struct
 
 class Belonging(Struct, frozen=True, kw_only=True):
     table: str
-    erase: Literal["delete", "unname", "keep"]
+    erase: Literal["delete", "blank", "unname", "keep"]
     key: str = "owner"
     export: tuple[str, ...] = ()
     order: str = ""  # by which an export is read, row after row; "": the first of its columns
@@ -51,7 +52,7 @@ BELONGINGS: tuple[Belonging, ...] = (
     Belonging(table="said", erase="delete", told="entries in the search index"),
     Belonging(table="said_words", erase="keep"),  # SQLite's index: it goes with the rows of `said`
     Belonging(table="snapshots", erase="delete", export=("name", "thread", "seq", "at"), told="snapshots"),
-    Belonging(table="inbox", erase="delete", names="body", told="letters"),
+    Belonging(table="inbox", erase="blank", names="body", told="letters"),
     Belonging(table="outbox", erase="delete", told="answers in the outbox"),
     Belonging(table="reply_contexts", erase="delete"),
     Belonging(table="timers", erase="delete", order="key"),
@@ -84,5 +85,5 @@ def undeclared(tables: set[str]) -> str:
     return (
         f"{', '.join(found)}: nobody has said whose rows these are. Add a line for each to BELONGINGS in "
         "store/belongings.py: by which column a row is somebody's (`key`), what they are given of it (`export`), and "
-        "what erasing does with it (`erase`: delete, unname or keep)."
+        "what erasing does with it (`erase`: delete, blank, unname or keep)."
     )

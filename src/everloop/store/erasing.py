@@ -6,7 +6,7 @@ Rows are deleted here for good, which deleting.py does with conversations: an er
 
 import secrets
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from ..readings.erasing import names
 from .belongings import BELONGINGS, Belonging
 from .codec import THREAD, fold_in, list_of, read_outbound
 from .database import Ask, Database
+from .deleting import DELETED
 from .directory import IS_ERASING
 from .file_references import digits_in
 from .jobs import ADD
@@ -32,6 +33,7 @@ BATCH = 1000  # rows that are read at once: nothing else waits for long
 
 _THEM = "IN (SELECT value FROM {each}($1{json}))"
 _NAMES = "LIKE $1 ESCAPE '\\'"
+_BESIDE = ("entries", "inbox", "outbox", "said", "timers", "usage")
 _AT_ONCE = ("tokens", "logins", "web_sessions", "codes")  # by which they could come in, or become somebody else
 _NOBODY = (
     "INSERT INTO users(id, name, role, created, blocked) VALUES($1, $2, $3, {now}, CAST($4 AS {int})) "
@@ -82,11 +84,11 @@ class ErasingRows(Database):
         return [ThreadRow(*row) for row in rows]
 
     async def threads_naming(self, people: Sequence[str]) -> list[ThreadRow]:
-        found = {thread async for thread in self._naming(people)}
+        found = {thread async for thread in self._entries_naming(people)}
         rows = await self._ask(f"SELECT {THREAD} FROM threads WHERE id {_THEM} ORDER BY id", list_of(found))
         return [row for row in (ThreadRow(*each) for each in rows) if row.owner not in people]
 
-    async def _naming(self, people: Sequence[str]) -> AsyncIterator[str]:
+    async def _entries_naming(self, people: Sequence[str]) -> AsyncIterator[str]:
         """Batch by batch through all that was ever said, as file_references.py goes."""
         likes = " OR ".join(f"body LIKE ${n} ESCAPE '\\'" for n in range(3, 3 + len(people)))
         read = (
@@ -102,6 +104,16 @@ class ErasingRows(Database):
 
     async def begin_erasing(self, person: Person, payload: str) -> str:
         return await self._do(partial(_begin, person, payload))
+
+    async def hand_over(self, row: ThreadRow, person: str) -> None:
+        async def work(ask: Ask) -> None:
+            await ask("UPDATE sessions SET owner = $2 WHERE thread = $1", row.id, person)
+            await ask("UPDATE threads SET owner = $2 WHERE id = $1", row.id, person)
+            await ask("UPDATE reply_contexts SET owner = $2 WHERE session = $1", row.session, person)
+            for table in _BESIDE:
+                await ask(f"UPDATE {table} SET owner = $2 WHERE thread = $1", row.id, person)
+
+        await self._do(work)
 
     async def stop_thread(self, row: ThreadRow, event: str, by: str) -> None:
         stop = Inbound(Address.parse(row.session), event, Stop(by), row.owner)
@@ -134,7 +146,7 @@ class ErasingRows(Database):
         await ask(_MOVED, row.id, head + len(closing), fold and head + fold, int(bool(fold)))
         await self._forget_words(ask, [row.id])
         await _forget_answers(ask, row.id, changed, mails)
-        await ask(f"DELETE FROM inbox WHERE id {_NUMBERS}", list_of(mails))
+        await _blank_letters(ask, mails)
         return True
 
     async def erase_rows(self, people: Sequence[str], places: Sequence[str], job: str, payload: str) -> bool:
@@ -153,7 +165,11 @@ class ErasingRows(Database):
         return True
 
 
-_NUMBERS = "IN (SELECT CAST(value AS {int}) FROM {each}($1{json}))"
+# As deleting.py leaves them for a month; but for the event, which may be made of who they are.
+_BLANK = (
+    f"UPDATE inbox SET kind = '{DELETED}', body = '', reply = '', event = '{ERASED}:' || id, owner = '{ERASED}', "
+    "thread = '', at = {now}, ended = -1, taken = 2 WHERE id IN (SELECT CAST(value AS {int}) FROM {each}($1{json}))"
+)
 
 
 async def _replace(ask: Ask, thread: str, seq: int, entry: Entry) -> dict[str, float]:
@@ -169,7 +185,8 @@ async def _begin(person: Person, payload: str, ask: Ask) -> str:
         return ""
     for table in _AT_ONCE:
         await ask(f"DELETE FROM {table} WHERE owner {_THEM}", list_of(person.principals))
-    await _delete_naming(ask, "inbox", "body", person.principals, "AND taken = 0 AND ended = 0")
+    waiting = await _naming(ask, "inbox", "body", person.principals, "AND taken = 0 AND ended = 0")
+    await _blank_letters(ask, waiting)
     found = await ask(f"SELECT id, body FROM jobs WHERE kind = '{ERASE}' AND body {_NAMES}", _like(person.id))
     for id, body in found:
         if names(body, [person.id]):
@@ -184,21 +201,30 @@ async def _erase_in(ask: Ask, each: Belonging, people: Sequence[str], places: Se
     match each.erase:
         case "delete":
             await ask(f"DELETE FROM {each.table} WHERE {each.key} {_THEM}", whose)
-            if each.names:
-                await _delete_naming(ask, each.table, each.names, people)
+            for id in await _naming(ask, each.table, each.names, people) if each.names else ():
+                await ask(f"DELETE FROM {each.table} WHERE id = $1", id)
+        case "blank":
+            theirs = await ask(f"SELECT id FROM {each.table} WHERE {each.key} {_THEM}", whose)
+            await _blank_letters(ask, {id for (id,) in theirs} | await _naming(ask, each.table, each.names, people))
         case "unname":
             await ask(f"UPDATE {each.table} SET {each.key} = '{ERASED}' WHERE {each.key} {_THEM}", whose)
         case "keep":
             pass
 
 
-async def _delete_naming(ask: Ask, table: str, column: str, people: Sequence[str], only: str = "") -> None:
-    """Rows of others in whose stored text one of these people is named."""
+async def _naming(ask: Ask, table: str, column: str, people: Sequence[str], only: str = "") -> set[Any]:
+    """The rows in whose stored text one of these people is named, whosever they are."""
+    found = set()
     for person in people:
         rows = await ask(f"SELECT id, {column} FROM {table} WHERE {column} {_NAMES} {only}", _like(person))
-        for id, body in rows:
-            if names(body, [person]):
-                await ask(f"DELETE FROM {table} WHERE id = $1", id)
+        found |= {id for id, body in rows if names(body, [person])}
+    return found
+
+
+async def _blank_letters(ask: Ask, ids: Collection[int]) -> None:
+    """With what was answered to commands among them."""
+    await ask(_BLANK, list_of(sorted(ids)))
+    await ask(f"DELETE FROM outbox WHERE key {_THEM}", list_of([f"command:{id}" for id in sorted(ids)]))
 
 
 async def _forget_answers(ask: Ask, thread: str, changed: Mapping[int, Entry], mails: Sequence[int]) -> None:

@@ -36,6 +36,9 @@ class Erasing(Belongings, Protocol):
         """From this commit on they are nobody: they cannot come in, and nobody can change that. Returns the id of the
         job that is to remove what is theirs, which is the same while it is not done."""
 
+    async def hand_over(self, row: ThreadRow, person: str) -> None:
+        """From now on this conversation is theirs, with all that is kept beside it."""
+
     async def stop_thread(self, row: ThreadRow, event: str, by: str) -> None:
         """Have whoever drives this thread end its turn."""
 
