@@ -12,7 +12,7 @@ from tests.store.town import Town, canary
 from everloop.app.records import open_records
 from everloop.core.people import Person as Known
 from everloop.core.people import Role
-from everloop.runtime.person_export import plain
+from everloop.readings.filenames import plain
 
 
 async def settled(person: Person, *names: str) -> None:

@@ -4,11 +4,11 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ..app.leaving import write_export
 from ..app.records import Records
 from ..core.people import Person, Role
-from ..files.packing import write_folder, write_zip
+from ..readings.filenames import plain
 from ..readings.visible import in_one_line
-from ..runtime.person_export import plain
 from .table import table
 from .terminal import Terminal, WrongUse, show_prompt
 
@@ -23,8 +23,7 @@ async def export(records: Records, terminal: Terminal, who: str, target: str) ->
     """Raises MailRefused, HomeError."""
     person, now = await records.erasures.somebody(who), datetime.now(UTC)
     path = Path(target or f"everloop {plain(person.name)} {now:%Y-%m-%d}.zip")
-    files = records.export.files(person, now.timestamp())
-    await (write_zip if path.suffix.lower() == ".zip" else write_folder)(files, path)
+    await write_export(records, person, path, now.timestamp())
     terminal.answer(f"{path} has all that is {in_one_line(person.name)}'s. Begin with README.md.")
 
 

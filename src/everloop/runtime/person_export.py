@@ -7,11 +7,8 @@ models call things: none leads anywhere else (path traversal), on any system.
 
 import csv
 import io
-import re
-import unicodedata
 from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import UTC, datetime
-from hashlib import sha256
 from typing import Any, Protocol
 
 import msgspec
@@ -21,6 +18,7 @@ from ..core.message import Media
 from ..core.people import Person
 from ..core.ports import Archive, Belongings, Files, HomeFile, HomeFolders, Log
 from ..readings.erasing import author_of, is_of_theirs_alone
+from ..readings.filenames import plain
 from ..readings.spoken import Utterance, spoken
 from .exporting import stamp
 from .sessions import Sessions
@@ -28,8 +26,6 @@ from .sessions import Sessions
 PAGE = 1000  # rows or entries that are read at once
 _TIMES = ("at", "until", "due", "created")
 _LATEST = 253_402_300_800  # the year 10000: no calendar has what lies after it
-_UNSAFE = re.compile(r'[\x00-\x1f\x7f-\x9f/\\:*?"<>|\ud800-\udfff]')
-_RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
 _WHO = {"user": "They said", "assistant": "The agent said", "tool": "A tool answered", "house": "everloop said"}
 README = """# What everloop keeps of {name}
 
@@ -161,18 +157,6 @@ class _Names:
             name = f"{stem} {otherwise}.{kind}" if dot and stem else f"{name} {otherwise}"
         self._taken.add(name.casefold())
         return name
-
-
-def plain(name: str) -> str:
-    """A name that is one on every system, and leads nowhere: neither up, nor to another drive."""
-    safe = unicodedata.normalize("NFC", _UNSAFE.sub("_", name)).rstrip(". ")
-    if not safe.strip(".") or _RESERVED.fullmatch(safe):
-        safe = f"_{safe}"
-    if len(safe.encode()) > 200:
-        safe = safe.encode()[:180].decode(errors="ignore")
-    if safe == name:
-        return name
-    return f"{safe}~{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:6]}"
 
 
 def _named(found: HomeFile, media: dict[str, Media]) -> tuple[str, str]:
