@@ -55,8 +55,9 @@ async def test_the_owner_exports_and_erases_somebody_and_takes_along_their_own(
         await page.get_by_role("button", name="Erase for good").click()
         await page.wait_for_selector("dialog:has-text('Anna is erased')")
         listed = await page.locator("dialog li").all_inner_texts()
-        if SHOTS:
-            await page.screenshot(path=f"{SHOTS}/leaving-erased-{width}.png")
+        for theme in ("light", "dark") if SHOTS else ():
+            await page.emulate_media(color_scheme=theme)
+            await page.screenshot(path=f"{SHOTS}/leaving-erased-{width}-{theme}.png")
         await page.get_by_role("button", name="Done").click()
         await page.wait_for_selector("article[data-person='web:anna']", state="detached")
         people = await page.locator("article[data-person]").count()
