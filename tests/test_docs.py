@@ -28,10 +28,20 @@ from everloop.gateway.access.principal import SCOPES
 from everloop.gateway.ws import frames
 from everloop.providers.catalog import HOSTS
 from everloop.readings.commands import COMMANDS
-from everloop.settings import AccountSection, PolicyRuleSection, Preset, PriceSection, Settings, Stance, Tools, load
+from everloop.settings import (
+    AccountSection,
+    PersonaSection,
+    PolicyRuleSection,
+    Preset,
+    PriceSection,
+    Settings,
+    Stance,
+    Tools,
+    load,
+)
 from everloop.tools.decorator import tool
 
-NAMED = {"accounts": AccountSection, "models": Preset, "prices": PriceSection}
+NAMED = {"accounts": AccountSection, "models": Preset, "personas": PersonaSection, "prices": PriceSection}
 ROOT = Path(__file__).parents[1]
 REFERENCE = (ROOT / "docs" / "reference.md").read_text()
 TOOLS = (ROOT / "docs" / "tools.md").read_text()

@@ -84,7 +84,7 @@ def places_of(value: Any, above: str = "") -> set[str]:
 # that is added to an entry and holds what somebody said has to be blanked in readings/erasing.py, or this fails.
 STAYS = {
     "user_said": {
-        *("author", "address", "principal", "source", "terms"),
+        *("author", "address", "principal", "source", "terms", "server"),
         *("before.answers", "before.calls.id", "before.calls.name"),  # of what a client brings, into its own place
     },
     "model_called": {"model", "prefix"},
@@ -94,6 +94,7 @@ STAYS = {
     "asked": {"definition"},
     "answered": {"by"},
     "model_chosen": {"model", "by"},
+    "persona_chosen": {"persona", "by"},
     "stopped": {"by"},
     "resumed": {"after"},
     "gave_up": {"reason", "error"},

@@ -207,7 +207,9 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     deletions = Deletions(store, FileInventory(opened.home / "files"), live.now.toolset.forget, bus, clock)
     folders, members = HomeFoldersOf(home, workspace_of(settings, home)), Membership(store)
     erasures = Erasures(store, folders, deletions, members, bus, clock)
-    commands = SlashCommands(store, live, approvals, sessions, people, deletions, clock)
+    commands = SlashCommands(
+        store, live, approvals, sessions, people, deletions, clock, personas=lambda: live.now.personas
+    )
     longest = settings.agents.defaults.max_message_chars
     inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave)
     admission = partial(AdmitPeople, store, lambda: live.now.settings.users.strangers, given=given.roles)

@@ -43,6 +43,7 @@ FOLDERS = (
     FolderRule("workspace", "kept: the owner's"),
     FolderRule("spool", "what commands said in the person's conversations"),
     FolderRule("logs", "lines that name the person, or a conversation of theirs"),
+    FolderRule("personas", "kept: what the agent is told to be, the house's"),
     FolderRule("run", "kept: which processes run"),
     FolderRule("models", "kept: weights of models"),
     FolderRule("config.*", "kept: the owner's settings"),

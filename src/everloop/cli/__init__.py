@@ -39,6 +39,10 @@ COMMANDS = {
             *("export", "erase"),
         ),
     ),
+    "personas": CliCommand(
+        "show, make and change who the agent is, and say at which place",
+        ("list", "show", "add", "edit", "remove", "use"),
+    ),
     "models": CliCommand(
         "show which models there are, try one, keep keys, log in",
         ("list", "test", "key", "login", "logout"),

@@ -67,6 +67,13 @@ COMMANDS = {
             right=Right(Role.USER, "read"),
             given=Right(Role.USER),
         ),
+        SlashCommand(
+            "/persona",
+            "Show who the agent is here, or choose another for this conversation",
+            "[NAME]",
+            right=Right(Role.USER, "read"),
+            given=Right(Role.USER),
+        ),
         SlashCommand("/compact", "Let a summary stand for what was said before", right=Right(Role.USER)),
         SlashCommand(
             "/approve",

@@ -29,6 +29,7 @@ from ..core.log import (
     ModelChosen,
     ModelFailed,
     ModelSaid,
+    PersonaChosen,
     Removed,
     Resumed,
     Standing,
@@ -103,7 +104,9 @@ class Blanking:
             case TakenBack():
                 undoing = self._before.undoing
                 return undoing is not None and self._is_of_theirs(undoing.entry)
-            case ModelChosen() | CompactionAsked() | Removed() | Answered() | CallStarted() | Resumed():
+            case (
+                ModelChosen() | PersonaChosen() | CompactionAsked() | Removed() | Answered() | CallStarted() | Resumed()
+            ):
                 return False
             case _:
                 return self._before.turn.requester in self._people
@@ -172,7 +175,7 @@ def blanked(entry: Entry) -> Entry:
             return structs.replace(entry, text=BLANK, files=(), sender=ERASED)
         case Compacted():
             return structs.replace(entry, summary=_blank(entry.summary), facts=(), kept=())
-        case CallStarted() | Answered() | ModelChosen() | Resumed() | CompactionAsked() | Removed():
+        case CallStarted() | Answered() | ModelChosen() | PersonaChosen() | Resumed() | CompactionAsked() | Removed():
             return entry
         case _:
             assert_never(entry)

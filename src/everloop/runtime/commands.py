@@ -1,6 +1,6 @@
 """Slash commands that are understood in every channel, whatever the model is doing."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct, structs
@@ -11,6 +11,7 @@ from ..core.gauge import rough
 from ..core.mail import Choose, CompactRequest, Inbound, Said, Stop
 from ..core.message import text_of
 from ..core.people import Role
+from ..core.personas import Personas
 from ..core.ports import Archive, Arrivals, Clock, Directory, Ledger, Log, People
 from ..core.rows import Action, SpentRow
 from ..core.thread import Thread
@@ -24,6 +25,7 @@ from .clock import MACHINE
 from .deletions import Deletions
 from .membership import Membership, role_given
 from .models import Models
+from .persona_commands import PersonaCommands
 from .session_commands import SessionCommands, sentence
 from .sessions import BUSY, Sessions
 
@@ -54,6 +56,7 @@ class SlashCommands:
         people: People,
         deletions: Deletions,
         clock: Clock = MACHINE,
+        personas: Callable[[], Personas] = Personas,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -63,6 +66,7 @@ class SlashCommands:
         self._sessions = sessions
         self._looking_back = SessionCommands(store, sessions, deletions)
         self._members = Membership(store)
+        self._personas = PersonaCommands(store, personas)
 
     def find(self, text: str) -> SlashCommand | None:
         """The command that someone typed, if what they typed looks like one; there need not be one of that name."""
@@ -83,7 +87,14 @@ class SlashCommands:
                 stopping = structs.replace(inbound, letter=Stop(letter.author))
                 return CommandEffect(stopping, "stop", "⏹ Stopped 1 task(s).", "No active task to stop.")
             case "/model":
-                return await (self._choose(rest, inbound, letter) if rest else self._show_model(inbound))
+                if rest:
+                    return await self._choose(rest, inbound, letter)
+                return await self._show_model(inbound, await self._personas.model(inbound, letter, role))
+            case "/persona":
+                choosing, reply = await self._personas.work_out(rest, inbound, letter, role)
+                if choosing is None:
+                    return CommandEffect(inbound, "none", reply)
+                return CommandEffect(structs.replace(inbound, letter=choosing), "tell", reply)
             case "/compact":
                 return await self._compact(inbound, letter.author)
             case "/approve":
@@ -187,7 +198,8 @@ class SlashCommands:
         choosing = structs.replace(inbound, letter=Choose("" if wanted == "default" else model.key, letter.author))
         return CommandEffect(choosing, "tell", f"{model.name} answers in this conversation from now on.")
 
-    async def _show_model(self, inbound: Inbound) -> CommandEffect:
+    async def _show_model(self, inbound: Inbound, usual: str) -> CommandEffect:
+        """`usual` is who answers here where nobody has chosen; "" is the one of the settings."""
         row = await self._store.session(str(inbound.address))
         chosen = ""
         if row:
@@ -197,7 +209,7 @@ class SlashCommands:
             waiting = [mail.letter.model for mail in opened.mail if isinstance(mail.letter, Choose)]
             chosen = waiting[-1] if waiting else fold.choice
         presets = self._models.names()
-        lines = [f"{await self._who(chosen)} answers in this conversation."]
+        lines = [f"{await self._who(chosen or usual)} answers in this conversation."]
         if presets:
             lines.append(f"Presets: {', '.join(presets)}.")
         lines.append("Choose another with /model NAME (a preset or provider/model), or go back with /model default.")

@@ -235,15 +235,25 @@ class Driver:
         before = book.briefed if book.turn == turn.seq else None
         if before is None:
             self._toolbox.kit(turn.principal)  # what is offered from here on can be run, also when it has gone by then
-            situation = Situation(turn.requester, role, turn.principal, thread.address, thread.id, turn.terms)
+            situation = Situation(
+                person=turn.requester,
+                role=role,
+                principal=turn.principal,
+                address=thread.address,
+                thread=thread.id,
+                terms=turn.terms,
+                wish=thread.persona,
+                server=thread.server,
+            )
             briefing = await book.patiently(partial(self._briefer.brief, situation))
             log_context.set(LogContext(thread.address, thread.id, turn.seq))
         else:
             briefing = before.briefing
+        name = thread.model_name or briefing.model
         try:
-            model = self._models.find(thread.model_name)
+            model = self._models.find(name)
         except ModelMissing:
-            model = await self._look_for(thread.model_name)
+            model = await self._look_for(name)
         if before is not None and before.model.key == model.key:
             return before
         book.turn, book.briefed = turn.seq, Briefed(model, briefing)

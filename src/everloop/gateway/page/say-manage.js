@@ -13,6 +13,7 @@ export const told = spoken({
   groups: { agent: "Agent", reach: "Reach", house: "House" },
   pages: {
     models: ["Models", "Who answers, presets, API keys, prices"], behaviour: ["Behaviour", "System prompt, workspace, limits of a turn"], tools: ["Tools", "Permissions, commands, web search"],
+    personas: ["Personas", "Who it is at which channel, server or chat"],
     outbox: ["Outbox", "Answers that were not delivered"],
     people: ["People", "Who may speak with it, roles, accounts"],
     access: ["Access", "Password, tokens, what is allowed"], usage: ["Usage", "Tokens and cost by day"], health: ["Health", "What runs, and what has failed"],
@@ -104,7 +105,7 @@ export const told = spoken({
   loading: "Loading …",
 
   // The trace
-  trace: "Trace", whereTime: "Where the time went", toConversation: "To the conversation", nothingHappened: "Nothing has happened here yet. Say something first.",
+  trace: "Trace", whereTime: "Where the time went", personaHere: (name, by) => `Persona: ${name} (${by})`, toConversation: "To the conversation", nothingHappened: "Nothing has happened here yet. Say something first.",
   spans: { queue: "Queue", model: "Model", tool: "Tool", approval: "Approval", summary: "Summary", delivery: "Delivery" }, endings: { answered: "answered", failed: "gave up", stopped: "stopped", open: "not over" },
   steps: "Steps in order", traceHint: "Under this id a collector knows the turn, if one is configured", traceId: (id) => `Trace ${id}`, inOut: (read, written) => `${read} in, ${written} out`,
 });
