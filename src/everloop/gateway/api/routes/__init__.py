@@ -1,6 +1,6 @@
 """Every route of the API, a file for each subject: what it is for, what it takes and answers, and who may ask."""
 
-from . import delivery, files, leaving, models, own, people, personas, sessions
+from . import audit, delivery, files, leaving, models, own, people, personas, sessions
 
 TABLE = (
     *own.ROUTES,
@@ -11,4 +11,5 @@ TABLE = (
     *personas.ROUTES,
     *delivery.ROUTES,
     *files.ROUTES,
+    *audit.ROUTES,
 )
