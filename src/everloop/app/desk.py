@@ -1,18 +1,20 @@
 """An open everloop as the gateway uses it: what a program does with one, and more."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 from ..core.errors import EverloopError, Fenced, MailRefused
 from ..core.events import Answer
 from ..core.mail import Inbound
-from ..core.people import OWNER
+from ..core.people import OWNER, Person
 from ..core.ports import WorkspaceFiles
 from ..core.rows import Receipt
 from ..core.turn import Finished
+from ..files.packing import zipped
 from ..runtime.membership import Membership
+from ..runtime.person_export import PersonExport
 from ..settings import without_secrets
 from ..tools.browse import WorkspaceBrowser
 from ..tools.workspace import Workspace
@@ -39,6 +41,8 @@ class GatewayDesk(Agent):
         self.offers = ModelOffers(self._live)
         self._home = house.builder.own
         self.members = Membership(house.store)
+        self.erasures = house.erasures
+        self._export = PersonExport(house.store, house.sessions, house.folders, house.files)
         self.personas = PersonaDesk(house.opened.home, house.store, self._caught_up, live_settings.change)
 
     async def _caught_up(self) -> Built:
@@ -62,6 +66,10 @@ class GatewayDesk(Agent):
         if person != OWNER:  # as when they first speak
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return WorkspaceBrowser(Workspace(folder, hidden=self._home), self.files, person)
+
+    def export(self, person: Person) -> AsyncGenerator[bytes]:
+        """All that is theirs, as a zip file that is made while it is read."""
+        return zipped(self._export.files(person, self.clock.now()))
 
     @asynccontextmanager
     async def answering(self, inbound: Inbound, again: Again | None = None) -> AsyncIterator[Answer]:

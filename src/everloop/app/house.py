@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from ..core.channel import Hook, Traits
-from ..core.ports import Bus, Clock, Files, Store
+from ..core.ports import Bus, Clock, Files, HomeFolders, Store
 from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.approvals import Approvals
 from ..runtime.deletions import Deletions
+from ..runtime.erasures import Erasures
 from ..runtime.inbox import Inbox
 from ..runtime.lanes import Lanes
 from ..runtime.sessions import Sessions
@@ -29,6 +30,8 @@ class House(Struct, frozen=True, kw_only=True):
     approvals: Approvals
     sessions: Sessions
     deletions: Deletions
+    erasures: Erasures
+    folders: HomeFolders
     shown: Acknowledgements
     supervisor: Supervisor
     builder: Builder

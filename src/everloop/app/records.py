@@ -16,15 +16,18 @@ from ..files.inventory import FileInventory
 from ..runtime.approvals import Approvals
 from ..runtime.clock import SystemClock
 from ..runtime.deletions import Deletions, Forget
+from ..runtime.erasures import Erasures
 from ..runtime.membership import Membership
 from ..runtime.people import KnownPeople
+from ..runtime.person_export import PersonExport
 from ..runtime.sessions import Sessions
 from ..runtime.supervisor import Supervisor
 from ..runtime.view import View
-from ..settings import Settings
+from ..settings import Settings, workspace_of
 from ..tools.home import Home
 from ..tools.tainted import Ended
 from .build import Builder, Overrides, watched_files
+from .home_folders import HomeFoldersOf
 from .models import ModelLibrary, open_models
 from .opening import opened_home
 from .tools import sandbox_of
@@ -42,6 +45,8 @@ class Records(Struct, frozen=True):
     files: FileInventory
     deletions: Deletions
     members: Membership
+    erasures: Erasures
+    export: PersonExport
 
 
 @asynccontextmanager
@@ -55,7 +60,20 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
         inventory = FileInventory(folder / "files")
         deletions = Deletions(store, inventory, _forgetting(folder, settings))
         sessions, members = Sessions(store), Membership(store)
-        yield Records(folder, settings, store, opened.vault, approvals, sessions, inventory, deletions, members)
+        folders = HomeFoldersOf(folder, workspace_of(settings, folder))
+        yield Records(
+            home=folder,
+            settings=settings,
+            store=store,
+            vault=opened.vault,
+            approvals=approvals,
+            sessions=sessions,
+            files=inventory,
+            deletions=deletions,
+            members=members,
+            erasures=Erasures(store, folders, deletions, members),
+            export=PersonExport(store, sessions, folders, files),
+        )
 
 
 @asynccontextmanager

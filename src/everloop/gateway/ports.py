@@ -267,6 +267,22 @@ class SessionDeletions(Protocol):
         ...
 
 
+class PersonErasures(Protocol):
+    """Raises MailRefused, StoreError, HomeError."""
+
+    async def find(self, who: str, by: Role) -> Person:
+        """Somebody who may be erased by someone of this role."""
+        ...
+
+    async def somebody(self, who: str) -> Person:
+        """One who is known, or a stranger of whom something is kept under this id."""
+        ...
+
+    async def erase(self, person: Person) -> dict[str, int]:
+        """Remove all that is theirs; what that was."""
+        ...
+
+
 class ChangeableSettings(Protocol):
     """The settings and keys of a house, as they can be changed while it is open."""
 
@@ -389,6 +405,13 @@ class ApiAgent(GatewayAgent, Protocol):
 
     @property
     def deletions(self) -> SessionDeletions: ...
+
+    @property
+    def erasures(self) -> PersonErasures: ...
+
+    def export(self, person: Person) -> AsyncGenerator[bytes]:
+        """All that is theirs, as a zip file that is made while it is read."""
+        ...
 
     @property
     def settings(self) -> Mapping[str, Any]:

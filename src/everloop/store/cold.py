@@ -10,6 +10,7 @@ from .channel_rows import ChannelRows
 from .credentials import CredentialRows
 from .deleting import DeletedRows
 from .directory import DirectoryRows
+from .erasing import ErasingRows
 from .expired import ExpiredRows
 from .grants import GrantRows
 from .history import HistoryRows
@@ -40,5 +41,6 @@ class ColdStore(
     ExpiredRows,
     DeletedRows,
     AuditRows,
+    ErasingRows,
 ):
     """What a store does that no turn waits for."""

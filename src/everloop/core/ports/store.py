@@ -6,6 +6,7 @@ from .archive import Archive
 from .audit import Audit
 from .credentials import Credentials
 from .directory import Directory
+from .erasing import Erasing
 from .grants import Grants
 from .jobs import Jobs, Leases
 from .ledger import Ledger
@@ -40,6 +41,7 @@ class Store(
     Ledger,
     Credentials,
     Directory,
+    Erasing,
     Jobs,
     Leases,
     Audit,

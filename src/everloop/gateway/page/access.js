@@ -1,6 +1,7 @@
 // Who may come in: the password, and tokens for programs.
 
 import { grantsTile } from "./grants.js";
+import { ownTile } from "./leaving.js";
 import { begin, get, post, remove } from "./api.js";
 import { ask, copy, h, iconButton, toast } from "./dom.js";
 import { told } from "./say-manage.js";
@@ -17,7 +18,7 @@ export class AccessTab {
   async drawOwn() {
     const { tokens } = await get("/api/tokens").catch(() => ({ tokens: null }));
     const grants = await grantsTile(() => this.drawOwn());
-    this.own.replaceChildren(...[this.password(), tokens && this.tokens(tokens), grants].filter(Boolean));
+    this.own.replaceChildren(...[this.password(), tokens && this.tokens(tokens), grants, ownTile(this.me)].filter(Boolean));
   }
 
   password() {
