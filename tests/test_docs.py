@@ -18,6 +18,7 @@ from everloop.app.tools import build_tools
 from everloop.bus.local import LocalBus
 from everloop.cli import build_parser
 from everloop.core import log
+from everloop.core.audit import DEEDS
 from everloop.core.events import Event, TurnEnded
 from everloop.core.people import Role
 from everloop.core.thread import Thread
@@ -136,6 +137,11 @@ def options(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 def test_every_command_and_option_is_documented():
     assert missing(options(build_parser()), REFERENCE) == []
+
+
+def test_every_deed_of_the_audit_is_documented():
+    text = (ROOT / "docs" / "audit.md").read_text()
+    assert [deed for deed in DEEDS if f"`{deed}`" not in text] == []
 
 
 def settings(shape: type[Struct], path: str = "") -> Iterator[tuple[str, Any]]:

@@ -110,7 +110,8 @@ async def open_desk(home: Path, settings: Mapping[str, Any] = {}, **given: Any) 
     async with _opened_house(home, settings, overrides, ForEveryone()) as house:
         bounded = BoundedFiles(Folder(home / "files"), house.opened.settings.gateway.bytes_per_user)
         book = SettingsEditor(home, os.environ, settings)
-        yield GatewayDesk(structs.replace(house, files=bounded), LiveSettings(book, house.builder, house.live))
+        live_settings = LiveSettings(book, house.builder, house.live, house.store)
+        yield GatewayDesk(structs.replace(house, files=bounded), live_settings)
 
 
 @asynccontextmanager

@@ -75,7 +75,7 @@ class Stop(Struct, frozen=True, gc=False, tag="stop", omit_defaults=True):
 class Decision(Struct, frozen=True, gc=False, tag="decision", omit_defaults=True):
     """Someone answered an approval, or its time ran out (`by` is then empty). `thread` is the one that asked: the
     session may have moved on to another, in which the same answer and place name another call. `digest` is that of
-    what the person was shown."""
+    what the person was shown, `authority` what lets them decide, as the audit tells it."""
 
     thread: str
     answer: int
@@ -83,6 +83,7 @@ class Decision(Struct, frozen=True, gc=False, tag="decision", omit_defaults=True
     verdict: Literal["allowed", "denied", "expired"]
     by: str = ""
     digest: str = ""
+    authority: str = ""
 
 
 class Choose(Struct, frozen=True, gc=False, tag="choose", omit_defaults=True):

@@ -21,6 +21,7 @@ from ..core.ports import (
     Activity,
     Archive,
     Arrivals,
+    Audit,
     Clock,
     Credentials,
     Directory,
@@ -41,7 +42,7 @@ class LetterStore(Log, Mailroom, Arrivals, Archive, Directory, Protocol):
     """What is kept of letters, of the turns that they make, and of who writes them."""
 
 
-class GatewayStore(LetterStore, Outgoing, Credentials, Ledger, Activity, Protocol):
+class GatewayStore(LetterStore, Outgoing, Credentials, Ledger, Audit, Activity, Protocol):
     """What the gateway reads and writes: no grants, secrets, taints or jobs."""
 
 

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct, structs
 
+from ..core.audit import acting, acting_as
 from ..core.conversation import Deed
 from ..core.errors import MailRefused, ModelMissing
 from ..core.gauge import rough
@@ -28,6 +29,7 @@ from .models import Models
 from .persona_commands import PersonaCommands
 from .session_commands import SessionCommands, sentence
 from .sessions import BUSY, Sessions
+from .usage_command import UsageCommand, price_of
 
 LEAST, LEAST_TOKENS = 4, 450  # messages that are worth a summary, and how long they have to be
 LEAST_AGAIN = 1800  # the same, where there is a summary already
@@ -66,6 +68,7 @@ class SlashCommands:
         self._sessions = sessions
         self._looking_back = SessionCommands(store, sessions, deletions)
         self._members = Membership(store)
+        self._usage = UsageCommand(store, clock)
         self._personas = PersonaCommands(store, personas)
 
     def find(self, text: str) -> SlashCommand | None:
@@ -74,7 +77,14 @@ class SlashCommands:
 
     async def work_out(self, command: SlashCommand, inbound: Inbound, letter: Said) -> CommandEffect:
         """What it comes to; nothing has happened yet, but that what a person allows ahead is kept."""
-        rest, role = rest_of(text_of(letter.parts)), await self._people.role(letter.author)
+        role = await self._people.role(letter.author)
+        came = acting.get()
+        by = came.by if came.person == letter.author else f"{role.name.lower()} in {inbound.address.channel}"
+        with acting_as(letter.author, by):
+            return await self._work_out(command, inbound, letter, role)
+
+    async def _work_out(self, command: SlashCommand, inbound: Inbound, letter: Said, role: Role) -> CommandEffect:
+        rest = rest_of(text_of(letter.parts))
         if command.name not in COMMANDS or (rest and not command.takes):
             return CommandEffect(inbound, "none", misunderstood(command.name, role))
         if role < (least := command.right_to(rest).least):
@@ -108,6 +118,8 @@ class SlashCommands:
             case "/session":
                 deed, reply = await self._looking_back.work_out(rest, inbound, letter, role)
                 return CommandEffect(inbound, deed, reply, BUSY)
+            case "/usage" if rest:
+                return CommandEffect(inbound, "none", await self._usage.tell(rest, letter, role))
             case "/usage":
                 row = await self._store.session(str(inbound.address))
                 rows = await self._store.spent(thread=row.id) if row else []
@@ -283,10 +295,3 @@ def _add(one: SpentRow, other: SpentRow) -> SpentRow:
         cost=one.cost + other.cost,
         unpriced=one.unpriced + other.unpriced,
     )
-
-
-def price_of(cost: float, unpriced: int) -> str:
-    """Dollars as people read them. Calls of models whose price is not known are said to be missing."""
-    if not unpriced:
-        return f"${cost:.4f}"
-    return f"more than ${cost:.4f}" if cost else "price not known"

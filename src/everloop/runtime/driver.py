@@ -57,6 +57,7 @@ from ..core.thread import Thread
 from ..core.tool import CallContext, Effect
 from ..core.turn import Finished
 from .approvals import Approvals, ApprovalStore
+from .auditing import started
 from .book import Book
 from .calls import Toolbox
 from .clock import MACHINE
@@ -283,6 +284,7 @@ class Driver:
         if any(spec.effect is not Effect.READ for spec in specs):
             if self._tainting:
                 await self._tainting.begin(book, places, specs)
+            book.note_starts(*started(thread, places, specs, role))
             if not await book.write(*(CallStarted(thread.answer, place) for place in places)):
                 return
             reach("call.started")

@@ -287,6 +287,7 @@ VIEWS = (
     View("behaviour", "#/settings/behaviour", ".setting"),
     View("tools", "#/settings/tools", ".setting"),
     View("server", "#/settings/server", ".setting"),
+    View("audit", "#/settings/audit", ".deeds li"),
     View("health", "#/settings/health", "table"),
     View("people", "#/settings/people", ".people article"),
     View("personas", "#/settings/personas", "article[data-persona]"),

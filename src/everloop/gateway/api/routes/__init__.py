@@ -1,6 +1,6 @@
 """Every route of the API, a file for each subject: what it is for, what it takes and answers, and who may ask."""
 
-from . import delivery, files, models, own, people, personas, sessions
+from . import audit, delivery, files, models, own, people, personas, sessions
 
 TABLE = (
     *own.ROUTES,
@@ -10,4 +10,5 @@ TABLE = (
     *personas.ROUTES,
     *delivery.ROUTES,
     *files.ROUTES,
+    *audit.ROUTES,
 )
