@@ -18,9 +18,9 @@ from ..core.people import Role
 from ..core.ports import Bus, Channel, Clock, Http, Provider, ToolSource
 from ..core.tool import Tool
 from ..core.turn import Finished
-from ..files.folder import Folder
-from ..files.inventory import FileInventory
+from ..files.attachments import Attachments
 from ..files.pictures import fit
+from ..files.quota import QuotaFiles
 from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.acting import Acting, ForEveryone, ForOne, ForSpeakers
 from ..runtime.admission import AdmitPeople
@@ -43,6 +43,7 @@ from ..tools.bootstrap import make_workspace
 from .agent import Agent
 from .build import Builder, Overrides
 from .channels import channels_of, traits_in
+from .files import open_storage, quotas_of
 from .house import House
 from .live import LiveHouse
 from .models import network_of
@@ -100,16 +101,14 @@ async def open_for_owner(
 async def open_desk(home: Path, settings: Mapping[str, Any] = {}, **given: Any) -> "AsyncIterator[GatewayDesk]":
     """As `open`, for a process that drives everyone's threads and through which settings can be changed; so it opens
     also without a model. `given` is what `open` takes."""
-    from ..files.inventory import BoundedFiles
     from ..settings.editor import SettingsEditor
     from .desk import GatewayDesk
     from .reconfigure import LiveSettings
 
     overrides = Overrides(**{**given, "waits": True, "listens": True, "whose": ""})
     async with _opened_house(home, settings, overrides, ForEveryone()) as house:
-        bounded = BoundedFiles(Folder(home / "files"), house.opened.settings.gateway.bytes_per_user)
         book = SettingsEditor(home, os.environ, settings)
-        yield GatewayDesk(structs.replace(house, files=bounded), LiveSettings(book, house.builder, house.live))
+        yield GatewayDesk(house, LiveSettings(book, house.builder, house.live))
 
 
 @asynccontextmanager
@@ -153,7 +152,8 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     home, settings, store = opened.home, opened.settings, opened.store
     lease_seconds = settings.store.lease_seconds
     _make_workspace(settings, home)
-    files, bus = Folder(home / "files"), LocalBus()
+    storage, bus = open_storage(home, settings, store), LocalBus()
+    files = storage.files
     clock = given.clock or MACHINE
     supervisor = await stack.enter_async_context(Supervisor(clock))
     made_later = await stack.enter_async_context(AsyncExitStack())  # is closed after the lanes, too
@@ -161,10 +161,12 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     if given.listens:
         listening = channels_of(settings, lambda: given.http or network_of(settings, made_later))
         given = structs.replace(given, channels=(*brought, *listening))
+    people = KnownPeople(store, given.roles)
+    bounded = QuotaFiles(files, quotas_of(settings, people))
+    attachments = Attachments(bounded, store, settings.files.max_bytes)
     builder = Builder(opened, files, bus, given, supervisor, made_later)
     live = LiveHouse(opened, builder, await builder.make(settings))
     toolbox = Toolbox(live.kit_of, files)
-    people = KnownPeople(store, given.roles)
     titles = Titles(
         store,
         bus,
@@ -199,13 +201,13 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     )
     approvals = Approvals(store, people, builder.prompt_files, clock)
     sessions = Sessions(store, people, lambda: toolbox.specs, clock)
-    deletions = Deletions(store, FileInventory(opened.home / "files"), live.now.toolset.forget, bus, clock)
+    deletions = Deletions(store, storage.shelves, live.now.toolset.forget, bus, clock)
     commands = SlashCommands(store, live, approvals, sessions, people, deletions, clock)
     longest = settings.agents.defaults.max_message_chars
     inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave)
     admission = partial(AdmitPeople, store, lambda: live.now.settings.users.strangers, given=given.roles)
     admitting = [(each, admission("guest" if each in brought else "pair")) for each in given.channels]
-    channels = OpenChannels(admitting, inbox, store, files, bus, clock, lease_seconds)
+    channels = OpenChannels(admitting, inbox, store, attachments, bus, clock, lease_seconds)
     shown = Acknowledgements(store)
     stack.push_async_callback(shown.settle)  # after the lanes: answers of the last moment are acknowledged too
     if builder.prompt_files and builder.prompt_files.unasked:  # whoever found it was killed before it was told
@@ -223,7 +225,9 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     return House(
         opened=opened,
         bus=bus,
-        files=files,
+        files=bounded,
+        attachments=attachments,
+        shelves=storage.shelves,
         inbox=inbox,
         lanes=lanes,
         approvals=approvals,

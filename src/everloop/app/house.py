@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from ..core.channel import Hook, Traits
-from ..core.ports import Bus, Clock, Files, Store
+from ..core.ports import Bus, Clock, Files, FileShelves, Store
+from ..files.attachments import Attachments
 from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.approvals import Approvals
 from ..runtime.deletions import Deletions
@@ -23,7 +24,9 @@ class House(Struct, frozen=True, kw_only=True):
 
     opened: OpenHome
     bus: Bus
-    files: Files
+    files: Files  # within everyone's quota
+    attachments: Attachments
+    shelves: FileShelves
     inbox: Inbox
     lanes: Lanes
     approvals: Approvals

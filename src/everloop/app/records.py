@@ -10,9 +10,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from ..bus.local import LocalBus
-from ..core.ports import Store, Vault
-from ..files.folder import Folder
-from ..files.inventory import FileInventory
+from ..core.ports import Files, Store, Vault
+from ..files.inventory import RecordedShelves
 from ..runtime.approvals import Approvals
 from ..runtime.clock import SystemClock
 from ..runtime.deletions import Deletions, Forget
@@ -25,6 +24,7 @@ from ..settings import Settings
 from ..tools.home import Home
 from ..tools.tainted import Ended
 from .build import Builder, Overrides, watched_files
+from .files import open_storage
 from .models import ModelLibrary, open_models
 from .opening import opened_home
 from .tools import sandbox_of
@@ -39,7 +39,8 @@ class Records(Struct, frozen=True):
     vault: Vault
     approvals: Approvals
     sessions: Sessions
-    files: FileInventory
+    files: RecordedShelves
+    kept: Files
     deletions: Deletions
     members: Membership
 
@@ -49,13 +50,23 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
     """For commands that count and tidy up, also where the vault is locked. Raises SettingsError, StoreError."""
     async with opened_home(home) as opened:
         folder, settings, store = opened.home, opened.settings, opened.store
-        files = Folder(folder / "files")
-        watched = watched_files(Home(folder), settings, store, files, _asking_a_sandbox(folder, settings))
+        storage = open_storage(folder, settings, store)
+        watched = watched_files(Home(folder), settings, store, storage.files, _asking_a_sandbox(folder, settings))
         approvals = Approvals(store, KnownPeople(store), watched)
-        inventory = FileInventory(folder / "files")
-        deletions = Deletions(store, inventory, _forgetting(folder, settings))
+        deletions = Deletions(store, storage.shelves, _forgetting(folder, settings))
         sessions, members = Sessions(store), Membership(store)
-        yield Records(folder, settings, store, opened.vault, approvals, sessions, inventory, deletions, members)
+        yield Records(
+            home=folder,
+            settings=settings,
+            store=store,
+            vault=opened.vault,
+            approvals=approvals,
+            sessions=sessions,
+            files=storage.shelves,
+            kept=storage.files,
+            deletions=deletions,
+            members=members,
+        )
 
 
 @asynccontextmanager
@@ -63,7 +74,8 @@ async def open_view(home: Path | None = None) -> AsyncIterator[View]:
     """For commands that show what models are told. Raises what `open` raises."""
     async with opened_home(home) as opened, Supervisor(SystemClock()) as supervisor, AsyncExitStack() as stack:
         given = Overrides(waits=True, warms=False)
-        builder = Builder(opened, Folder(opened.home / "files"), LocalBus(), given, supervisor, stack)
+        files = open_storage(opened.home, opened.settings, opened.store).files
+        builder = Builder(opened, files, LocalBus(), given, supervisor, stack)
         built = await builder.make(opened.settings)
         held = builder.prompt_files.names if builder.prompt_files else ()
         yield View(opened.store, built.models, built.briefer, KnownPeople(opened.store), held)

@@ -51,13 +51,13 @@ async def run(arguments: argparse.Namespace) -> int:
 
 async def _list(records: Records, arguments: argparse.Namespace) -> str:
     files = await records.files.files()
-    unused = {file.ref for file in await records.files.unused(records.store)}
-    wanted = [file for file in files if file.ref in unused or not arguments.unused]
+    left = {file.ref for file in await records.files.unused(records.store)}
+    wanted = [file for file in files if file.ref in left or not arguments.unused]
     shown = wanted[: arguments.limit]
     if arguments.json:
-        told = [_described(file, unused) for file in shown]
-        return to_json({"files": told, **_totals(files, unused)})
-    return "\n".join((*([_table(shown, unused)] if shown else []), _sentence(files, unused)))
+        told = [_described(file, left) for file in shown]
+        return to_json({"files": told, **_totals(files, left)})
+    return "\n".join((*([_table(shown, left)] if shown else []), _sentence(files, left)))
 
 
 async def _clean(records: Records, arguments: argparse.Namespace) -> str:

@@ -4,7 +4,7 @@ bring another.
 The gateway does not know how turns are driven: it puts letters in, listens to what happens, and reads the store.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol
 
@@ -24,6 +24,8 @@ from ..core.ports import (
     Credentials,
     Directory,
     Feed,
+    FileRecord,
+    FileRecords,
     Files,
     Ledger,
     Log,
@@ -40,7 +42,7 @@ class LetterStore(Log, Mailroom, Arrivals, Archive, Directory, Protocol):
     """What is kept of letters, of the turns that they make, and of who writes them."""
 
 
-class GatewayStore(LetterStore, Outgoing, Credentials, Ledger, Activity, Protocol):
+class GatewayStore(LetterStore, Outgoing, Credentials, Ledger, FileRecords, Activity, Protocol):
     """What the gateway reads and writes: no grants, secrets, taints or jobs."""
 
 
@@ -122,6 +124,10 @@ class GatewayAgent(Protocol):
         """Keep a file that comes with a message, and make the part that names it. Raises MailRefused."""
         ...
 
+    async def enclose_kept(self, name: str, ref: str, owner: str) -> Part:
+        """As `enclose`, for a file that the owner has already. Raises MailRefused."""
+        ...
+
     async def approvals(self, session: str = "") -> Sequence[Approval]:
         """What waits for a person's permission, in one session or in all."""
         ...
@@ -191,6 +197,10 @@ class TurnAgent(Protocol):
         ...
 
     async def enclose(self, name: str, data: bytes, owner: str) -> Part:
+        """Raises MailRefused."""
+        ...
+
+    async def enclose_kept(self, name: str, ref: str, owner: str) -> Part:
         """Raises MailRefused."""
         ...
 
@@ -348,6 +358,10 @@ class ApiAgent(GatewayAgent, Protocol):
 
     @property
     def sessions(self) -> SessionFinder: ...
+
+    async def keep_file(self, owner: str, pieces: AsyncIterable[bytes], name: str) -> FileRecord:
+        """Keep a file that comes in piece by piece. Raises NoRoom."""
+        ...
 
     def workspace(self, person: str) -> WorkspaceFiles:
         """Somebody's own, and nobody else's."""

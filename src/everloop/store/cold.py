@@ -10,6 +10,7 @@ from .credentials import CredentialRows
 from .deleting import DeletedRows
 from .directory import DirectoryRows
 from .expired import ExpiredRows
+from .file_records import FileRecordRows
 from .grants import GrantRows
 from .history import HistoryRows
 from .inbox import InboxRows
@@ -37,6 +38,7 @@ class ColdStore(
     CredentialRows,
     DirectoryRows,
     ExpiredRows,
+    FileRecordRows,
     DeletedRows,
 ):
     """What a store does that no turn waits for."""

@@ -6,7 +6,7 @@ from .channel import Admission, Channel, Deliver, Fetches, Hooked, Previews, Ren
 from .clock import Clock
 from .credentials import Credentials, Logins, Tokens, Users
 from .directory import Directory
-from .files import Files, FileShelves, KeptFile
+from .files import FileRecord, FileRecords, Files, FileShelves, KeepsFiles, KeptFile
 from .grants import Grants
 from .http import Http, HttpAnswer
 from .jobs import Jobs, Leases
@@ -39,6 +39,8 @@ __all__ = [
     "Embeddings",
     "Feed",
     "Fetches",
+    "FileRecord",
+    "FileRecords",
     "FileShelves",
     "Files",
     "Grants",
@@ -46,6 +48,7 @@ __all__ = [
     "Http",
     "HttpAnswer",
     "Jobs",
+    "KeepsFiles",
     "KeptFile",
     "Leases",
     "Ledger",

@@ -5,6 +5,7 @@ from typing import Protocol
 from .archive import Archive
 from .credentials import Credentials
 from .directory import Directory
+from .files import FileRecords
 from .grants import Grants
 from .jobs import Jobs, Leases
 from .ledger import Ledger
@@ -39,6 +40,7 @@ class Store(
     Ledger,
     Credentials,
     Directory,
+    FileRecords,
     Jobs,
     Leases,
     Activity,
