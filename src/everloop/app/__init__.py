@@ -18,9 +18,7 @@ from ..core.people import Role
 from ..core.ports import Bus, Channel, Clock, Http, Provider, ToolSource
 from ..core.tool import Tool
 from ..core.turn import Finished
-from ..files.attachments import Attachments
 from ..files.pictures import fit
-from ..files.quota import QuotaFiles
 from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.acting import Acting, ForEveryone, ForOne, ForSpeakers
 from ..runtime.admission import AdmitPeople
@@ -43,7 +41,7 @@ from ..tools.bootstrap import make_workspace
 from .agent import Agent
 from .build import Builder, Overrides
 from .channels import channels_of, traits_in
-from .files import open_storage, quotas_of
+from .files import open_storage
 from .house import House
 from .live import LiveHouse
 from .models import network_of
@@ -152,7 +150,8 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     home, settings, store = opened.home, opened.settings, opened.store
     lease_seconds = settings.store.lease_seconds
     _make_workspace(settings, home)
-    storage, bus = open_storage(home, settings, store), LocalBus()
+    people, bus = KnownPeople(store, given.roles), LocalBus()
+    storage = open_storage(home, settings, store, people)
     files = storage.files
     clock = given.clock or MACHINE
     supervisor = await stack.enter_async_context(Supervisor(clock))
@@ -161,10 +160,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     if given.listens:
         listening = channels_of(settings, lambda: given.http or network_of(settings, made_later))
         given = structs.replace(given, channels=(*brought, *listening))
-    people = KnownPeople(store, given.roles)
-    bounded = QuotaFiles(files, quotas_of(settings, people))
-    attachments = Attachments(bounded, store, settings.files.max_bytes)
-    builder = Builder(opened, files, bus, given, supervisor, made_later)
+    builder = Builder(opened, storage, bus, given, supervisor, made_later)
     live = LiveHouse(opened, builder, await builder.make(settings))
     toolbox = Toolbox(live.kit_of, files)
     titles = Titles(
@@ -207,7 +203,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave)
     admission = partial(AdmitPeople, store, lambda: live.now.settings.users.strangers, given=given.roles)
     admitting = [(each, admission("guest" if each in brought else "pair")) for each in given.channels]
-    channels = OpenChannels(admitting, inbox, store, attachments, bus, clock, lease_seconds)
+    channels = OpenChannels(admitting, inbox, store, storage.attachments, bus, clock, lease_seconds)
     shown = Acknowledgements(store)
     stack.push_async_callback(shown.settle)  # after the lanes: answers of the last moment are acknowledged too
     if builder.prompt_files and builder.prompt_files.unasked:  # whoever found it was killed before it was told
@@ -225,9 +221,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     return House(
         opened=opened,
         bus=bus,
-        files=bounded,
-        attachments=attachments,
-        shelves=storage.shelves,
+        storage=storage,
         inbox=inbox,
         lanes=lanes,
         approvals=approvals,

@@ -18,7 +18,7 @@ from ..core.mail import Inbound, Outbound, Said, reply_key
 from ..core.message import Part, text_of
 from ..core.permission import Allowance, Grant
 from ..core.permission import Approval as Approval
-from ..core.ports import Feed, FileRecord
+from ..core.ports import Feed, FileRecord, Files
 from ..core.rows import Receipt, ThreadRow
 from ..core.turn import Finished
 from ..runtime.lanes import Begun
@@ -37,8 +37,9 @@ class Agent:
 
     def __init__(self, house: House) -> None:
         self.store = house.store
-        self.files = house.files
-        self._attachments = house.attachments
+        self._storage = house.storage
+        self.files: Files = house.storage.bounded
+        self._attachments = house.storage.attachments
         self.hooks = house.hooks  # what the platforms of channels call, by the channel's name
         self.traits = house.traits  # of every channel that is known here, by its name
         self.clock = house.clock

@@ -51,7 +51,9 @@ class GatewayDesk(Agent):
         folder = self._live.now.kits.workspace(person)
         if person != OWNER:  # as when they first speak
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return WorkspaceBrowser(Workspace(folder, hidden=self._home), self.files, person)
+        return WorkspaceBrowser(
+            Workspace(folder, hidden=self._home), self.files, person, quota_of=self._storage.bounded.quota_of
+        )
 
     @asynccontextmanager
     async def answering(self, inbound: Inbound, again: Again | None = None) -> AsyncIterator[Answer]:

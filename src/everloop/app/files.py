@@ -8,27 +8,33 @@ from msgspec import Struct
 
 from ..core.people import Role, is_chat
 from ..core.ports import FileRecords, Files, People
+from ..files.attachments import Attachments
 from ..files.folder import Folder
 from ..files.inventory import FileInventory, RecordedShelves
-from ..files.quota import QuotaOf
+from ..files.quota import QuotaFiles, QuotaOf
 from ..settings import Settings
 
 USUAL = 5_000_000_000  # bytes for a person who is no guest
 
 
 class FileStorage(Struct, frozen=True):
-    """The files, and the same as they lie there."""
+    """The files; within everyone's quota; what people send and are given; and all of it as it lies there."""
 
     files: Files
+    bounded: QuotaFiles
+    attachments: Attachments
     shelves: RecordedShelves
 
 
 def open_storage(
-    home: Path, settings: Settings, records: FileRecords, environ: Mapping[str, str] = os.environ
+    home: Path, settings: Settings, records: FileRecords, people: People, environ: Mapping[str, str] = os.environ
 ) -> FileStorage:
     """Raises SettingsError."""
     root = home / "files"
-    return FileStorage(Folder(root), RecordedShelves(FileInventory(root), records))
+    files, shelves = Folder(root), FileInventory(root)
+    bounded = QuotaFiles(files, quotas_of(settings, people))
+    attachments = Attachments(bounded, records, settings.files.max_bytes)
+    return FileStorage(files, bounded, attachments, RecordedShelves(shelves, records))
 
 
 def quotas_of(settings: Settings, people: People) -> QuotaOf:

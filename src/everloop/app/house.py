@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from ..core.channel import Hook, Traits
-from ..core.ports import Bus, Clock, Files, FileShelves, Store
-from ..files.attachments import Attachments
+from ..core.ports import Bus, Clock, Store
 from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.approvals import Approvals
 from ..runtime.deletions import Deletions
@@ -15,6 +14,7 @@ from ..runtime.lanes import Lanes
 from ..runtime.sessions import Sessions
 from ..runtime.supervisor import Supervisor
 from .build import Builder
+from .files import FileStorage
 from .live import LiveHouse
 from .opening import OpenHome
 
@@ -24,9 +24,7 @@ class House(Struct, frozen=True, kw_only=True):
 
     opened: OpenHome
     bus: Bus
-    files: Files  # within everyone's quota
-    attachments: Attachments
-    shelves: FileShelves
+    storage: FileStorage
     inbox: Inbox
     lanes: Lanes
     approvals: Approvals

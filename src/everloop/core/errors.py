@@ -226,7 +226,7 @@ class AnswerTooLarge(EverloopError): ...
 
 
 class PathRefused(EverloopError):
-    """`kind` tells a program why: `missing`, `exists`, `too_large` or `refused`."""
+    """`kind` tells a program why: `missing`, `exists`, `too_large`, `no_room` or `refused`."""
 
     def __init__(self, message: str, kind: str = "refused") -> None:
         super().__init__(message)

@@ -17,7 +17,7 @@ from ..http.sending import PIECE, send_file
 from .framed import LARGEST, framed
 from .route import ApiAnswer, ApiCall
 
-_STATUS = {"missing": 404, "too_large": 413}
+_STATUS = {"missing": 404, "too_large": 413, "no_room": 413}
 
 
 async def list_folder(call: ApiCall) -> ApiAnswer:
