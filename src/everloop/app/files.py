@@ -6,13 +6,15 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from ..core.errors import SettingsError
 from ..core.people import Role, is_chat
-from ..core.ports import FileRecords, Files, People
+from ..core.ports import FileRecords, Files, FileShelves, People
 from ..files.attachments import Attachments
-from ..files.folder import Folder
+from ..files.folder import HALF_WRITTEN, Folder
 from ..files.inventory import FileInventory, RecordedShelves
 from ..files.quota import QuotaFiles, QuotaOf
 from ..settings import Settings
+from ..settings.shape import FilesSection
 
 USUAL = 5_000_000_000  # bytes for a person who is no guest
 
@@ -30,11 +32,39 @@ def open_storage(
     home: Path, settings: Settings, records: FileRecords, people: People, environ: Mapping[str, str] = os.environ
 ) -> FileStorage:
     """Raises SettingsError."""
-    root = home / "files"
-    files, shelves = Folder(root), FileInventory(root)
+    files, shelves = _folder(home) if not settings.files.url else _bucket(home, settings.files, environ)
     bounded = QuotaFiles(files, quotas_of(settings, people))
     attachments = Attachments(bounded, records, settings.files.max_bytes)
     return FileStorage(files, bounded, attachments, RecordedShelves(shelves, records))
+
+
+def _folder(home: Path) -> tuple[Files, FileShelves]:
+    return Folder(home / "files"), FileInventory(home / "files")
+
+
+def _bucket(home: Path, chosen: FilesSection, environ: Mapping[str, str]) -> tuple[Files, FileShelves]:
+    """`s3://bucket/prefix`. Keys are those of the settings, else those of the environment. Raises SettingsError."""
+    scheme, _, rest = chosen.url.partition("://")
+    name, _, prefix = rest.strip("/").partition("/")
+    if scheme != "s3" or not name:
+        raise SettingsError("files.url is empty, for the folder files in the home, or s3://bucket/prefix")
+    try:
+        from ..files.bucket import Bucket, connect  # few need it
+    except ImportError as error:
+        raise SettingsError("files.url is set, which needs the extra [s3]: pip install 'everloop[s3]'") from error
+    said = {
+        "endpoint": chosen.endpoint or environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL"),
+        "region": chosen.region or environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION") or "us-east-1",
+        "access_key_id": chosen.access_key or environ.get("AWS_ACCESS_KEY_ID"),
+        "secret_access_key": chosen.secret_key or environ.get("AWS_SECRET_ACCESS_KEY"),
+        "session_token": "" if chosen.access_key else environ.get("AWS_SESSION_TOKEN"),
+    }
+    bucket = Bucket(connect(name, prefix, **{key: value for key, value in said.items() if value}), _drafts(home))
+    return bucket, bucket
+
+
+def _drafts(home: Path) -> Path:
+    return home / "files" / HALF_WRITTEN
 
 
 def quotas_of(settings: Settings, people: People) -> QuotaOf:
