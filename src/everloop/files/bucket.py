@@ -6,6 +6,7 @@ after that.
 """
 
 import errno
+import math
 import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Collection, Iterable, Iterator
@@ -137,6 +138,8 @@ class Bucket:
         return meta["size"] == size and fresh
 
     def _is_old(self, changed: datetime, before: float) -> bool:
+        if before == math.inf:  # somebody wants it gone
+            return True
         return changed.timestamp() < before and datetime.now(UTC) - changed >= self._fresh
 
     def _count(self, owner: str, size: int) -> None:

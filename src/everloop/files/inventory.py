@@ -6,6 +6,7 @@ for; so does an upload that no message has named. What is named is not looked at
 
 import asyncio
 import fcntl
+import math
 import os
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from pathlib import Path
@@ -63,6 +64,12 @@ class RecordedShelves:
 
     async def unused(self, store: Removal) -> list[KeptFile]:
         return await unused(self._shelves, store)
+
+    async def remove_own(self, owner: str, ref: str) -> bool:
+        """Remove one of the owner's files, whatever names it; whether there was one, by its whole reference."""
+        there = [file for file in await self.beginning([ref.removeprefix("file:")]) if file.owner == folder_of(owner)]
+        gone = [file async for file in self.remove(there, math.inf)]
+        return await self._records.forget_file(owner, ref) or bool(gone)
 
     async def remove(self, files: Iterable[KeptFile], before: float) -> AsyncIterator[KeptFile]:
         async for file in self._shelves.remove(files, before):

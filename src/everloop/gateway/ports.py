@@ -164,6 +164,18 @@ class TurnAgent(Protocol):
     """What the doors that take letters over HTTP need."""
 
     @property
+    def files(self) -> Files: ...
+
+    @property
+    def link_seconds(self) -> int:
+        """For how long a signed link to a file holds."""
+        ...
+
+    async def link_key(self) -> bytes | None:
+        """By which links to files are signed; None where the vault is locked."""
+        ...
+
+    @property
     def clock(self) -> Clock: ...
 
     @property
@@ -358,6 +370,17 @@ class ApiAgent(GatewayAgent, Protocol):
 
     @property
     def sessions(self) -> SessionFinder: ...
+
+    @property
+    def largest_file(self) -> int: ...
+
+    async def file_quota(self, owner: str) -> int:
+        """0: no limit."""
+        ...
+
+    async def remove_file(self, owner: str, ref: str) -> bool:
+        """Whether the owner had it."""
+        ...
 
     async def keep_file(self, owner: str, pieces: AsyncIterable[bytes], name: str) -> FileRecord:
         """Keep a file that comes in piece by piece. Raises NoRoom."""

@@ -16,6 +16,7 @@ from ...core.ports import Files
 from ..file_links import media_in
 from ..http.errors import Refused
 from ..http.sending import HEADERS, send_file
+from .file_shapes import FileGone, OwnFile, OwnFiles
 from .route import ApiAnswer, ApiCall
 from .shapes import FileKept
 
@@ -38,6 +39,22 @@ async def keep(call: ApiCall) -> ApiAnswer:
     """Piece by piece: however large it is, little of it is in memory."""
     record = await call.agent.keep_file(call.principal.user, _pieces(call), call.query.name)
     return FileKept(record.ref, record.mime, record.name, record.size)
+
+
+async def list_own(call: ApiCall) -> ApiAnswer:
+    """What one has sent and was given, the latest first, and how much room there is."""
+    user, asked = call.principal.user, call.query
+    found = await call.agent.store.recorded_files(user, limit=asked.limit + 1, before=asked.before)
+    shown = [OwnFile(each.ref, each.name, each.mime, each.size, each.at) for each in found[: asked.limit]]
+    used, quota = await call.agent.files.used(user), await call.agent.file_quota(user)
+    return OwnFiles(shown, len(found) > asked.limit, used, quota or None, call.agent.largest_file)
+
+
+async def remove(call: ApiCall) -> ApiAnswer:
+    """For good, also where a conversation tells of it."""
+    if not await call.agent.remove_file(call.principal.user, call.path.ref):
+        raise _missing()
+    return FileGone(call.path.ref)
 
 
 async def _pieces(call: ApiCall) -> AsyncIterator[bytes]:
@@ -75,7 +92,9 @@ async def _send(call: ApiCall, owner: str, name: str) -> web.StreamResponse:
     return await send_kept(call.request, call.agent.files, owner, call.path.ref, name)
 
 
-async def send_kept(request: web.Request, files: Files, owner: str, ref: str, name: str) -> web.StreamResponse:
+async def send_kept(
+    request: web.Request, files: Files, owner: str, ref: str, name: str, cache: str = HEADERS["Cache-Control"]
+) -> web.StreamResponse:
     """A file that is kept for someone, whole or in part."""
     async with AsyncExitStack() as stack:
         try:
@@ -84,7 +103,7 @@ async def send_kept(request: web.Request, files: Files, owner: str, ref: str, na
                 await files.get(owner, ref)  # a damaged one is as good as none
         except (EverloopError, OSError, ValueError) as error:
             raise _missing() from error
-        return await send_file(request, file, name, HEADERS["Cache-Control"])
+        return await send_file(request, file, name, cache)
 
 
 def _missing() -> Refused:
