@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 import everloop
+from everloop.app.opening import opened_home
+from everloop.app.secrets import keep_secret
 from everloop.core.errors import NoRoom, SettingsError, StoreFull
 from everloop.core.ports import KeptFile
 from everloop.files.folder import Folder
@@ -222,3 +224,12 @@ class TestHouse:
         with pytest.raises(SettingsError, match=r"files\.url is empty, for the folder files in the home, or s3://"):
             async with everloop.open(tmp_path / "home", {"files": {"url": url}}, provider=ScriptedModel([])):
                 pass
+
+    async def test_the_keys_of_the_bucket_may_lie_in_the_vault(self, server: str, tmp_path: Path):
+        settings = {"files": {"url": f"s3://everloop/{token_hex(4)}", "endpoint": server}}
+        async with opened_home(tmp_path / "home") as opened:
+            await keep_secret(opened.vault, "AWS_ACCESS_KEY_ID", KEY)
+            await keep_secret(opened.vault, "AWS_SECRET_ACCESS_KEY", SECRET)
+        async with everloop.open(tmp_path / "home", settings, provider=ScriptedModel([])) as agent:
+            kept = await agent.files.put("owner", b"words", "a.txt")
+            assert await agent.files.get("owner", kept) == b"words"

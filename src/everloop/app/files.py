@@ -8,14 +8,17 @@ from msgspec import Struct
 
 from ..core.errors import SettingsError
 from ..core.people import Role, is_chat
-from ..core.ports import FileRecords, Files, FileShelves, People
+from ..core.ports import Files, FileShelves, People
 from ..files.attachments import Attachments
 from ..files.folder import HALF_WRITTEN, Folder
 from ..files.inventory import FileInventory, RecordedShelves
 from ..files.quota import QuotaFiles, QuotaOf
 from ..settings import Settings
 from ..settings.shape import FilesSection
+from .opening import OpenHome
+from .secrets import VAULT, take_out
 
+KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 USUAL = 5_000_000_000  # bytes for a person who is no guest
 
 
@@ -28,14 +31,24 @@ class FileStorage(Struct, frozen=True):
     shelves: RecordedShelves
 
 
-def open_storage(
-    home: Path, settings: Settings, records: FileRecords, people: People, environ: Mapping[str, str] = os.environ
-) -> FileStorage:
-    """Raises SettingsError."""
-    files, shelves = _folder(home) if not settings.files.url else _bucket(home, settings.files, environ)
+async def open_storage(opened: OpenHome, people: People) -> FileStorage:
+    """Raises SettingsError; VaultLocked where the keys of a bucket are to be found in the vault alone."""
+    settings, records = opened.settings, opened.store
+    if settings.files.url:
+        files, shelves = _bucket(opened.home, settings.files, await _environment(opened))
+    else:
+        files, shelves = _folder(opened.home)
     bounded = QuotaFiles(files, quotas_of(settings, people))
     attachments = Attachments(bounded, records, settings.files.max_bytes)
     return FileStorage(files, bounded, attachments, RecordedShelves(shelves, records))
+
+
+async def _environment(opened: OpenHome) -> Mapping[str, str]:
+    """The variables of this process, and from the vault those of the keys that nobody else has said."""
+    if opened.settings.files.secret_key or os.environ.get(KEYS[1]):
+        return os.environ
+    kept = await take_out(opened.vault, KEYS)
+    return {**os.environ, **{reference.removeprefix(VAULT): secret for reference, secret in kept.items()}}
 
 
 def _folder(home: Path) -> tuple[Files, FileShelves]:

@@ -50,7 +50,7 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
     """For commands that count and tidy up, also where the vault is locked. Raises SettingsError, StoreError."""
     async with opened_home(home) as opened:
         folder, settings, store = opened.home, opened.settings, opened.store
-        storage = open_storage(folder, settings, store, KnownPeople(store))
+        storage = await open_storage(opened, KnownPeople(store))
         watched = watched_files(Home(folder), settings, store, storage.files, _asking_a_sandbox(folder, settings))
         approvals = Approvals(store, KnownPeople(store), watched)
         deletions = Deletions(store, storage.shelves, _forgetting(folder, settings))
@@ -74,7 +74,7 @@ async def open_view(home: Path | None = None) -> AsyncIterator[View]:
     """For commands that show what models are told. Raises what `open` raises."""
     async with opened_home(home) as opened, Supervisor(SystemClock()) as supervisor, AsyncExitStack() as stack:
         given = Overrides(waits=True, warms=False)
-        storage = open_storage(opened.home, opened.settings, opened.store, KnownPeople(opened.store))
+        storage = await open_storage(opened, KnownPeople(opened.store))
         builder = Builder(opened, storage, LocalBus(), given, supervisor, stack)
         built = await builder.make(opened.settings)
         held = builder.prompt_files.names if builder.prompt_files else ()

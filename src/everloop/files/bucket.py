@@ -26,7 +26,7 @@ from ..core.ports import KeptFile
 from .draft import HashedDraft, finish
 from .names import LEAST, digits_in, folder_of, is_digest, ref_of, the_one
 
-CHUNK = 8 << 20  # bytes of a part of an upload, of which two are under way
+CHUNK = 5 << 20  # bytes of a part of an upload, the smallest there may be: they go one after the other
 PAGE = 1000
 FRESH = timedelta(minutes=10)  # for so long what is there need not be written again; nothing younger is ever removed
 COUNTED = 30.0  # seconds for which the size of all that someone has is known
@@ -69,7 +69,7 @@ class Bucket:
                     await finish(partial(draft.write, piece))
                 if not await self._is_there(owner, draft.digest, draft.size):
                     place = _place(owner, draft.digest)
-                    await obstore.put_async(self._store, place, draft.path, chunk_size=CHUNK, max_concurrency=2)
+                    await obstore.put_async(self._store, place, draft.path, chunk_size=CHUNK, max_concurrency=1)
                     self._count(owner, draft.size)
         finally:
             draft.close()
