@@ -22,7 +22,11 @@ class FileRecordRows(Database):
 
     async def recorded_files(self, owner: str, *, limit: int = 100, before: float = 0.0) -> list[FileRecord]:
         rows = await self._ask(
-            f"{_ROWS} WHERE owner = $1 AND ($2 <= 0 OR at < $2) ORDER BY at DESC, ref LIMIT $3", owner, before, limit
+            f"{_ROWS} WHERE owner = $1 AND (CAST($2 AS {{real}}) <= 0 OR at < CAST($2 AS {{real}})) "
+            "ORDER BY at DESC, ref LIMIT $3",
+            owner,
+            before,
+            limit,
         )
         return [_record(row) for row in rows]
 
