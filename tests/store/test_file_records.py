@@ -6,8 +6,8 @@ from everloop.core.ports.files import FileRecords
 from .conftest import Home
 
 
-async def known(store: FileRecords, owner: str, **asked: float) -> list[tuple[str, str, str, int]]:
-    found = await store.recorded_files(owner, **asked)  # type: ignore[arg-type]
+async def known(store: FileRecords, owner: str) -> list[tuple[str, str, str, int]]:
+    found = await store.recorded_files(owner)
     return [(each.ref, each.name, each.mime, each.size) for each in found]
 
 
@@ -23,9 +23,10 @@ async def test_the_latest_are_told_first_and_then_those_before(home: Home):
     store = await home.connect()
     for ref in ("file:1", "file:2", "file:3"):
         await store.note_file(FileRecord("ann", ref, ref, "", 1))
-    first = await store.recorded_files("ann", limit=1)
-    rest = await store.recorded_files("ann", before=first[0].at)
-    assert [each.ref for each in (*first, *rest)] == ["file:3", "file:2", "file:1"]
+    found = await store.recorded_files("ann")
+    assert [each.at for each in found] == sorted((each.at for each in found), reverse=True)
+    pages = [await store.recorded_files("ann", limit=1, skip=skip) for skip in range(4)]
+    assert [each for page in pages for each in page] == found
 
 
 async def test_a_file_is_forgotten_of_one_owner_alone(home: Home):

@@ -107,7 +107,8 @@ async def open_desk(home: Path, settings: Mapping[str, Any] = {}, **given: Any) 
     overrides = Overrides(**{**given, "waits": True, "listens": True, "whose": ""})
     async with _opened_house(home, settings, overrides, ForEveryone()) as house:
         book = SettingsEditor(home, os.environ, settings)
-        yield GatewayDesk(house, LiveSettings(book, house.builder, house.live))
+        live_settings = LiveSettings(book, house.builder, house.live, house.store)
+        yield GatewayDesk(house, live_settings)
 
 
 @asynccontextmanager
@@ -200,7 +201,9 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     approvals = Approvals(store, people, builder.prompt_files, clock)
     sessions = Sessions(store, people, lambda: toolbox.specs, clock)
     deletions = Deletions(store, storage.shelves, live.now.toolset.forget, bus, clock)
-    commands = SlashCommands(store, live, approvals, sessions, people, deletions, clock)
+    commands = SlashCommands(
+        store, live, approvals, sessions, people, deletions, clock, personas=lambda: live.now.personas
+    )
     longest = settings.agents.defaults.max_message_chars
     inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave)
     admission = partial(AdmitPeople, store, lambda: live.now.settings.users.strangers, given=given.roles)

@@ -21,6 +21,7 @@ from ..core.briefing import Briefing, Situation
 from ..core.decide import Rules
 from ..core.errors import ModelMissing, SettingsError
 from ..core.people import OWNER, Role
+from ..core.personas import Personas
 from ..core.ports import Briefer, Bus, Channel, Clock, Files, Http, Provider, Store, ToolSource
 from ..core.prompt import Delta, ModelLimits, Prompt, Reply, Terms
 from ..core.tool import Tool
@@ -42,6 +43,7 @@ from .channels import known, traits_in
 from .files import FileStorage
 from .models import ModelLibrary, keys_of, network_of, open_models
 from .opening import OpenHome
+from .personas import PersonaBriefer, missing_tools, personas_of
 from .presets import TOOLS, HouseModels, Presets, filled, preset_model
 from .tools import PEOPLE, Kits, Later, Toolset, build_tools, check_workspace
 
@@ -72,6 +74,7 @@ class Built(Struct, frozen=True):
     presets: Presets | None = None
     missing: str = ""
     unused: tuple[str, ...] = ()
+    personas: Personas = Personas()
 
 
 class ChosenModel(Struct, frozen=True):
@@ -143,18 +146,20 @@ class Builder:
             files, ended = self._storage.files, toolset.commands.ended
             self.prompt_files = watched_files(self.own, settings, self._store, files, ended)
             await self.prompt_files.look()
-        briefer = HouseBriefer(settings, kits, toolset.large, self.prompt_files)
+        personas = personas_of(settings)
+        plain = HouseBriefer(settings, kits, toolset.large, self.prompt_files)
         return Built(
             settings,
             choice.model,
             choice.models,
-            briefer,
+            PersonaBriefer(plain, personas, self._home),
             toolset,
             kits,
             library=choice.library,
             presets=choice.presets,
             missing=choice.missing,
-            unused=unused(settings, known(settings)),
+            unused=(*unused(settings, known(settings)), *missing_tools(personas, kits.of(OWNER).tools)),
+            personas=personas,
         )
 
     async def _close_in_process(self) -> None:

@@ -20,13 +20,12 @@ class FileRecordRows(Database):
             record.size,
         )
 
-    async def recorded_files(self, owner: str, *, limit: int = 100, before: float = 0.0) -> list[FileRecord]:
+    async def recorded_files(self, owner: str, *, limit: int = 100, skip: int = 0) -> list[FileRecord]:
         rows = await self._ask(
-            f"{_ROWS} WHERE owner = $1 AND (CAST($2 AS {{real}}) <= 0 OR at < CAST($2 AS {{real}})) "
-            "ORDER BY at DESC, ref LIMIT $3",
+            f"{_ROWS} WHERE owner = $1 ORDER BY at DESC, ref LIMIT $2 OFFSET $3",
             owner,
-            before,
             limit,
+            skip,
         )
         return [_record(row) for row in rows]
 

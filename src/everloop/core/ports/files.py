@@ -58,8 +58,8 @@ class FileRecords(Protocol):
     async def note_file(self, record: FileRecord) -> None:
         """The same file again is known by its new name."""
 
-    async def recorded_files(self, owner: str, *, limit: int = 100, before: float = 0.0) -> list[FileRecord]:
-        """The latest first; with `before`, only older ones."""
+    async def recorded_files(self, owner: str, *, limit: int = 100, skip: int = 0) -> list[FileRecord]:
+        """The latest first, after the first `skip`."""
         ...
 
     async def recorded_file(self, owner: str, ref: str) -> FileRecord | None: ...

@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from .archive import Archive
+from .audit import Audit
 from .credentials import Credentials
 from .directory import Directory
 from .files import FileRecords
@@ -43,6 +44,7 @@ class Store(
     FileRecords,
     Jobs,
     Leases,
+    Audit,
     Activity,
     Protocol,
 ):

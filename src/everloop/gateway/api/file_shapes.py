@@ -8,10 +8,8 @@ from .shapes import ApiInput
 
 
 class OwnFilesQuery(ApiInput, frozen=True):
-    """`before`: only files that are older than this (their `at`)."""
-
     limit: Annotated[int, Meta(ge=1, le=500)] = 100
-    before: Annotated[float, Meta(ge=0)] = 0.0
+    skip: Annotated[int, Meta(ge=0, le=1_000_000_000)] = 0
 
 
 class WholeRef(ApiInput, frozen=True):

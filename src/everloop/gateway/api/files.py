@@ -44,7 +44,7 @@ async def keep(call: ApiCall) -> ApiAnswer:
 async def list_own(call: ApiCall) -> ApiAnswer:
     """What one has sent and was given, the latest first, and how much room there is."""
     user, asked = call.principal.user, call.query
-    found = await call.agent.store.recorded_files(user, limit=asked.limit + 1, before=asked.before)
+    found = await call.agent.store.recorded_files(user, limit=asked.limit + 1, skip=asked.skip)
     shown = [OwnFile(each.ref, each.name, each.mime, each.size, each.at) for each in found[: asked.limit]]
     used, quota = await call.agent.files.used(user), await call.agent.file_quota(user)
     return OwnFiles(shown, len(found) > asked.limit, used, quota or None, call.agent.largest_file)
