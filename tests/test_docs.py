@@ -66,7 +66,8 @@ def test_a_name_that_is_not_documented_is_missing():
 def specs(folder: Path) -> dict[str, ToolSpec]:
     """Every tool that a house can have."""
     chosen = load(folder, {}, {"tools": {"web": {"search": {"url": "http://search.example"}}}})
-    made = build_tools(folder, folder / "ws", chosen, Folder(folder / "files"), LocalBus(), 8000, NEVER_ASKED)
+    files = Folder(folder / "files")
+    made = build_tools(folder, folder / "ws", chosen, files, LocalBus(), 8000, NEVER_ASKED, keeper=NEVER_ASKED)
     return {tool.spec.name: tool.spec for tool in made.tools}
 
 

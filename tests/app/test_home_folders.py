@@ -7,7 +7,13 @@ import everloop
 from everloop.app.home_folders import DEEP, DEEPEST, LINK, OTHER, HomeFoldersOf, undeclared
 from everloop.cli.logbook import log_path
 from everloop.core.people import Role
+from everloop.files.folder import Folder
+from everloop.files.inventory import FileInventory
 from everloop.testing import Call, Calls, Say, ScriptedModel
+
+
+def folders_of(home: Path) -> HomeFoldersOf:
+    return HomeFoldersOf(home, home / "workspace", Folder(home / "files"), FileInventory(home / "files"))
 
 
 async def test_every_folder_of_a_home_that_was_used_is_declared(tmp_path: Path):
@@ -41,7 +47,7 @@ async def test_no_link_leads_out_of_a_workspace_and_what_is_no_file_is_named(tmp
     os.symlink(tmp_path / "secret", workspace / "link.txt")
     os.symlink(tmp_path, workspace / "folder")
     os.mkfifo(workspace / "pipe")
-    folders, found = HomeFoldersOf(tmp_path, tmp_path / "workspace"), dict[str, bytes | str]()
+    folders, found = folders_of(tmp_path), dict[str, bytes | str]()
     async for file in folders.workspace("web:anna"):
         pieces = [piece async for piece in file.pieces] if file.pieces else []
         found[file.path] = b"".join(pieces) if file.pieces else file.left_out
@@ -58,7 +64,7 @@ async def test_one_persons_folders_go_and_their_lines_in_the_logs_and_nothing_th
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "everloop.log").write_text("about web:anna\nabout web:ben\nthread 12ab\n")
     (tmp_path / "logs" / "everloop.log.1").write_text("web:anna\n")
-    folders = HomeFoldersOf(tmp_path, tmp_path / "workspace")
+    folders = folders_of(tmp_path)
     assert await folders.count(["web:anna"]) == {"files in the workspace": 1}
     await folders.remove(["web:anna"], ["web:anna", "12ab"])
     await folders.remove(["web:anna"], ["web:anna", "12ab"])  # again, as after a kill

@@ -115,3 +115,28 @@ async def test_while_a_turn_is_cut_off_nothing_is_removed(person, model):
     refused = await person.run("files", "clean")
     assert (refused.status, refused.err.startswith("everloop: a turn was cut off")) == (1, True)
     assert left.exists()
+
+
+async def test_a_file_of_a_person_is_shown_fetched_and_removed(person, model, tmp_path: Path):
+    (tmp_path / "song.mp3").write_bytes(b"ID3\4\0\xff")
+    model.play([Say("heard")])
+    assert (await person.run("agent", "-m", "listen", "-f", str(tmp_path / "song.mp3"))).status == 0
+    name, out = name_of(b"ID3\4\0\xff"), tmp_path / "out.mp3"
+    listed = await told(person, "list", "--of", "owner")
+    assert isinstance(listed["files"], list)
+    assert [(each["file"], each["name"], each["mime"], each["bytes"]) for each in listed["files"]] == [
+        (name, "song.mp3", "audio/mpeg", 6)
+    ]
+    shown = await person.run("files", "show", name[:17])
+    assert shown.out.startswith(f"song.mp3: audio/mpeg, 6 bytes\n{name}\nof owner, ")
+    assert await person.run("files", "get", name, str(out)) == Ran(0, f"song.mp3 is in {out} (6 bytes).\n", "")
+    assert out.read_bytes() == b"ID3\4\0\xff"
+    again = await person.run("files", "get", name, str(out))
+    assert again == Ran(1, "", f"everloop: {out} cannot be written (File exists)\n")
+    assert (await person.run("files", "remove", name, "--of", "ann")).err == (
+        f"everloop: ann has no file {name}; see everloop files list\n"
+    )
+    removed = await person.run("files", "remove", name)
+    assert removed == Ran(0, f"song.mp3 ({name[:17]}) of owner is removed.\n", "")
+    assert (await person.run("files", "show", name)).status == 1
+    assert (await person.run("files", "show", "file:x")).err.startswith("everloop: file:x: a reference is file:")

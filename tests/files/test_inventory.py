@@ -14,7 +14,8 @@ import pytest
 from everloop.core.errors import NoRoom
 from everloop.core.ports import KeptFile
 from everloop.files.folder import Folder, held
-from everloop.files.inventory import BoundedFiles, FileInventory
+from everloop.files.inventory import FileInventory, unused
+from everloop.files.quota import QuotaFiles, QuotaOf
 
 LATER = time.time() + 3600
 LOCKS = Path("/proc/locks")
@@ -32,6 +33,13 @@ class Named:
 
 def ref(content: bytes) -> str:
     return f"file:{sha256(content).hexdigest()}"
+
+
+def quota(most: int) -> QuotaOf:
+    async def quota_of(owner: str) -> int:
+        return most
+
+    return quota_of
 
 
 def make_old(root: Path) -> None:
@@ -65,11 +73,11 @@ async def test_only_what_nothing_names_is_removed(tmp_path: Path):
     folder, inventory = Folder(tmp_path), FileInventory(tmp_path)
     for content in (b"named", b"left"):
         await folder.put("ann", content, "")
-    unused = await inventory.unused(Named(ref(b"named")))
-    assert [file.ref for file in unused] == [ref(b"left")]
-    assert await removed(tmp_path, unused) == [ref(b"left")]
+    left_over = await unused(inventory, Named(ref(b"named")))
+    assert [file.ref for file in left_over] == [ref(b"left")]
+    assert await removed(tmp_path, left_over) == [ref(b"left")]
     assert await kept(tmp_path) == [("ann", ref(b"named"), 5)]
-    assert await removed(tmp_path, unused) == []
+    assert await removed(tmp_path, left_over) == []
 
 
 async def test_what_is_put_again_meanwhile_stays(tmp_path: Path):
@@ -78,9 +86,9 @@ async def test_what_is_put_again_meanwhile_stays(tmp_path: Path):
     for content in (b"again", b"left"):
         await folder.put("ann", content, "")
     make_old(tmp_path)
-    unused = await inventory.unused(Named())
+    left_over = await unused(inventory, Named())
     await folder.put("ann", b"again", "")
-    assert await removed(tmp_path, unused, before=time.time() - 60) == [ref(b"left")]
+    assert await removed(tmp_path, left_over, before=time.time() - 60) == [ref(b"left")]
     assert await folder.get("ann", ref(b"again")) == b"again"
 
 
@@ -104,14 +112,14 @@ asyncio.run(main())
     left = await kept(tmp_path)
     assert len(left) == 9
     assert left[0] == ("ann", ref(contents[0]), 45)
-    unused = await FileInventory(tmp_path).unused(Named(ref(contents[0])))
-    assert len(await removed(tmp_path, unused)) == 8
+    left_over = await unused(FileInventory(tmp_path), Named(ref(contents[0])))
+    assert len(await removed(tmp_path, left_over)) == 8
     assert await folder.put("ann", contents[3], "") == ref(contents[3])
     assert await folder.get("ann", ref(contents[3])) == contents[3]
 
 
 async def test_nobody_has_more_than_their_room(tmp_path: Path):
-    bounded = BoundedFiles(Folder(tmp_path), 20_000)
+    bounded = QuotaFiles(Folder(tmp_path), quota(20_000))
     await bounded.put("ann", b"a" * 8000, "a.txt")
     await bounded.put("ann", b"b" * 8000, "b.txt")
     with pytest.raises(NoRoom, match=r"c\.txt is not kept: together with it your files would take more than 20,000"):
@@ -125,7 +133,7 @@ async def test_nobody_has_more_than_their_room(tmp_path: Path):
 
 
 async def test_small_files_take_room_as_well(tmp_path: Path):
-    bounded = BoundedFiles(Folder(tmp_path), 10_000)
+    bounded = QuotaFiles(Folder(tmp_path), quota(10_000))
     await bounded.put("ann", b"a", "")
     await bounded.put("ann", b"b", "")
     with pytest.raises(NoRoom):
@@ -133,7 +141,7 @@ async def test_small_files_take_room_as_well(tmp_path: Path):
 
 
 async def test_who_has_made_room_may_keep_more(tmp_path: Path):
-    bounded = BoundedFiles(Folder(tmp_path), 10_000)
+    bounded = QuotaFiles(Folder(tmp_path), quota(10_000))
     await bounded.put("ann", b"a" * 9000, "")
     with pytest.raises(NoRoom):
         await bounded.put("ann", b"b" * 9000, "")

@@ -105,9 +105,14 @@ async def openings(tmp_path: Path) -> AsyncIterator[Any]:
     """Open a gateway: `door = await openings(model, gateway={…}, tools=…)`."""
     async with AsyncExitStack() as stack:
 
-        async def open(model: ScriptedModel, gateway: dict[str, Any] | None = None, **more: Any) -> Door:
+        async def open(
+            model: ScriptedModel,
+            gateway: dict[str, Any] | None = None,
+            files: dict[str, Any] | None = None,
+            **more: Any,
+        ) -> Door:
             home = tmp_path / "home"
-            settings = {"gateway": {"port": 0, **(gateway or {})}}
+            settings = {"gateway": {"port": 0, **(gateway or {})}, "files": files or {}}
             opened = await stack.enter_async_context(open_gateway(home, settings, provider=model, **more))
             return Door(home, opened.url, opened.link)
 

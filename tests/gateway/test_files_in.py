@@ -5,6 +5,7 @@ import io
 import re
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
+from secrets import token_hex
 from typing import Any
 
 import pytest
@@ -19,6 +20,22 @@ from .conftest import Door
 from .test_files_out import PNG
 
 LARGEST = 20_000_000
+KINDS = {
+    b"\x7fELF\0\xff": "application/x-executable",
+    b"PK\3\4\0\xff": "application/zip",
+    b"ID3\4\0\xff": "audio/mpeg",
+    b"\0\0\0\x18ftypisom\xff": "video/mp4",
+    b"\0\xff": "application/octet-stream",
+}
+HOSTILE = {
+    "../../x": "x",
+    "..": "file",
+    "a\u202egpj.exe": "a_gpj.exe",
+    "a\nb\rc": "a_b_c",
+    "C:\\x\\y.exe": "y.exe",
+    "a\0b": "a_b",
+    f"{'n' * 300}.pdf": f"{'n' * 115}….pdf",
+}
 Sent = tuple[int, str]  # the status, and the answer or the sentence that stands for it
 Send = Callable[[Door, str, bytes], Awaitable[Sent]]
 
@@ -42,7 +59,7 @@ async def by_page(door: Door, name: str, data: bytes) -> Sent:
 
 
 async def _said(wire: Any, files: list[dict[str, str]]) -> Sent:
-    await wire.send("message", id="m1", content="look", files=files)
+    await wire.send("message", id=token_hex(4), content="look", files=files)
     frames = [await wire.next()]
     while frames[-1]["type"] not in ("response", "error"):
         frames.append(await wire.next())
@@ -142,19 +159,50 @@ async def test_a_text_is_read_as_it_is_and_kept(openings, send: Send):
 
 
 @every_door
-async def test_what_nobody_could_read_is_refused_with_a_sentence(openings, send: Send):
-    door = await openings(ScriptedModel([]))
-    status, sentence = await send(door, "cat.png", b"\x7fELF\x00\xff")
-    assert status == 400
-    assert "cat.png is neither text nor an image" in sentence[0].lower() + sentence[1:]
+async def test_what_nobody_could_read_is_kept_and_told_of(openings, send: Send):
+    model = ScriptedModel(lambda shown: Say("noted"))
+    door = await openings(model)
+    owner = "chat:7" if send is by_platform else "owner"
+    for data, kind in KINDS.items():
+        assert await send(door, "cat.png", data) == (200, "noted")
+        name = f"file:{sha256(data).hexdigest()[:12]}"
+        assert model.prompts[-1].messages[-1].text == (
+            f"look\n[cat.png, kept as {name}: {kind}, {len(data)} bytes; load_file brings it into the workspace]"
+        )
+        assert await Folder(door.home / "files").get(owner, name) == data
 
 
-@pytest.mark.parametrize("send", [by_page, by_chat, by_responses, by_platform])
-async def test_what_is_too_large_is_refused_with_a_sentence(openings, send: Send):
+@every_door
+async def test_a_name_is_one_name_on_one_line(openings, send: Send):
+    model = ScriptedModel(lambda shown: Say("noted"))
+    door = await openings(model)
+    for name, told in HOSTILE.items():
+        if send not in (by_chat, by_responses) and len(name) > 200:
+            continue  # these doors say themselves that it is too long
+        assert await send(door, name, b"\0") == (200, "noted")
+        said = model.prompts[-1].messages[-1].text.splitlines()
+        assert said[0] == "look"
+        assert (len(said), said[1].partition(", kept as ")[0]) == (2, f"[{told}")
+
+
+@pytest.mark.parametrize("send", [by_chat, by_responses, by_platform])
+async def test_what_is_too_large_for_a_request_is_refused_with_a_sentence(openings, send: Send):
     door = await openings(ScriptedModel([]))
-    status, sentence = await send(door, "big.png", PNG + bytes(LARGEST))
-    assert status == 413
-    assert re.fullmatch(r"(The|A) file (is larger|has more) than 20,000,000 bytes\.", sentence)
+    assert await send(door, "big.png", PNG + bytes(LARGEST)) == (
+        413,
+        "A file has more than 20,000,000 bytes: upload it (POST /api/files), and name it by its reference.",
+    )
+
+
+@every_door
+async def test_what_is_too_large_at_all_is_refused_with_a_sentence(openings, send: Send):
+    door = await openings(ScriptedModel([]), {}, files={"max_bytes": 1_000_000})
+    status, sentence = await send(door, "big.bin", bytes(1_000_001))
+    assert (status, sentence.rstrip(".")) == (
+        400 if send is by_socket else 413,
+        "big.bin is not kept: it has more than 1,000,000 bytes (files.max_bytes)",
+    )
+    assert await FileInventory(door.home / "files").files() == []
 
 
 @every_door
@@ -165,8 +213,7 @@ async def test_nobody_is_kept_more_files_than_they_have_room_for(openings, send:
     status, sentence = await send(door, "second.txt", b"2" * 600_000)
     assert (status, model.calls) == (400 if send is by_socket else 413, 1)
     assert sentence.rstrip(".") == (
-        "second.txt is not kept: together with it your files would take more than 1,000,000 bytes "
-        "(gateway.bytes_per_user)"
+        "second.txt is not kept: together with it your files would take more than 1,000,000 bytes (files.quota)"
     )
     files = [file for file in await FileInventory(door.home / "files").files() if file.size > 4096]
     assert [file.ref for file in files] == [f"file:{sha256(b'1' * 600_000).hexdigest()}"]

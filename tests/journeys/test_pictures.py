@@ -5,6 +5,7 @@ import base64
 import io
 import logging
 import os
+import re
 import shutil
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -248,21 +249,36 @@ class TestCommand:
             (("-m", "x", "-f", "none.png"), "none.png cannot be read (No such file or directory)"),
             (("-m", "x", "-f", "."), ". is not a file that can be read as a whole"),
             (
-                ("-m", "x", "-f", "a.bin"),
-                "a.bin is neither text nor an image (PNG, JPEG, GIF, WebP) nor a PDF, docx or xlsx",
+                ("-m", "x", "-f", "big.bin"),
+                "big.bin is not kept: it has more than 1,000,000,000 bytes (files.max_bytes)",
             ),
-            (("-m", "x", "-f", "big.png"), "big.png has 20,000,001 bytes; at most 20,000,000 are taken"),
-            (("-m", "x", "-f", "half.png"), "half.png cannot be shown: the image is cut off"),
         ],
     )
-    async def test_what_cannot_be_shown_is_told_in_a_sentence(
+    async def test_what_cannot_be_kept_is_told_in_a_sentence(
         self, run, model: ModelServer, cat: Path, arguments: tuple[str, ...], says: str
     ):
-        (cat.parent / "a.bin").write_bytes(b"\x7fELF\0")
-        (cat.parent / "big.png").write_bytes(bytes(20_000_001))
-        (cat.parent / "half.png").write_bytes(png()[:200])
+        with open(cat.parent / "big.bin", "wb") as file:  # noqa: ASYNC230
+            file.truncate(1_000_000_001)
         assert await run(*arguments) == Ran(1, "", f"everloop: {says}\n")
         assert model.calls == 0
+
+    async def test_what_cannot_be_shown_is_kept_and_told_of(self, run, model: ModelServer, cat: Path):
+        (cat.parent / "a.bin").write_bytes(b"\x7fELF\0")
+        (cat.parent / "half.png").write_bytes(png()[:200])
+        with open(cat.parent / "film.mp4", "wb") as file:  # noqa: ASYNC230
+            file.write(b"\0\0\0\x18ftypisom")
+            file.truncate(20_000_001)  # more than is ever read at once
+        model.play([Say("noted")])
+        ran = await run("-m", "x", "-f", "a.bin", "-f", "half.png", "-f", "film.mp4")
+        assert ran == Ran(0, "noted\n", "")
+        told = heard(model)[0].splitlines()
+        use = "load_file brings it into the workspace]"
+        assert [re.sub("file:[0-9a-f]{12}", "file:…", each) for each in told] == [
+            "x",
+            f"[a.bin, kept as file:…: application/x-executable, 5 bytes; {use}",
+            f"[half.png, kept as file:…: image/png that cannot be shown (the image is cut off), 200 bytes; {use}",
+            f"[film.mp4, kept as file:…: video/mp4, 20,000,001 bytes; {use}",
+        ]
 
     async def test_an_image_without_a_message_is_a_wrong_use(self, run, model: ModelServer, cat: Path):
         sentence = "-f needs -m: say with -m what the file is shown for"

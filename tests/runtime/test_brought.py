@@ -103,8 +103,9 @@ async def test_a_file_without_a_name_on_the_disk_is_a_part(house):
     async with house(ScriptedModel([])) as agent:
         told = Text("[notes.txt, kept as file:dba36bffa5ca]\nwords", "notes.txt", True)
         assert await agent.enclose("notes.txt", b"words", "owner") == told
-        with pytest.raises(MailRefused, match=r"x\.bin is neither text nor an image"):
-            await agent.enclose("x.bin", b"\x00\xff", "owner")
+        part = await agent.enclose("x.bin", b"\x00\xff", "owner")
+        what = "application/octet-stream, 2 bytes; load_file brings it into the workspace"
+        assert part == Text(f"[x.bin, kept as file:06eb7d6a69ee: {what}]", "x.bin")
 
 
 def test_what_is_brought_survives_the_log():

@@ -40,9 +40,10 @@ class Town:
         self.store, self.folder = store, folder
         folder.mkdir(exist_ok=True)
         self.files, self.forgotten = Folder(folder / "files"), list[str]()
-        self.folders = HomeFoldersOf(folder, folder / "workspace")
+        shelves = FileInventory(folder / "files")
+        self.folders = HomeFoldersOf(folder, folder / "workspace", self.files, shelves)
         self.members, self.sessions = Membership(store), Sessions(store)
-        self.deletions = Deletions(store, FileInventory(folder / "files"), self.forget)
+        self.deletions = Deletions(store, shelves, self.forget)
         self.erasures = Erasures(store, self.folders, self.deletions, self.members, patience=2.0)
         self.export = PersonExport(store, self.sessions, self.folders, self.files)
         self.group = Lease("")

@@ -288,3 +288,17 @@ async def test_what_is_write_protected_stays(root: Path):
     said = [await refused(files.put("a.txt", pieces(b"x"), replace=True)), await refused(files.remove("a.txt"))]
     assert [kind for kind, _ in said] == ["refused", "refused"]
     assert (root / "a.txt").read_bytes() == b"one"
+
+
+async def test_nothing_is_put_beyond_the_quota_of_a_workspace(root: Path):
+    async def quota_of(owner: str) -> int:
+        return 10_000
+
+    (root / "sub").mkdir()
+    (root / "sub/old").write_bytes(bytes(6000))
+    bounded = WorkspaceBrowser(Workspace(root), Folder(root.parent / "files"), "ann", quota_of=quota_of)
+    told = await refused(bounded.put("new", pieces(bytes(3000), bytes(3000))))
+    assert told == ("no_room", "with this file the workspace would take more than files.quota")
+    assert not (root / "new").exists()
+    assert await bounded.put("new", pieces(bytes(3000))) == FileWritten("new", 3000)
+    assert await browser(root).put("more", pieces(bytes(6000))) == FileWritten("more", 6000)

@@ -180,7 +180,7 @@ class TestReading:
 
     async def test_a_reference_can_only_be_read(self, root: Path) -> None:
         tools = tools_in(root)
-        sentence = "a file: reference can only be read, with read_file; give a path in the workspace"
+        sentence = "a file: reference is read with read_file, or brought here with load_file; give a path"
         assert await refusal(tools["write_file"], path="file:abc", content="x") == sentence
         assert await refusal(tools["edit_file"], path="file:abc", old_text="x", new_text="y") == sentence
         assert await refusal(tools["list_dir"], path="file:abc") == sentence

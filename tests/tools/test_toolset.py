@@ -34,6 +34,8 @@ TOOLS = {
     "list_dir": (Effect.READ, Role.USER),
     "find_files": (Effect.READ, Role.USER),
     "grep": (Effect.READ, Role.USER),
+    "load_file": (Effect.IDEMPOTENT, Role.USER),
+    "send_file": (Effect.IDEMPOTENT, Role.USER),
     "exec": (Effect.VERIFIABLE, Role.USER),
     "exec_output": (Effect.READ, Role.USER),
     "exec_input": (Effect.UNSAFE, Role.USER),
@@ -53,9 +55,9 @@ NEVER_ASKED: Any = object()  # a store that only has to be there
 
 def furnished(folder: Path, **tools: Any) -> Toolset:
     settings = load(folder, {}, {"tools": SEARCH | tools})
-    return build_tools(
-        folder / "home", folder / "ws", settings, Folder(folder / "files"), LocalBus(), 8000, NEVER_ASKED
-    )
+    files = Folder(folder / "files")
+    home, ws = folder / "home", folder / "ws"
+    return build_tools(home, ws, settings, files, LocalBus(), 8000, NEVER_ASKED, keeper=NEVER_ASKED)
 
 
 @tool

@@ -18,8 +18,6 @@ from ..core.people import Role
 from ..core.ports import Bus, Channel, Clock, Http, Provider, ToolSource
 from ..core.tool import Tool
 from ..core.turn import Finished
-from ..files.folder import Folder
-from ..files.inventory import FileInventory
 from ..files.pictures import fit
 from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.acting import Acting, ForEveryone, ForOne, ForSpeakers
@@ -45,6 +43,7 @@ from ..tools.bootstrap import make_workspace
 from .agent import Agent
 from .build import Builder, Overrides
 from .channels import channels_of, secrets_named, traits_in
+from .files import open_storage
 from .home_folders import HomeFoldersOf
 from .house import House
 from .live import LiveHouse
@@ -104,17 +103,15 @@ async def open_for_owner(
 async def open_desk(home: Path, settings: Mapping[str, Any] = {}, **given: Any) -> "AsyncIterator[GatewayDesk]":
     """As `open`, for a process that drives everyone's threads and through which settings can be changed; so it opens
     also without a model. `given` is what `open` takes."""
-    from ..files.inventory import BoundedFiles
     from ..settings.editor import SettingsEditor
     from .desk import GatewayDesk
     from .reconfigure import LiveSettings
 
     overrides = Overrides(**{**given, "waits": True, "listens": True, "whose": ""})
     async with _opened_house(home, settings, overrides, ForEveryone()) as house:
-        bounded = BoundedFiles(Folder(home / "files"), house.opened.settings.gateway.bytes_per_user)
         book = SettingsEditor(home, os.environ, settings)
         live_settings = LiveSettings(book, house.builder, house.live, house.store)
-        yield GatewayDesk(structs.replace(house, files=bounded), live_settings)
+        yield GatewayDesk(house, live_settings)
 
 
 @asynccontextmanager
@@ -158,7 +155,9 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     home, settings, store = opened.home, opened.settings, opened.store
     lease_seconds = settings.store.lease_seconds
     _make_workspace(settings, home)
-    files, bus = Folder(home / "files"), LocalBus()
+    people, bus = KnownPeople(store, given.roles), LocalBus()
+    storage = await open_storage(opened, people)
+    files = storage.files
     clock = given.clock or MACHINE
     supervisor = await stack.enter_async_context(Supervisor(clock))
     made_later = await stack.enter_async_context(AsyncExitStack())  # is closed after the lanes, too
@@ -167,10 +166,9 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         known = {**os.environ, **await take_out(opened.vault, secrets_named(settings))}
         listening = channels_of(settings, lambda: given.http or network_of(settings, made_later), known)
         given = structs.replace(given, channels=(*brought, *listening))
-    builder = Builder(opened, files, bus, given, supervisor, made_later)
+    builder = Builder(opened, storage, bus, given, supervisor, made_later)
     live = LiveHouse(opened, builder, await builder.make(settings))
     toolbox = Toolbox(live.kit_of, files)
-    people = KnownPeople(store, given.roles)
     titles = Titles(
         store,
         bus,
@@ -205,9 +203,9 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     )
     approvals = Approvals(store, people, builder.prompt_files, clock)
     sessions = Sessions(store, people, lambda: toolbox.specs, clock)
-    deletions = Deletions(store, FileInventory(opened.home / "files"), live.now.toolset.forget, bus, clock)
-    folders, members = HomeFoldersOf(home, workspace_of(settings, home)), Membership(store)
-    erasures = Erasures(store, folders, deletions, members, bus, clock)
+    deletions = Deletions(store, storage.shelves, live.now.toolset.forget, bus, clock)
+    folders = HomeFoldersOf(home, workspace_of(settings, home), storage.files, storage.shelves)
+    erasures = Erasures(store, folders, deletions, Membership(store), bus, clock)
     commands = SlashCommands(
         store, live, approvals, sessions, people, deletions, clock, personas=lambda: live.now.personas
     )
@@ -215,7 +213,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave)
     admission = partial(AdmitPeople, store, lambda: live.now.settings.users.strangers, given=given.roles)
     admitting = [(each, admission("guest" if each in brought else "pair")) for each in given.channels]
-    channels = OpenChannels(admitting, inbox, store, files, bus, clock, lease_seconds)
+    channels = OpenChannels(admitting, inbox, store, storage.attachments, bus, clock, lease_seconds)
     shown = Acknowledgements(store)
     stack.push_async_callback(shown.settle)  # after the lanes: answers of the last moment are acknowledged too
     if builder.prompt_files and builder.prompt_files.unasked:  # whoever found it was killed before it was told
@@ -233,7 +231,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     return House(
         opened=opened,
         bus=bus,
-        files=files,
+        storage=storage,
         inbox=inbox,
         lanes=lanes,
         approvals=approvals,

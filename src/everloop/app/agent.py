@@ -1,7 +1,7 @@
 """An open everloop, as a programmer and the command line use it: speak, listen, see what was not yet shown."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, aclosing
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any, Unpack
 from msgspec import structs
 
 from ..core.decide import Steering
-from ..core.errors import Fenced, MailRefused, TurnFailed
+from ..core.errors import Fenced, MailRefused, NoFile, TurnFailed
 from ..core.events import Answer as Answer
 from ..core.events import AnswerGiven, Event, LetterTaken, TurnEnded, answer_of
 from ..core.jobs import TaskState
@@ -18,11 +18,9 @@ from ..core.mail import Inbound, Outbound, Said, reply_key
 from ..core.message import Part, text_of
 from ..core.permission import Allowance, Grant
 from ..core.permission import Approval as Approval
-from ..core.ports import Feed
+from ..core.ports import Feed, FileRecord, Files
 from ..core.rows import Receipt, ThreadRow
 from ..core.turn import Finished
-from ..files.enclosing import enclose
-from ..files.pictures import attach, take
 from ..runtime.lanes import Begun
 from ..runtime.supervisor import Supervised
 from .house import House
@@ -39,7 +37,9 @@ class Agent:
 
     def __init__(self, house: House) -> None:
         self.store = house.store
-        self.files = house.files
+        self._storage = house.storage
+        self.files: Files = house.storage.bounded
+        self._attachments = house.storage.attachments
         self.hooks = house.hooks  # what the platforms of channels call, by the channel's name
         self.traits = house.traits  # of every channel that is known here, by its name
         self.clock = house.clock
@@ -106,11 +106,12 @@ class Agent:
     ) -> Answer:
         """Say something and wait for the answer. The same `event` twice is one message with one answer.
 
-        `files` are shown with it: images, PDFs, texts. What needs a person's permission is not run, unless somebody is
-        there (`attended`) who answers through `decide` or another channel. In the owner's own sessions (`api:…`,
-        `cli:…`, `page:…`) the owner speaks, unless `author` names somebody else; in all others it has to be said who
-        does, and the session belongs to them: `agent.user(name)` says it once. A slash command is carried out, and its
-        answer has no `turn`; without `commands` it is text like any other. `how` it can be said: see `Manner`.
+        `files` come with it: what the model cannot see it is told about. What needs a person's permission is not run,
+        unless somebody is there (`attended`) who answers through `decide` or another channel. In the owner's own
+        sessions (`api:…`, `cli:…`, `page:…`) the owner speaks, unless `author` names somebody else; in all others it
+        has to be said who does, and the session belongs to them: `agent.user(name)` says it once. A slash command is
+        carried out, and its answer has no `turn`; without `commands` it is text like any other. `how` it can be said:
+        see `Manner`.
 
         Raises TurnFailed when the turn ends without an answer, MailRefused when the message or a file cannot be taken.
         """
@@ -309,14 +310,25 @@ class Agent:
 
     async def enclose(self, name: str, data: bytes, owner: str) -> Part:
         """Keep a file that comes with a message, and make the part that names it. Raises MailRefused."""
-        return await enclose(self.files, await take(name, data), owner)
+        return await self._attachments.take(owner, name, data)
+
+    async def keep_file(self, owner: str, pieces: AsyncIterable[bytes], name: str) -> FileRecord:
+        """Keep a file that comes in piece by piece, to be named in a message. Raises NoRoom, StoreFull."""
+        return await self._attachments.keep(owner, pieces, name)
+
+    async def enclose_kept(self, name: str, ref: str, owner: str) -> Part:
+        """As `enclose`, for a file that the owner has already. Raises NoFile, MailRefused."""
+        try:
+            return await self._attachments.name(owner, ref, name)
+        except (ValueError, OSError):
+            raise NoFile(f"there is no file {ref[:80]!r} of yours; send its bytes, or upload it first") from None
 
     async def _enclose(self, inbound: Inbound, files: Sequence[str | Path]) -> Inbound:
         """Keep the files, and name them in the letter."""
         letter = inbound.letter
         assert isinstance(letter, Said)
         parts = [part for part in letter.parts if text_of((part,)).strip()]  # hosts refuse an empty text
-        parts += [await enclose(self.files, await attach(path), letter.author) for path in files]
+        parts += [await self._attachments.attach(letter.author, path) for path in files]
         return structs.replace(inbound, letter=structs.replace(letter, parts=tuple(parts)))
 
     async def _answer(self, receipt: Receipt, inbound: Inbound, session: str) -> tuple[Answer, str]:

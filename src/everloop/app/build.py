@@ -40,6 +40,7 @@ from ..tools.sandbox.port import Sandbox
 from ..tools.tainted import Ended, Tainted, place_of
 from ..tools.workspace import Workspace
 from .channels import known, traits_in
+from .files import FileStorage
 from .models import ModelLibrary, keys_of, network_of, open_models
 from .opening import OpenHome
 from .personas import PersonaBriefer, missing_tools, personas_of
@@ -106,14 +107,20 @@ class Builder:
     """Makes what follows from the settings: at the opening, and again whenever they change."""
 
     def __init__(
-        self, opened: OpenHome, files: Files, bus: Bus, given: Overrides, supervisor: Supervisor, stack: AsyncExitStack
+        self,
+        opened: OpenHome,
+        storage: FileStorage,
+        bus: Bus,
+        given: Overrides,
+        supervisor: Supervisor,
+        stack: AsyncExitStack,
     ) -> None:
         self.vault = opened.vault
         self._home = opened.home
         self.own = Home(opened.home)  # of which nobody sees anything
         stack.callback(self.own.close)
         self._store = opened.store
-        self._files = files
+        self._storage = storage
         self._bus = bus
         self._given = given
         self._traits = traits_in(given.channels)
@@ -136,7 +143,8 @@ class Builder:
         toolset = self._tools(settings, results)
         kits = self._kits(settings, results, toolset)
         if self.prompt_files is None:
-            self.prompt_files = watched_files(self.own, settings, self._store, self._files, toolset.commands.ended)
+            files, ended = self._storage.files, toolset.commands.ended
+            self.prompt_files = watched_files(self.own, settings, self._store, files, ended)
             await self.prompt_files.look()
         personas = personas_of(settings)
         plain = HouseBriefer(settings, kits, toolset.large, self.prompt_files)
@@ -222,7 +230,7 @@ class Builder:
             self._home,
             workspace,
             settings,
-            self._files,
+            self._storage.files,
             self._bus,
             max_chars=results,
             store=self._store,
@@ -230,6 +238,8 @@ class Builder:
             own=self.own,
             ways=ways,
             channels=self._traits,
+            keeper=self._storage.attachments,
+            quota_of=self._storage.bounded.quota_of,
         )
 
     async def _choose_model(self, settings: Settings, waits: bool) -> ChosenModel:

@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from secrets import token_hex
 from typing import Any
 
-from ..core.errors import EverloopError, Fenced, MailRefused
+from ..core.errors import EverloopError, Fenced, HomeError, MailRefused, VaultLocked
 from ..core.events import Answer
 from ..core.mail import Inbound
 from ..core.people import OWNER, Person
-from ..core.ports import WorkspaceFiles
+from ..core.ports import Vault, WorkspaceFiles
 from ..core.rows import Receipt
 from ..core.turn import Finished
 from ..files.packing import zipped
@@ -27,6 +28,7 @@ from .persona_desk import PersonaDesk
 from .reconfigure import LiveSettings
 
 FETCH_SECONDS = 30.0
+LINKS = "file-links"
 
 
 class GatewayDesk(Agent):
@@ -42,7 +44,9 @@ class GatewayDesk(Agent):
         self._home = house.builder.own
         self.members = Membership(house.store)
         self.erasures = house.erasures
-        self._export = PersonExport(house.store, house.sessions, house.folders, house.files)
+        self._export = PersonExport(house.store, house.sessions, house.folders, house.storage.files)
+        self._opened = house.opened
+        self._link_key: bytes | None = None
         self.personas = PersonaDesk(house.opened.home, house.store, self._caught_up, live_settings.change)
 
     async def _caught_up(self) -> Built:
@@ -65,7 +69,9 @@ class GatewayDesk(Agent):
         folder = self._live.now.kits.workspace(person)
         if person != OWNER:  # as when they first speak
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return WorkspaceBrowser(Workspace(folder, hidden=self._home), self.files, person)
+        return WorkspaceBrowser(
+            Workspace(folder, hidden=self._home), self.files, person, quota_of=self._storage.bounded.quota_of
+        )
 
     def export(self, person: Person) -> AsyncGenerator[bytes]:
         """All that is theirs, as a zip file that is made while it is read."""
@@ -128,6 +134,37 @@ class GatewayDesk(Agent):
             raise MailRefused(f"{url[:200]} {why}")
         return data
 
+    @property
+    def largest_file(self) -> int:
+        return self._attachments.largest
+
+    async def file_quota(self, owner: str) -> int:
+        """0: no limit."""
+        return await self._storage.bounded.quota_of(owner)
+
+    async def remove_file(self, owner: str, ref: str) -> bool:
+        """Whether the owner had it."""
+        return await self._storage.shelves.remove_own(owner, ref)
+
+    @property
+    def link_seconds(self) -> int:
+        """For how long a signed link to a file holds."""
+        return self._live.now.settings.files.link_seconds
+
+    async def link_key(self) -> bytes | None:
+        """By which links to files are signed: made when it is first needed, and the same on all machines. None where
+        the vault is locked."""
+        if self._link_key is None:
+            with suppress(VaultLocked, HomeError):
+                self._link_key = await _link_key(self._opened.links)
+        return self._link_key
+
     async def put_down(self) -> None:
         """End what runs, now: it goes on at the next start, and whoever waits for it is told."""
         await self._lanes.stop(0)
+
+
+async def _link_key(vault: Vault) -> bytes:
+    if await vault.get(LINKS) is None:
+        await vault.set(LINKS, token_hex(32))
+    return bytes.fromhex(await vault.get(LINKS) or "")  # another machine may have made one at the same moment

@@ -2,6 +2,7 @@
 the build (tests/app/test_home_folders.py), as a table does that store/belongings.py does not know."""
 
 import asyncio
+import math
 import os
 import shutil
 import stat
@@ -13,8 +14,9 @@ from msgspec import Struct
 
 from ..core.errors import HomeError
 from ..core.people import OWNER
-from ..core.ports import HomeFile
-from ..files.folder import Folder
+from ..core.ports import Files, FileShelves, HomeFile, KeptFile
+from ..core.ports.workspace import OpenFile
+from ..files.names import folder_of as owner_folder
 from ..tools.tainted import place_of
 from .tools import folder_of, workspace_for
 
@@ -65,13 +67,17 @@ def undeclared(names: Collection[str]) -> str:
 class HomeFoldersOf:
     """The HomeFolders port over a home on this machine."""
 
-    def __init__(self, home: Path, workspace: Path) -> None:
+    def __init__(self, home: Path, workspace: Path, files: Files, shelves: FileShelves) -> None:
         """`workspace` is the owner's."""
         self._home = home
         self._workspace = workspace
+        self._files = files
+        self._shelves = shelves
 
     async def count(self, people: Sequence[str]) -> dict[str, int]:
-        return await asyncio.to_thread(self._count, people)
+        kept = len(await self._kept(people))
+        found = {"files": kept} | await asyncio.to_thread(self._count, people)
+        return {name: count for name, count in found.items() if count}
 
     def places(self, people: Sequence[str]) -> list[str]:
         return [place_of(workspace_for(person, self._home, self._workspace)) for person in people]
@@ -81,10 +87,18 @@ class HomeFoldersOf:
             yield file
 
     async def kept(self, person: str) -> AsyncIterator[HomeFile]:
-        async for file in _handed(_beneath(Folder(self._home / "files").of(person), self._home)):
-            yield HomeFile(f"file:{file.path.rpartition('/')[2]}", file.pieces, file.left_out)
+        for kept in sorted(await self._kept([person]), key=lambda each: each.ref):
+            try:
+                async with self._files.open(person, kept.ref) as file:
+                    yield HomeFile(kept.ref, _read(file))
+            except OSError:
+                yield HomeFile(kept.ref, None, UNREAD)
 
     async def remove(self, people: Sequence[str], words: Collection[str]) -> None:
+        if OWNER in people:
+            raise ValueError("the owner is not erased")
+        async for _ in self._shelves.remove(await self._kept(people), math.inf):
+            pass
         try:
             await asyncio.to_thread(self._remove, people, words)
         except OSError as error:
@@ -93,18 +107,21 @@ class HomeFoldersOf:
     async def forget_copies(self) -> int:
         return await asyncio.to_thread(self._forget_copies)
 
+    async def _kept(self, people: Sequence[str]) -> list[KeptFile]:
+        """Their files, in the folder or in the bucket."""
+        folders = {owner_folder(person) for person in people}
+        return [file for file in await self._shelves.files() if file.owner in folders]
+
     def _folders(self, person: str) -> tuple[Path, Path]:
-        return Folder(self._home / "files").of(person), self._home / "people" / folder_of(person)
+        """What is left of their folder of files, and that of their workspace."""
+        return self._home / "files" / owner_folder(person), self._home / "people" / folder_of(person)
 
     def _count(self, people: Sequence[str]) -> dict[str, int]:
-        kept, own = ([_number_in(folder[n]) for folder in map(self._folders, people)] for n in (0, 1))
-        found = {"files": sum(kept), "files in the workspace": sum(own), "copies of the store": len(self._copies())}
-        return {name: count for name, count in found.items() if count}
+        own = sum(_number_in(self._folders(person)[1]) for person in people)
+        return {"files in the workspace": own, "copies of the store": len(self._copies())}
 
     def _remove(self, people: Sequence[str], words: Collection[str]) -> None:
         for person in people:
-            if person == OWNER:
-                raise ValueError("the owner is not erased")
             for folder in self._folders(person):
                 if folder.is_dir() and not folder.is_symlink():
                     shutil.rmtree(folder)
@@ -127,6 +144,11 @@ async def _handed(walk: Iterator[WalkedFile]) -> AsyncIterator[HomeFile]:
     while found := await asyncio.to_thread(next, walk, None):
         path, fd, left_out = found
         yield HomeFile(path, _pieces(fd) if fd >= 0 else None, left_out)
+
+
+async def _read(file: OpenFile) -> AsyncIterator[bytes]:
+    for at in range(0, file.size, PIECE):
+        yield await file.read(at, PIECE)
 
 
 async def _pieces(fd: int) -> AsyncIterator[bytes]:

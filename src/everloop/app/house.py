@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from ..core.channel import Hook, Traits
-from ..core.ports import Bus, Clock, Files, HomeFolders, Store
+from ..core.ports import Bus, Clock, HomeFolders, Store
 from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.approvals import Approvals
 from ..runtime.deletions import Deletions
@@ -15,6 +15,7 @@ from ..runtime.lanes import Lanes
 from ..runtime.sessions import Sessions
 from ..runtime.supervisor import Supervisor
 from .build import Builder
+from .files import FileStorage
 from .live import LiveHouse
 from .opening import OpenHome
 
@@ -24,7 +25,7 @@ class House(Struct, frozen=True, kw_only=True):
 
     opened: OpenHome
     bus: Bus
-    files: Files
+    storage: FileStorage
     inbox: Inbox
     lanes: Lanes
     approvals: Approvals

@@ -9,9 +9,8 @@ from msgspec import Struct
 from ..core.channel import Hook
 from ..core.events import CommandDone, Event, PermissionAsked, TurnEnded
 from ..core.message import Part
-from ..core.ports import Admission, Bus, Channel, Clock, Files, Store
-from ..files.enclosing import enclose
-from ..files.pictures import take
+from ..core.ports import Admission, Bus, Channel, Clock, Store
+from ..files.attachments import Attachments
 from ..runtime.inbox import Inbox
 from ..runtime.outbox import Outbox
 from ..runtime.ownership import Ownership
@@ -43,13 +42,13 @@ class OpenChannels:
         channels: Sequence[tuple[Channel, Admission]],
         inbox: Inbox,
         store: Store,
-        files: Files,
+        attachments: Attachments,
         bus: Bus,
         clock: Clock,
         lease_seconds: float,
     ) -> None:
         async def enclose_file(name: str, data: bytes, owner: str) -> Part:
-            return await enclose(files, await take(name, data), owner)
+            return await attachments.take(owner, name, data)
 
         self._bus = bus
         self._all = {

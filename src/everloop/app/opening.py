@@ -21,6 +21,7 @@ class OpenHome(Struct, frozen=True):
     settings: Settings
     store: Store
     vault: Vault
+    links: Vault  # where the key lies by which links to files are signed
     files: SettingsFiles
     given: Mapping[str, Any] = {}
 
@@ -42,7 +43,9 @@ async def opened_home(
     files.follow(settings)
     store = await _connected(folder, settings, clock)
     try:
-        yield OpenHome(folder, settings, store, EncryptedVault(store, key_of(folder, os.environ)), files, given)
+        key = key_of(folder, os.environ)
+        vault, links = EncryptedVault(store, key), EncryptedVault(store, key, "gateway")
+        yield OpenHome(folder, settings, store, vault, links, files, given)
     finally:
         await store.close()
 

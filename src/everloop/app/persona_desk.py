@@ -17,13 +17,14 @@ from ..core.people import OWNER, Role
 from ..core.personas import NONE, WRONG_NAME, WRONG_PLACE, Persona, PersonaChoice, Personas, is_name, is_place
 from ..core.ports import Log
 from ..core.thread import Thread
-from ..files.folder import Folder
 from ..runtime.clock import SystemClock
+from ..runtime.people import KnownPeople
 from ..runtime.supervisor import Supervisor
 from ..settings.editor import SettingsEditor
 from ..tools.bootstrap import FILES
 from ..tools.persona_files import PersonaFiles, checked_files
 from .build import Builder, Built, Overrides
+from .files import open_storage
 from .opening import opened_home
 from .personas import unknown_tools
 
@@ -133,7 +134,8 @@ async def open_personas(home: Path | None = None) -> AsyncIterator[PersonaDesk]:
     """For the command line: a gateway that runs sees the file change. Raises what `open` raises."""
     async with opened_home(home) as opened, Supervisor(SystemClock()) as supervisor, AsyncExitStack() as stack:
         given = Overrides(waits=True, warms=False)
-        builder = Builder(opened, Folder(opened.home / "files"), LocalBus(), given, supervisor, stack)
+        storage = await open_storage(opened, KnownPeople(opened.store))
+        builder = Builder(opened, storage, LocalBus(), given, supervisor, stack)
         built = await builder.make(opened.settings)
         book = SettingsEditor(opened.home, os.environ)
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from ..bus.local import LocalBus
-from ..core.ports import Store, Vault
-from ..files.folder import Folder
-from ..files.inventory import FileInventory
+from ..core.ports import Files, Store, Vault
+from ..files.inventory import RecordedShelves
 from ..runtime.approvals import Approvals
 from ..runtime.clock import SystemClock
 from ..runtime.deletions import Deletions, Forget
@@ -27,6 +26,7 @@ from ..settings import Settings, workspace_of
 from ..tools.home import Home
 from ..tools.tainted import Ended
 from .build import Builder, Overrides, watched_files
+from .files import open_storage
 from .home_folders import HomeFoldersOf
 from .models import ModelLibrary, open_models
 from .opening import opened_home
@@ -42,7 +42,8 @@ class Records(Struct, frozen=True):
     vault: Vault
     approvals: Approvals
     sessions: Sessions
-    files: FileInventory
+    files: RecordedShelves
+    kept: Files
     deletions: Deletions
     members: Membership
     erasures: Erasures
@@ -54,13 +55,12 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
     """For commands that count and tidy up, also where the vault is locked. Raises SettingsError, StoreError."""
     async with opened_home(home) as opened:
         folder, settings, store = opened.home, opened.settings, opened.store
-        files = Folder(folder / "files")
-        watched = watched_files(Home(folder), settings, store, files, _asking_a_sandbox(folder, settings))
+        storage = await open_storage(opened, KnownPeople(store))
+        watched = watched_files(Home(folder), settings, store, storage.files, _asking_a_sandbox(folder, settings))
         approvals = Approvals(store, KnownPeople(store), watched)
-        inventory = FileInventory(folder / "files")
-        deletions = Deletions(store, inventory, _forgetting(folder, settings))
+        deletions = Deletions(store, storage.shelves, _forgetting(folder, settings))
         sessions, members = Sessions(store), Membership(store)
-        folders = HomeFoldersOf(folder, workspace_of(settings, folder))
+        folders = HomeFoldersOf(folder, workspace_of(settings, folder), storage.files, storage.shelves)
         yield Records(
             home=folder,
             settings=settings,
@@ -68,11 +68,12 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
             vault=opened.vault,
             approvals=approvals,
             sessions=sessions,
-            files=inventory,
+            files=storage.shelves,
+            kept=storage.files,
             deletions=deletions,
             members=members,
             erasures=Erasures(store, folders, deletions, members),
-            export=PersonExport(store, sessions, folders, files),
+            export=PersonExport(store, sessions, folders, storage.files),
         )
 
 
@@ -81,7 +82,8 @@ async def open_view(home: Path | None = None) -> AsyncIterator[View]:
     """For commands that show what models are told. Raises what `open` raises."""
     async with opened_home(home) as opened, Supervisor(SystemClock()) as supervisor, AsyncExitStack() as stack:
         given = Overrides(waits=True, warms=False)
-        builder = Builder(opened, Folder(opened.home / "files"), LocalBus(), given, supervisor, stack)
+        storage = await open_storage(opened, KnownPeople(opened.store))
+        builder = Builder(opened, storage, LocalBus(), given, supervisor, stack)
         built = await builder.make(opened.settings)
         held = builder.prompt_files.names if builder.prompt_files else ()
         yield View(opened.store, built.models, built.briefer, KnownPeople(opened.store), held)

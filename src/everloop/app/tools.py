@@ -20,22 +20,26 @@ from ..core.channel import DOORS, Traits
 from ..core.errors import SettingsError
 from ..core.events import ToolOutput
 from ..core.people import OWNER, is_chat
-from ..core.ports import Archive, Arrivals, Bus, Files, Http, Log, Mailroom, Taints, ToolSource
+from ..core.ports import Archive, Arrivals, Bus, FileRecords, Files, Http, KeepsFiles, Log, Mailroom, Taints, ToolSource
 from ..core.tool import CallContext, Tool
 from ..runtime.calls import LONGEST_RESULT, Kit
 from ..settings import Search, Settings
+from ..tools.browse import QuotaOf
 from ..tools.exec import Shell, exec_tools
 from ..tools.files import file_tools
 from ..tools.history import history_tools
 from ..tools.home import Home
 from ..tools.keep_file import FileKeeper
+from ..tools.load_file import load_file_tool
 from ..tools.marks import MARKS, Marks
 from ..tools.message import message_tool
+from ..tools.produced import ProducedFiles
 from ..tools.run_python import run_python_tool
 from ..tools.sandbox.exposure import why_not_there
 from ..tools.sandbox.later import LaterSandbox
 from ..tools.sandbox.port import CommandLimits, CommandView, Sandbox
 from ..tools.sandbox.view import environment
+from ..tools.send_file import send_file_tool
 from ..tools.tainted import Tainted, place_of
 from ..tools.undo_file import UndoFile
 from ..tools.web_fetch import web_fetch_tool
@@ -88,7 +92,7 @@ class Toolset(Struct, frozen=True):
             await way.close()
 
 
-class ToolStore(Log, Mailroom, Arrivals, Archive, Taints, Protocol):
+class ToolStore(Log, Mailroom, Arrivals, Archive, Taints, FileRecords, Protocol):
     """What tools look back at, post to and are watched by."""
 
 
@@ -104,16 +108,19 @@ def build_tools(
     own: Home | None = None,
     ways: tuple["Later", ...] = (),
     channels: Mapping[str, Traits] = DOORS,
+    keeper: KeepsFiles | None = None,
+    quota_of: QuotaOf | None = None,
 ) -> Toolset:
     """The built-in tools, and the plugins that the settings name; without a store none of those that need one.
 
     `commands` is where an earlier set has left some running, `own` the home as it was at the start, `ways` those of
-    another set, which closes them. Raises SettingsError, HomeError."""
+    another set, which closes them; `keeper` keeps what people are given. Raises SettingsError, HomeError."""
     chosen = settings.tools
     own = own or Home(home)
     check_workspace(workspace, home)
     commands = commands or sandbox_of(home, settings)
     marks = Marks(Tainted(store, place_of(workspace), commands.ended)) if store else MARKS
+    seen = Workspace(workspace, hidden=own)
     limits = CommandLimits(
         memory=chosen.exec.memory_mb << 20,
         processes=chosen.exec.processes,
@@ -130,13 +137,15 @@ def build_tools(
         told=partial(_tell, bus),
         home=own,
         marks=marks,
+        produced=ProducedFiles(seen, keeper) if keeper else None,
     )
     if chosen.web.allow:
         _check_allowed(chosen.web.allow)
     web, searched = ways or (Later(lambda: _open_web(settings)), Later(lambda: _trusted(settings)))
-    seen = Workspace(workspace, hidden=own)
     built_in = [
         *file_tools(seen, files, max_chars, marks),
+        *([load_file_tool(seen, files, store, quota_of)] if store else ()),
+        *([send_file_tool(seen, keeper)] if keeper else ()),
         *exec_tools(shell),
         run_python_tool(shell),
         web_fetch_tool(web, max_chars),

@@ -64,7 +64,10 @@ COMMANDS = {
     ),
     "replay": CliCommand("run a recorded turn again, offline, and show where it differs, or write it as a test"),
     "context": CliCommand("show what the model is told in a session, and what each part of it takes"),
-    "files": CliCommand("show which files are kept, and remove those that nothing names any more", ("list", "clean")),
+    "files": CliCommand(
+        "show which files are kept and for whom, fetch or remove one, remove those that nothing names any more",
+        ("list", "show", "get", "remove", "clean"),
+    ),
     "outbox": CliCommand(
         "show which answers a channel could not deliver, try them again or drop them", ("list", "retry", "drop")
     ),

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PATH",
-        help="with -m: show this image, PDF or text file, too (may be given several times)",
+        help="with -m: send this file, too, of any kind (may be given several times)",
     )
     parser.add_argument("-s", "--session", metavar="KEY", help=f"the session, as channel:chat (default {DIRECT})")
     parser.add_argument(

@@ -8,7 +8,9 @@ from typing import Any
 
 from ..app.records import Records, open_records
 from ..core.errors import MailRefused
+from ..core.people import OWNER
 from ..core.ports import KeptFile
+from .own_files import WORDS, list_of, write_out
 from .table import how_many, sized, table, to_json
 from .terminal import Terminal
 from .times import clock, seconds_in
@@ -25,7 +27,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     words = parser.add_subparsers(dest="word", metavar="WORD", required=True)
     listed = words.add_parser("list", help="show what is kept, the largest first (the default)")
     listed.add_argument("--unused", action="store_true", help="only what nothing names any more")
+    listed.add_argument("--of", metavar="PERSON", default="", help="what this person has sent and was given, by name")
     listed.add_argument("-n", "--limit", metavar="N", type=how_many, default=20, help="at most N (default 20)")
+    shown = words.add_parser("show", help="show what is known of a file")
+    got = words.add_parser("get", help="write a file of a person's to PATH, or with - to stdout")
+    removed = words.add_parser("remove", help="remove a file of a person's for good, whatever names it")
+    for word in (shown, got, removed):
+        word.add_argument("file", metavar="FILE", help="file:… and at least 12 digits")
+        word.add_argument("--of", metavar="PERSON", default=OWNER, help="whose it is (default: the owner)")
+    got.add_argument("path", metavar="PATH", help="where to; a file that is there is left alone")
     cleaned = words.add_parser("clean", help="remove what nothing names any more")
     cleaned.add_argument(
         "--older-than",
@@ -35,29 +45,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only what has been there for 12h, 7d, … (default 30d, at least 1h)",
     )
     cleaned.add_argument("--dry-run", action="store_true", help="only show what would be removed")
-    for word in (listed, cleaned):
+    for word in (listed, shown, cleaned):
         word.add_argument("--json", action="store_true", help="print one JSON object instead")
 
 
 async def run(arguments: argparse.Namespace) -> int:
     terminal = Terminal(sys.stdout, sys.stderr)
     async with open_records() as records:
-        if arguments.word == "list":
+        if arguments.word == "list" and arguments.of:
+            terminal.answer(await list_of(records, arguments))
+        elif arguments.word == "list":
             terminal.answer(await _list(records, arguments))
-        else:
+        elif arguments.word == "clean":
             terminal.answer(await _clean(records, arguments))
+        elif arguments.word == "get" and arguments.path == "-":
+            await write_out(records, arguments)
+        else:
+            terminal.answer(await WORDS[arguments.word](records, arguments))
     return 0
 
 
 async def _list(records: Records, arguments: argparse.Namespace) -> str:
     files = await records.files.files()
-    unused = {file.ref for file in await records.files.unused(records.store)}
-    wanted = [file for file in files if file.ref in unused or not arguments.unused]
+    left = {file.ref for file in await records.files.unused(records.store)}
+    wanted = [file for file in files if file.ref in left or not arguments.unused]
     shown = wanted[: arguments.limit]
     if arguments.json:
-        told = [_described(file, unused) for file in shown]
-        return to_json({"files": told, **_totals(files, unused)})
-    return "\n".join((*([_table(shown, unused)] if shown else []), _sentence(files, unused)))
+        told = [_described(file, left) for file in shown]
+        return to_json({"files": told, **_totals(files, left)})
+    return "\n".join((*([_table(shown, left)] if shown else []), _sentence(files, left)))
 
 
 async def _clean(records: Records, arguments: argparse.Namespace) -> str:

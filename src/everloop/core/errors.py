@@ -15,6 +15,8 @@ EverloopError
 ├── VaultLocked              the key to the vault is missing, wrong, or can be read by others
 ├── MailRefused              a message that is not taken in: too long, empty, not text, or nobody's
 │   ├── NoRoom               a file that is not kept: its sender has as many as they may
+│   │   └── FileTooLarge     a file that is not kept: nobody may send one as large
+│   ├── NoFile               a message names a file that its sender does not have
 │   ├── BadSession           a session key that is none; a ValueError, too
 │   └── BadSchedule          a schedule that is none; a ValueError, too
 ├── ReplayRefused            a recorded turn that cannot be run again: there is none of that name, or it is damaged
@@ -98,7 +100,15 @@ class GrantRefused(MailRefused):
     """What was to be allowed ahead does not fit the call that it was to be allowed with; nothing was decided."""
 
 
-class NoRoom(MailRefused): ...
+class NoRoom(MailRefused):
+    code = "no_room"
+
+
+class FileTooLarge(NoRoom):
+    code = "too_large"
+
+
+class NoFile(MailRefused): ...
 
 
 class BadSession(MailRefused, ValueError): ...
@@ -216,7 +226,7 @@ class AnswerTooLarge(EverloopError): ...
 
 
 class PathRefused(EverloopError):
-    """`kind` tells a program why: `missing`, `exists`, `too_large` or `refused`."""
+    """`kind` tells a program why: `missing`, `exists`, `too_large`, `no_room` or `refused`."""
 
     def __init__(self, message: str, kind: str = "refused") -> None:
         super().__init__(message)

@@ -11,6 +11,10 @@ from msgspec import Struct
 from .exits import Exits, Giver, Weighed
 from .people import Role
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .message import Media
+
 
 class Effect(StrEnum):
     """What may happen if a call is made twice; decides what a restart does with a call that had started."""
@@ -142,7 +146,7 @@ class FileChange(Struct, frozen=True, gc=False):
 class Shown(Struct, frozen=True):
     """The result of a tool that has more to tell than text. `origin` names the stranger whose words are in it, and
     `public` says that anyone can read them, as on a page of the web: they may be searched for. `background` names the
-    command that goes on after the call."""
+    command that goes on after the call. `made` are kept files of whoever has asked, which go with the answer."""
 
     text: str
     pictures: tuple[Picture, ...] = ()
@@ -150,6 +154,7 @@ class Shown(Struct, frozen=True):
     origin: str = ""
     background: str = ""
     public: bool = False
+    made: "tuple[Media, ...]" = ()
 
 
 Result = str | Shown

@@ -9,19 +9,19 @@ import asyncio
 import errno
 import fcntl
 import os
-import re
 import secrets
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
 from ..core.errors import StoreFull
+from ..core.ports import KeptFile
+from .draft import HashedDraft, OpenedFile, finish
+from .names import LEAST, folder_of, is_digest, ref_of, whole_digits
 
-SHORTEST = 12
-_REF = re.compile(rf"file:([0-9a-f]{{{SHORTEST},64}})(?:…|\.\.\.)?")
-_PLAIN_OWNER = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 HALF_WRITTEN = ".half-written"
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG}
 
@@ -32,15 +32,23 @@ class Folder:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._swept = False
+        self._sizes = FolderSizes()
 
     async def put(self, owner: str, content: bytes, name: str) -> str:
         """Keep `content` for `owner`, durably; the same content again costs nothing. Raises StoreFull."""
-        try:
+        with self._explained(name):
             return await asyncio.to_thread(self._put, owner, content)
-        except OSError as error:
-            if error.errno not in _NO_ROOM:
-                raise
-            raise StoreFull(f"{name or 'A file'} cannot be kept under {self._root} ({error.strerror})") from error
+
+    async def keep(self, owner: str, pieces: AsyncIterable[bytes], name: str) -> KeptFile:
+        with self._explained(name):
+            draft = self._draft()
+            try:
+                async for piece in pieces:
+                    await finish(partial(draft.write, piece))
+                await finish(partial(self._place_draft, owner, draft))
+            finally:
+                draft.close()
+        return KeptFile(owner, ref_of(draft.digest), draft.size, time.time())
 
     async def get(self, owner: str, ref: str) -> bytes:
         """The content of one of the owner's files.
@@ -50,13 +58,30 @@ class Folder:
         """
         return await asyncio.to_thread(self._get, owner, ref)
 
+    @asynccontextmanager
+    async def open(self, owner: str, ref: str) -> AsyncGenerator[OpenedFile]:
+        """Its hash is not looked at again, which would be to read all of it."""
+        file = await asyncio.to_thread(self._open, owner, ref)
+        try:
+            yield file
+        finally:
+            file.close()
+
+    async def used(self, owner: str) -> int:
+        return await asyncio.to_thread(self._sizes.of, self.of(owner))
+
     def of(self, owner: str) -> Path:
         """Where the owner's files lie."""
-        return self._root / _folder_of(owner)
+        return self._root / folder_of(owner)
 
-    def keeps(self, owner: str, content: bytes) -> bool:
-        """Whether this very content is one of the owner's files."""
-        return _is_kept(self._place(owner, sha256(content).hexdigest()), len(content))
+    @contextmanager
+    def _explained(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+            raise StoreFull(f"{name or 'A file'} cannot be kept under {self._root} ({error.strerror})") from error
 
     def _put(self, owner: str, content: bytes) -> str:
         digest = sha256(content).hexdigest()
@@ -65,65 +90,89 @@ class Folder:
         with held(self._root, fcntl.LOCK_SH):
             if not _is_renewed(target, len(content)):
                 self._write(target, content)
-        # A twin of this call may have renamed the file and not yet synced the folder, so we always do.
-        for folder in (target.parent, target.parent.parent, self._root):
-            _sync(folder)
-        return f"file:{digest}"
+        self._sync_above(target)
+        return ref_of(digest)
 
-    def _write(self, target: Path, content: bytes) -> None:
+    def _draft(self) -> HashedDraft:
         half_written = self._root / HALF_WRITTEN
-        for folder in (half_written, target.parent):
-            _make(folder)
+        _make(half_written)
         if not self._swept:
             self._swept = True
             sweep(half_written)
-        draft = half_written / f"{target.name[:16]}-{secrets.token_hex(8)}"
+        return HashedDraft(half_written / f"upload-{secrets.token_hex(8)}")
+
+    def _place_draft(self, owner: str, draft: HashedDraft) -> None:
+        target = self._place(owner, draft.digest)
+        with held(self._root, fcntl.LOCK_SH):
+            if not _is_renewed(target, draft.size):
+                _make(target.parent)
+                draft.move(target)
+        self._sync_above(target)
+
+    def _write(self, target: Path, content: bytes) -> None:
+        _make(target.parent)
+        draft = self._draft()
         try:
-            with open(draft, "xb", opener=_private) as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.rename(target)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
+            draft.write(content)
+            draft.move(target)
+        finally:
+            draft.close()
+
+    def _sync_above(self, target: Path) -> None:
+        # A twin of this call may have renamed the file and not yet synced the folder, so we always do.
+        for folder in (target.parent, target.parent.parent, self._root):
+            _sync(folder)
 
     def _get(self, owner: str, ref: str) -> bytes:
-        match = _REF.fullmatch(ref.strip())
-        if not match:
-            raise ValueError(f"a reference is file: and at least {SHORTEST} of the 64 hexadecimal digits of the hash")
-        target = self._place(owner, self._whole(owner, match[1]))
-        fd = os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with open(fd, "rb") as file:
-            content = file.read()
-        if sha256(content).hexdigest() != target.name:
-            raise OSError(errno.EIO, "the file is damaged", str(target))
+        file = self._open(owner, ref)
+        try:
+            content = file.read_at(0, file.size)
+        finally:
+            file.close()
+        if sha256(content).hexdigest() != file.tag:
+            raise OSError(errno.EIO, "the file is damaged", str(self._place(owner, file.tag)))
         return content
 
-    def _whole(self, owner: str, prefix: str) -> str:
-        if len(prefix) == 64:
-            return prefix
-        names = os.listdir(self._place(owner, prefix).parent)
-        found = [name for name in names if name.startswith(prefix)]
-        if not found:
-            raise FileNotFoundError(errno.ENOENT, "no file of this owner begins so", f"file:{prefix}")
-        if len(found) > 1:
-            raise ValueError(f"file:{prefix} is the beginning of {len(found)} references; give more digits")
-        return found[0]
+    def _open(self, owner: str, ref: str) -> OpenedFile:
+        return OpenedFile(self._place(owner, whole_digits(ref, lambda digits: self._beginning(owner, digits))))
+
+    def _beginning(self, owner: str, digits: str) -> list[str]:
+        names = os.listdir(self._place(owner, digits).parent)
+        return [name for name in names if name.startswith(digits)]
 
     def _place(self, owner: str, digest: str) -> Path:
         return self.of(owner) / digest[:2] / digest
 
 
-def _folder_of(owner: str) -> str:
-    """A name that cannot climb. `=` begins no plain owner, so that a hashed name is never someone's own."""
-    if _PLAIN_OWNER.fullmatch(owner):
-        return owner
-    return f"={sha256(owner.encode('utf-8', 'surrogatepass')).hexdigest()}"
+class FolderSizes:
+    """How much lies in folders. One changes its time when a file comes or goes, so only those that did are counted
+    again."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[int, int]] = {}  # a folder's time of change, and what lay in it then
+
+    def of(self, folder: Path) -> int:
+        return sum(self._size_of(each) for each in folders_in(folder))
+
+    def _size_of(self, folder: "os.DirEntry[str]") -> int:
+        changed = folder.stat().st_mtime_ns
+        if self._seen.get(folder.path, (0, 0))[0] != changed:
+            sizes = (max(file.stat().st_size, LEAST) for file in plain_in(Path(folder.path)))
+            self._seen[folder.path] = (changed, sum(sizes))
+        return self._seen[folder.path][1]
 
 
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+def folders_in(folder: Path) -> list["os.DirEntry[str]"]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except FileNotFoundError:
+        return []
+
+
+def plain_in(folder: Path) -> list["os.DirEntry[str]"]:
+    with os.scandir(folder) as entries:
+        return [entry for entry in entries if is_digest(entry.name) and entry.is_file(follow_symlinks=False)]
 
 
 def _is_kept(target: Path, size: int) -> bool:

@@ -6,17 +6,14 @@ for; so does an upload that no message has named. What is named is not looked at
 
 import asyncio
 import fcntl
+import math
 import os
-import re
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from pathlib import Path
 
-from ..core.errors import NoRoom
-from ..core.ports import KeptFile, Removal
-from .folder import HALF_WRITTEN, SHORTEST, Folder, held, sweep
-
-_DIGEST = re.compile(r"[0-9a-f]{64}")
-LEAST = 4096  # bytes that even the smallest file takes of a disk
+from ..core.ports import FileRecords, FileShelves, KeptFile, Removal
+from .folder import HALF_WRITTEN, folders_in, held, plain_in, sweep
+from .names import SHORTEST, folder_of
 
 
 class FileInventory:
@@ -31,12 +28,6 @@ class FileInventory:
     async def beginning(self, digits: Collection[str]) -> list[KeptFile]:
         """Those whose hashes begin so, whosever they are."""
         return await asyncio.to_thread(lambda: [*_beginning(self._root, digits)])
-
-    async def unused(self, store: Removal) -> list[KeptFile]:
-        """Those that nothing in the store names. Files first: what is put from now on is not among them."""
-        files = await self.files()
-        named = await store.files_named()
-        return [file for file in files if digits_of(file) not in named]
 
     async def remove(self, files: Iterable[KeptFile], before: float) -> AsyncIterator[KeptFile]:
         """Remove these, one after the other, but none that was put again since `before`; tells which are gone."""
@@ -58,41 +49,41 @@ class FileInventory:
         return True
 
 
-class BoundedFiles:
-    """The Files port over a folder in which nobody has more than `most` bytes."""
+class RecordedShelves:
+    """FileShelves, of which what is removed is not known by name any more either."""
 
-    def __init__(self, folder: Folder, most: int) -> None:
-        self._folder = folder
-        self._most = most
-        self._seen: dict[Path, tuple[int, int]] = {}  # a folder's time of change, and what lay in it then
+    def __init__(self, shelves: FileShelves, records: FileRecords) -> None:
+        self._shelves = shelves
+        self._records = records
 
-    async def put(self, owner: str, content: bytes, name: str) -> str:
-        """Raises NoRoom, StoreFull."""
-        if not await asyncio.to_thread(self._fits, owner, content):
-            raise NoRoom(
-                f"{name or 'the file'} is not kept: together with it your files would take more than "
-                f"{self._most:,} bytes (gateway.bytes_per_user)"
-            )
-        return await self._folder.put(owner, content, name)
+    async def files(self) -> list[KeptFile]:
+        return await self._shelves.files()
 
-    async def get(self, owner: str, ref: str) -> bytes:
-        return await self._folder.get(owner, ref)
+    async def beginning(self, digits: Collection[str]) -> list[KeptFile]:
+        return await self._shelves.beginning(digits)
 
-    def _fits(self, owner: str, content: bytes) -> bool:
-        """What is there already takes no more room."""
-        size = max(len(content), LEAST)
-        return self._size_of(self._folder.of(owner)) + size <= self._most or self._folder.keeps(owner, content)
+    async def unused(self, store: Removal) -> list[KeptFile]:
+        return await unused(self._shelves, store)
 
-    def _size_of(self, folder: Path) -> int:
-        """A folder changes its time when a file comes or goes, so only those that did are counted again."""
-        total = 0
-        for each in _folders_in(folder):
-            changed = each.stat().st_mtime_ns
-            path = Path(each.path)
-            if self._seen.get(path, (0, 0))[0] != changed:
-                self._seen[path] = (changed, sum(max(file.stat().st_size, LEAST) for file in _plain_in(path)))
-            total += self._seen[path][1]
-        return total
+    async def remove_own(self, owner: str, ref: str) -> bool:
+        """Remove one of the owner's files, whatever names it; whether there was one, by its whole reference."""
+        there = [file for file in await self.beginning([ref.removeprefix("file:")]) if file.owner == folder_of(owner)]
+        gone = [file async for file in self.remove(there, math.inf)]
+        return await self._records.forget_file(owner, ref) or bool(gone)
+
+    async def remove(self, files: Iterable[KeptFile], before: float) -> AsyncIterator[KeptFile]:
+        async for file in self._shelves.remove(files, before):
+            for owner in await self._records.owners_of_file(file.ref):
+                if folder_of(owner) == file.owner:
+                    await self._records.forget_file(owner, file.ref)
+            yield file
+
+
+async def unused(shelves: FileShelves, store: Removal) -> list[KeptFile]:
+    """Those that nothing in the store names. Files first: what is put from now on is not among them."""
+    files = await shelves.files()
+    named = await store.files_named()
+    return [file for file in files if digits_of(file) not in named]
 
 
 def digits_of(file: KeptFile) -> str:
@@ -102,16 +93,16 @@ def digits_of(file: KeptFile) -> str:
 
 def _files_in(root: Path) -> Iterator[KeptFile]:
     for owner in _owners_in(root):
-        for part in _folders_in(Path(owner.path)):
-            yield from (_kept(owner.name, file) for file in _plain_in(Path(part.path)))
+        for part in folders_in(Path(owner.path)):
+            yield from (_kept(owner.name, file) for file in plain_in(Path(part.path)))
 
 
 def _beginning(root: Path, digits: Collection[str]) -> Iterator[KeptFile]:
     wanted = {part: tuple(each for each in digits if each.startswith(part)) for part in {each[:2] for each in digits}}
     for owner in _owners_in(root):
-        for part in _folders_in(Path(owner.path)):
+        for part in folders_in(Path(owner.path)):
             if part.name in wanted:
-                found = [file for file in _plain_in(Path(part.path)) if file.name.startswith(wanted[part.name])]
+                found = [file for file in plain_in(Path(part.path)) if file.name.startswith(wanted[part.name])]
                 yield from (_kept(owner.name, file) for file in found)
 
 
@@ -121,17 +112,4 @@ def _kept(owner: str, file: "os.DirEntry[str]") -> KeptFile:
 
 
 def _owners_in(root: Path) -> list["os.DirEntry[str]"]:
-    return [folder for folder in _folders_in(root) if folder.name != HALF_WRITTEN]
-
-
-def _folders_in(folder: Path) -> list["os.DirEntry[str]"]:
-    try:
-        with os.scandir(folder) as entries:
-            return [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
-    except FileNotFoundError:
-        return []
-
-
-def _plain_in(folder: Path) -> list["os.DirEntry[str]"]:
-    with os.scandir(folder) as entries:
-        return [entry for entry in entries if _DIGEST.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)]
+    return [folder for folder in folders_in(root) if folder.name != HALF_WRITTEN]

@@ -1,48 +1,39 @@
-"""Images and documents that a model may be shown: read from a file, and made small enough for every host."""
+"""Images and documents that a model may be shown, made small enough for every host."""
 
 import asyncio
 import io
-import stat
 import struct
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ..core.errors import MailRefused
-from ..readings.media import LARGEST_DOCUMENT, LARGEST_IMAGE, is_text, kind_of, office_of
+from ..readings.media import LARGEST_DOCUMENT, is_text, kind_of, mime_of, office_of
+from .enclosing import READ_AS_TEXT
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Pixels
 
 MOST = 3_500_000  # bytes: the strictest host takes 5 MB, of which base64 eats a quarter
-READ_AS_TEXT = ("docx", "xlsx")
 _EDGE = 8000  # pixels
 _COMFORT = 2000  # pixels: more than any host looks at
 _PIXELS = 80_000_000  # more would take too much memory to be made smaller
 
 
 class AttachedFile(Struct, frozen=True):
-    """A file that comes with a message. `mime` is "" for text, which is shown as text, and `kind` what else read_file
-    reads as text."""
+    """A file that comes with a message. `mime` is that of what is shown; else `kind` says what it is, "" being text,
+    which is shown as text. `why` tells why something is not shown that would be."""
 
     name: str
     data: bytes
     mime: str = ""
     kind: str = ""
+    why: str = ""
 
 
-async def attach(path: str | Path) -> AttachedFile:
-    """Read a file that someone wants to show, small enough to be shown. Raises MailRefused when it cannot be."""
-    return await asyncio.to_thread(_attach, Path(path))
-
-
-async def take(name: str, data: bytes) -> AttachedFile:
-    """As `attach`, for a file whose bytes are here already. Only the last part of its name counts."""
-    if len(data) > LARGEST_IMAGE:
-        raise MailRefused(f"{name} has {len(data):,} bytes; at most {LARGEST_IMAGE:,} are taken")
-    return await asyncio.to_thread(_attachment, Path(name).name or "file", data, name)
+async def looked_at(name: str, data: bytes) -> AttachedFile:
+    """A file by what it holds; a picture that is too large for hosts is made smaller."""
+    return await asyncio.to_thread(_looked_at, name, data)
 
 
 async def fit(data: bytes, mime: str) -> bytes:
@@ -54,37 +45,18 @@ async def fit(data: bytes, mime: str) -> bytes:
     return data if _fits(data, mime) else await asyncio.to_thread(_shrink, data, mime)
 
 
-def _attach(path: Path) -> AttachedFile:
-    return _attachment(path.name, _read(path), str(path))
-
-
-def _attachment(name: str, data: bytes, path: str) -> AttachedFile:
-    name = name.encode("utf-8", "replace").decode()  # a name may hold what is no text
-    name = "".join(letter if letter.isprintable() else "_" for letter in name)
+def _looked_at(name: str, data: bytes) -> AttachedFile:
     mime = kind_of(data)
     if not mime and is_text(data):
         return AttachedFile(name, data)
-    if not mime and (kind := office_of(data)) in READ_AS_TEXT:
-        return AttachedFile(name, data, kind=kind)
     if not mime:
-        raise MailRefused(f"{path} is neither text nor an image (PNG, JPEG, GIF, WebP) nor a PDF, docx or xlsx")
+        kind = office_of(data)
+        return AttachedFile(name, data, kind=kind if kind in READ_AS_TEXT else mime_of(data))
     try:
         _check(data, mime)
         return AttachedFile(name, data if _fits(data, mime) else _shrink(data, mime), mime)
     except ValueError as error:
-        raise MailRefused(f"{path} cannot be shown: {error}") from error
-
-
-def _read(path: Path) -> bytes:
-    try:
-        status = path.stat()
-        if stat.S_ISREG(status.st_mode) and status.st_size <= LARGEST_IMAGE:
-            return path.read_bytes()
-    except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
-        raise MailRefused(f"{path} cannot be read ({getattr(error, 'strerror', error)})") from error
-    if not stat.S_ISREG(status.st_mode):
-        raise MailRefused(f"{path} is not a file that can be read as a whole")
-    raise MailRefused(f"{path} has {status.st_size:,} bytes; at most {LARGEST_IMAGE:,} are taken")
+        return AttachedFile(name, data, kind=mime, why=str(error))
 
 
 def _check(data: bytes, mime: str) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from ..core.log import Entry
 from ..core.message import Made, Media
+from ..readings.linked_files import is_address
 from ..readings.spoken import spoken
 
 
@@ -19,6 +20,8 @@ def links_of(thread: str, files: Iterable[Made]) -> list[dict[str, str]]:
 
 def link_of(thread: str, seq: int, media: Media) -> dict[str, str]:
     name = media.name or "file"
+    if is_address(media.file):  # a tool has told where it lies
+        return {"file": "", "mime": media.mime, "name": name, "url": media.file}
     address = f"/api/files/{media.file}/{quote(last_of(name), safe='')}?thread={thread}&seq={seq}"
     return {"file": media.file, "mime": media.mime, "name": name, "url": address}
 

@@ -5,7 +5,7 @@ The gateway does not know how turns are driven: it puts letters in, listens to w
 """
 
 from asyncio import Future
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol
 
@@ -27,6 +27,8 @@ from ..core.ports import (
     Credentials,
     Directory,
     Feed,
+    FileRecord,
+    FileRecords,
     Files,
     Ledger,
     Log,
@@ -44,7 +46,7 @@ class LetterStore(Log, Mailroom, Arrivals, Archive, Directory, Protocol):
     """What is kept of letters, of the turns that they make, and of who writes them."""
 
 
-class GatewayStore(LetterStore, Outgoing, Credentials, Ledger, Audit, Activity, Protocol):
+class GatewayStore(LetterStore, Outgoing, Credentials, Ledger, Audit, FileRecords, Activity, Protocol):
     """What the gateway reads and writes: no grants, secrets, taints or jobs."""
 
 
@@ -128,6 +130,10 @@ class GatewayAgent(Protocol):
         """Keep a file that comes with a message, and make the part that names it. Raises MailRefused."""
         ...
 
+    async def enclose_kept(self, name: str, ref: str, owner: str) -> Part:
+        """As `enclose`, for a file that the owner has already. Raises MailRefused."""
+        ...
+
     async def approvals(self, session: str = "") -> Sequence[Approval]:
         """What waits for a person's permission, in one session or in all."""
         ...
@@ -164,6 +170,18 @@ class TurnAgent(Protocol):
     """What the doors that take letters over HTTP need."""
 
     @property
+    def files(self) -> Files: ...
+
+    @property
+    def link_seconds(self) -> int:
+        """For how long a signed link to a file holds."""
+        ...
+
+    async def link_key(self) -> bytes | None:
+        """By which links to files are signed; None where the vault is locked."""
+        ...
+
+    @property
     def clock(self) -> Clock: ...
 
     @property
@@ -197,6 +215,10 @@ class TurnAgent(Protocol):
         ...
 
     async def enclose(self, name: str, data: bytes, owner: str) -> Part:
+        """Raises MailRefused."""
+        ...
+
+    async def enclose_kept(self, name: str, ref: str, owner: str) -> Part:
         """Raises MailRefused."""
         ...
 
@@ -392,6 +414,21 @@ class ApiAgent(GatewayAgent, Protocol):
 
     @property
     def sessions(self) -> SessionFinder: ...
+
+    @property
+    def largest_file(self) -> int: ...
+
+    async def file_quota(self, owner: str) -> int:
+        """0: no limit."""
+        ...
+
+    async def remove_file(self, owner: str, ref: str) -> bool:
+        """Whether the owner had it."""
+        ...
+
+    async def keep_file(self, owner: str, pieces: AsyncIterable[bytes], name: str) -> FileRecord:
+        """Keep a file that comes in piece by piece. Raises NoRoom."""
+        ...
 
     def workspace(self, person: str) -> WorkspaceFiles:
         """Somebody's own, and nobody else's."""

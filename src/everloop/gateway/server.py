@@ -10,7 +10,7 @@ from typing import Protocol
 from aiohttp import web
 
 from ..core.jobs import TaskState
-from . import api, hooks, openai, page, platform
+from . import api, hooks, openai, page, platform, signed_links
 from .access.auth import Auth
 from .access.guard import Check, guard
 from .access.permissions import KNOWN, PUBLIC, READ, Permissions, Route
@@ -113,7 +113,7 @@ def routes_of(
 ) -> list[Route]:
     """Every route there is, with what it needs. Those of the page hold nothing but the page itself."""
     own = _own(agent, metrics, sockets, limits)
-    doors = [*openai.routes(agent), *platform.routes(agent), *api.routes(agent)]
+    doors = [*openai.routes(agent), *platform.routes(agent), *api.routes(agent), *signed_links.routes(agent)]
     return [*own, *auth.routes(), *doors, *hooks.routes(agent.hooks), *page.routes()]
 
 

@@ -1,6 +1,8 @@
-"""Images and documents that models are shown: what a file is, by its first bytes, and how large it may be."""
+"""What a file is, by what it holds and never by its name; and how large images and documents may be that models are
+shown."""
 
-HEAD = 32  # bytes that tell what a file is
+HEAD = 32  # bytes that tell what a file is that models are shown
+SNIFFED = 65_536  # bytes that tell what any file is
 LARGEST_IMAGE = 20_000_000  # bytes; what is more than hosts take is made smaller
 LARGEST_DOCUMENT = 14_000_000  # bytes: in base64 nearly 20 MB, and some hosts take no larger request
 
@@ -13,6 +15,35 @@ _OFFICE = {
     "pptx": f"{_OPEN_XML}.presentationml.presentation",
 }
 _PNG = b"\x89PNG\r\n\x1a\n"
+UNKNOWN = "application/octet-stream"
+# Nothing here is of a type that a browser would run: a page or an SVG is text.
+_BEGINNINGS = {
+    b"\x1f\x8b": "application/gzip",
+    b"BZh": "application/x-bzip2",
+    b"\xfd7zXZ\0": "application/x-xz",
+    b"(\xb5/\xfd": "application/zstd",
+    b"7z\xbc\xaf'\x1c": "application/x-7z-compressed",
+    b"Rar!\x1a\x07": "application/vnd.rar",
+    b"PK\5\6": "application/zip",  # an empty one
+    b"ID3": "audio/mpeg",
+    b"\xff\xfb": "audio/mpeg",
+    b"\xff\xf3": "audio/mpeg",
+    b"fLaC": "audio/flac",
+    b"OggS": "audio/ogg",
+    b"\x1aE\xdf\xa3": "video/x-matroska",
+    b"\x7fELF": "application/x-executable",
+    b"MZ": "application/vnd.microsoft.portable-executable",
+    b"\xcf\xfa\xed\xfe": "application/x-mach-binary",
+    b"\0asm": "application/wasm",
+    b"SQLite format 3\0": "application/vnd.sqlite3",
+    b"PAR1": "application/vnd.apache.parquet",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "application/x-ole-storage",
+    b"BM": "image/bmp",
+    b"II*\0": "image/tiff",
+    b"MM\0*": "image/tiff",
+}
+_RIFF = {b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"}
+_BRANDS = {b"M4A ": "audio/mp4", b"qt  ": "video/quicktime", b"heic": "image/heic", b"avif": "image/avif"}
 
 
 def kind_of(data: bytes) -> str:
@@ -36,7 +67,25 @@ def mime_of(data: bytes) -> str:
         return "text/plain"
     if kind := office_of(data):
         return _OFFICE[kind]
-    return "application/zip" if data.startswith(_ARCHIVE) else "application/octet-stream"
+    return "application/zip" if data.startswith(_ARCHIVE) else _binary_kind(data)
+
+
+def mime_of_head(head: bytes, size: int) -> str:
+    """As `mime_of`, of a file that has `size` bytes and begins so: that may end in the middle of a letter."""
+    if size <= len(head):
+        return mime_of(head)
+    cuts = (head[: len(head) - cut] for cut in range(4))
+    return "text/plain" if any(is_text(each) for each in cuts) else mime_of(head)
+
+
+def _binary_kind(data: bytes) -> str:
+    if data[4:8] == b"ftyp":
+        return _BRANDS.get(data[8:12], "video/mp4")
+    if data[:4] == b"RIFF":
+        return _RIFF.get(data[8:12], UNKNOWN)
+    if data[257:262] == b"ustar":
+        return "application/x-tar"
+    return next((mime for begins, mime in _BEGINNINGS.items() if data.startswith(begins)), UNKNOWN)
 
 
 def office_of(data: bytes) -> str:

@@ -15,6 +15,7 @@ from ..core.people import OWNER
 from ..core.ports import Files
 from ..core.thread import Thread
 from ..core.tool import CallContext, Effect, FileChange, Ground, Picture, Result, Shown, Tool, ToolSpec, parse_args
+from ..readings.linked_files import linked_files
 from ..readings.media import kind_of
 from .strangers import contained
 
@@ -149,7 +150,8 @@ class Toolbox:
         return await self._with_more(returned, told, context.principal)
 
     async def _with_more(self, returned: CallReturned, told: Shown, user: str) -> CallReturned:
-        if not (told.pictures or told.changes or told.origin or told.background):
+        linked = () if told.origin or returned.outcome != "done" else linked_files(told.text)
+        if not (told.pictures or told.changes or told.origin or told.background or told.made or linked):
             return returned
         media = tuple([await self._keep(picture, user) for picture in told.pictures])
         made = tuple([kept for change in told.changes if (kept := await self.kit(user).keep(change, user))])
@@ -158,7 +160,7 @@ class Toolbox:
             media=media,
             changes=told.changes,
             origin=told.origin,
-            made=made,
+            made=(*made, *(media for media in told.made if media.owner == user), *linked),
             background=told.background,
             public=told.public and bool(told.origin),
         )

@@ -189,8 +189,22 @@ class GatewaySection(_Section, frozen=True):
     connections: Annotated[int, Meta(ge=10, le=100_000)] = 2000  # open at once
     connections_per_address: Annotated[int, Meta(ge=10, le=100_000)] = 1000
     sockets_per_user: Annotated[int, Meta(ge=1, le=100_000)] = 1000
-    bytes_per_user: Annotated[int, Meta(ge=1_000_000)] = 5_000_000_000  # of files that are kept
+    bytes_per_user: Annotated[int, Meta(ge=1_000_000)] | None = None  # as files.quota, which counts first
     request_seconds: Annotated[float, Meta(ge=1, le=3600)] = 30.0  # for a request to come in, and more as it comes
+
+
+class FilesSection(_Section, frozen=True):
+    """Where attachments and produced files are kept, and how much of them."""
+
+    url: SentThrough = ""  # "": the folder `files` in the home; or s3://bucket/prefix
+    endpoint: SentThrough = ""  # of an S3 server that is not Amazon's; "": as AWS_ENDPOINT_URL says
+    region: SentThrough = ""
+    access_key: SentThrough = ""  # "": as AWS_ACCESS_KEY_ID says
+    secret_key: SentThrough = ""
+    max_bytes: Annotated[int, Meta(ge=1_000_000)] = 1_000_000_000  # of one file
+    quota: Annotated[int, Meta(ge=1_000_000)] | None = None  # of one person; None: 5 GB, and the owner's have no end
+    guest_quota: Annotated[int, Meta(ge=100_000)] = 100_000_000
+    link_seconds: Annotated[int, Meta(ge=60, le=31_536_000)] = 86_400  # for which a signed link holds
 
 
 class UsersSection(_Section, frozen=True):
@@ -218,6 +232,7 @@ class Settings(_Section, frozen=True):
     workspace: FilePath = ""  # "": the folder `workspace` in the home
     channels: Kept = None
     gateway: GatewaySection = GatewaySection()
+    files: FilesSection = FilesSection()
     users: UsersSection = UsersSection()
     telemetry: Telemetry = Telemetry()
 

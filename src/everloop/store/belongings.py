@@ -39,6 +39,7 @@ BELONGINGS: tuple[Belonging, ...] = (
     Belonging(table="logins", erase="delete", export=("kind", "at", "until"), told="ways to log in"),
     Belonging(table="web_sessions", erase="delete", export=("at", "until"), order="id", told="browsers logged in"),
     Belonging(table="vault", erase="delete", export=("name", "at"), told="secrets"),
+    Belonging(table="files", erase="delete", export=("ref", "name", "mime", "size", "at")),  # which lie elsewhere
     # Conversations: runtime/erasures.py has deleted them by then, as deleting.py does; this is for what came meanwhile.
     Belonging(table="sessions", erase="delete", export=("key",)),
     Belonging(

@@ -12,6 +12,7 @@ from .deleting import DeletedRows
 from .directory import DirectoryRows
 from .erasing import ErasingRows
 from .expired import ExpiredRows
+from .file_records import FileRecordRows
 from .grants import GrantRows
 from .history import HistoryRows
 from .inbox import InboxRows
@@ -39,6 +40,7 @@ class ColdStore(
     CredentialRows,
     DirectoryRows,
     ExpiredRows,
+    FileRecordRows,
     DeletedRows,
     AuditRows,
     ErasingRows,

@@ -249,6 +249,14 @@ MIGRATIONS: Migrations = [
         "{chain_audit}",
         "{keep_audit}",
     ],
+    [
+        # What people have sent and were given, by name; the bytes lie in the folder of files, or in S3.
+        """CREATE TABLE files(
+            owner TEXT NOT NULL, ref TEXT NOT NULL, name TEXT NOT NULL, mime TEXT NOT NULL, size {int} NOT NULL,
+            at {real} NOT NULL, PRIMARY KEY(owner, ref)){clustered}""",
+        "CREATE INDEX files_ref ON files(ref)",
+        "CREATE INDEX files_at ON files(owner, at)",
+    ],
 ]
 
 

@@ -7,7 +7,8 @@ out of reach. What a person puts here is their own doing, as if they had copied 
 import asyncio
 import os
 import stat
-from collections.abc import AsyncGenerator, AsyncIterable, Iterator
+import time
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from itertools import islice
 
@@ -20,17 +21,28 @@ from .workspace import Workspace
 
 MOST = 200_000  # names of a folder that are counted
 LARGEST = 200_000_000  # bytes of an upload
+_COUNTING = 2.0  # seconds
+QuotaOf = Callable[[str], Awaitable[int]]
 _JOINERS = "\u200c\u200d"  # they make one letter or picture of several, and cannot mislead
 
 
 class WorkspaceBrowser:
     """The WorkspaceFiles port. What is replaced or removed is kept in `files` for `owner`, as tools keep it."""
 
-    def __init__(self, workspace: Workspace, files: Files, owner: str, largest: int = LARGEST) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        files: Files,
+        owner: str,
+        largest: int = LARGEST,
+        quota_of: QuotaOf | None = None,
+    ) -> None:
+        """`quota_of` says how much may lie in the workspace before nothing more is put there; 0: as much as fits."""
         self._workspace = workspace
         self._files = files
         self._owner = owner
         self._largest = largest
+        self._quota_of = quota_of
 
     async def list(self, path: str, *, hidden: bool = False, skip: int = 0, limit: int = 500) -> FolderPage:
         with _refusing():
@@ -47,6 +59,7 @@ class WorkspaceBrowser:
     async def put(self, path: str, pieces: AsyncIterable[bytes], *, replace: bool = False) -> FileWritten:
         above, name = self._split(path)
         size = 0
+        room = await self._room()
         with _refusing(), ExitStack() as stack:
             folder = await asyncio.to_thread(stack.enter_context, self._workspace.folder(above))
             draft = await asyncio.to_thread(lambda: stack.enter_context(UploadDraft(folder, name, replace)))
@@ -54,6 +67,8 @@ class WorkspaceBrowser:
                 size += len(piece)
                 if size > self._largest:
                     raise PathRefused(f"the file is larger than {self._largest:,} bytes", "too_large")
+                if room is not None and size > room:
+                    raise PathRefused("with this file the workspace would take more than files.quota", "no_room")
                 await asyncio.to_thread(draft.write, piece)
             kept = await self._keep(path) if draft.replaces else ""
             await asyncio.to_thread(draft.put)
@@ -71,6 +86,11 @@ class WorkspaceBrowser:
             kept = await self._keep(path)
             await asyncio.to_thread(self._workspace.remove, _here(path), seen)
         return FileWritten(_said(above, name), seen.status.st_size, kept)
+
+    async def _room(self) -> int | None:
+        """Bytes that may still be put here; None: as many as fit."""
+        quota = await self._quota_of(self._owner) if self._quota_of else 0
+        return quota - await asyncio.to_thread(_taken, self._workspace) if quota else None
 
     def _split(self, path: str) -> tuple[str, str]:
         """The folder that a path is in, and its name there."""
@@ -174,6 +194,21 @@ def _refusing() -> Iterator[None]:
 def _here(path: str) -> str:
     """A path of the workspace, also one that begins with a letter which means something else to tools."""
     return path if path.startswith("/") else f"./{path}"
+
+
+def _taken(workspace: Workspace) -> int:
+    """How much lies there, as far as it is counted: `MOST` names, and no longer than a moment."""
+    total, seen, waiting, until = 0, 0, ["."], time.monotonic() + _COUNTING
+    while waiting and seen < MOST and time.monotonic() < until:
+        above = waiting.pop()
+        with suppress(ToolError, OSError), workspace.folder(above) as fd, os.scandir(fd) as entries:
+            for entry in entries:
+                seen += 1
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(f"{above}/{entry.name}")
+                else:
+                    total += entry.stat(follow_symlinks=False).st_size
+    return total
 
 
 def _said(above: str, name: str) -> str:

@@ -14,6 +14,7 @@ from .ground import MOVED, grounds_of, identity_of
 from .home import Home
 from .kinds import named_in
 from .marks import Marks
+from .produced import ProducedFiles
 from .sandbox.port import CommandLimits, CommandSpec, CommandView, OnOutput, Outcome, Sandbox, be_silent
 from .sandbox.view import shell_path
 from .workspace import Workspace
@@ -33,7 +34,7 @@ class Shell(Struct, frozen=True):
     """Where and how commands run: `env` is all of their environment, `longest` the most seconds one may ask for.
 
     `free` says that nothing may confine them. `home` is what they do not see, `marks` knows which files hold strangers'
-    words."""
+    words; `produced` finds what they write."""
 
     sandbox: Sandbox
     view: CommandView
@@ -44,6 +45,7 @@ class Shell(Struct, frozen=True):
     told: Told | None = None
     home: Home | None = None
     marks: Marks | None = None
+    produced: ProducedFiles | None = None
 
     @property
     def seconds(self) -> float:
@@ -99,11 +101,13 @@ class Shell(Struct, frozen=True):
     async def run(self, context: CallContext, job: CommandSpec, text: str) -> Shown:
         """What the model is told of a command that was run for it. `text` is what it was told to do."""
         name = self.sandbox.name(context, job.background)
+        before = await self.produced.look() if self.produced and not job.background else None
         try:
             outcome = await self.sandbox.run(context, job, self._listener(context))
         except ToolError as error:
             raise ToolError(str(error), background=name if job.background else "") from error
-        return await self.told_of(_shown(outcome, job.limits, name), text)
+        told = await self.told_of(_shown(outcome, job.limits, name), text)
+        return await self.produced.add(told, before, context) if self.produced and before else told
 
     async def find(self, context: CallContext, text: str, timeout: int = 60, background: bool = False) -> Shown | None:
         """What `run` would have said to a worker that has died meanwhile; None if the command was never begun."""

@@ -17,7 +17,7 @@ from ..core.errors import ToolError
 from ..core.people import Role
 from ..core.ports import Files
 from ..core.tool import CallContext, Effect, Picture, Result, Shown, Tool
-from ..readings.media import HEAD, kind_of, limit_of
+from ..readings.media import HEAD, LARGEST_IMAGE, kind_of, limit_of
 from .decorator import tool
 from .documents import LARGEST, can_use, office_kind, text_of_document
 from .kinds import HEAD as SNIFFED
@@ -129,6 +129,9 @@ def _read_large(workspace: Workspace, path: str, part: TextWindow) -> Result | D
 
 async def _stored(files: Files, owner: str, ref: str) -> bytes:
     try:
+        async with files.open(owner, ref) as file:
+            if file.size > LARGEST_IMAGE:
+                raise ToolError(f"{ref} has {file.size:,} bytes; load_file brings it into the workspace")
         return await files.get(owner, ref)
     except FileNotFoundError as error:
         raise ToolError(f"there is no stored result {ref}") from error

@@ -26,6 +26,11 @@ BY_HAND = {
     "gateway.tls_key": "/etc/shadow",
     "workspace": "/",
     "store.url": "postgresql://me:pw@evil.example/x?sslkey=/etc/shadow",
+    "files.url": "s3://evil",
+    "files.endpoint": "http://evil.example",
+    "files.region": "evil",
+    "files.access_key": "evil",
+    "files.secret_key": "evil",
     "tools.exec.env": ["OPENAI_API_KEY"],
 }
 
@@ -145,6 +150,10 @@ PLAIN = [
     "gateway.connections_per_address",
     "gateway.sockets_per_user",
     "gateway.bytes_per_user",
+    "files.max_bytes",
+    "files.quota",
+    "files.guest_quota",
+    "files.link_seconds",
     "gateway.request_seconds",
 ]
 

@@ -8,7 +8,7 @@ from .clock import Clock
 from .credentials import Credentials, Logins, Tokens, Users
 from .directory import Directory
 from .erasing import Belongings, Erasing, HomeFile, HomeFolders
-from .files import Files, FileShelves, KeptFile
+from .files import FileRecord, FileRecords, Files, FileShelves, KeepsFiles, KeptFile
 from .grants import Grants
 from .http import Http, HttpAnswer
 from .jobs import Jobs, Leases
@@ -44,6 +44,8 @@ __all__ = [
     "Erasing",
     "Feed",
     "Fetches",
+    "FileRecord",
+    "FileRecords",
     "FileShelves",
     "Files",
     "Grants",
@@ -53,6 +55,7 @@ __all__ = [
     "Http",
     "HttpAnswer",
     "Jobs",
+    "KeepsFiles",
     "KeptFile",
     "Leases",
     "Ledger",

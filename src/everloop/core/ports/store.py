@@ -7,6 +7,7 @@ from .audit import Audit
 from .credentials import Credentials
 from .directory import Directory
 from .erasing import Erasing
+from .files import FileRecords
 from .grants import Grants
 from .jobs import Jobs, Leases
 from .ledger import Ledger
@@ -42,6 +43,7 @@ class Store(
     Credentials,
     Directory,
     Erasing,
+    FileRecords,
     Jobs,
     Leases,
     Audit,

@@ -5,60 +5,65 @@ is: all else is a download, in a sandbox should a browser open it anyway, and ne
 XSS).
 """
 
-from urllib.parse import quote
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 
 from aiohttp import web
 
 from ...core.errors import EverloopError, MailRefused
 from ...core.log import UserSaid
-from ...readings.media import kind_of, limit_of, mime_of
-from ..file_links import last_of, media_in
+from ...core.ports import Files
+from ..file_links import media_in
 from ..http.errors import Refused
+from ..http.sending import HEADERS, send_file
+from .file_shapes import FileGone, OwnFile, OwnFiles
 from .route import ApiAnswer, ApiCall
 from .shapes import FileKept
 
 FAR = 500  # entries before a result in which is looked for whose turn it was
-SHOWN_AS_IT_IS = {"image/png", "image/jpeg", "image/gif", "image/webp"}  # nothing that could run a script
-OPAQUE = {"application/zip", "application/octet-stream"}  # what only a closer look tells apart
-HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "default-src 'none'; sandbox",
-    "Cache-Control": "private, max-age=31536000, immutable",
-}
+CHECKED = 1_000_000  # bytes; what is larger is sent as it lies there
 
 
 async def fetch(call: ApiCall) -> ApiAnswer:
     """One of one's own, by its reference alone."""
-    return _answer(await _content(call, call.principal.user), "file")
+    return await _send(call, call.principal.user, "file")
 
 
 async def fetch_told(call: ApiCall) -> ApiAnswer:
     """One that an entry of one of one's conversations tells of; without an entry, one of one's own."""
     owner = await _owner(call) if call.query.thread else call.principal.user
-    return _answer(await _content(call, owner), call.path.name)
+    return await _send(call, owner, call.path.name)
 
 
 async def keep(call: ApiCall) -> ApiAnswer:
-    data = bytearray()
-    async for chunk in call.request.content.iter_any():
-        data += chunk
-        if len(data) > limit_of(kind_of(bytes(data[:64]))):
-            raise Refused(413, "too_large", f"The file is larger than {limit_of(kind_of(bytes(data[:64]))):,} bytes.")
-    if not data:
+    """Piece by piece: however large it is, little of it is in memory."""
+    record = await call.agent.keep_file(call.principal.user, _pieces(call), call.query.name)
+    return FileKept(record.ref, record.mime, record.name, record.size)
+
+
+async def list_own(call: ApiCall) -> ApiAnswer:
+    """What one has sent and was given, the latest first, and how much room there is."""
+    user, asked = call.principal.user, call.query
+    found = await call.agent.store.recorded_files(user, limit=asked.limit + 1, skip=asked.skip)
+    shown = [OwnFile(each.ref, each.name, each.mime, each.size, each.at) for each in found[: asked.limit]]
+    used, quota = await call.agent.files.used(user), await call.agent.file_quota(user)
+    return OwnFiles(shown, len(found) > asked.limit, used, quota or None, call.agent.largest_file)
+
+
+async def remove(call: ApiCall) -> ApiAnswer:
+    """For good, also where a conversation tells of it."""
+    if not await call.agent.remove_file(call.principal.user, call.path.ref):
+        raise _missing()
+    return FileGone(call.path.ref)
+
+
+async def _pieces(call: ApiCall) -> AsyncIterator[bytes]:
+    empty = True
+    async for piece in call.request.content.iter_any():
+        empty = empty and not piece
+        yield piece
+    if empty:
         raise Refused(400, "bad_request", "The file is empty.")
-    name = "".join(letter for letter in call.query.name if letter.isprintable()).replace("/", "_") or "file"
-    if mime_of(bytes(data)) in OPAQUE:
-        await _admit(call, name, bytes(data))
-    ref = await call.agent.files.put(call.principal.user, bytes(data), name)
-    return FileKept(ref, mime_of(bytes(data)), name)
-
-
-async def _admit(call: ApiCall, name: str, data: bytes) -> None:
-    """What no message may bring is refused here already, in the same words, and not when it is sent."""
-    try:
-        await call.agent.enclose(name, data, call.principal.user)
-    except MailRefused as error:
-        raise Refused(409, "refused", str(error)) from error
 
 
 async def _owner(call: ApiCall) -> str:
@@ -83,28 +88,23 @@ async def _principal(call: ApiCall, thread: str, seq: int) -> str:
     return next((entry.principal or entry.author for entry in asked), call.principal.user)
 
 
-async def _content(call: ApiCall, owner: str) -> bytes:
-    try:
-        return await call.agent.files.get(owner, call.path.ref)
-    except (EverloopError, OSError, KeyError, ValueError) as error:
-        raise _missing() from error
+async def _send(call: ApiCall, owner: str, name: str) -> web.StreamResponse:
+    return await send_kept(call.request, call.agent.files, owner, call.path.ref, name)
+
+
+async def send_kept(
+    request: web.Request, files: Files, owner: str, ref: str, name: str, cache: str = HEADERS["Cache-Control"]
+) -> web.StreamResponse:
+    """A file that is kept for someone, whole or in part."""
+    async with AsyncExitStack() as stack:
+        try:
+            file = await stack.enter_async_context(files.open(owner, ref))
+            if file.size <= CHECKED:
+                await files.get(owner, ref)  # a damaged one is as good as none
+        except (EverloopError, OSError, ValueError) as error:
+            raise _missing() from error
+        return await send_file(request, file, name, cache)
 
 
 def _missing() -> Refused:
     return Refused(404, "not_found", "There is no such file.")
-
-
-def _answer(data: bytes, name: str) -> web.Response:
-    mime = mime_of(data)
-    shown = mime in SHOWN_AS_IT_IS
-    disposition = f"{'inline' if shown else 'attachment'}; {filename(name)}"
-    charset = "utf-8" if mime == "text/plain" else None
-    headers = {**HEADERS, "Content-Disposition": disposition}
-    return web.Response(body=data, content_type=mime, charset=charset, headers=headers)
-
-
-def filename(name: str) -> str:
-    """For old programs in plain letters, for others as it is: RFC 6266."""
-    name = "".join(letter if letter.isprintable() else "_" for letter in last_of(name))
-    plain = "".join(letter if letter.isascii() and letter not in '"\\%;' else "_" for letter in name)
-    return f"filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='', errors='replace')}"

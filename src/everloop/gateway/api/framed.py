@@ -15,7 +15,7 @@ from aiohttp import web
 
 from ...readings.media import is_text, kind_of
 from ..http.errors import Refused
-from .files import filename
+from ..http.sending import filename
 
 LARGEST = 20_000_000  # bytes
 HTML = "; ".join(

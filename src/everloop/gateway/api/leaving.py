@@ -7,7 +7,7 @@ from aiohttp import web
 from ...core.errors import MailRefused
 from ...core.people import Person, Role
 from ..http.errors import Refused
-from .files import filename
+from ..http.sending import filename
 from .leaving_shapes import PersonErased
 from .route import ApiAnswer, ApiCall
 

@@ -68,7 +68,7 @@ def served(route: ApiRoute, agent: ApiAgent) -> Handler:
         except Refused as refused:
             return refusal(refused)
         except NoRoom as error:
-            return refusal(Refused(413, "no_room", sentence(error)))
+            return refusal(Refused(413, error.code, sentence(error)))
         except MailRefused as error:
             return refusal(Refused(409, "refused", sentence(error)))
         return told if isinstance(told, web.StreamResponse) else respond(told, route.status)

@@ -403,6 +403,7 @@ class FileKept(Struct, frozen=True):
     file: str
     mime: str
     name: str
+    bytes: int
 
 
 class Problem(Struct, frozen=True):

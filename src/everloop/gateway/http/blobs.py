@@ -15,12 +15,16 @@ from .errors import Refused
 _KIND = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
+NO_CONTENT = "A file is sent with its content, its address, or the reference (file:…) of one that you have uploaded."
+
+
 class Blob(Struct, frozen=True):
-    """A file that comes with a message: its content, or where it lies."""
+    """A file that comes with a message: its content, where it lies, or the reference of one that is kept here."""
 
     name: str
     data: bytes = b""
     url: str = ""
+    ref: str = ""
 
 
 def blob_of(url: str, name: str) -> Blob:
@@ -40,6 +44,13 @@ def data_of(text: str, name: str) -> Blob:
     return blob_of(text, name) if text.startswith("data:") else Blob(name or "file", _decoded(text))
 
 
+def kept(ref: str, name: str) -> Blob:
+    """One that was uploaded before (POST /api/files)."""
+    if not ref.startswith("file:"):
+        raise Refused(400, "file_not_found", NO_CONTENT)
+    return Blob(name, ref=ref)
+
+
 def _named(head: str) -> str:
     kind = head.removeprefix("data:").partition(";")[0].rpartition("/")[2]
     return f"file.{kind}" if _KIND.fullmatch(kind) else "file"
@@ -54,7 +65,10 @@ def _decoded(text: str) -> bytes:
 
 
 async def enclosed(agent: TurnAgent, blob: Blob, owner: str) -> Part:
-    """The part of a message that shows it. An address is whatever a stranger has aimed at, and fetched as such."""
+    """The part of a message that shows it. An address is whatever a stranger has aimed at, and fetched as such; a
+    reference is that of a file of the owner's own."""
+    if blob.ref:
+        return await agent.enclose_kept(blob.name, blob.ref, owner)
     data = await agent.fetch(blob.url, LARGEST_IMAGE) if blob.url else blob.data
     check_size(len(data))
     return await agent.enclose(blob.name, data, owner)
@@ -62,4 +76,8 @@ async def enclosed(agent: TurnAgent, blob: Blob, owner: str) -> Part:
 
 def check_size(size: int) -> None:
     if size > LARGEST_IMAGE:
-        raise Refused(413, "file_too_large", f"A file has more than {LARGEST_IMAGE:,} bytes.")
+        raise Refused(
+            413,
+            "file_too_large",
+            f"A file has more than {LARGEST_IMAGE:,} bytes: upload it (POST /api/files), and name it by its reference.",
+        )

@@ -106,7 +106,7 @@ def refused_by(error: EverloopError) -> Refused:
     """An error of everloop's own, in the codes of docs/websocket.md and docs/gateway.md."""
     match error:
         case NoRoom():
-            return Refused(413, "no_room", str(error))
+            return Refused(413, error.code, str(error))
         case MailRefused():
             return Refused(400, "refused", str(error))
         case TurnFailed(reason="waiting"):
@@ -128,7 +128,7 @@ def refused_at_http_door(error: Exception) -> Refused:
         case Refused():
             return error
         case NoRoom():
-            return Refused(413, "no_room", sentence(error))
+            return Refused(413, error.code, sentence(error))
         case MailRefused():
             return Refused(400, "message_refused", sentence(error))
         case ModelMissing():

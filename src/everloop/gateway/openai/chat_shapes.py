@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from ...core.prompt import Brought
 from ...core.tool import ToolCall
-from ..http.blobs import Blob, blob_of, data_of
+from ..http.blobs import NO_CONTENT, Blob, blob_of, data_of, kept
 from ..http.bodies import shaped
 from ..http.errors import Refused
 from .request import (
@@ -40,6 +40,7 @@ class ImagePart(Struct, tag_field="type", tag="image_url"):
 class FileContent(Struct):
     file_data: str | None = None
     filename: str | None = None
+    file_id: str | None = None
 
 
 class FilePart(Struct, tag_field="type", tag="file"):
@@ -189,10 +190,10 @@ def _piece(part: AnyPart) -> TextOrFile:
 
 
 def _file(file: FileContent) -> Blob:
+    if file.file_id and not file.file_data:
+        return kept(file.file_id, file.filename or "")
     if not file.file_data:
-        raise Refused(
-            400, "file_not_found", "A file is sent with its content, as file_data; everloop keeps none by id."
-        )
+        raise Refused(400, "file_not_found", NO_CONTENT)
     return data_of(file.file_data, file.filename or "")
 
 

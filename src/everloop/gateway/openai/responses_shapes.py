@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from ...core.prompt import Brought
 from ...core.tool import ToolCall
-from ..http.blobs import blob_of, data_of
+from ..http.blobs import NO_CONTENT, blob_of, data_of, kept
 from ..http.bodies import shaped
 from ..http.errors import Refused
 from .request import (
@@ -44,6 +44,7 @@ class InputFile(Struct, tag_field="type", tag="input_file"):
     file_data: str | None = None
     file_url: str | None = None
     filename: str | None = None
+    file_id: str | None = None
 
 
 Content = InputText | OutputText | RefusalText | InputImage | InputFile
@@ -219,7 +220,9 @@ def _piece(part: Content) -> TextOrFile:
             return data_of(data, name or "")
         case InputFile(file_url=str(url), filename=name):
             return blob_of(url, name or "")
-    raise Refused(400, "file_not_found", "A file is sent with its content or its address; everloop keeps none by id.")
+        case InputFile(file_id=str(ref), filename=name):
+            return kept(ref, name or "")
+    raise Refused(400, "file_not_found", NO_CONTENT)
 
 
 def _words(content: str | list[Content] | list[InputText]) -> str:

@@ -51,6 +51,7 @@ const PLACES = [
   ["store.", "server", "store"],
   ["net.", "server", "net"],
   ["telemetry.", "server", "telemetry"],
+  ["files.", "server", "files"],
 ];
 
 /** [page, section]; what has no place yet is found under All settings. */

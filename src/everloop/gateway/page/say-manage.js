@@ -21,7 +21,7 @@ export const told = spoken({
   },
   sections: {
     identity: "Who it is", turns: "Turns", answers: "How it answers", models: "More about presets", providers: "Providers", prices: "Prices", permissions: "Permissions and plugins", commands: "Commands", web: "Web",
-    users: "Strangers", gateway: "Gateway", store: "Database", net: "Network", telemetry: "Telemetry",
+    users: "Strangers", gateway: "Gateway", store: "Database", net: "Network", telemetry: "Telemetry", files: "Files",
   },
   waits: "in force after a restart",
   onlyAdmins: "Only administrators see the settings.", afterRestart: "In force after the gateway is started again:", saved: (file) => `Saved in ${file}`,

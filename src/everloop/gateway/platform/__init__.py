@@ -12,15 +12,16 @@ from ..http.repeats import Repeats
 from ..http.streaming import stream
 from ..http.whole_answer import give
 from ..ports import TurnAgent
+from ..signed_links import signing
 from .reply import PlatformStream, body_of, in_our_shape
 from .to_inbound import write
 
 
 def routes(agent: TurnAgent) -> list[Route]:
-    repeats = Repeats(agent.clock)
+    repeats, links = Repeats(agent.clock), signing(agent)
 
     async def tell(answer: Answer) -> web.Response:
-        return web.json_response(await body_of(agent.store, answer))
+        return web.json_response(await body_of(agent.store, answer, links))
 
     async def message(request: web.Request) -> web.StreamResponse:
         with repeats.attempt(agent.store, request, await write(agent, request)).waits() as attempt:
@@ -28,7 +29,7 @@ def routes(agent: TurnAgent) -> list[Route]:
 
     async def streamed(request: web.Request) -> web.StreamResponse:
         with repeats.attempt(agent.store, request, await write(agent, request)).waits() as attempt:
-            return await stream(agent, request, attempt, PlatformStream(agent.store))
+            return await stream(agent, request, attempt, PlatformStream(agent.store, links))
 
     return [
         Route("POST", "/message", in_our_shape(message), CHAT),

@@ -10,17 +10,17 @@ from ...core.log import CallReturned
 from ...core.ports import Log
 from ...core.tool import ToolCall
 from ...readings.calls import calls_in
-from ..file_links import links_of
 from ..http.errors import Refused, refused_at_http_door
 from ..http.handler import Handler
 from ..http.streaming import AnswerDelta, SseEvent
+from ..signed_links import Links
 
 
-async def body_of(store: Log, answer: Answer) -> dict[str, Any]:
+async def body_of(store: Log, answer: Answer, links: Links) -> dict[str, Any]:
     return {
         "content": answer.told,
         "unknown": answer.unknown,
-        "files": links_of(answer.turn.partition(":")[0], answer.files),
+        "files": await links(answer.turn.partition(":")[0], answer.files),
         "error": None,
         "tool_calls_metadata": await _calls(store, answer.turn),
     }
@@ -41,8 +41,9 @@ def _described(call: ToolCall, came: CallReturned | None) -> dict[str, Any]:
 
 
 class PlatformStream:
-    def __init__(self, store: Log) -> None:
+    def __init__(self, store: Log, links: Links) -> None:
         self._store = store
+        self._links = links
 
     def more(self, piece: AnswerDelta) -> Iterator[SseEvent]:
         if piece.reasoning:
@@ -57,7 +58,7 @@ class PlatformStream:
             yield {"name": event.tool, "outcome": event.outcome, "result": event.text}, "tool_result"
 
     async def end(self, answer: Answer, missing: AnswerDelta | None) -> list[SseEvent]:
-        return [*(self.more(missing) if missing else ()), (await body_of(self._store, answer), "done")]
+        return [*(self.more(missing) if missing else ()), (await body_of(self._store, answer, self._links), "done")]
 
     def fail(self, refused: Refused) -> list[SseEvent]:
         return [({"error": _error(refused)}, "error")]

@@ -5,6 +5,7 @@ Whatever belongs to someone else is refused, or is as if it were not there.
 
 from collections.abc import Sequence
 
+from ...core.errors import NoFile
 from ...core.message import Part
 from ...core.rows import MANY, ThreadRow
 from ..access.principal import Principal
@@ -53,10 +54,9 @@ class UserView:
     async def part(self, file: File) -> Part:
         """The part of a message that stands for a file: one whose bytes came with it, or one of their own."""
         user = self._principal.user
+        if file.data:
+            return await self._agent.enclose(file.name or "file", file.data, user)
         try:
-            data = file.data or await self._agent.files.get(user, file.file)
-        except (ValueError, OSError):
-            raise Refused(
-                404, "no_file", f"there is no file {file.file!r} of yours; send its bytes, or upload it first"
-            ) from None
-        return await self._agent.enclose(file.name or "file", data, user)
+            return await self._agent.enclose_kept(file.name, file.file, user)
+        except NoFile as error:
+            raise Refused(404, "no_file", str(error)) from None

@@ -1,7 +1,7 @@
 """Routes of the API: files and the workspace."""
 
 from ....core.ports.workspace import FileWritten, FolderPage
-from .. import files, shapes, workspace
+from .. import file_shapes, files, shapes, workspace
 from ..route import ApiRoute
 
 ROUTES = (
@@ -14,6 +14,23 @@ ROUTES = (
         query=shapes.Naming,
         takes_bytes=True,
         status=201,
+    ),
+    ApiRoute(
+        "GET",
+        "/api/files",
+        "What you have sent and were given, and your quota",
+        files.list_own,
+        file_shapes.OwnFiles,
+        query=file_shapes.OwnFilesQuery,
+    ),
+    ApiRoute(
+        "DELETE",
+        "/api/files/{ref}",
+        "Remove a file of yours for good",
+        files.remove,
+        file_shapes.FileGone,
+        at=file_shapes.WholeRef,
+        further={404: "not there"},
     ),
     ApiRoute("GET", "/api/files/{ref}", "A file of yours that is kept", files.fetch, None, at=shapes.OfFile),
     ApiRoute(
