@@ -38,7 +38,9 @@ from ..tools.prompt_files import WatchedFiles
 from ..tools.sandbox.port import Sandbox
 from ..tools.tainted import Ended, Tainted, place_of
 from ..tools.workspace import Workspace
-from .channels import known, traits_in
+from .channels import known as known_channels
+from .channels import traits_in
+from .guest_tools import check_guest_tools, offered
 from .models import ModelLibrary, keys_of, network_of, open_models
 from .opening import OpenHome
 from .presets import TOOLS, HouseModels, Presets, filled, preset_model
@@ -132,6 +134,8 @@ class Builder:
         results = min(longest, READ_BY_SMALL) if choice.model.compact else longest
         toolset = self._tools(settings, results)
         kits = self._kits(settings, results, toolset)
+        known = {tool.spec.name: tool.spec for tool in (*toolset.tools, *self._tools_given)}
+        check_guest_tools(settings.users.guest_tools, known, toolset.built_in, comes_and_goes=bool(self._sources))
         if self.prompt_files is None:
             self.prompt_files = watched_files(self.own, settings, self._store, self._files, toolset.commands.ended)
             await self.prompt_files.look()
@@ -146,7 +150,7 @@ class Builder:
             library=choice.library,
             presets=choice.presets,
             missing=choice.missing,
-            unused=unused(settings, known(settings)),
+            unused=unused(settings, known_channels(settings)),
         )
 
     async def _close_in_process(self) -> None:
@@ -268,7 +272,12 @@ class HouseBriefer:
         defaults = settings.agents.defaults
         self._own = defaults.system_prompt
         policy = policy_of(settings.tools)
-        self._rules = Rules(max_steps=defaults.max_tool_iterations, steering=defaults.steering, policy=policy)
+        self._rules = Rules(
+            max_steps=defaults.max_tool_iterations,
+            steering=defaults.steering,
+            policy=policy,
+            lifted=frozenset(settings.users.guest_tools),
+        )
         self._kits = kits
         self._large = large
         self._files = files
@@ -292,11 +301,7 @@ class HouseBriefer:
 
     async def _make(self, situation: Situation, kit: Kit) -> Briefing:
         terms = situation.terms or Terms()
-        tools = {
-            name: tool.spec
-            for name, tool in kit.tools.items()
-            if tool.spec.permission <= situation.role and terms.leaves(name)
-        }
+        tools = offered(kit, situation, self._rules.lifted)
         steps = min(terms.steps or self._rules.max_steps, self._rules.max_steps)
         rules = replace(self._rules, tools=tools, max_steps=steps)
         owners = str(self._kits.workspace(OWNER))

@@ -28,6 +28,7 @@ from .session_commands import SessionCommands, sentence
 from .sessions import BUSY, Sessions
 
 LEAST, LEAST_TOKENS = 4, 450  # messages that are worth a summary, and how long they have to be
+BLOCKED = "You are blocked here: nothing that you say is heard."
 LEAST_AGAIN = 1800  # the same, where there is a summary already
 
 
@@ -73,6 +74,8 @@ class SlashCommands:
         rest, role = rest_of(text_of(letter.parts)), await self._people.role(letter.author)
         if command.name not in COMMANDS or (rest and not command.takes):
             return CommandEffect(inbound, "none", misunderstood(command.name, role))
+        if role < Role.GUEST:
+            return CommandEffect(inbound, "none", BLOCKED)
         if role < (least := command.right_to(rest).least):
             typed = f"{command.name} {rest.partition(' ')[0].lower()}" if command.right.least <= role else command.name
             return CommandEffect(inbound, "none", f"{typed} is not for {role.name.lower()}s: it needs {_a(least)}.")

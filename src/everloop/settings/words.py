@@ -74,6 +74,7 @@ ABOUT = {
     "gateway.bytes_per_user": "Files that are kept for one user; above that, no more are taken",
     "gateway.request_seconds": "For a request to come in, and a second more for each 10 kB",
     "users.strangers": "What becomes of strangers on channels: a code to pair with, a guest's place, or nothing",
+    "users.guest_tools": "Tools that guests may use as well, of those that only read",
     "telemetry.otlp_endpoint": "Where spans are sent; empty: as OTEL_EXPORTER_OTLP_ENDPOINT says, else nowhere",
     "telemetry.otlp_headers": "Headers for the collector, such as a key",
     "telemetry.content": "Send with them what was said: prompts, answers, arguments and results",

@@ -98,7 +98,7 @@ async def test_whoever_writes_is_a_guest_there_whatever_the_bot_may_do(serve: Se
     async with serve(model, tools=[peek]) as served:
         _, told = await post(served)
     (call,) = told["tool_calls_metadata"]
-    sentence = "Error: there is no tool 'peek'. The tools are: message."
+    sentence = "Error: there is no tool 'peek'. The tools are: read_file, web_fetch, message, web_search."
     assert (call["outcome"], call["result"]) == ("failed", sentence)
 
 
