@@ -36,6 +36,7 @@ from ..runtime.lanes import Lanes
 from ..runtime.people import KnownPeople
 from ..runtime.scheduler import Scheduler, Worker
 from ..runtime.sessions import Sessions
+from ..runtime.speakers import Speakers
 from ..runtime.supervisor import Supervisor
 from ..runtime.titles import KIND, Titles
 from ..settings import Settings, home_of, load, workspace_of
@@ -202,7 +203,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     deletions = Deletions(store, FileInventory(opened.home / "files"), live.now.toolset.forget, bus, clock)
     commands = SlashCommands(store, live, approvals, sessions, people, deletions, clock)
     longest = settings.agents.defaults.max_message_chars
-    inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave)
+    inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave, Speakers(store, people))
     admission = partial(AdmitPeople, store, lambda: live.now.settings.users.strangers, given=given.roles)
     admitting = [(each, admission("guest" if each in brought else "pair")) for each in given.channels]
     channels = OpenChannels(admitting, inbox, store, files, bus, clock, lease_seconds)

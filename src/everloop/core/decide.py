@@ -299,6 +299,7 @@ def heard(letter: Said, mail: int = 0) -> UserSaid:
         letter.preapproved,
         letter.principal,
         letter.terms,
+        speaker=letter.speaker,
     )
 
 

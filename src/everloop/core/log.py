@@ -18,7 +18,9 @@ from msgspec import Struct, structs
 from .errors import StoreCorrupt, StoreNewer
 from .exits import Exits
 from .message import Made, Media, Message, Opaque, Part, Text
+from .people import is_chat
 from .prompt import Brought, Finish, Terms, Usage
+from .speakers import GroupSpeaker, header_of, in_group
 from .tool import FileChange, Ground, Risk, ToolCall
 
 VERSION = 1
@@ -52,10 +54,18 @@ class UserSaid(_Entry, frozen=True):
     principal: str = ""  # whose files and workspace it is about; "": its author's
     terms: Terms | None = None  # for this turn and those after it
     source: str = ""  # what of the house says this on the author's behalf; "": the author does
+    speaker: GroupSpeaker | None = None  # in a group: who the author was when they said it
 
     @property
     def messages(self) -> list[Message]:
-        """All of it. What a client's tools have said are a stranger's words."""
+        """All of it, in a group with who says it. What a client's tools have said are a stranger's words."""
+        found = self._messages()
+        if not is_chat(self.principal) or not found:
+            return found
+        header = header_of(self.author, self.speaker) if self.speaker and self.parts and not self.source else ""
+        return [*map(in_group, found[:-1]), in_group(found[-1], header)]
+
+    def _messages(self) -> list[Message]:
         found = [_by_tools(message) if message.role == "tool" else message for message in self.before]
         if self.source:
             return [Message("user", (Text(NOTICE.format(self.source)), *self.parts))]
