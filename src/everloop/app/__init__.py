@@ -25,6 +25,7 @@ from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.acting import Acting, ForEveryone, ForOne, ForSpeakers
 from ..runtime.admission import AdmitPeople
 from ..runtime.approvals import Approvals
+from ..runtime.approvers import Approvers
 from ..runtime.calls import Toolbox
 from ..runtime.clock import MACHINE
 from ..runtime.commands import SlashCommands
@@ -187,6 +188,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         ended=_together(titles.note, tell_a_collector(settings, store, given.http, supervisor, stack)),
         files=builder.prompt_files,
         clock=clock,
+        approvers=Approvers(store, traits_in(given.channels), given.roles),
     )
     lanes = Lanes(
         store,

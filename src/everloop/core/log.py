@@ -145,10 +145,18 @@ class CallReturned(_Entry, frozen=True):
     public: bool = False
 
 
+class ToldApprover(Struct, frozen=True, gc=False):
+    """Somebody who was asked elsewhere, in a conversation of theirs."""
+
+    person: str
+    session: str
+
+
 class Asked(_Entry, frozen=True):
     """A person has been asked whether a call may run: this call, as the digest binds it, until a time (Unix).
 
-    `definition` is the digest of its tool, and `grounds` the folder that it runs in, after all that lie above it."""
+    `definition` is the digest of its tool, and `grounds` the folder that it runs in, after all that lie above it.
+    `told` are those who are asked elsewhere, for the requester may not answer; unless it was allowed ahead."""
 
     answer: int
     place: int
@@ -157,6 +165,7 @@ class Asked(_Entry, frozen=True):
     risk: Risk = Risk()
     definition: str = ""
     grounds: tuple[Ground, ...] = ()
+    told: tuple[ToldApprover, ...] = ()
 
 
 Verdict = Literal["allowed", "denied", "expired", "withdrawn", "unattended"]

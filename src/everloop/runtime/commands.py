@@ -29,6 +29,7 @@ from .sessions import BUSY, Sessions
 
 LEAST, LEAST_TOKENS = 4, 450  # messages that are worth a summary, and how long they have to be
 BLOCKED = "You are blocked here: nothing that you say is heard."
+ANSWERED = "Somebody else has answered this already."
 LEAST_AGAIN = 1800  # the same, where there is a summary already
 
 
@@ -39,6 +40,7 @@ class CommandEffect(Struct, frozen=True):
     action: Action | Deed
     reply: str
     otherwise: str = ""
+    decision: Inbound | None = None  # on a question of another conversation, which is posted first
 
 
 class CommandStore(Archive, Arrivals, Log, Ledger, Directory, Protocol):
@@ -169,7 +171,7 @@ class SlashCommands:
         allow = [word.lower() for word in rest] != ["no"]
         more = rest[1:] if rest and rest[0].lower() == "yes" else rest
         try:
-            approval = await self._approvals.find(name, session)
+            approval = await self._approvals.find_anywhere(name, session)
             chosen = chosen_in(approval, more) if allow else None
             if approval.held:
                 return CommandEffect(
@@ -180,6 +182,9 @@ class SlashCommands:
             return CommandEffect(inbound, "none", sentence(error))
         ahead = f" So is, {extent(grant, self._clock.now())}: {described(grant, grant.thread)}." if grant else ""
         reply = f"{approval.tool} is {'allowed' if allow else 'not allowed'}.{ahead}"
+        if approval.address != session:
+            decided = structs.replace(answer, event=f"decision:{approval.id}")
+            return CommandEffect(inbound, "none", reply, ANSWERED, decided)
         return CommandEffect(structs.replace(inbound, letter=answer.letter), "tell", reply)
 
     async def _choose(self, wanted: str, inbound: Inbound, letter: Said) -> CommandEffect:

@@ -57,6 +57,7 @@ from ..core.thread import Thread
 from ..core.tool import CallContext, Effect
 from ..core.turn import Finished
 from .approvals import Approvals, ApprovalStore
+from .approvers import Approvers
 from .book import Book
 from .calls import Toolbox
 from .clock import MACHINE
@@ -113,8 +114,9 @@ class Driver:
         ended: Callable[[str, Finished], None] | None = None,
         files: PromptFiles | None = None,
         clock: Clock = MACHINE,
+        approvers: Approvers | None = None,
     ) -> None:
-        """`files` are those that stand in prompts, where tools can write them."""
+        """`files` are those that stand in prompts, where tools can write them, and `approvers` who else is asked."""
         self._store = store
         self._bus = bus
         self._files = files
@@ -129,7 +131,7 @@ class Driver:
         self._people = people or KnownPeople()
         self._clock = clock
         approvals = Approvals(store, self._people, files, clock)
-        self.questions = PermissionQuestions(store, bus, toolbox, approvals, clock)
+        self.questions = PermissionQuestions(store, bus, toolbox, approvals, clock, approvers)
         self._gone: dict[str, float] = {}  # models that cannot be had, and until when they are not looked for
 
     @property
@@ -202,7 +204,7 @@ class Driver:
                 case Settle(results=results):
                     await self._settle(book, results)
                 case Ask(places=places):
-                    if await self.questions.ask(book, places):
+                    if await self.questions.ask(book, places, role):
                         return
                 case GiveUp(reason="context", failure=None):
                     self._give_up(book, _overflow(thread, briefed), role)

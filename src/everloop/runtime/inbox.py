@@ -16,7 +16,7 @@ from ..core.people import is_chat
 from ..core.ports import Archive, Bus, Mailroom
 from ..core.rows import Receipt
 from ..readings.commands import SlashCommand, unescaped
-from .commands import SlashCommands
+from .commands import CommandEffect, SlashCommands
 from .lanes import Begun, Lanes
 from .speakers import Speakers
 
@@ -67,7 +67,8 @@ class Inbox:
             effect = await self._commands.work_out(command, inbound, letter)
             leaves = effect.action in ("new", "stop") or isinstance(effect.action, Branch | ResumeThread)
             row = await self._store.session(str(inbound.address)) if leaves else None
-            receipt = await self._store.command(effect.inbound, effect.action, effect.reply, effect.otherwise)
+            reply = await self._decided(effect) if effect.decision else effect.reply
+            receipt = await self._store.command(effect.inbound, effect.action, reply, effect.otherwise)
             reach("command.committed")
             if row and receipt.fresh and (effect.action == "stop" or receipt.thread != row.id):
                 await self._leave(row.id)
@@ -78,6 +79,13 @@ class Inbox:
         receipt = begun or await self._store.receive(inbound)
         reach("inbox.committed")
         return receipt
+
+    async def _decided(self, effect: CommandEffect) -> str:
+        """Post what was decided in another conversation, and say whether it counts: the first who answers decides."""
+        assert effect.decision is not None
+        receipt = await self._store.receive(effect.decision)
+        self._bus.wake(receipt.thread)
+        return effect.reply if receipt.fresh else effect.otherwise
 
     async def _take_express(self, inbound: Inbound) -> Receipt | None:
         letter = inbound.letter

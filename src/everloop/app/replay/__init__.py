@@ -34,6 +34,7 @@ from .book import HERE, Died, PlayedBook, PutDown
 from .outside import (
     UNLIMITED,
     EmptyGallery,
+    PlayedApprovers,
     PlayedBriefer,
     PlayedModel,
     PlayedPeople,
@@ -148,4 +149,5 @@ def _driver(store: PlayedStore, tape: Tape, home: Path) -> Driver:
         toolbox=PlayedToolbox(tape, files),
         gallery=EmptyGallery(files, fit),
         people=PlayedPeople(tape, deciders),
+        approvers=PlayedApprovers(tape),
     )

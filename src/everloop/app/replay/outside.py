@@ -9,7 +9,7 @@ from ...core.approval import Policy, Stance, definition_of
 from ...core.briefing import Briefing, Situation
 from ...core.decide import Rules
 from ...core.errors import ProviderError, ToolError
-from ...core.log import Answered, CallReturned, CallStarted, Entry, GaveUp, ModelCalled, ModelFailed, ModelSaid
+from ...core.log import Answered, Asked, CallReturned, CallStarted, Entry, GaveUp, ModelCalled, ModelFailed, ModelSaid
 from ...core.people import Role
 from ...core.permission import Grant
 from ...core.prompt import Brought, Delta, Prompt, Reply, Transcript
@@ -18,6 +18,7 @@ from ...core.thread import Thread
 from ...core.tool import CallContext, Circumstances, Ground, ToolCall, ToolSpec
 from ...files.folder import Folder
 from ...readings.recall import RECALLED
+from ...runtime.approvers import Approvers, ReachedApprover
 from ...runtime.calls import Kit, Toolbox
 from ...runtime.context import Context, Gallery, Profile
 from ...runtime.models import Fitted, Model
@@ -163,6 +164,18 @@ class PlayedPeople(KnownPeople):
         if isinstance(coming, GaveUp) and coming.reason == "blocked":
             return Role.BLOCKED
         return await super().role(person)
+
+
+class PlayedApprovers(Approvers):
+    """Who was asked elsewhere then is asked now."""
+
+    def __init__(self, tape: Tape) -> None:
+        self._tape = tape
+
+    async def reached(self) -> list[ReachedApprover]:
+        coming = self._tape.coming
+        told = coming.told if isinstance(coming, Asked) else ()
+        return [ReachedApprover(each.person, Role.OWNER, each.session) for each in told]
 
 
 class PlayedPolicy(Policy, frozen=True, kw_only=True):

@@ -36,6 +36,11 @@ class Watcher(Protocol):
     @property
     def user(self) -> str: ...
 
+    @property
+    def answers(self) -> bool:
+        """Whether they may answer what others are not to allow themselves."""
+        ...
+
     def hear(self, session: str, event: Event) -> None: ...
 
     def hear_news(self, session: str, event: Event) -> None:
@@ -125,7 +130,7 @@ class Hub:
             if watcher.user == owner:  # a session may be watched before it is there, and then be another's
                 watcher.hear(session, event)
         for follower in tuple(self._followers) if isinstance(event, NEWS) else ():
-            if follower.user == owner:
+            if follower.user == owner or (isinstance(event, PermissionAsked) and follower.answers):
                 follower.hear_news(session, event)
 
     async def _whose(self, event: Event) -> tuple[str, str]:
