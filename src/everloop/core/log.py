@@ -55,6 +55,7 @@ class UserSaid(_Entry, frozen=True):
     terms: Terms | None = None  # for this turn and those after it
     source: str = ""  # what of the house says this on the author's behalf; "": the author does
     speaker: GroupSpeaker | None = None  # in a group: who the author was when they said it
+    server: str = ""  # what the chat belongs to: a guild, a workspace; "": as it was
 
     @property
     def messages(self) -> list[Message]:
@@ -185,6 +186,13 @@ class ModelChosen(_Entry, frozen=True):
     by: str = ""
 
 
+class PersonaChosen(_Entry, frozen=True):
+    """From the next turn on the agent is this persona in this conversation; "" is the one of its place."""
+
+    persona: str
+    by: str = ""
+
+
 class Stopped(_Entry, frozen=True):
     """The user ended the turn. `text` is what had been said by then of the answer, `reasoning` what was thought."""
 
@@ -236,6 +244,9 @@ class Standing(Struct, frozen=True, omit_defaults=True, gc=False):
     principal: str = ""
     terms: Terms | None = None
     source: str = ""
+    persona: str = ""
+    persona_by: str = ""
+    server: str = ""
 
 
 class Compacted(_Entry, frozen=True):
@@ -312,6 +323,7 @@ Entry = (
     | Asked
     | Answered
     | ModelChosen
+    | PersonaChosen
     | Stopped
     | Resumed
     | GaveUp

@@ -49,7 +49,8 @@ class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
     leaves it as it is.
 
     `principal` is whose memory, files and workspace it is about; "" is its author's own. `terms` hold for the
-    conversation from here on, and `speaker` is who its author is to a group. No door sets any from what it is sent."""
+    conversation from here on, and `speaker` is who its author is to a group. No door sets any from what it is sent.
+    `server` is what the chat belongs to."""
 
     parts: tuple[Part, ...]
     author: str
@@ -65,6 +66,7 @@ class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
     terms: Terms | None = None
     model: str | None = None
     speaker: GroupSpeaker | None = None
+    server: str = ""
 
 
 class Stop(Struct, frozen=True, gc=False, tag="stop", omit_defaults=True):
@@ -76,7 +78,7 @@ class Stop(Struct, frozen=True, gc=False, tag="stop", omit_defaults=True):
 class Decision(Struct, frozen=True, gc=False, tag="decision", omit_defaults=True):
     """Someone answered an approval, or its time ran out (`by` is then empty). `thread` is the one that asked: the
     session may have moved on to another, in which the same answer and place name another call. `digest` is that of
-    what the person was shown."""
+    what the person was shown, `authority` what lets them decide, as the audit tells it."""
 
     thread: str
     answer: int
@@ -84,12 +86,20 @@ class Decision(Struct, frozen=True, gc=False, tag="decision", omit_defaults=True
     verdict: Literal["allowed", "denied", "expired"]
     by: str = ""
     digest: str = ""
+    authority: str = ""
 
 
 class Choose(Struct, frozen=True, gc=False, tag="choose", omit_defaults=True):
     """Someone wants another model to answer in this conversation; "" is the one of the settings."""
 
     model: str
+    by: str = ""
+
+
+class ChoosePersona(Struct, frozen=True, gc=False, tag="persona", omit_defaults=True):
+    """Someone wants another persona in this conversation; "" is the one of its place."""
+
+    persona: str
     by: str = ""
 
 
@@ -141,7 +151,7 @@ class Notice(Struct, frozen=True, gc=False, tag="notice", omit_defaults=True):
     terms: Terms | None = None
 
 
-Letter = Said | Stop | Decision | Choose | CompactRequest | Undo | Telling | Notice
+Letter = Said | Stop | Decision | Choose | ChoosePersona | CompactRequest | Undo | Telling | Notice
 
 
 class Inbound(Struct, frozen=True, gc=False):

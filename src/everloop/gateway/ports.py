@@ -16,10 +16,12 @@ from ..core.mail import Inbound
 from ..core.message import Part
 from ..core.people import Person, Role, StandingCode
 from ..core.permission import Allowance, Approval, Grant
+from ..core.personas import Persona, PersonaChoice, Personas
 from ..core.ports import (
     Activity,
     Archive,
     Arrivals,
+    Audit,
     Clock,
     Credentials,
     Directory,
@@ -40,7 +42,7 @@ class LetterStore(Log, Mailroom, Arrivals, Archive, Directory, Protocol):
     """What is kept of letters, of the turns that they make, and of who writes them."""
 
 
-class GatewayStore(LetterStore, Outgoing, Credentials, Ledger, Activity, Protocol):
+class GatewayStore(LetterStore, Outgoing, Credentials, Ledger, Audit, Activity, Protocol):
     """What the gateway reads and writes: no grants, secrets, taints or jobs."""
 
 
@@ -223,6 +225,28 @@ class Members(Protocol):
     async def unlink(self, account: str, by: Role, of: str = "") -> None: ...
 
 
+class PersonaBook(Protocol):
+    """Who the agent is, and at which places. Raises MailRefused, SettingsError, ModelMissing, HomeError."""
+
+    file_names: tuple[str, ...]
+
+    async def all(self) -> Personas: ...
+
+    async def tools(self) -> list[str]: ...
+
+    def files(self, name: str) -> dict[str, str]: ...
+
+    async def add(self, name: str, fields: Mapping[str, Any], files: Mapping[str, str]) -> Persona: ...
+
+    async def edit(self, name: str, fields: Mapping[str, Any], files: Mapping[str, str]) -> Persona: ...
+
+    async def remove(self, name: str) -> str: ...
+
+    async def use(self, name: str, place: str) -> str: ...
+
+    async def answering(self, thread: str, session: str, person: str, role: Role) -> PersonaChoice: ...
+
+
 class SessionFinder(Protocol):
     """Finding conversations and working out how to go on from them. Raises MailRefused."""
 
@@ -355,6 +379,9 @@ class ApiAgent(GatewayAgent, Protocol):
 
     @property
     def members(self) -> Members: ...
+
+    @property
+    def personas(self) -> PersonaBook: ...
 
     @property
     def deletions(self) -> SessionDeletions: ...

@@ -71,6 +71,13 @@ COMMANDS = {
             right=Right(Role.USER, "read"),
             given=Right(Role.USER),
         ),
+        SlashCommand(
+            "/persona",
+            "Show who the agent is here, or choose another for this conversation",
+            "[NAME]",
+            right=Right(Role.USER, "read"),
+            given=Right(Role.USER),
+        ),
         SlashCommand("/compact", "Let a summary stand for what was said before", right=Right(Role.USER)),
         SlashCommand(
             "/approve",
@@ -114,7 +121,13 @@ COMMANDS = {
                 "delete": Subcommand("delete this conversation for good, once you have confirmed it", "[ID]", _TELLS),
             },
         ),
-        SlashCommand("/usage", "Show what this conversation has used and cost", right=Right(Role.USER, "read")),
+        SlashCommand(
+            "/usage",
+            "Show what this conversation has used and cost; with a word, what you have used in 30 days, by `day`, "
+            "`model`, `channel`, `job` or `tool` (for administrators: what all have, also by `person`)",
+            takes="[BY]",
+            right=Right(Role.USER, "read"),
+        ),
         SlashCommand("/help", "Show available commands", right=_EVERYBODY),
     )
 }

@@ -14,6 +14,7 @@ from ..core.ports import Bus, Clock, Log
 from ..core.rows import MANY
 from .approvals import Approvals, asking, pending_in, question, wanted
 from .approvers import Approvers, ReachedApprover
+from .auditing import granted
 from .book import Book
 from .calls import Toolbox
 
@@ -51,7 +52,9 @@ class PermissionQuestions:
             book.keep(structs.replace(asked, told=told) if told else asked)
             grant = await book.patiently(partial(self._approvals.granted, wanted(thread, asked)))
             if grant:
-                book.keep(Answered(asked.answer, place, "allowed", f"grant:{grant}"))
+                answered = Answered(asked.answer, place, "allowed", f"grant:{grant}")
+                book.keep(answered)
+                book.note(granted(thread, answered))
             elif thread.turn.unattended:
                 book.keep(Answered(asked.answer, place, "unattended"))
             else:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 from msgspec import Struct
 
+from ..core.audit import AuditLine
 from ..core.mail import Decision, Inbound
 from ..core.rows import Commit, Lease, OutboxState, Untaint
 from .batch_function import CALL, NAME, VALUES
@@ -128,6 +129,8 @@ class _Commit(Struct, omit_defaults=True):
     posts: list[_Posted] | None = None
     taints: list[_Tainted] | None = None
     untaints: Sequence[Untaint] | None = None
+    audit: Sequence[AuditLine] | None = None
+    audit_starts: Sequence[AuditLine] | None = None
     key: str | None = None  # and the following: a letter that comes in with it
     channel: str | None = None
     event: str | None = None
@@ -178,6 +181,8 @@ def commit(lease: Lease, commit: Commit) -> Item:
         item.taints = [_Tainted(t.key, t.place, t.began, t.ended, int(t.outside), t.command) for t in commit.taints]
     if commit.untaints:
         item.untaints = commit.untaints
+    if commit.audit or commit.audit_starts:
+        item.audit, item.audit_starts = commit.audit, commit.audit_starts
     if commit.letter:
         item.key, item.channel, item.event, item.owner, item.letter, item.body = _post(commit.letter)
     if not commit.posts:

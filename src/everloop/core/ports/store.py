@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from .archive import Archive
+from .audit import Audit
 from .credentials import Credentials
 from .directory import Directory
 from .grants import Grants
@@ -41,6 +42,7 @@ class Store(
     Directory,
     Jobs,
     Leases,
+    Audit,
     Activity,
     Protocol,
 ):

@@ -1,12 +1,14 @@
 """Every route of the API, a file for each subject: what it is for, what it takes and answers, and who may ask."""
 
-from . import delivery, files, models, own, people, sessions
+from . import audit, delivery, files, models, own, people, personas, sessions
 
 TABLE = (
     *own.ROUTES,
     *sessions.ROUTES,
     *models.ROUTES,
     *people.ROUTES,
+    *personas.ROUTES,
     *delivery.ROUTES,
     *files.ROUTES,
+    *audit.ROUTES,
 )
