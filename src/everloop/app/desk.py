@@ -1,5 +1,6 @@
 """An open everloop as the gateway uses it: what a program does with one, and more."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,6 +11,7 @@ from ..core.mail import Inbound
 from ..core.people import OWNER
 from ..core.ports import WorkspaceFiles
 from ..core.rows import Receipt
+from ..core.turn import Finished
 from ..runtime.membership import Membership
 from ..settings import without_secrets
 from ..tools.browse import WorkspaceBrowser
@@ -85,10 +87,13 @@ class GatewayDesk(Agent):
         """Commit a letter and wake nobody yet: whoever wants to say first that it is there calls `wake` afterwards."""
         return await self._inbox.take(inbound, express=False)
 
-    async def begin(self, inbound: Inbound) -> Receipt:
-        """As `post`; but where its thread rests, the turn begins with the same commit (the receipt says so), for
-        whoever sees to it that nothing of it is told before the letter is known to be taken."""
-        return await self._inbox.take(inbound)
+    async def begin(self, inbound: Inbound) -> tuple[Receipt, asyncio.Future[Finished]] | None:
+        """Commit a letter whose thread rests, in a session that is there and its owner's: its turn begins with the same
+        commit, and the future is done when that is over. None, and nothing is committed, where it has to be posted.
+        Whoever calls this sees to it that nothing of the turn is told before the letter is known to be taken."""
+        begun = self._inbox.begin(inbound, asked=False)
+        receipt = await begun.receipt() if begun else None
+        return (receipt, begun.finished) if begun and receipt else None
 
     def wake(self, receipt: Receipt, inbound: Inbound) -> None:
         self._inbox.wake(receipt, inbound)
