@@ -17,7 +17,7 @@ from everloop.testing import Call, Say, ScriptedModel
 
 DOCS = Path(__file__).parents[1] / "docs"
 
-NOT_THERE = "Error: there is no tool 'stock'. The tools are: message."
+NOT_THERE = "Error: there is no tool 'stock'. The tools are: read_file, web_fetch, message, web_search."
 
 
 def code_of(page: str) -> str:

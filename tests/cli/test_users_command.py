@@ -40,6 +40,7 @@ async def test_what_cannot_be_is_one_sentence(person):
         ("pair", "ABCDEFGH"),
         ("unlink", "telegram:1"),
         ("add", " "),
+        ("add", "Owner"),
     ):
         ran = await person.run("users", *words)
         assert (ran.status, ran.out) == (1, "")

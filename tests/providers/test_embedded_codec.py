@@ -11,6 +11,7 @@ from everloop.app.tools import build_tools
 from everloop.bus.local import LocalBus
 from everloop.core.errors import ToolError
 from everloop.core.message import Message, said
+from everloop.core.people import Role
 from everloop.core.prompt import Prompt, Reply, Transcript
 from everloop.core.tool import CallContext, Shown, Tool, ToolCall, problems_of
 from everloop.files.folder import Folder
@@ -26,7 +27,7 @@ NOTES = "Buy oat milk\nCall the plumber\nBook the train\n"
 CONFIG = '{\n  "host": "here",\n  "port": 80\n}\n'
 SALES = "month,shop,amount\nJanuary,North,120\nFebruary,North,95\nMarch,South,210\n"
 NOW = datetime(2026, 11, 16, 7, 5)
-HEARD = CallContext("t:1:0", "t", "s", "owner")
+HEARD = CallContext("t:1:0", "t", "s", "owner", role=Role.USER)
 
 
 class House:
@@ -196,11 +197,11 @@ async def test_what_is_written_twice_is_the_same_and_a_file_that_changed_meanwhi
     await house.says("Add the line 'Feed the cat' to notes.txt")
     name, args = house.made[-1]
     tool = house.tools[name]
-    await tool.run(args, CallContext("t:9:0", "t", "s", "owner"))  # as after a crash
+    await tool.run(args, CallContext("t:9:0", "t", "s", "owner", role=Role.USER))  # as after a crash
     assert house["notes.txt"] == NOTES + "Feed the cat\n"
     (house.root / "notes.txt").write_text("other\n")
     with pytest.raises(ToolError, match="not what was expected"):
-        await tool.run(args, CallContext("t:10:0", "t", "s", "owner"))
+        await tool.run(args, CallContext("t:10:0", "t", "s", "owner", role=Role.USER))
     assert house["notes.txt"] == "other\n"
 
 

@@ -12,6 +12,7 @@ import everloop
 from everloop.core.errors import MailRefused
 from everloop.core.log import CallReturned, ModelSaid, UserSaid
 from everloop.core.message import Media, Message, said
+from everloop.core.people import Role
 from everloop.core.prompt import Transcript
 from everloop.core.thread import Thread
 from everloop.core.tool import CallContext, Effect, Picture, Shown, Tool, ToolCall
@@ -22,7 +23,7 @@ from everloop.runtime.context import Gallery
 from everloop.testing import Call, Say, ScriptedModel
 from everloop.tools.decorator import tool
 
-CONTEXT = CallContext(key="t:2:0", thread="t", session="api:default", user="ann")
+CONTEXT = CallContext(key="t:2:0", thread="t", session="api:default", user="ann", role=Role.USER)
 
 
 def picture(kind: str = "png", size: tuple[int, int] = (3, 2)) -> bytes:

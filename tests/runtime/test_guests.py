@@ -49,7 +49,7 @@ async def test_a_guest_is_told_nothing_of_the_owner_and_the_owner_all_in_the_sam
     for guest in (seven, eight):
         assert CANARY not in guest.system
         assert str(tmp_path) not in f"{guest.system}{guest.tail}"
-        assert (guest.system, guest.tools) == (seven.system, ("message",))
+        assert (guest.system, guest.tools) == (seven.system, ("read_file", "web_fetch", "message", "web_search"))
 
 
 async def test_nor_when_the_owners_files_change_or_the_settings_have_words_of_their_own(tmp_path: Path):
@@ -87,8 +87,8 @@ async def test_a_tool_that_is_not_for_guests_is_not_there_for_them_nor_named(tmp
         told = [entry.text for entry in await agent.store.read(row.id) if hasattr(entry, "outcome")]
     assert ran == ["shown"]
     assert told == [
-        "Error: there is no tool 'hidden'. The tools are: message, shown.",
-        "Error: there is no tool 'search_history'. The tools are: message, shown.",
+        "Error: there is no tool 'hidden'. The tools are: read_file, web_fetch, message, web_search, shown.",
+        "Error: there is no tool 'search_history'. The tools are: read_file, web_fetch, message, web_search, shown.",
         "seen",
     ]
 

@@ -104,3 +104,20 @@ async def test_a_stranger_does_not_take_a_name_by_which_another_comes_in(members
     asked = await members._directory.ask_code("pair", account, "web:1", "e1", 100)
     assert (await members.pair(asked.code, Role.USER, Role.ADMIN)).name == called
     assert [(await members.find(name)).id for name in ("Ben", "owner")] == ["p2", "owner"]
+
+
+@pytest.mark.parametrize("name", ["Ben", "bEN ", "p2", "owner", "OWNER", "web:7", "WEB:7"])
+async def test_nobody_is_called_as_another_is_by_whichever_way(members, name):
+    await members.link("p2", "web:7", Role.OWNER)
+    asked = await members._directory.ask_code("pair", "web:9", "web:1", "e1", 100)
+    for attempt in (
+        members.add(name, Role.USER, Role.OWNER),
+        members.add(name, Role.USER, Role.OWNER, "web:8"),
+        members.change("p1", Role.OWNER, name=name),
+        members.pair(asked.code, Role.USER, Role.OWNER, name),
+    ):
+        with pytest.raises(MailRefused, match=r"(p2|owner) is called '\S+' already; choose another name"):
+            await attempt
+    assert (await members.pair(asked.code, Role.USER, Role.OWNER, "Carl")).name == "Carl"  # the code is not used up
+    await members.change("p2", Role.OWNER, name="BEN")  # their own name is theirs
+    assert (await members.find("p2")).name == "BEN"

@@ -121,7 +121,7 @@ def by_asking(shown: Shown) -> Say | Call:
     """Does what it is asked, `name {args}`, and says what came of it."""
     if shown.step:
         return Say(shown.messages[-1].text)
-    name, args = shown.asked.split(" ", 1)
+    name, args = shown.asked.splitlines()[-1].split(" ", 1)  # in a group, after who speaks
     return Call(name, json.loads(args))
 
 

@@ -14,7 +14,7 @@ from everloop.testing import Call, Say, ScriptedModel
 
 SECRET = "my pin is 4711"
 
-NOT_THERE = "Error: there is no tool 'stock'. The tools are: message."
+NOT_THERE = "Error: there is no tool 'stock'. The tools are: read_file, web_fetch, message, web_search."
 
 
 @tool(Effect.READ, permission=Role.USER)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from everloop.core.errors import ToolError
+from everloop.core.people import Role
 from everloop.core.tool import CallContext, FileChange, Shown, Tool
 from everloop.files.folder import Folder
 from everloop.tools.document_worker import html_of
@@ -20,7 +21,7 @@ from everloop.tools.documents import can_make, can_use
 from everloop.tools.files import workspace_tools
 from everloop.tools.markup import Block, StyledText, blocks_of, spans_of
 
-CONTEXT = CallContext(key="t:1:0", thread="t", session="cli:direct", user="ann")
+CONTEXT = CallContext(key="t:1:0", thread="t", session="cli:direct", user="ann", role=Role.USER)
 needs = {
     kind: pytest.mark.skipif(not (can_use(kind) and can_make(kind)), reason="extra [documents]")
     for kind in ("pdf", "docx", "xlsx")
@@ -285,7 +286,7 @@ root = Path(sys.argv[1])
 tools = {tool.spec.name: tool for tool in workspace_tools(root, Folder(root.parent / "files"))}
 async def said(name, **args):
     try:
-        result = await tools[name].run(args, CallContext(key="t:1:0", thread="t", session="s", user="ann"))
+        result = await tools[name].run(args, CallContext(key="t:1:0", thread="t", session="s", user="ann", role=1))
     except ToolError as error:
         return str(error)
     return result if isinstance(result, str) else result.text

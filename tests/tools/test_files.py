@@ -25,6 +25,7 @@ from msgspec import structs
 from tests.descriptors import open_descriptors
 
 from everloop.core.errors import ToolError
+from everloop.core.people import Role
 from everloop.core.tool import CallContext, Effect, FileChange, Shown, Tool, ToolCall, problems_of
 from everloop.files.folder import Folder
 from everloop.tools.beneath import Opener, open_in_steps, opener
@@ -36,7 +37,7 @@ from everloop.tools.workspace import Workspace
 
 CANARY = "canary-81c2"
 NOT_FOUND = "old_text was not found in the file; nothing was changed."
-CONTEXT = CallContext(key="t:1:0", thread="t", session="cli:direct", user="ann")
+CONTEXT = CallContext(key="t:1:0", thread="t", session="cli:direct", user="ann", role=Role.USER)
 OPENERS = [pytest.param(opener(), id="kernel"), pytest.param(open_in_steps, id="steps")]
 
 
@@ -345,7 +346,7 @@ from everloop.tools.workspace import Workspace
 from everloop.tools.write_file import write_file_tool
 root = Path(sys.argv[1])
 write = write_file_tool(Changes(Workspace(root), Folder(root.parent / "files")))
-context = CallContext(key="t:1:0", thread="t", session="s", user="ann")
+context = CallContext(key="t:1:0", thread="t", session="s", user="ann", role=1)
 async def main():
     print("ready", flush=True)
     for n in range(10_000_000):
@@ -382,7 +383,7 @@ class TestEditing:
             "Edited a.py at line 2.", changes=(FileChange("a.py", f"file:{old}", new[:12]),)
         )
         assert (root / "a.py").read_text() == "def f():\n    return 2\n"
-        later = CallContext(key="t:2:0", thread="t", session="cli:direct", user="ann")
+        later = CallContext(key="t:2:0", thread="t", session="cli:direct", user="ann", role=Role.USER)
         assert await edit.run(args, later) == "a.py already reads so; nothing was changed."
         assert (root / "a.py").read_text() == "def f():\n    return 2\n"
 

@@ -7,6 +7,7 @@ import pytest
 from msgspec import structs
 
 from everloop.core.errors import ToolError
+from everloop.core.people import Role
 from everloop.core.rows import Taint
 from everloop.core.tool import CallContext, Shown, Tool
 from everloop.files.folder import Folder
@@ -15,7 +16,7 @@ from everloop.tools.kinds import is_strange_kind, named_in
 from everloop.tools.marks import Marks
 from everloop.tools.tainted import Tainted
 
-CONTEXT = CallContext(key="t:1:0", thread="t", session="cli:direct", user="ann")
+CONTEXT = CallContext(key="t:1:0", thread="t", session="cli:direct", user="ann", role=Role.USER)
 
 
 class Times:

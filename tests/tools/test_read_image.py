@@ -7,13 +7,14 @@ import pytest
 from PIL import Image
 
 from everloop.core.errors import ToolError
+from everloop.core.people import Role
 from everloop.core.tool import CallContext, Picture, Shown, Tool
 from everloop.files.folder import Folder
 from everloop.readings.media import LARGEST_DOCUMENT, LARGEST_IMAGE
 from everloop.tools.read_file import read_file_tool
 from everloop.tools.workspace import Workspace
 
-CONTEXT = CallContext(key="t:1:0", thread="t", session="cli:direct", user="ann")
+CONTEXT = CallContext(key="t:1:0", thread="t", session="cli:direct", user="ann", role=Role.USER)
 PDF = b"%PDF-1.7\n%%EOF\n"
 
 

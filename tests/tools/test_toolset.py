@@ -136,7 +136,7 @@ class TestClasses:
         settings = load(tmp_path, {}, {"tools": SEARCH})
         made = build_tools(tmp_path / "home", tmp_path, settings, Folder(tmp_path / "files"), LocalBus(), 8000)
         tools = {each.spec.name: each for each in made.tools}
-        context = CallContext("t:1:0", "t", "cli:direct", "owen")
+        context = CallContext("t:1:0", "t", "cli:direct", "owen", role=Role.USER)
         with pytest.raises(ToolError, match="permission denied"):
             await tools["read_file"].run({"path": "home/config.toml"}, context)
 

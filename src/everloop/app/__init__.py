@@ -23,6 +23,7 @@ from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.acting import Acting, ForEveryone, ForOne, ForSpeakers
 from ..runtime.admission import AdmitPeople
 from ..runtime.approvals import Approvals
+from ..runtime.approvers import Approvers
 from ..runtime.calls import Toolbox
 from ..runtime.clock import MACHINE
 from ..runtime.commands import SlashCommands
@@ -36,6 +37,7 @@ from ..runtime.membership import Membership
 from ..runtime.people import KnownPeople
 from ..runtime.scheduler import Scheduler, Worker
 from ..runtime.sessions import Sessions
+from ..runtime.speakers import Speakers
 from ..runtime.supervisor import Supervisor
 from ..runtime.titles import KIND, Titles
 from ..settings import Settings, home_of, load, workspace_of
@@ -190,6 +192,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         ended=_together(titles.note, tell_a_collector(settings, store, given.http, supervisor, stack)),
         files=builder.prompt_files,
         clock=clock,
+        approvers=Approvers(store, traits_in(given.channels), given.roles),
     )
     lanes = Lanes(
         store,
@@ -210,7 +213,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         store, live, approvals, sessions, people, deletions, clock, personas=lambda: live.now.personas
     )
     longest = settings.agents.defaults.max_message_chars
-    inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave)
+    inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave, Speakers(store, people))
     admission = partial(AdmitPeople, store, lambda: live.now.settings.users.strangers, given=given.roles)
     admitting = [(each, admission("guest" if each in brought else "pair")) for each in given.channels]
     channels = OpenChannels(admitting, inbox, store, storage.attachments, bus, clock, lease_seconds)

@@ -92,6 +92,6 @@ def quotas_of(settings: Settings, people: People) -> QuotaOf:
 def quota_for(settings: Settings, role: Role) -> int:
     """0: no limit."""
     said = settings.files.quota or settings.gateway.bytes_per_user
-    if role == Role.GUEST:
+    if role <= Role.GUEST:
         return min(settings.files.guest_quota, said or USUAL)
     return said or (0 if role == Role.OWNER else USUAL)

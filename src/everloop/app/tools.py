@@ -67,6 +67,7 @@ class Toolset(Struct, frozen=True):
     take_back: UndoFile
     keep: FileKeeper
     place: str  # the name of the workspace
+    built_in: frozenset[str] = frozenset()  # the names of all that there are, also of those that were left out
 
     def kit(self, given: Iterable[Tool] = (), longest: int = LONGEST_RESULT) -> Kit:
         """These tools, and what a program has brought, as they are run."""
@@ -154,12 +155,13 @@ def build_tools(
     ]
     if engine := _engine(searched, settings.tools.web.search, os.environ):
         built_in.append(web_search_tool(engine, max_chars))
+    there_are = frozenset({tool.spec.name for tool in built_in} | {"web_search"})  # which needs an engine
     built_in = _enabled(built_in, chosen.disabled)
     names = {tool.spec.name for tool in built_in}
     plugged = plugged_in(chosen.plugins, names) if chosen.plugins else ()
     after = (UndoFile(seen, files), FileKeeper(seen, files))
     large, place = frozenset(names - ESSENTIAL), place_of(workspace)
-    return Toolset((*built_in, *plugged), large, commands, (web, searched), *after, place)
+    return Toolset((*built_in, *plugged), large, commands, (web, searched), *after, place, there_are)
 
 
 class Kits:

@@ -28,7 +28,7 @@ from .mail import Choose, ChoosePersona, CompactRequest, Decision, Mail, Notice,
 from .message import said
 from .people import Role, role_of
 from .thread import STOPPED, Thread
-from .tool import Effect, ToolCall, ToolSpec, problems_of
+from .tool import Effect, ToolCall, ToolSpec, may_use, problems_of
 
 Steering = Literal["steer", "queue", "interrupt"]
 
@@ -44,6 +44,7 @@ class Rules(Struct, frozen=True):
     compacts: bool = False
     policy: Policy = Policy()
     roles: Mapping[str, Role] = {}  # of who is asked about, beside the owner
+    lifted: frozenset[str] = frozenset()  # tools that guests may use as well: see `may_use`
     repeats: int = 3  # futile steps after which the same call is not made again
     futile: int = 8  # and after which the turn ends
 
@@ -215,7 +216,7 @@ def _refusal(thread: Thread, place: int, rules: Rules) -> CallReturned | None:
     if problem := _problem(call, spec, rules):
         return _result(thread, place, problem, "failed")
     assert spec is not None
-    if role_of(thread.turn.requester, rules.roles) < spec.permission:
+    if not may_use(role_of(thread.turn.requester, rules.roles), spec, rules.lifted):
         return _result(thread, place, f"{call.name} is not for {thread.turn.requester or 'guests'} to use.", "denied")
     if thread.turn.futile >= rules.repeats and not spec.polls and thread.was_made(call):
         return _result(thread, place, REPEATED, "repeated")
@@ -299,6 +300,7 @@ def heard(letter: Said, mail: int = 0) -> UserSaid:
         letter.preapproved,
         letter.principal,
         letter.terms,
+        speaker=letter.speaker,
         server=letter.server,
     )
 

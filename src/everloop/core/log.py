@@ -18,7 +18,9 @@ from msgspec import Struct, structs
 from .errors import StoreCorrupt, StoreNewer
 from .exits import Exits
 from .message import Made, Media, Message, Opaque, Part, Text
+from .people import is_chat
 from .prompt import Brought, Finish, Terms, Usage
+from .speakers import GroupSpeaker, header_of, in_group
 from .tool import FileChange, Ground, Risk, ToolCall
 
 VERSION = 1
@@ -52,11 +54,19 @@ class UserSaid(_Entry, frozen=True):
     principal: str = ""  # whose files and workspace it is about; "": its author's
     terms: Terms | None = None  # for this turn and those after it
     source: str = ""  # what of the house says this on the author's behalf; "": the author does
+    speaker: GroupSpeaker | None = None  # in a group: who the author was when they said it
     server: str = ""  # what the chat belongs to: a guild, a workspace; "": as it was
 
     @property
     def messages(self) -> list[Message]:
-        """All of it. What a client's tools have said are a stranger's words."""
+        """All of it, in a group with who says it. What a client's tools have said are a stranger's words."""
+        found = self._messages()
+        if not is_chat(self.principal) or not found:
+            return found
+        header = header_of(self.author, self.speaker) if self.speaker and self.parts and not self.source else ""
+        return [*map(in_group, found[:-1]), in_group(found[-1], header)]
+
+    def _messages(self) -> list[Message]:
         found = [_by_tools(message) if message.role == "tool" else message for message in self.before]
         if self.source:
             return [Message("user", (Text(NOTICE.format(self.source)), *self.parts))]
@@ -136,10 +146,18 @@ class CallReturned(_Entry, frozen=True):
     public: bool = False
 
 
+class ToldApprover(Struct, frozen=True, gc=False):
+    """Somebody who was asked elsewhere, in a conversation of theirs."""
+
+    person: str
+    session: str
+
+
 class Asked(_Entry, frozen=True):
     """A person has been asked whether a call may run: this call, as the digest binds it, until a time (Unix).
 
-    `definition` is the digest of its tool, and `grounds` the folder that it runs in, after all that lie above it."""
+    `definition` is the digest of its tool, and `grounds` the folder that it runs in, after all that lie above it.
+    `told` are those who are asked elsewhere, for the requester may not answer; unless it was allowed ahead."""
 
     answer: int
     place: int
@@ -148,6 +166,7 @@ class Asked(_Entry, frozen=True):
     risk: Risk = Risk()
     definition: str = ""
     grounds: tuple[Ground, ...] = ()
+    told: tuple[ToldApprover, ...] = ()
 
 
 Verdict = Literal["allowed", "denied", "expired", "withdrawn", "unattended"]

@@ -7,6 +7,7 @@ from msgspec import Struct
 from .errors import BadSession
 from .message import Made, Media, Message, Part
 from .prompt import Brought, Terms
+from .speakers import GroupSpeaker
 from .tool import FileChange
 
 
@@ -48,7 +49,8 @@ class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
     leaves it as it is.
 
     `principal` is whose memory, files and workspace it is about; "" is its author's own. `terms` hold for the
-    conversation from here on. No door sets either from what it is sent. `server` is what the chat belongs to."""
+    conversation from here on, and `speaker` is who its author is to a group. No door sets any from what it is sent.
+    `server` is what the chat belongs to."""
 
     parts: tuple[Part, ...]
     author: str
@@ -63,6 +65,7 @@ class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
     principal: str = ""
     terms: Terms | None = None
     model: str | None = None
+    speaker: GroupSpeaker | None = None
     server: str = ""
 
 

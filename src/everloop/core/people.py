@@ -8,8 +8,9 @@ from msgspec import Struct
 
 
 class Role(IntEnum):
-    """What someone may do includes all that those below may."""
+    """What someone may do includes all that those below may. Who is blocked may do nothing: no permission is so low."""
 
+    BLOCKED = -1
     GUEST = 0
     USER = 1
     ADMIN = 2

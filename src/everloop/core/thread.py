@@ -30,8 +30,10 @@ from .log import (
     Verdict,
 )
 from .message import Made, Message, Text, said, said_in_turn
+from .people import is_chat
 from .personas import PersonaWish
 from .prompt import Transcript
+from .speakers import in_group, unheaded
 from .strangers import Moment, Strangers
 from .tool import ToolCall
 from .turn import Finished, Turn, UndoProgress
@@ -180,6 +182,11 @@ class Thread:
         return not (self.owes_reply or self.open_calls or self.wants_room)
 
     @property
+    def is_group(self) -> bool:
+        """Whether several people may speak here."""
+        return is_chat(self.turn.principal)
+
+    @property
     def pending(self) -> list[int]:
         """The places of calls that wait for a person's answer."""
         return [place for place in self.open_calls if place in self.asked and place not in self.verdicts]
@@ -311,7 +318,7 @@ class Thread:
         message = Message("tool", (*said(entry.text, entry.origin, entry.public), *entry.media), answers=call.id)
         if entry.origin:
             self.strangers.hear(message)
-        self._say(message)
+        self._say(in_group(message) if self.is_group else message)
         if self.open_calls:
             return
         self.started, self.asked, self.verdicts = set(), {}, {}
@@ -378,7 +385,7 @@ class Thread:
         self.strangers.outside = self.outside or entry.outside
         names = "".join(f"\n[{media.name}, kept as {media.file}]" for media in entry.files)
         # Some hosts insist that the two sides take turns.
-        self._say(Message("user", said(f"[You were not asked this here: you told it from {entry.sender}.]")))
+        self._say(Message("user", said(f"[You were not asked this here: you told it from {unheaded(entry.sender)}.]")))
         self._say(Message("assistant", said(f"{entry.text}{names}")))
         mails = (entry.mail,) if entry.mail else ()
         files = tuple(Made(media, self.seq) for media in entry.files)
@@ -394,7 +401,9 @@ class Thread:
         self.summary, self.facts = entry.summary, entry.facts
         self.condensed = bool(entry.summary or entry.facts)
         self.covered = entry.covers[1]
-        told = (Message("user", said(rendered(entry.summary, entry.facts))),) if self.condensed else ()
+        told = [Message("user", said(rendered(entry.summary, entry.facts)))] if self.condensed else []
+        if is_chat(entry.standing.principal):
+            told = [*map(in_group, told)]
         self.transcript = Transcript((*told, *entry.kept))
         self.gauge.start_again()
         self.tokens = self.estimated = sum(map(self.gauge.estimate, self.transcript.messages))

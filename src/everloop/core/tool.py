@@ -1,6 +1,6 @@
 """Tools as values: what the model may call, what calling it can do to the world, and whether a call is well-formed."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from typing import Any, Literal, Protocol
@@ -102,6 +102,13 @@ class ToolSpec(Struct, frozen=True):
     undoable: bool = False  # all that it does is change files, and each change is told with the result
     outside: bool = False  # it may bring strangers' words into what it does, as a command with a network
     exit: Exit = ""  # how a call leads out: its `url` is fetched, or its `query` is searched for
+
+
+def may_use(role: Role, spec: ToolSpec, lifted: Collection[str] = ()) -> bool:
+    """Whether a tool is for somebody of this role. `lifted` are those that the owner has given to guests as well, which
+    can be had of what only reads: whoever is blocked has none."""
+    lifts = spec.name in lifted and spec.effect is Effect.READ
+    return role >= (min(spec.permission, Role.GUEST) if lifts else spec.permission)
 
 
 class CallContext(Struct, frozen=True):

@@ -13,7 +13,7 @@ from ..core.jobs import TaskState
 from . import api, hooks, openai, page, platform, signed_links
 from .access.auth import Auth
 from .access.guard import Check, guard
-from .access.permissions import KNOWN, PUBLIC, READ, Permissions, Route
+from .access.permissions import KNOWN, NUMBERS, PUBLIC, Permissions, Route
 from .http.errors import Refused, respond
 from .http.handler import Handler, Middleware
 from .metrics import Metrics
@@ -137,7 +137,7 @@ def _own(agent: ServedAgent, metrics: Metrics, sockets: ClientConnections, limit
     return [
         Route("GET", "/health", health, PUBLIC),
         Route("GET", "/ready", ready, PUBLIC),
-        Route("GET", "/metrics", tell, READ),
+        Route("GET", "/metrics", tell, NUMBERS),
         Route("GET", "/ws", sockets.serve, KNOWN, allows_head=False),  # each frame has its own permission
     ]
 

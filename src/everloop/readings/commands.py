@@ -18,8 +18,12 @@ from ..core.people import Role
 class Right(Struct, frozen=True):
     """Whom something is for, and which scope it needs of a token beside `chat`."""
 
-    least: Role = Role.GUEST
+    least: Role
     scope: str = ""
+
+
+EVERY = "*"  # in place of a scope: all that there are, as no token has which is worth less than its person
+UNDECLARED = Right(Role.OWNER, EVERY)  # of what nobody has said whom it is for
 
 
 class Subcommand(Struct, frozen=True):
@@ -27,14 +31,14 @@ class Subcommand(Struct, frozen=True):
 
     help: str
     takes: str = ""
-    right: Right = Right()
+    right: Right = UNDECLARED
 
 
 class SlashCommand(Struct, frozen=True):
     name: str
     help: str
     takes: str = ""  # what may follow it
-    right: Right = Right()
+    right: Right = UNDECLARED
     given: Right | None = None  # the right to say more than its name; None: the same
     words: Mapping[str, Subcommand] = {}
 
@@ -48,8 +52,8 @@ class SlashCommand(Struct, frozen=True):
 
 _COMMAND = re.compile(r"\s*(/[A-Za-z][A-Za-z_-]{0,30})(?:\s|\Z)")
 _ESCAPED = re.compile(r"\s*/(/[A-Za-z][A-Za-z_-]{0,30}(?:\s|\Z))")
-EVERY = "*"  # in place of a scope: all that there are, as no token has which is worth less than its person
-_TELLS = Right(scope="read")
+_EVERYBODY = Right(Role.GUEST)
+_TELLS = Right(Role.GUEST, "read")
 _APPROVE = (
     "Show what waits for permission; allow it, or with `no` deny it. Further words allow the like too: `for 1h`, "
     "`runs 5`, `here` (this conversation), `host [HOST]`, `folder [PATH]`, `any` (of the tool), `argv PATTERN` (last)"
@@ -58,8 +62,8 @@ _APPROVE = (
 COMMANDS = {
     command.name: command
     for command in (
-        SlashCommand("/new", "Start a new conversation"),
-        SlashCommand("/stop", "Stop the current task"),
+        SlashCommand("/new", "Start a new conversation", right=_EVERYBODY),
+        SlashCommand("/stop", "Stop the current task", right=_EVERYBODY),
         SlashCommand(
             "/model",
             "Show the model that answers here, or choose another",
@@ -95,25 +99,25 @@ COMMANDS = {
             "[CODE]",
             right=Right(Role.USER, EVERY),  # who is told the code becomes that person, with all that they may
         ),
-        SlashCommand("/undo", "Take the last turn back: what was said, and what it did to files"),
+        SlashCommand("/undo", "Take the last turn back: what was said, and what it did to files", right=_EVERYBODY),
         SlashCommand(
             "/session",
             "Show where you are; /session help tells what else there is",
             "[WORD …]",
             right=_TELLS,
-            given=Right(),  # help
+            given=_EVERYBODY,  # help
             words={
                 "list": Subcommand("your conversations, the latest first", right=_TELLS),
                 "search": Subcommand("where something was said", "WORDS", _TELLS),
                 "resume": Subcommand("go on with another conversation", "ID", _TELLS),
-                "rename": Subcommand("give this one a name", "TITLE"),
+                "rename": Subcommand("give this one a name", "TITLE", _EVERYBODY),
                 "fork": Subcommand(
                     "go on in a copy of this one, from its end or after an entry", "[SEQ]", Right(Role.USER, "read")
                 ),
                 "snapshot": Subcommand("give this place a name", "NAME", Right(Role.USER)),
                 "restore": Subcommand("go on in a copy from a place that has one", "NAME", Right(Role.USER, "read")),
-                "edit": Subcommand("take your last message back and say this instead", "TEXT"),
-                "regenerate": Subcommand("ask for the last answer again"),
+                "edit": Subcommand("take your last message back and say this instead", "TEXT", _EVERYBODY),
+                "regenerate": Subcommand("ask for the last answer again", right=_EVERYBODY),
                 "delete": Subcommand("delete this conversation for good, once you have confirmed it", "[ID]", _TELLS),
             },
         ),
@@ -124,7 +128,7 @@ COMMANDS = {
             takes="[BY]",
             right=Right(Role.USER, "read"),
         ),
-        SlashCommand("/help", "Show available commands"),
+        SlashCommand("/help", "Show available commands", right=_EVERYBODY),
     )
 }
 
@@ -132,7 +136,7 @@ COMMANDS = {
 def find(text: str) -> SlashCommand | None:
     """The command that a message begins with, also one that there is not; None if the message is for the model."""
     name = command_in(text)
-    return (COMMANDS.get(name) or SlashCommand(name, "")) if name else None
+    return (COMMANDS.get(name) or SlashCommand(name, "", right=_EVERYBODY)) if name else None
 
 
 def command_in(text: str) -> str:

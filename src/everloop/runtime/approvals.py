@@ -3,13 +3,16 @@
 What waits for an answer is nowhere but in the logs: whoever wants to see it reads the threads that wait.
 """
 
+from collections.abc import Sequence
 from typing import Literal, Protocol
+
+from msgspec import structs
 
 from ..core.approval import approval_id, definition_of, digest_of, risk_of
 from ..core.audit import acting_as, line_of, speaking_for
 from ..core.decide import APPROVER
 from ..core.errors import GrantRefused, MailRefused
-from ..core.log import Asked
+from ..core.log import Answered, Asked
 from ..core.mail import Address, Decision, Inbound, Outbound
 from ..core.people import Role
 from ..core.permission import Allowance, Approval, Grant, Held, WantedCall
@@ -17,9 +20,11 @@ from ..core.ports import Audit, Clock, Grants, Log, Mailroom, People, PromptFile
 from ..core.rows import Timer
 from ..core.thread import Thread
 from ..core.tool import Ground, Risk, ToolCall, ToolSpec
+from ..core.wording import one_line
 from ..readings.grants import DAY, choices_of, covers, granted
 from ..readings.held import difference, why_of
-from ..readings.questions import NOTHING_ALIKE, question_of, shown
+from ..readings.questions import NOTHING_ALIKE, asked_of, question_of, shown
+from .approvers import ReachedApprover, who_was_asked
 from .clock import MACHINE
 
 EXPIRES = 24 * 3600.0
@@ -39,13 +44,50 @@ def wanted(thread: Thread, asked: Asked) -> WantedCall:
     return WantedCall(tool, thread.turn.requester, thread.id, *bound)
 
 
-def question(thread: Thread, asked: Asked) -> tuple[Outbound, Timer]:
-    """Shown in full, keyed by the call, so that it is asked once."""
+def question(
+    thread: Thread, asked: Asked, reached: Sequence[ReachedApprover] = ()
+) -> tuple[tuple[Outbound, ...], Timer]:
+    """Shown in full, keyed by the call, so that it is asked once: where it came up, or, when the requester may not
+    answer, to those who were `reached`, each once. The requester is told who was asked; in a group, others may answer
+    there, too."""
     approval = _approval(thread, asked, thread.address)
     key = f"approval:{thread.id}:{asked.answer}:{asked.place}"
     expiry = Inbound(Address("timer", thread.id), key, Decision(thread.id, asked.answer, asked.place, "expired"))
-    asks = Outbound(key, Address.parse(thread.address), question_of(approval), kind="question", approval=approval.id)
-    return asks, Timer(key, EXPIRES, expiry)
+    here, text = Address.parse(thread.address), question_of(approval)
+    asks = Outbound(key, here, text, kind="question", approval=approval.id)
+    if reached and thread.is_group:
+        asks = structs.replace(asks, text=f"{text}\n{who_was_asked(reached)}")
+    elif reached:
+        asks = Outbound(key, here, f"{asked_of(approval)}\n{who_was_asked(reached)}", kind="notice")
+    words = f"{one_line(approval.requester or 'a guest')} wants this, in {one_line(thread.address)}.\n{text}"
+    others = [
+        Outbound(f"approval:{approval.id}:{each.person}", Address.parse(each.session), words, "question")
+        for each in asked.told
+    ]
+    return (asks, *(structs.replace(each, approval=approval.id) for each in others)), Timer(key, EXPIRES, expiry)
+
+
+_SETTLED = {
+    "allowed": "was allowed by somebody else",
+    "denied": "was refused by somebody else",
+    "expired": "was not answered in time, and is not run",
+    "withdrawn": "is not wanted any more",
+    "unattended": "is not run",
+}
+
+
+def settled(thread: Thread, answered: Answered) -> list[Outbound]:
+    """What is told to those who were asked elsewhere, and have not answered."""
+    asked = thread.asked.get(answered.place)
+    if asked is None or not asked.told or answered.by.startswith("grant:"):
+        return []
+    name = approval_id(thread.id, asked.answer, asked.place, asked.digest)
+    text = f"{thread.open_calls[answered.place].name} ({name}) {_SETTLED[answered.verdict]}."
+    return [
+        Outbound(f"settled:{name}:{each.person}", Address.parse(each.session), text, "notice")
+        for each in asked.told
+        if each.person != answered.by
+    ]
 
 
 def pending_in(thread: Thread, session: str) -> list[Approval]:
@@ -125,6 +167,16 @@ class Approvals:
                 if (approval.decision.answer, approval.decision.place) not in answered
             ]
         return found
+
+    async def find_anywhere(self, id: str, session: str) -> Approval:
+        """As `find` in a session; or by its whole name in any other, for whoever was asked in another place."""
+        try:
+            return await self.find(id, session)
+        except MailRefused:
+            elsewhere = [each for each in await self.waiting_calls() if each.id == id]
+            if not elsewhere:
+                raise
+            return elsewhere[0]
 
     async def find(self, id: str, session: str = "") -> Approval:
         """Raises MailRefused when no question of this name, or with a name that begins so, waits."""

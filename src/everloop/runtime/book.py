@@ -15,7 +15,7 @@ from msgspec import structs
 from ..core.audit import AuditLine
 from ..core.decide import Steering, admit, heard
 from ..core.errors import StoreBroken, StoreError
-from ..core.log import Compacted, Entry, ModelSaid, Resumed, Stopped
+from ..core.log import Answered, Compacted, Entry, ModelSaid, Resumed, Stopped
 from ..core.mail import Address, Decision, Inbound, Mail, Outbound, Said, reply_key
 from ..core.people import Role
 from ..core.ports import Archive, Log, Mailroom, People
@@ -23,6 +23,7 @@ from ..core.rows import Commit, Committed, Lease, Posting, Spent, Taint, ThreadS
 from ..core.thread import Thread
 from ..core.turn import Finished
 from ..core.wording import GO_ON, cut_short, with_unknown
+from .approvals import settled
 from .auditing import decided
 from .models import Briefed
 from .patience import AWAY, commit_again, patiently
@@ -180,12 +181,14 @@ class Book:
             commit.entries = (*commit.entries, entry)
             if isinstance(entry, ModelSaid) or (isinstance(entry, Compacted) and entry.model):
                 commit.usage = (*commit.usage, Spent(thread.seq, entry.model, entry.usage, entry.cost))
+            elif isinstance(entry, Answered):
+                self.send(*settled(thread, entry))
             if thread.finished is not None and thread.finished is not before:
                 self._finish(thread.finished)
 
-    def send(self, outbound: Outbound, *timers: Timer) -> None:
+    def send(self, *outbound: Outbound, timers: Sequence[Timer] = ()) -> None:
         """Queue something for delivery, and timers, with the next commit."""
-        self._next.outbox = (*self._next.outbox, outbound)
+        self._next.outbox = (*self._next.outbox, *outbound)
         self._next.timers = (*self._next.timers, *timers)
 
     def post(self, *posts: Posting) -> None:

@@ -32,6 +32,8 @@ from .sessions import BUSY, Sessions
 from .usage_command import UsageCommand, price_of
 
 LEAST, LEAST_TOKENS = 4, 450  # messages that are worth a summary, and how long they have to be
+BLOCKED = "You are blocked here: nothing that you say is heard."
+ANSWERED = "Somebody else has answered this already."
 LEAST_AGAIN = 1800  # the same, where there is a summary already
 
 
@@ -42,6 +44,7 @@ class CommandEffect(Struct, frozen=True):
     action: Action | Deed
     reply: str
     otherwise: str = ""
+    decision: Inbound | None = None  # on a question of another conversation, which is posted first
 
 
 class CommandStore(Archive, Arrivals, Log, Ledger, Directory, Protocol):
@@ -87,6 +90,8 @@ class SlashCommands:
         rest = rest_of(text_of(letter.parts))
         if command.name not in COMMANDS or (rest and not command.takes):
             return CommandEffect(inbound, "none", misunderstood(command.name, role))
+        if role < Role.GUEST:
+            return CommandEffect(inbound, "none", BLOCKED)
         if role < (least := command.right_to(rest).least):
             typed = f"{command.name} {rest.partition(' ')[0].lower()}" if command.right.least <= role else command.name
             return CommandEffect(inbound, "none", f"{typed} is not for {role.name.lower()}s: it needs {_a(least)}.")
@@ -189,7 +194,7 @@ class SlashCommands:
         allow = [word.lower() for word in rest] != ["no"]
         more = rest[1:] if rest and rest[0].lower() == "yes" else rest
         try:
-            approval = await self._approvals.find(name, session)
+            approval = await self._approvals.find_anywhere(name, session)
             chosen = chosen_in(approval, more) if allow else None
             if approval.held:
                 return CommandEffect(
@@ -200,6 +205,9 @@ class SlashCommands:
             return CommandEffect(inbound, "none", sentence(error))
         ahead = f" So is, {extent(grant, self._clock.now())}: {described(grant, grant.thread)}." if grant else ""
         reply = f"{approval.tool} is {'allowed' if allow else 'not allowed'}.{ahead}"
+        if approval.address != session:
+            decided = structs.replace(answer, event=f"decision:{approval.id}")
+            return CommandEffect(inbound, "none", reply, ANSWERED, decided)
         return CommandEffect(structs.replace(inbound, letter=answer.letter), "tell", reply)
 
     async def _choose(self, wanted: str, inbound: Inbound, letter: Said) -> CommandEffect:

@@ -57,6 +57,7 @@ from ..core.thread import Thread
 from ..core.tool import CallContext, Effect
 from ..core.turn import Finished
 from .approvals import Approvals, ApprovalStore
+from .approvers import Approvers
 from .auditing import started
 from .book import Book
 from .calls import Toolbox
@@ -82,6 +83,7 @@ EXCUSES = {
     "futile": "I have done the same things over and over without getting any further, so I stopped. What I found is in "
     "this conversation; tell me what to try instead.",
     "context": "This conversation is too long for the model. Start a new one with /new; this one stays readable.",
+    "blocked": "This was not done: whoever asked for it may not speak with me any more.",
     "guests": "I may not answer guests any more today. Please come back tomorrow.",
 }
 FOR_GUESTS = "I could not answer. Whoever runs this can look up why."  # a host's own words may name models and keys
@@ -113,8 +115,9 @@ class Driver:
         ended: Callable[[str, Finished], None] | None = None,
         files: PromptFiles | None = None,
         clock: Clock = MACHINE,
+        approvers: Approvers | None = None,
     ) -> None:
-        """`files` are those that stand in prompts, where tools can write them."""
+        """`files` are those that stand in prompts, where tools can write them, and `approvers` who else is asked."""
         self._store = store
         self._bus = bus
         self._files = files
@@ -129,7 +132,7 @@ class Driver:
         self._people = people or KnownPeople()
         self._clock = clock
         approvals = Approvals(store, self._people, files, clock)
-        self.questions = PermissionQuestions(store, bus, toolbox, approvals, clock)
+        self.questions = PermissionQuestions(store, bus, toolbox, approvals, clock, approvers)
         self._gone: dict[str, float] = {}  # models that cannot be had, and until when they are not looked for
 
     @property
@@ -184,7 +187,8 @@ class Driver:
                 if book.is_unposted:
                     await book.write()  # as above: it may end here
                     continue
-                step = step if await self._may_ask(book) else GiveUp("guests")
+                if refusal := await self._refusal(book, role):
+                    step = GiveUp(refusal)
             match step:
                 case Rest():  # until someone answers what was asked
                     if await book.rest():
@@ -201,7 +205,7 @@ class Driver:
                 case Settle(results=results):
                     await self._settle(book, results)
                 case Ask(places=places):
-                    if await self.questions.ask(book, places):
+                    if await self.questions.ask(book, places, role):
                         return
                 case GiveUp(reason="context", failure=None):
                     self._give_up(book, _overflow(thread, briefed), role)
@@ -260,10 +264,14 @@ class Driver:
         book.turn, book.briefed = turn.seq, Briefed(model, briefing)
         return book.briefed
 
-    async def _may_ask(self, book: Book) -> bool:
-        """Whether a guest may have a model asked once more today; counted before it is asked, whatever comes of it."""
+    async def _refusal(self, book: Book, role: Role) -> str:
+        """Why no model is asked for somebody: they were blocked meanwhile, or it was asked often enough for guests
+        today, which is counted before it is asked, whatever comes of it. "" if it is."""
+        if role < Role.GUEST:
+            return "blocked"
         guest, day = book.thread.turn.requester, int(self._clock.now() // DAY)
-        return await book.patiently(lambda: self._store.count_call(guest, day, CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS))
+        limits = (CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS)
+        return "" if await book.patiently(lambda: self._store.count_call(guest, day, *limits)) else "guests"
 
     async def _look_for(self, name: str) -> Model:
         """A model that was there when it was chosen. When it is gone, better another than none."""

@@ -12,11 +12,13 @@ from ..core.failpoint import reach
 from ..core.keys import group_at
 from ..core.mail import Decision, Inbound, Notice, Said
 from ..core.message import Text, text_of
+from ..core.people import is_chat
 from ..core.ports import Archive, Bus, Mailroom
 from ..core.rows import Receipt
 from ..readings.commands import SlashCommand, unescaped
-from .commands import SlashCommands
+from .commands import CommandEffect, SlashCommands
 from .lanes import Begun, Lanes
+from .speakers import Speakers
 
 Leave = Callable[[str], Awaitable[None]]
 
@@ -38,14 +40,16 @@ class Inbox:
         commands: SlashCommands,
         max_chars: int = 200_000,
         leave: Leave = _leave_nothing,
+        speakers: Speakers | None = None,
     ) -> None:
-        """`leave` ends what a thread has running in the background."""
+        """`leave` ends what a thread has running in the background, `speakers` say who speaks in a group."""
         self._store = store
         self._bus = bus
         self._lanes = lanes
         self._commands = commands
         self._max_chars = max_chars
         self._leave = leave
+        self._speakers = speakers
 
     async def take(self, inbound: Inbound, *, express: bool = True) -> Receipt:
         """Commit a letter; only then may the channel acknowledge it. The same event twice is one letter.
@@ -56,12 +60,15 @@ class Inbox:
         reach("inbox.arrived")
         self._lanes.acting.note(inbound.owner)
         inbound = _placed(inbound)
+        if self._speakers:
+            inbound = await self._speakers.name(inbound)
         letter = inbound.letter
         if isinstance(letter, Said) and (command := self._command(letter)):
             effect = await self._commands.work_out(command, inbound, letter)
             leaves = effect.action in ("new", "stop") or isinstance(effect.action, Branch | ResumeThread)
             row = await self._store.session(str(inbound.address)) if leaves else None
-            receipt = await self._store.command(effect.inbound, effect.action, effect.reply, effect.otherwise)
+            reply = await self._decided(effect) if effect.decision else effect.reply
+            receipt = await self._store.command(effect.inbound, effect.action, reply, effect.otherwise)
             reach("command.committed")
             if row and receipt.fresh and (effect.action == "stop" or receipt.thread != row.id):
                 await self._leave(row.id)
@@ -72,6 +79,13 @@ class Inbox:
         receipt = begun or await self._store.receive(inbound)
         reach("inbox.committed")
         return receipt
+
+    async def _decided(self, effect: CommandEffect) -> str:
+        """Post what was decided in another conversation, and say whether it counts: the first who answers decides."""
+        assert effect.decision is not None
+        receipt = await self._store.receive(effect.decision)
+        self._bus.wake(receipt.thread)
+        return effect.reply if receipt.fresh else effect.otherwise
 
     async def _take_express(self, inbound: Inbound) -> Receipt | None:
         letter = inbound.letter
@@ -96,7 +110,11 @@ class Inbox:
         if not isinstance(letter, Said) or letter.model is not None or self._command(letter):
             return None
         self._lanes.acting.note(inbound.owner)
-        return self._lanes.begin(_unescaped(_placed(inbound)), asked=asked)
+        placed = _placed(inbound)
+        assert isinstance(placed.letter, Said)
+        if is_chat(placed.letter.principal):  # who speaks there is looked up first
+            return None
+        return self._lanes.begin(_unescaped(placed), asked=asked)
 
     def wake(self, receipt: Receipt, inbound: Inbound) -> None:
         """Say that there is mail; losing this hint costs a moment, no more."""

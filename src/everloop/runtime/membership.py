@@ -1,6 +1,7 @@
 """Who belongs to the house: people are introduced, paired, given roles, linked and blocked, whoever asks for it."""
 
 import secrets
+from hashlib import sha256
 
 from ..core.errors import MailRefused
 from ..core.people import OWNER, ROLES_GIVEN, Person, Role, StandingCode, is_chat
@@ -41,6 +42,7 @@ class Membership:
         check_name(name)
         if account:
             check_account(account)
+        await self._check_free(name, account)
         if account and await self._directory.known_by(account):
             raise MailRefused(f"{account} is somebody already; see: everloop users show {account}")
         id = account or f"p{secrets.token_hex(4)}"
@@ -53,6 +55,8 @@ class Membership:
         """Let in who was told this code."""
         check_given(role, by)
         check_name(name or "x")
+        if name:  # before the code is used up
+            await self._check_free(name)
         asked = await self._directory.use_code("pair", code)
         if asked is None:
             raise MailRefused(f"nobody waits with the code {code!r}; see: everloop users pair")
@@ -69,6 +73,7 @@ class Membership:
             check_given(role, by)
         if name is not None:
             check_name(name)
+            await self._check_free(name, person.id)
         await self._directory.change_person(person.id, name=name and name.strip(), role=role, blocked=blocked)
         return person
 
@@ -102,9 +107,19 @@ class Membership:
     async def _named_after(self, account: str) -> str:
         """What somebody is called of whom nobody has said it: not as another is, who would then not come in by their
         name. Accounts may be longer than names are."""
-        name = account.partition(":")[2].strip()[:LONGEST_NAME]
-        taken = {each.name.casefold() for each in await self._directory.people()}
-        return account[:LONGEST_NAME] if name.casefold() in taken else name
+        name, digest = account.partition(":")[2].strip(), sha256(account.encode()).hexdigest()[:8]
+        everybody = await self._directory.people()
+        taken = {known for each in everybody for known in _names_of(each)}
+        wanted = (name[:LONGEST_NAME], account[:LONGEST_NAME], f"{account[: LONGEST_NAME - 9]} {digest}")
+        return next((each for each in wanted if each.casefold() not in taken), wanted[-1])
+
+    async def _check_free(self, name: str, of: str = "") -> None:
+        """Nobody is called as another is, nor as another's id or account: both would then be taken for one another, and
+        neither come in by their name. `of` is who is to be called so. Raises MailRefused."""
+        wanted = name.strip().casefold()
+        for each in await self._directory.people():
+            if each.id != of and wanted in _names_of(each):
+                raise MailRefused(f"{each.id} is called {name.strip()!r} already; choose another name")
 
     async def _below(self, who: str, by: Role) -> Person:
         """The owner changes everybody; anybody else those of a lower role."""
@@ -118,6 +133,11 @@ def _standing(person: Person) -> Person:
     if person.erasing:
         raise MailRefused(f"{person.name} is being erased")
     return person
+
+
+def _names_of(person: Person) -> set[str]:
+    """All that they can be found by, as it is compared."""
+    return {each.casefold() for each in (person.name, person.id, *person.accounts)}
 
 
 def _check_owner(by: Role) -> None:

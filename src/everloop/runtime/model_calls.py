@@ -12,6 +12,7 @@ from ..core.failpoint import reach
 from ..core.log import ModelCalled, ModelFailed, ModelSaid
 from ..core.ports import Archive, Bus
 from ..core.prompt import Delta, Prompt
+from ..core.speakers import unheaded
 from ..core.tool import ToolCall, ToolSpec
 from ..readings.recall import ENTRIES, asked_for, room_for, told_again
 from ..readings.sections import changed_parts
@@ -34,6 +35,7 @@ class ModelCalls:
         thread, context, rules = book.thread, briefed.context, briefed.rules
         recalled = await self._recall(book, rules) if thread.condensed else ""
         tail, prefix = context.tail(thread, wrap, recalled), context.prefix(wrap, thread.turn.brought)
+        tail = unheaded(tail) if thread.is_group else tail
         before, tokens = thread.prefix, used(thread, rules)
         if not await book.write(ModelCalled(briefed.model.name, tail, wrap, prefix if prefix != before else "")):
             return

@@ -2,39 +2,55 @@
 
 from functools import partial
 
+from msgspec import structs
+
+from ..core.decide import APPROVER
 from ..core.errors import ThreadGone
 from ..core.events import PermissionAsked
 from ..core.failpoint import reach
-from ..core.log import Answered
+from ..core.log import Answered, ToldApprover
+from ..core.people import Role
 from ..core.ports import Bus, Clock, Log
 from ..core.rows import MANY
 from .approvals import Approvals, asking, pending_in, question, wanted
+from .approvers import Approvers, ReachedApprover
 from .auditing import granted
 from .book import Book
 from .calls import Toolbox
 
 
 class PermissionQuestions:
-    def __init__(self, store: Log, bus: Bus, toolbox: Toolbox, approvals: Approvals, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Log,
+        bus: Bus,
+        toolbox: Toolbox,
+        approvals: Approvals,
+        clock: Clock,
+        approvers: Approvers | None = None,
+    ) -> None:
         self._store = store
         self._bus = bus
         self._toolbox = toolbox
         self._approvals = approvals
         self._clock = clock
+        self._approvers = approvers
 
-    async def ask(self, book: Book, places: tuple[int, ...]) -> bool:
+    async def ask(self, book: Book, places: tuple[int, ...], role: Role) -> bool:
         """The question and the rest that follows it are one commit; says whether the thread rests.
 
-        What was allowed ahead is not asked, and where nobody is there nobody is."""
+        What was allowed ahead is not asked, and where nobody is there nobody is. `role` is the requester's: who may not
+        answer is told who else was asked."""
         thread = book.thread
         unanswered = False
         for place in places:
             toolbox = self._toolbox
             spec, grounds = toolbox.spec(thread, place), toolbox.ground(thread, place)
             asked = asking(thread, place, spec, grounds, self._clock.now())
-            book.keep(asked)
-            call = wanted(thread, asked)
-            grant = await book.patiently(partial(self._approvals.granted, call))
+            reached = await self._reached(book, role)
+            told = tuple(ToldApprover(each.person, each.session) for each in reached if each.session)
+            book.keep(structs.replace(asked, told=told) if told else asked)
+            grant = await book.patiently(partial(self._approvals.granted, wanted(thread, asked)))
             if grant:
                 answered = Answered(asked.answer, place, "allowed", f"grant:{grant}")
                 book.keep(answered)
@@ -43,13 +59,19 @@ class PermissionQuestions:
                 book.keep(Answered(asked.answer, place, "unattended"))
             else:
                 unanswered = True
-                book.send(*question(thread, asked))
+                outbound, timer = question(thread, thread.asked[place], reached)
+                book.send(*outbound, timers=(timer,))
         if not unanswered:
             return False
         rests = await book.rest()
         reach("approval.asked")
         self._bus.publish(PermissionAsked(thread.id, book.lease.head, tuple(pending_in(thread, thread.address))))
         return rests
+
+    async def _reached(self, book: Book, role: Role) -> list[ReachedApprover]:
+        if role >= APPROVER or book.thread.turn.unattended or self._approvers is None:
+            return []
+        return await book.patiently(self._approvers.reached)
 
     async def ask_about_files(self, thread: str = "") -> None:
         """Tell people of changes of prompt files that are held back, now that this thread rests."""

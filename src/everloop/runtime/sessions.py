@@ -273,6 +273,7 @@ def _edited(turn: LastTurn, letter: Said, session: str, text: str) -> Said:
         preapproved=letter.preapproved,
         principal=letter.principal or turn.said[0].principal,
         terms=turn.terms,
+        speaker=letter.speaker,
         server=letter.server or turn.said[0].server,
     )
 
@@ -298,6 +299,7 @@ def _repeated(turn: LastTurn, letter: Said, session: str) -> Said | Notice:
         preapproved=letter.preapproved and letter.author == first.author,
         principal=first.principal or letter.principal,
         terms=turn.terms,
+        speaker=first.speaker,
         server=letter.server or first.server,
     )
 

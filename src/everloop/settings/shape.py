@@ -210,6 +210,7 @@ class FilesSection(_Section, frozen=True):
 class UsersSection(_Section, frozen=True):
     # Who writes from an account that is nobody's; None: pair, or guest where a program brings the channel
     strangers: Literal["pair", "guest", "ignore"] | None = None
+    guest_tools: tuple[str, ...] = ("web_search", "web_fetch", "read_file")  # that guests may use, of those that read
 
 
 class Telemetry(_Section, frozen=True):

@@ -89,6 +89,7 @@ ABOUT = {
     "files.guest_quota": "The same for a guest",
     "files.link_seconds": "How long a signed link to a file holds",
     "users.strangers": "What becomes of strangers on channels: a code to pair with, a guest's place, or nothing",
+    "users.guest_tools": "Tools that guests may use as well, of those that only read",
     "telemetry.otlp_endpoint": "Where spans are sent; empty: as OTEL_EXPORTER_OTLP_ENDPOINT says, else nowhere",
     "telemetry.otlp_headers": "Headers for the collector, such as a key",
     "telemetry.content": "Send with them what was said: prompts, answers, arguments and results",

@@ -67,8 +67,11 @@ class CredentialRows(AuditRows):
         return next((Known(id, of, role, tuple(scopes.split()), until) for id, of, role, scopes, until in rows), None)
 
     async def role(self, person: str) -> Role:
-        rows = await self._glance("SELECT role FROM users WHERE id = $1 AND blocked = 0", person)
-        return role_named(rows[0][0]) if rows else Role.GUEST
+        rows = await self._glance("SELECT role, blocked FROM users WHERE id = $1", person)
+        if not rows:
+            return Role.GUEST
+        role, blocked = rows[0]
+        return Role.BLOCKED if blocked else role_named(role)
 
     async def keep_login(self, owner: str, kind: Literal["password", "link"], hash: str, seconds: float = 0) -> None:
         detail = {"seconds": int(seconds)} if seconds else {}

@@ -13,6 +13,7 @@ from msgspec import structs
 
 from ..core.failpoint import reach
 from ..core.jobs import Job, JobRow
+from ..core.mail import Letter, Notice, Said, Telling
 from .claims import Claims
 from .codec import body_of, list_of, read_inbound
 from .database import Ask, Database
@@ -24,6 +25,7 @@ KEPT = MONTH  # for which a job that is over is known, and not taken in again
 BATCH = 100  # that are fired in one go
 WORK = "work"  # what claims on jobs are noted under
 UNREACHED = "its conversation is gone, or is not theirs"
+BLOCKED = "whoever it is for is blocked"
 
 _COLUMNS = "id, kind, due, owner, schedule, session, body, state, attempts, epoch, result"
 ADD = (
@@ -148,13 +150,26 @@ async def _fire(id: str, ask: Ask) -> str:
         return ""
     owner, schedule, due, body, now = rows[0]
     reach("job.claimed")
-    thread = await post_if_theirs(ask, structs.replace(read_inbound(body), event=event_of(id, due), owner=owner))
+    inbound = read_inbound(body)
+    if await _is_blocked(ask, owner, inbound.letter):
+        await _go_on(ask, id, schedule, due, float(now), BLOCKED)
+        return ""
+    thread = await post_if_theirs(ask, structs.replace(inbound, event=event_of(id, due), owner=owner))
     reach("job.posted")
     if not thread:
         await ask(_SETTLE, id, "failed", due, float(now), UNREACHED, 0)
         return ""
     await _go_on(ask, id, schedule, due, float(now))
     return thread
+
+
+async def _is_blocked(ask: Ask, owner: str, letter: Letter) -> bool:
+    """Whether a letter would begin something for somebody who is blocked: it is theirs, or with their rights in a
+    group. That a question of theirs has run out is told all the same, for it only ends what waits."""
+    match letter:
+        case Said(author=by) | Notice(by=by) | Telling(by=by):
+            return bool(await ask("SELECT 1 FROM users WHERE id IN ($1, $2) AND blocked = 1", owner, by))
+    return False
 
 
 async def _settle(ask: Ask, row: JobRow, holder: str, result: str, again_in: float | None) -> bool:

@@ -73,6 +73,8 @@ def read_file_tool(workspace: Workspace, files: Files, max_chars: int, marks: Ma
         ] = 1,
     ) -> Result:
         """Read text, pdf, docx or xlsx, or look at an image. A long text is read in parts: each says how to go on."""
+        if context.role < Role.USER and not path.startswith("file:"):
+            raise ToolError("guests read what came with a message, by its file:… reference, and nothing else")
         part = TextWindow(offset, limit, column, max(max_chars - _FOOTER, _FOOTER))
         origin, public = await _origin(workspace, marks, path, context)
         try:

@@ -33,7 +33,7 @@ TABLE = {
     ("POST", "/auth/session"): KNOWN,
     ("POST", "/auth/logout"): KNOWN,
     ("POST", "/auth/password"): KNOWN,
-    ("GET", "/metrics"): READ,
+    ("GET", "/metrics"): Permission(("read",), Role.ADMIN),
     ("GET", "/ws"): KNOWN,
     ("POST", "/v1/chat/completions"): CHAT,
     ("POST", "/v1/responses"): CHAT,

@@ -58,4 +58,8 @@ async def test_a_stranger_of_a_platform_has_no_tools_that_would_find_them(openin
     token = await token_of(door, "owner", "owner")
     async with door.client(token) as client, client.post("/message", json=asked):
         pass  # whatever it comes to: nothing that it tries is there
-    assert (len(trying.shown) > 1, trying.shown[0].tools, CANARY in trying.saw()) == (True, ("message",), False)
+    assert (len(trying.shown) > 1, trying.shown[0].tools, CANARY in trying.saw()) == (
+        True,
+        ("read_file", "web_fetch", "message", "web_search"),
+        False,
+    )

@@ -10,6 +10,7 @@ from aiohttp.test_utils import TestServer
 
 from everloop.core.errors import HostFailed
 from everloop.core.people import Role
+from everloop.core.speakers import GroupSpeaker, header_of
 from everloop.core.tool import Effect
 from everloop.testing import Call, Fail, Say, ScriptedModel, Think
 from everloop.tools.decorator import tool
@@ -78,12 +79,13 @@ async def test_each_place_is_a_conversation_of_its_own(serve: Serve):
         await post(served, content="four", platform_server_id=None, platform_channel_id=None)
         await post(served, content="five", platform_channel_id="c1:t/1")
         found = await served.agent.store.conversations("owner")
+    seven, eight = (header_of(f"discord:{n}", GroupSpeaker(f"discord:{n}", "guest")) for n in (7, 8))
     assert [shown.said for shown in model.prompts] == [
-        [("user", "one")],
-        [("user", "one"), ("assistant", "a"), ("user", "two")],
-        [("user", "three")],
+        [("user", f"{seven}\none")],
+        [("user", f"{seven}\none"), ("assistant", "a"), ("user", f"{eight}\ntwo")],
+        [("user", f"{seven}\nthree")],
         [("user", "four")],
-        [("user", "five")],
+        [("user", f"{seven}\nfive")],
     ]
     assert sorted(each.session for each in found) == [
         "platform:discord//@7",
@@ -98,7 +100,7 @@ async def test_whoever_writes_is_a_guest_there_whatever_the_bot_may_do(serve: Se
     async with serve(model, tools=[peek]) as served:
         _, told = await post(served)
     (call,) = told["tool_calls_metadata"]
-    sentence = "Error: there is no tool 'peek'. The tools are: message."
+    sentence = "Error: there is no tool 'peek'. The tools are: read_file, web_fetch, message, web_search."
     assert (call["outcome"], call["result"]) == ("failed", sentence)
 
 
@@ -182,7 +184,7 @@ async def test_an_attachment_is_fetched_where_the_owner_allows_it_and_nowhere_el
     host = canary.removeprefix("http://").partition("/")[0]
     async with serve(model, settings={"tools": {"web": {"allow": [host]}}}) as served:
         assert (await post(served, attachments=attachments))[1]["content"] == "a red square"
-    _, picture = model.prompts[0].messages[-1].parts
+    _, _, picture = model.prompts[0].messages[-1].parts  # after who says what
     whose = "chat:platform/discord/s1/c1"  # what is sent into a channel is its chat's
     assert (picture.name, picture.mime, picture.owner) == ("red.png", "image/png", whose)
 

@@ -24,7 +24,6 @@ from ...files.pictures import fit
 from ...runtime.driver import Driver
 from ...runtime.interrupt import Interrupt
 from ...runtime.models import OneModel
-from ...runtime.people import KnownPeople
 from ...settings import Settings
 from ...testing.as_test import name_of, source_of
 from ...testing.entry_difference import EntryDifference
@@ -35,8 +34,10 @@ from .book import HERE, Died, PlayedBook, PutDown
 from .outside import (
     UNLIMITED,
     EmptyGallery,
+    PlayedApprovers,
     PlayedBriefer,
     PlayedModel,
+    PlayedPeople,
     PlayedPolicy,
     PlayedStore,
     PlayedToolbox,
@@ -147,5 +148,6 @@ def _driver(store: PlayedStore, tape: Tape, home: Path) -> Driver:
         briefer=briefer,
         toolbox=PlayedToolbox(tape, files),
         gallery=EmptyGallery(files, fit),
-        people=KnownPeople(given=deciders),
+        people=PlayedPeople(tape, deciders),
+        approvers=PlayedApprovers(tape),
     )

@@ -1,7 +1,7 @@
 """Models, tools, permissions and pictures of a replay: each gives what the record says, and touches nothing."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from msgspec import structs
 
@@ -9,7 +9,8 @@ from ...core.approval import Policy, Stance, definition_of
 from ...core.briefing import Briefing, Situation
 from ...core.decide import Rules
 from ...core.errors import ProviderError, ToolError
-from ...core.log import Answered, CallReturned, CallStarted, Entry, GaveUp, ModelCalled, ModelFailed, ModelSaid
+from ...core.log import Answered, Asked, CallReturned, CallStarted, Entry, GaveUp, ModelCalled, ModelFailed, ModelSaid
+from ...core.people import Role
 from ...core.permission import Grant
 from ...core.prompt import Brought, Delta, Prompt, Reply, Transcript
 from ...core.strangers import Moment
@@ -17,9 +18,11 @@ from ...core.thread import Thread
 from ...core.tool import CallContext, Circumstances, Ground, ToolCall, ToolSpec
 from ...files.folder import Folder
 from ...readings.recall import RECALLED
+from ...runtime.approvers import Approvers, ReachedApprover
 from ...runtime.calls import Kit, Toolbox
 from ...runtime.context import Context, Gallery, Profile
 from ...runtime.models import Fitted, Model
+from ...runtime.people import KnownPeople
 from ...store.sqlite import SqliteStore
 from ...testing.entry_difference import EntryDifference
 from ...testing.record import fingerprint, thread_before
@@ -147,6 +150,32 @@ class PlayedBriefer:
 
     async def brief(self, situation: Situation) -> Briefing:
         return self._briefing
+
+
+class PlayedPeople(KnownPeople):
+    """Who was blocked then, in the middle of a turn, is so now."""
+
+    def __init__(self, tape: Tape, given: Mapping[str, Role]) -> None:
+        super().__init__(given=given)
+        self._tape = tape
+
+    async def role(self, person: str) -> Role:
+        coming = self._tape.coming
+        if isinstance(coming, GaveUp) and coming.reason == "blocked":
+            return Role.BLOCKED
+        return await super().role(person)
+
+
+class PlayedApprovers(Approvers):
+    """Who was asked elsewhere then is asked now."""
+
+    def __init__(self, tape: Tape) -> None:
+        self._tape = tape
+
+    async def reached(self) -> list[ReachedApprover]:
+        coming = self._tape.coming
+        told = coming.told if isinstance(coming, Asked) else ()
+        return [ReachedApprover(each.person, Role.OWNER, each.session) for each in told]
 
 
 class PlayedPolicy(Policy, frozen=True, kw_only=True):

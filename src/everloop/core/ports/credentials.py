@@ -11,7 +11,7 @@ class Users(Protocol):
     """Those whom somebody has introduced. Raises StoreError."""
 
     async def role(self, person: str) -> Role:
-        """Of one of the users; whoever is none is a guest."""
+        """Of one of the users, now: who is blocked is `BLOCKED`, and whoever is none of them a guest."""
 
 
 class Tokens(Protocol):

@@ -10,7 +10,7 @@ class People(Protocol):
     """Who someone is to the agent, now: one truth for the gateway, tools, commands and approvals."""
 
     async def role(self, person: str) -> Role:
-        """Whom nobody has introduced is a guest. Raises StoreError."""
+        """Whom nobody has introduced is a guest; who is blocked is less. Raises StoreError."""
 
 
 class Briefer(Protocol):

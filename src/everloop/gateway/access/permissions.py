@@ -32,6 +32,7 @@ KNOWN = Permission()  # any principal
 READ = Permission(("read",))
 CHAT = Permission(("chat",))
 ADMIN = Permission(("admin",))
+NUMBERS = Permission(("read",), Role.ADMIN)  # what all people together use, and of which models
 
 
 class Route(Struct, frozen=True):

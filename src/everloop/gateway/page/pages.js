@@ -26,7 +26,7 @@ const PAGES = [
 ];
 
 /** Those that somebody of this role may look at. */
-export const pagesFor = (role) => PAGES.filter((page) => ROLES.indexOf(role) >= ROLES.indexOf(page.least));
+export const pagesFor = (role) => PAGES.filter((page) => ROLES.includes(page.least) && ROLES.indexOf(role) >= ROLES.indexOf(page.least));
 
 export const isPage = (name) => PAGES.some((page) => page.name === name);
 

@@ -25,7 +25,7 @@ export const labels = spoken({
   "tools.exec.files": "Command file limit", "tools.exec.env": "Environment variables for commands", "tools.exec.network": "Network access of commands", "tools.exec.unsafe_without_sandbox": "Allow commands without a sandbox",
 
   "store.url": "Database address (PostgreSQL)", "store.lease_seconds": "Take over after silence (seconds)", "net.ca_file": "CA certificates", "net.proxy": "HTTP proxy", "net.record": "Record model calls",
-  "users.strangers": "Strangers on channels", "gateway.host": "Listen address (host)", "gateway.port": "Port", "gateway.allowed_hosts": "Allowed host names", "gateway.allowed_origins": "Allowed origins (CORS)", "gateway.tls_cert": "TLS certificate",
+  "users.strangers": "Strangers on channels", "users.guest_tools": "Tools for guests", "gateway.host": "Listen address (host)", "gateway.port": "Port", "gateway.allowed_hosts": "Allowed host names", "gateway.allowed_origins": "Allowed origins (CORS)", "gateway.tls_cert": "TLS certificate",
   "gateway.tls_key": "TLS key", "gateway.behind_proxy": "Behind a reverse proxy", "gateway.connections": "Connection limit", "gateway.connections_per_address": "Connections per address",
   "gateway.sockets_per_user": "WebSockets per user", "gateway.bytes_per_user": "File storage per user (older name)", "files.url": "Storage (S3 address)", "files.endpoint": "S3 endpoint", "files.region": "S3 region", "files.access_key": "S3 access key", "files.secret_key": "S3 secret key",
   "files.max_bytes": "Largest file (bytes)", "files.quota": "File storage per person (bytes)", "files.guest_quota": "File storage per guest (bytes)", "files.link_seconds": "Signed links hold for (seconds)", "gateway.request_seconds": "Request timeout (seconds)",

@@ -385,6 +385,10 @@ class ClientConnection:
         self._watched.add(session)
         self._context.hub.watch(session, self)
 
+    @property
+    def answers(self) -> bool:
+        return self._principal.may("approve") and self._principal.may("read")
+
     def hear_news(self, session: str, event: Event) -> None:
         self._put(frame("news", Where(session, event.thread, event.seq), event=event.name))
 

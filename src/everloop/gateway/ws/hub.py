@@ -39,6 +39,11 @@ class Watcher(Protocol):
     @property
     def user(self) -> str: ...
 
+    @property
+    def answers(self) -> bool:
+        """Whether they may answer what others are not to allow themselves."""
+        ...
+
     def hear(self, session: str, event: Event) -> None: ...
 
     def hear_news(self, session: str, event: Event) -> None:
@@ -143,7 +148,7 @@ class Hub:
 
     def _pass_news(self, event: Event, session: str, owner: str) -> None:
         for follower in tuple(self._followers):
-            if follower.user == owner:
+            if follower.user == owner or (isinstance(event, PermissionAsked) and follower.answers):
                 follower.hear_news(session, event)
 
     async def _look_up(self, thread: str) -> tuple[str, str]:

@@ -1,0 +1,63 @@
+"""Who may answer a question that its requester may not, and where each of them is reached."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from ..core.channel import Traits, traits_of
+from ..core.decide import APPROVER
+from ..core.people import OWNER, Role
+from ..core.ports import Archive, Directory
+
+LATELY = 20  # conversations of theirs that are looked at
+
+
+class ReachedApprover(Struct, frozen=True):
+    """`session` is a conversation of theirs alone on a channel; "": they find the question in the page, and with
+    `everloop approvals`."""
+
+    person: str
+    role: Role
+    session: str = ""
+
+
+class ApproverStore(Directory, Archive, Protocol):
+    """Who is known, and where they have spoken."""
+
+
+class Approvers:
+    def __init__(self, store: ApproverStore, traits: Mapping[str, Traits], given: Mapping[str, Role] = {}) -> None:
+        """`given` are those of whom a program has said who they are."""
+        self._store = store
+        self._traits = traits
+        self._given = given
+
+    async def reached(self) -> list[ReachedApprover]:
+        """The owner first."""
+        known = {each.id: Role.BLOCKED if each.blocked else each.role for each in await self._store.people()}
+        roles = {**known, **self._given, OWNER: Role.OWNER}
+        able = sorted((person for person, role in roles.items() if role >= APPROVER), key=lambda each: each != OWNER)
+        return [ReachedApprover(person, roles[person], await self._session_of(person)) for person in able]
+
+    async def _session_of(self, person: str) -> str:
+        """Where they have last spoken on a channel, alone: a group's conversations are not theirs. Not through a door
+        that sends nothing by itself, or at whose addresses others speak in conversations of theirs."""
+        for each in await self._store.conversations(person, limit=LATELY):
+            traits = traits_of(each.session, self._traits)
+            known = each.session.partition(":")[0] in self._traits
+            if known and not (traits.private or traits.self_delivering or traits.places):
+                return each.session
+        return ""
+
+
+def who_was_asked(reached: Sequence[ReachedApprover]) -> str:
+    """For whoever has to wait: by role and where, and nothing that leads to somebody."""
+    counted = Counter((each.role is Role.OWNER, each.session.partition(":")[0]) for each in reached)
+    told = [
+        f"{'the owner' if owner else 'an administrator' if count == 1 else f'{count} administrators'} "
+        f"{f'on {channel}' if channel else 'in the page'}"
+        for (owner, channel), count in counted.items()
+    ]
+    return f"That is not yours to allow. I have asked {' and '.join(told)}, and go on when one of them has answered."
