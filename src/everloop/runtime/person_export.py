@@ -13,10 +13,11 @@ from typing import Any, Protocol
 
 import msgspec
 
+from ..core.audit import line_of
 from ..core.conversation import Conversation, Written
 from ..core.message import Media
 from ..core.people import Person
-from ..core.ports import Archive, Belongings, Files, HomeFile, HomeFolders, Log
+from ..core.ports import Archive, Audit, Belongings, Files, HomeFile, HomeFolders, Log
 from ..readings.erasing import author_of, is_of_theirs_alone
 from ..readings.filenames import plain
 from ..readings.spoken import Utterance, spoken
@@ -46,7 +47,7 @@ How much it is:
 """
 
 
-class ExportStore(Belongings, Archive, Log, Protocol):
+class ExportStore(Belongings, Archive, Log, Audit, Protocol):
     """What it asks of the store."""
 
 
@@ -59,6 +60,7 @@ class PersonExport:
 
     async def files(self, person: Person, now: float) -> AsyncIterator[HomeFile]:
         """One after the other: each is read to its end before the next is asked for. Raises StoreError."""
+        await self._store.note(line_of("person.exported", person.id))
         people, names, media = person.principals, _Names(), dict[str, Media]()
         counts = await self._store.belongings(people)
         yield HomeFile("README.md", _once(_readme(person, counts, now)))

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from ..core import log
+from ..core.audit import AuditLine, line_of
 from ..core.conversation import Leftovers
 from ..core.jobs import DELETE, ERASE
 from ..core.log import Entry
@@ -20,6 +21,7 @@ from ..core.mail import Address, Inbound, Stop
 from ..core.people import ERASED, OWNER, Person
 from ..core.rows import ThreadRow
 from ..readings.erasing import names
+from .audit import note
 from .belongings import BELONGINGS, Belonging
 from .codec import THREAD, fold_in, list_of, read_outbound
 from .database import Ask, Database
@@ -103,7 +105,7 @@ class ErasingRows(Database):
             after = rows[-1][:2]
 
     async def begin_erasing(self, person: Person, payload: str) -> str:
-        return await self._do(partial(_begin, person, payload))
+        return await self._do(partial(_begin, person, payload, line_of("person.erased", person.id)))
 
     async def hand_over(self, row: ThreadRow, person: str) -> None:
         async def work(ask: Ask) -> None:
@@ -179,7 +181,7 @@ async def _replace(ask: Ask, thread: str, seq: int, entry: Entry) -> dict[str, f
     return dict.fromkeys(digits_in(body), at)
 
 
-async def _begin(person: Person, payload: str, ask: Ask) -> str:
+async def _begin(person: Person, payload: str, line: AuditLine, ask: Ask) -> str:
     role = person.role.name.lower()
     if not await ask(_NOBODY, person.id, person.name, role, IS_ERASING):
         return ""
@@ -193,6 +195,7 @@ async def _begin(person: Person, payload: str, ask: Ask) -> str:
             return str(id)
     id = f"{ERASE}:{secrets.token_hex(8)}"
     await ask(ADD, id, OWNER, ERASE, "", "", 0.0, payload)
+    await note(ask, line)
     return id
 
 
