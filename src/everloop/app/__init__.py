@@ -24,7 +24,9 @@ from ..files.pictures import fit
 from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.acting import Acting, ForEveryone, ForOne, ForSpeakers
 from ..runtime.admission import AdmitPeople
+from ..runtime.allotments import Allotments
 from ..runtime.approvals import Approvals
+from ..runtime.budgets import BudgetControl
 from ..runtime.calls import Toolbox
 from ..runtime.clock import MACHINE
 from ..runtime.commands import SlashCommands
@@ -41,6 +43,7 @@ from ..runtime.titles import KIND, Titles
 from ..settings import Settings, home_of, load, workspace_of
 from ..tools.bootstrap import make_workspace
 from .agent import Agent
+from .budgets import budget_rules
 from .build import Builder, Overrides
 from .channels import channels_of, traits_in
 from .house import House
@@ -165,6 +168,8 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     live = LiveHouse(opened, builder, await builder.make(settings))
     toolbox = Toolbox(live.kit_of, files)
     people = KnownPeople(store, given.roles)
+    budgets = BudgetControl(store, lambda: budget_rules(live.now.settings.users.budgets))
+    allotments = Allotments(store, lambda: budgets.rules, budgets.forget_limits)
     titles = Titles(
         store,
         bus,
@@ -186,6 +191,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         ended=_together(titles.note, tell_a_collector(settings, store, given.http, supervisor, stack)),
         files=builder.prompt_files,
         clock=clock,
+        budgets=budgets,
     )
     lanes = Lanes(
         store,
@@ -229,6 +235,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         approvals=approvals,
         sessions=sessions,
         deletions=deletions,
+        budgets=allotments,
         shown=shown,
         supervisor=supervisor,
         builder=builder,

@@ -39,7 +39,7 @@ from ..tools.sandbox.port import Sandbox
 from ..tools.tainted import Ended, Tainted, place_of
 from ..tools.workspace import Workspace
 from .channels import known, traits_in
-from .models import ModelLibrary, keys_of, network_of, open_models
+from .models import ModelLibrary, keys_of, network_of, open_models, prices_of
 from .opening import OpenHome
 from .presets import TOOLS, HouseModels, Presets, filled, preset_model
 from .tools import PEOPLE, Kits, Later, Toolset, build_tools, check_workspace
@@ -230,7 +230,7 @@ class Builder:
     async def _choose_model(self, settings: Settings, waits: bool) -> ChosenModel:
         now = this_minute(self._given.clock or MACHINE)
         if self._given.provider is not None:
-            only = given_model(self._given.provider)
+            only = given_model(self._given.provider, prices_of(settings))
             asked = filled(Preset(only.name), settings.agents.defaults)
             return ChosenModel(only, OneModel(preset_model(only, asked, now)))
         self._http = self._http or network_of(settings, self._stack)

@@ -13,6 +13,7 @@ from ..bus.local import LocalBus
 from ..core.ports import Store, Vault
 from ..files.folder import Folder
 from ..files.inventory import FileInventory
+from ..runtime.allotments import Allotments
 from ..runtime.approvals import Approvals
 from ..runtime.clock import SystemClock
 from ..runtime.deletions import Deletions, Forget
@@ -24,6 +25,7 @@ from ..runtime.view import View
 from ..settings import Settings
 from ..tools.home import Home
 from ..tools.tainted import Ended
+from .budgets import budget_rules
 from .build import Builder, Overrides, watched_files
 from .models import ModelLibrary, open_models
 from .opening import opened_home
@@ -42,6 +44,7 @@ class Records(Struct, frozen=True):
     files: FileInventory
     deletions: Deletions
     members: Membership
+    budgets: Allotments
 
 
 @asynccontextmanager
@@ -55,7 +58,10 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
         inventory = FileInventory(folder / "files")
         deletions = Deletions(store, inventory, _forgetting(folder, settings))
         sessions, members = Sessions(store), Membership(store)
-        yield Records(folder, settings, store, opened.vault, approvals, sessions, inventory, deletions, members)
+        budgets = Allotments(store, lambda: budget_rules(settings.users.budgets))
+        yield Records(
+            folder, settings, store, opened.vault, approvals, sessions, inventory, deletions, members, budgets
+        )
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ from ..app.access import new_invitation
 from ..app.records import Records, open_records
 from ..core.people import ROLES_GIVEN, Person, Role, StandingCode
 from ..settings import Settings
+from .budgets import add_budget, change_budget, shown_budget
 from .table import table, to_json
 from .terminal import Terminal
 from .times import clock
@@ -40,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     unlink = words.add_parser("unlink", help="let an account be nobody's again")
     block = words.add_parser("block", help="hear somebody nowhere any more; what they have stays")
     unblock = words.add_parser("unblock", help="hear them again")
+    add_budget(words)
     for word in (showing, invite, role, rename, link, block, unblock):
         word.add_argument("who", metavar="WHO", help="an id, an account, or a name that one person alone has")
     role.add_argument("role", metavar="ROLE", choices=tuple(ROLES_GIVEN), help=", ".join(ROLES_GIVEN))
@@ -57,7 +59,11 @@ async def run(arguments: argparse.Namespace) -> int:
                 rows = await people.everybody()
                 terminal.answer(to_json({"users": rows}) if arguments.json else _listed(rows))
             case "show":
-                terminal.answer(_listed([await people.find(arguments.who)]))
+                person = await people.find(arguments.who)
+                budget = await shown_budget(records.budgets, person.id)
+                terminal.answer(f"{_listed([person])}\n\n{budget}")
+            case "budget":
+                terminal.answer(await change_budget(records.budgets, arguments))
             case "pair" if not arguments.code:
                 terminal.answer(_waiting(await people.waiting()))
             case word:

@@ -51,13 +51,14 @@ from ..core.log import (
 )
 from ..core.log_context import LogContext, log_context
 from ..core.mail import Mail
-from ..core.people import CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS, OWNER, Role
-from ..core.ports import Archive, Briefer, Bus, Clock, Ledger, People, PromptFiles
+from ..core.people import OWNER, Role
+from ..core.ports import Archive, Briefer, Budgets, Bus, Clock, People, PromptFiles
 from ..core.thread import Thread
 from ..core.tool import CallContext, Effect
 from ..core.turn import Finished
 from .approvals import Approvals, ApprovalStore
 from .book import Book
+from .budgets import BudgetControl, Denied, Payer
 from .calls import Toolbox
 from .clock import MACHINE
 from .compactor import Compactor
@@ -81,10 +82,8 @@ EXCUSES = {
     "futile": "I have done the same things over and over without getting any further, so I stopped. What I found is in "
     "this conversation; tell me what to try instead.",
     "context": "This conversation is too long for the model. Start a new one with /new; this one stays readable.",
-    "guests": "I may not answer guests any more today. Please come back tomorrow.",
 }
 FOR_GUESTS = "I could not answer. Whoever runs this can look up why."  # a host's own words may name models and keys
-DAY = 86_400
 TOO_LONG = (
     "This conversation is too long: it needs about {tokens:,} tokens, and {model} reads at most {limit:,} as far as is "
     "known. Say less at once, start anew with /new, or choose a model that reads more with /model. If this one does, "
@@ -92,7 +91,7 @@ TOO_LONG = (
 )
 
 
-class DriverStore(ApprovalStore, Archive, Ledger, Protocol):
+class DriverStore(ApprovalStore, Archive, Budgets, Protocol):
     """What a turn asks of the store beside its book."""
 
 
@@ -112,8 +111,10 @@ class Driver:
         ended: Callable[[str, Finished], None] | None = None,
         files: PromptFiles | None = None,
         clock: Clock = MACHINE,
+        budgets: BudgetControl | None = None,
     ) -> None:
         """`files` are those that stand in prompts, where tools can write them."""
+        self._budgets = budgets or BudgetControl(store)
         self._store = store
         self._bus = bus
         self._files = files
@@ -122,8 +123,8 @@ class Driver:
         self._models = models
         self._briefer = briefer
         self._toolbox = toolbox
-        self._model_calls = ModelCalls(store, bus, gallery)
-        self._compactor = Compactor(models, bus)
+        self._model_calls = ModelCalls(store, bus, gallery, self._budgets)
+        self._compactor = Compactor(models, bus, self._budgets)
         self._steering: Steering = steering
         self._people = people or KnownPeople()
         self._clock = clock
@@ -179,17 +180,12 @@ class Driver:
             if leaving() and not isinstance(step, Rest):
                 await book.give_back()
                 return
-            if isinstance(step, _ASKING) and thread.owes_reply and role < Role.USER:
-                if book.is_unposted:
-                    await book.write()  # as above: it may end here
-                    continue
-                step = step if await self._may_ask(book) else GiveUp("guests")
             match step:
                 case Rest():  # until someone answers what was asked
                     if await book.rest():
                         return
                 case CallModel(wrap=wrap):
-                    await self._model_calls.make(book, briefed, wrap, interrupt)
+                    await self._call_model(book, briefed, wrap, role, interrupt)
                 case RunCalls(places=places):
                     if changed := self._toolbox.changed(thread, places, briefed.rules.tools):
                         await self._settle(book, changed)
@@ -211,8 +207,8 @@ class Driver:
                 case Compact():
                     if _is_told_by_the_call(thread, briefed):
                         wrap = thread.turn.steps >= briefed.rules.max_steps
-                        await self._model_calls.make(book, briefed, wrap, interrupt)
-                    elif not await self._compactor.make_room(book, briefed, interrupt):
+                        await self._call_model(book, briefed, wrap, role, interrupt)
+                    elif not await self._compactor.make_room(book, briefed, interrupt, _payer(book, role)):
                         self._give_up(book, _overflow(thread, briefed), role)
                 case _:
                     assert_never(step)
@@ -249,10 +245,36 @@ class Driver:
         book.turn, book.briefed = turn.seq, Briefed(model, briefing)
         return book.briefed
 
-    async def _may_ask(self, book: Book) -> bool:
-        """Whether a guest may have a model asked once more today; counted before it is asked, whatever comes of it."""
-        guest, day = book.thread.turn.requester, int(self._clock.now() // DAY)
-        return await book.patiently(lambda: self._store.count_call(guest, day, CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS))
+    async def _call_model(self, book: Book, briefed: Briefed, wrap: bool, role: Role, interrupt: Interrupt) -> None:
+        """Ask the model, as far as whoever has asked may spend it; else the turn ends here, and says why."""
+        payer, budgets = _payer(book, role), self._budgets
+        bounds = await book.patiently(partial(budgets.bounds, payer))
+        thrifty = bounds and await self._cheaper(book, briefed)
+        if thrifty and budgets.is_tight(bounds):
+            briefed, thrifty = thrifty, None
+        result = await self._model_calls.make(book, briefed, wrap, interrupt, payer, bounds)
+        if isinstance(result, Denied) and thrifty:
+            result = await self._model_calls.make(book, thrifty, wrap, interrupt, payer, bounds)
+        if isinstance(result, Denied):
+            self._bus.publish(Warned(book.thread.id, book.lease.head, "budget", result.text))
+            book.keep(GaveUp("budget", result.text))
+        elif result and (text := await book.patiently(partial(budgets.warning, payer, bounds, result))):
+            self._bus.publish(Warned(book.thread.id, book.lease.head, "spent", text))
+
+    async def _cheaper(self, book: Book, briefed: Briefed) -> Briefed | None:
+        """Told the same: the model for when little is left, where there is one that can read all of it."""
+        rules = self._budgets.rules
+        if not rules.cheaper_at:
+            return None
+        try:
+            model = await (self._models.look(rules.cheaper_model) if rules.cheaper_model else self._models.small())
+        except ModelMissing as error:
+            _log.warning("the cheaper model cannot be asked, %s answers: %s", briefed.model.name, error)
+            return None
+        if model is None or model.key == briefed.model.key:
+            return None
+        cheaper = Briefed(model, briefed.briefing)
+        return cheaper if used(book.thread, cheaper.rules) <= cheaper.rules.limit else None
 
     async def _look_for(self, name: str) -> Model:
         """A model that was there when it was chosen. When it is gone, better another than none."""
@@ -350,6 +372,11 @@ class Driver:
         cut = book.thread.turn.cut
         said = (cut.cut, cut.reasoning) if cut else ("", "")
         book.keep(GaveUp(step.reason, f"{text} (error {error})", error, *said))
+
+
+def _payer(book: Book, role: Role) -> Payer:
+    thread, turn = book.thread, book.thread.turn
+    return Payer(turn.requester, role, thread.id, f"{thread.id}:{turn.seq}" if turn.source else "")
 
 
 def _rules(briefed: Briefed, thread: Thread, role: Role) -> Rules:

@@ -5,6 +5,7 @@ What runs in every turn (receive, open, commit, renew, settle, acknowledge) each
 
 from .archive import ArchiveRows
 from .arrivals import ArrivalRows
+from .budgets import BudgetRows
 from .channel_rows import ChannelRows
 from .credentials import CredentialRows
 from .deleting import DeletedRows
@@ -34,6 +35,7 @@ class ColdStore(
     GrantRows,
     SecretRows,
     LedgerRows,
+    BudgetRows,
     CredentialRows,
     DirectoryRows,
     ExpiredRows,

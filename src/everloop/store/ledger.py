@@ -1,11 +1,11 @@
-"""What model calls used, and how many guests made, written once for both databases."""
+"""What model calls used, written once for both databases."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from ..core.prompt import Usage
 from ..core.rows import SpentRow
-from .database import Ask, Database
+from .database import Database
 
 # The time zone's offset, since when, and in which thread ("" is any).
 _SPENT = """SELECT CAST(floor((at + CAST($1 AS {real})) / 86400) AS {int}) AS day, model, count(*),
@@ -19,10 +19,6 @@ _TAKEN_BACK = """WITH RECURSIVE stood(id) AS (
     SELECT 0, model, count(*), sum(input), sum(output), sum(cache_read), sum(cache_write), sum(reasoning),
     coalesce(sum(cost), 0.0), count(*) - count(cost), purpose
     FROM usage WHERE thread IN (SELECT id FROM stood) GROUP BY model, purpose ORDER BY model, purpose"""
-_ONE_MORE = (
-    "INSERT INTO guest_calls(day, who, calls) VALUES($1, $2, 1) "
-    "ON CONFLICT(day, who) DO UPDATE SET calls = guest_calls.calls + 1 WHERE guest_calls.calls < $3 RETURNING calls"
-)
 
 
 class LedgerRows(Database):
@@ -31,14 +27,6 @@ class LedgerRows(Database):
 
     async def taken_back(self, thread: str) -> list[SpentRow]:
         return [_spent_row(row) for row in await self._ask(_TAKEN_BACK, thread)]
-
-    async def count_call(self, guest: str, day: int, each: int, all: int) -> bool:
-        async def work(ask: Ask) -> bool:
-            await ask("DELETE FROM guest_calls WHERE day < $1", day - 1)
-            counted = await ask(_ONE_MORE, day, f"={guest}", each)
-            return bool(counted) and bool(await ask(_ONE_MORE, day, "all", all))
-
-        return await self._do(work)
 
 
 def _spent_row(row: Sequence[Any]) -> SpentRow:

@@ -36,6 +36,7 @@ from .outside import (
     UNLIMITED,
     EmptyGallery,
     PlayedBriefer,
+    PlayedBudgets,
     PlayedModel,
     PlayedPolicy,
     PlayedStore,
@@ -148,4 +149,5 @@ def _driver(store: PlayedStore, tape: Tape, home: Path) -> Driver:
         toolbox=PlayedToolbox(tape, files),
         gallery=EmptyGallery(files, fit),
         people=KnownPeople(given=deciders),
+        budgets=PlayedBudgets(store, tape),
     )

@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from .archive import Archive
+from .budgets import Budgets
 from .credentials import Credentials
 from .directory import Directory
 from .grants import Grants
@@ -37,6 +38,7 @@ class Store(
     Taints,
     Secrets,
     Ledger,
+    Budgets,
     Credentials,
     Directory,
     Jobs,
