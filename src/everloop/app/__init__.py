@@ -178,6 +178,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         wanted=lambda: not given.whose and live.wants_titles,  # what one person opens is over before they see a list
         namer=live.title_model,
         traits=traits_in(given.channels),
+        budgets=budgets,
     )
     driver = Driver(
         store,
@@ -206,7 +207,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     approvals = Approvals(store, people, builder.prompt_files, clock)
     sessions = Sessions(store, people, lambda: toolbox.specs, clock)
     deletions = Deletions(store, FileInventory(opened.home / "files"), live.now.toolset.forget, bus, clock)
-    commands = SlashCommands(store, live, approvals, sessions, people, deletions, clock)
+    commands = SlashCommands(store, live, approvals, sessions, people, deletions, clock, allotments)
     longest = settings.agents.defaults.max_message_chars
     inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave)
     admission = partial(AdmitPeople, store, lambda: live.now.settings.users.strangers, given=given.roles)

@@ -33,8 +33,8 @@ COMMANDS = {
         "show, make and revoke the tokens of programs that use the gateway", ("list", "create", "revoke")
     ),
     "users": CliCommand(
-        "show who may speak with the agent, let somebody in, give roles, link accounts, block",
-        ("list", "show", "add", "pair", "invite", "role", "rename", "link", "unlink", "block", "unblock"),
+        "show who may speak with the agent, let somebody in, give roles, link accounts, budgets, block",
+        ("list", "show", "add", "pair", "invite", "role", "rename", "budget", "link", "unlink", "block", "unblock"),
     ),
     "models": CliCommand(
         "show which models there are, try one, keep keys, log in",

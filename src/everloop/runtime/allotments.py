@@ -74,6 +74,10 @@ class Allotments:
         await self.assign(owner, per, limit)
         return name
 
+    async def limit(self, who: str, per: Per, by: Role, tokens: int | None, money: float | None) -> str:
+        """As `change`, in dollars."""
+        return await self.change(who, per, by, limit_of(tokens, money))
+
     async def begin_anew(self, who: str, per: Per, by: Role) -> str:
         owner, name, _ = await self._below(who, by)
         await self._store.begin_anew(owner, per)

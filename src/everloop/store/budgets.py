@@ -128,7 +128,8 @@ async def settle(ask: Ask, charge: Charge) -> None:
 async def settle_lost(ask: Ask, threads: Sequence[str]) -> None:
     """Charge what the calls of threads hold that are no more, or of which nobody hears any more."""
     for thread in threads:
-        await settle(ask, Charge(thread))
+        for key in (thread, f"title:{thread}"):  # of its turns, and of whoever was to find a title for it
+            await settle(ask, Charge(key))
 
 
 def in_order(reservation: Reservation) -> list[Bound]:
