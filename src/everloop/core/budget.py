@@ -98,6 +98,7 @@ class Charge(Struct, frozen=True, gc=False):
     key: str
     tokens: int | None = None
     money: int | None = None
+    reserved: Reservation | None = None  # as whoever charges it knows
 
 
 class Cost(Struct, frozen=True, gc=False):

@@ -6,7 +6,7 @@ decided by the store, in the transaction of the call's intent.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from msgspec import Struct, structs
@@ -36,6 +36,8 @@ from ..core.prompt import Usage
 
 SECONDS = 1.0  # for which limits are known
 PEOPLE = 10_000  # whose limits are remembered
+ROOMY = 0.5  # of a share from which on something is done
+_UNSEEN: tuple[float, Bound | None] = (0.0, None)
 Price = Callable[[Usage], float | None]
 UNPRICED = (
     "Nobody knows what {model} costs, and there is a limit on money here, so it was not asked. Whoever runs this can "
@@ -81,6 +83,7 @@ class BudgetControl:
         """`rules` are asked for each time, for the settings may change."""
         self._store = store
         self._rules = rules
+        self._spent: dict[Account, tuple[float, Bound | None]] = {}
         self._known: dict[tuple[str, Role], tuple[float, BudgetRules, dict[Account, Limit]]] = {}
 
     @property
@@ -90,17 +93,48 @@ class BudgetControl:
     def forget_limits(self) -> None:
         """They have been changed here."""
         self._known.clear()
+        self._spent.clear()
 
     async def bounds(self, payer: Payer) -> tuple[Bound, ...]:
         """What a call of theirs is charged to; nothing for somebody without a limit. Raises StoreError."""
         limits = await self._limits(payer.id, payer.role)
         if not limits:
             return ()
-        found = [(_placed(account, payer), limit) for account, limit in limits.items()]
-        accounts = [(account, limit) for account, limit in found if account is not None]
-        owners = list({account.owner for account, _ in accounts})
+        places = [(_placed(account, payer), limit) for account, limit in limits.items()]
+        accounts = [(account, limit) for account, limit in places if account is not None]
+        if known := self._still_known(accounts):
+            return known
+        owners = tuple({account.owner: None for account, _ in accounts})
         spent = {row.account: row for row in await self._store.spending(owners, ("", payer.thread, payer.job))}
-        return tuple(Bound(account, limit, spent.get(account, Spending(account))) for account, limit in accounts)
+        bounds = tuple(Bound(account, limit, spent.get(account, Spending(account))) for account, limit in accounts)
+        if len(self._spent) >= PEOPLE:
+            self._spent.clear()
+        self._spent |= {bound.account: (time.monotonic() + SECONDS, bound) for bound in bounds}
+        return bounds
+
+    async def bounds_anew(self, payer: Payer) -> tuple[Bound, ...]:
+        """As they are now, after others were quicker than was to be seen. Raises StoreError."""
+        self._spent.clear()
+        return await self.bounds(payer)
+
+    def note(self, charge: Charge) -> None:
+        """What was seen a moment ago has become more."""
+        for bound in charge.reserved.bounds if charge.reserved else ():
+            until, seen = self._spent.get(bound.account, _UNSEEN)
+            if seen is not None:
+                self._spent[bound.account] = until, used_by(seen, charge)
+
+    def _still_known(self, accounts: Sequence[tuple[Account, Limit]]) -> tuple[Bound, ...]:
+        """What was seen a moment ago, where so much is left of it that nothing depends on how much it is: whether there
+        is room is for the store to say."""
+        now, rules, found = time.monotonic(), self._rules(), []
+        roomy = ROOMY * min(filter(None, (rules.warn_at, rules.cheaper_at)), default=1.0)
+        for account, limit in accounts:
+            until, bound = self._spent.get(account, _UNSEEN)
+            if until < now or bound is None or bound.limit != limit or bound.share > roomy:
+                return ()
+            found.append(bound)
+        return tuple(found)
 
     async def _limits(self, who: str, role: Role) -> dict[Account, Limit]:
         """By account, as yet without conversation or job."""
@@ -124,14 +158,15 @@ class BudgetControl:
         """Whether a call may be made that reads `cost.input` and answers with at most `cost.output` tokens. Where less
         is left than that, the answer may be shorter."""
         most = most_of(price, cost.input, cost.output)
-        room = room_for_answer(most, bounds, rate_of(price, cost.input, cost.output))
-        if room < most.output and room >= min(LEAST_ANSWER, most.output):
-            most = most_of(price, cost.input, room)
+        if first_full(most, bounds):
+            room = room_for_answer(most, bounds, rate_of(price, cost.input, cost.output))
+            if min(LEAST_ANSWER, most.output) <= room < most.output:
+                most = most_of(price, cost.input, room)
         return _planned(payer, bounds, key, model, most)
 
     async def denied(self, payer: Payer, account: Account, allowed: Allowed) -> Denied:
         """Somebody was quicker: there is no room in this account any more."""
-        bounds = await self.bounds(payer)
+        bounds = await self.bounds_anew(payer)
         full = next((bound for bound in bounds if bound.account == account), None)
         return Denied(said_full(full, payer, allowed.cost) if full else "There is no room left in the budget.")
 
@@ -197,13 +232,13 @@ def charge_for(allowed: Allowed, price: Price, usage: Usage, cost: float | None,
     if not usage.input and not usage.output:
         return charge_for_cut(allowed, price, text)
     money = cost if cost is not None else price(usage)
-    return Charge(allowed.reservation.key, usage.input + usage.output, money_of(max(0.0, money or 0.0)))
+    return _charged(allowed, usage.input + usage.output, money_of(max(0.0, money or 0.0)) or 0)
 
 
 def charge_for_failure(allowed: Allowed, price: Price, kind: str, cut: str) -> Charge:
     """Who refused, or was not reached, has read nothing; whoever broke off has."""
     if kind in _NOTHING_PAID and not cut:
-        return Charge(allowed.reservation.key, 0, 0)
+        return _charged(allowed, 0, 0)
     return charge_for_cut(allowed, price, cut)
 
 
@@ -211,7 +246,11 @@ def charge_for_cut(allowed: Allowed, price: Price, text: str) -> Charge:
     """As far as one can tell from what came of it."""
     output = min(len(text) // 3, allowed.cost.output)
     used = most_of(price, allowed.cost.input, output)
-    return Charge(allowed.reservation.key, used.tokens, used.money or 0)
+    return _charged(allowed, used.tokens, used.money or 0)
+
+
+def _charged(allowed: Allowed, tokens: int, money: int) -> Charge:
+    return Charge(allowed.reservation.key, tokens, money, allowed.reservation)
 
 
 def _placed(account: Account, payer: Payer) -> Account | None:

@@ -14,6 +14,7 @@ from typing import Any, Protocol, assert_never
 from msgspec import structs
 
 from ..core.briefing import Situation
+from ..core.budget import Charge
 from ..core.decide import (
     UNKNOWN,
     Ask,
@@ -255,6 +256,8 @@ class Driver:
         result = await self._model_calls.make(book, briefed, wrap, interrupt, payer, bounds)
         if isinstance(result, Denied) and thrifty:
             result = await self._model_calls.make(book, thrifty, wrap, interrupt, payer, bounds)
+        if isinstance(result, Charge):
+            budgets.note(result)
         if isinstance(result, Denied):
             self._bus.publish(Warned(book.thread.id, book.lease.head, "budget", result.text))
             book.keep(GaveUp("budget", result.text))

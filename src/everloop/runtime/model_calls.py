@@ -56,13 +56,20 @@ class ModelCalls:
         allowed: Allowed | None = None
         charge: Charge | None = None
         if bounds:
-            plan = self._plan(payer, bounds, briefed, thread, context.prompt(thread, tail, wrap), tokens)
+            prompt = context.prompt(thread, tail, wrap)
+            plan = self._plan(payer, bounds, briefed, thread, prompt, tokens)
+            started = isinstance(plan, Allowed) and await book.write_if_room(plan.reservation, intent)
+            if not started and (book.full or isinstance(plan, Denied)):  # perhaps there is room for less
+                plan = self._plan(payer, await self._bounds_anew(book, payer), briefed, thread, prompt, tokens)
+                started = isinstance(plan, Allowed) and await book.write_if_room(plan.reservation, intent)
             if isinstance(plan, Denied):
                 await book.write()  # a turn that ends without a model call must know its letter's number first
                 return plan
+            if not started:
+                return await self._budgets.denied(payer, book.full, plan) if book.full else None
             allowed = plan
-        if not await (book.write_if_room(allowed.reservation, intent) if allowed else book.write(intent)):
-            return await self._budgets.denied(payer, book.full, allowed) if allowed and book.full else None
+        elif not await book.write(intent):
+            return None
         reach("model.intended")
         called = thread.seq
         mails = tuple(thread.turn.mails)
@@ -107,6 +114,9 @@ class ModelCalls:
             if tokens / rules.limit < WARNING <= full:
                 self._bus.publish(Warned(thread.id, book.lease.head, "window", NEARLY_FULL))
         return charge
+
+    async def _bounds_anew(self, book: Book, payer: Payer) -> tuple[Bound, ...]:
+        return await book.patiently(lambda: self._budgets.bounds_anew(payer))
 
     def _plan(
         self, payer: Payer, bounds: tuple[Bound, ...], briefed: Briefed, thread: Thread, prompt: Prompt, tokens: int

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 from msgspec import Struct
 
-from ..core.budget import Charge, Reservation
+from ..core.budget import Reservation
 from ..core.mail import Decision, Inbound
 from ..core.rows import Commit, Lease, OutboxState, Untaint
 from .batch_function import CALL, NAME, VALUES
@@ -115,6 +115,12 @@ class _Tainted(Struct):
     command: str
 
 
+class _Charged(Struct):
+    key: str
+    tokens: int | None
+    money: int | None
+
+
 class _BoundItem(Struct):
     owner: str
     per: str
@@ -150,7 +156,7 @@ class _Commit(Struct, omit_defaults=True):
     posts: list[_Posted] | None = None
     taints: list[_Tainted] | None = None
     untaints: Sequence[Untaint] | None = None
-    charges: Sequence[Charge] | None = None
+    charges: "list[_Charged] | None" = None
     reserve: "_Reserve | None" = None
     key: str | None = None  # and the following: a letter that comes in with it
     channel: str | None = None
@@ -203,7 +209,7 @@ def commit(lease: Lease, commit: Commit) -> Item:
     if commit.untaints:
         item.untaints = commit.untaints
     if commit.charges:
-        item.charges = commit.charges
+        item.charges = [_Charged(each.key, each.tokens, each.money) for each in commit.charges]
     if commit.reserve:
         item.reserve = _reserved(commit.reserve)
     if commit.letter:

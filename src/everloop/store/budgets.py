@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from ..core.budget import BOUNDLESS, Account, Bound, Charge, Limit, LimitRow, Per, Reservation, Spending, in_new_period
-from .codec import list_of
 from .database import Ask, Database
 
 _encode = msgspec.json.Encoder().encode
@@ -37,22 +36,22 @@ def take(owner: str, per: str, scope: str, tokens: str, money: str, most_tokens:
         RETURNING owner"""
 
 
-_TAKE = take(
+TAKE = take(
     *(f"CAST(${n} AS TEXT)" for n in (1, 2, 3)),
     *(f"CAST(${n} AS {{int}})" for n in (4, 5, 6, 7)),
 )
-_GIVE_BACK = """UPDATE spending SET held_tokens = held_tokens - $4, held_money = held_money - $5,
+GIVE_BACK = """UPDATE spending SET held_tokens = held_tokens - $4, held_money = held_money - $5,
     tokens = tokens + $6, money = money + $7 WHERE owner = $1 AND per = $2 AND scope = $3"""
-_HOLD = """INSERT INTO reservations(key, owner, tokens, money, at, accounts)
+HOLD = """INSERT INTO reservations(key, owner, tokens, money, at, accounts)
     VALUES($1, $2, $3, $4, {now}, $5) ON CONFLICT DO NOTHING RETURNING key"""
-_FREE = "DELETE FROM reservations WHERE key = $1 RETURNING tokens, money, accounts"
+FREE = "DELETE FROM reservations WHERE key = $1 RETURNING tokens, money, accounts"
 
 _SPENT = (
     "SELECT owner, per, scope, tokens, money, held_tokens, held_money, resets, warned, CAST({now} AS {real}) "
     "FROM spending"
 )
-_OF = "owner IN (SELECT value FROM {each}($1{json}))"
-_IN = "scope IN (SELECT value FROM {each}($2{json}))"
+_MOST = 3  # owners, and scopes, that are asked for at once
+_OF, _IN = "owner IN ($1, $2, $3)", "scope IN ($4, $5, $6)"
 _SET = """INSERT INTO limits(owner, per, tokens, money, at) VALUES($1, $2, $3, $4, {now})
     ON CONFLICT(owner, per) DO UPDATE SET tokens = excluded.tokens, money = excluded.money, at = excluded.at"""
 _WARN = """UPDATE spending SET warned = 1 WHERE owner = $1 AND per = $2 AND scope = $3 AND warned = 0 RETURNING owner"""
@@ -62,7 +61,7 @@ class BudgetRows(Database):
     async def limits(self, owners: Sequence[str] = ()) -> list[LimitRow]:
         statement = "SELECT owner, per, tokens, money FROM limits"
         if owners:
-            rows = await self._glance(f"{statement} WHERE {_OF} ORDER BY owner, per", list_of(owners))
+            rows = await self._glance(f"{statement} WHERE {_OF} ORDER BY owner, per", *_three(owners))
         else:
             rows = await self._ask(f"{statement} ORDER BY owner, per")
         return [LimitRow(owner, per, Limit(tokens, money)) for owner, per, tokens, money in rows]
@@ -75,7 +74,7 @@ class BudgetRows(Database):
 
     async def spending(self, owners: Sequence[str] = (), scopes: Sequence[str] = ("",)) -> list[Spending]:
         if owners:
-            rows = await self._glance(f"{_SPENT} WHERE {_OF} AND {_IN}", list_of(owners), list_of(scopes))
+            rows = await self._glance(f"{_SPENT} WHERE {_OF} AND {_IN}", *_three(owners), *_three(scopes))
         else:
             rows = await self._ask(f"{_SPENT} ORDER BY owner, per, scope")
         return [_spending(row) for row in rows]
@@ -98,19 +97,25 @@ class BudgetRows(Database):
         return await self._changed_one(_WARN, account.owner, account.per, account.scope)
 
 
+def _three(names: Sequence[str]) -> list[str]:
+    """Some of them twice, so that the statement is always the same."""
+    assert 0 < len(names) <= _MOST
+    return [*names, *[names[0]] * (_MOST - len(names))]
+
+
 async def hold(ask: Ask, reservation: Reservation) -> Account | None:
     """As `Budgets.reserve` promises. On PostgreSQL the accounts are locked in one order."""
     r, accounts = reservation, accounts_of(reservation)
     held = r.key, r.owner, r.tokens, r.money, accounts
-    if not await ask(_HOLD, *held):  # the call that holds it was lost
+    if not await ask(HOLD, *held):  # the call that holds it was lost
         await settle(ask, Charge(r.key))
-        await ask(_HOLD, *held)
+        await ask(HOLD, *held)
     taken: list[Account] = []
     for bound in in_order(r):
-        if not await ask(_TAKE, *_values(r, bound)):
+        if not await ask(TAKE, *values_of(r, bound)):
             for account in taken:
                 await _give_back(ask, account, r.tokens, r.money)
-            await ask(_FREE, r.key)
+            await ask(FREE, r.key)
             return bound.account
         taken.append(bound.account)
     return None
@@ -118,7 +123,7 @@ async def hold(ask: Ask, reservation: Reservation) -> Account | None:
 
 async def settle(ask: Ask, charge: Charge) -> None:
     """As `Budgets.charge` promises."""
-    for tokens, money, accounts in await ask(_FREE, charge.key):
+    for tokens, money, accounts in await ask(FREE, charge.key):
         used_tokens = tokens if charge.tokens is None else charge.tokens
         used_money = money if charge.money is None else charge.money
         for account in _read_accounts(accounts):
@@ -151,10 +156,10 @@ def most_of(limit: Limit) -> tuple[int, int]:
 async def _give_back(
     ask: Ask, account: Account, tokens: int, money: int, used_tokens: int = 0, used_money: int = 0
 ) -> None:
-    await ask(_GIVE_BACK, account.owner, account.per, account.scope, tokens, money, used_tokens, used_money)
+    await ask(GIVE_BACK, account.owner, account.per, account.scope, tokens, money, used_tokens, used_money)
 
 
-def _values(reservation: Reservation, bound: Bound) -> tuple[object, ...]:
+def values_of(reservation: Reservation, bound: Bound) -> tuple[object, ...]:
     a = bound.account
     return a.owner, a.per, a.scope, reservation.tokens, reservation.money, *most_of(bound.limit)
 

@@ -10,11 +10,11 @@ from ..core.budget import Account
 from ..core.errors import Fenced
 from ..core.mail import Inbound
 from ..core.rows import Commit, Committed, Lease
-from .budgets import hold, settle
 from .codec import bodies_of, body_of, fold_in, kind_of, numbered
 from .database import run_at_once
 from .holders import Holders
 from .letters import MAKE_TURNS, post_if_theirs
+from .sqlite_budgets import charge_now, reserve_now
 from .sqlite_statements import ELAPSED, NOW, asking, queue
 from .writer import Execute
 
@@ -106,10 +106,9 @@ def _insert_of(entries: int) -> str:
 
 def _settle_budgets(execute: Execute, commit: Commit, starting: bool) -> Account | None:
     """The account that keeps the starts from starting, if there is one."""
-    ask = asking(execute)
     for charge in commit.charges:
-        run_at_once(settle(ask, charge))
-    return run_at_once(hold(ask, commit.reserve)) if commit.reserve and starting else None
+        charge_now(execute, charge)
+    return reserve_now(execute, commit.reserve) if commit.reserve and starting else None
 
 
 def _settle_mail(execute: Execute, commit: Commit) -> None:
