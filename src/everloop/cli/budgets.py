@@ -3,9 +3,9 @@
 import argparse
 import math
 
+from ..app.spending import Allotments, BudgetLine, limit_of, shown_limit, shown_reset, shown_spent
 from ..core.budget import PERIODS, Limit
 from ..core.people import Role
-from ..runtime.allotments import Allotments, BudgetLine, limit_of, shown_limit, shown_reset, shown_spent
 from .table import table
 
 HEADS = ("PER", "LIMIT", "SPENT", "BEGINS ANEW", "")
