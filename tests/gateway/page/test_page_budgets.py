@@ -40,9 +40,9 @@ async def test_the_owner_sets_what_somebody_may_spend_and_they_see_it(browser: A
         await house.locator("[data-per=month] progress").wait_for()
         outside = await page.evaluate(OUTSIDE)
         if SHOTS:
-            await page.screenshot(path=f"{SHOTS}/budgets-{width}.png", full_page=True)
+            await tile.screenshot(path=f"{SHOTS}/budgets-{width}.png")
             await page.emulate_media(color_scheme="dark")
-            await page.screenshot(path=f"{SHOTS}/budgets-dark-{width}.png", full_page=True)
+            await tile.screenshot(path=f"{SHOTS}/budgets-dark-{width}.png")
         await page.goto(f"{stage.url}/#/")
         await page.fill(".composer textarea", "hello")
         await page.keyboard.press("Enter")
@@ -55,7 +55,7 @@ async def test_the_owner_sets_what_somebody_may_spend_and_they_see_it(browser: A
         await visit.goto(link)
         await visit.wait_for_selector(".composer textarea")
         await visit.goto(f"{stage.url}/#/settings/access")
-        own = await visit.locator("section.budget").inner_text()
+        own = await visit.locator("section.allotment").inner_text()
         if SHOTS:
             await visit.screenshot(path=f"{SHOTS}/own-budget-{width}.png", full_page=True)
         await hers.close()

@@ -8,7 +8,7 @@ import { count, dollars, moment } from "./words.js";
 /** What holds for somebody, to be looked at and set; asked for when it is opened. `id` may be house or guests. */
 export function budgetOf(id, name) {
   const at = `/api/users/${encodeURIComponent(id)}/budget`;
-  const body = h("div.budget", { "aria-live": "polite" });
+  const body = h("div.allotment", { "aria-live": "polite" });
   const draw = async () => {
     try {
       const { budgets } = await get(at);
@@ -25,7 +25,7 @@ export const together = (isOwner) => [...(isOwner ? [["house", told.house]] : []
 /** One's own, as a tile; nothing where there is no limit. */
 export async function ownBudget() {
   const { budgets } = await get("/api/budget").catch(() => ({ budgets: [] }));
-  return budgets.length > 0 && h("section.tile.budget", { "aria-label": told.own }, h("b", {}, told.own), ...lines(budgets));
+  return budgets.length > 0 && h("section.tile.allotment", { "aria-label": told.own }, h("b", {}, told.own), ...lines(budgets));
 }
 
 function lines(budgets) {
@@ -64,7 +64,7 @@ function form(at, name, budgets, draw) {
     event.preventDefault();
     act(() => put(at, { per: per.value, tokens: tokens.value === "" ? null : Number(tokens.value), money: money.value === "" ? null : Number(money.value) }));
   };
-  return h("form.setting", { onsubmit: submit }, per, tokens, money, h("div.row", {},
+  return h("form.allotting", { onsubmit: submit }, per, tokens, money, h("div.row", {},
     h("button.small.primary", { type: "submit", "aria-label": told.saveNamed(name) }, told.save),
     h("button.small", { type: "button", "aria-label": told.usualNamed(name), onclick: () => act(() => remove(`${at}?per=${per.value}`)) }, told.usual)));
 }
