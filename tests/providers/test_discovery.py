@@ -6,6 +6,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 from aiohttp import web
+from msgspec.structs import replace
 
 from everloop.core.errors import HostFailed, HostTimeout, HostUnreachable, KeyRefused
 from everloop.providers.catalog import HOSTS, Host
@@ -182,6 +183,16 @@ async def test_what_was_learned_is_good_for_five_minutes(serve, discovery, clock
     assert await discovery.find(choice) is None
     assert await discovery.models(choice) == [ListedModel("openai/gpt-oss-120b", 131072, None, 65536)]
     assert len(place.asked) == 2
+
+
+async def test_what_one_key_was_told_says_nothing_of_another(serve, discovery):
+    place = Place(v1__models=VLLM)
+    choice = Choice(HOSTS["custom"], "qwen", await serve(place.handle) + "/v1", KEY)
+    assert await discovery.models(choice) == [ListedModel("qwen", 32768)]
+    place.answer = lambda: web.Response(status=401, text="{}")
+    assert await discovery.models(choice) == [ListedModel("qwen", 32768)]
+    with pytest.raises(KeyRefused):
+        await discovery.models(replace(choice, key="another"))
 
 
 async def test_a_host_that_does_not_come_to_an_end_is_not_listened_to_for_long(serve, discovery, clock):

@@ -45,12 +45,13 @@ from ..tools.bootstrap import make_workspace
 from .agent import Agent
 from .budgets import budget_rules
 from .build import Builder, Overrides
-from .channels import channels_of, traits_in
+from .channels import channels_of, secrets_named, traits_in
 from .house import House
 from .live import LiveHouse
 from .models import network_of
 from .open_channels import OpenChannels
 from .opening import OpenHome, opened_home
+from .secrets import take_out
 from .spans import tell_a_collector
 from .tidying import daily, workers
 from .tools import check_workspace
@@ -162,7 +163,8 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     made_later = await stack.enter_async_context(AsyncExitStack())  # is closed after the lanes, too
     brought = given.channels
     if given.listens:
-        listening = channels_of(settings, lambda: given.http or network_of(settings, made_later))
+        known = {**os.environ, **await take_out(opened.vault, secrets_named(settings))}
+        listening = channels_of(settings, lambda: given.http or network_of(settings, made_later), known)
         given = structs.replace(given, channels=(*brought, *listening))
     builder = Builder(opened, files, bus, given, supervisor, made_later)
     live = LiveHouse(opened, builder, await builder.make(settings))

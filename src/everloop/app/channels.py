@@ -18,11 +18,12 @@ from ..core.ports import Channel, Http
 from ..settings import Settings, place_in_file
 from ..settings.shape import snake
 from ..settings.unused import switched_on
+from .secrets import SECRET_NAME, VAULT, UnknownSecret
 
 PLUGINS = "everloop.channels"
 OURS = {"webhook": "everloop.channels.webhook"}
 TAKEN = (*DOORS, "chat", "owner", "timer")  # names that session keys and principals begin with already
-_REFERENCE = re.compile(r"\$\{([A-Za-z_]\w*)\}")
+_REFERENCE = re.compile(rf"\$\{{([A-Za-z_]\w*|{VAULT}{SECRET_NAME})\}}")
 
 Open = Callable[[Mapping[str, Any], Http], Channel]
 
@@ -38,10 +39,18 @@ def traits_in(channels: Iterable[Channel]) -> Mapping[str, Traits]:
     return {**{channel.manifest.name: channel.manifest.traits for channel in channels}, **DOORS}
 
 
+def secrets_named(settings: Settings) -> frozenset[str]:
+    """What of the vault those that are switched on refer to."""
+    tables = [table for name in switched_on(settings.channels) if isinstance(table := settings.channels[name], Mapping)]
+    references = [found for table in tables for value in table.values() for found in _references_in(value)]
+    return frozenset(found.removeprefix(VAULT) for found in references if found.startswith(VAULT))
+
+
 def channels_of(
     settings: Settings, http: Callable[[], Http], environ: Mapping[str, str] = os.environ
 ) -> tuple[Channel, ...]:
-    """What is set and switched on; what nobody brings is left out. Raises SettingsError."""
+    """What is set and switched on; what nobody brings is left out. In `environ` stands what `${…}` is looked up in:
+    variables, and what the vault holds. Raises SettingsError."""
     names = [name for name in switched_on(settings.channels) if name in known(settings)]
     return tuple(_opened(name, settings.channels[name], http(), environ) for name in names)
 
@@ -94,9 +103,12 @@ def _opened(name: str, values: Any, http: Http, environ: Mapping[str, str]) -> C
 
 def _expanded(place: str, value: Any, environ: Mapping[str, str]) -> Any:
     def look_up(reference: re.Match[str]) -> str:
-        if reference[1] not in environ:
-            raise SettingsError(f"{place} needs the environment variable {reference[1]}, which is not set")
-        return environ[reference[1]]
+        name = reference[1]
+        if name in environ:
+            return environ[name]
+        if name.startswith(VAULT):
+            raise UnknownSecret(place, name.removeprefix(VAULT))
+        raise SettingsError(f"{place} needs the environment variable {name}, which is not set")
 
     return _REFERENCE.sub(look_up, value) if isinstance(value, str) else value
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ..core.errors import EverloopError, HostFailed, HostUnreachable, KeyRefused, ModelMissing, ProviderError
 from ..providers.catalog import HOSTS, Host
 from ..providers.choose import EMBEDDED, Choice, host_of
-from ..providers.discovery import Discovery, ListedModel
+from ..providers.discovery import Discovery, ListedModel, talks
 from ..providers.keys import Keys, checked_key
 from ..providers.offered import OWN, OfferedProvider, offered
 from ..providers.prices import find_price, find_window
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 ONE_MODEL = "this program has one model, which was handed over to it"
 _USUAL = "agents.defaults.model"
 _TYPE_IT = "If the address is right, write the name of the model yourself."
-_SILENT = re.compile("embed|whisper|tts|dall-e|moderation|rerank|transcribe|image", re.IGNORECASE)  # not for talking
 
 
 class ModelFound(Struct, frozen=True):
@@ -104,7 +103,7 @@ class ModelConnector:
         except ProviderError as error:
             raise HostFailed(f"{_sentence(error)} {_TYPE_IT}") from error
         assert choice.host is not None
-        talking = [each for each in found.models if not _SILENT.search(each.name)]
+        talking = [each for each in found.models if talks(each.name)]
         models = [_found(each, choice.host) for each in talking or found.models]
         names = [each.name for each in models]
         usual = choice.host.model if choice.host.model in names else names[0] if names else ""

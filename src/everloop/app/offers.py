@@ -5,7 +5,6 @@ A host is asked by whoever opens the list, one at a time for all of them; what i
 """
 
 import asyncio
-import re
 import time
 from collections.abc import Callable
 
@@ -14,14 +13,13 @@ from msgspec import Struct
 from ..core.errors import EverloopError, ModelMissing
 from ..providers.catalog import HOSTS, Host
 from ..providers.choose import host_of
+from ..providers.discovery import talks
 from .live import LiveHouse
 from .models import ModelLibrary
 from .survey import LOCAL_PATIENCE, ModelRow, find_models, in_short, where_key_is
 
 PATIENCE = 8.0  # seconds that a host has, while somebody looks at the list
 AGAIN = 30.0  # seconds after which one that did not answer is asked again
-# What is listed beside models that talk.
-_SPEECHLESS = re.compile(r"embed|whisper|tts|moderation|dall-e|rerank|transcri|(?:^|[/-])(?:image|sora|veo|imagen)\b")
 
 
 class ModelFacts(Struct, frozen=True):
@@ -112,4 +110,4 @@ async def _ask(library: ModelLibrary, host: Host, configured: bool) -> HostOffer
         return HostOffer((), "no answer", f"{host.name} has not answered in {patience:g} s.")
     except EverloopError as error:
         return HostOffer((), in_short(error), str(error))
-    return HostOffer(tuple(row for row in rows if not _SPEECHLESS.search(row.name.lower())))
+    return HostOffer(tuple(row for row in rows if talks(row.name)))

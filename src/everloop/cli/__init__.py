@@ -41,6 +41,9 @@ COMMANDS = {
         ("list", "test", "key", "login", "logout"),
         names=True,
     ),
+    "secrets": CliCommand(
+        "show, keep and forget the tokens and passwords that settings refer to", ("list", "set", "forget")
+    ),
     "approvals": CliCommand(
         "show what waits for your permission, allow it or not", ("list", "approve", "deny", "grants", "revoke")
     ),

@@ -10,17 +10,20 @@ from ..app.keys import keep_key as keep_it
 from ..core.errors import EverloopError
 from .terminal import Terminal
 
-__all__ = ["find_host", "forget", "keep_key", "list_keys", "log_in", "login", "read_key"]
+__all__ = ["find_host", "forget", "keep_key", "list_keys", "log_in", "login", "read_key", "typed_unseen"]
 
 
 def read_key(name: str) -> str:
     """From stdin, or from someone who types it unseen. Raises EverloopError for what cannot be a key."""
-    return checked_key(_typed(name) if sys.stdin.isatty() else sys.stdin.buffer.read().decode("utf-8", "replace"))
+    return checked_key(typed_unseen(f"The key of {name}: "))
 
 
-def _typed(name: str) -> str:
+def typed_unseen(prompt: str) -> str:
+    """What someone types unseen, or what a pipe brings."""
+    if not sys.stdin.isatty():
+        return sys.stdin.buffer.read().decode("utf-8", "replace")
     try:
-        return getpass.getpass(f"The key of {name}: ")
+        return getpass.getpass(prompt)
     except EOFError:
         return ""
 

@@ -31,6 +31,9 @@ _T = TypeVar("_T")
 
 # Where servers on this machine tell with which window a model is loaded.
 _LOADED = {"ollama": "/api/ps", "lmstudio": "/api/v0/models", "llamacpp": "/props"}
+_SPEECHLESS = re.compile(
+    r"embed|whisper|tts|moderation|dall-e|rerank|transcri|(?:^|[/-])(?:image|sora|veo|imagen)\b", re.IGNORECASE
+)
 _NUM_CTX = re.compile(r"^num_ctx\s+(\d{1,9})\s*$", re.MULTILINE)
 
 
@@ -42,6 +45,11 @@ class ListedModel(Struct, frozen=True):
     sees: bool | None = None
     output: int | None = None  # tokens of an answer
     tools: bool | None = None
+
+
+def talks(name: str) -> bool:
+    """Whether a model of this name does, as far as the name tells: hosts also list what makes vectors and pictures."""
+    return not _SPEECHLESS.search(name)
 
 
 class _ShownModel(Struct):
@@ -59,11 +67,11 @@ class Discovery:
         self._http = http
         self._now = now
         self._logins = logins
-        self._known: dict[str, tuple[float, list[ListedModel]]] = {}
+        self._known: dict[tuple[str, str], tuple[float, list[ListedModel]]] = {}  # by address and key
 
     async def models(self, choice: Choice, seconds: float = _SECONDS) -> list[ListedModel]:
         """The models of the choice's host. Raises ProviderError when it cannot be asked and never could."""
-        known = self._known.get(choice.base)
+        known = self._known.get((choice.base, choice.key))
         if known and self._now() - known[0] < _FRESH:
             return known[1]
         try:
@@ -72,7 +80,7 @@ class Discovery:
             if known:
                 return known[1]
             raise
-        self._known[choice.base] = (self._now(), models)
+        self._known[choice.base, choice.key] = (self._now(), models)
         return models
 
     async def find(self, choice: Choice, seconds: float = _SECONDS) -> ListedModel | None:

@@ -202,8 +202,9 @@ class Passphrase:
 
 def _giving_up(name: str) -> str:
     """The command that removes an entry; its name says what it is."""
-    kind, _, provider = name.partition(":")
-    return f"everloop models logout {provider}" if kind == "login" else f"everloop models key forget {provider or name}"
+    kind, _, what = name.partition(":")
+    commands = {"login": "models logout", "secret": "secrets forget"}
+    return f"everloop {commands.get(kind, 'models key forget')} {what or name}"
 
 
 def _check_kind(box: bytes, kind: bytes) -> None:

@@ -53,7 +53,7 @@ export const told = spoken({
   costs: (read, said) => `${read} in / ${said} out per million`, costsNothing: "free", sees: "sees images", callsTools: "uses tools", callsNone: "no tools",
 
   // Models
-  nobodyAnswers: "Nobody can answer yet: connect a model below.", whoAnswers: "Who answers", main: ["Usual model", "Fallback models", "Model for summaries", "Reasoning effort"],
+  nobodyAnswers: "Nobody can answer yet: connect a model below.", whoAnswers: "Who answers", main: ["Usual model", "Fallback models", "Small model for summaries and titles", "Reasoning effort"],
   presets: "Presets", presetsHint: "A model under a name of your own, for the usual model and for", presetsHint2: "in one conversation.", keys: "Keys",
   presetName: "Name of the preset", presetModel: "Model of the preset", presetExample: "Name, such as quick", addPreset: "Add a preset",
   removePreset: (name) => `Remove the preset ${name}`, removePresetTitle: (name) => `Remove the preset ${name}?`, removePresetText: "Conversations that use it go on with the usual model.",
