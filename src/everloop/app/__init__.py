@@ -43,7 +43,7 @@ from ..runtime.titles import KIND, Titles
 from ..settings import Settings, home_of, load, workspace_of
 from ..tools.bootstrap import make_workspace
 from .agent import Agent
-from .budgets import budget_rules
+from .budgets import following
 from .build import Builder, Overrides
 from .channels import channels_of, secrets_named, traits_in
 from .house import House
@@ -170,7 +170,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     live = LiveHouse(opened, builder, await builder.make(settings))
     toolbox = Toolbox(live.kit_of, files)
     people = KnownPeople(store, given.roles)
-    budgets = BudgetControl(store, lambda: budget_rules(live.now.settings.users.budgets))
+    budgets = BudgetControl(store, following(lambda: live.now.settings.users.budgets))
     allotments = Allotments(store, lambda: budgets.rules, budgets.forget_limits)
     titles = Titles(
         store,

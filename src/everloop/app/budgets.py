@@ -1,6 +1,6 @@
 """Budgets as the settings have them."""
 
-from functools import lru_cache
+from collections.abc import Callable
 
 from ..core.budget import Limit, money_of
 from ..core.people import Role
@@ -8,13 +8,26 @@ from ..runtime.budgets import BudgetRules
 from ..settings.shape import BudgetSection
 
 
-@lru_cache(maxsize=8)
+def following(section: Callable[[], BudgetSection]) -> Callable[[], BudgetRules]:
+    """The rules, as the settings are now; the same value as long as these are."""
+    last = section()
+    rules = budget_rules(last)
+
+    def now() -> BudgetRules:
+        nonlocal last, rules
+        if (found := section()) is not last:
+            last, rules = found, budget_rules(found)
+        return rules
+
+    return now
+
+
 def budget_rules(section: BudgetSection) -> BudgetRules:
-    """The same value for the same settings."""
-    guest = _limit(section.guest_tokens, section.guest_money)
-    user = _limit(section.user_tokens, section.user_money)
     return BudgetRules(
-        roles={Role.GUEST: guest, Role.USER: user},
+        roles={
+            Role.GUEST: _limit(section.guest_tokens, section.guest_money),
+            Role.USER: _limit(section.user_tokens, section.user_money),
+        },
         guests=_limit(section.guests_tokens, section.guests_money),
         warn_at=section.warn_at,
         cheaper_at=section.cheaper_at,

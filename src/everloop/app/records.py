@@ -25,7 +25,7 @@ from ..runtime.view import View
 from ..settings import Settings
 from ..tools.home import Home
 from ..tools.tainted import Ended
-from .budgets import budget_rules
+from .budgets import following
 from .build import Builder, Overrides, watched_files
 from .models import ModelLibrary, open_models
 from .opening import opened_home
@@ -58,7 +58,7 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
         inventory = FileInventory(folder / "files")
         deletions = Deletions(store, inventory, _forgetting(folder, settings))
         sessions, members = Sessions(store), Membership(store)
-        budgets = Allotments(store, lambda: budget_rules(settings.users.budgets))
+        budgets = Allotments(store, following(lambda: settings.users.budgets))
         yield Records(
             folder, settings, store, opened.vault, approvals, sessions, inventory, deletions, members, budgets
         )

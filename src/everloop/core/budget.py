@@ -119,7 +119,7 @@ def dollars(money: int) -> float:
 
 def money_of(amount: float | None) -> int | None:
     """Dollars as they are counted here; rounded up."""
-    return None if amount is None else math.ceil(round(amount * DOLLAR, 3))
+    return None if amount is None else int(amount * DOLLAR + 0.999)
 
 
 def is_priced(cost: Cost, bounds: Sequence[Bound]) -> bool:

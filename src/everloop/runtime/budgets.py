@@ -6,7 +6,7 @@ decided by the store, in the transaction of the call's intent.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from msgspec import Struct, structs
@@ -36,7 +36,6 @@ from ..core.prompt import Usage
 
 SECONDS = 1.0  # for which limits are known
 PEOPLE = 10_000  # whose limits are remembered
-ROOMY = 0.5  # of a share from which on something is done
 _UNSEEN: tuple[float, Bound | None] = (0.0, None)
 Price = Callable[[Usage], float | None]
 UNPRICED = (
@@ -54,6 +53,11 @@ class BudgetRules(Struct, frozen=True):
     warn_at: float = 0.0
     cheaper_at: float = 0.0
     cheaper_model: str = ""
+
+    @property
+    def roomy(self) -> float:
+        """The share up to which nothing is done."""
+        return 0.5 * min(self.warn_at or 1.0, self.cheaper_at or 1.0)
 
 
 class Payer(Struct, frozen=True):
@@ -97,13 +101,28 @@ class BudgetControl:
 
     async def bounds(self, payer: Payer) -> tuple[Bound, ...]:
         """What a call of theirs is charged to; nothing for somebody without a limit. Raises StoreError."""
-        limits = await self._limits(payer.id, payer.role)
-        if not limits:
+        seen = self.bounds_seen(payer)
+        return await self._look_at(payer) if seen is None else seen
+
+    def bounds_seen(self, payer: Payer) -> tuple[Bound, ...] | None:
+        """The same, where it was seen a moment ago and nothing depends on how much is left: whether there is room is
+        for the store to say. None: it has to be looked at."""
+        now, rules = time.monotonic(), self._rules()
+        known = self._known.get((payer.id, payer.role))
+        if known is None or known[0] < now or known[1] is not rules:
+            return None
+        found = []
+        for account, limit in _in_place(known[2], payer):
+            until, bound = self._spent.get(account, _UNSEEN)
+            if until < now or bound is None or bound.limit != limit or bound.share > rules.roomy:
+                return None
+            found.append(bound)
+        return tuple(found)
+
+    async def _look_at(self, payer: Payer) -> tuple[Bound, ...]:
+        accounts = _in_place(await self._limits(payer.id, payer.role), payer)
+        if not accounts:
             return ()
-        places = [(_placed(account, payer), limit) for account, limit in limits.items()]
-        accounts = [(account, limit) for account, limit in places if account is not None]
-        if known := self._still_known(accounts):
-            return known
         owners = tuple({account.owner: None for account, _ in accounts})
         spent = {row.account: row for row in await self._store.spending(owners, ("", payer.thread, payer.job))}
         bounds = tuple(Bound(account, limit, spent.get(account, Spending(account))) for account, limit in accounts)
@@ -123,18 +142,6 @@ class BudgetControl:
             until, seen = self._spent.get(bound.account, _UNSEEN)
             if seen is not None:
                 self._spent[bound.account] = until, used_by(seen, charge)
-
-    def _still_known(self, accounts: Sequence[tuple[Account, Limit]]) -> tuple[Bound, ...]:
-        """What was seen a moment ago, where so much is left of it that nothing depends on how much it is: whether there
-        is room is for the store to say."""
-        now, rules, found = time.monotonic(), self._rules(), []
-        roomy = ROOMY * min(filter(None, (rules.warn_at, rules.cheaper_at)), default=1.0)
-        for account, limit in accounts:
-            until, bound = self._spent.get(account, _UNSEEN)
-            if until < now or bound is None or bound.limit != limit or bound.share > roomy:
-                return ()
-            found.append(bound)
-        return tuple(found)
 
     async def _limits(self, who: str, role: Role) -> dict[Account, Limit]:
         """By account, as yet without conversation or job."""
@@ -183,12 +190,16 @@ class BudgetControl:
     async def charge(self, charge: Charge) -> None:
         await self._store.charge(charge)
 
+    def is_most_gone(self, payer: Payer, bounds: tuple[Bound, ...], charge: Charge) -> bool:
+        """Whether there may be something to warn them of."""
+        share = self.rules.warn_at
+        mine = (bound for bound in bounds if bound.account.owner == payer.id and not bound.spent.warned)
+        return bool(share) and any(used_by(bound, charge).share >= share for bound in mine)
+
     async def warning(self, payer: Payer, bounds: tuple[Bound, ...], charge: Charge) -> str:
         """What they are told when most of their own is gone with this, once a period; "" if there is nothing."""
-        share = self.rules.warn_at
         for bound in (used_by(bound, charge) for bound in bounds if bound.account.owner == payer.id):
-            is_told = share and bound.share >= share and not bound.spent.warned
-            if is_told and await self._store.warn_once(bound.account):
+            if bound.share >= self.rules.warn_at and await self._store.warn_once(bound.account):
                 return said_spent(bound)
         return ""
 
@@ -251,6 +262,11 @@ def charge_for_cut(allowed: Allowed, price: Price, text: str) -> Charge:
 
 def _charged(allowed: Allowed, tokens: int, money: int) -> Charge:
     return Charge(allowed.reservation.key, tokens, money, allowed.reservation)
+
+
+def _in_place(limits: Mapping[Account, Limit], payer: Payer) -> list[tuple[Account, Limit]]:
+    places = [(_placed(account, payer), limit) for account, limit in limits.items()]
+    return [(account, limit) for account, limit in places if account is not None]
 
 
 def _placed(account: Account, payer: Payer) -> Account | None:

@@ -249,8 +249,10 @@ class Driver:
     async def _call_model(self, book: Book, briefed: Briefed, wrap: bool, role: Role, interrupt: Interrupt) -> None:
         """Ask the model, as far as whoever has asked may spend it; else the turn ends here, and says why."""
         payer, budgets = _payer(book, role), self._budgets
-        bounds = await book.patiently(partial(budgets.bounds, payer))
-        thrifty = bounds and await self._cheaper(book, briefed)
+        bounds = budgets.bounds_seen(payer)
+        if bounds is None:
+            bounds = await book.patiently(partial(budgets.bounds, payer))
+        thrifty = await self._cheaper(book, briefed) if bounds and budgets.rules.cheaper_at else None
         if thrifty and budgets.is_tight(bounds):
             briefed, thrifty = thrifty, None
         result = await self._model_calls.make(book, briefed, wrap, interrupt, payer, bounds)
@@ -261,14 +263,14 @@ class Driver:
         if isinstance(result, Denied):
             self._bus.publish(Warned(book.thread.id, book.lease.head, "budget", result.text))
             book.keep(GaveUp("budget", result.text))
-        elif result and (text := await book.patiently(partial(budgets.warning, payer, bounds, result))):
-            self._bus.publish(Warned(book.thread.id, book.lease.head, "spent", text))
+        elif result and budgets.is_most_gone(payer, bounds, result):
+            text = await book.patiently(partial(budgets.warning, payer, bounds, result))
+            if text:
+                self._bus.publish(Warned(book.thread.id, book.lease.head, "spent", text))
 
     async def _cheaper(self, book: Book, briefed: Briefed) -> Briefed | None:
         """Told the same: the model for when little is left, where there is one that can read all of it."""
         rules = self._budgets.rules
-        if not rules.cheaper_at:
-            return None
         try:
             model = await (self._models.look(rules.cheaper_model) if rules.cheaper_model else self._models.small())
         except ModelMissing as error:

@@ -189,7 +189,7 @@ class PlayedBudgets(BudgetControl):
         super().__init__(store)
         self._tape = tape
 
-    async def bounds(self, payer: Payer) -> tuple[Bound, ...]:
+    def bounds_seen(self, payer: Payer) -> tuple[Bound, ...]:
         coming, account = self._tape.coming, Account(payer.id, "month")
         if isinstance(coming, GaveUp) and coming.reason == "budget":
             return (Bound(account, Limit(0), Spending(account)),)
