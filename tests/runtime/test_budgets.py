@@ -18,6 +18,7 @@ from everloop.core.prompt import Prompt, Usage
 from everloop.core.tool import Effect
 from everloop.testing import Call, Fail, Say, ScriptedModel, Spend, Wait
 from everloop.testing.clock import SimulatedClock
+from everloop.testing.model_server import ModelServer
 from everloop.tools.decorator import tool
 
 ROOM = "api:room"
@@ -324,3 +325,26 @@ async def test_what_is_left_of_an_account_is_shown_as_it_is(tmp_path: Path):
         owner = await agent.budgets.of("owner", Role.OWNER)
     assert (line.per, line.tokens, line.money, line.spent_tokens, line.set) == ("month", 200_000, None, 1500, False)
     assert (line.held_tokens, line.resets > 0, owner) == (0, True, [])
+
+
+@pytest.mark.parametrize("cheaper_at", [0.5, 0.0], ids=["from half on", "control: never"])
+async def test_when_little_is_left_a_cheaper_model_answers_and_then_nobody_does(tmp_path: Path, cheaper_at: float):
+    async with ModelServer(lambda shown: (Say("ok"), ONE), models=("large", "little")) as server:
+        settings = {
+            "agents": {"defaults": {"model": "custom/large", "small_model": "custom/little", "max_tokens": OUTPUT}},
+            "prices": {
+                "custom/large": {"input": 0.0, "output": 1000.0},
+                "custom/little": {"input": 0.0, "output": 250.0},
+            },
+            "providers": {"custom": {"api_base": server.url, "api_key": "sk-canary"}},
+            "users": {"budgets": {"cheaper_at": cheaper_at}},
+        }
+        async with everloop.open(tmp_path, settings, roles=ROLES) as agent:
+            await agent.budgets.assign(ANNA, "month", dollars(4))
+            for _ in range(2 + (8 if cheaper_at else 2)):
+                await agent.ask("hello", ROOM, author=ANNA)
+            told = await refused(agent)
+            left = await spent(agent)
+        asked = [request.body["model"] for request in server.requests]
+    assert asked == ["large"] * 2 + (["little"] * 8 if cheaper_at else ["large"] * 2)
+    assert (left.money, left.held_money, "$4.00 of $4.00" in told) == (4 * DOLLAR, 0, True)
