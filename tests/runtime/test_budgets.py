@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import everloop
+from everloop.app import open_desk
 from everloop.core.budget import DOLLAR, GUESTS, HOUSE, Limit, Spending
 from everloop.core.errors import BadRequest, StreamCut, TurnFailed
 from everloop.core.events import AnswerGiven, Event, Warned
@@ -348,3 +349,18 @@ async def test_when_little_is_left_a_cheaper_model_answers_and_then_nobody_does(
         asked = [request.body["model"] for request in server.requests]
     assert asked == ["large"] * 2 + (["little"] * 8 if cheaper_at else ["large"] * 2)
     assert (left.money, left.held_money, "$4.00 of $4.00" in told) == (4 * DOLLAR, 0, True)
+
+
+async def test_a_model_is_not_tried_out_where_the_owner_may_spend_no_more(tmp_path: Path):
+    model = costly()
+    async with open_desk(tmp_path, {"prices": PRICES}, provider=model) as desk:
+        await desk.budgets.assign(HOUSE, "month", dollars(0.5))
+        _, refused_ = await desk.live_settings.try_model("")
+        await desk.budgets.assign(HOUSE, "month", dollars(50))
+        calls = len(model.prompts)
+    async with open_desk(tmp_path, {"prices": PRICES}, provider=model) as desk:
+        _, tried = await desk.live_settings.try_model("")
+        left = await spent(desk, HOUSE)
+    assert [(each.ok, each.why.partition(" has")[0]) for each in refused_] == [(False, "Everyone together")] * 2
+    assert (calls, tried[0].ok, len(model.prompts)) == (0, True, 2)
+    assert (left.money, left.held_money) == (2 * DOLLAR, 0)

@@ -27,6 +27,7 @@ from ..core.tool import Tool
 from ..providers.keys import Keys
 from ..providers.models import ResolvedModel
 from ..providers.models import given as given_model
+from ..runtime.budgets import BudgetControl
 from ..runtime.calls import Kit
 from ..runtime.clock import MACHINE
 from ..runtime.models import Model, Models, OneModel
@@ -110,6 +111,7 @@ class Builder:
         self.own = Home(opened.home)  # of which nobody sees anything
         stack.callback(self.own.close)
         self._store = opened.store
+        self.budgets = BudgetControl(opened.store)  # of the owner, who tries models
         self._files = files
         self._bus = bus
         self._given = given

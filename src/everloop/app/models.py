@@ -16,6 +16,7 @@ from ..providers.discovery import Headers
 from ..providers.keys import Keys
 from ..providers.models import ModelResolver, ResolvedModel, in_process
 from ..providers.prices import Price, Prices
+from ..runtime.budgets import BudgetControl
 from ..settings import Settings, path_in
 
 
@@ -29,6 +30,7 @@ class ModelLibrary(Struct, frozen=True):
     models: ModelResolver
     kept: Mapping[str, float] = {}
     logins: Mapping[str, Headers] = {}  # of the hosts that somebody is logged in to
+    budgets: BudgetControl | None = None  # out of which they are tried
 
 
 async def open_models(

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ..bus.local import LocalBus
 from ..core.ports import Store, Vault
@@ -15,6 +15,7 @@ from ..files.folder import Folder
 from ..files.inventory import FileInventory
 from ..runtime.allotments import Allotments
 from ..runtime.approvals import Approvals
+from ..runtime.budgets import BudgetControl
 from ..runtime.clock import SystemClock
 from ..runtime.deletions import Deletions, Forget
 from ..runtime.membership import Membership
@@ -79,7 +80,8 @@ async def open_view(home: Path | None = None) -> AsyncIterator[View]:
 async def open_library(home: Path | None = None) -> AsyncIterator[ModelLibrary]:
     """For commands that look at models and keys without speaking to anyone. Raises what `open` raises."""
     async with opened_home(home) as opened, AsyncExitStack() as stack:
-        yield await open_models(opened.home, opened.settings, opened.vault, stack)
+        library = await open_models(opened.home, opened.settings, opened.vault, stack)
+        yield structs.replace(library, budgets=BudgetControl(opened.store))
 
 
 def _asking_a_sandbox(home: Path, settings: Settings) -> Ended:
