@@ -18,6 +18,7 @@ from everloop.app.tools import build_tools
 from everloop.bus.local import LocalBus
 from everloop.cli import build_parser
 from everloop.core import log
+from everloop.core.audit import DEEDS
 from everloop.core.events import Event, TurnEnded
 from everloop.core.people import Role
 from everloop.core.thread import Thread
@@ -28,10 +29,20 @@ from everloop.gateway.access.principal import SCOPES
 from everloop.gateway.ws import frames
 from everloop.providers.catalog import HOSTS
 from everloop.readings.commands import COMMANDS
-from everloop.settings import AccountSection, PolicyRuleSection, Preset, PriceSection, Settings, Stance, Tools, load
+from everloop.settings import (
+    AccountSection,
+    PersonaSection,
+    PolicyRuleSection,
+    Preset,
+    PriceSection,
+    Settings,
+    Stance,
+    Tools,
+    load,
+)
 from everloop.tools.decorator import tool
 
-NAMED = {"accounts": AccountSection, "models": Preset, "prices": PriceSection}
+NAMED = {"accounts": AccountSection, "models": Preset, "personas": PersonaSection, "prices": PriceSection}
 ROOT = Path(__file__).parents[1]
 REFERENCE = (ROOT / "docs" / "reference.md").read_text()
 TOOLS = (ROOT / "docs" / "tools.md").read_text()
@@ -126,6 +137,11 @@ def options(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 def test_every_command_and_option_is_documented():
     assert missing(options(build_parser()), REFERENCE) == []
+
+
+def test_every_deed_of_the_audit_is_documented():
+    text = (ROOT / "docs" / "audit.md").read_text()
+    assert [deed for deed in DEEDS if f"`{deed}`" not in text] == []
 
 
 def settings(shape: type[Struct], path: str = "") -> Iterator[tuple[str, Any]]:

@@ -103,6 +103,10 @@ def part(**more) -> OutgoingPart:
     return OutgoingPart(**{"key": "reply:t:3", "address": Address("webhook", "room"), "text": "hello", **more})
 
 
+def test_a_message_may_tell_the_server_of_its_chat():
+    assert [parse("msg_1", said("hi", **more)).server for more in ({}, {"server": "acme"})] == ["", "acme"]
+
+
 async def test_an_answer_names_what_it_answers_in_the_senders_own_words():
     receiver = Receiver()
     there = parse("msg_1", said("hi", chat="a room: 7", thread="x/y")).reply_to

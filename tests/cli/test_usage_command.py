@@ -146,3 +146,20 @@ async def test_what_was_taken_back_stays_spent_and_usage_says_so(person, model):
     )
     await person.run("agent", "-m", "/new")
     assert (await person.run("agent", "-m", "/usage")).out == "Nothing has been used in this conversation yet.\n"
+
+
+async def test_it_is_added_up_by_something_else_and_drawn(person, model):
+    price(person, "custom/*", 10.0, 100.0)
+    await spend(person, model, Usage(100, 20), Usage(100, 20))
+    assert (await person.run("usage", "--by", "channel")).out == (
+        "CHANNEL  CALLS  INPUT  CACHED  OUTPUT  THOUGHT     COST\n"
+        "cli          2    200      0%      40        0  $0.0060\n"
+    )
+    assert (await person.run("usage", "--by", "person", "--plot")).out == f"owner  {'█' * 30} $0.0060\n"
+    drawn = (await person.run("usage", "--plot")).out
+    assert drawn.endswith(f"  {'█' * 30} $0.0060\n")
+    told = msgspec.json.decode((await person.run("usage", "--by", "job", "--json", "--who", "owner")).out)
+    assert [(row["name"], row["calls"]) for row in told["rows"]] == [("turns", 2)]
+    nobody = await person.run("usage", "--who", "nobody")
+    assert (nobody.status, nobody.out) == (1, "")
+    assert (await person.run("usage", "--by", "tool")).out == "Nothing has been used in the last 30 days.\n"

@@ -19,6 +19,7 @@ EVERY_KIND = [
     log.CompactionAsked("ann"),
     log.Answered(3, 0, "allowed", "ann"),
     log.ModelChosen("anthropic/claude-x", "ann"),
+    log.PersonaChosen("support", "ann"),
     log.Stopped("ann"),
     log.Resumed("1-2-3"),
     log.GaveUp("key", "sorry", "e1"),

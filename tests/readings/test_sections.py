@@ -15,7 +15,7 @@ USER = Section("user.md", "Ann.", "USER.md")
 def test_the_sections_stand_in_one_order_whatever_order_they_come_in():
     given_in = [Section(name, name) for name in reversed(ORDER)]
     assert joined(given_in).split(BETWEEN) == [
-        *("identity", "agents.md", "soul.md", "user.md", "tools.md", "identity.md"),
+        *("identity", "persona", "agents.md", "soul.md", "user.md", "tools.md", "identity.md"),
         *("memory", "active_skills", "skills", "client"),
     ]
 

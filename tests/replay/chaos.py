@@ -24,7 +24,7 @@ from everloop.core.errors import (
     ToolError,
 )
 from everloop.core.log import Entry
-from everloop.core.mail import Address, Choose, Decision, Inbound, Letter, Said, Stop
+from everloop.core.mail import Address, Choose, ChoosePersona, Decision, Inbound, Letter, Said, Stop
 from everloop.core.message import said
 from everloop.core.people import Role
 from everloop.core.permission import Grant
@@ -178,7 +178,8 @@ class Chaos:
             raise Death
         if self.letters and chance.random() < 0.15:
             self.letters -= 1
-            letter = chance.choice([self.speech(), Stop("owner"), Stop("bob"), Choose("other", "owner")])
+            choices = (Choose("other", "owner"), ChoosePersona("tutor", "owner"))
+            letter = chance.choice([self.speech(), Stop("owner"), Stop("bob"), chance.choice(choices)])
             await self.post(letter)
             assert self.book is not None
             self.book.expect_mail()

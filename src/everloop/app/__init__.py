@@ -113,7 +113,8 @@ async def open_desk(home: Path, settings: Mapping[str, Any] = {}, **given: Any) 
     async with _opened_house(home, settings, overrides, ForEveryone()) as house:
         bounded = BoundedFiles(Folder(home / "files"), house.opened.settings.gateway.bytes_per_user)
         book = SettingsEditor(home, os.environ, settings)
-        yield GatewayDesk(structs.replace(house, files=bounded), LiveSettings(book, house.builder, house.live))
+        live_settings = LiveSettings(book, house.builder, house.live, house.store)
+        yield GatewayDesk(structs.replace(house, files=bounded), live_settings)
 
 
 @asynccontextmanager
@@ -209,7 +210,17 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     approvals = Approvals(store, people, builder.prompt_files, clock)
     sessions = Sessions(store, people, lambda: toolbox.specs, clock)
     deletions = Deletions(store, FileInventory(opened.home / "files"), live.now.toolset.forget, bus, clock)
-    commands = SlashCommands(store, live, approvals, sessions, people, deletions, clock, allotments)
+    commands = SlashCommands(
+        store,
+        live,
+        approvals,
+        sessions,
+        people,
+        deletions,
+        clock,
+        budgets=allotments,
+        personas=lambda: live.now.personas,
+    )
     longest = settings.agents.defaults.max_message_chars
     inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave)
     admission = partial(AdmitPeople, store, lambda: live.now.settings.users.strangers, given=given.roles)

@@ -21,6 +21,7 @@ from ..core.briefing import Briefing, Situation
 from ..core.decide import Rules
 from ..core.errors import ModelMissing, SettingsError
 from ..core.people import OWNER, Role
+from ..core.personas import Personas
 from ..core.ports import Briefer, Bus, Channel, Clock, Files, Http, Provider, Store, ToolSource
 from ..core.prompt import Delta, ModelLimits, Prompt, Reply, Terms
 from ..core.tool import Tool
@@ -42,6 +43,7 @@ from ..tools.workspace import Workspace
 from .channels import known, traits_in
 from .models import ModelLibrary, keys_of, network_of, open_models, prices_of
 from .opening import OpenHome
+from .personas import PersonaBriefer, missing_tools, personas_of
 from .presets import TOOLS, HouseModels, Presets, filled, preset_model
 from .tools import PEOPLE, Kits, Later, Toolset, build_tools, check_workspace
 
@@ -72,6 +74,7 @@ class Built(Struct, frozen=True):
     presets: Presets | None = None
     missing: str = ""
     unused: tuple[str, ...] = ()
+    personas: Personas = Personas()
 
 
 class ChosenModel(Struct, frozen=True):
@@ -137,18 +140,20 @@ class Builder:
         if self.prompt_files is None:
             self.prompt_files = watched_files(self.own, settings, self._store, self._files, toolset.commands.ended)
             await self.prompt_files.look()
-        briefer = HouseBriefer(settings, kits, toolset.large, self.prompt_files)
+        personas = personas_of(settings)
+        plain = HouseBriefer(settings, kits, toolset.large, self.prompt_files)
         return Built(
             settings,
             choice.model,
             choice.models,
-            briefer,
+            PersonaBriefer(plain, personas, self._home),
             toolset,
             kits,
             library=choice.library,
             presets=choice.presets,
             missing=choice.missing,
-            unused=unused(settings, known(settings)),
+            unused=(*unused(settings, known(settings)), *missing_tools(personas, kits.of(OWNER).tools)),
+            personas=personas,
         )
 
     async def _close_in_process(self) -> None:

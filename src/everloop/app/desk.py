@@ -15,9 +15,11 @@ from ..settings import without_secrets
 from ..tools.browse import WorkspaceBrowser
 from ..tools.workspace import Workspace
 from .agent import Again, Agent
+from .build import Built
 from .connecting import ModelConnector
 from .house import House
 from .offers import ModelOffers
+from .persona_desk import PersonaDesk
 from .reconfigure import LiveSettings
 
 FETCH_SECONDS = 30.0
@@ -35,6 +37,12 @@ class GatewayDesk(Agent):
         self.offers = ModelOffers(self._live)
         self._home = house.builder.own
         self.members = Membership(house.store)
+        self.personas = PersonaDesk(house.opened.home, house.store, self._caught_up, live_settings.change)
+
+    async def _caught_up(self) -> Built:
+        """What the settings have come to by now."""
+        await self._live.catch_up()
+        return self._live.now
 
     @property
     def missing(self) -> str:

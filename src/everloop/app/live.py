@@ -165,6 +165,7 @@ def taken_over(now: Settings, wanted: Settings) -> Settings:
         now,
         agents=replace(now.agents, defaults=defaults),
         models=wanted.models,
+        personas=wanted.personas,
         prices=wanted.prices,
         providers=replace(wanted.providers, embedded=now.providers.embedded),
         tools=replace(wanted.tools, exec=commands),

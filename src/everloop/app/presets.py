@@ -15,7 +15,7 @@ from ..core.tool import ToolSpec
 from ..providers.model_limits import longest_answer
 from ..providers.models import ModelResolver, ResolvedModel
 from ..readings.contents import tokens_of
-from ..readings.sections import joined, shrunk
+from ..readings.sections import PERSONA, joined, shrunk
 from ..runtime.context import Context, Profile
 from ..runtime.models import SHORT, Model
 from ..settings import Defaults, Preset, Settings
@@ -146,11 +146,12 @@ def _fitted(
     names = ", ".join(tools) or "none"
     identity = ((model.compact and told.brief) or told.identity).replace(TOOLS, names)
     room = LITTLE - len(identity) if model.compact else _room_for_files(window, told, tools)
-    sections = (Section("identity", identity), *shrunk(told.files, room))
+    persona = (Section(PERSONA, told.prompt),) if told.prompt else ()
+    sections = (Section("identity", identity), *persona, *shrunk(told.files, room - len(told.prompt)))
     profile = Profile(
         model=model.model,
         sections=sections,
-        max_tokens=longest_answer(asked.max_tokens, limits),
+        max_tokens=longest_answer(min(asked.max_tokens, told.max_tokens or asked.max_tokens), limits),
         temperature=asked.temperature,
         top_p=asked.top_p,
         effort=asked.reasoning_effort or "",

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any, NamedTuple, Protocol, cast
 
 from .. import __version__
+from ..core.audit import AT_THE_TERMINAL, acting
 from ..core.errors import EverloopError
 from ..settings import home_of
 from .logbook import keep_logs
@@ -36,6 +37,10 @@ COMMANDS = {
         "show who may speak with the agent, let somebody in, give roles, link accounts, budgets, block",
         ("list", "show", "add", "pair", "invite", "role", "rename", "budget", "link", "unlink", "block", "unblock"),
     ),
+    "personas": CliCommand(
+        "show, make and change who the agent is, and say at which place",
+        ("list", "show", "add", "edit", "remove", "use"),
+    ),
     "models": CliCommand(
         "show which models there are, try one, keep keys, log in",
         ("list", "test", "key", "login", "logout"),
@@ -60,7 +65,8 @@ COMMANDS = {
     "outbox": CliCommand(
         "show which answers a channel could not deliver, try them again or drop them", ("list", "retry", "drop")
     ),
-    "usage": CliCommand("show what was used and what it cost, by day and model"),
+    "usage": CliCommand("show what was used and what it cost, by day, model, person, channel, job or tool"),
+    "audit": CliCommand("show who did what, when, by which authority, and whether that was changed since"),
     "logs": CliCommand("show what went wrong, and the details of an error by its id"),
 }
 
@@ -84,6 +90,7 @@ def run(argv: list[str]) -> int:
     except WrongUse as error:
         return _complain(str(error), 2)
     keep_logs(home_of(os.environ))
+    acting.set(AT_THE_TERMINAL)
     try:
         return run_loop(_until_ended(_load(arguments.command).run(arguments)))
     except OutputLost as error:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..app.records import open_view
 from ..core.errors import MailRefused
+from ..core.personas import PersonaChoice
 from ..readings.contents import Contents, PromptPiece
 from ..readings.visible import visible
 from .session_key import session_key
@@ -57,6 +58,8 @@ def _sentences(contents: Contents) -> list[str]:
     by = "as its host has counted" if contents.counted else "estimated"
     of = f"{counted(contents.used)} of {counted(contents.limit)} tokens, {share(contents.used, contents.limit)}"
     lines = [f"The next prompt fills {of} ({by})."]
+    if contents.persona != PersonaChoice():
+        lines.append(contents.persona.sentence)
     if contents.assumed:
         lines.append(
             f"Nobody says how much {contents.model} can read, so {counted(contents.window)} tokens are assumed: "
@@ -84,6 +87,7 @@ def describe(contents: Contents) -> dict[str, Any]:
         "parts": [{"name": piece.name, "of": piece.of, "tokens": piece.tokens} for piece in contents.pieces],
         "prefix": {"changed": contents.changed, "at": contents.changed_at, "coming": contents.coming},
         "held": contents.held,
+        "persona": contents.persona,
     }
 
 

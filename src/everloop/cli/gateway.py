@@ -16,6 +16,7 @@ from typing import Any
 from ..app import serve
 from ..app.access import remove_password, set_password
 from ..app.records import open_records
+from ..core.audit import THE_PROGRAM, acting
 from ..core.errors import EverloopError
 from .terminal import Terminal
 
@@ -85,6 +86,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
     given = {name: getattr(arguments, name) for name in ("host", "port") if getattr(arguments, name) is not None}
     settings: dict[str, Any] = {"gateway": given} if given else {}
     stopping = _stop_signals()
+    acting.set(THE_PROGRAM)  # from here on nobody sits at the terminal
     _take_room()
     async with serve(settings=settings) as gateway:
         terminal = _terminal()

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from ..app.records import Records, open_records
+from ..core.audit import line_of
 from ..core.conversation import ArchiveThread, Branch, Conversation, Deed, Rename, SearchHit
 from ..core.errors import HomeError, MailRefused
 from ..readings.visible import checked_name, in_one_line, visible
@@ -120,6 +121,7 @@ async def _with(
         case "show":
             await _show(records, terminal, found, arguments.json)
         case "export":
+            await records.store.note(line_of("conversation.exported", found.id, {"owner": OWNER}))
             await _export(records, terminal, found, arguments.file)
         case "resume":
             session = _key(arguments.session) or found.session

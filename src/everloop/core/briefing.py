@@ -4,12 +4,13 @@ from msgspec import Struct
 
 from .decide import Rules
 from .people import Role
+from .personas import PersonaChoice, PersonaWish
 from .prompt import Section, Terms
 
 
 class Situation(Struct, frozen=True):
-    """Who asks, where, whose memory, files and workspace are theirs here (`principal`), and what the conversation may
-    do at most."""
+    """Who asks, where, whose memory, files and workspace are theirs here (`principal`), what the conversation may do at
+    most, and which persona was chosen in it."""
 
     person: str
     role: Role
@@ -17,6 +18,8 @@ class Situation(Struct, frozen=True):
     address: str
     thread: str
     terms: Terms | None = None
+    wish: PersonaWish = PersonaWish()
+    server: str = ""
 
 
 class Briefing(Struct, frozen=True):
@@ -29,3 +32,7 @@ class Briefing(Struct, frozen=True):
     brief: str = ""  # the identity as the embedded model is told it; "": the same
     large: frozenset[str] = frozenset()  # tools that a small model is not shown
     place: str = ""  # the folder that the tools work in
+    persona: PersonaChoice = PersonaChoice()
+    prompt: str = ""  # of the persona: never cut, as files are
+    model: str = ""  # who answers where nobody has chosen another; "": the usual
+    max_tokens: int = 0  # that an answer may have at most; 0: as many as the model's

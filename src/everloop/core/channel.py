@@ -65,7 +65,8 @@ class Incoming(Struct, frozen=True, kw_only=True):
 
     `event` is the platform's own id: the same event twice is one letter. `account` is the author's id on the platform,
     one that nobody else can ever get: never a name. The channel says where (`chat`, `thread`), and cannot speak for
-    another channel. `direct`: nobody but the author is at the other end.
+    another channel. `direct`: nobody but the author is at the other end. `server` is what the chat belongs to, where
+    there is such a thing: a guild, a workspace, a tenant.
     """
 
     event: str
@@ -77,6 +78,7 @@ class Incoming(Struct, frozen=True, kw_only=True):
     mentioned: bool = False
     reply_to: ReplyTo = ReplyTo("")
     files: tuple[FileRef, ...] = ()
+    server: str = ""
 
 
 class Delivered(Struct, frozen=True):

@@ -18,12 +18,13 @@ from .log import (
     ModelChosen,
     ModelFailed,
     Outcome,
+    PersonaChosen,
     Stopped,
     TakenBack,
     Undoing,
     UserSaid,
 )
-from .mail import Choose, CompactRequest, Decision, Mail, Notice, Said, Stop, Telling, Undo
+from .mail import Choose, ChoosePersona, CompactRequest, Decision, Mail, Notice, Said, Stop, Telling, Undo
 from .message import said
 from .people import Role, role_of
 from .thread import STOPPED, Thread
@@ -298,6 +299,7 @@ def heard(letter: Said, mail: int = 0) -> UserSaid:
         letter.preapproved,
         letter.principal,
         letter.terms,
+        server=letter.server,
     )
 
 
@@ -359,6 +361,8 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mappi
             return Absorbed((Answered(letter.answer, letter.place, letter.verdict, letter.by),))
         case Choose(model=model, by=by):
             return Absorbed((ModelChosen(model, by),))
+        case ChoosePersona(persona=persona, by=by):
+            return Absorbed((PersonaChosen(persona, by),))
         case CompactRequest(by=by):
             return Absorbed((CompactionAsked(by),))
         case Notice() as notice:

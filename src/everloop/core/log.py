@@ -52,6 +52,7 @@ class UserSaid(_Entry, frozen=True):
     principal: str = ""  # whose files and workspace it is about; "": its author's
     terms: Terms | None = None  # for this turn and those after it
     source: str = ""  # what of the house says this on the author's behalf; "": the author does
+    server: str = ""  # what the chat belongs to: a guild, a workspace; "": as it was
 
     @property
     def messages(self) -> list[Message]:
@@ -166,6 +167,13 @@ class ModelChosen(_Entry, frozen=True):
     by: str = ""
 
 
+class PersonaChosen(_Entry, frozen=True):
+    """From the next turn on the agent is this persona in this conversation; "" is the one of its place."""
+
+    persona: str
+    by: str = ""
+
+
 class Stopped(_Entry, frozen=True):
     """The user ended the turn. `text` is what had been said by then of the answer, `reasoning` what was thought."""
 
@@ -217,6 +225,9 @@ class Standing(Struct, frozen=True, omit_defaults=True, gc=False):
     principal: str = ""
     terms: Terms | None = None
     source: str = ""
+    persona: str = ""
+    persona_by: str = ""
+    server: str = ""
 
 
 class Compacted(_Entry, frozen=True):
@@ -293,6 +304,7 @@ Entry = (
     | Asked
     | Answered
     | ModelChosen
+    | PersonaChosen
     | Stopped
     | Resumed
     | GaveUp

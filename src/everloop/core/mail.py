@@ -48,7 +48,7 @@ class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
     leaves it as it is.
 
     `principal` is whose memory, files and workspace it is about; "" is its author's own. `terms` hold for the
-    conversation from here on. No door sets either from what it is sent."""
+    conversation from here on. No door sets either from what it is sent. `server` is what the chat belongs to."""
 
     parts: tuple[Part, ...]
     author: str
@@ -63,6 +63,7 @@ class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
     principal: str = ""
     terms: Terms | None = None
     model: str | None = None
+    server: str = ""
 
 
 class Stop(Struct, frozen=True, gc=False, tag="stop", omit_defaults=True):
@@ -74,7 +75,7 @@ class Stop(Struct, frozen=True, gc=False, tag="stop", omit_defaults=True):
 class Decision(Struct, frozen=True, gc=False, tag="decision", omit_defaults=True):
     """Someone answered an approval, or its time ran out (`by` is then empty). `thread` is the one that asked: the
     session may have moved on to another, in which the same answer and place name another call. `digest` is that of
-    what the person was shown."""
+    what the person was shown, `authority` what lets them decide, as the audit tells it."""
 
     thread: str
     answer: int
@@ -82,12 +83,20 @@ class Decision(Struct, frozen=True, gc=False, tag="decision", omit_defaults=True
     verdict: Literal["allowed", "denied", "expired"]
     by: str = ""
     digest: str = ""
+    authority: str = ""
 
 
 class Choose(Struct, frozen=True, gc=False, tag="choose", omit_defaults=True):
     """Someone wants another model to answer in this conversation; "" is the one of the settings."""
 
     model: str
+    by: str = ""
+
+
+class ChoosePersona(Struct, frozen=True, gc=False, tag="persona", omit_defaults=True):
+    """Someone wants another persona in this conversation; "" is the one of its place."""
+
+    persona: str
     by: str = ""
 
 
@@ -139,7 +148,7 @@ class Notice(Struct, frozen=True, gc=False, tag="notice", omit_defaults=True):
     terms: Terms | None = None
 
 
-Letter = Said | Stop | Decision | Choose | CompactRequest | Undo | Telling | Notice
+Letter = Said | Stop | Decision | Choose | ChoosePersona | CompactRequest | Undo | Telling | Notice
 
 
 class Inbound(Struct, frozen=True, gc=False):

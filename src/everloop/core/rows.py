@@ -5,6 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from .audit import AuditLine
 from .budget import Account, Charge, Reservation
 from .log import Entry
 from .mail import Inbound, Mail, Outbound
@@ -79,6 +80,8 @@ class Commit(Struct, gc=False):
     posts: "Sequence[Posting]" = ()
     taints: "Sequence[Taint]" = ()
     untaints: "Sequence[Untaint]" = ()
+    audit: Sequence[AuditLine] = ()  # with the entries
+    audit_starts: Sequence[AuditLine] = ()  # with the starts
     release: bool = False
     state: "ThreadState" = "running"
     seen: int = 0
@@ -107,6 +110,24 @@ class SpentRow(Struct, frozen=True, gc=False):
     cost: float  # of those calls whose price is known
     unpriced: int  # calls whose price is not
     purpose: str = ""  # what for: `titles`; else turns, with their summaries
+
+
+Grouping = Literal["day", "person", "model", "channel", "job", "tool"]
+
+
+class UsedRow(Struct, frozen=True, gc=False):
+    """What was used on one day by one person, model, channel, job or tool; `name` is "" for turns among jobs, and for
+    the channel of what has been deleted.
+
+    Of a tool, `calls` are calls of it, and the rest is of the answers that made them: one that calls two tools is
+    counted for both."""
+
+    day: int
+    name: str
+    calls: int
+    usage: Usage
+    cost: float  # of what has a known price
+    unpriced: int  # calls of models that have none
 
 
 class Timer(Struct, frozen=True):

@@ -19,6 +19,7 @@ from .log import (
     ModelChosen,
     ModelFailed,
     ModelSaid,
+    PersonaChosen,
     Removed,
     Resumed,
     Standing,
@@ -29,6 +30,7 @@ from .log import (
     Verdict,
 )
 from .message import Made, Message, Text, said, said_in_turn
+from .personas import PersonaWish
 from .prompt import Transcript
 from .strangers import Moment, Strangers
 from .tool import ToolCall
@@ -58,9 +60,11 @@ class Thread:
         "measured",
         "open_calls",
         "owes_reply",
+        "persona",
         "prefix",
         "results",
         "seq",
+        "server",
         "started",
         "strangers",
         "summary",
@@ -96,6 +100,8 @@ class Thread:
         self.measured = False  # whether the host has counted them, with all that stands before the conversation
         self.estimated = 0  # what we think the conversation alone has
         self.choice = ""  # the model that someone has chosen for this conversation
+        self.persona = PersonaWish()  # what someone has chosen for this conversation
+        self.server = ""  # what the chat belongs to
         self.prefix = ""  # the fingerprint of what stood before the conversation at the last call
         self.gauge = Gauge()
         self.strangers = Strangers()  # what they, and people, have given
@@ -140,6 +146,8 @@ class Thread:
                 self.turn.exits = self.strangers.after_answer(self.turn.exits, call, entry)
             case ModelChosen():
                 self.choice = entry.model
+            case PersonaChosen():
+                self.persona = PersonaWish(entry.persona, entry.by)
             case Stopped():
                 self.wants_room = False
                 if self.owes_reply:
@@ -184,7 +192,13 @@ class Thread:
     @property
     def standing(self) -> Standing:
         return self.turn.standing(
-            owes=self.owes_reply, address=self.address, choice=self.choice, prefix=self.prefix, outside=self.outside
+            owes=self.owes_reply,
+            address=self.address,
+            choice=self.choice,
+            prefix=self.prefix,
+            outside=self.outside,
+            persona=self.persona,
+            server=self.server,
         )
 
     @property
@@ -234,7 +248,7 @@ class Thread:
         self.turn.began = began
 
     def _take_in(self, entry: UserSaid) -> None:
-        self.address = entry.address
+        self.address, self.server = entry.address, entry.server or self.server
         self.turn.futile = 0
         self.just_compacted = False  # there may be something to cover again
         if self.turn.made:
@@ -388,7 +402,8 @@ class Thread:
         self.just_compacted = True
         standing = entry.standing
         self.turn, self.owes_reply, self.address = Turn.resumed_from(entry), standing.owes, standing.address
-        self.choice, self.prefix = standing.choice, standing.prefix
+        self.choice, self.prefix, self.server = standing.choice, standing.prefix, standing.server
+        self.persona = PersonaWish(standing.persona, standing.persona_by)
         self.strangers, self.results = Strangers(standing.outside), set()
         for message in entry.kept:
             if message.role == "user" or any(isinstance(part, Text) and part.origin for part in message.parts):

@@ -5,6 +5,7 @@ from msgspec import Struct
 from .exits import Exits
 from .log import CallReturned, Compacted, ModelFailed, ModelSaid, Standing, TakenBack, Undoing, UserSaid
 from .message import Made
+from .personas import PersonaWish
 from .prompt import Brought, Finish, Terms, Usage
 from .tool import ToolCall
 
@@ -134,7 +135,9 @@ class Turn:
         turn.files = {made.media.name or made.media.file: made for made in standing.files}
         return turn
 
-    def standing(self, *, owes: bool, address: str, choice: str, prefix: str, outside: bool) -> Standing:
+    def standing(
+        self, *, owes: bool, address: str, choice: str, prefix: str, outside: bool, persona: PersonaWish, server: str
+    ) -> Standing:
         """Its stored form, with what the thread knows beside it."""
         return Standing(
             turn=self.seq,
@@ -160,6 +163,9 @@ class Turn:
             principal=self.principal if self.principal != self.requester else "",
             terms=self.terms,
             source=self.source,
+            persona=persona.name,
+            persona_by=persona.by,
+            server=server,
         )
 
     def count(self, entry: ModelSaid) -> None:

@@ -17,10 +17,12 @@ from ..core.mail import Inbound
 from ..core.message import Part
 from ..core.people import Person, Role, StandingCode
 from ..core.permission import Allowance, Approval, Grant
+from ..core.personas import Persona, PersonaChoice, Personas
 from ..core.ports import (
     Activity,
     Archive,
     Arrivals,
+    Audit,
     Clock,
     Credentials,
     Directory,
@@ -41,7 +43,7 @@ class LetterStore(Log, Mailroom, Arrivals, Archive, Directory, Protocol):
     """What is kept of letters, of the turns that they make, and of who writes them."""
 
 
-class GatewayStore(LetterStore, Outgoing, Credentials, Ledger, Activity, Protocol):
+class GatewayStore(LetterStore, Outgoing, Credentials, Ledger, Audit, Activity, Protocol):
     """What the gateway reads and writes: no grants, secrets, taints or jobs."""
 
 
@@ -243,6 +245,28 @@ class PeoplesBudgets(Protocol):
     async def change(self, who: str, per: Per, by: Role, limit: None) -> str: ...
 
 
+class PersonaBook(Protocol):
+    """Who the agent is, and at which places. Raises MailRefused, SettingsError, ModelMissing, HomeError."""
+
+    file_names: tuple[str, ...]
+
+    async def all(self) -> Personas: ...
+
+    async def tools(self) -> list[str]: ...
+
+    def files(self, name: str) -> dict[str, str]: ...
+
+    async def add(self, name: str, fields: Mapping[str, Any], files: Mapping[str, str]) -> Persona: ...
+
+    async def edit(self, name: str, fields: Mapping[str, Any], files: Mapping[str, str]) -> Persona: ...
+
+    async def remove(self, name: str) -> str: ...
+
+    async def use(self, name: str, place: str) -> str: ...
+
+    async def answering(self, thread: str, session: str, person: str, role: Role) -> PersonaChoice: ...
+
+
 class SessionFinder(Protocol):
     """Finding conversations and working out how to go on from them. Raises MailRefused."""
 
@@ -378,6 +402,9 @@ class ApiAgent(GatewayAgent, Protocol):
 
     @property
     def budgets(self) -> PeoplesBudgets: ...
+
+    @property
+    def personas(self) -> PersonaBook: ...
 
     @property
     def deletions(self) -> SessionDeletions: ...

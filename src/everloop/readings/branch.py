@@ -11,12 +11,14 @@ from ..core.log import (
     Compacted,
     Entry,
     ModelChosen,
+    PersonaChosen,
     Removed,
     Stopped,
     TakenBack,
     Undoing,
     UserSaid,
 )
+from ..core.personas import PersonaWish
 from ..core.prompt import Terms
 from ..core.thread import Thread
 from .spoken import KINDS
@@ -30,6 +32,7 @@ class LastTurn(Struct, frozen=True):
     said: tuple[UserSaid, ...]
     entries: tuple[Entry, ...]  # all that came after the cut
     choice: str  # the model that is chosen at the end of it
+    persona: PersonaWish = PersonaWish()  # as well
     terms: Terms | None = None  # that hold at the end of it
 
     @property
@@ -56,7 +59,8 @@ def last_turn(first: int, entries: Sequence[Entry]) -> LastTurn | None:
         return None
     cut = max(turn - 1, before)
     said = [entry for entry in entries[turn - first :] if isinstance(entry, UserSaid)]
-    return LastTurn(turn, cut, tuple(said), tuple(entries[cut + 1 - first :]), thread.choice, thread.turn.terms)
+    later = tuple(entries[cut + 1 - first :])
+    return LastTurn(turn, cut, tuple(said), later, thread.choice, thread.persona, thread.turn.terms)
 
 
 def branch_off(
@@ -66,12 +70,13 @@ def branch_off(
     *,
     turn: int = 0,
     choice: str | None = None,
+    persona: PersonaWish | None = None,
     told: Sequence[Entry] = (),
 ) -> list[Entry]:
     """These entries as the beginning of another thread: none of its letters are here, and nothing in it is open.
 
     With `turn`, what people said from there on is left out: it belongs to a turn that is taken back. `choice` is the
-    model that is to answer, `told` what stays though it came later.
+    model that is to answer, `persona` who is to, `told` what stays though it came later.
     """
     entries = [_copied(each.entry, session, bool(turn) and each.seq >= turn) for each in written]
     thread = Thread(seq=written[0].seq - 1 if written else 0)
@@ -84,6 +89,8 @@ def branch_off(
         closing += step.results if isinstance(step, Settle) else ()
     if choice is not None and choice != thread.choice:
         closing.append(ModelChosen(choice, by))
+    if persona is not None and persona != thread.persona:
+        closing.append(PersonaChosen(persona.name, persona.by))
     return [*entries, *closing, *(_copied(entry, session, late=False) for entry in told)]
 
 

@@ -67,6 +67,13 @@ COMMANDS = {
             right=Right(Role.USER, "read"),
             given=Right(Role.USER),
         ),
+        SlashCommand(
+            "/persona",
+            "Show who the agent is here, or choose another for this conversation",
+            "[NAME]",
+            right=Right(Role.USER, "read"),
+            given=Right(Role.USER),
+        ),
         SlashCommand("/compact", "Let a summary stand for what was said before", right=Right(Role.USER)),
         SlashCommand(
             "/approve",
@@ -111,7 +118,13 @@ COMMANDS = {
             },
         ),
         SlashCommand("/budget", "Show what you may spend, and have spent", right=_TELLS),
-        SlashCommand("/usage", "Show what this conversation has used and cost", right=Right(Role.USER, "read")),
+        SlashCommand(
+            "/usage",
+            "Show what this conversation has used and cost; with a word, what you have used in 30 days, by `day`, "
+            "`model`, `channel`, `job` or `tool` (for administrators: what all have, also by `person`)",
+            takes="[BY]",
+            right=Right(Role.USER, "read"),
+        ),
         SlashCommand("/help", "Show available commands"),
     )
 }

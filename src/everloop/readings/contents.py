@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from ..core.gauge import rough
+from ..core.personas import PersonaChoice
 from ..core.prompt import Section
 from ..core.thread import Thread
 from ..core.tool import ToolSpec
@@ -43,6 +44,7 @@ class Contents(Struct, frozen=True):
     coming: tuple[str, ...] = ()
     held: tuple[str, ...] = ()
     assumed: bool = False  # that is: the window; nobody has said how large it is
+    persona: PersonaChoice = PersonaChoice()
 
 
 def pieces_of(

@@ -23,6 +23,7 @@ from ..core.log import (
     ModelChosen,
     ModelFailed,
     ModelSaid,
+    PersonaChosen,
     Removed,
     Resumed,
     Stopped,
@@ -58,6 +59,7 @@ KINDS: Mapping[type[Entry], Kind] = {
     Asked: Kind(),
     Answered: Kind(),
     ModelChosen: Kind(),
+    PersonaChosen: Kind(),
     Stopped: Kind("never"),
     Resumed: Kind(),
     GaveUp: Kind("always"),
@@ -135,6 +137,7 @@ def spoken(entry: Entry) -> Utterance | None:
             | Asked()
             | Answered()
             | ModelChosen()
+            | PersonaChosen()
             | Resumed()
             | Compacted()
             | CompactionAsked()

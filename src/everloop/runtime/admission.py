@@ -8,6 +8,7 @@ while it holds, and is let in when the owner names it. In a group nobody is told
 from collections.abc import Callable, Container
 from typing import assert_never
 
+from ..core.audit import acting_as
 from ..core.channel import Admitted, Declined, Incoming, Manifest
 from ..core.keys import author_of, escaped
 from ..core.people import Person, Strangers, chat_of
@@ -55,8 +56,11 @@ class AdmitPeople:
         if not incoming.direct or command_in(incoming.text) != "/link":
             return None
         asked = await self._directory.use_code("link", rest_of(incoming.text))
-        if asked is None or await self._directory.link(account, asked.account):
+        if asked is None:
             return None
+        with acting_as(asked.account, "a code that was said in both places"):
+            if await self._directory.link(account, asked.account):
+                return None
         return await self._directory.person(asked.account)
 
     async def _met(self, account: str, manifest: Manifest, incoming: Incoming) -> Declined | None:

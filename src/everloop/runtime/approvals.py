@@ -3,16 +3,17 @@
 What waits for an answer is nowhere but in the logs: whoever wants to see it reads the threads that wait.
 """
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 from ..core.approval import approval_id, definition_of, digest_of, risk_of
+from ..core.audit import acting_as, line_of, speaking_for
 from ..core.decide import APPROVER
 from ..core.errors import GrantRefused, MailRefused
 from ..core.log import Asked
 from ..core.mail import Address, Decision, Inbound, Outbound
 from ..core.people import Role
 from ..core.permission import Allowance, Approval, Grant, Held, WantedCall
-from ..core.ports import Clock, Grants, Log, Mailroom, People, PromptFiles
+from ..core.ports import Audit, Clock, Grants, Log, Mailroom, People, PromptFiles
 from ..core.rows import Timer
 from ..core.thread import Thread
 from ..core.tool import Ground, Risk, ToolCall, ToolSpec
@@ -89,7 +90,7 @@ def _about(held: Held) -> Approval:
     )
 
 
-class ApprovalStore(Log, Mailroom, Grants, Protocol):
+class ApprovalStore(Log, Mailroom, Grants, Audit, Protocol):
     """Threads that ask, and what is allowed ahead."""
 
 
@@ -153,7 +154,10 @@ class Approvals:
         await self._check_may_decide(by)
         if chosen:
             raise GrantRefused(NOTHING_ALIKE)
-        return await self._files.decide(approval.held, allow)
+        told = await self._files.decide(approval.held, allow)
+        deed = "file.accepted" if allow else "file.refused"
+        await self._store.note(line_of(deed, approval.held.name, {"change": approval.id}, speaking_for(by)))
+        return told
 
     async def _check_may_decide(self, by: str) -> None:
         if await self._people.role(by) < APPROVER:
@@ -162,8 +166,9 @@ class Approvals:
     async def answer(self, approval: Approval, allow: bool, by: str, event: str = "") -> Inbound:
         """The letter that answers it. Raises MailRefused for whom it is not to answer."""
         await self._check_may_decide(by)
-        asked = approval.decision
-        verdict = Decision(asked.thread, asked.answer, asked.place, "allowed" if allow else "denied", by, asked.digest)
+        asked, authority = approval.decision, speaking_for(by).by
+        said: Literal["allowed", "denied"] = "allowed" if allow else "denied"
+        verdict = Decision(asked.thread, asked.answer, asked.place, said, by, asked.digest, authority)
         return Inbound(Address.parse(approval.address), event or f"decision:{approval.id}", verdict)
 
     async def decide(
@@ -208,7 +213,10 @@ class Approvals:
         if await self._people.role(by) < APPROVER:
             raise MailRefused(f"this is not for {by or 'guests'} to take back")
         found = [grant for grant in await self._store.grants() if id and grant.id.startswith(id)]
-        if len(found) != 1 or not await self._store.forget_grant(found[0].id):
+        now = speaking_for(by)
+        with acting_as(now.person, now.by):
+            taken = len(found) == 1 and await self._store.forget_grant(found[0].id)
+        if not taken:
             raise MailRefused(f"there is no grant {id!r}, or more than one; see: everloop approvals grants")
         return found[0]
 

@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 
 from msgspec import structs
 
+from ..core.audit import AuditLine
 from ..core.budget import Account, Charge, Reservation
 from ..core.decide import Steering, admit, heard
 from ..core.errors import StoreBroken, StoreError
@@ -23,6 +24,7 @@ from ..core.rows import Commit, Committed, Lease, Posting, Spent, Taint, ThreadS
 from ..core.thread import Thread
 from ..core.turn import Finished
 from ..core.wording import GO_ON, cut_short, with_unknown
+from .auditing import decided
 from .models import Briefed
 from .patience import AWAY, commit_again, patiently
 from .people import roles_of
@@ -155,6 +157,8 @@ class Book:
         while left:
             letter, *left = left
             admitted = admit(self.thread, letter, steering, roles)
+            if isinstance(letter.letter, Decision):
+                self.note(*decided(self.thread, letter.letter, admitted.entries))
             self.keep(*map(self._with_cut, admitted.entries))
             if admitted.taken:
                 self._next.absorbed = (*self._next.absorbed, letter.id)
@@ -197,6 +201,14 @@ class Book:
         self._next.taints = (*self._next.taints, *taints)
         self._tainted |= {taint.key for taint in taints if not taint.happened}
         self._tainted -= {taint.key for taint in taints if taint.happened}
+
+    def note(self, *lines: AuditLine) -> None:
+        """Write lines of the audit with the next commit."""
+        self._next.audit = (*self._next.audit, *lines)
+
+    def note_starts(self, *lines: AuditLine) -> None:
+        """As `note`, if nothing keeps the starts of that commit from starting."""
+        self._next.audit_starts = (*self._next.audit_starts, *lines)
 
     def untaint(self, over: Untaint) -> None:
         """Say with the next commit that one is over."""

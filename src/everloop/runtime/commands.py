@@ -1,16 +1,18 @@
 """Slash commands that are understood in every channel, whatever the model is doing."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct, structs
 
+from ..core.audit import acting, acting_as
 from ..core.conversation import Deed
 from ..core.errors import MailRefused, ModelMissing
 from ..core.gauge import rough
 from ..core.mail import Choose, CompactRequest, Inbound, Said, Stop
 from ..core.message import text_of
 from ..core.people import Role
+from ..core.personas import Personas
 from ..core.ports import Archive, Arrivals, Budgets, Clock, Directory, Ledger, Log, People
 from ..core.rows import Action, SpentRow
 from ..core.thread import Thread
@@ -26,8 +28,10 @@ from .clock import MACHINE
 from .deletions import Deletions
 from .membership import Membership, role_given
 from .models import Models
+from .persona_commands import PersonaCommands
 from .session_commands import SessionCommands, sentence
 from .sessions import BUSY, Sessions
+from .usage_command import UsageCommand, price_of
 
 LEAST, LEAST_TOKENS = 4, 450  # messages that are worth a summary, and how long they have to be
 ALONE = "What you may spend is nobody else's business, so I say it only where we are alone."
@@ -58,6 +62,7 @@ class SlashCommands:
         deletions: Deletions,
         clock: Clock = MACHINE,
         budgets: Allotments | None = None,
+        personas: Callable[[], Personas] = Personas,
     ) -> None:
         self._store = store
         self._budgets = budgets or Allotments(store, BudgetRules)
@@ -68,6 +73,8 @@ class SlashCommands:
         self._sessions = sessions
         self._looking_back = SessionCommands(store, sessions, deletions)
         self._members = Membership(store)
+        self._usage = UsageCommand(store, clock)
+        self._personas = PersonaCommands(store, personas)
 
     def find(self, text: str) -> SlashCommand | None:
         """The command that someone typed, if what they typed looks like one; there need not be one of that name."""
@@ -75,7 +82,14 @@ class SlashCommands:
 
     async def work_out(self, command: SlashCommand, inbound: Inbound, letter: Said) -> CommandEffect:
         """What it comes to; nothing has happened yet, but that what a person allows ahead is kept."""
-        rest, role = rest_of(text_of(letter.parts)), await self._people.role(letter.author)
+        role = await self._people.role(letter.author)
+        came = acting.get()
+        by = came.by if came.person == letter.author else f"{role.name.lower()} in {inbound.address.channel}"
+        with acting_as(letter.author, by):
+            return await self._work_out(command, inbound, letter, role)
+
+    async def _work_out(self, command: SlashCommand, inbound: Inbound, letter: Said, role: Role) -> CommandEffect:
+        rest = rest_of(text_of(letter.parts))
         if command.name not in COMMANDS or (rest and not command.takes):
             return CommandEffect(inbound, "none", misunderstood(command.name, role))
         if role < (least := command.right_to(rest).least):
@@ -88,7 +102,14 @@ class SlashCommands:
                 stopping = structs.replace(inbound, letter=Stop(letter.author))
                 return CommandEffect(stopping, "stop", "⏹ Stopped 1 task(s).", "No active task to stop.")
             case "/model":
-                return await (self._choose(rest, inbound, letter) if rest else self._show_model(inbound))
+                if rest:
+                    return await self._choose(rest, inbound, letter)
+                return await self._show_model(inbound, await self._personas.model(inbound, letter, role))
+            case "/persona":
+                choosing, reply = await self._personas.work_out(rest, inbound, letter, role)
+                if choosing is None:
+                    return CommandEffect(inbound, "none", reply)
+                return CommandEffect(structs.replace(inbound, letter=choosing), "tell", reply)
             case "/compact":
                 return await self._compact(inbound, letter.author)
             case "/approve":
@@ -106,6 +127,8 @@ class SlashCommands:
                 if letter.principal:
                     return CommandEffect(inbound, "none", ALONE)
                 return CommandEffect(inbound, "none", said_lines(await self._budgets.of(letter.author, role)))
+            case "/usage" if rest:
+                return CommandEffect(inbound, "none", await self._usage.tell(rest, letter, role))
             case "/usage":
                 row = await self._store.session(str(inbound.address))
                 rows = await self._store.spent(thread=row.id) if row else []
@@ -196,7 +219,8 @@ class SlashCommands:
         choosing = structs.replace(inbound, letter=Choose("" if wanted == "default" else model.key, letter.author))
         return CommandEffect(choosing, "tell", f"{model.name} answers in this conversation from now on.")
 
-    async def _show_model(self, inbound: Inbound) -> CommandEffect:
+    async def _show_model(self, inbound: Inbound, usual: str) -> CommandEffect:
+        """`usual` is who answers here where nobody has chosen; "" is the one of the settings."""
         row = await self._store.session(str(inbound.address))
         chosen = ""
         if row:
@@ -206,7 +230,7 @@ class SlashCommands:
             waiting = [mail.letter.model for mail in opened.mail if isinstance(mail.letter, Choose)]
             chosen = waiting[-1] if waiting else fold.choice
         presets = self._models.names()
-        lines = [f"{await self._who(chosen)} answers in this conversation."]
+        lines = [f"{await self._who(chosen or usual)} answers in this conversation."]
         if presets:
             lines.append(f"Presets: {', '.join(presets)}.")
         lines.append("Choose another with /model NAME (a preset or provider/model), or go back with /model default.")
@@ -280,10 +304,3 @@ def _add(one: SpentRow, other: SpentRow) -> SpentRow:
         cost=one.cost + other.cost,
         unpriced=one.unpriced + other.unpriced,
     )
-
-
-def price_of(cost: float, unpriced: int) -> str:
-    """Dollars as people read them. Calls of models whose price is not known are said to be missing."""
-    if not unpriced:
-        return f"${cost:.4f}"
-    return f"more than ${cost:.4f}" if cost else "price not known"

@@ -58,6 +58,7 @@ from ..core.thread import Thread
 from ..core.tool import CallContext, Effect
 from ..core.turn import Finished
 from .approvals import Approvals, ApprovalStore
+from .auditing import started
 from .book import Book
 from .budgets import BudgetControl, Denied, Payer
 from .calls import Toolbox
@@ -232,15 +233,25 @@ class Driver:
         before = book.briefed if book.turn == turn.seq else None
         if before is None:
             self._toolbox.kit(turn.principal)  # what is offered from here on can be run, also when it has gone by then
-            situation = Situation(turn.requester, role, turn.principal, thread.address, thread.id, turn.terms)
+            situation = Situation(
+                person=turn.requester,
+                role=role,
+                principal=turn.principal,
+                address=thread.address,
+                thread=thread.id,
+                terms=turn.terms,
+                wish=thread.persona,
+                server=thread.server,
+            )
             briefing = await book.patiently(partial(self._briefer.brief, situation))
             log_context.set(LogContext(thread.address, thread.id, turn.seq))
         else:
             briefing = before.briefing
+        name = thread.model_name or briefing.model
         try:
-            model = self._models.find(thread.model_name)
+            model = self._models.find(name)
         except ModelMissing:
-            model = await self._look_for(thread.model_name)
+            model = await self._look_for(name)
         if before is not None and before.model.key == model.key:
             return before
         book.turn, book.briefed = turn.seq, Briefed(model, briefing)
@@ -300,6 +311,7 @@ class Driver:
         if any(spec.effect is not Effect.READ for spec in specs):
             if self._tainting:
                 await self._tainting.begin(book, places, specs)
+            book.note_starts(*started(thread, places, specs, role))
             if not await book.write(*(CallStarted(thread.answer, place) for place in places)):
                 return
             reach("call.started")

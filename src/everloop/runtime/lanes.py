@@ -10,6 +10,7 @@ import time
 from types import TracebackType
 from typing import Protocol
 
+from ..core.audit import THE_PROGRAM, acting
 from ..core.errors import EverloopError, Fenced, StoreError, ThreadGone, TurnFailed
 from ..core.mail import Inbound, Said
 from ..core.ports import Activity, Bus
@@ -229,6 +230,7 @@ class Lanes:
         lane.task = lane.interrupt.task = self._loop.create_task(self._run(lane))
 
     async def _run(self, lane: Lane) -> None:
+        acting.set(THE_PROGRAM)  # not whoever happens to have woken it
         thread = lane.thread
         failure: EverloopError | None = None
         try:

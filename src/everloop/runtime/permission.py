@@ -9,6 +9,7 @@ from ..core.log import Answered
 from ..core.ports import Bus, Clock, Log
 from ..core.rows import MANY
 from .approvals import Approvals, asking, pending_in, question, wanted
+from .auditing import granted
 from .book import Book
 from .calls import Toolbox
 
@@ -35,7 +36,9 @@ class PermissionQuestions:
             call = wanted(thread, asked)
             grant = await book.patiently(partial(self._approvals.granted, call))
             if grant:
-                book.keep(Answered(asked.answer, place, "allowed", f"grant:{grant}"))
+                answered = Answered(asked.answer, place, "allowed", f"grant:{grant}")
+                book.keep(answered)
+                book.note(granted(thread, answered))
             elif thread.turn.unattended:
                 book.keep(Answered(asked.answer, place, "unattended"))
             else:

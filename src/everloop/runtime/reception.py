@@ -62,7 +62,14 @@ class Reception:
         parts = said(incoming.text) if incoming.text.strip() or not incoming.files else ()
         files = [await self._file(ref, decided.owner) for ref in incoming.files[:MOST_FILES]]
         whose = decided.owner if decided.owner != decided.author else ""
-        letter = Said((*parts, *files), decided.author, str(address), reply_to=incoming.reply_to, principal=whose)
+        letter = Said(
+            parts=(*parts, *files),
+            author=decided.author,
+            address=str(address),
+            reply_to=incoming.reply_to,
+            principal=whose,
+            server=escaped(incoming.server),
+        )
         inbound = Inbound(address, event, letter, decided.owner, resume)
         try:
             receipt = await self._inbox.take(inbound)
@@ -120,7 +127,8 @@ def _wrong_in(incoming: Incoming) -> str:
     if not incoming.chat or not incoming.account:
         return "a message says in which chat it was written, and by whom"
     try:
-        "".join((incoming.event, incoming.chat, incoming.account, incoming.thread, incoming.reply_to)).encode()
+        where = (incoming.server, incoming.chat, incoming.thread, incoming.reply_to)
+        "".join((incoming.event, incoming.account, *where)).encode()
     except UnicodeEncodeError:
         return "the message is not valid UTF-8 text"
     return ""

@@ -184,9 +184,10 @@ class Sessions:
         first = await self._store.folded(thread, cut) or 1
         written = await self._store.history(thread, first - 1, cut - first + 1) if cut else []
         left_out, choice, told = (turn.seq, turn.choice, turn.told) if turn else (0, None, ())
+        persona = turn.persona if turn else None
         return Branch(
             secrets.token_hex(8),
-            branch_off(written, session, by, turn=left_out, choice=choice, told=told),
+            branch_off(written, session, by, turn=left_out, choice=choice, persona=persona, told=told),
             first,
             times=[each.at for each in written],
             parent=thread,
@@ -272,6 +273,7 @@ def _edited(turn: LastTurn, letter: Said, session: str, text: str) -> Said:
         preapproved=letter.preapproved,
         principal=letter.principal or turn.said[0].principal,
         terms=turn.terms,
+        server=letter.server or turn.said[0].server,
     )
 
 
@@ -296,6 +298,7 @@ def _repeated(turn: LastTurn, letter: Said, session: str) -> Said | Notice:
         preapproved=letter.preapproved and letter.author == first.author,
         principal=first.principal or letter.principal,
         terms=turn.terms,
+        server=letter.server or first.server,
     )
 
 

@@ -54,6 +54,7 @@ class View(Struct, frozen=True):
             coming=tuple(changed_parts(thread.prefix, rules.prefix)),
             held=self.held,
             assumed=model.assumed,
+            persona=briefed.briefing.persona,
         )
 
     async def _recall(self, thread: Thread, rules: Rules) -> str:
@@ -77,10 +78,19 @@ class View(Struct, frozen=True):
         """Who would answer, and what it would be told, as the driver finds it."""
         person, turn = thread.turn.requester or OWNER, thread.turn
         role = await self.people.role(person)
-        situation = Situation(person, role, turn.principal or person, thread.address, thread.id, turn.terms)
+        situation = Situation(
+            person=person,
+            role=role,
+            principal=turn.principal or person,
+            address=thread.address,
+            thread=thread.id,
+            terms=turn.terms,
+            wish=thread.persona,
+            server=thread.server,
+        )
         briefing = await self.briefer.brief(situation)
         try:
-            model = await self.models.look(thread.choice)
+            model = await self.models.look(thread.choice or briefing.model)
         except ModelMissing:
             model = await self.models.look("")
         briefed = Briefed(model, briefing)

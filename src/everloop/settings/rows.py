@@ -14,6 +14,7 @@ from .words import ABOUT
 Kind = Literal["text", "whole", "number", "switch", "choice", "list", "rows", "table"]
 Source = Literal["default", "file", "environment", "start"]
 NAME = "<name>"
+NAMED = ("models", "personas", "prices", "providers")  # tables of tables whose names are the owner's
 
 
 class Origin(Struct, frozen=True):
@@ -83,6 +84,7 @@ def rows_of(settings: Settings, origins: Mapping[Path, Origin]) -> list[Settings
     """`origins` say of every path that someone has set who did."""
     named: dict[Path, tuple[str, ...]] = {
         ("models",): tuple(settings.models),
+        ("personas",): tuple(settings.personas),
         ("prices",): tuple(settings.prices),
         ("providers",): tuple(settings.providers.accounts),
     }
@@ -125,7 +127,7 @@ def _row(leaf: Leaf, settings: Settings, origin: Origin) -> SettingsRow:
 
 
 def _general(path: Path) -> Path:
-    if path[0] in ("models", "prices") or (path[0] == "providers" and path[1] != "embedded"):
+    if path[0] in NAMED and path[1] != "embedded":
         return (path[0], NAME, *path[2:])
     return path
 

@@ -23,6 +23,7 @@ NEEDS: dict[Path, tuple[str, ...]] = {
     ("agents", "defaults", "small_model"): _ANSWERS,
     ("agents", "defaults", "embedding_model"): ("read",),
     ("models",): _ANSWERS,
+    ("personas",): _ALL,  # what the agent is told, who answers, with which tools
     ("providers",): _ANSWERS,
     ("telemetry",): ("read",),
     ("users",): _ALL,  # who is let in

@@ -82,6 +82,17 @@ class Preset(_Section, frozen=True):
     context_window: Count | None = None
 
 
+class PersonaSection(_Section, frozen=True):
+    """Who the agent is at some places."""
+
+    prompt: str = ""  # told after who the agent is
+    tools: tuple[str, ...] | None = None  # names, or patterns such as web_*; None: all that the role allows
+    model: str = ""  # provider/model or a preset; "": the usual
+    max_tokens: Count | None = None  # that an answer may have at most
+    open_to: Literal["user", "admin", "owner"] = "admin"  # the lowest role that may choose it with /persona
+    places: tuple[str, ...] = ()  # default, channel:…, server:…, chat:…, thread:…
+
+
 Dollars = Annotated[float, Meta(ge=0)]
 
 
@@ -214,6 +225,7 @@ class Settings(_Section, frozen=True):
     agents: Agents = Agents()
     providers: Providers = Providers()
     models: dict[str, Preset] = {}
+    personas: dict[str, PersonaSection] = {}
     prices: dict[str, PriceSection] = {}
     tools: Tools = Tools()
     store: StoreSection = StoreSection()

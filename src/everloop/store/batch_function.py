@@ -21,8 +21,8 @@ _JUDGED = """WITH i AS MATERIALIZED (
             n BIGINT, key TEXT, channel TEXT, event TEXT, owner TEXT, letter TEXT, body TEXT,
             thread TEXT, head BIGINT, epoch BIGINT, entries TEXT[], starts TEXT[], fold BIGINT,
             absorbed BIGINT[], ended_mail BIGINT[], ended_seq BIGINT[], outbox JSON, usage JSON, timers JSON,
-            posts JSON, taints JSON, untaints JSON, release BOOLEAN, state TEXT, seen BIGINT, charges JSON,
-            reserve JSON)
+            posts JSON, taints JSON, untaints JSON, audit JSON, audit_starts JSON, release BOOLEAN, state TEXT,
+            seen BIGINT, charges JSON, reserve JSON)
     ), mail AS (
         SELECT i.n, max(x.id) AS newest, bool_or(x.kind = 'stop') AS stopped
         FROM i JOIN inbox x ON x.thread = i.thread AND x.ended = 0 AND x.taken = 0 AND x.id <> ALL (i.absorbed)
@@ -224,6 +224,16 @@ BEGIN
     ), forgotten_ AS (
         DELETE FROM taints x USING final f, json_to_recordset(f.untaints) AS u(key TEXT, command TEXT)
         WHERE x.key = u.key AND x.outside = 0 AND u.command = ''
+    ), audit_ AS (  -- others who note something wait from here until this is committed
+        INSERT INTO audit(at, actor, authority, deed, subject, detail)
+        SELECT CAST(moment * 1000 AS BIGINT), a.actor, a.authority, a.deed, a.subject, a.detail
+        FROM (
+            SELECT f.n, 0 AS place, a.* FROM final f, json_to_recordset(f.audit) AS a(
+                actor TEXT, authority TEXT, deed TEXT, subject TEXT, detail TEXT)
+            UNION ALL
+            SELECT f.n, 1, a.* FROM final f, json_to_recordset(f.audit_starts) AS a(
+                actor TEXT, authority TEXT, deed TEXT, subject TEXT, detail TEXT) WHERE f.goes
+        ) a ORDER BY a.n, a.place
     )
     SELECT i.n, f.n IS NOT NULL, coalesce(f.newest, 0), NULL::TEXT, fulls[array_position(refused, i.n)],
         t.head, t.epoch, coalesce(f.goes, false), coalesce(f.rests, false), coalesce(f.came, 0)

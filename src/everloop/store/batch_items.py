@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 from msgspec import Struct
 
+from ..core.audit import AuditLine
 from ..core.budget import Reservation
 from ..core.mail import Decision, Inbound
 from ..core.rows import Commit, Lease, OutboxState, Untaint
@@ -158,6 +159,8 @@ class _Commit(Struct, omit_defaults=True):
     untaints: Sequence[Untaint] | None = None
     charges: "list[_Charged] | None" = None
     reserve: "_Reserve | None" = None
+    audit: Sequence[AuditLine] | None = None
+    audit_starts: Sequence[AuditLine] | None = None
     key: str | None = None  # and the following: a letter that comes in with it
     channel: str | None = None
     event: str | None = None
@@ -212,6 +215,8 @@ def commit(lease: Lease, commit: Commit) -> Item:
         item.charges = [_Charged(each.key, each.tokens, each.money) for each in commit.charges]
     if commit.reserve:
         item.reserve = _reserved(commit.reserve)
+    if commit.audit or commit.audit_starts:
+        item.audit, item.audit_starts = commit.audit, commit.audit_starts
     if commit.letter:
         item.key, item.channel, item.event, item.owner, item.letter, item.body = _post(commit.letter)
     budgeted = bool(commit.charges or commit.reserve)

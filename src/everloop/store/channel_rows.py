@@ -5,10 +5,12 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ..core.audit import line_of
 from ..core.mail import Inbound, Outbound, ReplyTo, Said
 from ..core.rows import Undelivered
+from .audit import AuditRows
 from .codec import SENDING_SECONDS, read_letter, read_outbound
-from .database import Ask, Database
+from .database import Ask
 
 _RESUME = (
     "INSERT INTO resumes(channel, token, at) VALUES($1, $2, {now}) "
@@ -52,7 +54,7 @@ def receipts_in(parts: str) -> tuple[str, ...]:
     return msgspec.json.decode(parts, type=tuple[str, ...]) if parts else ()
 
 
-class ChannelRows(Database):
+class ChannelRows(AuditRows):
     """What a store knows of channels."""
 
     async def resume(self, channel: str) -> str:
@@ -80,7 +82,7 @@ class ChannelRows(Database):
         ]
 
     async def send_again(self, row: int) -> bool:
-        return await self._changed_one(_AGAIN, row)
+        return await self._change_noted(line_of("outbox.retried", str(row)), _AGAIN, row)
 
     async def drop(self, row: int) -> bool:
-        return await self._changed_one(_DROP, row)
+        return await self._change_noted(line_of("outbox.dropped", str(row)), _DROP, row)

@@ -5,6 +5,7 @@ What runs in every turn (receive, open, commit, renew, settle, acknowledge) each
 
 from .archive import ArchiveRows
 from .arrivals import ArrivalRows
+from .audit import AuditRows
 from .budgets import BudgetRows
 from .channel_rows import ChannelRows
 from .credentials import CredentialRows
@@ -40,5 +41,6 @@ class ColdStore(
     DirectoryRows,
     ExpiredRows,
     DeletedRows,
+    AuditRows,
 ):
     """What a store does that no turn waits for."""

@@ -4,18 +4,21 @@ import secrets
 from collections.abc import Sequence
 from typing import Literal
 
+from ..core.audit import acting, line_of, speaking_for
 from ..core.people import Role, role_named
 from ..core.rows import Known, TokenRow
-from .database import Ask, Database
+from .audit import AuditRows, note
+from .database import Ask
 
 _HOLDS = "(until = 0 OR until > {now})"
 
 
-class CredentialRows(Database):
+class CredentialRows(AuditRows):
     """What a store does with tokens, passwords, one-time links and logins of browsers."""
 
     async def keep_token(self, owner: str, name: str, hash: str, scopes: Sequence[str], seconds: float = 0) -> str:
         id = secrets.token_hex(8)
+        line = line_of("token.made", id, {"owner": owner, "scopes": scopes, "seconds": int(seconds)})
 
         async def work(ask: Ask) -> str:
             await ask("DELETE FROM tokens WHERE owner = $1 AND name = $2 AND until > 0 AND until <= {now}", owner, name)
@@ -30,6 +33,8 @@ class CredentialRows(Database):
                 " ".join(scopes),
                 float(seconds),
             )
+            if kept:
+                await note(ask, line)
             return id if kept else ""
 
         return await self._do(work)
@@ -43,7 +48,15 @@ class CredentialRows(Database):
 
     async def forget_token(self, owner: str, name: str) -> bool:
         gone = "DELETE FROM tokens WHERE owner = $1 AND (name = $2 OR id = $2) RETURNING id"
-        return await self._changed_one(gone, owner, name)
+        now = acting.get()
+
+        async def work(ask: Ask) -> bool:
+            revoked = [id for (id,) in await ask(gone, owner, name)]
+            detail = {"owner": owner}
+            await note(ask, *(line_of("token.revoked", id, detail, now) for id in revoked))
+            return bool(revoked)
+
+        return await self._do(work)
 
     async def known_token(self, hash: str) -> Known | None:
         rows = await self._glance(
@@ -58,10 +71,13 @@ class CredentialRows(Database):
         return role_named(rows[0][0]) if rows else Role.GUEST
 
     async def keep_login(self, owner: str, kind: Literal["password", "link"], hash: str, seconds: float = 0) -> None:
-        await self._change(
+        detail = {"seconds": int(seconds)} if seconds else {}
+        await self._change_noted(
+            line_of("password.set" if kind == "password" else "link.made", owner, detail),
             "INSERT INTO logins(owner, kind, hash, at, until) "
             "VALUES($1, $2, $3, {now}, CASE WHEN CAST($4 AS {real}) > 0 THEN {now} + $4 ELSE 0 END) "
-            "ON CONFLICT(owner, kind) DO UPDATE SET hash = excluded.hash, at = excluded.at, until = excluded.until",
+            "ON CONFLICT(owner, kind) DO UPDATE SET hash = excluded.hash, at = excluded.at, until = excluded.until "
+            "RETURNING owner",
             owner,
             kind,
             hash,
@@ -74,7 +90,9 @@ class CredentialRows(Database):
 
     async def forget_login(self, owner: str, kind: Literal["password", "link"]) -> bool:
         gone = "DELETE FROM logins WHERE owner = $1 AND kind = $2 RETURNING kind"
-        return await self._changed_one(gone, owner, kind)
+        if kind == "link":
+            return await self._changed_one(gone, owner, kind)
+        return await self._change_noted(line_of("password.removed", owner), gone, owner, kind)
 
     async def link_owner(self, hash: str) -> str:
         rows = await self._ask(f"SELECT owner FROM logins WHERE kind = 'link' AND hash = $1 AND {_HOLDS}", hash)
@@ -87,6 +105,7 @@ class CredentialRows(Database):
 
     async def keep_visit(self, owner: str, hash: str, page: str, seconds: float) -> str:
         id = secrets.token_hex(8)
+        line = line_of("login.ok", id, by=speaking_for(owner))
 
         async def work(ask: Ask) -> None:
             await ask("DELETE FROM web_sessions WHERE until <= {now}")
@@ -99,6 +118,7 @@ class CredentialRows(Database):
                 page,
                 float(seconds),
             )
+            await note(ask, line)
 
         await self._do(work)
         return id
@@ -112,5 +132,5 @@ class CredentialRows(Database):
         return Known(rows[0][0], rows[0][1], rows[0][2], ()) if rows else None
 
     async def end_visits(self, owner: str, id: str = "", *, but: str = "") -> None:
-        end = "DELETE FROM web_sessions WHERE owner = $1 AND (CAST($2 AS TEXT) = '' OR id = $2) AND id <> $3"
-        await self._change(end, owner, id, but)
+        end = "DELETE FROM web_sessions WHERE owner = $1 AND (CAST($2 AS TEXT) = '' OR id = $2) AND id <> $3 "
+        await self._change_noted(line_of("login.ended", owner), f"{end}RETURNING id", owner, id, but)

@@ -18,8 +18,10 @@ from typing import Any
 
 import msgspec
 
+from ..core.audit import Authority, acting, line_of
 from ..core.conversation import Deletion, Leftovers
 from ..core.jobs import DELETE
+from .audit import note
 from .budgets import settle_lost
 from .codec import list_of
 from .database import Ask, Database
@@ -81,12 +83,12 @@ class DeletedRows(Database):
         ...
 
     async def delete(self, owner: str, threads: Sequence[str]) -> Deletion | None:
-        return await self._do(partial(self._delete, owner, threads))
+        return await self._do(partial(self._delete, owner, threads, acting.get()))
 
     async def is_anyone_at_work(self) -> bool:
         return bool(await self._ask("SELECT 1 FROM threads WHERE state = 'running' LIMIT 1"))
 
-    async def _delete(self, owner: str, threads: Sequence[str], ask: Ask) -> Deletion | None:
+    async def _delete(self, owner: str, threads: Sequence[str], by: Authority, ask: Ask) -> Deletion | None:
         ids, sessions = await _locked(ask, owner, threads)
         if not ids:
             return Deletion()
@@ -101,6 +103,11 @@ class DeletedRows(Database):
         files |= {digits: files.get(digits, 0.0) for body in jobs for digits in digits_in(body)}
         left = msgspec.json.encode(Leftovers(tuple(ids), files)).decode()
         await ask(ADD, f"{DELETE}:{ids[0]}", owner, DELETE, "", "", 0.0, left)
+        detail = {"owner": owner, "entries": int(entries)}
+        await note(
+            ask,
+            *(line_of("conversation.deleted", id, detail, by) for id in threads if id in ids),
+        )
         return Deletion(
             threads=tuple(ids),
             sessions=tuple(sessions),

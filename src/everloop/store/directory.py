@@ -4,8 +4,10 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.audit import AuditLine, acting, line_of
 from ..core.people import OWNER, CodeKind, Person, Role, StandingCode, role_named
-from .database import Ask, Database
+from .audit import AuditRows, note
+from .database import Ask
 
 LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # none of which looks like another
 LENGTH = 8
@@ -16,9 +18,13 @@ _WRITES = """SELECT id, name, role, created,
     CASE WHEN EXISTS(SELECT 1 FROM accounts WHERE account = $1) THEN blocked ELSE 1 END
     FROM users WHERE id = coalesce((SELECT owner FROM accounts WHERE account = $1), $1)"""
 _HOLDS = "until > {now}"
+_CHANGE = (
+    "UPDATE users SET name = coalesce(CAST($2 AS TEXT), name), role = coalesce(CAST($3 AS TEXT), role), "
+    "blocked = coalesce(CAST($4 AS {int}), blocked) WHERE id = $1"
+)
 
 
-class DirectoryRows(Database):
+class DirectoryRows(AuditRows):
     async def people(self) -> list[Person]:
         rows = await self._ask(f"{_SOMEONE} ORDER BY id <> '{OWNER}', created, id")
         accounts = await self._ask("SELECT owner, account FROM accounts ORDER BY at, account")
@@ -28,16 +34,21 @@ class DirectoryRows(Database):
         return await self._do(lambda ask: _found(ask, id))
 
     async def introduce(self, person: Person) -> bool:
+        role = person.role.name.lower()
+        line = line_of("person.added", person.id, {"role": role, "accounts": person.accounts})
+
         async def work(ask: Ask) -> bool:
             added = await ask(
                 "INSERT INTO users(id, name, role, created) VALUES($1, $2, $3, {now}) "
                 "ON CONFLICT DO NOTHING RETURNING id",
                 person.id,
                 person.name,
-                person.role.name.lower(),
+                role,
             )
             for account in person.accounts if added else ():
                 await _link(ask, account, person.id)
+            if added:
+                await note(ask, line)
             return bool(added)
 
         return await self._do(work)
@@ -45,20 +56,28 @@ class DirectoryRows(Database):
     async def change_person(
         self, id: str, *, name: str | None = None, role: Role | None = None, blocked: bool | None = None
     ) -> bool:
-        return await self._changed_one(
-            "UPDATE users SET name = coalesce(CAST($2 AS TEXT), name), role = coalesce(CAST($3 AS TEXT), role), "
-            "blocked = coalesce(CAST($4 AS {int}), blocked) WHERE id = $1 RETURNING id",
-            id,
-            name,
-            role.name.lower() if role is not None else None,
-            int(blocked) if blocked is not None else None,
-        )
+        lines = _changes(id, name, blocked)
+        given = role.name.lower() if role is not None else None
+        now = acting.get()
+
+        async def work(ask: Ask) -> bool:
+            before = await ask("SELECT role FROM users WHERE id = $1{lock}", id)
+            await ask(_CHANGE, id, name, given, int(blocked) if blocked is not None else None)
+            if before and given and before[0][0] != given:
+                roles = {"from": before[0][0], "to": given}
+                await note(ask, line_of("person.role", id, roles, now))
+            await note(ask, *(lines if before else ()))
+            return bool(before)
+
+        return await self._do(work)
 
     async def known_by(self, account: str) -> Person | None:
         rows = await self._ask(_WRITES, account)
         return _person(rows[0], ()) if rows else None
 
     async def link(self, account: str, person: str) -> str:
+        line = line_of("account.linked", person, {"account": account})
+
         async def work(ask: Ask) -> str:
             if not await _found(ask, person):
                 return f"there is no person {person!r}"
@@ -70,12 +89,22 @@ class DirectoryRows(Database):
                 return f"{account} belongs to somebody else"
             for table in _BEGUN:
                 await ask(f"UPDATE {table} SET owner = $2 WHERE owner = $1", account, person)
+            await note(ask, line)
             return ""
 
         return await self._do(work)
 
     async def unlink(self, account: str) -> bool:
-        return await self._changed_one("DELETE FROM accounts WHERE account = $1 RETURNING account", account)
+        now = acting.get()
+
+        async def work(ask: Ask) -> bool:
+            owners = [
+                owner for (owner,) in await ask("DELETE FROM accounts WHERE account = $1 RETURNING owner", account)
+            ]
+            await note(ask, *(line_of("account.unlinked", owner, {"account": account}, now) for owner in owners))
+            return bool(owners)
+
+        return await self._do(work)
 
     async def ask_code(self, kind: CodeKind, account: str, session: str, event: str, seconds: float) -> StandingCode:
         async def work(ask: Ask) -> StandingCode:
@@ -102,12 +131,27 @@ class DirectoryRows(Database):
 
     async def use_code(self, kind: CodeKind, code: str) -> StandingCode | None:
         used = f"DELETE FROM codes WHERE kind = $1 AND code = $2 AND {_HOLDS} RETURNING {_CODE}"
-        rows = await self._change(used, kind, code.upper())
-        return StandingCode(*rows[0]) if rows else None
+        now = acting.get()
+
+        async def work(ask: Ask) -> StandingCode | None:
+            rows = await ask(used, kind, code.upper())
+            found = StandingCode(*rows[0]) if rows else None
+            if found and kind == "pair":
+                await note(ask, line_of("person.paired", found.account, by=now))
+            return found
+
+        return await self._do(work)
 
 
 _BEGUN = ("sessions", "threads", "inbox", "outbox")  # where it may stand that an account was told something
 _CODE = "code, owner, session, event, at, until"
+
+
+def _changes(id: str, name: str | None, blocked: bool | None) -> list[AuditLine]:
+    """What is noted of a change beside the role."""
+    renamed = [line_of("person.renamed", id)] if name is not None else []
+    heard = [line_of("person.blocked" if blocked else "person.unblocked", id)] if blocked is not None else []
+    return renamed + heard
 
 
 async def _found(ask: Ask, id: str) -> Person | None:

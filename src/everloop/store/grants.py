@@ -1,15 +1,19 @@
 """What is allowed ahead, written once for both databases."""
 
+from ..core.audit import line_of, speaking_for
 from ..core.permission import Grant
+from .audit import AuditRows
 from .codec import body_of, read_grant
-from .database import Database
 
 
-class GrantRows(Database):
+class GrantRows(AuditRows):
     async def keep_grant(self, grant: Grant) -> None:
-        await self._change(
+        detail = {"tool": grant.tool, "user": grant.user, "until": int(grant.until), "any": grant.any}
+        line = line_of("grant.made", grant.id, detail, speaking_for(grant.by))
+        await self._change_noted(
+            line,
             "INSERT INTO grants(id, owner, at, until, runs, body) VALUES($1, $2, {now}, $3, $4, $5) "
-            "ON CONFLICT(id) DO NOTHING",
+            "ON CONFLICT(id) DO NOTHING RETURNING id",
             grant.id,
             grant.user,
             grant.until,
@@ -28,4 +32,5 @@ class GrantRows(Database):
         return await self._changed_one(used, id)
 
     async def forget_grant(self, id: str) -> bool:
-        return await self._changed_one("DELETE FROM grants WHERE id = $1 RETURNING id", id)
+        line = line_of("grant.revoked", id)
+        return await self._change_noted(line, "DELETE FROM grants WHERE id = $1 RETURNING id", id)

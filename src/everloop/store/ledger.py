@@ -1,18 +1,42 @@
 """What model calls used, written once for both databases."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+from msgspec import Struct
+
 from ..core.prompt import Usage
-from ..core.rows import SpentRow
+from ..core.rows import Grouping, SpentRow, UsedRow
+from ..readings.used import added
 from .database import Database
 
-# The time zone's offset, since when, and in which thread ("" is any).
-_SPENT = """SELECT CAST(floor((at + CAST($1 AS {real})) / 86400) AS {int}) AS day, model, count(*),
-    sum(input), sum(output), sum(cache_read), sum(cache_write), sum(reasoning), coalesce(sum(cost), 0.0),
-    count(*) - count(cost), purpose
-    FROM usage WHERE at >= $2 AND CAST($3 AS TEXT) IN ('', thread)
-    GROUP BY 1, model, purpose ORDER BY 1, model, purpose"""
+_WHO = "CASE WHEN u.requester = '' THEN u.owner ELSE u.requester END"  # who a call was made for
+# The time zone's offset.
+_DAY = "CAST(floor((u.at + CAST($1 AS {real})) / 86400) AS {int})"
+_SUMS = """count(*), sum(u.input), sum(u.output), sum(u.cache_read), sum(u.cache_write), sum(u.reasoning),
+    coalesce(sum(u.cost), 0.0), count(*) - count(u.cost)"""
+# Since when, in which thread and by whom ("" is any).
+_SPENT = f"""SELECT {_DAY} AS day, u.model, {_SUMS}, u.purpose
+    FROM usage u WHERE u.at >= $2 AND CAST($3 AS TEXT) IN ('', u.thread) AND CAST($4 AS TEXT) IN ('', {_WHO})
+    GROUP BY 1, u.model, u.purpose ORDER BY 1, u.model, u.purpose"""
+_NAMES = {
+    "day": "''",
+    "person": _WHO,
+    "model": "u.model",
+    "channel": "coalesce({channel}, '')",
+    "job": "u.purpose",
+}
+_USED = f"""SELECT {_DAY} AS day, NAME AS name, {_SUMS}
+    FROM usage u LEFT JOIN threads t ON t.id = u.thread
+    WHERE u.at >= $2 AND CAST($3 AS TEXT) IN ('', {_WHO}) GROUP BY 1, 2 ORDER BY 1, 2"""
+# The answers that call tools, found by the calls that they were answers to.
+_ANSWERS = f"""SELECT u.id, {_DAY}, e.body, u.input, u.output, u.cache_read, u.cache_write, u.reasoning, u.cost
+    FROM usage u JOIN entries e ON e.thread = u.thread AND e.seq = u.seq
+    WHERE u.at >= $2 AND CAST($3 AS TEXT) IN ('', {_WHO}) AND u.id > $4 AND e.body LIKE '%"calls":[%'
+    ORDER BY u.id LIMIT $5"""
+ANSWERS = 2000  # that are read at a time
 # Of the conversations that another one stands for now, after what was said last in them was taken back.
 _TAKEN_BACK = """WITH RECURSIVE stood(id) AS (
     SELECT id FROM threads WHERE replaced = $1 UNION SELECT t.id FROM threads t JOIN stood s ON t.replaced = s.id)
@@ -22,8 +46,25 @@ _TAKEN_BACK = """WITH RECURSIVE stood(id) AS (
 
 
 class LedgerRows(Database):
-    async def spent(self, since: float = 0, thread: str = "", offset: float = 0) -> list[SpentRow]:
-        return [_spent_row(row) for row in await self._ask(_SPENT, float(offset), float(since), thread)]
+    async def spent(self, since: float = 0, thread: str = "", offset: float = 0, who: str = "") -> list[SpentRow]:
+        return [_spent_row(row) for row in await self._ask(_SPENT, float(offset), float(since), thread, who)]
+
+    async def used(self, by: Grouping, since: float, offset: float = 0, who: str = "") -> list[UsedRow]:
+        if by == "tool":
+            return await self._used_by_tools(since, offset, who)
+        rows = await self._ask(_USED.replace("NAME", _NAMES[by]), float(offset), float(since), who)
+        return [_used_row(row) for row in rows]
+
+    async def _used_by_tools(self, since: float, offset: float, who: str) -> list[UsedRow]:
+        totals: dict[tuple[int, str], UsedRow] = {}
+        last = 0
+        while rows := await self._ask(_ANSWERS, float(offset), float(since), who, last, ANSWERS):
+            for id, day, body, *counts, cost in rows:
+                last = id
+                for tool, calls in Counter(_tools_in(body)).items():
+                    row = UsedRow(day, tool, calls, Usage(*map(int, counts)), cost or 0.0, int(cost is None))
+                    totals[day, tool] = added(totals[day, tool], row) if (day, tool) in totals else row
+        return [totals[key] for key in sorted(totals)]
 
     async def taken_back(self, thread: str) -> list[SpentRow]:
         return [_spent_row(row) for row in await self._ask(_TAKEN_BACK, thread)]
@@ -32,3 +73,23 @@ class LedgerRows(Database):
 def _spent_row(row: Sequence[Any]) -> SpentRow:
     day, model, calls, *counts, cost, unpriced, purpose = row
     return SpentRow(day, model, calls, Usage(*map(int, counts)), cost, unpriced, purpose)
+
+
+def _used_row(row: Sequence[Any]) -> UsedRow:
+    day, name, calls, *counts, cost, unpriced = row
+    return UsedRow(day, name, calls, Usage(*map(int, counts)), cost, unpriced)
+
+
+class _Call(Struct):
+    name: str
+
+
+class _Answer(Struct):
+    calls: list[_Call] = []
+
+
+_read_answer = msgspec.json.Decoder(_Answer).decode
+
+
+def _tools_in(body: str) -> list[str]:
+    return [call.name for call in _read_answer(body).calls]

@@ -29,9 +29,21 @@ DIALECTS = {
         "each": "json_each",  # of a JSON array, a row with its `value`
         "json": "",
         "words": "",
+        "channel": "substr(t.session, 1, instr(t.session, ':') - 1)",  # of a thread `t`
         "index_words": "CREATE VIRTUAL TABLE said_words USING fts5("
         "words, content='', contentless_delete=1, tokenize='ascii', detail='none')",
         "forget_words": "INSERT INTO said_words(said_words) VALUES('delete-all')",
+        # everloop_hash is ours (sqlite_file.py), so that nobody adds a line but us.
+        "chain_audit": """CREATE TRIGGER audit_chained AFTER INSERT ON audit BEGIN
+            UPDATE audit SET previous = p.hash, hash = everloop_hash(
+                NEW.id, NEW.at, NEW.actor, NEW.authority, NEW.deed, NEW.subject, NEW.detail, p.hash)
+            FROM (SELECT coalesce(
+                (SELECT hash FROM audit WHERE id < NEW.id ORDER BY id DESC LIMIT 1), '') AS hash) AS p
+            WHERE id = NEW.id; END""",
+        "keep_audit": """CREATE TRIGGER audit_unchanged BEFORE UPDATE ON audit WHEN OLD.hash <> ''
+            BEGIN SELECT RAISE(ABORT, 'lines of the audit are only ever added'); END;
+            CREATE TRIGGER audit_whole BEFORE DELETE ON audit
+            BEGIN SELECT RAISE(ABORT, 'lines of the audit are only ever added'); END""",
     },
     "postgres": {
         "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
@@ -48,8 +60,32 @@ DIALECTS = {
         "each": "json_array_elements_text",
         "json": "::JSON",
         "words": ", words TSVECTOR NOT NULL",
+        "channel": "split_part(t.session, ':', 1)",
         "index_words": "CREATE INDEX said_words ON said USING gin(words)",
         "forget_words": "SELECT 1",
+        "chain_audit": """CREATE FUNCTION everloop_chain_audit() RETURNS trigger LANGUAGE plpgsql AS $$
+            DECLARE
+                measured TEXT := ''; field TEXT;
+            BEGIN
+                PERFORM pg_advisory_xact_lock(hashtext('everloop audit ' || TG_TABLE_SCHEMA));
+                SELECT id, hash INTO NEW.id, NEW.previous FROM audit ORDER BY id DESC LIMIT 1;
+                NEW.id := coalesce(NEW.id, 0) + 1;
+                NEW.previous := coalesce(NEW.previous, '');
+                FOREACH field IN ARRAY ARRAY[NEW.id::TEXT, NEW.at::TEXT, NEW.actor, NEW.authority, NEW.deed,
+                    NEW.subject, NEW.detail, NEW.previous] LOOP
+                    measured := measured || octet_length(convert_to(field, 'UTF8')) || ':' || field;
+                END LOOP;
+                NEW.hash := encode(sha256(convert_to(measured, 'UTF8')), 'hex');
+                RETURN NEW;
+            END $$;
+            CREATE TRIGGER audit_chained BEFORE INSERT ON audit
+            FOR EACH ROW EXECUTE FUNCTION everloop_chain_audit()""",
+        "keep_audit": """CREATE FUNCTION everloop_keep_audit() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN
+                RAISE EXCEPTION 'lines of the audit are only ever added';
+            END $$;
+            CREATE TRIGGER audit_unchanged BEFORE UPDATE OR DELETE ON audit
+            FOR EACH ROW EXECUTE FUNCTION everloop_keep_audit()""",
     },
 }
 
@@ -202,6 +238,16 @@ MIGRATIONS: Migrations = [
         """CREATE TABLE codes(
             code TEXT PRIMARY KEY, kind TEXT NOT NULL, owner TEXT NOT NULL, session TEXT NOT NULL, event TEXT NOT NULL,
             at {real} NOT NULL, until {real} NOT NULL, UNIQUE(kind, owner))""",
+    ],
+    [
+        # The audit. It is nobody's, and names people by id alone. `at` is in milliseconds, which both databases write
+        # in the same way. Each line is bound to the one before it by its hash (core/audit.py), and none is changed.
+        """CREATE TABLE audit(
+            id {int} PRIMARY KEY, at {int} NOT NULL, actor TEXT NOT NULL, authority TEXT NOT NULL, deed TEXT NOT NULL,
+            subject TEXT NOT NULL, detail TEXT NOT NULL, previous TEXT NOT NULL DEFAULT '',
+            hash TEXT NOT NULL DEFAULT '')""",
+        "{chain_audit}",
+        "{keep_audit}",
     ],
     [
         # Budgets: what was set, what was spent in the period that runs, and what calls under way hold of it by their

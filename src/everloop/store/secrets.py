@@ -1,13 +1,15 @@
 """The closed boxes of the vault, written once for both databases."""
 
-from .database import Database
+from ..core.audit import line_of
+from .audit import AuditRows
 
 
-class SecretRows(Database):
+class SecretRows(AuditRows):
     async def keep_secret(self, owner: str, name: str, box: bytes) -> None:
-        await self._change(
+        await self._change_noted(
+            line_of("secret.kept", name, {"owner": owner}),
             "INSERT INTO vault(owner, name, at, box) VALUES($1, $2, {now}, $3) "
-            "ON CONFLICT(owner, name) DO UPDATE SET at = excluded.at, box = excluded.box",
+            "ON CONFLICT(owner, name) DO UPDATE SET at = excluded.at, box = excluded.box RETURNING name",
             owner,
             name,
             box,
@@ -26,4 +28,4 @@ class SecretRows(Database):
 
     async def forget_secret(self, owner: str, name: str) -> bool:
         forget = "DELETE FROM vault WHERE owner = $1 AND name = $2 RETURNING name"
-        return await self._changed_one(forget, owner, name)
+        return await self._change_noted(line_of("secret.forgotten", name, {"owner": owner}), forget, owner, name)

@@ -10,6 +10,7 @@ from ..core.budget import Account
 from ..core.errors import Fenced
 from ..core.mail import Inbound
 from ..core.rows import Commit, Committed, Lease
+from .audit import note
 from .codec import bodies_of, body_of, fold_in, kind_of, numbered
 from .database import run_at_once
 from .holders import Holders
@@ -88,6 +89,8 @@ def write_commit(holders: Holders, ttl: float, lease: Lease, commit: Commit, exe
     _keep_beside(execute, commit, thread, owner, now)
     if commit.untaints or commit.taints:
         _note_taints(execute, commit, owner, started)
+    if commit.audit or commit.audit_starts:
+        run_at_once(note(asking(execute), *commit.audit, *(commit.audit_starts if started else ())))
     return Committed(new_head, epoch, started, released, newest, came, full)
 
 

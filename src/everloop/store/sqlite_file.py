@@ -7,6 +7,7 @@ from pathlib import Path
 
 import apsw
 
+from ..core.audit import hash_of
 from ..core.errors import HomeError, StoreCorrupt, StoreError, StoreFull, StoreNewer
 from ..core.failpoint import reach
 from ..core.ports import Clock
@@ -64,6 +65,7 @@ def _open(
             _use_wal(connection)
             for pragma in (f"synchronous = {synchronous}", "wal_autocheckpoint = 4000", "foreign_keys = ON"):
                 connection.execute(f"PRAGMA {pragma}").fetchall()
+            connection.create_scalar_function("everloop_hash", hash_of, 8, deterministic=True)
             _migrate(connection, path, migrations)
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
             connection.set_busy_timeout(1)

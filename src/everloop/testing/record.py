@@ -28,6 +28,7 @@ from ..core.log import (
     ModelChosen,
     ModelFailed,
     ModelSaid,
+    PersonaChosen,
     Resumed,
     Stopped,
     UserSaid,
@@ -41,7 +42,7 @@ from ..core.tool import Effect, ToolCall, ToolSpec, problems_of
 ANYTHING: dict[str, Any] = {"type": "object"}
 # What the driver writes by itself, and what letters become. Anything else, as a summary, was made by someone else.
 REPEATED = (
-    *(UserSaid, ModelChosen, Stopped, Answered, Asked, Resumed, GaveUp),
+    *(UserSaid, ModelChosen, PersonaChosen, Stopped, Answered, Asked, Resumed, GaveUp),
     *(ModelCalled, ModelSaid, ModelFailed, CallStarted, CallReturned),
 )
 NOT_RUN = "Error: the call was not run: "

@@ -21,6 +21,8 @@ FORMS = {
     "/compact": "",
     "/model": "read",
     "/model default": "",
+    "/persona": "read",
+    "/persona default": "",
     "/approve": "read",
     "/approve abcd": "approve",
     "/approve abcd no": "approve",
@@ -49,7 +51,7 @@ FORMS = {
 }
 
 
-OTHERS = ("/model", "/compact", "/approve", "/usage", "/session")
+OTHERS = ("/model", "/persona", "/compact", "/approve", "/usage", "/session")
 
 
 def test_every_command_and_every_word_of_one_is_tried():

@@ -154,9 +154,15 @@ async def test_the_owner_is_answered_as_the_document_says(house, tmp_path: Path)
     assert verdict(report) == FINE
     reached = {(method, route) for method, route, status in await counted(house) if status < 300}
     documented = {(m.upper(), path) for path, methods in house.described["paths"].items() for m in methods}
-    # A model that was handed over cannot be tried, has no host, and is the only one; nobody guesses an id or a code.
+    # A model that was handed over cannot be tried, has no host, and is the only one; nobody guesses ids, codes, places.
     of_models = {f"/api/models/{name}" for name in ("test", "look", "connect", "embedded/fetch", "embedded/leave")}
-    untried = {*of_models, "/api/hosts/{name}/models", "/api/sessions/{id}", "/api/pairings"}
+    untried = {
+        *of_models,
+        "/api/hosts/{name}/models",
+        "/api/sessions/{id}",
+        "/api/pairings",
+        "/api/personas/{name}/use",
+    }
     assert {path for _, path in documented - reached} <= untried
 
 

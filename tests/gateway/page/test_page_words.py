@@ -91,6 +91,8 @@ async def test_no_word_of_the_page_stands_outside_its_tables(browser: Any, tmp_p
             "settings/all",
             "settings/access",
             "settings/people",
+            "settings/audit",
+            "settings/personas",
             f"t/{thread}",
             "c/abcdef",
         ):

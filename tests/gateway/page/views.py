@@ -25,6 +25,7 @@ from everloop.core.log import (
     ModelChosen,
     ModelFailed,
     ModelSaid,
+    PersonaChosen,
     Resumed,
     Stopped,
     TakenBack,
@@ -117,6 +118,7 @@ def every_entry() -> list[Entry]:
         ModelCalled("good"),
         Stopped("owner", "The next year has not", "I think about it."),
         ModelChosen("better", "owner"),
+        PersonaChosen("tutor", "owner"),
         UserSaid(said("Go on."), "owner"),
         ModelCalled("better"),
         ModelFailed("busy", "better is busy; try again in a minute"),
@@ -244,6 +246,11 @@ async def files(stage: Stage) -> None:
     await stage.page.wait_for_selector(".preview:not([hidden])")
 
 
+async def edit_persona(stage: Stage) -> None:
+    await stage.page.click("[aria-label='Edit support']")
+    await stage.page.click(".people .persona summary")
+
+
 async def allow_like(stage: Stage) -> None:
     await stage.page.click(".ahead summary")
 
@@ -280,8 +287,11 @@ VIEWS = (
     View("behaviour", "#/settings/behaviour", ".setting"),
     View("tools", "#/settings/tools", ".setting"),
     View("server", "#/settings/server", ".setting"),
+    View("audit", "#/settings/audit", ".deeds li"),
     View("health", "#/settings/health", "table"),
     View("people", "#/settings/people", ".people article"),
+    View("personas", "#/settings/personas", "article[data-persona]"),
+    View("persona", "#/settings/personas", "article[data-persona]", edit_persona),
     View("workspace", "#/files", ".entry"),
     View("preview", "#/files//b.txt", ".pane pre"),
     View("missing", "#/c/abcdef", ".empty h2"),
@@ -296,7 +306,9 @@ async def furnished(browser: Any, home: Path) -> AsyncIterator[tuple[Stage, tupl
 
     given = {"provider": ScriptedModel(lambda shown: tell(shown, gate)), "tools": (look, send), "channels": (channel,)}
     models = {"good": {"model": "scripted"}, "better": {"model": "scripted"}}
-    defaults = {"agents": {"defaults": {"model": "good"}}, "models": models}
+    support = {"prompt": "You answer customers of Acme.", "tools": ["web_*"], "places": ["channel:webhook"]}
+    personas = {"support": support, "tutor": {"prompt": "You teach patiently.", "open_to": "user"}}
+    defaults = {"agents": {"defaults": {"model": "good"}}, "models": models, "personas": personas}
     async with staged(browser, home, 1440, 900, given=given, **defaults) as stage:
         async with open_records(home) as records:
             assert await records.store.perform("owner", "page:every", kept_here(time.time()))

@@ -1,8 +1,8 @@
 """The thread in hand of a replay: what came from outside comes in where it came in then."""
 
 from ...core.decide import Steering
-from ...core.log import Answered, Entry, ModelChosen, Resumed, Stopped, UserSaid
-from ...core.mail import Address, Choose, Decision, Inbound, Letter, Notice, Said, Stop
+from ...core.log import Answered, Entry, ModelChosen, PersonaChosen, Resumed, Stopped, UserSaid
+from ...core.mail import Address, Choose, ChoosePersona, Decision, Inbound, Letter, Notice, Said, Stop
 from ...core.message import is_strange, text_of
 from ...core.ports import People
 from ...runtime.book import Book
@@ -104,11 +104,14 @@ class PlayedBook(Book):
                 preapproved=entry.preapproved,
                 principal=entry.principal,
                 terms=entry.terms,
+                server=entry.server,
             )
         if isinstance(entry, Stopped):
             return Stop(entry.by)
         if isinstance(entry, ModelChosen):
             return Choose(entry.model, entry.by)
+        if isinstance(entry, PersonaChosen):
+            return ChoosePersona(entry.persona, entry.by)
         return self._decision_behind(entry) if isinstance(entry, Answered) else None
 
     def _decision_behind(self, entry: Answered) -> Letter | None:

@@ -38,6 +38,7 @@ class _Said(Struct, forbid_unknown_fields=True):
     thread: Annotated[str, Meta(max_length=200)] = ""
     direct: bool = True
     mentioned: bool = False
+    server: Annotated[str, Meta(max_length=200)] = ""
 
 
 def secret_of(text: str) -> bytes:
@@ -88,6 +89,7 @@ def parse(id: str, body: bytes) -> Incoming:
         text=said.text,
         direct=said.direct,
         mentioned=said.mentioned,
+        server=said.server,
         reply_to=ReplyTo(msgspec.json.encode({"id": id, "chat": said.chat, "thread": said.thread}).decode()),
     )
 

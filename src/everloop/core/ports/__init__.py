@@ -1,6 +1,7 @@
 """The doors between the rooms, as Protocols, a small file for each group; `app` hands each room what it needs."""
 
 from .archive import Archive
+from .audit import Audit
 from .budgets import Budgets
 from .bus import Bus, Feed
 from .channel import Admission, Channel, Deliver, Fetches, Hooked, Previews, Renders, Signals
@@ -29,6 +30,7 @@ __all__ = [
     "Admission",
     "Archive",
     "Arrivals",
+    "Audit",
     "Briefer",
     "Budgets",
     "Bus",

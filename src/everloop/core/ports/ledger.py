@@ -2,14 +2,18 @@
 
 from typing import Protocol
 
-from ..rows import SpentRow
+from ..rows import Grouping, SpentRow, UsedRow
 
 
 class Ledger(Protocol):
     """Raises StoreError."""
 
-    async def spent(self, since: float = 0, thread: str = "", offset: float = 0) -> list[SpentRow]:
-        """What was used, by day and model, of all threads or one. `offset` is the time zone's, in seconds."""
+    async def spent(self, since: float = 0, thread: str = "", offset: float = 0, who: str = "") -> list[SpentRow]:
+        """What was used, by day and model, of all threads or one, by one person or all. `offset` is the time zone's, in
+        seconds."""
+
+    async def used(self, by: Grouping, since: float, offset: float = 0, who: str = "") -> list[UsedRow]:
+        """What was used, by day and something else, by one person or all."""
 
     async def taken_back(self, thread: str) -> list[SpentRow]:
         """What was used, by model, in the conversations that this one stands for: what was said last in them has been

@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from .archive import Archive
+from .audit import Audit
 from .budgets import Budgets
 from .credentials import Credentials
 from .directory import Directory
@@ -43,6 +44,7 @@ class Store(
     Directory,
     Jobs,
     Leases,
+    Audit,
     Activity,
     Protocol,
 ):

@@ -20,8 +20,9 @@ import msgspec
 from aiohttp import web
 from msgspec import Struct
 
+from ...core.audit import acting_as, line_of
 from ...core.people import role_named
-from ...core.ports import Credentials, Directory
+from ...core.ports import Audit, Credentials, Directory
 from ...core.rows import Known
 from ..http.errors import Refused, respond
 from ..transport.origins import Origins
@@ -39,7 +40,7 @@ SMALL = 64_000  # bytes of a request from someone of whom nothing is known yet: 
 Shape = TypeVar("Shape", bound=Struct)
 
 
-class AuthStore(Credentials, Directory, Protocol):
+class AuthStore(Credentials, Directory, Audit, Protocol):
     """Who may come in, and what they are called."""
 
 
@@ -102,7 +103,8 @@ class Auth:
             return _see("/#/used-link")  # a person is told by the page, where they can log in
         if not user:
             raise Refused(401, "link", "this link has been used, or is too old; start the gateway again for a new one")
-        return await self._welcome(request, user, _see("/"))
+        with acting_as(user, "a link that lets in once"):
+            return await self._welcome(request, user, _see("/"))
 
     async def log_in(self, request: web.Request) -> web.Response:
         caller = self.origins.caller(request)
@@ -113,9 +115,11 @@ class Auth:
         if asked.user and not kept:  # takes as long as for somebody who has one
             await asyncio.to_thread(hash_password, asked.password[:LONGEST])
         if not kept or not await asyncio.to_thread(fits_password, asked.password[:LONGEST], kept):
+            await self._credentials.note(line_of("login.failed", user))  # never what was typed
             raise Refused(401, "login", "that is not the password")
         self._throttle.succeed(caller)
-        return await self._welcome(request, user, respond({"user": user}))
+        with acting_as(user, "their password"):
+            return await self._welcome(request, user, respond({"user": user}))
 
     async def _named(self, name: str) -> str:
         """Who is called so, by id, account, or a name of theirs alone; "" if nobody is, or is not to come in."""
@@ -156,6 +160,7 @@ class Auth:
             caller = self.origins.caller(request)
             self._throttle.begin(caller)
             if not await asyncio.to_thread(fits_password, asked.current[:LONGEST], kept):
+                await self._credentials.note(line_of("login.failed", principal.user))
                 raise Refused(403, "login", "that is not the current password")
             self._throttle.succeed(caller)
         elif principal.kind != "cookie":

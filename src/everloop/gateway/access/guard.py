@@ -6,6 +6,7 @@ from typing import Protocol
 
 from aiohttp import web
 
+from ...core.audit import Authority, acting
 from ...core.errors import EverloopError
 from ..http.errors import Refused, noted, refusal, refused_by
 from ..http.handler import Handler, Middleware
@@ -17,6 +18,8 @@ WRONG = (
     "this token does not hold: it is wrong, was revoked, or its time is over. Make another with `everloop tokens "
     "create NAME`, and send it as Authorization: Bearer …"
 )
+
+NOBODY = Authority("", "nobody has shown who they are")
 
 
 class Authenticator(Protocol):
@@ -34,7 +37,11 @@ def guard(auth: Authenticator, permissions: Permissions) -> Middleware:
             auth.check_origin(request)
             _check_encoding(request)
             await _admit(auth, permissions, request)
-            return await handler(request)
+            token = acting.set(_authority(request))
+            try:
+                return await handler(request)
+            finally:
+                acting.reset(token)
         except Refused as refused:
             return refusal(refused, request.path)
         except web.HTTPException as error:
@@ -62,6 +69,12 @@ async def _admit(auth: Authenticator, permissions: Permissions, request: web.Req
     elif request.match_info.http_exception is None:  # there is a handler, but nobody has said who may call it
         raise Refused(404, "not_found", "there is nothing here")
     request["principal"] = principal
+
+
+def _authority(request: web.Request) -> Authority:
+    """For whom it is answered, as the audit tells it."""
+    principal: Principal | None = request.get("principal")
+    return principal.authority if principal else NOBODY
 
 
 def _told(error: web.HTTPException, request: web.Request) -> web.StreamResponse:

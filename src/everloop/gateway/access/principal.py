@@ -9,6 +9,7 @@ from typing import Literal
 from aiohttp import web
 from msgspec import Struct
 
+from ...core.audit import Authority
 from ...core.channel import Traits
 from ...core.mail import Said
 from ...core.message import text_of
@@ -34,6 +35,12 @@ class Principal(Struct, frozen=True):
     kind: Literal["cookie", "token"]
     credential: str = ""  # the id of the token or of the login, never the secret
     until: float = 0.0  # when the token runs out; 0 is never
+
+    @property
+    def authority(self) -> Authority:
+        """As the audit tells it."""
+        by = "token" if self.kind == "token" else "login"
+        return Authority(self.user, f"{self.role.name.lower()} by {by} {self.credential}")
 
     def may(self, scope: str) -> bool:
         return scope in self.scopes and self.role >= _ROLES[scope]

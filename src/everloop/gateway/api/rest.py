@@ -1,7 +1,6 @@
 """What is not a conversation: who asks, what waits for permission, what was spent, models, settings."""
 
 from collections.abc import Mapping
-from datetime import date, timedelta
 from typing import Any
 
 import msgspec
@@ -9,7 +8,6 @@ import msgspec
 from ...core.errors import GrantRefused, MailRefused
 from ...core.people import Role
 from ...core.permission import Approval, Grant
-from ...core.rows import SpentRow
 from ...readings.commands import COMMANDS, SlashCommand
 from ...readings.grants import MANY, described
 from ..access.principal import Principal
@@ -32,11 +30,7 @@ from .shapes import (
     ModelChoice,
     ModelList,
     Revoked,
-    UsageRow,
-    UsageRows,
 )
-
-DAY = 86_400
 
 
 async def me(call: ApiCall) -> ApiAnswer:
@@ -88,13 +82,6 @@ async def revoke_grant(call: ApiCall) -> ApiAnswer:
     except MailRefused as error:
         raise Refused(403, "forbidden", str(error)) from error
     return Revoked(call.path.id)
-
-
-async def usage(call: ApiCall) -> ApiAnswer:
-    days, offset = call.query.days, call.query.offset
-    first = int(call.agent.clock.now() + offset) // DAY - (days - 1)
-    rows = await call.agent.store.spent(first * DAY - offset, offset=offset)
-    return UsageRows(_date(first), days, [_usage_row(row) for row in rows])
 
 
 async def models(call: ApiCall) -> ApiAnswer:
@@ -169,24 +156,3 @@ def _told(grant: Grant) -> GrantShown:
         thread=grant.thread,
         call=grant.call,
     )
-
-
-def _usage_row(row: SpentRow) -> UsageRow:
-    used = row.usage
-    return UsageRow(
-        day=_date(row.day),
-        model=row.model,
-        calls=row.calls,
-        input=used.input,
-        output=used.output,
-        cache_read=used.cache_read,
-        cache_write=used.cache_write,
-        reasoning=used.reasoning,
-        cost=row.cost,
-        unpriced=row.unpriced,
-        purpose=row.purpose,
-    )
-
-
-def _date(day: int) -> str:
-    return (date(1970, 1, 1) + timedelta(days=day)).isoformat()

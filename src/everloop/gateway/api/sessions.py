@@ -38,20 +38,20 @@ async def search(call: ApiCall) -> ApiAnswer:
 
 
 async def show(call: ApiCall) -> ApiAnswer:
-    found = await _conversation(call)
+    found = await conversation_in(call)
     row = await call.agent.store.session(found.session)
     return SessionState(found, row.state if row and row.id == found.id else "resting")
 
 
 async def entries(call: ApiCall) -> ApiAnswer:
-    found = await _conversation(call)
+    found = await conversation_in(call)
     first, limit = _window(found.head, call.query.after, call.query.before, call.query.limit)
     written = await call.agent.store.history(found.id, first, limit) if limit else []
     return Entries(found.id, found.head, [described(found.id, each) for each in written])
 
 
 async def trace(call: ApiCall) -> ApiAnswer:
-    found = await _conversation(call)
+    found = await conversation_in(call)
     store = call.agent.store
     turns = turns_of(found.id, await store.history(found.id, max(0, found.head - LONGEST_TRACE), LONGEST_TRACE))
     arrivals = await store.arrivals([turn.mail for turn in turns if turn.mail])
@@ -60,7 +60,7 @@ async def trace(call: ApiCall) -> ApiAnswer:
 
 
 async def change(call: ApiCall) -> ApiAnswer:
-    found = await _conversation(call)
+    found = await conversation_in(call)
     if call.body.title is not None:
         title = _title(call.body.title)
         await call.agent.store.perform(call.principal.user, found.session, Rename(found.id, title))
@@ -73,7 +73,7 @@ async def change(call: ApiCall) -> ApiAnswer:
 
 async def delete(call: ApiCall) -> ApiAnswer:
     """Asked twice: the whole id stands in the path, and again as what is confirmed."""
-    found = await _conversation(call)
+    found = await conversation_in(call)
     if not call.path.id == call.query.confirm == found.id:
         raise Refused(409, "not_confirmed", "Deleting is for good: name its whole id, and confirm=ID the same again.")
     deletion = await call.agent.deletions.delete(_user(call), found)
@@ -88,14 +88,14 @@ def _title(text: str) -> str:
 
 
 async def fork(call: ApiCall) -> ApiAnswer:
-    found = await _conversation(call)
+    found = await conversation_in(call)
     session = call.body.session or found.session
     branch = await call.agent.sessions.fork(found, session, _user(call), call.body.at)
     return await _go(call, found, session, structs.replace(branch, replaces=call.body.replaces))
 
 
 async def resume(call: ApiCall) -> ApiAnswer:
-    found = await _conversation(call)
+    found = await conversation_in(call)
     session = call.body.session or found.session
     return await _go(call, found, session, await call.agent.sessions.go_to(found, session, _user(call)))
 
@@ -129,7 +129,7 @@ def _window(head: int, after: int | None, before: int | None, limit: int) -> tup
     return max(0, end - limit), min(limit, end)
 
 
-async def _conversation(call: ApiCall) -> Conversation:
+async def conversation_in(call: ApiCall) -> Conversation:
     """The one whose id begins so. Whoever may not read must know all of it: a beginning could be guessed."""
     missing = Refused(404, "not_found", "There is no conversation of that name.")
     try:
@@ -156,7 +156,7 @@ async def _go(call: ApiCall, found: Conversation, session: str, deed: Deed) -> A
 
 async def _command(call: ApiCall, text: str) -> ApiAnswer:
     """Whatever also can be typed in a chat is done as if it had been, so that it is committed and answered once."""
-    found = await _conversation(call)
+    found = await conversation_in(call)
     address = Address.parse(found.session)
     event = await _event(call, found, address.channel, event_of(_user(call), found.id, text))
     letter = Said(said(text), _user(call), found.session)

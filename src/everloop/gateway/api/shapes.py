@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from ...core.conversation import Conversation, SearchHit
 from ...core.jobs import TaskState
-from ...core.rows import TokenRow, Undelivered
+from ...core.rows import Grouping, TokenRow, Undelivered
 from ...core.tool import Risk
 from ...readings.spans import TurnSpans
 from ...readings.visible import UNSEEN
@@ -87,11 +87,13 @@ class Paging(ApiInput, frozen=True):
     limit: Limit = 200
 
 
-class Days(ApiInput, frozen=True):
-    """`offset` is the time zone's, in seconds east of UTC."""
+class UsageQuery(ApiInput, frozen=True):
+    """`offset` is the time zone's, in seconds east of UTC; `who` is a person's id, for whoever may see all."""
 
     days: Annotated[int, Meta(ge=1, le=3650)] = 30
     offset: Annotated[int, Meta(ge=-50_400, le=50_400)] = 0
+    by: Grouping = "model"
+    who: Annotated[str, Meta(max_length=200)] = ""
 
 
 class Naming(ApiInput, frozen=True):
@@ -269,9 +271,12 @@ class GrantList(Struct, frozen=True):
 
 
 class UsageRow(Struct, frozen=True):
-    """`purpose` is `titles` for calls that have named conversations, and empty for those of turns."""
+    """`name` is what it is told by, `label` how a person is called. By model, `purpose` is `titles` for calls that have
+    named conversations, and empty for those of turns. By tool, `calls` are those of the tool, and the rest is of the
+    answers that made them."""
 
     day: str
+    name: str
     model: str
     calls: int
     input: int
@@ -282,6 +287,7 @@ class UsageRow(Struct, frozen=True):
     cost: float
     unpriced: int
     purpose: str = ""
+    label: str = ""
 
 
 class UsageRows(Struct, frozen=True):

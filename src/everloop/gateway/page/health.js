@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { h } from "./dom.js";
 import { told } from "./say-manage.js";
-import { clock, moment } from "./words.js";
+import { clock } from "./words.js";
 
 const EVERY = 5000; // milliseconds
 
@@ -36,5 +36,5 @@ function running(tasks) {
   return h("div.scroll.running", { tabindex: "0" }, h("table.numbers", {},
     h("thead", {}, h("tr", {}, told.taskColumns.map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", {}, tasks.map((task) => h("tr", {}, h("th", { scope: "row" }, task.name),
-      h("td", {}, told.taskStates[task.state]), h("td", { title: moment(task.since) }, clock(task.since)), h("td", {}, String(task.restarts)), h("td.why", {}, task.error))))));
+      h("td", {}, told.taskStates[task.state]), h("td", {}, clock(task.since)), h("td", {}, String(task.restarts)), h("td.why", {}, task.error))))));
 }

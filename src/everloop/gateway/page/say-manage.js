@@ -13,9 +13,10 @@ export const told = spoken({
   groups: { agent: "Agent", reach: "Reach", house: "House" },
   pages: {
     models: ["Models", "Who answers, presets, API keys, prices"], behaviour: ["Behaviour", "System prompt, workspace, limits of a turn"], tools: ["Tools", "Permissions, commands, web search"],
+    personas: ["Personas", "Who it is at which channel, server or chat"],
     outbox: ["Outbox", "Answers that were not delivered"],
     people: ["People", "Who may speak with it, roles, accounts"],
-    access: ["Access", "Password, tokens, what is allowed"], usage: ["Usage", "Tokens and cost by day"], health: ["Health", "What runs, and what has failed"],
+    access: ["Access", "Password, tokens, what is allowed"], usage: ["Usage", "Tokens and cost by day"], audit: ["Audit", "Who did what, by which authority"], health: ["Health", "What runs, and what has failed"],
     server: ["Server", "Address, TLS, database, proxy, telemetry"], all: ["All settings", "Every setting, with a filter"],
   },
   sections: {
@@ -76,6 +77,8 @@ export const told = spoken({
 
   // Usage
   usedFor: (model, purpose) => `${model} (for ${purpose})`, show: "Show", days: "Days", kindsOfUsage: { tokens: "Tokens", cost: "Cost", calls: "Calls" }, lastDays: (number) => `${number} days`,
+  usedBy: "By", usedBys: { model: "Model", person: "Person", channel: "Channel", job: "Job", tool: "Tool" }, nameless: { job: "turns", channel: "deleted", person: "nobody" }, ofOne: (name) => `Only ${name}`, ofAll: "Show everybody again",
+  byTool: "Calls of each tool, with the tokens and the cost of the answers that made them: an answer that calls two tools counts for both.",
   nothingUsed: "Nothing has been used yet", nothingUsedHint: "What models cost stands here, day by day, from the first question on.",
   cost: "Cost", calls: "Calls", read: "Input", written: "Output", unpriced: (number) => `without ${number} calls whose price is not known`, priced: "at the prices of that day", toModels: "to models",
   fromCache: (percent) => `${percent}% from the cache`, thought: (number) => `${number} of it reasoning`, byDay: (what) => `${what} by day; the table below has the numbers`,
@@ -104,7 +107,7 @@ export const told = spoken({
   loading: "Loading …",
 
   // The trace
-  trace: "Trace", whereTime: "Where the time went", toConversation: "To the conversation", nothingHappened: "Nothing has happened here yet. Say something first.",
+  trace: "Trace", whereTime: "Where the time went", personaHere: (name, by) => `Persona: ${name} (${by})`, toConversation: "To the conversation", nothingHappened: "Nothing has happened here yet. Say something first.",
   spans: { queue: "Queue", model: "Model", tool: "Tool", approval: "Approval", summary: "Summary", delivery: "Delivery" }, endings: { answered: "answered", failed: "gave up", stopped: "stopped", open: "not over" },
   steps: "Steps in order", traceHint: "Under this id a collector knows the turn, if one is configured", traceId: (id) => `Trace ${id}`, inOut: (read, written) => `${read} in, ${written} out`,
 });

@@ -24,7 +24,7 @@ export function nameIn(key) {
 
 /** What a setting is called; of a named one, with the name. */
 export function labelOf(key) {
-  const pattern = key.replace(/^(models|providers|prices)\.("(?:\\.|[^"\\])*"|[^.]*)\./, "$1.<name>.");
+  const pattern = key.replace(/^(models|personas|providers|prices)\.("(?:\\.|[^"\\])*"|[^.]*)\./, "$1.<name>.");
   return labels[key] ?? (labels[pattern] ? `${nameIn(key)}: ${labels[pattern]}` : key);
 }
 

@@ -18,9 +18,9 @@ export class TraceView {
 
   async load(thread) {
     try {
-      const [{ turns }, { session }] = await Promise.all([get(`/api/sessions/${thread}/trace`), get(`/api/sessions/${thread}`)]);
+      const [{ turns }, { session }, persona] = await Promise.all([get(`/api/sessions/${thread}/trace`), get(`/api/sessions/${thread}`), get(`/api/sessions/${thread}/persona`)]);
       const legend = h("div.row.legend", {}, Object.entries(told.spans).map(([kind, name]) => h("span", {}, h(`i.k-${kind}`), name)));
-      this.body.replaceChildren(h("p.lead", {}, session.title), legend,
+      this.body.replaceChildren(h("p.lead", {}, session.title), ...(persona.name ? [h("p.hint", {}, told.personaHere(persona.name, persona.by))] : []), legend,
         ...(turns.length ? turns.toReversed().map(turnNode) : [h("p.hint", {}, told.nothingHappened)]));
     } catch (error) {
       this.body.replaceChildren(h("p.hint", {}, error.message));

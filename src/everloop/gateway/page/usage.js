@@ -11,9 +11,12 @@ const SIDE = 44;
 const SHADES = 5;
 
 export class UsagePage {
-  constructor() {
+  constructor(role) {
     this.days = 30;
     this.by = "tokens";
+    this.group = "model";
+    this.who = ""; // whose, where one may see everybody's
+    const sees = role === "admin" || role === "owner";
     this.body = h("div.tab");
     const choose = (label, options, pick) => h("div.segments", { role: "group", "aria-label": label }, options.map(([value, name], i) =>
       h("button", { type: "button", "aria-pressed": String(i === (label === told.days ? 1 : 0)), onclick: (event) => {
@@ -22,6 +25,8 @@ export class UsagePage {
       } }, name)));
     this.node = h("div.tab", {},
       h("div.row.spread", {},
+        h("label.row", {}, told.usedBy, h("select.pick", { onchange: (event) => { this.group = event.currentTarget.value; this.load(); } },
+          Object.entries(told.usedBys).filter(([group]) => sees || group !== "person").map(([group, name]) => h("option", { value: group }, name)))),
         choose(told.show, Object.entries(told.kindsOfUsage), (by) => { this.by = by; this.draw(); }),
         choose(told.days, [7, 30, 90].map((days) => [days, told.lastDays(days)]), (days) => { this.days = days; this.load(); })),
       this.body);
@@ -30,8 +35,10 @@ export class UsagePage {
 
   async load() {
     try {
-      this.answer = await get("/api/usage", { days: this.days, offset: -new Date().getTimezoneOffset() * 60 });
-      for (const row of this.answer.rows) if (row.purpose) row.model = told.usedFor(row.model, row.purpose);
+      this.answer = await get("/api/usage", { days: this.days, offset: -new Date().getTimezoneOffset() * 60, by: this.group, who: this.who });
+      for (const row of this.answer.rows) {
+        row.model = row.purpose ? told.usedFor(row.name, row.purpose) : row.label && row.label !== row.name ? `${row.label} (${row.name})` : row.name || told.nameless[this.group];
+      }
       this.draw();
     } catch (error) {
       this.body.replaceChildren(h("p.hint", {}, error.message));
@@ -46,10 +53,13 @@ export class UsagePage {
     }
     const models = [...new Set(rows.map((row) => row.model))].sort((a, b) => sum(rows, b, this.by) - sum(rows, a, this.by));
     const width = Math.max(300, Math.min(860, this.body.clientWidth || 720)); // drawn at its size, so that its letters are legible
-    this.body.replaceChildren(totals(rows), chart(rows, models, since, days, this.by, width),
-      h("div.row.legend", {}, models.map((model, i) => h("span", {}, h(`i.m-${i % SHADES}`), model))), table(rows, models));
+    const pick = this.group === "person" ? (name) => this.only(rows.find((row) => row.model === name).name) : null;
+    const whose = this.who ? h("div.row", {}, h("b.named", {}, this.who), h("button.small.ghost", { type: "button", onclick: () => this.only("") }, told.ofAll)) : null;
+    this.body.replaceChildren(...[whose, this.group === "tool" ? h("p.hint", {}, told.byTool) : totals(rows)].filter(Boolean), chart(rows, models, since, days, this.by, width),
+      h("div.row.legend", {}, models.map((model, i) => h("span", {}, h(`i.m-${i % SHADES}`), model))), table(rows, models, told.usedBys[this.group], pick));
   }
 
+  only(who) { this.who = who; this.load(); }
   reconnected() { this.load(); }
 }
 
@@ -98,11 +108,11 @@ function nice(value) {
   return [1, 2, 5, 10].map((each) => each * power).find((each) => each >= value);
 }
 
-function table(rows, models) {
+function table(rows, models, title, pick) {
   const total = (model, pick) => rows.filter((row) => row.model === model).reduce((all, row) => all + pick(row), 0);
   return h("div.scroll", { tabindex: "0" }, h("table.numbers", {},
-    h("thead", {}, h("tr", {}, told.columns.map((name) => h("th", { scope: "col" }, name)))),
-    h("tbody", {}, models.map((model) => h("tr", {}, h("th", { scope: "row" }, model),
+    h("thead", {}, h("tr", {}, [title, ...told.columns.slice(1)].map((name) => h("th", { scope: "col" }, name)))),
+    h("tbody", {}, models.map((model) => h("tr", {}, h("th", { scope: "row" }, pick ? h("button.small.ghost", { type: "button", "aria-label": told.ofOne(model), onclick: () => pick(model) }, model) : model),
       [count(total(model, (row) => row.calls)), count(total(model, (row) => row.input)), count(total(model, (row) => row.cache_read)),
         count(total(model, (row) => row.output)), total(model, (row) => row.unpriced) && !total(model, (row) => row.cost) ? told.notKnown : dollars(total(model, (row) => row.cost))]
         .map((text) => h("td", {}, text)))))));

@@ -54,7 +54,8 @@ async def write(agent: TurnAgent, request: web.Request) -> Inbound:
         parts.append(await _part(agent, attachment, whose or author))
     if not parts:
         raise Refused(400, "message_refused", "The message is empty.", param="content")
-    letter = Said(tuple(parts), author, str(address), unattended=True, principal=whose)
+    server = "/".join(address.chat.split("/")[:2]) if message.platform_server_id else ""  # of that platform
+    letter = Said(tuple(parts), author, str(address), unattended=True, principal=whose, server=server)
     principal = principal_of(request)
     if scope := lacking(principal, letter):
         raise Refused(403, "forbidden", f"This needs a token of the scope {scope}.")

@@ -1,6 +1,6 @@
 """Every route of the API, a file for each subject: what it is for, what it takes and answers, and who may ask."""
 
-from . import budgets, delivery, files, models, own, people, sessions
+from . import audit, budgets, delivery, files, models, own, people, personas, sessions
 
 TABLE = (
     *own.ROUTES,
@@ -8,6 +8,8 @@ TABLE = (
     *models.ROUTES,
     *people.ROUTES,
     *budgets.ROUTES,
+    *personas.ROUTES,
     *delivery.ROUTES,
     *files.ROUTES,
+    *audit.ROUTES,
 )

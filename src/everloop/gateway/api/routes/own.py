@@ -1,7 +1,7 @@
 """Routes of the API: who asks, slash commands, permissions, what was used."""
 
 from ....core.people import Role
-from .. import rest, shapes
+from .. import rest, shapes, usage
 from ..route import ApiRoute
 
 ROUTES = (
@@ -31,10 +31,9 @@ ROUTES = (
     ApiRoute(
         "GET",
         "/api/usage",
-        "What was used, by day and model",
-        handle=rest.usage,
+        "What you used, or for administrators anybody, by day and model, person, channel, job or tool",
+        handle=usage.usage,
         answers=shapes.UsageRows,
-        query=shapes.Days,
-        least=Role.ADMIN,
+        query=shapes.UsageQuery,
     ),
 )

@@ -1,0 +1,65 @@
+"""What was used, by person, channel, job, tool and day, on both databases."""
+
+from tests.store.conftest import Home
+
+from everloop.core.log import ModelSaid, UserSaid
+from everloop.core.mail import Address, Inbound, Said
+from everloop.core.message import said
+from everloop.core.ports import Store
+from everloop.core.prompt import Usage
+from everloop.core.rows import Commit, Lease, Spent, UsedRow
+from everloop.core.tool import ToolCall
+
+USED = Usage(input=100, output=10, cache_read=40)
+
+
+async def turn(store: Store, session: str, owner: str, *tools: str, cost: float | None = 0.5) -> None:
+    """An answer that calls these tools."""
+    letter = Said(said("hi"), owner, session)
+    receipt = await store.receive(Inbound(Address.parse(session), f"e-{session}-{len(tools)}", letter, owner))
+    calls = tuple(ToolCall(str(n), name, "{}") for n, name in enumerate(tools))
+    entries = (UserSaid(said("hi"), owner, session, receipt.id), ModelSaid("", calls, USED, model="m", cost=cost))
+    head = (await store.open(receipt.thread)).row.head
+    spent = Spent(head + 2, "m", USED, cost)
+    await store.commit(Lease(receipt.thread, 0, head), Commit(entries, absorbed=(receipt.id,), usage=(spent,)))
+
+
+def short(rows: list[UsedRow]) -> list[tuple[str, int, int, float, int]]:
+    return [(row.name, row.calls, row.usage.input, row.cost, row.unpriced) for row in rows]
+
+
+async def test_it_is_told_by_person_channel_job_and_tool(store: Store):
+    await turn(store, "web:1", "anna", "exec", "exec", "grep")
+    await turn(store, "web:1:trip", "anna", "exec")
+    await turn(store, "cli:direct", "owner", cost=None)
+    assert short(await store.used("person", 0)) == [("anna", 2, 200, 1.0, 0), ("owner", 1, 100, 0.0, 1)]
+    assert short(await store.used("channel", 0)) == [("cli", 1, 100, 0.0, 1), ("web", 2, 200, 1.0, 0)]
+    assert short(await store.used("job", 0)) == [("", 3, 300, 1.0, 1)]
+    assert short(await store.used("model", 0)) == [("m", 3, 300, 1.0, 1)]
+    assert short(await store.used("day", 0)) == [("", 3, 300, 1.0, 1)]
+    # By tool: its calls, and what the answers cost that made them.
+    assert short(await store.used("tool", 0)) == [("exec", 3, 200, 1.0, 0), ("grep", 1, 100, 0.5, 0)]
+
+
+async def test_of_one_person_nothing_is_anothers(store: Store):
+    await turn(store, "web:1", "anna", "exec")
+    await turn(store, "web:2", "ben", "grep")
+    assert short(await store.used("tool", 0, who="anna")) == [("exec", 1, 100, 0.5, 0)]
+    assert short(await store.used("person", 0, who="ben")) == [("ben", 1, 100, 0.5, 0)]
+    assert [row.calls for row in await store.spent(who="ben")] == [1]
+    for by in ("day", "person", "model", "channel", "job", "tool"):
+        assert await store.used(by, 0, who="nobody") == []
+
+
+async def test_only_what_is_late_enough_is_told_and_what_was_deleted_has_no_channel(home: Home, store: Store):
+    await turn(store, "web:1", "anna", "exec")
+    await turn(store, "web:2", "anna", "grep")
+    await home.write("UPDATE usage SET at = 86400.0 * 10 WHERE id = 1")
+    assert (await store.used("day", 0))[0].day == 10
+    assert [row.name for row in await store.used("tool", 86_400.0 * 11)] == ["grep"]
+    assert (await store.used("day", 0, offset=-3600))[0].day == 9
+    row = await store.session("web:2")
+    assert row is not None
+    await store.give_back(Lease(row.id, row.epoch, row.head))
+    assert await store.delete("anna", [row.id])
+    assert sorted(row.name for row in await store.used("channel", 0)) == ["", "web"]
