@@ -220,6 +220,18 @@ async def test_limits_are_set_changed_and_taken_away(store: Store):
     assert [(row.owner, row.per) for row in await store.limits()] == [("anna", "month"), ("~house", "month")]
 
 
+async def test_who_has_changed_a_budget_stands_in_the_audit(home: Home, store: Store):
+    await store.set_limit("anna", "month", Limit(6, 7))
+    await store.set_limit("anna", "month", None)
+    await store.begin_anew("anna", "day")
+    rows = await home.rows("SELECT deed, subject, detail FROM audit ORDER BY id")
+    assert rows == [
+        ("budget.changed", "anna", '{"money":7,"per":"month","tokens":6}'),
+        ("budget.changed", "anna", '{"default":true,"per":"month"}'),
+        ("budget.changed", "anna", '{"per":"day","reset":true}'),
+    ]
+
+
 async def test_somebody_is_warned_once_a_period(home: Home, store: Store):
     await store.reserve(reservation("a", bounds()))
     assert [await store.warn_once(ANNA) for _ in range(3)] == [True, False, False]

@@ -10,7 +10,9 @@ from typing import Any
 
 import msgspec
 
+from ..core.audit import line_of
 from ..core.budget import BOUNDLESS, Account, Bound, Charge, Limit, LimitRow, Per, Reservation, Spending, in_new_period
+from .audit import note
 from .database import Ask, Database
 
 _encode = msgspec.json.Encoder().encode
@@ -54,6 +56,8 @@ _MOST = 3  # owners, and scopes, that are asked for at once
 _OF, _IN = "owner IN ($1, $2, $3)", "scope IN ($4, $5, $6)"
 _SET = """INSERT INTO limits(owner, per, tokens, money, at) VALUES($1, $2, $3, $4, {now})
     ON CONFLICT(owner, per) DO UPDATE SET tokens = excluded.tokens, money = excluded.money, at = excluded.at"""
+_ANEW = """UPDATE spending SET tokens = 0, money = 0, warned = 0,
+    resets = CASE WHEN resets > 0 THEN {now} ELSE 0 END WHERE owner = $1 AND per = $2"""
 _WARN = """UPDATE spending SET warned = 1 WHERE owner = $1 AND per = $2 AND scope = $3 AND warned = 0 RETURNING owner"""
 
 
@@ -67,10 +71,17 @@ class BudgetRows(Database):
         return [LimitRow(owner, per, Limit(tokens, money)) for owner, per, tokens, money in rows]
 
     async def set_limit(self, owner: str, per: Per, limit: Limit | None) -> None:
-        if limit is None:
-            await self._change("DELETE FROM limits WHERE owner = $1 AND per = $2", owner, per)
-        else:
-            await self._change(_SET, owner, per, limit.tokens, limit.money)
+        said = {"tokens": limit.tokens, "money": limit.money} if limit else {"default": True}
+        line = line_of("budget.changed", owner, {"per": per, **said})
+
+        async def work(ask: Ask) -> None:
+            if limit is None:
+                await ask("DELETE FROM limits WHERE owner = $1 AND per = $2", owner, per)
+            else:
+                await ask(_SET, owner, per, limit.tokens, limit.money)
+            await note(ask, line)
+
+        await self._do(work)
 
     async def spending(self, owners: Sequence[str] = (), scopes: Sequence[str] = ("",)) -> list[Spending]:
         if owners:
@@ -80,12 +91,13 @@ class BudgetRows(Database):
         return [_spending(row) for row in rows]
 
     async def begin_anew(self, owner: str, per: Per) -> None:
-        await self._change(
-            "UPDATE spending SET tokens = 0, money = 0, warned = 0, "
-            "resets = CASE WHEN resets > 0 THEN {now} ELSE 0 END WHERE owner = $1 AND per = $2",
-            owner,
-            per,
-        )
+        line = line_of("budget.changed", owner, {"per": per, "reset": True})
+
+        async def work(ask: Ask) -> None:
+            await ask(_ANEW, owner, per)
+            await note(ask, line)
+
+        await self._do(work)
 
     async def reserve(self, reservation: Reservation) -> Account | None:
         return await self._do(partial(hold, reservation=reservation))
