@@ -9,24 +9,24 @@ from .budget_shapes import BudgetList, BudgetShown
 from .route import ApiAnswer, ApiCall
 
 
-async def own(call: ApiCall) -> ApiAnswer:
+async def own_budget(call: ApiCall) -> ApiAnswer:
     who = call.principal
     return _listed("", await call.agent.budgets.of(who.user, who.role))
 
 
-async def show(call: ApiCall) -> ApiAnswer:
+async def show_budget(call: ApiCall) -> ApiAnswer:
     return _listed(*await call.agent.budgets.show(call.path.id))
 
 
-async def change(call: ApiCall) -> ApiAnswer:
+async def change_budget(call: ApiCall) -> ApiAnswer:
     asked, budgets = call.body, call.agent.budgets
     await budgets.limit(call.path.id, asked.per, call.principal.role, asked.tokens, asked.money)
-    return await show(call)
+    return await show_budget(call)
 
 
-async def as_by_role(call: ApiCall) -> ApiAnswer:
+async def drop_budget(call: ApiCall) -> ApiAnswer:
     await call.agent.budgets.change(call.path.id, call.query.per, call.principal.role, None)
-    return await show(call)
+    return await show_budget(call)
 
 
 def _listed(name: str, lines: Sequence[BudgetState]) -> BudgetList:
