@@ -13,8 +13,13 @@ run: .venv/.run ## set up and open the chat
 page: .venv/.run ## set up and serve the page, the APIs and channels
 	@.venv/bin/python -m everloop gateway
 
+# Many tests wait for a moment, so that three at once keep two cores busy. Hundreds start everloop, which none of them
+# should compile.
+PYTEST = PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+
 test: check ## set up and test everything, with lint and types
-	@EVERLOOP_THOROUGH=1 .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	@.venv/bin/python -m compileall -q src
+	@EVERLOOP_THOROUGH=1 $(PYTEST)
 
 check: .venv/.test ## lint, types, doors
 	@.venv/bin/ruff check .
@@ -25,9 +30,10 @@ check: .venv/.test ## lint, types, doors
 walk: .venv/.test ## walk through the page in a real browser
 	@.venv/bin/python -m pytest tests/gateway/page
 
-torture: .venv/.test ## a thousand kills on SQLite, 200 on PostgreSQL, a thousand bad lines and outages on each
+torture: .venv/.test ## a thousand kills on SQLite, 200 on PostgreSQL, a thousand bad lines and outages on each; in full what `make test` shortens
 	@.venv/bin/python -m tests.torture.run
 	@.venv/bin/python -m tests.torture.run --store postgres --freezes 60 --points 1 --events 2000
+	@EVERLOOP_FULL=1 $(PYTEST) -m 'shortened or hypothesis'
 
 bench: .venv/.test ## measure it beside a bare client
 	@.venv/bin/python bench/run.py

@@ -4,6 +4,7 @@ A test that never ends is ended after the `timeout` in pyproject.toml. One that 
 `canary` tells what that means.
 """
 
+import gc
 import os
 from collections.abc import Generator
 from typing import TypeVar
@@ -12,30 +13,50 @@ import hypothesis
 import pytest
 
 from tests.canary import Ear, leaks_of
+from tests.effort import FULL, THOROUGH
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
-hypothesis.settings.register_profile("everloop", deadline=None, print_blob=True)  # a busy machine is no bug
+hypothesis.settings.register_profile(
+    "everloop",
+    max_examples=100 if FULL or not THOROUGH else 50,
+    deadline=None,  # a busy machine is no bug
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    derandomize=not FULL,  # whoever runs `make test` sees what the others see
+    database=None,
+    print_blob=True,
+)
 hypothesis.settings.load_profile("everloop")
 
 ear = Ear()
 
-# What takes longest, by the beginnings of its names.
-LONG = tuple(
+# What takes longest, the longest first, by the beginnings of its names.
+LONG = [
     f"tests/{place}"
     for place in (
-        *("torture/", "gateway/page/test_page_access", "gateway/api/test_schema", "providers/test_embedded"),
-        *("tools/test_sandbox_escapes", "tools/test_home", "gateway/page/", "store/", "journeys/", "channels/"),
+        *("torture/", "gateway/page/test_page_access", "gateway/api/test_schema", "providers/test_embedded.py"),
+        *("tools/test_sandbox_escapes", "tools/test_home", "gateway/page/", "store/", "journeys/", "channels/", "cli/"),
     )
-)
+]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """It begins first, so that both workers end together: a file is one worker's."""
-    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+    """It begins first, so that all workers end together: a file is one worker's."""
+    items.sort(key=lambda item: _turn_of(item.nodeid))
+
+
+def _turn_of(name: str) -> int:
+    return next((turn for turn, place in enumerate(LONG) if name.startswith(place)), len(LONG))
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests stay in memory to the end; whoever looks for garbage need not look through them each time."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "shortened: `make torture` does more of it; see effort.py")
     config.addinivalue_line("markers", "may_hold_keys(*names): the files of a test in which its keys may lie open")
     ear.listen()
 

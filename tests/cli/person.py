@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import msgspec
+from tests.cli.forking import Forked, can_fork, fork_server
 
 from everloop.testing import Shown
 from everloop.testing.model_server import ModelServer
@@ -26,6 +27,7 @@ class Person:
     def __init__(self, folder: Path, model: ModelServer) -> None:
         self.home = folder / "home"
         self._started: list[asyncio.subprocess.Process] = []
+        self._forked: list[Forked] = []
         self.environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
@@ -49,10 +51,16 @@ class Person:
             if process.returncode is None:
                 process.kill()
                 await process.communicate()
+        for forked in self._forked:
+            forked.kill()
 
     async def run(self, *arguments: str, typed: bytes = b"") -> Ran:
-        process = await self.start(*arguments)
-        return await ended(process, typed)
+        if not can_fork(self.environment, typed):
+            return await ended(await self.start(*arguments), typed)
+        forked = fork_server().begin(arguments, self.environment, typed)
+        self._forked.append(forked)
+        status, out, err = await forked.ended()
+        return Ran(status, out.decode(), err.decode())
 
 
 def someone(folder: Path, home: Path, model: ModelServer, **environment: str) -> Person:

@@ -1,9 +1,5 @@
 """Short ways to write logs in tests."""
 
-import os
-
-from hypothesis import settings
-
 from everloop.core.approval import digest_of
 from everloop.core.decide import Rules
 from everloop.core.log import Asked, ModelCalled, ModelSaid, UserSaid
@@ -11,14 +7,6 @@ from everloop.core.message import said
 from everloop.core.people import Role
 from everloop.core.thread import Thread
 from everloop.core.tool import Effect, ToolCall, ToolSpec
-
-FEW = 6  # examples of a property, when somebody works on core and wants to know at once
-
-
-def examples(count: int) -> settings:
-    """So many examples of a property in `make test`, which has the time."""
-    return settings(max_examples=count if os.environ.get("EVERLOOP_THOROUGH") else min(count, FEW))
-
 
 ANY = {"type": "object", "properties": {}, "additionalProperties": True}
 

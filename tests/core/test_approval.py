@@ -28,7 +28,8 @@ from everloop.core.mail import Decision, Mail
 from everloop.core.people import Role, role_of
 from everloop.core.thread import Thread
 from everloop.core.tool import Circumstances, Effect, Risk, ToolCall
-from tests.core.makers import CALLED, DIGEST, ROLES, RULES, SPECS, asked, calling, examples, spoke
+from tests.core.makers import CALLED, DIGEST, ROLES, RULES, SPECS, asked, calling, spoke
+from tests.effort import examples
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(-1e9, 1e9) | st.text(),

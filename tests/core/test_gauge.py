@@ -10,7 +10,8 @@ from everloop.core.message import Media, Message, Text, said
 from everloop.core.prompt import Usage
 from everloop.core.thread import Thread
 from everloop.core.wording import HEAD
-from tests.core.makers import CALLED, call, examples, spoke
+from tests.core.makers import CALLED, call, spoke
+from tests.effort import examples
 
 
 def message(tokens: int) -> Message:

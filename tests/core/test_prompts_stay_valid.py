@@ -33,8 +33,9 @@ from everloop.providers.dialects import anthropic_messages, gemini, openai_chat,
 from everloop.providers.dialects.quirks import Quirks
 from everloop.readings.branch import branch_off, last_turn
 from everloop.runtime.summaries import Summary, compacted, plan_for
-from tests.core.makers import ROLES, RULES, examples
+from tests.core.makers import ROLES, RULES
 from tests.core.test_properties import SEED, STEERING, World, live_until_rest, spoken
+from tests.effort import examples
 
 Body = dict[str, Any]
 

@@ -43,7 +43,8 @@ from everloop.core.message import said
 from everloop.core.prompt import Brought, Offered
 from everloop.core.thread import Thread
 from everloop.core.tool import Effect
-from tests.core.makers import ROLES, RULES, SPECS, call, examples
+from tests.core.makers import ROLES, RULES, SPECS, call
+from tests.effort import examples
 
 HARMLESS = {Effect.READ, Effect.IDEMPOTENT, Effect.KEYED}  # to do twice; written out, and not asked of the code
 

@@ -6,8 +6,9 @@ from contextlib import suppress
 from itertools import pairwise
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.effort import examples
 
 from everloop.core.errors import ProviderError
 from everloop.net.trusted import TrustedHttp
@@ -88,7 +89,7 @@ async def ask(http: TrustedHttp, url: str, plan: Plan) -> tuple[bytes, bool]:
     return body, whole
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(seed=st.integers(0, 1 << 32), together=st.booleans())
 async def test_an_answer_is_the_answer_to_its_own_request(seed: int, together: bool):
     chance = Random(seed)

@@ -302,7 +302,7 @@ class TestLimits:
                 await response.write(b"x")
                 await asyncio.sleep(0.005)
 
-        error = await fail(http, await serve(handler), seconds=0.2)
+        error = await fail(http, await serve(handler), seconds=1)
         assert (type(error), str(error)) == (HostTimeout, "127.0.0.1 has not sent all of its answer in time.")
 
     async def test_redirects_share_one_time(self, serve, http):

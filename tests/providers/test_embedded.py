@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from msgspec import structs
+from tests.effort import in_full
 
 import everloop
 from everloop.app.build import WHERE, WHO
@@ -33,6 +34,8 @@ from everloop.readings.sections import BOOTSTRAP, joined
 from everloop.settings import Defaults, Preset, load
 
 pytest.importorskip("xllamacpp")
+
+pytestmark = pytest.mark.timeout(600)  # it computes, and shares the cores with whatever else is tested
 
 SMALL = WEIGHTS["embedded/smollm2"]
 LONG = (
@@ -75,9 +78,17 @@ def home(tmp_path: Path, gguf: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def shared_home(tmp_path_factory: pytest.TempPathFactory, gguf: Path) -> Path:
+    """Where what one test has read, the instructions and the tools, is kept for the next: reading takes longest."""
+    home = tmp_path_factory.mktemp("home")
+    (home / SMALL.file).symlink_to(gguf)
+    return home
+
+
 @pytest.fixture
-async def model(home: Path) -> AsyncIterator[EmbeddedProvider]:
-    provider = EmbeddedProvider(SMALL, home)
+async def model(shared_home: Path) -> AsyncIterator[EmbeddedProvider]:
+    provider = EmbeddedProvider(SMALL, shared_home, threads=1)  # two would wait for each other on a busy machine
     yield provider
     await provider.close()
 
@@ -119,9 +130,11 @@ async def test_an_answer_streams_and_the_loop_goes_on(model: EmbeddedProvider):
     assert len(set(seen)) > 5
 
 
+@pytest.mark.shortened
 async def test_with_tools_every_answer_is_a_reply_or_a_valid_call(model: EmbeddedProvider):
     specs = {tool.name: tool for tool in TOOLS}
-    for question in ("What is in the folder src?", "Hello!", "Show me notes.txt", "Write hi to a.txt"):
+    questions = ("What is in the folder src?", "Hello!", "Show me notes.txt", "Write hi to a.txt")
+    for question in in_full(questions, questions[1:3]):
         try:
             reply, shown = await ask(model, prompt(question, tools=TOOLS, max_tokens=100))
         except BadRequest:
@@ -183,21 +196,25 @@ async def test_an_answer_may_be_cut_and_a_prompt_too_long(model: EmbeddedProvide
 async def test_cancelling_stops_it_soon(model: EmbeddedProvider):
     speaking = asyncio.Event()
     shown: list[Delta] = []
+    spoken: list[float] = []  # when each piece came
 
     def show(delta: Delta) -> None:
         shown.append(delta)
         if delta.text:
+            spoken.append(time.monotonic())
+        if len(spoken) > 10:
             speaking.set()
 
     answering = asyncio.create_task(model.reply(prompt("Write a very long story.", max_tokens=2000), show))
-    await asyncio.wait_for(speaking.wait(), 30)
+    await speaking.wait()
     answering.cancel()
     with pytest.raises(asyncio.CancelledError):
         await answering
     heard = len(shown)
     begun = time.monotonic()
     await ask(model, prompt("Hi!", max_tokens=2))
-    assert time.monotonic() - begun < 5
+    story = 2000 * (spoken[10] - spoken[0]) / 10  # seconds for all of it, at the pace at which it began
+    assert time.monotonic() - begun < story / 2
     assert len(shown) == heard
 
 
@@ -277,8 +294,8 @@ def test_the_prefix_is_not_read_again_by_a_new_process_and_signals_are_ours(home
 
 
 async def test_only_a_few_states_are_kept(home: Path):
-    model = EmbeddedProvider(SMALL, home)
-    for name in "abcdef":
+    model = EmbeddedProvider(SMALL, home, threads=1)
+    for name in "abcde":
         await ask(model, prompt("Hi!", max_tokens=1, system=f"You are {name}."))
     await model.close()
     assert len(list((home / "prefixes").iterdir())) == 4
@@ -299,6 +316,7 @@ def test_the_notice_says_what_it_is_and_how_to_have_better():
         assert words in f"{NOTICE} {BETTER}"
 
 
+@pytest.mark.shortened
 async def test_in_a_house_an_order_is_carried_out_and_for_a_question_nothing_is_changed_whatever_the_model_says(
     tmp_path: Path, gguf: Path
 ):
@@ -311,7 +329,8 @@ async def test_in_a_house_an_order_is_carried_out_and_for_a_question_nothing_is_
     (workspace / "wipe.py").write_text("import os\nos.remove('notes.txt')\n")
     settings = {"agents": {"defaults": {"model": "embedded/smollm2", "max_tokens": 40}}}
     async with everloop.open(home=tmp_path, settings=settings) as agent:
-        for place, question in enumerate(("Should I delete notes.txt?", "What happens if you run wipe.py?")):
+        questions = ("Should I delete notes.txt?", "What happens if you run wipe.py?")
+        for place, question in enumerate(in_full(questions, questions[:1])):
             await agent.ask(question, session=f"cli:{place}")
         assert sorted(path.name for path in workspace.iterdir()) == ["notes.txt", "wipe.py"]
         await agent.ask("Rename notes.txt to todo.txt", session="cli:order")

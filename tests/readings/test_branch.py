@@ -29,8 +29,9 @@ from everloop.core.thread import Thread
 from everloop.core.tool import Effect, FileChange, ToolSpec
 from everloop.readings.branch import branch_off, last_turn
 from everloop.readings.undo import changes_of, lasting_in
-from tests.core.makers import ROLES, RULES, call, examples
+from tests.core.makers import ROLES, RULES, call
 from tests.core.test_properties import SEED, STEERING, World, live_until_rest
+from tests.effort import examples
 
 ASKED, ANSWERED = ModelCalled("m"), ModelSaid("an answer")
 CHANGE = FileChange("a.md", "new", "0123456789ab")

@@ -44,8 +44,9 @@ from everloop.runtime.context import Context, Profile
 from everloop.runtime.models import Model, OneModel
 from everloop.runtime.summaries import Summary, compacted, plainly, plan_for, summarise, summary_tokens
 from everloop.tools.untrusted import fence
-from tests.core.makers import CALLED, RULES, examples, spoke
+from tests.core.makers import CALLED, RULES, spoke
 from tests.core.test_prompts_stay_valid import check_prompt
+from tests.effort import examples
 
 USER_1, ANSWER_1 = Message("user", said("one")), Message("assistant", said("two"))
 CALL = Message("assistant", said(""), (ToolCall("a", "look", "{}"), ToolCall("b", "look", "{}")))

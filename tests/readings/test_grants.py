@@ -22,7 +22,8 @@ from everloop.readings.grants import (
     seconds_of,
     time_of,
 )
-from tests.core.makers import SPECS, examples
+from tests.core.makers import SPECS
+from tests.effort import examples
 
 ROOT, SITE, BLOG = Ground("", "1:2:r"), Ground("site", "1:7:s"), Ground("site/blog", "1:8:b")
 SECRET = Ground("secret", "1:9:x")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from everloop.core.tool import ToolCall
 from everloop.readings.questions import shown
-from tests.core.makers import examples
+from tests.effort import examples
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(-1e9, 1e9) | st.text(),

@@ -12,7 +12,7 @@ from everloop.core.wording import FENCE
 from everloop.readings.recall import RECALLED, asked_for, room_for, told_again
 from everloop.readings.words import best_of, rarity, words_of
 from everloop.tools.untrusted import fence
-from tests.core.makers import examples
+from tests.effort import examples
 
 
 def found(*entries: Entry, **weights: float) -> Recalled:

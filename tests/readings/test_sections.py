@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from everloop.core.prompt import Section
 from everloop.readings.sections import BETWEEN, BOOTSTRAP, ORDER, cut, joined, shrunk
-from tests.core.makers import examples
+from tests.effort import examples
 
 WHO = Section("identity", "You are it.")
 AGENTS = Section("agents.md", "Work well. " * 100, "AGENTS.md")

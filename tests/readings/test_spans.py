@@ -25,8 +25,9 @@ from everloop.core.prompt import Usage
 from everloop.core.thread import Thread
 from everloop.core.turn import Finished
 from everloop.readings.spans import Span, TurnSpans, deliver, keys_of, span_id, trace_id, turns_of
-from tests.core.makers import ROLES, RULES, answered, asked, examples, spoke
+from tests.core.makers import ROLES, RULES, answered, asked, spoke
 from tests.core.test_properties import SEED, STEERING, World, live_until_rest, spoken
+from tests.effort import examples
 
 MODEL = ModelCalled("mistral/small")
 

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
@@ -25,6 +25,7 @@ from everloop.core.tool import ToolCall
 from everloop.replay import Record, cut, replay
 from everloop.testing import Stub
 from everloop.testing.as_test import name_of, quoted, source_of
+from tests.effort import examples
 from tests.replay.chaos import SPECS, Chaos
 from tests.replay.test_replay import ASKED, CALLED, DONE, HELLO, WORK
 
@@ -92,7 +93,7 @@ def test_it_is_written_so_that_a_person_can_read_it():
     )  # fmt: skip
 
 
-@settings(max_examples=12)
+@examples(12)
 @given(seed=st.integers(0, 1 << 32), known=st.booleans())
 async def test_what_is_written_is_what_was_recorded_as_formatters_like_it(seed: int, known: bool):
     with TemporaryDirectory(ignore_cleanup_errors=True) as home:

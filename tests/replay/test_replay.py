@@ -7,7 +7,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -34,6 +34,7 @@ from everloop.core.prompt import Brought, Offered
 from everloop.core.tool import Effect, ToolCall, ToolSpec
 from everloop.replay import Record, Replayed, cut, replay, turns_in
 from everloop.testing.entry_difference import plain
+from tests.effort import examples
 from tests.replay.chaos import SPECS, Chaos
 
 
@@ -54,7 +55,7 @@ async def expect_the_same(record: Record, *specs: ToolSpec) -> None:
     assert [plain(entry, "risk") for entry in replayed.entries] == [plain(entry, "risk") for entry in record.turn]
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(seed=st.integers(0, 1 << 32), known=st.booleans())
 async def test_whatever_has_happened_happens_again(seed: int, known: bool):
     """Also a turn that is not over, wherever its log ends."""

@@ -4,7 +4,7 @@ from random import Random
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from everloop.core.conversation import Conversation, Written
@@ -39,8 +39,9 @@ from everloop.runtime.exporting import RAN, UNANSWERED, UNRUN, WAITED, Exporting
 from everloop.runtime.jsonl import MISSING, read_conversation
 from everloop.runtime.sessions import Sessions
 from everloop.testing import Say, ScriptedModel
-from tests.core.makers import ROLES, RULES, examples
+from tests.core.makers import ROLES, RULES
 from tests.core.test_properties import SEED, STEERING, World, live_until_rest
+from tests.effort import examples
 
 NOW = 1_700_000_200.0
 ABOUT = Conversation("a" * 16, "cli:direct", "a title", 1_700_000_000.0, 1_700_000_100.0, 2, 3)
@@ -95,7 +96,7 @@ def logs(draw: st.DrawFn) -> list[Entry]:
     return log
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(logs())
 def test_what_is_exported_and_imported_is_the_same_conversation(log):
     lines = exported(written(log))

@@ -401,7 +401,7 @@ async def test_threads_run_side_by_side_up_to_the_cap(house, cap):
         most = max(most, running)
         if running == cap:
             full.set()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await full.wait()
         running -= 1
         return "held"

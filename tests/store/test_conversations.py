@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
+from tests.effort import examples
 
 from everloop.core.conversation import (
     ArchiveThread,
@@ -523,7 +524,7 @@ ODD = st.text(st.characters(codec="utf-8"), max_size=40) | st.sampled_from(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(words=ODD, content=ODD)
 async def test_any_text_is_a_query_and_any_text_can_be_indexed(store: Store, words: str, content: str):
     lease = await told(store, event=f"{words}{content}".encode().hex()[:180])

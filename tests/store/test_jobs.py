@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 
 from everloop.core.errors import BadSchedule, Fenced
 from everloop.core.jobs import Job, JobRow
@@ -318,7 +319,7 @@ DEEDS = st.lists(
 
 
 @given(DEEDS)
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 async def test_however_they_interleave_each_time_is_one_letter_and_each_claim_has_one_holder(
     home: Home, pair: list[Store], deeds: list[Deed]
 ):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
+from tests.effort import examples
 
 from everloop.core.errors import Fenced, MailRefused, StoreError, StoreNewer
 from everloop.core.log import (
@@ -1458,7 +1459,7 @@ ROUNDS = st.lists(st.tuples(st.sampled_from(STEPS), st.sampled_from(STEPS)), min
 _numbers = itertools.count()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(rounds=ROUNDS)
 async def test_however_two_processes_meet_no_mail_is_lost_and_one_of_them_holds(
     home: Home, pair: list[Store], rounds: list[tuple[str, str]]

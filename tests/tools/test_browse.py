@@ -176,7 +176,7 @@ async def test_what_is_no_file_is_told_as_such_and_nobody_waits_for_it(root: Pat
     files = browser(root)
     (entry,) = (await files.list("")).entries
     assert entry.kind == "other"
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await refused(content(files, "it"))
         await refused(files.put("it", pieces(b"x"), replace=True))
         await refused(files.remove("it"))

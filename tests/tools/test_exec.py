@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
+from tests.descriptors import open_descriptors
 
 from everloop.core.errors import ToolError
 from everloop.core.tool import CallContext, Effect, Shown, Tool, ToolCall, problems_of
@@ -229,7 +230,7 @@ class TestRunning:
     async def test_no_descriptor_is_left_open(self, house: House) -> None:
         async def open_now() -> tuple[int, int]:
             await house.commands.stop("t")  # answered when the runner has made ready for the next command
-            return len(os.listdir("/proc/self/fd")), len(os.listdir(f"/proc/{house.runner()}/fd"))
+            return open_descriptors(), len(os.listdir(f"/proc/{house.runner()}/fd"))
 
         await house.exec("true")
         before = await open_now()

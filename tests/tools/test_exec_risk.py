@@ -6,9 +6,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import structs
+from tests.effort import examples
 
 from everloop.core.permission import Allowance, WantedCall
 from everloop.core.tool import Ground, Risk
@@ -75,7 +76,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("empty")
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.text("ab '\"=-%@+,:^.é\u00a0\t\n\\$;", max_size=16).map(lambda text: f"a{text}"))
 @example("a'b'\"c\" '' d")
 @example("a=b")

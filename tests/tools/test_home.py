@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from msgspec import structs
+from tests.descriptors import open_descriptors
 
 import everloop
 from everloop.app.tools import Toolset, build_tools
@@ -567,8 +568,8 @@ def test_its_number_is_given_to_no_other_folder_while_it_is_known(tmp_path: Path
 
 
 def test_it_is_let_go_with_whoever_knew_it(tmp_path: Path) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     known = [Home(tmp_path / "home") for _ in range(20)]
-    assert len(os.listdir("/proc/self/fd")) == before + 20
+    assert open_descriptors() == before + 20
     del known
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == before

@@ -22,6 +22,8 @@ from everloop.tools.sandbox.view import python
 
 from .sandbox_helpers import NOBODY, TOKEN, Listeners, Victim, World, processes_with, run_once, world
 
+pytestmark = pytest.mark.timeout(600)  # hundreds of processes, one after the other
+
 MARK = f"31415.{os.getpid()}"  # seconds that no one else sleeps
 OUT = "ESC" + "APED"  # what a snippet prints when it got through without leaving a trace outside
 
@@ -394,7 +396,7 @@ async def effects_of(escapes: list[Escape], target: Target, way: str) -> dict[st
     place.own(place.workspace)
     before = place.snapshot()
     interpreter, _ = python()
-    job = place.job(interpreter, "driver.py", limits=CommandLimits(seconds=100, processes=400))
+    job = place.job(interpreter, "driver.py", limits=CommandLimits(seconds=500, processes=400))
     outcome = await run_once(place.commands(way), job)
     said = (place.workspace / "results").read_text(errors="replace")
     assert (outcome.status, outcome.output, said[-7:]) == ("exited", "", "### end")

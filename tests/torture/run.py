@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from .chaos import FAULTS, PACE, chaos_world
 from .databases import Databases, databases
-from .failpoints import ACTIONS, names, times_reached, torture_point
+from .failpoints import ACTIONS, actions_at, names, times_reached, torture_point
 from .faults import fault_world, full_disk_world, may_mount
 from .freeze import FREEZES_PER_WORLD, freeze_world
 from .invariants import Report
@@ -65,17 +65,18 @@ class Campaign(Struct):
         with model_server(self.folder, PACE) as slow:
             return self.repeat("faults", faults, world, FAULTS * 2 // 3, MOSTLY_IDLE)
 
-    def reach_failpoints(self, limit: int) -> Report:
-        """Every failpoint of the source with every action, up to `limit` different times that it is reached."""
+    def reach_failpoints(self, limit: int, others: int = len(ACTIONS) - 1) -> Report:
+        """Every failpoint of the source with a kill and with so many other actions, up to `limit` different times that
+        it is reached."""
         folder, model, _, url = self.place("undisturbed")
         reached = times_reached(folder, model, url)
         report = self.spread(
             "failpoints",
             (
                 lambda name=name, nth=nth, action=action: self.meet(name, nth, action)
-                for name in names()
+                for place, name in enumerate(names())
                 for nth in range(1, min(limit, reached[name] // 2 + 1) + 1)
-                for action in ACTIONS
+                for action in actions_at(place, others)
             ),
         )
         report.wrong += [f"no scenario reaches the failpoint {name}" for name in names() if not reached[name]]

@@ -8,12 +8,14 @@ import pytest
 
 from .chaos import PACE, chaos_world
 from .databases import InTheHome
-from .failpoints import torture_point
+from .failpoints import ACTIONS, actions_at, names, torture_point
 from .invariants import Report
 from .run import Campaign
 from .sabotage import IN_OUTAGES, SABOTAGES
 from .together import share_home
 from .world import Model, model_server
+
+pytestmark = pytest.mark.timeout(600)  # many processes, each of which may have to wait for a core
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +35,12 @@ def test_after_random_kills_the_world_outside_has_seen_everything_once(campaign:
     assert report.seen["takeovers of open turns"] > 0
 
 
-def test_every_failpoint_is_reached_and_every_action_at_it_is_survived(campaign: Campaign):
-    assert campaign.reach_failpoints(1).wrong == []
+def test_every_failpoint_is_reached_and_a_kill_and_another_action_at_it_are_survived(campaign: Campaign):
+    """Every action at each of them takes longer: `make torture`."""
+    assert campaign.reach_failpoints(1, others=1).wrong == []
+    met = [actions_at(place, 1) for place in range(len(names()))]
+    assert ({first for first, _ in met}, {first for _, first in met}) == ({"kill"}, {*ACTIONS} - {"kill"})
+    assert [sorted(actions_at(place, 3)) for place in range(3)] == [sorted(ACTIONS)] * 3
 
 
 def test_a_holder_that_was_frozen_past_its_lease_writes_nothing_stale(campaign: Campaign):
@@ -76,7 +82,7 @@ def test_the_checks_notice_when_an_outage_costs_a_call(
 ):
     """Whether an outage meets a call is a matter of chance: of several worlds, one must show it."""
     wrong: list[str] = []
-    for n in range(5):
+    for n in range(12):
         world = (tmp_path / f"{sabotage.__name__}{n}", slow_model, n, "sqlite", 3)
         report = chaos_world(*world, messages=2, hands="database", kinds=("disk-full",), sabotage=sabotage)
         wrong += report.wrong
@@ -101,7 +107,7 @@ def test_the_checks_notice_when_a_promise_is_broken(
 
     together = 8 if point else 1
     wrong: list[str] = []
-    for first in range(1, 5 * together, together):
+    for first in range(1, 10 * together, together):
         report = campaign.spread("sabotage", [partial(suffer, nth) for nth in range(first, first + together)])
         wrong += report.wrong
         if complaint in "\n".join(wrong):

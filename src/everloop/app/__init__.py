@@ -13,7 +13,7 @@ from msgspec import structs
 from .. import __version__
 from ..bus.local import LocalBus
 from ..core.errors import HomeError
-from ..core.jobs import DELETE
+from ..core.jobs import DELETE, ERASE
 from ..core.people import Role
 from ..core.ports import Bus, Channel, Clock, Http, Provider, ToolSource
 from ..core.tool import Tool
@@ -33,8 +33,10 @@ from ..runtime.commands import SlashCommands
 from ..runtime.context import Gallery
 from ..runtime.deletions import Deletions
 from ..runtime.driver import Driver
+from ..runtime.erasures import Erasures
 from ..runtime.inbox import Inbox
 from ..runtime.lanes import Lanes
+from ..runtime.membership import Membership
 from ..runtime.people import KnownPeople
 from ..runtime.scheduler import Scheduler, Worker
 from ..runtime.sessions import Sessions
@@ -46,6 +48,7 @@ from .agent import Agent
 from .budgets import following
 from .build import Builder, Overrides
 from .channels import channels_of, secrets_named, traits_in
+from .home_folders import HomeFoldersOf
 from .house import House
 from .live import LiveHouse
 from .models import network_of
@@ -210,6 +213,8 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     approvals = Approvals(store, people, builder.prompt_files, clock)
     sessions = Sessions(store, people, lambda: toolbox.specs, clock)
     deletions = Deletions(store, FileInventory(opened.home / "files"), live.now.toolset.forget, bus, clock)
+    folders, members = HomeFoldersOf(home, workspace_of(settings, home)), Membership(store)
+    erasures = Erasures(store, folders, deletions, members, bus, clock)
     commands = SlashCommands(
         store,
         live,
@@ -231,9 +236,9 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     if builder.prompt_files and builder.prompt_files.unasked:  # whoever found it was killed before it was told
         await driver.questions.ask_about_files()
     await stack.enter_async_context(lanes)
-    work = {**workers(store, home, deletions), KIND: titles.work}
+    work = {**workers(store, home, deletions, erasures), KIND: titles.work}
     if given.whose:
-        work = {DELETE: deletions.work}
+        work = {DELETE: deletions.work, ERASE: erasures.work}
     await _start_scheduler(opened, given.whose, work, bus, clock, supervisor)
     if not given.whose:
         stack.push_async_callback(supervisor.start("titles", titles.run).end)
@@ -250,6 +255,8 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         sessions=sessions,
         deletions=deletions,
         budgets=allotments,
+        erasures=erasures,
+        folders=folders,
         shown=shown,
         supervisor=supervisor,
         builder=builder,

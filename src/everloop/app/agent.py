@@ -222,9 +222,16 @@ class Agent:
             receipt = await self._inbox.take(inbound, express=False)
         return receipt, inbound
 
-    async def outcome(self, receipt: Receipt, inbound: Inbound) -> Answer:
-        """Wake the thread of a posted letter and wait for the answer. Raises TurnFailed."""
-        answer, key = await self._answer(receipt, inbound, str(inbound.address))
+    async def outcome(
+        self, receipt: Receipt, inbound: Inbound, ending: asyncio.Future[Finished] | None = None
+    ) -> Answer:
+        """Wake the thread of a posted letter and wait for the answer, or for the ending of its turn where that is
+        known. Raises TurnFailed."""
+        session = str(inbound.address)
+        if ending is not None:
+            answer, key = self._result(await ending, receipt.thread, session)
+        else:
+            answer, key = await self._answer(receipt, inbound, session)
         self.note_shown(key)
         return answer
 

@@ -1,16 +1,20 @@
 """An open everloop as the gateway uses it: what a program does with one, and more."""
 
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 from ..core.errors import EverloopError, Fenced, MailRefused
 from ..core.events import Answer
 from ..core.mail import Inbound
-from ..core.people import OWNER
+from ..core.people import OWNER, Person
 from ..core.ports import WorkspaceFiles
 from ..core.rows import Receipt
+from ..core.turn import Finished
+from ..files.packing import zipped
 from ..runtime.membership import Membership
+from ..runtime.person_export import PersonExport
 from ..settings import without_secrets
 from ..tools.browse import WorkspaceBrowser
 from ..tools.workspace import Workspace
@@ -37,6 +41,8 @@ class GatewayDesk(Agent):
         self.offers = ModelOffers(self._live)
         self._home = house.builder.own
         self.members = Membership(house.store)
+        self.erasures = house.erasures
+        self._export = PersonExport(house.store, house.sessions, house.folders, house.files)
         self.personas = PersonaDesk(house.opened.home, house.store, self._caught_up, live_settings.change)
 
     async def _caught_up(self) -> Built:
@@ -60,6 +66,10 @@ class GatewayDesk(Agent):
         if person != OWNER:  # as when they first speak
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return WorkspaceBrowser(Workspace(folder, hidden=self._home), self.files, person)
+
+    def export(self, person: Person) -> AsyncGenerator[bytes]:
+        """All that is theirs, as a zip file that is made while it is read."""
+        return zipped(self._export.files(person, self.clock.now()))
 
     @asynccontextmanager
     async def answering(self, inbound: Inbound, again: Again | None = None) -> AsyncIterator[Answer]:
@@ -85,10 +95,13 @@ class GatewayDesk(Agent):
         """Commit a letter and wake nobody yet: whoever wants to say first that it is there calls `wake` afterwards."""
         return await self._inbox.take(inbound, express=False)
 
-    async def begin(self, inbound: Inbound) -> Receipt:
-        """As `post`; but where its thread rests, the turn begins with the same commit (the receipt says so), for
-        whoever sees to it that nothing of it is told before the letter is known to be taken."""
-        return await self._inbox.take(inbound)
+    async def begin(self, inbound: Inbound) -> tuple[Receipt, asyncio.Future[Finished]] | None:
+        """Commit a letter whose thread rests, in a session that is there and its owner's: its turn begins with the same
+        commit, and the future is done when that is over. None, and nothing is committed, where it has to be posted.
+        Whoever calls this sees to it that nothing of the turn is told before the letter is known to be taken."""
+        begun = self._inbox.begin(inbound, asked=False)
+        receipt = await begun.receipt() if begun else None
+        return (receipt, begun.finished) if begun and receipt else None
 
     def wake(self, receipt: Receipt, inbound: Inbound) -> None:
         self._inbox.wake(receipt, inbound)

@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from ..core.channel import Hook, Traits
-from ..core.ports import Bus, Clock, Files, Store
+from ..core.ports import Bus, Clock, Files, HomeFolders, Store
 from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.allotments import Allotments
 from ..runtime.approvals import Approvals
 from ..runtime.deletions import Deletions
+from ..runtime.erasures import Erasures
 from ..runtime.inbox import Inbox
 from ..runtime.lanes import Lanes
 from ..runtime.sessions import Sessions
@@ -31,6 +32,8 @@ class House(Struct, frozen=True, kw_only=True):
     sessions: Sessions
     deletions: Deletions
     budgets: Allotments
+    erasures: Erasures
+    folders: HomeFolders
     shown: Acknowledgements
     supervisor: Supervisor
     builder: Builder

@@ -18,16 +18,19 @@ from ..runtime.approvals import Approvals
 from ..runtime.budgets import BudgetControl
 from ..runtime.clock import SystemClock
 from ..runtime.deletions import Deletions, Forget
+from ..runtime.erasures import Erasures
 from ..runtime.membership import Membership
 from ..runtime.people import KnownPeople
+from ..runtime.person_export import PersonExport
 from ..runtime.sessions import Sessions
 from ..runtime.supervisor import Supervisor
 from ..runtime.view import View
-from ..settings import Settings
+from ..settings import Settings, workspace_of
 from ..tools.home import Home
 from ..tools.tainted import Ended
 from .budgets import following
 from .build import Builder, Overrides, watched_files
+from .home_folders import HomeFoldersOf
 from .models import ModelLibrary, open_models
 from .opening import opened_home
 from .tools import sandbox_of
@@ -46,6 +49,8 @@ class Records(Struct, frozen=True):
     deletions: Deletions
     members: Membership
     budgets: Allotments
+    erasures: Erasures
+    export: PersonExport
 
 
 @asynccontextmanager
@@ -59,9 +64,21 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
         inventory = FileInventory(folder / "files")
         deletions = Deletions(store, inventory, _forgetting(folder, settings))
         sessions, members = Sessions(store), Membership(store)
+        folders = HomeFoldersOf(folder, workspace_of(settings, folder))
         budgets = Allotments(store, following(lambda: settings.users.budgets))
         yield Records(
-            folder, settings, store, opened.vault, approvals, sessions, inventory, deletions, members, budgets
+            home=folder,
+            settings=settings,
+            store=store,
+            vault=opened.vault,
+            approvals=approvals,
+            sessions=sessions,
+            files=inventory,
+            deletions=deletions,
+            members=members,
+            budgets=budgets,
+            erasures=Erasures(store, folders, deletions, members),
+            export=PersonExport(store, sessions, folders, files),
         )
 
 

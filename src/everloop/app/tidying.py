@@ -8,10 +8,11 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..core.jobs import DELETE, Job, JobRow
+from ..core.jobs import DELETE, ERASE, Job, JobRow
 from ..core.ports import Store
 from ..files.folder import HALF_WRITTEN, sweep
 from ..runtime.deletions import Deletions
+from ..runtime.erasures import Erasures
 from ..runtime.scheduler import Worker
 
 _log = logging.getLogger("everloop.tidying")
@@ -24,7 +25,7 @@ def daily(now: float) -> Job:
     return Job("tidy", "tidy", now, owner="", schedule=f"every {DAY}")
 
 
-def workers(store: Store, home: Path, deletions: Deletions) -> Mapping[str, Worker]:
+def workers(store: Store, home: Path, deletions: Deletions, erasures: Erasures) -> Mapping[str, Worker]:
     async def tidy(row: JobRow) -> str:
         gone = await store.forget_expired()
         await asyncio.to_thread(sweep, home / "files" / HALF_WRITTEN)
@@ -33,4 +34,4 @@ def workers(store: Store, home: Path, deletions: Deletions) -> Mapping[str, Work
             _log.info("forgotten, for it has expired: %s", told)
         return told or "nothing"
 
-    return {"tidy": tidy, DELETE: deletions.work}
+    return {"tidy": tidy, DELETE: deletions.work, ERASE: erasures.work}

@@ -172,11 +172,7 @@ class Kits:
         self._others: OrderedDict[str, Joined] = OrderedDict()
 
     def workspace(self, principal: str) -> Path:
-        if principal == OWNER:
-            return self._workspace
-        if is_chat(principal):
-            return self._home / "chats" / folder_of(principal) / "workspace"
-        return self._home / "people" / folder_of(principal) / "workspace"
+        return workspace_for(principal, self._home, self._workspace)
 
     def of(self, principal: str) -> Kit:
         tools = self._brought.tools()
@@ -187,6 +183,12 @@ class Kits:
             if len(self._others) > PEOPLE:
                 self._others.popitem(last=False)
         return self._others[principal].with_tools(tools)
+
+
+def workspace_for(principal: str, home: Path, owners: Path) -> Path:
+    if principal == OWNER:
+        return owners
+    return home / ("chats" if is_chat(principal) else "people") / folder_of(principal) / "workspace"
 
 
 def folder_of(principal: str) -> str:

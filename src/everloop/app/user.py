@@ -1,6 +1,8 @@
 """Who speaks when a program does: the owner in the owner's own sessions, elsewhere whoever is named."""
 
+import functools
 import itertools
+import os
 import secrets
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -114,10 +116,14 @@ def checked(name: str) -> str:
     return name
 
 
-# Events that nobody has named: unlike those of any other process, and in order, so that the index of the inbox grows at
-# its end and not all over.
-_BEGINNING = f"{time.time_ns():x}-{secrets.token_hex(8)}"
 _events = itertools.count()
+
+
+@functools.cache
+def _beginning(process: int) -> str:
+    """Of events that nobody has named: unlike those of any other process, also of one that was forked from this, and in
+    order, so that the index of the inbox grows at its end and not all over."""
+    return f"{time.time_ns():x}-{secrets.token_hex(8)}"
 
 
 def inbound_of(
@@ -131,7 +137,7 @@ def inbound_of(
 ) -> Inbound:
     """A letter to a session of the owner's, as someone's."""
     letter = Said(said(text), author, session, unattended=not attended, preapproved=preapproved, instead=instead)
-    return Inbound(exact(session), event or f"{_BEGINNING}-{next(_events):08x}", letter)
+    return Inbound(exact(session), event or f"{_beginning(os.getpid())}-{next(_events):08x}", letter)
 
 
 def spoken(text: str, session: str, event: str, author: str, **how: Unpack[Manner]) -> Inbound:

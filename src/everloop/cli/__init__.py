@@ -34,8 +34,11 @@ COMMANDS = {
         "show, make and revoke the tokens of programs that use the gateway", ("list", "create", "revoke")
     ),
     "users": CliCommand(
-        "show who may speak with the agent, let somebody in, give roles, link accounts, budgets, block",
-        ("list", "show", "add", "pair", "invite", "role", "rename", "budget", "link", "unlink", "block", "unblock"),
+        "show who may speak with the agent, let somebody in, give roles, link accounts, budgets, block, export, erase",
+        (
+            *("list", "show", "add", "pair", "invite", "role", "rename", "link", "unlink", "block", "unblock"),
+            *("budget", "export", "erase"),
+        ),
     ),
     "personas": CliCommand(
         "show, make and change who the agent is, and say at which place",

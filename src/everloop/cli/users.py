@@ -8,6 +8,7 @@ from ..app.records import Records, open_records
 from ..core.people import ROLES_GIVEN, Person, Role, StandingCode
 from ..settings import Settings
 from .budgets import add_budget, change_budget, shown_budget
+from .leaving import erase, export
 from .table import table, to_json
 from .terminal import Terminal
 from .times import clock
@@ -42,10 +43,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     block = words.add_parser("block", help="hear somebody nowhere any more; what they have stays")
     unblock = words.add_parser("unblock", help="hear them again")
     add_budget(words)
-    for word in (showing, invite, role, rename, link, block, unblock):
+    exported = words.add_parser("export", help="write all that is somebody's into a folder or a zip")
+    erased = words.add_parser("erase", help="remove somebody for good, with all that is theirs; asked twice")
+    for word in (showing, invite, role, rename, link, block, unblock, exported, erased):
         word.add_argument("who", metavar="WHO", help="an id, an account, or a name that one person alone has")
     role.add_argument("role", metavar="ROLE", choices=tuple(ROLES_GIVEN), help=", ".join(ROLES_GIVEN))
     rename.add_argument("name", metavar="NAME")
+    exported.add_argument(
+        "target", metavar="FOLDER|FILE.zip", nargs="?", default="", help="a new one (default: a zip here)"
+    )
+    erased.add_argument("--yes", action="store_true", help="do not ask")
     for word in (link, unlink):
         word.add_argument("account", metavar="ACCOUNT", help="as telegram:12345")
 
@@ -64,6 +71,10 @@ async def run(arguments: argparse.Namespace) -> int:
                 terminal.answer(f"{_listed([person])}\n\n{budget}")
             case "budget":
                 terminal.answer(await change_budget(records.budgets, arguments))
+            case "export":
+                await export(records, terminal, arguments.who, arguments.target)
+            case "erase":
+                return await erase(records, terminal, arguments.who, arguments.yes)
             case "pair" if not arguments.code:
                 terminal.answer(_waiting(await people.waiting()))
             case word:
@@ -115,7 +126,8 @@ def _listed(rows: list[Person]) -> str:
 
 
 def _row(person: Person) -> tuple[str, ...]:
-    role = person.role.name.lower() + (" (blocked)" if person.blocked else "")
+    state = " (being erased)" if person.erasing else " (blocked)" if person.blocked else ""
+    role = f"{person.role.name.lower()}{state}"
     return person.id, person.name, role, clock(person.at), ", ".join(person.accounts)
 
 

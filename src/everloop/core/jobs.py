@@ -8,6 +8,7 @@ from .mail import Inbound
 
 JobState = Literal["waiting", "working", "done", "failed"]
 DELETE = "delete"  # the kind of work that removes what is left of deleted conversations
+ERASE = "erase"  # that which removes all that is a person's
 
 
 class Job(Struct, frozen=True):

@@ -25,6 +25,7 @@ def role_named(name: str) -> Role:
 
 
 OWNER = "owner"
+ERASED = "erased"  # who is named where somebody stood who was erased: nobody
 CodeKind = Literal["pair", "link"]
 Strangers = Literal["pair", "guest", "ignore"]
 
@@ -38,6 +39,12 @@ class Person(Struct, frozen=True):
     at: float = 0.0
     blocked: bool = False
     accounts: tuple[str, ...] = ()
+    erasing: bool = False  # nobody can change anything about them any more
+
+    @property
+    def principals(self) -> tuple[str, ...]:
+        """All that they are named by in what is kept."""
+        return tuple(dict.fromkeys((self.id, *self.accounts)))
 
 
 class StandingCode(Struct, frozen=True):

@@ -33,15 +33,26 @@ HELP = {
 }
 
 
+FRAMES_IN: tuple[str, Labels] = "ws_frames_total", (("direction", "in"),)
+FRAMES_OUT: tuple[str, Labels] = "ws_frames_total", (("direction", "out"),)
+_COUNTED = (TurnEnded, ToolReturned, CallMeasured)
+
+
 class Metrics:
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, Labels]] = Counter()
         self._began = time.monotonic()
 
-    def count(self, name: str, amount: float = 1, **labels: str) -> None:
-        self._counts[name, tuple(labels.items())] += amount  # type: ignore[assignment]
+    def count(self, name: str, **labels: str) -> None:
+        self._counts[name, tuple(labels.items())] += 1
+
+    def count_frames(self, amount: int, row: tuple[str, Labels]) -> None:
+        """`row` is FRAMES_IN or FRAMES_OUT: frames are too many to have their labels put together for each."""
+        self._counts[row] += amount
 
     def hear(self, event: Event) -> None:
+        if not isinstance(event, _COUNTED):
+            return
         match event:
             case TurnEnded(finished=finished):
                 self.count("turns_total", outcome=finished.reason or "answered")

@@ -4,6 +4,7 @@ bring another.
 The gateway does not know how turns are driven: it puts letters in, listens to what happens, and reads the store.
 """
 
+from asyncio import Future
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol
@@ -35,6 +36,7 @@ from ..core.ports import (
     WorkspaceFiles,
 )
 from ..core.rows import Receipt
+from ..core.turn import Finished
 
 Again = Callable[[], Awaitable[Inbound | None]]
 
@@ -111,14 +113,16 @@ class GatewayAgent(Protocol):
         """Commit a letter and wake nobody yet: whoever wants to say so first calls `wake` afterwards."""
         ...
 
-    async def begin(self, inbound: Inbound) -> Receipt:
-        """As `post`; but where its thread rests, the turn begins with the same commit (the receipt says so)."""
+    async def begin(self, inbound: Inbound) -> tuple[Receipt, Future[Finished]] | None:
+        """Commit a letter whose thread rests, in a session that is there and its owner's: its turn begins with the same
+        commit, and the future is done when that is over. None, and nothing is committed, where it has to be posted."""
         ...
 
     def wake(self, receipt: Receipt, inbound: Inbound) -> None: ...
 
-    async def outcome(self, receipt: Receipt, inbound: Inbound) -> Answer:
-        """Wake the thread of a posted letter and wait for the answer. Raises TurnFailed."""
+    async def outcome(self, receipt: Receipt, inbound: Inbound, ending: Future[Finished] | None = None) -> Answer:
+        """Wake the thread of a posted letter and wait for the answer, or for the ending of its turn where that is
+        known. Raises TurnFailed."""
         ...
 
     async def enclose(self, name: str, data: bytes, owner: str) -> Part:
@@ -283,6 +287,22 @@ class SessionDeletions(Protocol):
         ...
 
 
+class PersonErasures(Protocol):
+    """Raises MailRefused, StoreError, HomeError."""
+
+    async def find(self, who: str, by: Role) -> Person:
+        """Somebody who may be erased by someone of this role."""
+        ...
+
+    async def somebody(self, who: str) -> Person:
+        """One who is known, or a stranger of whom something is kept under this id."""
+        ...
+
+    async def erase(self, person: Person) -> dict[str, int]:
+        """Remove all that is theirs; what that was."""
+        ...
+
+
 class ChangeableSettings(Protocol):
     """The settings and keys of a house, as they can be changed while it is open."""
 
@@ -408,6 +428,13 @@ class ApiAgent(GatewayAgent, Protocol):
 
     @property
     def deletions(self) -> SessionDeletions: ...
+
+    @property
+    def erasures(self) -> PersonErasures: ...
+
+    def export(self, person: Person) -> AsyncGenerator[bytes]:
+        """All that is theirs, as a zip file that is made while it is read."""
+        ...
 
     @property
     def settings(self) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from aiohttp import web
 from ..core.jobs import TaskState
 from . import api, hooks, openai, page, platform
 from .access.auth import Auth
-from .access.guard import guard
+from .access.guard import Check, guard
 from .access.permissions import KNOWN, PUBLIC, READ, Permissions, Route
 from .http.errors import Refused, respond
 from .http.handler import Handler, Middleware
@@ -99,7 +99,7 @@ def application(
     warnings.filterwarnings("ignore", category=web.NotAppKeyWarning)  # a plain key is enough for request["principal"]
     permissions = Permissions()
     app = web.Application(
-        middlewares=[limits.watch(), _counting(metrics), guard(auth, permissions), note_known, _draining(sockets)],
+        middlewares=[limits.watch(), _counting(metrics), guard(auth, permissions, note_known, _draining(sockets))],
         client_max_size=LARGEST,
     )
     app[PERMISSIONS] = permissions
@@ -155,14 +155,12 @@ def _counting(metrics: Metrics) -> Middleware:
     return middleware
 
 
-def _draining(sockets: ClientConnections) -> Middleware:
-    @web.middleware
-    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+def _draining(sockets: ClientConnections) -> Check:
+    def check(request: web.Request) -> None:
         if sockets.draining and request.path not in ("/health", "/ready"):
             raise Refused(503, "draining", "the gateway stops; try again when it is back", 1)
-        return await handler(request)
 
-    return middleware
+    return check
 
 
 @asynccontextmanager

@@ -2,9 +2,12 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 _NAMES = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _FRAMING = {"content-length", "transfer-encoding"}  # how long a body is, which nobody says but `write`
+
+_Lines = tuple[tuple[str, str], ...]
 
 
 def write(
@@ -12,16 +15,21 @@ def write(
 ) -> bytes:
     """`always` is said unless the headers say something else. Raises ValueError when a line would be more than one, or
     another than it seems."""
-    given = {name.lower() for name in headers}
-    if not given.isdisjoint(_FRAMING):
-        headers = {name: value for name, value in headers.items() if name.lower() not in _FRAMING}
-    lines = [f"{method} {where} HTTP/1.1"] if "host" in given else [f"{method} {where} HTTP/1.1", f"Host: {host}"]
-    lines += [f"{name}: {value}" for name, value in always.items() if name.lower() not in given]
-    lines += [f"{name}: {value}" for name, value in headers.items()]
+    head = _head(method, where, host, tuple(headers.items()), tuple(always.items()))
     if body or method == "POST":
-        lines.append(f"Content-Length: {len(body)}")
-    if " " in where or "" in given or not _NAMES.fullmatch(method + "".join(headers)):
+        return b"%bContent-Length: %d\r\n\r\n%b" % (head, len(body), body)
+    return head + b"\r\n"
+
+
+@lru_cache(maxsize=128)  # a model's host is told the same with every turn
+def _head(method: str, where: str, host: str, headers: _Lines, always: _Lines) -> bytes:
+    given = {name.lower() for name, _ in headers}
+    headers = tuple((name, value) for name, value in headers if name.lower() not in _FRAMING)
+    lines = [f"{method} {where} HTTP/1.1"] if "host" in given else [f"{method} {where} HTTP/1.1", f"Host: {host}"]
+    lines += [f"{name}: {value}" for name, value in always if name.lower() not in given]
+    lines += [f"{name}: {value}" for name, value in headers]
+    if " " in where or "" in given or not _NAMES.fullmatch(method + "".join(name for name, _ in headers)):
         raise ValueError("a method, an address or the name of a header has characters that it cannot have")
     if not "".join(lines).isprintable():
         raise ValueError("a header has characters that cannot be sent")
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+    return "".join(f"{line}\r\n" for line in lines).encode()

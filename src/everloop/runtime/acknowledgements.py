@@ -14,14 +14,14 @@ _log = logging.getLogger("everloop.acknowledgements")
 class Acknowledgements:
     def __init__(self, store: Outgoing) -> None:
         self._store = store
-        self._shown: list[str] = []
+        self._shown: dict[str, None] = {}  # in their order
         self._given: list[int] = []
         self._timer: asyncio.TimerHandle | None = None
         self._acknowledging: set[asyncio.Task[None]] = set()
 
     def note(self, key: str, mail: int = 0) -> None:
         """The answer with this key has been shown; `mail` is the letter of whoever has been given it."""
-        self._shown.append(key)
+        self._shown[key] = None
         if mail:
             self._given.append(mail)
         if self._timer is None:
@@ -37,7 +37,7 @@ class Acknowledgements:
 
     def _flush(self) -> None:
         self._timer = None
-        shown, self._shown = self._shown, []
+        shown, self._shown = [*self._shown], {}
         given, self._given = self._given, []
         if shown:
             task = asyncio.ensure_future(self._acknowledge(shown, given))

@@ -58,24 +58,25 @@ class Deletions:
                 self._bus.publish(ConversationDeleted(thread, 0, conversation.session, owner))
         return deletion
 
-    async def finish(self, owner: str = "") -> int:
+    async def finish(self, owner: str = "", *, scrubs: bool = True) -> int:
         """Remove what deleted conversations have left, of one person or of all, as far as nobody else is at it; says
-        how many files are gone. What cannot be removed yet is left to whoever runs next. Raises StoreError."""
+        how many files are gone. What cannot be removed yet is left to whoever runs next. Without `scrubs` the store is
+        left to be written anew by whoever calls this. Raises StoreError."""
         gone = 0
         while rows := await self._store.claim_jobs([DELETE], CLAIM, owner, limit=1):
-            gone += await self._clear(rows[0])
+            gone += await self._clear(rows[0], scrubs)
         return gone
 
     async def work(self, row: JobRow) -> str:
         """As the scheduler has it done."""
         return f"{await self._clear(row)} files"
 
-    async def _clear(self, row: JobRow) -> int:
+    async def _clear(self, row: JobRow, scrubs: bool = True) -> int:
         left = msgspec.json.decode(row.job.payload, type=Leftovers)
         for thread in left.threads:
             await self._forget(thread)
         gone, later = await self._remove(left.files)
-        if left.threads and not await self._is_followed(row):
+        if scrubs and left.threads and not await self._is_followed(row):
             await self._store.scrub()
         if later:
             rest = msgspec.json.encode(Leftovers((), later)).decode()

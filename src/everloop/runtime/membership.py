@@ -75,7 +75,7 @@ class Membership:
     async def link(self, who: str, account: str, by: Role) -> Person:
         check_account(account)
         _check_owner(by)
-        person = await self.find(who)
+        person = _standing(await self.find(who))
         if why := await self._directory.link(account, person.id):
             raise MailRefused(why)
         return person
@@ -108,10 +108,16 @@ class Membership:
 
     async def _below(self, who: str, by: Role) -> Person:
         """The owner changes everybody; anybody else those of a lower role."""
-        person = await self.find(who)
+        person = _standing(await self.find(who))
         if by is not Role.OWNER and person.role >= by:
             raise MailRefused(f"{person.name} is {_a(person.role)}: only the owner changes that")
         return person
+
+
+def _standing(person: Person) -> Person:
+    if person.erasing:
+        raise MailRefused(f"{person.name} is being erased")
+    return person
 
 
 def _check_owner(by: Role) -> None:

@@ -8,7 +8,7 @@ from msgspec import structs
 from ..core.budget import Bound, Charge
 from ..core.decide import WARNING, Rules, used
 from ..core.errors import ProviderError
-from ..core.events import AnswerBegan, AnswerEnded, AnswerPiece, CallMeasured, Draft, TurnBegan, Warned
+from ..core.events import AnswerBegan, AnswerEnded, AnswerPiece, CallMeasured, TurnBegan, Warned
 from ..core.failpoint import reach
 from ..core.log import ModelCalled, ModelFailed, ModelSaid
 from ..core.ports import Archive, Bus
@@ -152,33 +152,32 @@ class ModelCalls:
 class _Draft:
     """Passes the pieces of an answer on as they come, and keeps them until it is whole."""
 
-    __slots__ = ("_began", "_bus", "_draft", "_shown")
+    __slots__ = ("_began", "_bus", "_shown")
 
     def __init__(self, bus: Bus, began: AnswerBegan) -> None:
         self._bus = bus
         self._began = began
-        self._draft = Draft(began)
-        self._shown = 0
+        self._shown: list[Delta] = []
         bus.publish(began)
 
     def show(self, delta: Delta) -> None:
-        self._shown += 1
+        self._shown.append(delta)
         piece = AnswerPiece(
             thread=self._began.thread,
             seq=self._began.message,
-            n=self._shown,
+            n=len(self._shown),
             text=delta.text,
             reasoning=delta.reasoning,
             progress=delta.progress,
             notice=delta.notice,
         )
-        self._draft.add(piece)
         self._bus.publish(piece)
 
     def cut(self, most: int) -> tuple[str, str]:
         """What has been said, and thought, of each at most so many characters: an answer that never ends is longer."""
-        whole = self._draft.whole
-        return (whole.text[:most], whole.reasoning[:most]) if whole else ("", "")
+        said = "".join(delta.text for delta in self._shown)
+        thought = "".join(delta.reasoning for delta in self._shown)
+        return said[:most], thought[:most]
 
 
 def _within(allowed: Allowed | None, prompt: Prompt) -> Prompt:

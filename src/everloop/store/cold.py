@@ -11,6 +11,7 @@ from .channel_rows import ChannelRows
 from .credentials import CredentialRows
 from .deleting import DeletedRows
 from .directory import DirectoryRows
+from .erasing import ErasingRows
 from .expired import ExpiredRows
 from .grants import GrantRows
 from .history import HistoryRows
@@ -42,5 +43,6 @@ class ColdStore(
     ExpiredRows,
     DeletedRows,
     AuditRows,
+    ErasingRows,
 ):
     """What a store does that no turn waits for."""

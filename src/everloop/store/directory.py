@@ -11,6 +11,7 @@ from .database import Ask
 
 LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # none of which looks like another
 LENGTH = 8
+IS_ERASING = 2  # in the column `blocked`, where 1 is blocked
 _SOMEONE = "SELECT id, name, role, created, blocked FROM users"
 # A person's id may be the account that they were first known by. When it was taken from them it is not theirs, and
 # nobody else's either: whoever writes from it would go on as who is named so.
@@ -61,13 +62,15 @@ class DirectoryRows(AuditRows):
         now = acting.get()
 
         async def work(ask: Ask) -> bool:
-            before = await ask("SELECT role FROM users WHERE id = $1{lock}", id)
+            before = await ask(f"SELECT role FROM users WHERE id = $1 AND blocked <> {IS_ERASING}{{lock}}", id)
+            if not before:
+                return False
             await ask(_CHANGE, id, name, given, int(blocked) if blocked is not None else None)
-            if before and given and before[0][0] != given:
+            if given and before[0][0] != given:
                 roles = {"from": before[0][0], "to": given}
                 await note(ask, line_of("person.role", id, roles, now))
-            await note(ask, *(lines if before else ()))
-            return bool(before)
+            await note(ask, *lines)
+            return True
 
         return await self._do(work)
 
@@ -79,7 +82,7 @@ class DirectoryRows(AuditRows):
         line = line_of("account.linked", person, {"account": account})
 
         async def work(ask: Ask) -> str:
-            if not await _found(ask, person):
+            if not (known := await _found(ask, person)) or known.erasing:
                 return f"there is no person {person!r}"
             if account != person and (
                 await _owns(ask, account) or await ask("SELECT 1 FROM users WHERE id = $1", account)
@@ -178,4 +181,4 @@ async def _link(ask: Ask, account: str, person: str) -> Sequence[Any]:
 
 def _person(row: Sequence[Any], accounts: Sequence[str]) -> Person:
     id, name, role, at, blocked = row
-    return Person(id, name, role_named(role), at, bool(blocked), tuple(accounts))
+    return Person(id, name, role_named(role), at, bool(blocked), tuple(accounts), blocked == IS_ERASING)

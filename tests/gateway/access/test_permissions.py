@@ -92,6 +92,8 @@ TABLE = {
     ("POST", "/api/pairings"): INTRODUCES,
     ("PATCH", "/api/users/{id}"): INTRODUCES,
     ("POST", "/api/users/{id}/invite"): INVITES,
+    ("GET", "/api/users/{id}/export"): READS,
+    ("POST", "/api/users/{id}/erase"): INTRODUCES,
     ("POST", "/api/users/{id}/accounts"): INVITES,
     ("DELETE", "/api/users/{id}/accounts"): INVITES,
     ("GET", "/api/budget"): READ,

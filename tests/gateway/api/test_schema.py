@@ -2,7 +2,7 @@
 
 A real gateway on loopback is asked by `schemathesis run` in a process of its own. Its report says whether answers were
 as documented; who got in where is told by the gateway's own count of requests, which the client cannot gild.
-`EVERLOOP_SCHEMA_EXAMPLES=300` tries more than a test run has time for.
+`make torture` tries more than `make test` has time for; EVERLOOP_SCHEMA_EXAMPLES=300 is more still.
 """
 
 import asyncio
@@ -31,14 +31,22 @@ from everloop.gateway.api.routes import TABLE
 from everloop.gateway.api.shapes import Me, SessionList
 from everloop.testing import Call, Say, ScriptedModel, Shown
 from tests.channels.dead_letters import give_up
+from tests.effort import in_full
 
 from .stand_in import stand_in
 
-pytestmark = pytest.mark.skipif(find_spec("schemathesis") is None, reason="schemathesis is not installed")
-
-EXAMPLES = int(os.environ.get("EVERLOOP_SCHEMA_EXAMPLES", "20"))
+EXAMPLES = int(os.environ.get("EVERLOOP_SCHEMA_EXAMPLES", in_full(100, 8)))
 FEW = max(2, EXAMPLES // 4)
-SECONDS = 60 + EXAMPLES * 10
+SECONDS = 300 + EXAMPLES * 10
+ALL = "examples,coverage,fuzzing,stateful"  # phases of schemathesis
+BRIEF = in_full(ALL, "examples,fuzzing")  # where it matters who is let in, and the owner's run looks at every shape
+
+pytestmark = [
+    pytest.mark.skipif(find_spec("schemathesis") is None, reason="schemathesis is not installed"),
+    pytest.mark.shortened,
+    pytest.mark.timeout(SECONDS + 60),
+]
+
 NEEDS = {(route.method, route.path): route.permission.scopes for route in TABLE}
 COUNTED = re.compile(r'everloop_requests_total\{method="(\w+)",route="([^"]+)",status="(\d+)"\} (\S+)')
 
@@ -50,7 +58,14 @@ def lines(shown: Shown) -> Any:
 
 
 async def tried(
-    folder: Path, described: object, url: str, token: str, known: Mapping[str, list[str]] = {}, examples: int = EXAMPLES
+    folder: Path,
+    described: object,
+    url: str,
+    token: str,
+    known: Mapping[str, list[str]] = {},
+    *,
+    examples: int = EXAMPLES,
+    phases: str = ALL,
 ) -> Any:
     """The report of a run over the document by someone with this token, or nobody; `known` are names that exist."""
     schema, report, config = folder / "openapi.json", folder / "report.json", folder / "schemathesis.toml"
@@ -59,7 +74,15 @@ async def tried(
     headers = ["--header", f"Authorization: Bearer {token}"] if token else []
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(config), "run", str(schema), "--url", url),
-        *("--max-examples", str(examples), "--generation-deterministic", "--no-color", "--continue-on-failure"),
+        *(
+            "--max-examples",
+            str(examples),
+            "--phases",
+            phases,
+            "--generation-deterministic",
+            "--no-color",
+            "--continue-on-failure",
+        ),
         *("--report", "json", "--report-json-path", str(report), "--request-timeout", "60", *headers),
         cwd=folder,
         env={**os.environ, "NO_PROXY": "*"},
@@ -148,7 +171,6 @@ async def counted(door) -> Counter[tuple[str, str, int]]:
     return Counter({(method, route, int(status)): float(n) for method, route, status, n in COUNTED.findall(text)})
 
 
-@pytest.mark.timeout(SECONDS + 60)
 async def test_the_owner_is_answered_as_the_document_says(house, tmp_path: Path):
     report = await tried(tmp_path, house.described, house.url, house.owner, house.known)
     assert verdict(report) == FINE
@@ -166,11 +188,12 @@ async def test_the_owner_is_answered_as_the_document_says(house, tmp_path: Path)
     assert {path for _, path in documented - reached} <= untried
 
 
-@pytest.mark.timeout(SECONDS + 60)
 @pytest.mark.parametrize("scope", ["read", "chat"])
 async def test_a_token_is_answered_where_its_scope_reaches_and_refused_elsewhere(house, tmp_path: Path, scope: str):
     before = await counted(house)
-    report = await tried(tmp_path, house.described, house.url, await house.token(scope), house.known, FEW)
+    report = await tried(
+        tmp_path, house.described, house.url, await house.token(scope), house.known, examples=FEW, phases=BRIEF
+    )
     assert verdict(report) == FINE
     answers = await counted(house) - before - OUR_OWN
     assert {NEEDS[method, route] for method, route, status in answers if status < 300} == {(scope,)}
@@ -178,10 +201,9 @@ async def test_a_token_is_answered_where_its_scope_reaches_and_refused_elsewhere
     assert {403} <= beyond <= {401, 403}
 
 
-@pytest.mark.timeout(SECONDS + 60)
 async def test_nobody_is_refused_everywhere(house, tmp_path: Path):
     before = await counted(house)
-    report = await tried(tmp_path, house.described, house.url, "", house.known, FEW)
+    report = await tried(tmp_path, house.described, house.url, "", house.known, examples=FEW, phases=BRIEF)
     assert verdict(report) == FINE
     assert {status for _, _, status in await counted(house) - before - OUR_OWN} == {401}
 

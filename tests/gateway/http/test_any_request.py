@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from aiohttp import ClientSession
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from everloop.core.tool import ToolCall
@@ -16,6 +16,7 @@ from everloop.gateway.http.errors import Refused
 from everloop.gateway.openai import chat_shapes, responses_shapes
 from everloop.gateway.openai.request import ClientMessage, ClientRequest, check, check_calls, results_of, tidy
 from everloop.testing import Say, ScriptedModel
+from tests.effort import examples
 from tests.gateway.http_doors import TOKEN, Serve, Served
 
 FUNCTION = {"name": "weather", "description": "Tell it.", "parameters": {"type": "object", "properties": {}}}
@@ -145,7 +146,7 @@ JSON = st.recursive(
 NAMES = st.sampled_from([*CHAT, *RESPONSES, "n", "stop", "role", "type", "content"])
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(JSON | st.dictionaries(NAMES, JSON))
 def test_any_json_is_read_or_refused(plain: Any):
     for read in (chat_shapes.read, responses_shapes.read):
@@ -174,7 +175,7 @@ def conversations(draw: st.DrawFn) -> list[ClientMessage]:
     return turns
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(conversations())
 def test_a_conversation_is_refused_or_becomes_one_that_hosts_accept(turns: list[ClientMessage]):
     try:

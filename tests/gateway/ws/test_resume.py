@@ -2,12 +2,15 @@
 
 import asyncio
 import random
+from collections.abc import Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from everloop.app import open_desk
+from everloop.core.events import Event
+from everloop.core.ports import Feed
 from everloop.gateway.server import serve
 from everloop.settings.shape import GatewaySection
 from everloop.testing import Call, Calls, Pause, Say, ScriptedModel, Think, Wait
@@ -131,6 +134,16 @@ async def test_a_client_that_goes_by_the_frames_positions_has_seen_every_answer(
     assert {**read, **streamed} == said
 
 
+class LateFeed:
+    def __init__(self, feed: Feed, heard: asyncio.Event) -> None:
+        self._feed, self._heard = feed, heard
+
+    async def next_ones(self) -> Sequence[Event] | None:
+        events = await self._feed.next_ones()
+        await self._heard.wait()
+        return events
+
+
 class Delayed:
     """A house whose events are heard only when they are let through, and whose log ends its turn while it is read."""
 
@@ -147,13 +160,8 @@ class Delayed:
 
     @contextmanager
     def events(self):
-        async def late(events):
-            async for event in events:
-                await self.heard.wait()
-                yield event
-
         with self.agent.events() as events:
-            yield late(events)
+            yield LateFeed(events, self.heard)
 
     async def history(self, thread: str, after: int, limit: int):
         found = await self.agent.store.history(thread, after, limit)

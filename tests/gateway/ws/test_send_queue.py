@@ -5,10 +5,16 @@ from collections.abc import Sequence
 
 import aiohttp
 import msgspec
+import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from everloop.gateway.ws.send_queue import TOGETHER, SendQueue, frames_of
+from everloop.gateway.ws.send_queue import TOGETHER, SendQueue, head_of
+
+
+def text_in(frame: bytes) -> dict[str, str]:
+    read: dict[str, str] = msgspec.json.decode(frame[frame.index(b"{") :])
+    return read
 
 
 class Client:
@@ -18,8 +24,8 @@ class Client:
         self.writes: list[list[str]] = []
         self.came = asyncio.Semaphore(0)
 
-    async def send(self, texts: Sequence[bytes]) -> None:
-        self.writes.append([msgspec.json.decode(text)["id"] for text in texts])
+    async def send(self, frames: Sequence[bytes]) -> None:
+        self.writes.append([text_in(frame)["id"] for frame in frames])
         self.came.release()
 
     def lose(self) -> None:
@@ -81,7 +87,7 @@ async def test_each_text_is_a_message_of_its_own_whatever_its_length():
         wire = web.WebSocketResponse(compress=False)
         await wire.prepare(request)
         assert request.transport is not None
-        request.transport.write(frames_of(texts))
+        request.transport.write(b"".join(head_of(len(text)) + text for text in texts))
         await wire.close()
         return wire
 
@@ -94,3 +100,26 @@ async def test_each_text_is_a_message_of_its_own_whatever_its_length():
     ):
         came = [message.data async for message in wire]
     assert came == [text.decode() for text in texts]
+
+
+@pytest.mark.parametrize("has_room", [True, False])
+async def test_a_burst_goes_out_at_once_where_the_socket_has_room_and_else_by_the_task_that_waits(has_room):
+    client, at_once, tried = Client(), [], asyncio.Event()
+
+    def write(frames: Sequence[bytes]) -> bool:
+        at_once.append([text_in(frame)["id"] for frame in frames])
+        tried.set()
+        return has_room
+
+    sending = SendQueue(client.send, client.lose, write)
+    sending.put(ack("first"))
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(sending.run())
+        await client.came.acquire()  # it has nothing to send now
+        sending.put(ack("a"))
+        sending.put(ack("b"))
+        await tried.wait()
+        if not has_room:
+            await client.came.acquire()
+        task.cancel()
+    assert (at_once, client.writes) == ([["a", "b"]], [["first"]] if has_room else [["first"], ["a", "b"]])

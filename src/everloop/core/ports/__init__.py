@@ -8,6 +8,7 @@ from .channel import Admission, Channel, Deliver, Fetches, Hooked, Previews, Ren
 from .clock import Clock
 from .credentials import Credentials, Logins, Tokens, Users
 from .directory import Directory
+from .erasing import Belongings, Erasing, HomeFile, HomeFolders
 from .files import Files, FileShelves, KeptFile
 from .grants import Grants
 from .http import Http, HttpAnswer
@@ -31,6 +32,7 @@ __all__ = [
     "Archive",
     "Arrivals",
     "Audit",
+    "Belongings",
     "Briefer",
     "Budgets",
     "Bus",
@@ -41,11 +43,14 @@ __all__ = [
     "Directory",
     "Embedder",
     "Embeddings",
+    "Erasing",
     "Feed",
     "Fetches",
     "FileShelves",
     "Files",
     "Grants",
+    "HomeFile",
+    "HomeFolders",
     "Hooked",
     "Http",
     "HttpAnswer",

@@ -7,6 +7,7 @@ from .audit import Audit
 from .budgets import Budgets
 from .credentials import Credentials
 from .directory import Directory
+from .erasing import Erasing
 from .grants import Grants
 from .jobs import Jobs, Leases
 from .ledger import Ledger
@@ -42,6 +43,7 @@ class Store(
     Budgets,
     Credentials,
     Directory,
+    Erasing,
     Jobs,
     Leases,
     Audit,

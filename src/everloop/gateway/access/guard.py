@@ -2,6 +2,7 @@
 when it fails."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
 from aiohttp import web
@@ -30,13 +31,20 @@ class Authenticator(Protocol):
     async def authenticate(self, request: web.Request) -> Principal | None: ...
 
 
-def guard(auth: Authenticator, permissions: Permissions) -> Middleware:
+Check = Callable[[web.Request], None]  # raises Refused
+
+
+def guard(auth: Authenticator, permissions: Permissions, *checks: Check) -> Middleware:
+    """`checks` are made of whoever was let in."""
+
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             auth.check_origin(request)
             _check_encoding(request)
             await _admit(auth, permissions, request)
+            for check in checks:
+                check(request)
             token = acting.set(_authority(request))
             try:
                 return await handler(request)
@@ -91,6 +99,8 @@ def _told(error: web.HTTPException, request: web.Request) -> web.StreamResponse:
 
 def _check_encoding(request: web.Request) -> None:
     """Raises Refused for a body that would have to be unpacked: a little may become much (a decompression bomb)."""
+    if "Content-Encoding" not in request.headers:
+        return
     codings = {each.strip().lower() for each in ",".join(request.headers.getall("Content-Encoding", [])).split(",")}
     if codings - {"", "identity"}:
         raise Refused(415, "unsupported_encoding", "send the request as it is, without Content-Encoding")

@@ -66,6 +66,7 @@ class PersonShown(Struct, frozen=True):
     at: float
     blocked: bool
     accounts: tuple[str, ...]
+    erasing: bool = False
 
 
 class PersonChanged(Struct, frozen=True):
@@ -81,4 +82,4 @@ class PersonList(Struct, frozen=True):
 
 def shown(person: Person) -> PersonShown:
     role: Literal["guest", "user", "admin", "owner"] = person.role.name.lower()  # type: ignore[assignment]
-    return PersonShown(person.id, person.name, role, person.at, person.blocked, person.accounts)
+    return PersonShown(person.id, person.name, role, person.at, person.blocked, person.accounts, person.erasing)

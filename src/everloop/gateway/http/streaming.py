@@ -124,5 +124,5 @@ async def _tell(agent: TurnAgent, attempt: Attempt, teller: StreamShape, sse: Ss
             await sse.send_all(teller.more(piece))
         elif isinstance(event, AnswerGiven):
             await sse.send_last(await teller.end(event.answer, draft.complete(event.answer)))
-        elif isinstance(event, ToolCalled | ToolReturned) and draft.ours:
+        elif draft.ours and isinstance(event, ToolCalled | ToolReturned):
             await sse.send_all(teller.work(event))

@@ -2,6 +2,7 @@
 
 import { ownBudget } from "./budget.js";
 import { grantsTile } from "./grants.js";
+import { ownTile } from "./leaving.js";
 import { begin, get, post, remove } from "./api.js";
 import { ask, copy, h, iconButton, toast } from "./dom.js";
 import { told } from "./say-manage.js";
@@ -19,7 +20,7 @@ export class AccessTab {
     const { tokens } = await get("/api/tokens").catch(() => ({ tokens: null }));
     const grants = await grantsTile(() => this.drawOwn());
     const budget = await ownBudget();
-    this.own.replaceChildren(...[this.password(), budget, tokens && this.tokens(tokens), grants].filter(Boolean));
+    this.own.replaceChildren(...[this.password(), budget, tokens && this.tokens(tokens), grants, ownTile(this.me)].filter(Boolean));
   }
 
   password() {

@@ -172,12 +172,10 @@ class ConnectionLimits:
         return middleware
 
 
-@web.middleware
-async def note_known(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Tells a connection that it has shown credentials that hold; it stands behind the guard."""
+def note_known(request: web.Request) -> None:
+    """Tells a connection that it has shown credentials that hold, once the guard has let it in."""
     if "principal" in request and isinstance(request.protocol, Caller):
         request.protocol.known = True
-    return await handler(request)
 
 
 def _address(peer: Any) -> str:

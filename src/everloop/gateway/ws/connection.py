@@ -7,7 +7,6 @@ every frame tells the durable position, so that a client that comes back is give
 import asyncio
 import secrets
 from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Protocol
 
 import msgspec
@@ -16,20 +15,20 @@ from msgspec import Struct
 
 from ...core.channel import traits_of
 from ...core.conversation import Written
-from ...core.errors import EverloopError, ThreadGone
+from ...core.errors import EverloopError
 from ...core.events import Event
 from ...core.log import ModelFailed, ModelSaid, UserSaid
 from ...core.mail import Address, Inbound, Said
 from ...core.message import Part, Text
 from ...core.people import Role
-from ...core.rows import MANY, Receipt
+from ...core.rows import MANY, Receipt, ThreadRow
 from ...readings.commands import COMMANDS
 from ..access.auth import Auth
 from ..access.principal import Principal, lacking, principal_of
-from ..file_links import links_of
 from ..http.errors import Refused, noted, refused_by
-from ..metrics import Metrics
+from ..metrics import FRAMES_IN, Metrics
 from ..ports import GatewayAgent
+from .answers import AwaitedAnswers, SentLetter
 from .feed import OPEN, ClientFeed, PendingReplies
 from .frames import (
     NEEDS,
@@ -54,7 +53,6 @@ from .user_view import PAGE, UserView
 
 WATCHED = 200  # sessions
 SLOW = 30.0  # seconds that one who is parted with because it reads slowly has to take note of it
-LATE = 1.0  # seconds that an answer waits for what was said before it
 
 
 class ConnectionContext(Struct, frozen=True):
@@ -92,11 +90,12 @@ class ClientConnection:
         self._wire = ClientSocket(request, wire, context.metrics)
         self.close = self._wire.close
         self._all = all
-        self._queue = SendQueue(self._wire.write, self.lose)
+        self._queue = SendQueue(self._wire.send, self.lose, self._wire.write)
         self._put = self._queue.put
         self._watched: set[str] = set()
         self._pending = PendingReplies()
         self._feed = ClientFeed(context.agent, context.hub, self._pending, self._put, self.lose)
+        self._answers = AwaitedAnswers(context.agent, self._feed, self._pending, self._put, self._begin)
         self.hear = self._feed.hear
         self._lost = False
         self._group = asyncio.TaskGroup()
@@ -107,8 +106,11 @@ class ClientConnection:
         try:
             async with self._group:
                 self._begin(self._send())
-                async for message in self._wire.frames:
-                    await self._take(message)
+                try:
+                    async for message in self._wire.wire:
+                        await self._take(message)
+                finally:
+                    self._pending.forget()  # nothing begins any more
                 for task in tuple(self._tasks):
                     task.cancel()
         finally:
@@ -125,7 +127,7 @@ class ClientConnection:
         try:
             await self._queue.run()
         except (ConnectionError, RuntimeError):  # it has gone; reading tells
-            await self._wire.frames.close()
+            await self._wire.wire.close()
 
     async def check(self, judged: dict[str, Principal | None]) -> bool:
         """Whether the credentials still hold, or it is closed; `judged` are those that were looked at in this round."""
@@ -158,8 +160,9 @@ class ClientConnection:
             parting.close()
 
     async def _take(self, message: Any) -> None:
-        self._context.metrics.count("ws_frames_total", direction="in")
-        await self._queue.room()  # whoever does not read is not read
+        self._context.metrics.count_frames(1, FRAMES_IN)
+        if self._queue.is_full:
+            await self._queue.room()  # whoever does not read is not read
         asked: Any = None
         try:
             if message.type is not web.WSMsgType.TEXT:
@@ -199,9 +202,8 @@ class ClientConnection:
         self._put(frame("error", where, id=getattr(asked, "id", None), code=refused.code, content=refused.message))
 
     async def _say(self, asked: MessageFrame) -> None:
-        row = await self._view.row(asked.session)
-        if row is None:
-            self._principal.check_begins(traits_of(asked.session, self._agent.traits))
+        watched = asked.session in self._watched
+        row = None if watched else await self._row_to_say(asked.session)
         if self._all.draining:
             raise Refused(503, "draining", "the gateway stops; send it again when it is back")
         if len(self._pending) >= OPEN:
@@ -212,24 +214,42 @@ class ClientConnection:
             self._principal.need(scope)
         self._feed.hold(asked.session)  # what happens in between is told after it was acknowledged
         try:
-            if asked.session not in self._watched:
+            if not watched:
                 self._watch(asked.session)
                 if row is not None:
                     self._feed.show_draft(asked.session, row.id)
-            await self._post(asked, inbound)
+            if not await self._begin_turn(asked, inbound):
+                if watched:
+                    await self._row_to_say(asked.session)
+                await self._post(asked, inbound)
         finally:
             self._feed.release(asked.session)
 
-    async def _post(self, asked: MessageFrame, inbound: Inbound) -> None:
-        receipt = await self._agent.begin(inbound)
+    async def _row_to_say(self, session: str) -> ThreadRow | None:
+        """Where the session is, for whoever may say something there; None if they may begin it. Raises Refused."""
+        row = await self._view.row(session)
+        if row is None:
+            self._principal.check_begins(traits_of(session, self._agent.traits))
+        return row
+
+    async def _begin_turn(self, asked: MessageFrame, inbound: Inbound) -> bool:
+        """Whether the letter begins a turn at once. That the session is there, and whose it is, the commit looks at."""
+        begun = await self._agent.begin(inbound)
+        if begun is None:
+            return False
+        receipt, ending = begun
         self._context.hub.note(receipt.thread, asked.session, self._principal.user)
-        if receipt.begun:
-            where = self._feed.place(asked.session, receipt.thread, receipt.begun)
-        else:
-            where = await self._where(asked.session, receipt.thread)
+        self._put(frame("ack", self._feed.place(asked.session, receipt.thread, receipt.begun), id=asked.id))
+        self._answers.follow(SentLetter(receipt, inbound, asked.session, asked.id), ending)
+        return True
+
+    async def _post(self, asked: MessageFrame, inbound: Inbound) -> None:
+        receipt = await self._agent.post(inbound)
+        self._context.hub.note(receipt.thread, asked.session, self._principal.user)
+        where = await self._answers.where(asked.session, receipt.thread)
         self._put(frame("ack", where, id=asked.id))
         if receipt.reply is None:
-            self._follow(receipt, inbound, asked.session, asked.id)
+            self._answers.follow(SentLetter(receipt, inbound, asked.session, asked.id))
             return
         self._agent.wake(receipt, inbound)
         self._put(frame("response", where, id=asked.id, content=receipt.reply, files=[], unknown=[]))
@@ -252,35 +272,6 @@ class ClientConnection:
             raise Refused(403, "forbidden", f"Choosing a model needs the role {right.least.name.lower()}.")
         return await self._agent.find_model("" if name == "default" else name)
 
-    def _follow(self, receipt: Receipt, inbound: Inbound, session: str, id: str) -> None:
-        told = self._pending.follow(receipt.id, id)
-        self._begin(self._wait(receipt, inbound, session, told))
-
-    async def _wait(self, receipt: Receipt, inbound: Inbound, session: str, told: asyncio.Event) -> None:
-        """See to it that there is an answer, also when another process gives it or it was given long ago."""
-        ended = not receipt.fresh and await self._agent.store.ended(receipt.id)
-        answer, code = await self._outcome(receipt, inbound)
-        if not ended and not told.is_set():  # the event says the same, in its place after all that was said before
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LATE):
-                    await told.wait()
-        id = self._pending.done(receipt.id)
-        if id is not None and code != "closed":  # closed: it goes on at the next start, and so does the client
-            self._put(lambda: self._recall(receipt, session, id, answer, code))
-
-    async def _outcome(self, receipt: Receipt, inbound: Inbound) -> tuple[dict[str, Any], str]:
-        """What the answer is, or the sentence that stands for it and the error's code."""
-        try:
-            answer = await self._agent.outcome(receipt, inbound)
-            files = links_of(receipt.thread, answer.files)
-            return {"content": answer.content, "files": files, "unknown": answer.unknown}, ""
-        except EverloopError as error:
-            return {"content": str(error)}, refused_by(error).code
-
-    async def _recall(self, receipt: Receipt, session: str, id: str, told: dict[str, Any], code: str) -> dict[str, Any]:
-        where = await self._where(session, receipt.thread)
-        return frame("error", where, id=id, code=code, **told) if code else frame("response", where, id=id, **told)
-
     async def _stop(self, asked: StopFrame) -> None:
         row = await self._view.row(asked.session)
         if row is None:
@@ -290,7 +281,7 @@ class ClientConnection:
         inbound = Inbound(Address.parse(asked.session), event, said, self._principal.user)
         receipt = await self._agent.post(inbound)
         self._agent.wake(receipt, inbound)
-        self._put(frame("ack", await self._where(asked.session, receipt.thread), id=asked.id))
+        self._put(frame("ack", await self._answers.where(asked.session, receipt.thread), id=asked.id))
         await self._agent.acknowledge([f"command:{receipt.id}"])
 
     async def _approve(self, asked: ApproveFrame) -> None:
@@ -303,12 +294,6 @@ class ClientConnection:
         row = await self._view.row(decided.session)
         where = Where(decided.session, row.id, row.head) if row else NOWHERE
         self._put(frame("ack", where, id=asked.id, approval=asked.approval))
-
-    async def _where(self, session: str, thread: str) -> Where:
-        try:
-            return self._feed.place(session, thread, (await self._agent.store.open(thread, MANY)).row.head)
-        except ThreadGone:  # a letter that comes again after its conversation was deleted
-            return Where(session)
 
     async def _status(self, asked: StatusFrame) -> None:
         row = await self._view.row(asked.session) if asked.session else None
@@ -392,7 +377,7 @@ class ClientConnection:
         """Turns that an earlier connection of this user has begun get their answers here."""
         for mail, id in mine.items():
             letter = Inbound(Address.parse(session), "", Said((), self._principal.user, session))
-            self._follow(Receipt(mail, thread, fresh=False), letter, session, id)
+            self._answers.follow(SentLetter(Receipt(mail, thread, fresh=False), letter, session, id))
 
     def _watch(self, session: str) -> None:
         if len(self._watched) >= WATCHED and session not in self._watched:

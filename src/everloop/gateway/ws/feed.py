@@ -5,7 +5,7 @@ once; what happens while a log is read is held back until that was told.
 """
 
 import asyncio
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from typing import Any, assert_never
 
@@ -50,7 +50,7 @@ class PendingReplies:
 
     def __init__(self) -> None:
         self._ids: dict[int, str] = {}
-        self._told: dict[int, asyncio.Event] = {}  # of these: whether an event has said how it ended
+        self._told: dict[int, asyncio.Event] = {}  # set when an event has said how it ended, for whoever waits for that
         self._answered: deque[int] = deque(maxlen=OPEN)  # letters whose turns are over, and whose client knows
 
     def __len__(self) -> int:
@@ -59,24 +59,43 @@ class PendingReplies:
     def __contains__(self, mail: int) -> bool:
         return mail in self._ids
 
-    def follow(self, mail: int, id: str) -> asyncio.Event:
-        """A letter whose answer is awaited; what is returned is set when it was told."""
+    def follow(self, mail: int, id: str) -> None:
+        """A letter whose answer is awaited."""
         self._ids[mail] = id
+
+    def told(self, mail: int) -> asyncio.Event:
+        """Is set when one that is not answered yet was answered by an event."""
         return self._told.setdefault(mail, asyncio.Event())
 
     def done(self, mail: int) -> str | None:
         """What the client calls a letter that was not answered yet, and is now."""
         if told := self._told.pop(mail, None):
             told.set()
-        if mail in self._ids:
+        id = self._ids.pop(mail, None)
+        if id is not None:
             self._answered.append(mail)
-        return self._ids.pop(mail, None)
+        return id
+
+    def forget(self) -> None:
+        """The client has gone."""
+        self._ids.clear()
 
     def id_of(self, mails: Sequence[int]) -> str | None:
         return next((self._ids[mail] for mail in mails if mail in self._ids), None)
 
     def were_answered(self, mails: Sequence[int]) -> bool:
         return any(mail in self._answered for mail in mails)
+
+
+class _Told:
+    """What a client knows of one thread."""
+
+    __slots__ = ("answering", "at", "read")
+
+    def __init__(self) -> None:
+        self.read: ReadSoFar | None = None  # of its log
+        self.answering: str | None = None  # whose call runs
+        self.at: int | None = None  # the position of what was told last
 
 
 class ClientFeed:
@@ -91,16 +110,13 @@ class ClientFeed:
         self._put = put
         self._lose = lose
         self._held: dict[str, list[Event]] = {}  # by session, while its log is read
-        self._read: dict[str, ReadSoFar] = {}  # by thread: what the client has of its log
-        self._answering: dict[str, str | None] = {}  # by thread: whose call runs
-        self._at: dict[str, int] = {}  # by thread: the position of what was told last
+        self._told: defaultdict[str, _Told] = defaultdict(_Told)  # by thread
 
     def hear(self, session: str, event: Event) -> None:
-        held = self._held.get(session)
-        if held is None:
+        if session not in self._held:
             self._show(session, event)
-        elif len(held) < HELD:
-            held.append(event)
+        elif len(self._held[session]) < HELD:
+            self._held[session].append(event)
         else:
             self._lose()
 
@@ -118,46 +134,42 @@ class ClientFeed:
         self._held.pop(session, None)
 
     def has_read(self, thread: str, reading: ReadSoFar) -> None:
-        self._read[thread] = reading
+        self._told[thread].read = reading
 
     def has_come_to(self, thread: str, seq: int) -> None:
-        self._at[thread] = seq
+        self._told[thread].at = seq
 
     def place(self, session: str, thread: str, head: int) -> Where:
         """The position that this client has been told of, if it watches: the log may already be further, and what
         stands there would be missed by whoever resumed from its end."""
-        told = self._at.get(thread)
-        return Where(session, thread, head if told is None else min(told, head))
+        at = self._told[thread].at
+        return Where(session, thread, head if at is None else min(at, head))
 
     def show_draft(self, session: str, thread: str, answered: int = 0) -> None:
         draft = self._hub.drafts.get(thread)
         if draft is not None and draft.called >= answered:
-            self._answering[thread] = id = self._pending.id_of(draft.mails)
+            self._told[thread].answering = id = self._pending.id_of(draft.mails)
             self._put(*draft_frames(Where(session, thread, draft.called), id, draft))
 
     def _show(self, session: str, event: Event) -> None:
         """Unless the client knows it already: from the log, or because it was answered before this was heard."""
         thread, seq = event.thread, event.seq
-        where = Where(session, thread, seq)
-        read = self._read.get(thread)
-        if read is not None and read.tells(event):
+        where, told = Where(session, thread, seq), self._told[thread]
+        if told.read is not None and told.read.tells(event):
             if isinstance(event, TurnEnded) and any(mail in self._pending for mail in event.finished.mails):
                 self._finish(where, event)
             return
-        at = self._at.get(thread)
+        at = told.at
         if at is None or seq > at:
-            self._at[thread] = seq
-        id = self._answering.get(thread)
+            told.at = seq
         match event:
             case AnswerPiece():
-                self._put(chunk(where, id, event))
+                self._put(chunk(where, told.answering, event))
             case AnswerBegan(message=message):
-                self._answering[thread] = id = self._pending.id_of(event.mails)
-                self._put(frame("stream_start", where, id=id, msg=msg_of(thread, message)))
+                told.answering = self._pending.id_of(event.mails)
+                self._put(frame("stream_start", where, id=told.answering, msg=msg_of(thread, message)))
             case AnswerEnded(message=message, kept=kept):
-                self._put(frame("stream_end", where, id=id, msg=msg_of(thread, message), kept=kept))
-            case PermissionAsked(approvals=approvals):
-                self._put(*(approval_frame(where, each) for each in approvals))
+                self._put(frame("stream_end", where, id=told.answering, msg=msg_of(thread, message), kept=kept))
             case TurnEnded():
                 # Whoever breaks off here has not been given the answer yet.
                 self._put(event_frame(Where(session, thread, seq if at is None else at), event))
@@ -166,6 +178,8 @@ class ClientFeed:
                 self._put(event_frame(where, event))
             case ToolReturned() | CommandDone() | Warned() | OutcomeUnknown() | ConversationDeleted():
                 self._put(event_frame(where, event))
+            case PermissionAsked(approvals=approvals):
+                self._put(*(approval_frame(where, each) for each in approvals))
             case LetterTaken() | AnswerGiven():
                 pass  # for whoever asked alone, who is told in other frames
             case TitleGiven():
@@ -175,12 +189,12 @@ class ClientFeed:
 
     def _finish(self, where: Where, event: TurnEnded) -> None:
         """The turn is over: each of its letters that came from here is answered, and others' turns are told once."""
-        self._answering.pop(event.thread, None)
+        self._told[event.thread].answering = None
         turn = event.finished
         ids: list[str | None] = [self._pending.done(mail) for mail in turn.mails if mail in self._pending]
         if not ids and self._pending.were_answered(turn.mails):
             return
-        if not ids and traits_of(where.session or "", self._agent.traits).self_delivering:
+        if ids or traits_of(where.session or "", self._agent.traits).self_delivering:
             self._agent.note_shown(reply_key(event.thread, event.seq))
         for id in ids or [None]:
             self._put(_end(where, id, event.thread, turn))

@@ -7,7 +7,7 @@ that as one piece.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol
 
@@ -30,6 +30,9 @@ from ..ports import GatewayAgent
 
 _SESSIONS = 10_000
 NEWS = (TurnBegan, TurnEnded, PermissionAsked, TitleGiven, ConversationDeleted)
+
+
+_OF_A_DRAFT = (AnswerPiece, AnswerBegan, AnswerEnded, PermissionAsked, TurnEnded, ConversationDeleted)
 
 
 class Watcher(Protocol):
@@ -91,14 +94,19 @@ class Hub:
 
     async def _listen(self, listening: asyncio.Event) -> None:
         while True:
-            with self._agent.events() as events:
+            with self._agent.events() as feed:
                 self._forget()
                 listening.set()
-                async for event in events:
-                    self._keep(event)
-                    self._metrics.hear(event)
-                    if self._watchers or (self._followers and isinstance(event, NEWS)):
-                        self._pass_on(event, *await self._whose(event))
+                while (events := await feed.next_ones()) is not None:
+                    await self._hear(events)
+
+    async def _hear(self, events: Sequence[Event]) -> None:
+        for event in events:
+            self._keep(event)
+            self._metrics.hear(event)
+            if self._watchers or (self._followers and isinstance(event, NEWS)):
+                session, owner = self._sessions.get(event.thread) or await self._look_up(event.thread)
+                self._pass_on(event, session, owner)
 
     def _forget(self) -> None:
         """It was too slow, or has failed, and cannot know what it has missed. The first time nobody watches yet."""
@@ -107,6 +115,8 @@ class Hub:
             watcher.lose()
 
     def _keep(self, event: Event) -> None:
+        if not isinstance(event, _OF_A_DRAFT):
+            return
         match event:
             case AnswerPiece(thread=thread) if draft := self.drafts.get(thread):
                 draft.add(event)
@@ -116,23 +126,25 @@ class Hub:
                 draft.kept = kept
             case PermissionAsked(approvals=approvals) if all(each.kind == "file" for each in approvals):
                 pass  # it is about what a turn has left behind, and another may be answered now
-            case TurnEnded(thread=thread) | PermissionAsked(thread=thread) | ConversationDeleted(thread=thread):
-                self.drafts.pop(thread, None)  # the answer is committed, or gone with all else
+            case TurnEnded(thread=thread) | PermissionAsked(thread=thread):
+                self.drafts.pop(thread, None)  # the answer is committed
+            case ConversationDeleted(thread=thread, session=session, owner=owner):
+                self.drafts.pop(thread, None)
+                self.note(thread, session, owner)  # it cannot be looked up any more
 
     def _pass_on(self, event: Event, session: str, owner: str) -> None:
-        # A title has no place in a log, by which whoever watches one would go on.
-        for watcher in () if isinstance(event, TitleGiven) else tuple(self._watchers.get(session, ())):
+        if self._followers and isinstance(event, NEWS):
+            self._pass_news(event, session, owner)
+        if session not in self._watchers or isinstance(event, TitleGiven):
+            return  # a title has no place in a log, by which whoever watches one would go on
+        for watcher in tuple(self._watchers[session]):
             if watcher.user == owner:  # a session may be watched before it is there, and then be another's
                 watcher.hear(session, event)
-        for follower in tuple(self._followers) if isinstance(event, NEWS) else ():
+
+    def _pass_news(self, event: Event, session: str, owner: str) -> None:
+        for follower in tuple(self._followers):
             if follower.user == owner:
                 follower.hear_news(session, event)
-
-    async def _whose(self, event: Event) -> tuple[str, str]:
-        if isinstance(event, ConversationDeleted):  # it cannot be looked up any more
-            self._sessions.pop(event.thread, None)
-            return event.session, event.owner
-        return self._sessions.get(event.thread) or await self._look_up(event.thread)
 
     async def _look_up(self, thread: str) -> tuple[str, str]:
         try:

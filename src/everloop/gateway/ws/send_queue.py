@@ -10,12 +10,12 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
 from struct import pack
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from aiohttp import web
 
-from ..metrics import Metrics
+from ..metrics import FRAMES_OUT, Metrics
 
 PATIENCE = 2.0  # seconds that a client has to take note of its end
 LIMIT = 4_000_000  # bytes that may wait
@@ -33,7 +33,7 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
 class _Pieces:
-    """A piece of an answer in its place, and further ones of the same answer."""
+    """A piece of an answer in its place, and further ones of the same answer, for a client that reads slowly."""
 
     __slots__ = ("_more", "_piece", "size")
 
@@ -52,25 +52,33 @@ class _Pieces:
         self._more.append(piece)
         return grown
 
-    def encoded(self) -> bytes:
-        if not self._more:
-            return _encode(self._piece)
+    def written(self) -> bytes:
         pieces = [self._piece, *self._more]
         joined = {name: "".join(piece[name] for piece in pieces) for name in ("delta", "reasoning")}
-        return _encode({**pieces[-1], **joined})
+        return _written({**pieces[-1], **joined})
 
 
 class SendQueue:
     """`put` never waits; `run` sends until it is cancelled, to a `send` that takes all that go out with one
-    write. `overflow` is called once, when it became too much."""
+    write. `write` does the same without waiting, and says False where that cannot be: mostly it can, and nobody has to
+    be woken. `overflow` is called once, when it became too much."""
 
-    def __init__(self, send: Callable[[Sequence[bytes]], Awaitable[None]], overflow: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        send: Callable[[Sequence[bytes]], Awaitable[None]],
+        overflow: Callable[[], None],
+        write: Callable[[Sequence[bytes]], bool] = lambda frames: False,
+    ) -> None:
         self._send = send
+        self._write = write
         self._overflow = overflow
+        self._loop = asyncio.get_running_loop()
         self._waiting: deque[bytes | _Pieces | Later] = deque()
         self._bytes = 0
+        self._unwritten = 0  # of those that wait: how many are no text yet
         self._over = False
-        self._idle: asyncio.Future[None] | None = None  # while there is nothing to send
+        self._idle: asyncio.Future[None] | None = None  # while `run` has nothing to send
+        self._is_due = False  # in the next round of the event loop what waits goes out
         self._room = asyncio.Event()
 
     def put(self, *items: Frame | Later) -> None:
@@ -78,35 +86,58 @@ class SendQueue:
             if self._over:
                 return
             if not isinstance(item, dict):
-                self._append(item, UNKNOWN)
-            elif item["type"] != "stream_chunk":
-                text = _encode(item)
-                self._append(text, min(len(text), LARGE))
-            elif len(self._waiting) >= JOIN and isinstance(last := self._waiting[-1], _Pieces) and last.takes(item):
-                self._bytes += last.add(item)
+                self._put_unwritten(item, UNKNOWN)
+            elif len(self._waiting) >= JOIN and item["type"] == "stream_chunk":
+                self._join(item)
             else:
-                pieces = _Pieces(item)
-                self._append(pieces, pieces.size)
+                text = _written(item)
+                self._waiting.append(text)
+                self._bytes += min(len(text), LARGE)
             if self._bytes > LIMIT or len(self._waiting) > FRAMES:
                 self.drop()
                 self._overflow()
+        if self._idle is not None and not self._is_due:
+            self._is_due = True
+            self._loop.call_soon(self._go_out)
 
-    def _append(self, item: bytes | _Pieces | Later, size: int) -> None:
+    def _go_out(self) -> None:
+        self._is_due = False
+        if not self._waiting:
+            return  # it was dropped meanwhile
+        is_small = not self._unwritten and self._bytes < TOGETHER
+        if is_small and self._write(cast(deque[bytes], self._waiting)):
+            self._waiting.clear()
+            self._bytes = 0
+        elif self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
+
+    def _join(self, piece: Frame) -> None:
+        last = self._waiting[-1]
+        if isinstance(last, _Pieces) and last.takes(piece):
+            self._bytes += last.add(piece)
+        else:
+            pieces = _Pieces(piece)
+            self._put_unwritten(pieces, pieces.size)
+
+    def _put_unwritten(self, item: _Pieces | Later, size: int) -> None:
         self._waiting.append(item)
         self._bytes += size
-        if self._idle is not None and not self._idle.done():
-            self._idle.set_result(None)
+        self._unwritten += 1
 
     def drop(self) -> None:
         """Forget what waits, and whatever else is put."""
         self._over = True
         self._waiting.clear()
-        self._bytes = 0
+        self._bytes = self._unwritten = 0
         self._room.set()
+
+    @property
+    def is_full(self) -> bool:
+        return self._bytes > ROOM
 
     async def room(self) -> None:
         """Wait until little is waiting."""
-        while self._bytes > ROOM:
+        while self.is_full:
             self._room.clear()
             await self._room.wait()
 
@@ -115,8 +146,9 @@ class SendQueue:
             while self._waiting:
                 await self._send(self._ready() or [await self._looked_up()])
                 self._room.set()
-            self._idle = asyncio.get_running_loop().create_future()
+            self._idle = self._loop.create_future()
             await self._idle
+            self._idle = None
 
     def _ready(self) -> list[bytes]:
         """The texts that go out together: none of them waits for one that has to be looked up."""
@@ -127,7 +159,8 @@ class SendQueue:
             if isinstance(item, bytes):
                 text, counted = item, min(len(item), LARGE)
             elif isinstance(item, _Pieces):
-                text, counted = item.encoded(), item.size
+                text, counted = item.written(), item.size
+                self._unwritten -= 1
             else:
                 break
             del self._waiting[0]
@@ -139,45 +172,56 @@ class SendQueue:
     async def _looked_up(self) -> bytes:
         later = self._waiting.popleft()
         self._bytes -= UNKNOWN
+        self._unwritten -= 1
         assert not isinstance(later, bytes | _Pieces)
-        return _encode(await later())
+        return _written(await later())
 
 
 class ClientSocket:
-    """The WebSocket of one client: `frames` come in, texts go out, several with one write where aiohttp has one for
-    each. What aiohttp itself sends, pings and the close, stands between ours."""
+    """The WebSocket of one client: several frames go out with one write, where aiohttp has one for each. What aiohttp
+    itself sends, pings and the close, stands between ours."""
 
-    def __init__(self, request: web.Request, frames: web.WebSocketResponse, metrics: Metrics) -> None:
+    def __init__(self, request: web.Request, wire: web.WebSocketResponse, metrics: Metrics) -> None:
         self._request = request
         self._metrics = metrics
-        self.frames = frames
+        self.wire = wire
 
-    async def write(self, texts: Sequence[bytes]) -> None:
-        """Raises ConnectionError when the client has gone."""
+    def write(self, frames: Sequence[bytes]) -> bool:
+        """Whether they are on their way: not so when something else still is, or the client has gone."""
         transport = self._request.transport
-        if transport is None or transport.is_closing() or self.frames.closed:
+        if transport is None or transport.is_closing() or self.wire.closed or transport.get_write_buffer_size():
+            return False
+        self._metrics.count_frames(len(frames), FRAMES_OUT)
+        transport.write(b"".join(frames))
+        return True
+
+    async def send(self, frames: Sequence[bytes]) -> None:
+        """As soon as there is room. Raises ConnectionError when the client has gone."""
+        transport = self._request.transport
+        if transport is None or transport.is_closing() or self.wire.closed:
             raise ConnectionResetError("the client has gone")
-        self._metrics.count("ws_frames_total", len(texts), direction="out")
-        transport.write(frames_of(texts))
+        self._metrics.count_frames(len(frames), FRAMES_OUT)
+        transport.write(b"".join(frames))
         await self._request.writer.drain()
 
     async def close(self, code: int, why: str, seconds: float = PATIENCE) -> None:
         try:
             async with asyncio.timeout(seconds):
-                await self.frames.close(code=code, message=why.encode())
+                await self.wire.close(code=code, message=why.encode())
         except TimeoutError:
             if self._request.transport is not None:
                 self._request.transport.abort()
 
 
-def frames_of(texts: Sequence[bytes]) -> bytes:
-    """The same as WebSocket frames, each text a message of its own: https://www.rfc-editor.org/rfc/rfc6455#section-5.2"""
-    return b"".join([part for text in texts for part in (_head(len(text)), text)])
+def _written(frame: Frame) -> bytes:
+    text = _encode(frame)
+    return head_of(len(text)) + text
 
 
 @lru_cache(maxsize=2048)
-def _head(length: int) -> bytes:
-    """Of a whole text that is sent by a server, which masks nothing."""
+def head_of(length: int) -> bytes:
+    """What stands before a text of so many bytes that is a message of its own, and masks nothing, as a server's does:
+    https://www.rfc-editor.org/rfc/rfc6455#section-5.2"""
     if length < 126:
         return pack("!BB", 0x81, length)
     if length < 2**16:

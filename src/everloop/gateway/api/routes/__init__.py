@@ -1,6 +1,6 @@
 """Every route of the API, a file for each subject: what it is for, what it takes and answers, and who may ask."""
 
-from . import audit, budgets, delivery, files, models, own, people, personas, sessions
+from . import audit, budgets, delivery, files, leaving, models, own, people, personas, sessions
 
 TABLE = (
     *own.ROUTES,
@@ -8,6 +8,7 @@ TABLE = (
     *models.ROUTES,
     *people.ROUTES,
     *budgets.ROUTES,
+    *leaving.ROUTES,
     *personas.ROUTES,
     *delivery.ROUTES,
     *files.ROUTES,

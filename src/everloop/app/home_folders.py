@@ -1,0 +1,201 @@
+"""The folders of a home, and what exporting and erasing a person make of each. One that stands here in no line breaks
+the build (tests/app/test_home_folders.py), as a table does that store/belongings.py does not know."""
+
+import asyncio
+import os
+import shutil
+import stat
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from msgspec import Struct
+
+from ..core.errors import HomeError
+from ..core.people import OWNER
+from ..core.ports import HomeFile
+from ..files.folder import Folder
+from ..tools.tainted import place_of
+from .tools import folder_of, workspace_for
+
+PIECE = 262_144  # bytes that are read at once
+DEEPEST = 100  # folders in each other, of which each is held open
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+WalkedFile = tuple[str, int, str]  # its path, a descriptor, or -1 and why there is none
+LINK, OTHER, DEEP, UNREAD = "a link", "no file", f"more than {DEEPEST} folders deep", "it cannot be read"
+
+
+class FolderRule(Struct, frozen=True):
+    """What lies under a name of the home (or a pattern of names), whose it is, and what erasing somebody removes."""
+
+    name: str
+    erase: str
+
+
+FOLDERS = (
+    FolderRule("everloop.db", "rows: store/belongings.py; then it is written anew without them"),
+    FolderRule("everloop.db-*", "the WAL is emptied"),
+    FolderRule("everloop.db.before-*", "removed: a copy of all that everybody had before a migration"),
+    FolderRule("files", "the person's folder; of others, what only their words in a group had named"),
+    FolderRule("people", "the person's folder, with their workspace"),
+    FolderRule("chats", "kept: a group's workspace"),
+    FolderRule("workspace", "kept: the owner's"),
+    FolderRule("spool", "what commands said in the person's conversations"),
+    FolderRule("logs", "lines that name the person, or a conversation of theirs"),
+    FolderRule("personas", "kept: what the agent is told to be, the house's"),
+    FolderRule("run", "kept: which processes run"),
+    FolderRule("models", "kept: weights of models"),
+    FolderRule("config.*", "kept: the owner's settings"),
+    FolderRule("vault.key", "kept: the key to the vault, whose rows are the person's or not"),
+)
+
+
+def undeclared(names: Collection[str]) -> str:
+    """A sentence about what lies in a home and stands in no line, "" when there is nothing such."""
+    found = sorted(name for name in names if not any(fnmatchcase(name, each.name) for each in FOLDERS))
+    if not found:
+        return ""
+    return (
+        f"{', '.join(found)}: nobody has said whose this is. Add a line for each to FOLDERS in app/home_folders.py, "
+        "and see to it in HomeFoldersOf.remove if a person's own can lie there."
+    )
+
+
+class HomeFoldersOf:
+    """The HomeFolders port over a home on this machine."""
+
+    def __init__(self, home: Path, workspace: Path) -> None:
+        """`workspace` is the owner's."""
+        self._home = home
+        self._workspace = workspace
+
+    async def count(self, people: Sequence[str]) -> dict[str, int]:
+        return await asyncio.to_thread(self._count, people)
+
+    def places(self, people: Sequence[str]) -> list[str]:
+        return [place_of(workspace_for(person, self._home, self._workspace)) for person in people]
+
+    async def workspace(self, person: str) -> AsyncIterator[HomeFile]:
+        async for file in _handed(_beneath(workspace_for(person, self._home, self._workspace), self._home)):
+            yield file
+
+    async def kept(self, person: str) -> AsyncIterator[HomeFile]:
+        async for file in _handed(_beneath(Folder(self._home / "files").of(person), self._home)):
+            yield HomeFile(f"file:{file.path.rpartition('/')[2]}", file.pieces, file.left_out)
+
+    async def remove(self, people: Sequence[str], words: Collection[str]) -> None:
+        try:
+            await asyncio.to_thread(self._remove, people, words)
+        except OSError as error:
+            raise HomeError(f"{error.filename} cannot be removed ({error.strerror}); this is tried again") from error
+
+    async def forget_copies(self) -> int:
+        return await asyncio.to_thread(self._forget_copies)
+
+    def _folders(self, person: str) -> tuple[Path, Path]:
+        return Folder(self._home / "files").of(person), self._home / "people" / folder_of(person)
+
+    def _count(self, people: Sequence[str]) -> dict[str, int]:
+        kept, own = ([_number_in(folder[n]) for folder in map(self._folders, people)] for n in (0, 1))
+        found = {"files": sum(kept), "files in the workspace": sum(own), "copies of the store": len(self._copies())}
+        return {name: count for name, count in found.items() if count}
+
+    def _remove(self, people: Sequence[str], words: Collection[str]) -> None:
+        for person in people:
+            if person == OWNER:
+                raise ValueError("the owner is not erased")
+            for folder in self._folders(person):
+                if folder.is_dir() and not folder.is_symlink():
+                    shutil.rmtree(folder)
+        for left in (self._home / "logs").glob("*.erasing"):  # by a process that was killed
+            left.unlink(missing_ok=True)
+        for path in sorted((self._home / "logs").glob("everloop.log*")):
+            _drop_lines(path, [word.encode() for word in words])
+
+    def _copies(self) -> list[Path]:
+        return sorted(self._home.glob("everloop.db.before-*"))
+
+    def _forget_copies(self) -> int:
+        copies = self._copies()
+        for copy in copies:
+            copy.unlink(missing_ok=True)
+        return len(copies)
+
+
+async def _handed(walk: Iterator[WalkedFile]) -> AsyncIterator[HomeFile]:
+    while found := await asyncio.to_thread(next, walk, None):
+        path, fd, left_out = found
+        yield HomeFile(path, _pieces(fd) if fd >= 0 else None, left_out)
+
+
+async def _pieces(fd: int) -> AsyncIterator[bytes]:
+    """All of an open file, which whoever walks closes afterwards."""
+    while piece := await asyncio.to_thread(os.read, fd, PIECE):
+        yield piece
+
+
+def _beneath(folder: Path, home: Path) -> Iterator[WalkedFile]:
+    try:
+        fd = os.open(folder, _FOLDER & ~os.O_NOFOLLOW)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    hidden = os.stat(home)
+    yield from _files_in(fd, "", (hidden.st_dev, hidden.st_ino), 0)
+
+
+def _files_in(folder: int, above: str, hidden: tuple[int, int], depth: int) -> Iterator[WalkedFile]:
+    """Each with a descriptor that is open until the next one is asked for, or -1 and why not."""
+    try:
+        status = os.fstat(folder)
+        if (status.st_dev, status.st_ino) == hidden:
+            return
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in entries)
+        for name in names:
+            yield from _one(folder, name, above, hidden, depth)
+    finally:
+        os.close(folder)
+
+
+def _one(folder: int, name: str, above: str, hidden: tuple[int, int], depth: int) -> Iterator[WalkedFile]:
+    path = f"{above}{name}"
+    try:
+        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+            yield path, -1, LINK if stat.S_ISLNK(mode) else OTHER
+            return
+        if stat.S_ISDIR(mode) and depth >= DEEPEST:
+            yield path, -1, DEEP
+            return
+        fd = os.open(name, _FOLDER if stat.S_ISDIR(mode) else _FILE, dir_fd=folder)
+    except OSError:
+        yield path, -1, UNREAD
+        return
+    if stat.S_ISDIR(mode):
+        yield from _files_in(fd, f"{path}/", hidden, depth + 1)
+        return
+    try:
+        is_file = stat.S_ISREG(os.fstat(fd).st_mode)  # something else may have been put there since
+        yield (path, fd, "") if is_file else (path, -1, OTHER)
+    finally:
+        os.close(fd)
+
+
+def _number_in(folder: Path) -> int:
+    return sum(len(files) for _, _, files in os.walk(folder))
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _drop_lines(path: Path, words: Collection[bytes]) -> None:
+    """Processes that write to it notice that it is another file."""
+    part = path.with_name(f"{path.name}.erasing")
+    try:
+        with open(path, "rb") as lines, open(part, "wb", opener=_private) as kept:
+            kept.writelines(line for line in lines if not any(word in line for word in words))
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,13 @@
+"""What is a person's, written where somebody wants to have it."""
+
+from pathlib import Path
+
+from ..core.people import Person
+from ..files.packing import write_folder, write_zip
+from .records import Records
+
+
+async def write_export(records: Records, person: Person, path: Path, now: float) -> None:
+    """Into a new zip file, if it is called so, else a new folder. Raises HomeError, StoreError."""
+    write = write_zip if path.suffix.lower() == ".zip" else write_folder
+    await write(records.export.files(person, now), path)

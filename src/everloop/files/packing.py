@@ -1,0 +1,96 @@
+"""Files on their way out of the house: into a new folder, or one after the other into a zip that is sent, or written,
+while it is made. A piece of one file at a time is in memory."""
+
+import asyncio
+import errno
+import io
+import os
+import zipfile
+from collections.abc import AsyncGenerator, AsyncIterator
+from pathlib import Path
+from typing import BinaryIO
+
+from ..core.errors import HomeError
+from ..core.ports import HomeFile
+
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)
+
+
+async def zipped(files: AsyncIterator[HomeFile]) -> AsyncGenerator[bytes]:
+    """The bytes of a zip file."""
+    sink = _Sink()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as pack:
+        async for file in files:
+            if file.pieces is None:
+                continue
+            about = zipfile.ZipInfo(file.path, _LONG_AGO)
+            about.compress_type, about.external_attr = zipfile.ZIP_DEFLATED, 0o600 << 16
+            with pack.open(about, "w", force_zip64=True) as entry:
+                async for piece in file.pieces:
+                    await asyncio.to_thread(entry.write, piece)
+                    if packed := sink.take():
+                        yield packed
+            if packed := sink.take():
+                yield packed
+    yield sink.take()
+
+
+async def write_zip(files: AsyncIterator[HomeFile], path: Path) -> None:
+    """A new file, whole or not at all. Raises HomeError."""
+    try:
+        await _write(path, zipped(files))
+    except OSError as error:
+        raise HomeError(f"{path} cannot be written ({error.strerror}): name another file") from error
+
+
+async def write_folder(files: AsyncIterator[HomeFile], folder: Path) -> None:
+    """A folder that is new, or empty. Raises HomeError."""
+    try:
+        await asyncio.to_thread(_make, folder)
+        async for file in files:
+            if file.pieces is not None:
+                await _write(folder / file.path, file.pieces)
+    except OSError as error:
+        raise HomeError(f"{folder} cannot be written ({error.strerror}): name another folder") from error
+
+
+async def _write(path: Path, pieces: AsyncIterator[bytes]) -> None:
+    target = await asyncio.to_thread(_new, path)
+    try:
+        async for piece in pieces:
+            await asyncio.to_thread(target.write, piece)
+        await asyncio.to_thread(target.close)
+    except BaseException:
+        target.close()
+        os.unlink(path)
+        raise
+
+
+def _make(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise FileExistsError(errno.ENOTEMPTY, "there is something in it", str(folder))
+
+
+def _new(path: Path) -> BinaryIO:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return open(path, "xb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600))
+
+
+class _Sink(io.RawIOBase):
+    """What a zip is written to; it cannot be sought in, so that nothing has to be kept."""
+
+    def __init__(self) -> None:
+        self._pieces = bytearray()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: object) -> int:
+        piece = bytes(data)  # type: ignore[call-overload]
+        self._pieces += piece
+        return len(piece)
+
+    def take(self) -> bytes:
+        taken, self._pieces = bytes(self._pieces), bytearray()
+        return taken

@@ -1,0 +1,95 @@
+"""Whose rows those of each table are, and what exporting and erasing a person make of them. A table that stands here in
+no line breaks the build (tests/store/test_belongings.py): whoever adds one says here what it means for a person.
+
+A row is somebody's by its column `key`, which holds their id, or a `place` of theirs. With `erase`:
+
+- `delete`: their rows go. Where `names` is a column with a stored text, rows of others go as well that name them in it.
+- `blank`: the same rows stay, and only their numbers, which nobody may be given again: letters, known by theirs.
+- `unname`: the row stays, for it is only numbers that others need (what was spent), and names nobody any more.
+- `keep`: it is nobody's, and says nothing of anybody.
+
+`export` are the columns that a person is given, in a table of its own; never a secret or its hash. `told` is what the
+rows are called when it is said what was removed; "" where it says nothing that other rows do not say.
+"""
+
+from typing import Literal
+
+from msgspec import Struct
+
+
+class Belonging(Struct, frozen=True, kw_only=True):
+    table: str
+    erase: Literal["delete", "blank", "unname", "keep"]
+    key: str = "owner"
+    export: tuple[str, ...] = ()
+    order: str = ""  # by which an export is read, row after row; "": the first of its columns
+    told: str = ""
+    names: str = ""
+    prefix: str = ""  # before a person's id in `key`
+    also: str = ""  # another column in which they are named, to be unnamed there, too
+    counts: str = ""  # of their rows, those that are told; "": all
+
+
+_SPENT = ("at", "model", "purpose", "input", "output", "cache_read", "cache_write", "reasoning", "cost")
+
+BELONGINGS: tuple[Belonging, ...] = (
+    Belonging(table="users", erase="delete", key="id", export=("id", "name", "role", "created"), told="person"),
+    Belonging(table="accounts", erase="delete", export=("account", "at"), told="accounts"),
+    Belonging(table="codes", erase="delete", told="codes"),
+    Belonging(table="tokens", erase="delete", export=("name", "scopes", "at", "until"), told="tokens"),
+    Belonging(table="logins", erase="delete", export=("kind", "at", "until"), told="ways to log in"),
+    Belonging(table="web_sessions", erase="delete", export=("at", "until"), order="id", told="browsers logged in"),
+    Belonging(table="vault", erase="delete", export=("name", "at"), told="secrets"),
+    # Conversations: runtime/erasures.py has deleted them by then, as deleting.py does; this is for what came meanwhile.
+    Belonging(table="sessions", erase="delete", export=("key",)),
+    Belonging(
+        table="threads",
+        erase="delete",
+        export=("id", "session", "title", "created"),
+        told="conversations",
+        counts="head > 0",
+    ),
+    Belonging(table="entries", erase="delete", told="entries"),
+    Belonging(table="said", erase="delete", told="entries in the search index"),
+    Belonging(table="said_words", erase="keep"),  # SQLite's index: it goes with the rows of `said`
+    Belonging(table="snapshots", erase="delete", export=("name", "thread", "seq", "at"), told="snapshots"),
+    Belonging(table="inbox", erase="blank", names="body", told="letters"),
+    Belonging(table="outbox", erase="delete", told="answers in the outbox"),
+    Belonging(table="reply_contexts", erase="delete"),
+    Belonging(table="timers", erase="delete", order="key"),
+    Belonging(
+        table="jobs",
+        erase="delete",
+        names="body",
+        export=("kind", "session", "schedule", "due", "state", "body"),
+        order="id",
+        told="jobs",
+    ),
+    Belonging(table="grants", erase="delete", names="body", export=("at", "until", "runs", "body"), told="grants"),
+    Belonging(table="taints", erase="delete"),
+    Belonging(table="watched", erase="delete", key="place"),  # by the folder of their workspace
+    Belonging(table="guest_calls", erase="delete", key="who", prefix="="),
+    Belonging(table="usage", erase="unname", also="requester", export=_SPENT, order="id"),
+    Belonging(table="limits", erase="delete", export=("per", "tokens", "money", "at")),
+    Belonging(table="spending", erase="delete", export=("per", "scope", "tokens", "money", "resets")),
+    Belonging(table="reservations", erase="unname"),  # held also of what all may spend, until they are charged
+    Belonging(table="leases", erase="delete", key="name", prefix="clock:"),
+    # Who did what is only ever added to, each line bound to the one before; it names people by their ids alone.
+    Belonging(table="audit", erase="keep"),
+    Belonging(table="resumes", erase="keep"),  # where a channel goes on listening
+    Belonging(table="everloop_schema", erase="keep"),  # PostgreSQL's version of the schema
+    Belonging(table="simulated_time", erase="keep"),  # of tests
+)
+
+
+def undeclared(tables: set[str]) -> str:
+    """A sentence about tables that stand in no line, "" when there are none."""
+    known = {each.table for each in BELONGINGS}
+    found = sorted(table for table in tables - known if not table.startswith(("said_words_", "sqlite_")))
+    if not found:
+        return ""
+    return (
+        f"{', '.join(found)}: nobody has said whose rows these are. Add a line for each to BELONGINGS in "
+        "store/belongings.py: by which column a row is somebody's (`key`), what they are given of it (`export`), and "
+        "what erasing does with it (`erase`: delete, blank, unname or keep)."
+    )
