@@ -33,7 +33,6 @@ from everloop.core.message import Media, Message, said
 from everloop.core.prompt import Brought, Offered
 from everloop.core.tool import Effect, ToolCall, ToolSpec
 from everloop.replay import Record, Replayed, cut, replay, turns_in
-from everloop.runtime.driver import EXCUSES
 from everloop.testing.entry_difference import plain
 from tests.effort import examples
 from tests.replay.chaos import SPECS, Chaos
@@ -90,7 +89,7 @@ ASKED = [
     *(CallReturned(3, 0, DENIED, "denied"), CALLED, DONE),
 ]
 GUEST = UserSaid(said("hello"), "discord:7", "cli:direct", 1)
-REFUSED = GaveUp("guests", f"{EXCUSES['guests']} (error abc-3)", "abc-3")
+REFUSED = GaveUp("budget", "You have spent 1,000 of 1,000 tokens this month.")
 FAILED = [HELLO, CALLED, ModelFailed("key", "no key"), GaveUp("key", "no key (error abc-3)", "abc-3")]
 
 

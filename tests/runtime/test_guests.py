@@ -1,7 +1,6 @@
-"""A guest's world: nothing of the owner's in the prompt, no tools that are not theirs, and so many calls a day."""
+"""A guest's world: nothing of the owner's in the prompt, no tools that are not theirs, and a budget of their own."""
 
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +8,7 @@ import pytest
 
 import everloop
 from everloop.core.errors import BadRequest, TurnFailed
-from everloop.core.log import GaveUp, ModelCalled
-from everloop.core.people import CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS, Role
+from everloop.core.people import Role
 from everloop.core.tool import Effect
 from everloop.testing import Call, Fail, Say, ScriptedModel, Shown
 from everloop.tools.decorator import tool
@@ -104,65 +102,3 @@ async def test_what_a_host_says_of_models_and_keys_is_told_to_the_owner_and_not_
             await agent.ask("hello", "cli:direct")
     assert re.fullmatch(r"I could not answer. Whoever runs this can look up why. \(error \w+-\d+\)", str(guest.value))
     assert "secret-model" in str(owner.value)
-
-
-async def test_a_guest_has_so_many_calls_a_day_and_the_owner_as_many_as_they_like(tmp_path: Path):
-    model = ScriptedModel(lambda shown: Say("ok"))
-    async with everloop.open(tmp_path, provider=model) as agent:
-        for n in range(CALLS_OF_A_GUEST):
-            session = GROUP if n % 2 else "platform:discord//@7"
-            assert (await agent.ask("hello", session, author="discord:7")).content == "ok"
-        tried = []
-        for session in (GROUP, "platform:discord//@7", "platform:discord//@7", "api:elsewhere"):
-            with pytest.raises(TurnFailed) as refused:
-                await agent.ask("and one more", session, author="discord:7")
-            tried.append((refused.value.reason, str(refused.value).partition(" (")[0]))
-        others = [(await agent.ask("hello", GROUP, author=author)).content for author in ("discord:8", "owner")]
-    async with everloop.open(tmp_path, provider=model) as agent:  # it is not forgotten
-        with pytest.raises(TurnFailed):
-            await agent.ask("and now?", GROUP, author="discord:7")
-        owner = (await agent.ask("hello", GROUP)).content
-        rows = await agent.store.session(GROUP)
-        entries = await agent.store.read(rows.id)
-    sentence = "I may not answer guests any more today. Please come back tomorrow."
-    assert tried == [("guests", sentence)] * 4
-    assert (others, owner) == (["ok", "ok"], "ok")
-    refusals = [n for n, entry in enumerate(entries) if isinstance(entry, GaveUp)]
-    assert refusals
-    assert not any(isinstance(entries[n - 1], ModelCalled) for n in refusals)  # nobody was asked
-
-
-async def test_steps_of_a_turn_and_calls_that_fail_count_too(tmp_path: Path):
-    @tool(Effect.READ, permission=Role.GUEST, polls=True)
-    async def look() -> str:
-        """Look."""
-        return "nothing yet"
-
-    calls = 0
-
-    def lines(shown: Shown) -> Any:
-        nonlocal calls
-        calls += 1
-        return Fail(BadRequest("no")) if calls % 2 else Call("look", {})
-
-    async with everloop.open(tmp_path, provider=ScriptedModel(lines), tools=[look]) as agent:
-        reasons = []
-        while "guests" not in reasons:
-            with pytest.raises(TurnFailed) as refused:
-                await agent.ask("look", GROUP, author="discord:7")
-            reasons.append(refused.value.reason)
-            assert len(reasons) <= CALLS_OF_A_GUEST + 1
-    assert calls == CALLS_OF_A_GUEST
-
-
-async def test_all_guests_together_have_so_many(tmp_path: Path):
-    async with everloop.open(tmp_path, provider=ScriptedModel(lambda shown: Say("ok"))) as agent:
-        day = int(time.time() // 86_400)
-        counted = [
-            await agent.store.count_call(f"discord:{n % 20}", day, CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS)
-            for n in range(CALLS_OF_ALL_GUESTS)
-        ]
-        with pytest.raises(TurnFailed) as refused:
-            await agent.ask("hello", GROUP, author="discord:a-new-one")
-        owner = (await agent.ask("hello", GROUP)).content
-    assert (all(counted), refused.value.reason, owner) == (True, "guests", "ok")

@@ -244,10 +244,10 @@ async def test_a_commit_that_is_fenced_after_an_outage_is_not_taken_for_our_own(
         assert "Resumed" in kinds(await entries(agent))
 
 
-@pytest.mark.parametrize("name", ["mail", "count_call", "watched"])
+@pytest.mark.parametrize("name", ["mail", "spending", "watched"])
 async def test_what_a_turn_asks_of_the_store_between_its_steps_waits_as_well(house, tmp_path: Path, name: str):
-    """Each with an answer in hand that is not committed yet: new mail is read, a guest's call is counted, and when the
-    next turn follows at once the files of the prompt are looked at."""
+    """Each with an answer in hand that is not committed yet: new mail is read, a guest's budget is looked at, and when
+    the next turn follows at once the files of the prompt are looked at."""
     outages: list[Outage] = []
     model = ScriptedModel(lambda shown: Say("done") if shown.asked == "more" or shown.step else Call("look"))
 

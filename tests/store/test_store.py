@@ -1164,7 +1164,7 @@ async def test_a_database_of_version_1_comes_up_with_its_rows_and_what_version_2
         "VALUES('t', 1, 'ann', 7, 'm', 10, 5, 3, 2, 0.25)"
     )
     store = await home.connect()
-    assert await home.rows("SELECT * FROM usage") == [(1, "t", 1, "ann", 7.0, "m", 10, 5, 3, 2, 0, 0.25, "")]
+    assert await home.rows("SELECT * FROM usage") == [(1, "t", 1, "ann", 7.0, "m", 10, 5, 3, 2, 0, 0.25, "", "")]
     lease = await taken(store)
     await append(store, lease, ASKED, ANSWERED, usage=[Spent(3, "m", Usage(1, 2, 3, 4, 5))])
     await store.keep_secret("ann", "key", b"box")
@@ -1483,24 +1483,6 @@ async def test_however_two_processes_meet_no_mail_is_lost_and_one_of_them_holds(
         letters = [*absorbed, *(m.id for m in rest)]
         assert letters == sorted(set(letters))
         assert sum(isinstance(e, UserSaid) for e in log) + sum(isinstance(m.letter, Said) for m in rest) == spoken
-
-
-async def test_calls_of_guests_are_counted_by_day_and_bounded_also_when_many_come_at_once(home: Home, store: Store):
-    other = await home.connect()
-    tries = [
-        (one if n % 2 else another).count_call(f"guest {n % 3}", 100, 5, 12)
-        for n, (one, another) in enumerate([(store, other)] * 40)
-    ]
-    counted = await asyncio.gather(*tries)
-    own = await home.rows("SELECT who, calls FROM guest_calls WHERE who <> 'all' ORDER BY who")
-    (total,) = await home.rows("SELECT calls FROM guest_calls WHERE who = 'all'")
-    assert (sum(counted), total) == (12, (12,))
-    assert all(calls <= 5 for _, calls in own)
-    assert not await store.count_call("guest 9", 100, 5, 12)
-    assert [await store.count_call("guest 0", 101, 2, 12) for _ in range(3)] == [True, True, False]
-    assert await store.count_call("all", 101, 5, 12)  # whatever someone is called
-    assert await store.count_call("", 102, 5, 12)
-    assert {day for (day,) in await home.rows("SELECT day FROM guest_calls")} == {101, 102}
 
 
 async def test_of_letters_with_numbered_events_the_last_is_found_and_whether_it_was_answered(

@@ -5,9 +5,10 @@ import time
 from typing import Any, Protocol
 
 import pytest
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from everloop.bus.local import LocalBus
+from everloop.core.budget import Account, Bound, Limit, Reservation, Spending
 from everloop.core.channel import DOORS
 from everloop.core.conversation import ArchiveThread, GiveTitle, Rename
 from everloop.core.errors import RateLimited, StoreUnreachable
@@ -20,6 +21,7 @@ from everloop.core.ports import Store
 from everloop.core.prompt import Usage
 from everloop.core.rows import Commit, Lease, Spent, SpentRow
 from everloop.core.turn import Finished
+from everloop.runtime.budgets import BudgetControl
 from everloop.runtime.people import KnownPeople
 from everloop.runtime.scheduler import Scheduler
 from everloop.runtime.titles import KIND, NotTitled, Titles
@@ -41,6 +43,9 @@ class Small(Struct, frozen=True):
     provider: Any
     name: str = "custom/small"
     model: str = "small"
+
+    def price(self, usage: Usage) -> float | None:
+        return usage.output / 1000
 
 
 class LateClock:
@@ -70,6 +75,7 @@ def titles(
         wanted=lambda: wanted,
         namer=namer,
         traits=DOORS,
+        budgets=BudgetControl(store),
     )
 
 
@@ -287,3 +293,33 @@ async def test_only_answered_turns_of_lists_are_noted_and_none_when_nobody_is_to
     running.cancel()
     await asyncio.wait([running])
     assert [row.job.payload for row in await store.jobs("owner")] == [threads["page"]]
+
+
+async def test_a_title_is_paid_by_whose_conversation_it_is_and_left_out_where_there_is_no_room(store: Store):
+    thread = await talked(store)
+    await store.set_limit("owner", "month", Limit(100))
+    model = ScriptedModel(lambda shown: Say("Walruses"))
+    namer = titles(store, model)
+    await namer.plan(thread)
+    assert await namer.work(await claimed(store)) == "there is no room for it in the budget"
+    other = await talked(store, Address("page", "other"))
+    await store.set_limit("owner", "month", Limit(10_000))
+    enough = titles(store, model)
+    await enough.plan(other)
+    assert (await enough.work(await claimed(store)), model.calls) == ("asked", 1)
+    [spent] = await store.spending(["owner"])
+    assert (spent.tokens > 0, spent.held_tokens) == (True, 0)
+
+
+async def test_a_title_that_was_broken_off_is_charged_as_it_was_reserved(store: Store):
+    await store.set_limit("owner", "month", Limit(10_000))
+    account = Account("owner", "month")
+    bound = Bound(account, Limit(10_000), Spending(account))
+    thread = await talked(store)
+    namer = titles(store, ScriptedModel([]))
+    await namer.plan(thread)
+    row = await claimed(store)
+    await store.reserve(Reservation(row.job.id, "owner", 700, 0, (bound,)))  # and then it was killed
+    assert (await namer.work(structs.replace(row, attempts=2))).startswith("broken off")
+    [spent] = await store.spending(["owner"])
+    assert (spent.tokens, spent.held_tokens) == (700, 0)

@@ -22,8 +22,10 @@ from ..files.pictures import fit
 from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.acting import Acting, ForEveryone, ForOne, ForSpeakers
 from ..runtime.admission import AdmitPeople
+from ..runtime.allotments import Allotments
 from ..runtime.approvals import Approvals
 from ..runtime.approvers import Approvers
+from ..runtime.budgets import BudgetControl
 from ..runtime.calls import Toolbox
 from ..runtime.clock import MACHINE
 from ..runtime.commands import SlashCommands
@@ -43,6 +45,7 @@ from ..runtime.titles import KIND, Titles
 from ..settings import Settings, home_of, load, workspace_of
 from ..tools.bootstrap import make_workspace
 from .agent import Agent
+from .budgets import following
 from .build import Builder, Overrides
 from .channels import channels_of, secrets_named, traits_in
 from .files import open_storage
@@ -171,6 +174,8 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     builder = Builder(opened, storage, bus, given, supervisor, made_later)
     live = LiveHouse(opened, builder, await builder.make(settings))
     toolbox = Toolbox(live.kit_of, files)
+    budgets = BudgetControl(store, following(lambda: live.now.settings.users.budgets))
+    allotments = Allotments(store, lambda: budgets.rules, budgets.forget_limits)
     titles = Titles(
         store,
         bus,
@@ -179,6 +184,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         wanted=lambda: not given.whose and live.wants_titles,  # what one person opens is over before they see a list
         namer=live.title_model,
         traits=traits_in(given.channels),
+        budgets=budgets,
     )
     driver = Driver(
         store,
@@ -193,6 +199,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         files=builder.prompt_files,
         clock=clock,
         approvers=Approvers(store, traits_in(given.channels), given.roles),
+        budgets=budgets,
     )
     lanes = Lanes(
         store,
@@ -210,7 +217,15 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     folders = HomeFoldersOf(home, workspace_of(settings, home), storage.files, storage.shelves)
     erasures = Erasures(store, folders, deletions, Membership(store), bus, clock)
     commands = SlashCommands(
-        store, live, approvals, sessions, people, deletions, clock, personas=lambda: live.now.personas
+        store,
+        live,
+        approvals,
+        sessions,
+        people,
+        deletions,
+        clock,
+        budgets=allotments,
+        personas=lambda: live.now.personas,
     )
     longest = settings.agents.defaults.max_message_chars
     inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave, Speakers(store, people))
@@ -240,6 +255,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         approvals=approvals,
         sessions=sessions,
         deletions=deletions,
+        budgets=allotments,
         erasures=erasures,
         folders=folders,
         shown=shown,

@@ -43,6 +43,7 @@ class Agent:
         self.hooks = house.hooks  # what the platforms of channels call, by the channel's name
         self.traits = house.traits  # of every channel that is known here, by its name
         self.clock = house.clock
+        self.budgets = house.budgets  # what people may spend
         self._live = house.live
         self._supervisor = house.supervisor
         self._bus = house.bus

@@ -28,6 +28,7 @@ from ..core.tool import Tool
 from ..providers.keys import Keys
 from ..providers.models import ResolvedModel
 from ..providers.models import given as given_model
+from ..runtime.budgets import BudgetControl
 from ..runtime.calls import Kit
 from ..runtime.clock import MACHINE
 from ..runtime.models import Model, Models, OneModel
@@ -43,7 +44,7 @@ from .channels import known as known_channels
 from .channels import traits_in
 from .files import FileStorage
 from .guest_tools import check_guest_tools, offered
-from .models import ModelLibrary, keys_of, network_of, open_models
+from .models import ModelLibrary, keys_of, network_of, open_models, prices_of
 from .opening import OpenHome
 from .personas import PersonaBriefer, missing_tools, personas_of
 from .presets import TOOLS, HouseModels, Presets, filled, preset_model
@@ -127,6 +128,7 @@ class Builder:
         self.own = Home(opened.home)  # of which nobody sees anything
         stack.callback(self.own.close)
         self._store = opened.store
+        self.budgets = BudgetControl(opened.store)  # of the owner, who tries models
         self._storage = storage
         self._bus = bus
         self._given = given
@@ -254,7 +256,7 @@ class Builder:
     async def _choose_model(self, settings: Settings, waits: bool) -> ChosenModel:
         now = this_minute(self._given.clock or MACHINE)
         if self._given.provider is not None:
-            only = given_model(self._given.provider)
+            only = given_model(self._given.provider, prices_of(settings))
             asked = filled(Preset(only.name), settings.agents.defaults)
             return ChosenModel(only, OneModel(preset_model(only, asked, now)))
         self._http = self._http or network_of(settings, self._stack)

@@ -7,6 +7,7 @@ from msgspec import Struct
 from ..core.channel import Hook, Traits
 from ..core.ports import Bus, Clock, HomeFolders, Store
 from ..runtime.acknowledgements import Acknowledgements
+from ..runtime.allotments import Allotments
 from ..runtime.approvals import Approvals
 from ..runtime.deletions import Deletions
 from ..runtime.erasures import Erasures
@@ -31,6 +32,7 @@ class House(Struct, frozen=True, kw_only=True):
     approvals: Approvals
     sessions: Sessions
     deletions: Deletions
+    budgets: Allotments
     erasures: Erasures
     folders: HomeFolders
     shown: Acknowledgements

@@ -16,6 +16,7 @@ from ..providers.discovery import Headers
 from ..providers.keys import Keys
 from ..providers.models import ModelResolver, ResolvedModel, in_process
 from ..providers.prices import Price, Prices
+from ..runtime.budgets import BudgetControl
 from ..settings import Settings, path_in
 
 
@@ -29,6 +30,7 @@ class ModelLibrary(Struct, frozen=True):
     models: ModelResolver
     kept: Mapping[str, float] = {}
     logins: Mapping[str, Headers] = {}  # of the hosts that somebody is logged in to
+    budgets: BudgetControl | None = None  # out of which they are tried
 
 
 async def open_models(
@@ -50,7 +52,7 @@ async def open_models(
     names = await vault.kept()
     kept = await _kept_in(vault, names)
     keys = Keys(settings.providers.accounts, os.environ, kept, home)
-    prices = Prices({pattern: Price(*astuple(price)) for pattern, price in settings.prices.items()})
+    prices = prices_of(settings)
     known = [name for name in logins_.NAMES if logins_.kept_as(name) in names]
     logins = {name: _unlocking(logins_.load(name, http, vault)) for name in known}
     heard = _recorded(http, home, settings, [key for key in kept.values() if isinstance(key, str)])
@@ -65,6 +67,10 @@ async def open_models(
     if stack is not None:
         stack.push_async_callback(models.close)
     return ModelLibrary(settings, vault, http, keys, models, names, logins)
+
+
+def prices_of(settings: Settings) -> Prices:
+    return Prices({pattern: Price(*astuple(price)) for pattern, price in settings.prices.items()})
 
 
 async def keys_of(home: Path, settings: Settings, vault: Vault) -> Keys:

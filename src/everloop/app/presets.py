@@ -131,6 +131,7 @@ def preset_model(model: ResolvedModel, asked: Preset, now: Callable[[], str], ke
         asks_from=0 if model.local or model.limits.window is None else SHORT,
         output=model.limits.output,
         assumed=not (asked.context_window or model.limits.window),
+        price=model.price,
     )
 
 

@@ -125,10 +125,10 @@ class LiveSettings:
     async def _trials(self, name: str) -> Trials:
         now = self._now
         if now.library is not None and now.presets is not None:
-            return await trials_of(name, now.presets, now.library.models)
+            return await trials_of(name, now.presets, now.library.models, self._builder.budgets)
         if name:
             raise ModelMissing("this program has one model, which was handed over to it")
-        return trials_with(now.model, Preset(now.model.name))
+        return trials_with(now.model, Preset(now.model.name), self._builder.budgets)
 
     def _key_row(self, name: str, kept: list[str]) -> KeyRow:
         host, keys = HOSTS.get(name), self._now.library.keys if self._now.library else None

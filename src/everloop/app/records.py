@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ..bus.local import LocalBus
 from ..core.ports import Files, Store, Vault
 from ..files.inventory import RecordedShelves
+from ..runtime.allotments import Allotments
 from ..runtime.approvals import Approvals
+from ..runtime.budgets import BudgetControl
 from ..runtime.clock import SystemClock
 from ..runtime.deletions import Deletions, Forget
 from ..runtime.erasures import Erasures
@@ -25,6 +27,7 @@ from ..runtime.view import View
 from ..settings import Settings, workspace_of
 from ..tools.home import Home
 from ..tools.tainted import Ended
+from .budgets import following
 from .build import Builder, Overrides, watched_files
 from .files import open_storage
 from .home_folders import HomeFoldersOf
@@ -46,6 +49,7 @@ class Records(Struct, frozen=True):
     kept: Files
     deletions: Deletions
     members: Membership
+    budgets: Allotments
     erasures: Erasures
     export: PersonExport
 
@@ -61,6 +65,7 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
         deletions = Deletions(store, storage.shelves, _forgetting(folder, settings))
         sessions, members = Sessions(store), Membership(store)
         folders = HomeFoldersOf(folder, workspace_of(settings, folder), storage.files, storage.shelves)
+        budgets = Allotments(store, following(lambda: settings.users.budgets))
         yield Records(
             home=folder,
             settings=settings,
@@ -72,6 +77,7 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
             kept=storage.files,
             deletions=deletions,
             members=members,
+            budgets=budgets,
             erasures=Erasures(store, folders, deletions, members),
             export=PersonExport(store, sessions, folders, storage.files),
         )
@@ -93,7 +99,8 @@ async def open_view(home: Path | None = None) -> AsyncIterator[View]:
 async def open_library(home: Path | None = None) -> AsyncIterator[ModelLibrary]:
     """For commands that look at models and keys without speaking to anyone. Raises what `open` raises."""
     async with opened_home(home) as opened, AsyncExitStack() as stack:
-        yield await open_models(opened.home, opened.settings, opened.vault, stack)
+        library = await open_models(opened.home, opened.settings, opened.vault, stack)
+        yield structs.replace(library, budgets=BudgetControl(opened.store))
 
 
 def _asking_a_sandbox(home: Path, settings: Settings) -> Ended:

@@ -9,15 +9,19 @@ from msgspec.structs import replace
 
 from ..core.errors import ProviderError
 from ..core.message import Message, said
+from ..core.people import OWNER, Role
 from ..core.ports import Embedder
-from ..core.prompt import Delta, Prompt, Reply, Transcript
+from ..core.prompt import Delta, Prompt, Reply, Transcript, Usage
 from ..core.tool import ToolSpec, parse_args, problems_of
 from ..providers.model_limits import longest_answer
 from ..providers.models import ModelResolver, ResolvedModel
+from ..runtime.budgets import BudgetControl, Denied, Payer, charge_for
 from ..settings import Preset
 from .presets import Presets
 
 Show = Callable[[str], None]
+READ = 600  # tokens that a trial is asked by, at most
+PAID = "trial"  # by which it is known what is held for it: one after the other
 
 
 class TestQuestion(Struct, frozen=True):
@@ -99,18 +103,33 @@ class Trials:
         self.run = run
 
 
-async def trials_of(name: str, presets: Presets, models: ModelResolver) -> Trials:
-    """Raises ModelMissing."""
+async def trials_of(name: str, presets: Presets, models: ModelResolver, budgets: BudgetControl | None = None) -> Trials:
+    """The owner pays for it, out of the `budgets`. Raises ModelMissing."""
     asked = presets.asked(name)
     choice = await models.look(asked.model)
     if "embed" in choice.model.lower() or (name and name == presets.embedding):
         embedder = await models.embedder(asked.model)
         return Trials(embedder.name, "", (lambda progress: _try_embedder(embedder),))
-    return trials_with(models.find(asked.model), asked)
+    return trials_with(models.find(asked.model), asked, budgets)
 
 
-def trials_with(model: ResolvedModel, asked: Preset) -> Trials:
-    return Trials(model.name, model.notice, tuple(partial(_try, trial, model, asked) for trial in TRIALS))
+def trials_with(model: ResolvedModel, asked: Preset, budgets: BudgetControl | None = None) -> Trials:
+    return Trials(model.name, model.notice, tuple(partial(_pay, budgets, trial, model, asked) for trial in TRIALS))
+
+
+async def _pay(
+    budgets: BudgetControl | None, trial: TestQuestion, model: ResolvedModel, asked: Preset, progress: Show
+) -> Tried:
+    """Try it, as far as the owner may spend it."""
+    most = Usage(READ, _prompt(trial, model, asked).max_tokens)
+    payer = Payer(OWNER, Role.OWNER)
+    allowed = await budgets.reserve(payer, PAID, model.name, model.price, most) if budgets else None
+    if isinstance(allowed, Denied):
+        return Tried(trial.name, False, allowed.text, None, 0.0)
+    tried = await _try(trial, model, asked, progress)
+    if budgets and allowed:
+        await budgets.charge(charge_for(allowed, model.price, Usage(tried.input, tried.output), tried.cost, ""))
+    return tried
 
 
 async def _try_embedder(embedder: Embedder) -> Embedding:

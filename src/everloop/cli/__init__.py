@@ -34,10 +34,10 @@ COMMANDS = {
         "show, make and revoke the tokens of programs that use the gateway", ("list", "create", "revoke")
     ),
     "users": CliCommand(
-        "show who may speak with the agent, let somebody in, give roles, link accounts, block, export, erase",
+        "show who may speak with the agent, let somebody in, give roles, link accounts, budgets, block, export, erase",
         (
             *("list", "show", "add", "pair", "invite", "role", "rename", "link", "unlink", "block", "unblock"),
-            *("export", "erase"),
+            *("budget", "export", "erase"),
         ),
     ),
     "personas": CliCommand(

@@ -199,7 +199,7 @@ class Terminal:
             case SummaryWritten(before=before, after=after):
                 self.note(f"(earlier parts are now a summary: about {after:,} tokens instead of {before:,})")
             case Warned(reason=reason, text=text):
-                if reason == "window":  # others end the turn, and are told as its end
+                if reason in ("window", "spent"):  # others end the turn, and are told as its end
                     self.note(f"({text})")
             case LetterTaken() | TurnBegan() | CallMeasured() | CommandDone() | TitleGiven() | ConversationDeleted():
                 pass

@@ -9,7 +9,7 @@ from .terminal import Terminal
 
 async def try_model(name: str, as_json: bool, terminal: Terminal) -> int:
     async with open_library() as library:
-        trials = await trials_of(name, Presets(library.settings, library.models), library.models)
+        trials = await trials_of(name, Presets(library.settings, library.models), library.models, library.budgets)
         if trials.notice:
             terminal.note(trials.notice)
         terminal.note(f"asking {trials.model}")

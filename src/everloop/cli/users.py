@@ -7,6 +7,7 @@ from ..app.access import new_invitation
 from ..app.records import Records, open_records
 from ..core.people import ROLES_GIVEN, Person, Role, StandingCode
 from ..settings import Settings
+from .budgets import add_budget, change_budget, shown_budget
 from .leaving import erase, export
 from .table import table, to_json
 from .terminal import Terminal
@@ -41,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     unlink = words.add_parser("unlink", help="let an account be nobody's again")
     block = words.add_parser("block", help="hear somebody nowhere any more; what they have stays")
     unblock = words.add_parser("unblock", help="hear them again")
+    add_budget(words)
     exported = words.add_parser("export", help="write all that is somebody's into a folder or a zip")
     erased = words.add_parser("erase", help="remove somebody for good, with all that is theirs; asked twice")
     for word in (showing, invite, role, rename, link, block, unblock, exported, erased):
@@ -64,7 +66,11 @@ async def run(arguments: argparse.Namespace) -> int:
                 rows = await people.everybody()
                 terminal.answer(to_json({"users": rows}) if arguments.json else _listed(rows))
             case "show":
-                terminal.answer(_listed([await people.find(arguments.who)]))
+                person = await people.find(arguments.who)
+                budget = await shown_budget(records.budgets, person.id)
+                terminal.answer(f"{_listed([person])}\n\n{budget}")
+            case "budget":
+                terminal.answer(await change_budget(records.budgets, arguments))
             case "export":
                 await export(records, terminal, arguments.who, arguments.target)
             case "erase":

@@ -148,7 +148,8 @@ class CommandDone(_Event, frozen=True, gc=False, rename={"command": "name"}):
 
 
 class Warned(_Event, frozen=True, gc=False):
-    """The turn is given up; or, with the reason `window`, the conversation fills most of what the model can read."""
+    """The turn is given up; or, with the reason `window`, the conversation fills most of what the model can read,
+    or, with `spent`, most of what somebody may spend is gone."""
 
     name = "warning"
     reason: str

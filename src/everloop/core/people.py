@@ -74,8 +74,3 @@ def is_chat(principal: str) -> bool:
 def role_of(person: str, roles: Mapping[str, Role]) -> Role:
     """The owner is the owner, whatever these say, and whom nobody has introduced is a guest."""
     return Role.OWNER if person == OWNER else roles.get(person, Role.GUEST)
-
-
-# Model calls of a day (by UTC), until there are budgets: of one guest, and of all guests together.
-CALLS_OF_A_GUEST = 50
-CALLS_OF_ALL_GUESTS = 500

@@ -6,6 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from .audit import AuditLine
+from .budget import Account, Charge, Reservation
 from .log import Entry
 from .mail import Inbound, Mail, Outbound
 from .prompt import Usage
@@ -61,7 +62,8 @@ class Commit(Struct, gc=False):
     stop has committed. `absorbed` are the letters that these entries take in. `ended` gives, for each letter whose
     turn is over, the seq of the entry that ended it. With `release` the lease is given back if no letter newer
     than `seen` has come. `posts` are letters to other threads, which are to be woken then. `taints` begin with the
-    starts (or with the entries, when nothing starts), `untaints` end.
+    starts (or with the entries, when nothing starts), `untaints` end. What the `charges` have used is charged; what
+    `reserve` asks for is held with the starts, which do not start where there is no room for it.
 
     `letter` comes in with this very commit: it is posted and taken at once, as the first entry (a UserSaid, which
     gets the letter's number). That is refused as Fenced when the session has another thread by now, other mail
@@ -84,15 +86,18 @@ class Commit(Struct, gc=False):
     state: "ThreadState" = "running"
     seen: int = 0
     letter: Inbound | None = None
+    charges: Sequence[Charge] = ()
+    reserve: Reservation | None = None
 
 
 class Spent(Struct, frozen=True, gc=False):
-    """What the model call of the entry at `seq` used."""
+    """What the model call of the entry at `seq` used, and who had asked for it ("": whose thread it is)."""
 
     seq: int
     model: str
     usage: Usage
     cost: float | None = None
+    requester: str = ""
 
 
 class SpentRow(Struct, frozen=True, gc=False):
@@ -182,6 +187,7 @@ class Committed(Struct, gc=False):
     released: bool
     newest: int  # the highest id of the letters that still lie in the inbox
     mail: int = 0  # the number of the letter that came in with it
+    full: Account | None = None  # there was no room in it for what was to be reserved, so that nothing has started
 
 
 class Whose(Struct, frozen=True):

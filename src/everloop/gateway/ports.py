@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, 
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol
 
+from ..core.budget import Per
 from ..core.channel import Hook, Traits
 from ..core.conversation import Branch, Conversation, Deed, Deletion
 from ..core.events import Answer, Event
@@ -251,6 +252,25 @@ class Members(Protocol):
     async def unlink(self, account: str, by: Role, of: str = "") -> None: ...
 
 
+class BudgetState(Protocol):
+    """A limit in tokens and dollars, what was spent and is held of it, and when that begins anew."""
+
+    @property
+    def per(self) -> str: ...
+
+
+class PeoplesBudgets(Protocol):
+    """What people may spend; `by` is the role of whoever asks. Raises MailRefused, StoreError."""
+
+    async def of(self, owner: str, role: Role) -> Sequence[BudgetState]: ...
+
+    async def show(self, who: str) -> tuple[str, Sequence[BudgetState]]: ...
+
+    async def limit(self, who: str, per: Per, by: Role, tokens: int | None, money: float | None) -> str: ...
+
+    async def change(self, who: str, per: Per, by: Role, limit: None) -> str: ...
+
+
 class PersonaBook(Protocol):
     """Who the agent is, and at which places. Raises MailRefused, SettingsError, ModelMissing, HomeError."""
 
@@ -436,6 +456,9 @@ class ApiAgent(GatewayAgent, Protocol):
 
     @property
     def members(self) -> Members: ...
+
+    @property
+    def budgets(self) -> PeoplesBudgets: ...
 
     @property
     def personas(self) -> PersonaBook: ...

@@ -42,15 +42,24 @@ class ResolvedModel(Struct, frozen=True):
     notice: str = ""
     warm: Callable[[], Coroutine[Any, Any, None]] | None = None  # makes it ready, which takes a while
     download: "Download | None" = None  # how its weights come to this machine
+    asks: Price | None = None  # where a program has brought it along
+
+    def price(self, usage: Usage) -> float | None:
+        """What a call of this usage costs at most; None: nobody knows."""
+        if isinstance(self.provider, Candidate | Router):
+            return self.provider.most(usage)
+        return self.asks.cost(usage) if self.asks else None
 
     @property
     def window(self) -> int:
         return self.limits.window or UNKNOWN_WINDOW
 
 
-def given(provider: Provider) -> ResolvedModel:
-    """A provider that a program has brought along: how much it can read is its own affair."""
-    return ResolvedModel(provider.name, provider.name, provider, ModelLimits(128_000))
+def given(provider: Provider, prices: Prices | None = None) -> ResolvedModel:
+    """A provider that a program has brought along: how much it can read is its own affair, and what it costs is what
+    the settings say."""
+    asks = prices.override(provider.name, provider.name) if prices else None
+    return ResolvedModel(provider.name, provider.name, provider, ModelLimits(128_000), asks=asks)
 
 
 def in_process(

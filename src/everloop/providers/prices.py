@@ -69,10 +69,11 @@ class Prices:
     def of(self, provider: str, model: str) -> Price | None:
         asked = (provider, model)
         if asked not in self._known:
-            self._known[asked] = self._override(provider, model) or find_price(provider, model)
+            self._known[asked] = self.override(provider, model) or find_price(provider, model)
         return self._known[asked]
 
-    def _override(self, provider: str, model: str) -> Price | None:
+    def override(self, provider: str, model: str) -> Price | None:
+        """What the user says."""
         whole = f"{provider}/{model}".lower()
         own = whole.rpartition("/")[2]
         fitting = (

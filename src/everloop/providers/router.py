@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ..core.errors import NoVision, ProviderError, RateLimited
 from ..core.message import Media
 from ..core.ports import Provider
-from ..core.prompt import Delta, ModelLimits, Prompt, Reply
+from ..core.prompt import Delta, ModelLimits, Prompt, Reply, Usage
 from .model_limits import longest_answer
 
 _log = logging.getLogger("everloop.router")
@@ -82,6 +82,10 @@ class Candidate:
             reply = await self._provider.reply(self._fitted(prompt), show)  # what a tool or an earlier turn has shown
         return replace(reply, model=self._host + (reply.model or self._model), cost=self._cost(reply))
 
+    def most(self, usage: Usage) -> float | None:
+        """What a call of this usage costs; None: nobody knows."""
+        return self._cost(Reply("", usage=usage))
+
     async def close(self) -> None:
         await self._provider.close()
 
@@ -123,6 +127,12 @@ class Router:
     def __init__(self, chain: Sequence[Candidate]) -> None:
         self.name = chain[0].name
         self._chain = chain
+
+    def most(self, usage: Usage) -> float | None:
+        """What a call of this usage costs at most, whoever answers; None: nobody knows of one of them."""
+        costs = [candidate.most(usage) for candidate in self._chain]
+        known = [cost for cost in costs if cost is not None]
+        return max(known) if len(known) == len(costs) else None
 
     async def reply(self, prompt: Prompt, show: Callable[[Delta], None]) -> Reply:
         """As the port promises; the answer says which model gave it. When none can, the first one's fault is told."""

@@ -121,6 +121,7 @@ COMMANDS = {
                 "delete": Subcommand("delete this conversation for good, once you have confirmed it", "[ID]", _TELLS),
             },
         ),
+        SlashCommand("/budget", "Show what you may spend, and have spent", right=_TELLS),
         SlashCommand(
             "/usage",
             "Show what this conversation has used and cost; with a word, what you have used in 30 days, by `day`, "

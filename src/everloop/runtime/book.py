@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 from msgspec import structs
 
 from ..core.audit import AuditLine
+from ..core.budget import Account, Charge, Reservation
 from ..core.decide import Steering, admit, heard
 from ..core.errors import StoreBroken, StoreError
 from ..core.log import Answered, Compacted, Entry, ModelSaid, Resumed, Stopped
@@ -72,6 +73,7 @@ class Book:
         "_tried",
         "briefed",
         "cut",
+        "full",
         "held_from",
         "in_the_middle",
         "is_committing",
@@ -106,6 +108,7 @@ class Book:
         self.recalled: tuple[object, str] = None, ""  # for what, and what was found
         self.briefed: Briefed | None = None
         self.cut = "", ""  # what was said, and thought, of the answer that was last broken off
+        self.full: Account | None = None  # there was no room in it for what was last to be reserved
 
     @classmethod
     async def open(cls, store: ThreadStore, thread: Thread, listener: Listener) -> "Book":
@@ -180,7 +183,8 @@ class Book:
             thread.add(entry)
             commit.entries = (*commit.entries, entry)
             if isinstance(entry, ModelSaid) or (isinstance(entry, Compacted) and entry.model):
-                commit.usage = (*commit.usage, Spent(thread.seq, entry.model, entry.usage, entry.cost))
+                who = thread.turn.requester
+                commit.usage = (*commit.usage, Spent(thread.seq, entry.model, entry.usage, entry.cost, who))
             elif isinstance(entry, Answered):
                 self.send(*settled(thread, entry))
             if thread.finished is not None and thread.finished is not before:
@@ -218,6 +222,15 @@ class Book:
         """Whether the taint of a call may have begun, here or before a restart."""
         return key in self._tainted or self.in_the_middle
 
+    def charge(self, charge: Charge) -> None:
+        """Say with the next commit what a call has used."""
+        self._next.charges = (*self._next.charges, charge)
+
+    async def write_if_room(self, reservation: Reservation, *starts: Entry) -> bool:
+        """As `write`, if this can be reserved; else `full` says where there is no room for it."""
+        self._next.reserve = reservation
+        return await self.write(*starts)
+
     async def write(self, *starts: Entry) -> bool:
         """Commit what is held, then `starts` unless a stop has come. Says whether the starts may be performed."""
         self._next.starts = starts
@@ -238,13 +251,14 @@ class Book:
 
     async def take_over(self) -> None:
         """Take the lease of an open turn before anything is done: whoever had it may still have been at work when we
-        looked, and a fault that comes at once has to be counted."""
+        looked, and a fault that comes at once has to be counted. What a call that was lost may have used is charged."""
+        self.charge(Charge(self.thread.id))
         await self._commit("running")
 
     async def give_back(self) -> None:
         """Put the work down in the middle of a turn, for whoever comes next. The house closes, so nobody waits here."""
         if self.thread.wants_room and not self.thread.owes_reply:
-            self._next = Commit()  # the letter that asks for a summary waits in the inbox
+            self._next = Commit(charges=self._next.charges)  # the letter that asks for a summary waits in the inbox
         if self._holds_something:
             await self._commit("running", patient=False)
         if self._tried:
@@ -257,7 +271,7 @@ class Book:
 
     @property
     def _holds_something(self) -> bool:
-        return bool(self._next.entries or self._next.absorbed or self._next.posts)
+        return bool(self._next.entries or self._next.absorbed or self._next.posts or self._next.charges)
 
     def _finish(self, finished: Finished) -> None:
         self._finished = (*self._finished, finished)
@@ -288,7 +302,7 @@ class Book:
         finally:
             self.is_committing = False
         self.held_from = max(self.held_from, began)
-        self.lease.epoch, self.lease.head = committed.epoch, committed.head
+        self.lease.epoch, self.lease.head, self.full = committed.epoch, committed.head, committed.full
         self._more = self._more or committed.newest > self._seen
         if commit.letter is not None:
             self._letter = committed.mail

@@ -13,7 +13,7 @@ from ..core.mail import Choose, CompactRequest, Inbound, Said, Stop
 from ..core.message import text_of
 from ..core.people import Role
 from ..core.personas import Personas
-from ..core.ports import Archive, Arrivals, Clock, Directory, Ledger, Log, People
+from ..core.ports import Archive, Arrivals, Budgets, Clock, Directory, Ledger, Log, People
 from ..core.rows import Action, SpentRow
 from ..core.thread import Thread
 from ..readings.commands import COMMANDS, SlashCommand, listed, rest_of
@@ -21,7 +21,9 @@ from ..readings.commands import find as find_command
 from ..readings.grants import described, extent
 from ..readings.questions import chosen as chosen_in
 from ..readings.questions import question_of
+from .allotments import Allotments, said_lines
 from .approvals import Approvals
+from .budgets import BudgetRules
 from .clock import MACHINE
 from .deletions import Deletions
 from .membership import Membership, role_given
@@ -34,6 +36,7 @@ from .usage_command import UsageCommand, price_of
 LEAST, LEAST_TOKENS = 4, 450  # messages that are worth a summary, and how long they have to be
 BLOCKED = "You are blocked here: nothing that you say is heard."
 ANSWERED = "Somebody else has answered this already."
+ALONE = "What you may spend is nobody else's business, so I say it only where we are alone."
 LEAST_AGAIN = 1800  # the same, where there is a summary already
 
 
@@ -47,7 +50,7 @@ class CommandEffect(Struct, frozen=True):
     decision: Inbound | None = None  # on a question of another conversation, which is posted first
 
 
-class CommandStore(Archive, Arrivals, Log, Ledger, Directory, Protocol):
+class CommandStore(Archive, Arrivals, Log, Ledger, Directory, Budgets, Protocol):
     """Conversations, their letters and logs, what they cost, and who is known."""
 
 
@@ -61,9 +64,11 @@ class SlashCommands:
         people: People,
         deletions: Deletions,
         clock: Clock = MACHINE,
+        budgets: Allotments | None = None,
         personas: Callable[[], Personas] = Personas,
     ) -> None:
         self._store = store
+        self._budgets = budgets or Allotments(store, BudgetRules)
         self._clock = clock
         self._people = people
         self._models = models
@@ -123,6 +128,10 @@ class SlashCommands:
             case "/session":
                 deed, reply = await self._looking_back.work_out(rest, inbound, letter, role)
                 return CommandEffect(inbound, deed, reply, BUSY)
+            case "/budget":
+                if letter.principal:
+                    return CommandEffect(inbound, "none", ALONE)
+                return CommandEffect(inbound, "none", said_lines(await self._budgets.of(letter.author, role)))
             case "/usage" if rest:
                 return CommandEffect(inbound, "none", await self._usage.tell(rest, letter, role))
             case "/usage":

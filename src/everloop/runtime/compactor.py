@@ -1,23 +1,28 @@
 """Making room: a summary takes the place of what was said before, committed before anybody is told."""
 
+from ..core.budget import Charge
 from ..core.decide import Rules, used
 from ..core.events import SummaryBegan, SummaryWritten
 from ..core.failpoint import reach
 from ..core.ports import Bus
+from ..core.prompt import Usage
 from ..readings.compaction import Plan
 from .book import Book
+from .budgets import Allowed, BudgetControl, Denied, Payer, Price, charge_for
 from .interrupt import Interrupt
-from .models import Briefed, Models
+from .models import Briefed, Model, Models
 from .summaries import Summary, bounds, compacted, plan_for, summarise, summary_tokens
 
 
 class Compactor:
-    def __init__(self, models: Models, bus: Bus) -> None:
+    def __init__(self, models: Models, bus: Bus, budgets: BudgetControl) -> None:
         self._models = models
         self._bus = bus
+        self._budgets = budgets
 
-    async def make_room(self, book: Book, briefed: Briefed, interrupt: Interrupt) -> bool:
-        """Whether that could be tried: False when even a summary of it all would be too long."""
+    async def make_room(self, book: Book, briefed: Briefed, interrupt: Interrupt, payer: Payer) -> bool:
+        """Whether that could be tried: False when even a summary of it all would be too long. Where `payer` may spend
+        no more on it, it is written plainly."""
         thread = book.thread
         rules, before = bounds(thread, briefed.rules), used(thread, briefed.rules)
         planned = plan_for(thread, rules)
@@ -25,7 +30,7 @@ class Compactor:
             return False
         if thread.owes_reply:
             await book.write()  # a turn that ends without a model call must know its letter's number first
-        written = await self._summarise(book, briefed, planned, rules, interrupt) if planned else Summary("")
+        written = await self._summarise(book, briefed, planned, rules, interrupt, payer) if planned else Summary("")
         if written is None:
             return True  # stopped
         reach("compaction.summarised")
@@ -38,13 +43,31 @@ class Compactor:
         return True
 
     async def _summarise(
-        self, book: Book, briefed: Briefed, planned: Plan, rules: Rules, interrupt: Interrupt
+        self, book: Book, briefed: Briefed, planned: Plan, rules: Rules, interrupt: Interrupt, payer: Payer
     ) -> Summary | None:
         """None if it was stopped."""
-        tokens = used(book.thread, briefed.rules)
-        self._bus.publish(SummaryBegan(book.thread.id, book.lease.head, tokens))
+        thread, tokens = book.thread, used(book.thread, briefed.rules)
+        self._bus.publish(SummaryBegan(thread.id, book.lease.head, tokens))
+        held: list[tuple[Allowed, Price]] = []
+
+        async def afford(model: Model, most: Usage) -> bool:
+            plan = await book.patiently(lambda: self._budgets.reserve(payer, thread.id, model.name, model.price, most))
+            if isinstance(plan, Allowed):
+                held.append((plan, model.price))
+            return not isinstance(plan, Denied)
+
+        summary: Summary | None = None
         with interrupt:
-            return await summarise(
-                self._models, briefed.model, planned.covered, book.thread.summary, summary_tokens(rules)
+            summary = await summarise(
+                self._models, briefed.model, planned.covered, thread.summary, summary_tokens(rules), afford
             )
-        return None
+        for allowed, price in held:
+            book.charge(_charge(allowed, price, summary))
+        return summary
+
+
+def _charge(allowed: Allowed, price: Price, summary: Summary | None) -> Charge:
+    """Of one that was stopped nobody knows how much was written."""
+    if summary is None:
+        return Charge(allowed.reservation.key)
+    return charge_for(allowed, price, summary.usage, summary.cost, summary.text)

@@ -14,6 +14,7 @@ from typing import Any, Protocol, assert_never
 from msgspec import structs
 
 from ..core.briefing import Situation
+from ..core.budget import Charge
 from ..core.decide import (
     UNKNOWN,
     Ask,
@@ -51,8 +52,8 @@ from ..core.log import (
 )
 from ..core.log_context import LogContext, log_context
 from ..core.mail import Mail
-from ..core.people import CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS, OWNER, Role
-from ..core.ports import Archive, Briefer, Bus, Clock, Ledger, People, PromptFiles
+from ..core.people import OWNER, Role
+from ..core.ports import Archive, Briefer, Budgets, Bus, Clock, People, PromptFiles
 from ..core.thread import Thread
 from ..core.tool import CallContext, Effect
 from ..core.turn import Finished
@@ -60,6 +61,7 @@ from .approvals import Approvals, ApprovalStore
 from .approvers import Approvers
 from .auditing import started
 from .book import Book
+from .budgets import BudgetControl, Denied, Payer
 from .calls import Toolbox
 from .clock import MACHINE
 from .compactor import Compactor
@@ -84,10 +86,8 @@ EXCUSES = {
     "this conversation; tell me what to try instead.",
     "context": "This conversation is too long for the model. Start a new one with /new; this one stays readable.",
     "blocked": "This was not done: whoever asked for it may not speak with me any more.",
-    "guests": "I may not answer guests any more today. Please come back tomorrow.",
 }
 FOR_GUESTS = "I could not answer. Whoever runs this can look up why."  # a host's own words may name models and keys
-DAY = 86_400
 TOO_LONG = (
     "This conversation is too long: it needs about {tokens:,} tokens, and {model} reads at most {limit:,} as far as is "
     "known. Say less at once, start anew with /new, or choose a model that reads more with /model. If this one does, "
@@ -95,7 +95,7 @@ TOO_LONG = (
 )
 
 
-class DriverStore(ApprovalStore, Archive, Ledger, Protocol):
+class DriverStore(ApprovalStore, Archive, Budgets, Protocol):
     """What a turn asks of the store beside its book."""
 
 
@@ -116,8 +116,10 @@ class Driver:
         files: PromptFiles | None = None,
         clock: Clock = MACHINE,
         approvers: Approvers | None = None,
+        budgets: BudgetControl | None = None,
     ) -> None:
         """`files` are those that stand in prompts, where tools can write them, and `approvers` who else is asked."""
+        self._budgets = budgets or BudgetControl(store)
         self._store = store
         self._bus = bus
         self._files = files
@@ -126,8 +128,8 @@ class Driver:
         self._models = models
         self._briefer = briefer
         self._toolbox = toolbox
-        self._model_calls = ModelCalls(store, bus, gallery)
-        self._compactor = Compactor(models, bus)
+        self._model_calls = ModelCalls(store, bus, gallery, self._budgets)
+        self._compactor = Compactor(models, bus, self._budgets)
         self._steering: Steering = steering
         self._people = people or KnownPeople()
         self._clock = clock
@@ -183,18 +185,17 @@ class Driver:
             if leaving() and not isinstance(step, Rest):
                 await book.give_back()
                 return
-            if isinstance(step, _ASKING) and thread.owes_reply and role < Role.USER:
+            if isinstance(step, _ASKING) and thread.owes_reply and role < Role.GUEST:
                 if book.is_unposted:
                     await book.write()  # as above: it may end here
                     continue
-                if refusal := await self._refusal(book, role):
-                    step = GiveUp(refusal)
+                step = GiveUp("blocked")
             match step:
                 case Rest():  # until someone answers what was asked
                     if await book.rest():
                         return
                 case CallModel(wrap=wrap):
-                    await self._model_calls.make(book, briefed, wrap, interrupt)
+                    await self._call_model(book, briefed, wrap, role, interrupt)
                 case RunCalls(places=places):
                     if changed := self._toolbox.changed(thread, places, briefed.rules.tools):
                         await self._settle(book, changed)
@@ -216,8 +217,8 @@ class Driver:
                 case Compact():
                     if _is_told_by_the_call(thread, briefed):
                         wrap = thread.turn.steps >= briefed.rules.max_steps
-                        await self._model_calls.make(book, briefed, wrap, interrupt)
-                    elif not await self._compactor.make_room(book, briefed, interrupt):
+                        await self._call_model(book, briefed, wrap, role, interrupt)
+                    elif not await self._compactor.make_room(book, briefed, interrupt, _payer(book, role)):
                         self._give_up(book, _overflow(thread, briefed), role)
                 case _:
                     assert_never(step)
@@ -264,14 +265,40 @@ class Driver:
         book.turn, book.briefed = turn.seq, Briefed(model, briefing)
         return book.briefed
 
-    async def _refusal(self, book: Book, role: Role) -> str:
-        """Why no model is asked for somebody: they were blocked meanwhile, or it was asked often enough for guests
-        today, which is counted before it is asked, whatever comes of it. "" if it is."""
-        if role < Role.GUEST:
-            return "blocked"
-        guest, day = book.thread.turn.requester, int(self._clock.now() // DAY)
-        limits = (CALLS_OF_A_GUEST, CALLS_OF_ALL_GUESTS)
-        return "" if await book.patiently(lambda: self._store.count_call(guest, day, *limits)) else "guests"
+    async def _call_model(self, book: Book, briefed: Briefed, wrap: bool, role: Role, interrupt: Interrupt) -> None:
+        """Ask the model, as far as whoever has asked may spend it; else the turn ends here, and says why."""
+        payer, budgets = _payer(book, role), self._budgets
+        bounds = budgets.bounds_seen(payer)
+        if bounds is None:
+            bounds = await book.patiently(partial(budgets.bounds, payer))
+        thrifty = await self._cheaper(book, briefed) if bounds and budgets.rules.cheaper_at else None
+        if thrifty and budgets.is_tight(bounds):
+            briefed, thrifty = thrifty, None
+        result = await self._model_calls.make(book, briefed, wrap, interrupt, payer, bounds)
+        if isinstance(result, Denied) and thrifty:
+            result = await self._model_calls.make(book, thrifty, wrap, interrupt, payer, bounds)
+        if isinstance(result, Charge):
+            budgets.note(result)
+        if isinstance(result, Denied):
+            self._bus.publish(Warned(book.thread.id, book.lease.head, "budget", result.text))
+            book.keep(GaveUp("budget", result.text))
+        elif result and budgets.is_most_gone(payer, bounds, result):
+            text = await book.patiently(partial(budgets.warning, payer, bounds, result))
+            if text:
+                self._bus.publish(Warned(book.thread.id, book.lease.head, "spent", text))
+
+    async def _cheaper(self, book: Book, briefed: Briefed) -> Briefed | None:
+        """Told the same: the model for when little is left, where there is one that can read all of it."""
+        rules = self._budgets.rules
+        try:
+            model = await (self._models.look(rules.cheaper_model) if rules.cheaper_model else self._models.small())
+        except ModelMissing as error:
+            _log.warning("the cheaper model cannot be asked, %s answers: %s", briefed.model.name, error)
+            return None
+        if model is None or model.key == briefed.model.key:
+            return None
+        cheaper = Briefed(model, briefed.briefing)
+        return cheaper if used(book.thread, cheaper.rules) <= cheaper.rules.limit else None
 
     async def _look_for(self, name: str) -> Model:
         """A model that was there when it was chosen. When it is gone, better another than none."""
@@ -370,6 +397,11 @@ class Driver:
         cut = book.thread.turn.cut
         said = (cut.cut, cut.reasoning) if cut else ("", "")
         book.keep(GaveUp(step.reason, f"{text} (error {error})", error, *said))
+
+
+def _payer(book: Book, role: Role) -> Payer:
+    thread, turn = book.thread, book.thread.turn
+    return Payer(turn.requester, role, thread.id, f"{thread.id}:{turn.seq}" if turn.source else "")
 
 
 def _rules(briefed: Briefed, thread: Thread, role: Role) -> Rules:

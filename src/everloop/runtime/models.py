@@ -13,7 +13,7 @@ from ..core.briefing import Briefing
 from ..core.decide import Rules
 from ..core.errors import ModelMissing, ProviderError
 from ..core.ports import Provider
-from ..core.prompt import ModelLimits
+from ..core.prompt import ModelLimits, Usage
 from .context import Context
 
 _log = logging.getLogger("everloop.models")
@@ -58,7 +58,10 @@ class Model:
         asks_from: int = SHORT,
         output: int | None = None,
         assumed: bool = False,
+        price: Callable[[Usage], float | None] = lambda usage: None,
     ) -> None:
+        """`price` is the most that a call of such a usage costs, in dollars; None: nobody knows."""
+        self.price = price
         self.name = name
         self.key = key
         self.model = model

@@ -13,6 +13,9 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
+from msgspec import structs
+
+from ..core.budget import Charge
 from ..core.channel import Traits, traits_of
 from ..core.conversation import Conversation, GiveTitle, Written
 from ..core.errors import EverloopError, ProviderError, StoreError
@@ -20,13 +23,14 @@ from ..core.events import TitleGiven
 from ..core.jobs import Job, JobRow
 from ..core.log import GaveUp, ModelSaid, UserSaid
 from ..core.message import Message, said
-from ..core.people import Role
+from ..core.people import Role, is_chat
 from ..core.ports import Archive, Bus, Clock, Jobs, Log, People, Provider
-from ..core.prompt import Delta, Prompt, Transcript
+from ..core.prompt import Delta, Prompt, Transcript, Usage
 from ..core.rows import MANY, Spent
 from ..core.turn import Finished
 from ..readings.compaction import shortened
 from ..readings.spoken import spoken
+from .budgets import Allowed, BudgetControl, Denied, Payer, charge_for, charge_for_failure
 from .patience import patiently
 
 _log = logging.getLogger("everloop.titles")
@@ -63,6 +67,7 @@ class Namer(Protocol):
     def model(self) -> str: ...
     @property
     def provider(self) -> Provider: ...
+    def price(self, usage: Usage) -> float | None: ...
 
 
 class TitleStore(Log, Archive, Jobs, Protocol):
@@ -84,7 +89,9 @@ class Titles:
         wanted: Callable[[], bool],
         namer: Callable[[], Awaitable[Namer | None]],
         traits: Mapping[str, Traits],
+        budgets: BudgetControl,
     ) -> None:
+        self._budgets = budgets
         self._store = store
         self._bus = bus
         self._people = people
@@ -129,6 +136,7 @@ class Titles:
         """The Worker. Says in a word what came of it, and nothing of what was said: that goes with its conversation.
         Raises NotTitled if it may be tried again."""
         if row.attempts > 1 and not row.result.startswith(NotTitled.__name__):
+            await self._budgets.charge(Charge(row.job.id))
             return row.result or "broken off, and not asked again: it may have been paid"
         thread, owner = row.job.payload, row.job.owner
         found = await self._unnamed(owner, thread)
@@ -139,12 +147,37 @@ class Titles:
             namer = await self._namer()
             if namer is None:
                 return "nobody is to do it"
-            deed = await _asked(namer, row, shown)
+            allowed = await self._reserve(namer, row, shown)
+            if isinstance(allowed, Denied):
+                return "there is no room for it in the budget"
+            deed = await self._ask(namer, row, shown, allowed)
         except (ProviderError, TimeoutError) as error:
             return _given_up(row, error)
         if await patiently(lambda: self._store.perform(owner, found.session, deed)):
             self._bus.publish(TitleGiven(thread, 0, deed.title))
         return "asked"
+
+    async def _reserve(self, namer: Namer, row: JobRow, shown: str) -> Allowed | Denied | None:
+        """Whose conversation it is pays for it."""
+        payer = Payer(row.job.owner, await self._people.role(row.job.owner), row.job.payload)
+        most = Usage((len(_ASK) + len(shown)) // 3 + 20, TOKENS)
+        if is_chat(payer.id):
+            payer = structs.replace(payer, role=Role.USER)  # nobody's, but of those who are no guests
+        return await self._budgets.reserve(payer, row.job.id, namer.name, namer.price, most)
+
+    async def _ask(self, namer: Namer, row: JobRow, shown: str, allowed: Allowed | None) -> GiveTitle:
+        """Raises ProviderError, TimeoutError."""
+        try:
+            deed = await _asked(namer, row, shown)
+        except (ProviderError, TimeoutError) as error:
+            if allowed:
+                kind = error.kind if isinstance(error, ProviderError) else "timeout"
+                await self._budgets.charge(charge_for_failure(allowed, namer.price, kind, ""))
+            raise
+        if allowed:
+            spent = deed.spent
+            await self._budgets.charge(charge_for(allowed, namer.price, spent.usage, spent.cost, deed.title))
+        return deed
 
     async def _unnamed(self, owner: str, thread: str) -> Conversation | None:
         """The conversation, if it stands in the list and has no title yet."""

@@ -207,10 +207,25 @@ class FilesSection(_Section, frozen=True):
     link_seconds: Annotated[int, Meta(ge=60, le=31_536_000)] = 86_400  # for which a signed link holds
 
 
+class BudgetSection(_Section, frozen=True):
+    """What holds where `everloop users budget` has set nothing else; each a month, and 0 is no limit. Dollars."""
+
+    guest_tokens: Annotated[int, Meta(ge=0)] = 200_000  # of each guest
+    guest_money: Annotated[float, Meta(ge=0)] = 0.0
+    guests_tokens: Annotated[int, Meta(ge=0)] = 2_000_000  # of all guests together
+    guests_money: Annotated[float, Meta(ge=0)] = 0.0
+    user_tokens: Annotated[int, Meta(ge=0)] = 0  # of each user; administrators and the owner have no limit
+    user_money: Annotated[float, Meta(ge=0)] = 0.0
+    warn_at: Annotated[float, Meta(ge=0, le=1)] = 0.8  # the share from which on one is told, once a period; 0: never
+    cheaper_at: Annotated[float, Meta(ge=0, le=1)] = 0.0  # the share from which on cheaper_model answers; 0: never
+    cheaper_model: str = ""  # "": agents.defaults.small_model
+
+
 class UsersSection(_Section, frozen=True):
     # Who writes from an account that is nobody's; None: pair, or guest where a program brings the channel
     strangers: Literal["pair", "guest", "ignore"] | None = None
     guest_tools: tuple[str, ...] = ("web_search", "web_fetch", "read_file")  # that guests may use, of those that read
+    budgets: BudgetSection = BudgetSection()
 
 
 class Telemetry(_Section, frozen=True):

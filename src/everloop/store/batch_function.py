@@ -6,19 +6,48 @@ one replaces the other.
 Every batch locks first, in one order: sessions by key, then threads by id. So two batches never wait for each other
 in a ring, and what is read afterwards, each statement with a fresh snapshot, cannot change any more: a start
 sees every stop that has committed, a release every letter. Letters are numbered under the lock of their thread,
-hence in the order in which they become visible.
+hence in the order in which they become visible. Accounts of budgets are locked last.
 """
 
 from ..core.channel import ASIDE
-from . import schema
+from . import budget_functions, schema
 from .letters import MAKE_TURNS
 
 _NOW, _ELAPSED = schema.DIALECTS["postgres"]["now"], schema.DIALECTS["postgres"]["elapsed"]
 
+# Which of the commits can be written: none that is too late, and of what starts nothing after a stop.
+_JUDGED = """WITH i AS MATERIALIZED (
+        SELECT * FROM json_to_recordset(commits) AS i(
+            n BIGINT, key TEXT, channel TEXT, event TEXT, owner TEXT, letter TEXT, body TEXT,
+            thread TEXT, head BIGINT, epoch BIGINT, entries TEXT[], starts TEXT[], fold BIGINT,
+            absorbed BIGINT[], ended_mail BIGINT[], ended_seq BIGINT[], outbox JSON, usage JSON, timers JSON,
+            posts JSON, taints JSON, untaints JSON, audit JSON, audit_starts JSON, release BOOLEAN, state TEXT,
+            seen BIGINT, charges JSON, reserve JSON)
+    ), mail AS (
+        SELECT i.n, max(x.id) AS newest, bool_or(x.kind = 'stop') AS stopped
+        FROM i JOIN inbox x ON x.thread = i.thread AND x.ended = 0 AND x.taken = 0 AND x.id <> ALL (i.absorbed)
+        GROUP BY i.n
+    ), seen AS (
+        SELECT i.*, t.owner AS whose, t.folded, t.epoch AS had, t.expires, t.head AS stands, t.holder,
+            coalesce(m.newest, 0) AS newest,
+            cardinality(i.starts) > 0 AND NOT coalesce(m.stopped, false) AND i.n <> ALL (refused) AS goes,
+            i.release AND coalesce(m.newest, 0) <= i.seen AS rests
+        FROM i JOIN threads t ON t.id = i.thread LEFT JOIN mail m ON m.n = i.n
+    ), judged AS MATERIALIZED (
+        SELECT s.*, s.stands = s.head AND s.n = min(s.n) OVER (PARTITION BY s.thread) AND CASE WHEN s.epoch > 0
+            THEN s.had = s.epoch AND s.holder IS NOT DISTINCT FROM me AND (s.expires > elapsed OR NOT s.goes)
+            ELSE s.holder IS NULL OR s.holder = me OR s.expires <= elapsed END
+            -- Who moves a session away from a thread holds the lock of that thread, as we do now.
+            AND (s.event IS NULL OR s.newest = 0
+                AND EXISTS(SELECT 1 FROM sessions o WHERE o.key = s.key AND o.thread = s.thread
+                    AND o.owner = s.owner)) AS fit
+        FROM seen s
+""".strip()
+
 CREATE = f"""
 CREATE FUNCTION pg_temp.everloop_write(
     me TEXT, ttl DOUBLE PRECISION, patience TEXT, keys TEXT[], owners TEXT[], fresh TEXT[], named TEXT[],
-    posts JSON, commits JSON
+    posts JSON, commits JSON, budgeted BOOLEAN
 ) RETURNS TABLE(
     n BIGINT, ok BOOLEAN, number BIGINT, at_thread TEXT, answer TEXT,
     new_head BIGINT, new_epoch BIGINT, has_started BOOLEAN, has_released BOOLEAN, came BIGINT
@@ -26,6 +55,7 @@ CREATE FUNCTION pg_temp.everloop_write(
 #variable_conflict use_column
 DECLARE
     moment DOUBLE PRECISION; elapsed DOUBLE PRECISION; known TEXT[]; held TEXT[]; item RECORD;
+    used RECORD; full_ TEXT; refused BIGINT[] := '{{}}'; fulls TEXT[] := '{{}}';
 BEGIN
     IF patience IS NOT NULL THEN
         PERFORM set_config('lock_timeout', patience, true);
@@ -87,34 +117,30 @@ BEGIN
     IF commits IS NULL THEN
         RETURN;
     END IF;
+    IF budgeted THEN
+        PERFORM pg_temp.everloop_lock_accounts(commits);
+        FOR item IN {_JUDGED}
+            ) SELECT * FROM judged j WHERE j.fit AND (j.charges IS NOT NULL OR j.reserve IS NOT NULL)
+                AND NOT EXISTS(SELECT 1 FROM inbox x WHERE x.channel = j.channel AND x.event = j.event)
+            ORDER BY j.n
+        LOOP
+            FOR used IN SELECT * FROM json_to_recordset(item.charges) AS c(key TEXT, tokens BIGINT, money BIGINT) LOOP
+                PERFORM pg_temp.everloop_charge(used.key, used.tokens, used.money);
+            END LOOP;
+            IF item.goes AND item.reserve IS NOT NULL THEN
+                SELECT pg_temp.everloop_reserve(r.key, r.owner, r.tokens, r.money, r.bounds) INTO full_
+                FROM json_to_record(item.reserve) AS r(key TEXT, owner TEXT, tokens BIGINT, money BIGINT, bounds JSON);
+                IF full_ IS NOT NULL THEN
+                    refused := refused || item.n;
+                    fulls := fulls || full_;
+                END IF;
+            END IF;
+        END LOOP;
+    END IF;
     -- All commits at once: a statement for each would cost more than what it does. Of two for one thread the first
     -- counts: it takes the lease, and with that the other is too late.
     RETURN QUERY
-    WITH i AS MATERIALIZED (
-        SELECT * FROM json_to_recordset(commits) AS i(
-            n BIGINT, key TEXT, channel TEXT, event TEXT, owner TEXT, letter TEXT, body TEXT,
-            thread TEXT, head BIGINT, epoch BIGINT, entries TEXT[], starts TEXT[], fold BIGINT,
-            absorbed BIGINT[], ended_mail BIGINT[], ended_seq BIGINT[], outbox JSON, usage JSON, timers JSON,
-            posts JSON, taints JSON, untaints JSON, audit JSON, audit_starts JSON, release BOOLEAN, state TEXT,
-            seen BIGINT)
-    ), mail AS (
-        SELECT i.n, max(x.id) AS newest, bool_or(x.kind = 'stop') AS stopped
-        FROM i JOIN inbox x ON x.thread = i.thread AND x.ended = 0 AND x.taken = 0 AND x.id <> ALL (i.absorbed)
-        GROUP BY i.n
-    ), seen AS (
-        SELECT i.*, t.owner AS whose, t.folded, t.epoch AS had, t.expires, t.head AS stands, t.holder,
-            coalesce(m.newest, 0) AS newest, cardinality(i.starts) > 0 AND NOT coalesce(m.stopped, false) AS goes,
-            i.release AND coalesce(m.newest, 0) <= i.seen AS rests
-        FROM i JOIN threads t ON t.id = i.thread LEFT JOIN mail m ON m.n = i.n
-    ), judged AS MATERIALIZED (
-        SELECT s.*, s.stands = s.head AND s.n = min(s.n) OVER (PARTITION BY s.thread) AND CASE WHEN s.epoch > 0
-            THEN s.had = s.epoch AND s.holder IS NOT DISTINCT FROM me AND (s.expires > elapsed OR NOT s.goes)
-            ELSE s.holder IS NULL OR s.holder = me OR s.expires <= elapsed END
-            -- Who moves a session away from a thread holds the lock of that thread, as we do now.
-            AND (s.event IS NULL OR s.newest = 0
-                AND EXISTS(SELECT 1 FROM sessions o WHERE o.key = s.key AND o.thread = s.thread
-                    AND o.owner = s.owner)) AS fit
-        FROM seen s
+    {_JUDGED}
     ), letters AS (
         INSERT INTO inbox AS x (channel, event, thread, owner, kind, body, at, taken)
         SELECT j.channel, j.event, j.thread, j.owner, j.letter, j.body, moment, 1
@@ -157,12 +183,13 @@ BEGIN
         FROM final f, json_to_recordset(f.outbox) AS o(key TEXT, channel TEXT, chat TEXT, body TEXT)
         ON CONFLICT DO NOTHING
     ), usage_ AS (
-        INSERT INTO usage(thread, seq, owner, at, model, input, output, cache_read, cache_write, cost, reasoning)
+        INSERT INTO usage(thread, seq, owner, at, model, input, output, cache_read, cache_write, cost, reasoning,
+            requester)
         SELECT f.thread, u.seq, f.whose, moment, u.model, u.input, u.output, u.cache_read, u.cache_write, u.cost,
-            u.reasoning
+            u.reasoning, u.requester
         FROM final f, json_to_recordset(f.usage) AS u(
             seq BIGINT, model TEXT, input BIGINT, output BIGINT, cache_read BIGINT, cache_write BIGINT,
-            cost DOUBLE PRECISION, reasoning BIGINT)
+            cost DOUBLE PRECISION, reasoning BIGINT, requester TEXT)
     ), timers_ AS (
         INSERT INTO jobs(id, owner, kind, session, schedule, due, body)
         SELECT c.key, f.whose, 'timer', c.session, '', moment + c.due, c.body
@@ -208,15 +235,15 @@ BEGIN
                 actor TEXT, authority TEXT, deed TEXT, subject TEXT, detail TEXT) WHERE f.goes
         ) a ORDER BY a.n, a.place
     )
-    SELECT i.n, f.n IS NOT NULL, coalesce(f.newest, 0), NULL::TEXT, NULL::TEXT, t.head, t.epoch,
-        coalesce(f.goes, false), coalesce(f.rests, false), coalesce(f.came, 0)
+    SELECT i.n, f.n IS NOT NULL, coalesce(f.newest, 0), NULL::TEXT, fulls[array_position(refused, i.n)],
+        t.head, t.epoch, coalesce(f.goes, false), coalesce(f.rests, false), coalesce(f.came, 0)
     FROM i LEFT JOIN final f ON f.n = i.n LEFT JOIN threads_ t ON t.id = f.thread;
-END $$
-"""
+END $$;
+{budget_functions.CREATE}"""
 
-NAME, VALUES = "everloop_write", 9
+NAME, VALUES = "everloop_write", 10
 CALL = (
     "SELECT ok, coalesce(number, 0), coalesce(new_head, 0), coalesce(new_epoch, 0), coalesce(has_started, false), "
     "coalesce(has_released, false), coalesce(came, 0), at_thread, answer "
-    "FROM pg_temp.everloop_write($1, $2, $3, $4, $5, $6, $7, $8, $9) ORDER BY n"
+    "FROM pg_temp.everloop_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ORDER BY n"
 )

@@ -8,9 +8,11 @@ import msgspec
 from msgspec import Struct
 
 from ..core.audit import AuditLine
+from ..core.budget import Reservation
 from ..core.mail import Decision, Inbound
 from ..core.rows import Commit, Lease, OutboxState, Untaint
 from .batch_function import CALL, NAME, VALUES
+from .budgets import in_order, most_of
 from .codec import bodies_of, body_of, fold_in, kind_of
 from .wire import Statement, text_at, texts
 
@@ -21,7 +23,9 @@ _NO_TEXTS = b"\xff" * 8
 _encode = msgspec.json.Encoder().encode
 
 _Texts = Collection[str]
-Question = tuple[int | None, _Texts, _Texts, _Texts, _Texts, bytes | None, bytes | None]  # arguments of the function
+Question = tuple[
+    int | None, _Texts, _Texts, _Texts, _Texts, bytes | None, bytes | None, bool
+]  # arguments of the function
 
 
 class Item(Struct):
@@ -31,6 +35,7 @@ class Item(Struct):
     commits: bool = False
     sessions: tuple[tuple[str, str], ...] = ()  # keys and owners
     threads: tuple[str, ...] = ()
+    budgeted: bool = False  # reserves or charges something
 
 
 class WriteResult(Struct):
@@ -81,6 +86,7 @@ class _UsageItem(Struct):
     cache_write: int
     cost: float | None
     reasoning: int
+    requester: str
 
 
 class _TimerItem(Struct):
@@ -110,6 +116,28 @@ class _Tainted(Struct):
     command: str
 
 
+class _Charged(Struct):
+    key: str
+    tokens: int | None
+    money: int | None
+
+
+class _BoundItem(Struct):
+    owner: str
+    per: str
+    scope: str
+    most_tokens: int
+    most_money: int
+
+
+class _Reserve(Struct):
+    key: str
+    owner: str
+    tokens: int
+    money: int
+    bounds: list[_BoundItem]
+
+
 class _Commit(Struct, omit_defaults=True):
     thread: str
     head: int
@@ -129,6 +157,8 @@ class _Commit(Struct, omit_defaults=True):
     posts: list[_Posted] | None = None
     taints: list[_Tainted] | None = None
     untaints: Sequence[Untaint] | None = None
+    charges: "list[_Charged] | None" = None
+    reserve: "_Reserve | None" = None
     audit: Sequence[AuditLine] | None = None
     audit_starts: Sequence[AuditLine] | None = None
     key: str | None = None  # and the following: a letter that comes in with it
@@ -171,7 +201,7 @@ def commit(lease: Lease, commit: Commit) -> Item:
         item.outbox = [_Queued(o.key, o.address.channel, str(o.address), body_of(o)) for o in commit.outbox]
     if commit.usage:
         item.usage = [
-            _UsageItem(s.seq, s.model, u.input, u.output, u.cache_read, u.cache_write, s.cost, u.reasoning)
+            _UsageItem(s.seq, s.model, u.input, u.output, u.cache_read, u.cache_write, s.cost, u.reasoning, s.requester)
             for s in commit.usage
             for u in (s.usage,)
         ]
@@ -181,18 +211,23 @@ def commit(lease: Lease, commit: Commit) -> Item:
         item.taints = [_Tainted(t.key, t.place, t.began, t.ended, int(t.outside), t.command) for t in commit.taints]
     if commit.untaints:
         item.untaints = commit.untaints
+    if commit.charges:
+        item.charges = [_Charged(each.key, each.tokens, each.money) for each in commit.charges]
+    if commit.reserve:
+        item.reserve = _reserved(commit.reserve)
     if commit.audit or commit.audit_starts:
         item.audit, item.audit_starts = commit.audit, commit.audit_starts
     if commit.letter:
         item.key, item.channel, item.event, item.owner, item.letter, item.body = _post(commit.letter)
+    budgeted = bool(commit.charges or commit.reserve)
     if not commit.posts:
-        return Item(_encode(item), commits=True, threads=(lease.thread,))
+        return Item(_encode(item), commits=True, threads=(lease.thread,), budgeted=budgeted)
     item.posts = [
         _Posted(*_post(each.inbound), each.thread or _named(each.inbound), each.spawned_by) for each in commit.posts
     ]
     sessions = tuple((post.key, post.owner) for post in item.posts if post.thread is None)
     threads = tuple(post.thread for post in item.posts if post.thread is not None)
-    return Item(_encode(item), commits=True, sessions=sessions, threads=(lease.thread, *threads))
+    return Item(_encode(item), commits=True, sessions=sessions, threads=(lease.thread, *threads), budgeted=budgeted)
 
 
 def statement(holder: str, lease_seconds: float) -> Statement[Question, WriteResult]:
@@ -208,25 +243,32 @@ def values_of(items: Sequence[Item], patience: int | None = None) -> Question:
     threads: set[str] = set()
     posts: list[bytes] = []
     commits: list[bytes] = []
+    budgeted = False
     for number, item in enumerate(items):
         if item.sessions:
             sessions.update(item.sessions)
         threads.update(item.threads)
+        budgeted = budgeted or item.budgeted
         (commits if item.commits else posts).append(b'{"n":%d,' % number + item.json[1:])
     fresh = [secrets.token_hex(8) for _ in sessions] if sessions else ()
-    return patience, sessions, sessions.values(), fresh, threads, _array_of(posts), _array_of(commits)
+    return patience, sessions, sessions.values(), fresh, threads, _array_of(posts), _array_of(commits), budgeted
 
 
 def _pack(question: Question) -> Sequence[bytes | None]:
-    patience, keys, owners, fresh, threads, posts, commits = question
+    patience, keys, owners, fresh, threads, posts, commits, budgeted = question
     waits = None if patience is None else b"%d" % patience
-    return waits, texts(keys), texts(owners), texts(fresh), texts(threads), posts, commits
+    return waits, texts(keys), texts(owners), texts(fresh), texts(threads), posts, commits, b"\1" if budgeted else None
 
 
 def _plain(question: Question) -> Sequence[object]:
-    patience, *names, posts, commits = question
+    patience, *names, posts, commits, budgeted = question
     waits = None if patience is None else str(patience)
-    return waits, *(list(texts) or None for texts in names), *(json and json.decode() for json in (posts, commits))
+    return (
+        waits,
+        *(list(texts) or None for texts in names),
+        *(json and json.decode() for json in (posts, commits)),
+        budgeted,
+    )
 
 
 def _read_row(data: bytes, at: int) -> WriteResult:
@@ -237,6 +279,14 @@ def _read_row(data: bytes, at: int) -> WriteResult:
     thread, at = text_at(data, at)
     answer, _ = text_at(data, at)
     return WriteResult(ok, number, head, epoch, started, released, came, thread, answer)
+
+
+def _reserved(reservation: Reservation) -> _Reserve:
+    bounds = [
+        _BoundItem(bound.account.owner, bound.account.per, bound.account.scope, *most_of(bound.limit))
+        for bound in in_order(reservation)
+    ]
+    return _Reserve(reservation.key, reservation.owner, reservation.tokens, reservation.money, bounds)
 
 
 def _named(inbound: Inbound) -> str | None:

@@ -26,6 +26,7 @@ class Belonging(Struct, frozen=True, kw_only=True):
     told: str = ""
     names: str = ""
     prefix: str = ""  # before a person's id in `key`
+    also: str = ""  # another column in which they are named, to be unnamed there, too
     counts: str = ""  # of their rows, those that are told; "": all
 
 
@@ -69,7 +70,10 @@ BELONGINGS: tuple[Belonging, ...] = (
     Belonging(table="taints", erase="delete"),
     Belonging(table="watched", erase="delete", key="place"),  # by the folder of their workspace
     Belonging(table="guest_calls", erase="delete", key="who", prefix="="),
-    Belonging(table="usage", erase="unname", export=_SPENT, order="id"),
+    Belonging(table="usage", erase="unname", also="requester", export=_SPENT, order="id"),
+    Belonging(table="limits", erase="delete", export=("per", "tokens", "money", "at")),
+    Belonging(table="spending", erase="delete", export=("per", "scope", "tokens", "money", "resets")),
+    Belonging(table="reservations", erase="unname"),  # held also of what all may spend, until they are charged
     Belonging(table="leases", erase="delete", key="name", prefix="clock:"),
     # Who did what is only ever added to, each line bound to the one before; it names people by their ids alone.
     Belonging(table="audit", erase="keep"),

@@ -6,6 +6,7 @@ What runs in every turn (receive, open, commit, renew, settle, acknowledge) each
 from .archive import ArchiveRows
 from .arrivals import ArrivalRows
 from .audit import AuditRows
+from .budgets import BudgetRows
 from .channel_rows import ChannelRows
 from .credentials import CredentialRows
 from .deleting import DeletedRows
@@ -37,6 +38,7 @@ class ColdStore(
     GrantRows,
     SecretRows,
     LedgerRows,
+    BudgetRows,
     CredentialRows,
     DirectoryRows,
     ExpiredRows,

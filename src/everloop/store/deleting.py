@@ -22,6 +22,7 @@ from ..core.audit import Authority, acting, line_of
 from ..core.conversation import Deletion, Leftovers
 from ..core.jobs import DELETE
 from .audit import note
+from .budgets import settle_lost
 from .codec import list_of
 from .database import Ask, Database
 from .file_references import digits_in
@@ -160,6 +161,8 @@ async def _forget_beside(ask: Ask, threads: Sequence[str], sessions: Sequence[st
     await ask(_KEEP_EVENTS, list_of(threads), GONE)
     for statement in _OF_THREADS:
         await ask(statement, list_of(threads))
+    await settle_lost(ask, threads)
+    await ask(f"DELETE FROM spending WHERE per = 'session' AND scope {_THEM}", list_of(threads))
     await ask(_OF_SESSIONS, list_of(sessions))
     for thread in threads:
         await ask(_GRANTS, f'%"thread":"{thread}"%', f'%"call":"{thread}:%')

@@ -210,7 +210,8 @@ async def _erase_in(ask: Ask, each: Belonging, people: Sequence[str], places: Se
             theirs = await ask(f"SELECT id FROM {each.table} WHERE {each.key} {_THEM}", whose)
             await _blank_letters(ask, {id for (id,) in theirs} | await _naming(ask, each.table, each.names, people))
         case "unname":
-            await ask(f"UPDATE {each.table} SET {each.key} = '{ERASED}' WHERE {each.key} {_THEM}", whose)
+            for column in filter(None, (each.key, each.also)):
+                await ask(f"UPDATE {each.table} SET {column} = '{ERASED}' WHERE {column} {_THEM}", whose)
         case "keep":
             pass
 

@@ -18,6 +18,7 @@ _EXPIRED = {
     "visits": "DELETE FROM web_sessions WHERE until <= {now} RETURNING id",
     "links": "DELETE FROM logins WHERE until > 0 AND until <= {now} RETURNING kind",
     "days of guests": "DELETE FROM guest_calls WHERE day < CAST({now} / 86400 AS {int}) - 1 RETURNING day",
+    "budgets of jobs": "DELETE FROM spending WHERE per = 'job' AND resets <= {now} AND held_tokens = 0 RETURNING scope",
 }
 
 

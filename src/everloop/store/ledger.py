@@ -1,4 +1,4 @@
-"""What model calls used, and how many guests made, written once for both databases."""
+"""What model calls used, written once for both databases."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from msgspec import Struct
 from ..core.prompt import Usage
 from ..core.rows import Grouping, SpentRow, UsedRow
 from ..readings.used import added
-from .database import Ask, Database
+from .database import Database
 
-_WHO = "u.owner"  # who a call was made for
+_WHO = "CASE WHEN u.requester = '' THEN u.owner ELSE u.requester END"  # who a call was made for
 # The time zone's offset.
 _DAY = "CAST(floor((u.at + CAST($1 AS {real})) / 86400) AS {int})"
 _SUMS = """count(*), sum(u.input), sum(u.output), sum(u.cache_read), sum(u.cache_write), sum(u.reasoning),
@@ -43,10 +43,6 @@ _TAKEN_BACK = """WITH RECURSIVE stood(id) AS (
     SELECT 0, model, count(*), sum(input), sum(output), sum(cache_read), sum(cache_write), sum(reasoning),
     coalesce(sum(cost), 0.0), count(*) - count(cost), purpose
     FROM usage WHERE thread IN (SELECT id FROM stood) GROUP BY model, purpose ORDER BY model, purpose"""
-_ONE_MORE = (
-    "INSERT INTO guest_calls(day, who, calls) VALUES($1, $2, 1) "
-    "ON CONFLICT(day, who) DO UPDATE SET calls = guest_calls.calls + 1 WHERE guest_calls.calls < $3 RETURNING calls"
-)
 
 
 class LedgerRows(Database):
@@ -72,14 +68,6 @@ class LedgerRows(Database):
 
     async def taken_back(self, thread: str) -> list[SpentRow]:
         return [_spent_row(row) for row in await self._ask(_TAKEN_BACK, thread)]
-
-    async def count_call(self, guest: str, day: int, each: int, all: int) -> bool:
-        async def work(ask: Ask) -> bool:
-            await ask("DELETE FROM guest_calls WHERE day < $1", day - 1)
-            counted = await ask(_ONE_MORE, day, f"={guest}", each)
-            return bool(counted) and bool(await ask(_ONE_MORE, day, "all", all))
-
-        return await self._do(work)
 
 
 def _spent_row(row: Sequence[Any]) -> SpentRow:

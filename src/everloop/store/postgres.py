@@ -17,6 +17,7 @@ from ..core.mail import Decision, Inbound, Mail
 from ..core.rows import Commit, Committed, Lease, Opened, OutboxState, Receipt, Renewal, ThreadRow
 from . import batch_items, schema
 from .batch_writer import BatchWriter
+from .budgets import read_account
 from .channel_rows import has_more
 from .claims import Claims
 from .codec import THREAD, read_letter
@@ -105,7 +106,8 @@ class PostgresStore(ColdStore):
         row = await self._writer.write(batch_items.commit(lease, commit))
         if not row.ok:
             raise Fenced(f"thread {lease.thread} is in other hands, or the letter has to go through the inbox")
-        return Committed(row.head, row.epoch, row.started, row.released, row.number, row.came)
+        full = read_account(row.answer) if row.answer else None
+        return Committed(row.head, row.epoch, row.started, row.released, row.number, row.came, full)
 
     async def renew(self, leases: Sequence[Lease]) -> Renewal:
         return await self._renewals.renew(leases)

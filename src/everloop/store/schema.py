@@ -257,6 +257,21 @@ MIGRATIONS: Migrations = [
         "CREATE INDEX files_ref ON files(ref)",
         "CREATE INDEX files_at ON files(owner, at)",
     ],
+    [
+        # Budgets: what was set, what was spent in the period that runs, and what calls under way hold of it by their
+        # keys. Money is in billionths of a dollar. Whose call it was (`requester`; "": the owner's of the thread).
+        """CREATE TABLE limits(
+            owner TEXT NOT NULL, per TEXT NOT NULL, tokens {int}, money {int}, at {real} NOT NULL,
+            PRIMARY KEY(owner, per)){clustered}""",
+        """CREATE TABLE spending(
+            owner TEXT NOT NULL, per TEXT NOT NULL, scope TEXT NOT NULL, tokens {int} NOT NULL, money {int} NOT NULL,
+            held_tokens {int} NOT NULL, held_money {int} NOT NULL, resets {real} NOT NULL,
+            warned {int} NOT NULL DEFAULT 0, PRIMARY KEY(owner, per, scope)){clustered}""",
+        """CREATE TABLE reservations(
+            key TEXT PRIMARY KEY, owner TEXT NOT NULL, tokens {int} NOT NULL, money {int} NOT NULL, at {real} NOT NULL,
+            accounts TEXT NOT NULL){clustered}""",
+        "ALTER TABLE usage ADD COLUMN requester TEXT NOT NULL DEFAULT ''",
+    ],
 ]
 
 

@@ -6,6 +6,7 @@ more, since SQLite makes a table of its own for every RETURNING.
 
 from functools import lru_cache
 
+from ..core.budget import Account
 from ..core.errors import Fenced
 from ..core.mail import Inbound
 from ..core.rows import Commit, Committed, Lease
@@ -14,6 +15,7 @@ from .codec import bodies_of, body_of, fold_in, kind_of, numbered
 from .database import run_at_once
 from .holders import Holders
 from .letters import MAKE_TURNS, post_if_theirs
+from .sqlite_budgets import charge_now, reserve_now
 from .sqlite_statements import ELAPSED, NOW, asking, queue
 from .writer import Execute
 
@@ -33,8 +35,8 @@ _MOVE = (
     "UPDATE threads SET head = ?, epoch = ?, holder = ?, expires = ?, state = ?, folded = max(folded, ?) WHERE id = ?"
 )
 _SPEND = (
-    "INSERT INTO usage(thread, seq, owner, at, model, input, output, cache_read, cache_write, cost, reasoning) "
-    "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO usage(thread, seq, owner, at, model, input, output, cache_read, cache_write, cost, reasoning, "
+    "requester) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _TAINT = (
     "INSERT INTO taints(key, owner, place, began, ended, outside, command) VALUES(?, ?, ?, ?, ?, ?, ?) "
@@ -66,6 +68,9 @@ def write_commit(holders: Holders, ttl: float, lease: Lease, commit: Commit, exe
         epoch, fresh = epoch + 1, True
     if head != lease.head or not ours:
         raise Fenced(f"thread {thread} is in other hands")
+    full = _settle_budgets(execute, commit, started) if commit.charges or commit.reserve else None
+    if full:
+        started = False
     bodies, came = bodies_of(commit.entries), 0
     if commit.letter is not None:
         came = 0 if waits else _let_in(execute, commit.letter, thread, now)
@@ -86,7 +91,7 @@ def write_commit(holders: Holders, ttl: float, lease: Lease, commit: Commit, exe
         _note_taints(execute, commit, owner, started)
     if commit.audit or commit.audit_starts:
         run_at_once(note(asking(execute), *commit.audit, *(commit.audit_starts if started else ())))
-    return Committed(new_head, epoch, started, released, newest, came)
+    return Committed(new_head, epoch, started, released, newest, came, full)
 
 
 def _let_in(execute: Execute, inbound: Inbound, thread: str, now: float) -> int:
@@ -100,6 +105,13 @@ def _let_in(execute: Execute, inbound: Inbound, thread: str, now: float) -> int:
 @lru_cache(maxsize=32)
 def _insert_of(entries: int) -> str:
     return "INSERT OR FAIL INTO entries VALUES " + ", ".join(["(?, ?, ?, ?, ?)"] * entries)
+
+
+def _settle_budgets(execute: Execute, commit: Commit, starting: bool) -> Account | None:
+    """The account that keeps the starts from starting, if there is one."""
+    for charge in commit.charges:
+        charge_now(execute, charge)
+    return reserve_now(execute, commit.reserve) if commit.reserve and starting else None
 
 
 def _settle_mail(execute: Execute, commit: Commit) -> None:
@@ -125,7 +137,7 @@ def _keep_beside(execute: Execute, commit: Commit, thread: str, owner: str, now:
         queue(execute, thread, owner, outbound)
     for spent in commit.usage:
         u = spent.usage
-        counts = (u.input, u.output, u.cache_read, u.cache_write, spent.cost, u.reasoning)
+        counts = (u.input, u.output, u.cache_read, u.cache_write, spent.cost, u.reasoning, spent.requester)
         execute(_SPEND, (thread, spent.seq, owner, now, spent.model, *counts))
     for timer in commit.timers:
         session = str(timer.inbound.address)

@@ -36,6 +36,7 @@ from .outside import (
     EmptyGallery,
     PlayedApprovers,
     PlayedBriefer,
+    PlayedBudgets,
     PlayedModel,
     PlayedPeople,
     PlayedPolicy,
@@ -150,4 +151,5 @@ def _driver(store: PlayedStore, tape: Tape, home: Path) -> Driver:
         gallery=EmptyGallery(files, fit),
         people=PlayedPeople(tape, deciders),
         approvers=PlayedApprovers(tape),
+        budgets=PlayedBudgets(store, tape),
     )

@@ -7,18 +7,20 @@ from msgspec import structs
 
 from ...core.approval import Policy, Stance, definition_of
 from ...core.briefing import Briefing, Situation
+from ...core.budget import Account, Bound, Limit, Spending
 from ...core.decide import Rules
 from ...core.errors import ProviderError, ToolError
 from ...core.log import Answered, Asked, CallReturned, CallStarted, Entry, GaveUp, ModelCalled, ModelFailed, ModelSaid
 from ...core.people import Role
 from ...core.permission import Grant
-from ...core.prompt import Brought, Delta, Prompt, Reply, Transcript
+from ...core.prompt import Brought, Delta, Prompt, Reply, Transcript, Usage
 from ...core.strangers import Moment
 from ...core.thread import Thread
 from ...core.tool import CallContext, Circumstances, Ground, ToolCall, ToolSpec
 from ...files.folder import Folder
 from ...readings.recall import RECALLED
 from ...runtime.approvers import Approvers, ReachedApprover
+from ...runtime.budgets import Allowed, BudgetControl, Denied, Payer, Price
 from ...runtime.calls import Kit, Toolbox
 from ...runtime.context import Context, Gallery, Profile
 from ...runtime.models import Fitted, Model
@@ -208,8 +210,25 @@ class PlayedStore(SqliteStore):
     async def use_grant(self, id: str) -> bool:
         return True
 
-    async def count_call(self, guest: str, day: int, each: int, all: int) -> bool:
-        return not (isinstance(self.tape.coming, GaveUp) and self.tape.coming.reason == "guests")
+
+class PlayedBudgets(BudgetControl):
+    """Who could not be answered then is not answered now, and told the same."""
+
+    def __init__(self, store: PlayedStore, tape: Tape) -> None:
+        super().__init__(store)
+        self._tape = tape
+
+    def bounds_seen(self, payer: Payer) -> tuple[Bound, ...]:
+        coming, account = self._tape.coming, Account(payer.id, "month")
+        if isinstance(coming, GaveUp) and coming.reason == "budget":
+            return (Bound(account, Limit(0), Spending(account)),)
+        return ()
+
+    def plan(
+        self, payer: Payer, bounds: tuple[Bound, ...], key: str, model: str, price: Price, cost: Usage
+    ) -> Allowed | Denied:
+        coming = self._tape.coming
+        return Denied(coming.text if isinstance(coming, GaveUp) else "")
 
 
 class EmptyGallery(Gallery):

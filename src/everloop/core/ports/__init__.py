@@ -2,6 +2,7 @@
 
 from .archive import Archive
 from .audit import Audit
+from .budgets import Budgets
 from .bus import Bus, Feed
 from .channel import Admission, Channel, Deliver, Fetches, Hooked, Previews, Renders, Signals
 from .clock import Clock
@@ -33,6 +34,7 @@ __all__ = [
     "Audit",
     "Belongings",
     "Briefer",
+    "Budgets",
     "Bus",
     "Channel",
     "Clock",

@@ -18,7 +18,3 @@ class Ledger(Protocol):
     async def taken_back(self, thread: str) -> list[SpentRow]:
         """What was used, by model, in the conversations that this one stands for: what was said last in them has been
         taken back, or said in other words."""
-
-    async def count_call(self, guest: str, day: int, each: int, all: int) -> bool:
-        """Count one more model call of a guest on a day (since 1970), if there were fewer than `each` of theirs and
-        fewer than `all` of all guests. Whether it was counted."""

@@ -4,6 +4,7 @@ from typing import Protocol
 
 from .archive import Archive
 from .audit import Audit
+from .budgets import Budgets
 from .credentials import Credentials
 from .directory import Directory
 from .erasing import Erasing
@@ -40,6 +41,7 @@ class Store(
     Taints,
     Secrets,
     Ledger,
+    Budgets,
     Credentials,
     Directory,
     Erasing,

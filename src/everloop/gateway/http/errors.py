@@ -71,7 +71,7 @@ _TURNS = {
     "request": (400, "model_refused_request"),
     "endless": (424, "answer_too_long"),  # after a 5xx some clients would ask, and pay, again for as long
     "stopped": (424, "turn_stopped"),  # a 409 would be asked again by some clients, and a person has said stop
-    "guests": (403, "guest_limit"),
+    "budget": (429, "insufficient_quota"),  # as OpenAI says it; its clients are told not to ask again
     "waiting": (423, "session_waits"),
     "closed": (503, "closing"),
     "deleted": (410, "conversation_deleted"),

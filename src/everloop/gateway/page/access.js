@@ -1,5 +1,6 @@
 // Who may come in: the password, and tokens for programs.
 
+import { ownBudget } from "./budget.js";
 import { grantsTile } from "./grants.js";
 import { ownTile } from "./leaving.js";
 import { begin, get, post, remove } from "./api.js";
@@ -18,7 +19,8 @@ export class AccessTab {
   async drawOwn() {
     const { tokens } = await get("/api/tokens").catch(() => ({ tokens: null }));
     const grants = await grantsTile(() => this.drawOwn());
-    this.own.replaceChildren(...[this.password(), tokens && this.tokens(tokens), grants, ownTile(this.me)].filter(Boolean));
+    const budget = await ownBudget();
+    this.own.replaceChildren(...[this.password(), budget, tokens && this.tokens(tokens), grants, ownTile(this.me)].filter(Boolean));
   }
 
   password() {

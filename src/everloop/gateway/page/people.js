@@ -1,7 +1,9 @@
 // People: who waits to be let in, who is known, their roles and accounts.
 
 import { get, patch, post, remove } from "./api.js";
+import { budgetOf, together } from "./budget.js";
 import { ask, copy, h, iconButton, toast } from "./dom.js";
+import { told as budgets } from "./say-budget.js";
 import { leaving } from "./leaving.js";
 import { told as leave } from "./say-leaving.js";
 import { told } from "./say-people.js";
@@ -16,7 +18,8 @@ export class PeoplePage {
     this.known = h("div.people");
     this.node = h("div.tab", {}, this.waiting,
       h("section.group", {}, h("h2", {}, told.people), this.known),
-      h("section.group", {}, h("h2", {}, told.add), h("div.people", {}, this.adding())));
+      h("section.group", {}, h("h2", {}, told.add), h("div.people", {}, this.adding())),
+      h("section.group", {}, h("h2", {}, budgets.together), h("div.people", {}, together(this.isOwner))));
     this.draw();
   }
 
@@ -48,7 +51,7 @@ export class PeoplePage {
     const role = mine ? h("small", {}, told.roles.owner) : roles(told.roleOf(each.name), each.role, () => this.change(each, { role: role.value }));
     return h("article.tile", { "data-person": each.id },
       h("div.row.spread", {}, h("b", { dir: "auto" }, each.name), h("small", {}, each.blocked ? told.blocked : told.since(moment(each.at)))),
-      role, this.accounts(each),
+      role, this.accounts(each), budgetOf(each.id, each.name),
       h("div.row", {}, this.isOwner && !mine && !each.blocked && each.role !== "guest" && h("button.small", { type: "button", "aria-label": told.inviteNamed(each.name), onclick: () => this.invite(each) }, told.invite),
         h("button.small", { type: "button", "aria-label": told.renameNamed(each.name), onclick: () => this.rename(each) }, told.rename),
         !mine && h("button.small", { type: "button", "aria-label": (each.blocked ? told.unblockNamed : told.blockNamed)(each.name), onclick: () => this.block(each) }, each.blocked ? told.unblock : told.block),

@@ -1,12 +1,13 @@
 """Every route of the API, a file for each subject: what it is for, what it takes and answers, and who may ask."""
 
-from . import audit, delivery, files, leaving, models, own, people, personas, sessions
+from . import audit, budgets, delivery, files, leaving, models, own, people, personas, sessions
 
 TABLE = (
     *own.ROUTES,
     *sessions.ROUTES,
     *models.ROUTES,
     *people.ROUTES,
+    *budgets.ROUTES,
     *leaving.ROUTES,
     *personas.ROUTES,
     *delivery.ROUTES,

@@ -1,0 +1,33 @@
+"""Budgets: one's own to look at, others' to set. Nobody sets their own but the owner."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ..ports import BudgetState
+from .budget_shapes import BudgetList, BudgetShown
+from .route import ApiAnswer, ApiCall
+
+
+async def own_budget(call: ApiCall) -> ApiAnswer:
+    who = call.principal
+    return _listed("", await call.agent.budgets.of(who.user, who.role))
+
+
+async def show_budget(call: ApiCall) -> ApiAnswer:
+    return _listed(*await call.agent.budgets.show(call.path.id))
+
+
+async def change_budget(call: ApiCall) -> ApiAnswer:
+    asked, budgets = call.body, call.agent.budgets
+    await budgets.limit(call.path.id, asked.per, call.principal.role, asked.tokens, asked.money)
+    return await show_budget(call)
+
+
+async def drop_budget(call: ApiCall) -> ApiAnswer:
+    await call.agent.budgets.change(call.path.id, call.query.per, call.principal.role, None)
+    return await show_budget(call)
+
+
+def _listed(name: str, lines: Sequence[BudgetState]) -> BudgetList:
+    return BudgetList(name, [msgspec.convert(line, BudgetShown, from_attributes=True) for line in lines])

@@ -1,0 +1,159 @@
+"""What people may spend: looked at by themselves, and set by whoever may, from whichever door."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from msgspec import Struct
+
+from ..core.budget import DOLLAR, GUESTS, HOUSE, Account, Bound, Limit, Per, Spending, dollars, money_of
+from ..core.errors import MailRefused
+from ..core.people import Role
+from ..core.ports import Budgets, Directory
+from .budgets import BudgetRules, said_spent, shown_money, shown_time
+from .membership import Membership
+
+TOGETHER = {"house": HOUSE, "guests": GUESTS}  # who has a budget and is no person
+NO_LIMIT = "No limit is set."
+MOST_TOKENS, MOST_DOLLARS = 10**15, 10**7
+
+
+class BudgetLine(Struct, frozen=True):
+    """A limit in tokens and dollars (None: none), what was spent in the period that runs, and when the next begins
+    (Unix time; 0: with the first call, or never). `set`: for them, and not as it goes with their role."""
+
+    per: Per
+    tokens: int | None
+    money: float | None
+    spent_tokens: int
+    spent_money: float
+    held_tokens: int
+    held_money: float
+    resets: float
+    set: bool
+
+
+class AllotmentStore(Directory, Budgets, Protocol):
+    """Who is known, and what they may spend."""
+
+
+class Allotments:
+    """What changes something raises MailRefused, with a sentence that says why not."""
+
+    def __init__(
+        self, store: AllotmentStore, rules: Callable[[], BudgetRules], changed: Callable[[], None] = lambda: None
+    ) -> None:
+        """`changed` is told when limits are others than they were."""
+        self._store = store
+        self._members = Membership(store)
+        self._rules = rules
+        self._changed = changed
+
+    async def of(self, owner: str, role: Role) -> list[BudgetLine]:
+        """What holds for somebody, and what they have spent of it."""
+        rules = self._rules()
+        usual = rules.guests if owner == GUESTS else Limit() if owner == HOUSE else rules.roles.get(role, Limit())
+        limits: dict[Per, tuple[Limit, bool]] = {"month": (usual, False)} if usual else {}
+        limits |= {row.per: (row.limit, True) for row in await self._store.limits([owner])}
+        spent = {row.account.per: row for row in await self._store.spending([owner])}
+        return [
+            _line(per, limit, is_set, spent.get(per) or Spending(Account(owner, per)))
+            for per, (limit, is_set) in limits.items()
+        ]
+
+    async def show(self, who: str) -> tuple[str, list[BudgetLine]]:
+        """What somebody is called, and what holds for them. Raises MailRefused."""
+        owner, name, role = await self._found(who)
+        return name, await self.of(owner, role)
+
+    async def change(self, who: str, per: Per, by: Role, limit: Limit | None) -> str:
+        """Set what somebody may spend; None: as it goes with their role. What they are called."""
+        owner, name, _ = await self._below(who, by)
+        if owner in TOGETHER.values() and per in ("session", "job"):
+            raise MailRefused(f"{who} has budgets of a month and a day")
+        check_limit(limit or Limit())
+        await self.assign(owner, per, limit)
+        return name
+
+    async def limit(self, who: str, per: Per, by: Role, tokens: int | None, money: float | None) -> str:
+        """As `change`, in dollars."""
+        return await self.change(who, per, by, limit_of(tokens, money))
+
+    async def begin_anew(self, who: str, per: Per, by: Role) -> str:
+        owner, name, _ = await self._below(who, by)
+        await self._store.begin_anew(owner, per)
+        return name
+
+    async def assign(self, owner: str, per: Per, limit: Limit | None) -> None:
+        """For a program, which knows itself whom it lets do so."""
+        await self._store.set_limit(owner, per, limit)
+        self._changed()
+
+    async def set_before(self, who: str, per: Per) -> Limit | None:
+        owner, _, _ = await self._found(who)
+        return next((row.limit for row in await self._store.limits([owner]) if row.per == per), None)
+
+    async def _found(self, who: str) -> tuple[str, str, Role]:
+        if who in TOGETHER:
+            return TOGETHER[who], who, Role.OWNER if who == "house" else Role.GUEST
+        person = await self._members.find(who)
+        return person.id, person.name, person.role
+
+    async def _below(self, who: str, by: Role) -> tuple[str, str, Role]:
+        """The owner changes everybody's; an administrator that of those below, and so never their own."""
+        owner, name, role = await self._found(who)
+        if by is not Role.OWNER and (by < Role.ADMIN or role >= by):
+            raise MailRefused(f"only the owner changes what {name} may spend")
+        return owner, name, role
+
+
+def check_limit(limit: Limit) -> None:
+    if limit.tokens is not None and not 0 <= limit.tokens <= MOST_TOKENS:
+        raise MailRefused(f"a limit of tokens is a whole number from 0 to {MOST_TOKENS:,}, or none")
+    if limit.money is not None and not 0 <= limit.money <= MOST_DOLLARS * DOLLAR:
+        raise MailRefused(f"a limit of money is an amount of dollars from 0 to {MOST_DOLLARS:,}, or none")
+
+
+def limit_of(tokens: int | None, money: float | None) -> Limit:
+    """Of dollars, as they are counted."""
+    return Limit(tokens, money_of(money))
+
+
+def said_lines(lines: list[BudgetLine]) -> str:
+    """For whose they are: what was spent of each, and when it begins anew."""
+    told = [said_spent(_bound(line)) for line in lines if line.tokens is not None or line.money is not None]
+    return "\n".join(told) or NO_LIMIT
+
+
+def shown_limit(line: BudgetLine) -> str:
+    parts = [f"{line.tokens:,} tokens"] if line.tokens is not None else []
+    parts += [shown_money(money_of(line.money) or 0)] if line.money is not None else []
+    return " and ".join(parts) or "no limit"
+
+
+def shown_spent(line: BudgetLine) -> str:
+    return f"{line.spent_tokens:,} tokens, {shown_money(money_of(line.spent_money) or 0)}"
+
+
+def shown_reset(line: BudgetLine) -> str:
+    return shown_time(line.resets) if line.resets else ""
+
+
+def _bound(line: BudgetLine) -> Bound:
+    account = Account("", line.per)
+    held = line.held_tokens, money_of(line.held_money) or 0
+    spent = Spending(account, line.spent_tokens, money_of(line.spent_money) or 0, *held, line.resets)
+    return Bound(account, limit_of(line.tokens, line.money), spent)
+
+
+def _line(per: Per, limit: Limit, is_set: bool, spent: Spending) -> BudgetLine:
+    return BudgetLine(
+        per=per,
+        tokens=limit.tokens,
+        money=None if limit.money is None else dollars(limit.money),
+        spent_tokens=spent.tokens,
+        spent_money=dollars(spent.money),
+        held_tokens=spent.held_tokens,
+        held_money=dollars(spent.held_money),
+        resets=spent.resets,
+        set=is_set,
+    )

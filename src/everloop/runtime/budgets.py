@@ -1,0 +1,332 @@
+"""Who may have a model asked, and for how much: bounds are looked up before each call, and what it may use is reserved.
+
+Somebody for whom no limit holds costs nothing here. Limits are looked up again a second after they were, so that one
+that another process has set holds from then on; what was spent is looked at before every call, and what is reserved is
+decided by the store, in the transaction of the call's intent.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+from msgspec import Struct, structs
+
+from ..core.budget import (
+    GUESTS,
+    HOUSE,
+    LEAST_ANSWER,
+    Account,
+    Bound,
+    Charge,
+    Cost,
+    Limit,
+    Per,
+    Reservation,
+    Spending,
+    dollars,
+    first_full,
+    is_priced,
+    money_of,
+    room_for_answer,
+    used_by,
+)
+from ..core.people import Role
+from ..core.ports import Budgets
+from ..core.prompt import Usage
+
+SECONDS = 1.0  # for which limits are known
+PEOPLE = 10_000  # whose limits are remembered
+_UNSEEN: tuple[float, Bound | None] = (0.0, None)
+Price = Callable[[Usage], float | None]
+UNPRICED = (
+    "Nobody knows what {model} costs, and there is a limit on money here, so it was not asked. Whoever runs this can "
+    "say what it costs in the settings (prices), or choose another model."
+)
+
+
+class BudgetRules(Struct, frozen=True):
+    """What holds where nobody has set anything else: by role, each a month; of all guests together; and the shares of a
+    budget from which on its owner is told so, and is answered by a cheaper model (0: never)."""
+
+    roles: Mapping[Role, Limit] = {}
+    guests: Limit = Limit()
+    warn_at: float = 0.0
+    cheaper_at: float = 0.0
+    cheaper_model: str = ""
+
+    @property
+    def roomy(self) -> float:
+        """The share up to which nothing is done."""
+        return 0.5 * min(self.warn_at or 1.0, self.cheaper_at or 1.0)
+
+
+class Payer(Struct, frozen=True):
+    """Who has asked, as what, in which conversation; `job` is the run that asks for them, if one does."""
+
+    id: str
+    role: Role
+    thread: str = ""
+    job: str = ""
+
+
+class Allowed(Struct, frozen=True):
+    """A call may be made, with an answer of so many tokens at most, as soon as this is reserved."""
+
+    reservation: Reservation
+    cost: Cost
+
+
+class Denied(Struct, frozen=True):
+    """It may not, and why."""
+
+    text: str
+
+
+class BudgetControl:
+    def __init__(self, store: Budgets, rules: Callable[[], BudgetRules] = BudgetRules) -> None:
+        """`rules` are asked for each time, for the settings may change."""
+        self._store = store
+        self._rules = rules
+        self._spent: dict[Account, tuple[float, Bound | None]] = {}
+        self._known: dict[tuple[str, Role], tuple[float, BudgetRules, dict[Account, Limit]]] = {}
+
+    @property
+    def rules(self) -> BudgetRules:
+        return self._rules()
+
+    def forget_limits(self) -> None:
+        """They have been changed here."""
+        self._known.clear()
+        self._spent.clear()
+
+    async def bounds(self, payer: Payer) -> tuple[Bound, ...]:
+        """What a call of theirs is charged to; nothing for somebody without a limit. Raises StoreError."""
+        seen = self.bounds_seen(payer)
+        return await self._look_at(payer) if seen is None else seen
+
+    def bounds_seen(self, payer: Payer) -> tuple[Bound, ...] | None:
+        """The same, where it was seen a moment ago and nothing depends on how much is left: whether there is room is
+        for the store to say. None: it has to be looked at."""
+        now, rules = time.monotonic(), self._rules()
+        known = self._known.get((payer.id, payer.role))
+        if known is None or known[0] < now or known[1] is not rules:
+            return None
+        found = []
+        for account, limit in _in_place(known[2], payer):
+            until, bound = self._spent.get(account, _UNSEEN)
+            if until < now or bound is None or bound.limit != limit or bound.share > rules.roomy:
+                return None
+            found.append(bound)
+        return tuple(found)
+
+    async def _look_at(self, payer: Payer) -> tuple[Bound, ...]:
+        accounts = _in_place(await self._limits(payer.id, payer.role), payer)
+        if not accounts:
+            return ()
+        owners = tuple({account.owner: None for account, _ in accounts})
+        spent = {row.account: row for row in await self._store.spending(owners, ("", payer.thread, payer.job))}
+        bounds = tuple(Bound(account, limit, spent.get(account, Spending(account))) for account, limit in accounts)
+        if len(self._spent) >= PEOPLE:
+            self._spent.clear()
+        self._spent |= {bound.account: (time.monotonic() + SECONDS, bound) for bound in bounds}
+        return bounds
+
+    async def bounds_anew(self, payer: Payer) -> tuple[Bound, ...]:
+        """As they are now, after others were quicker than was to be seen. Raises StoreError."""
+        self._spent.clear()
+        return await self.bounds(payer)
+
+    def note(self, charge: Charge) -> None:
+        """What was seen a moment ago has become more."""
+        for bound in charge.reserved.bounds if charge.reserved else ():
+            until, seen = self._spent.get(bound.account, _UNSEEN)
+            if seen is not None:
+                self._spent[bound.account] = until, used_by(seen, charge)
+
+    async def _limits(self, who: str, role: Role) -> dict[Account, Limit]:
+        """By account, as yet without conversation or job."""
+        now, rules = time.monotonic(), self._rules()
+        known = self._known.get((who, role))
+        if known is None or known[0] < now or known[1] is not rules:
+            if len(self._known) >= PEOPLE:
+                self._known.clear()
+            known = self._known[who, role] = now + SECONDS, rules, await self._look_up(who, role, rules)
+        return known[2]
+
+    async def _look_up(self, who: str, role: Role, rules: BudgetRules) -> dict[Account, Limit]:
+        owners = (who, HOUSE, GUESTS) if role < Role.USER else (who, HOUSE)
+        limits = {Account(who, "month"): rules.roles.get(role, Limit())}
+        if role < Role.USER:
+            limits[Account(GUESTS, "month")] = rules.guests
+        limits |= {Account(row.owner, row.per): row.limit for row in await self._store.limits(owners)}
+        return {account: limit for account, limit in limits.items() if limit}
+
+    def plan(self, payer: Payer, bounds: tuple[Bound, ...], key: str, model: str, price: Price, cost: Usage) -> "Plan":
+        """Whether a call may be made that reads `cost.input` and answers with at most `cost.output` tokens. Where less
+        is left than that, the answer may be shorter."""
+        most = most_of(price, cost.input, cost.output)
+        if first_full(most, bounds):
+            room = room_for_answer(most, bounds, rate_of(price, cost.input, cost.output))
+            if min(LEAST_ANSWER, most.output) <= room < most.output:
+                most = most_of(price, cost.input, room)
+        return _planned(payer, bounds, key, model, most)
+
+    async def denied(self, payer: Payer, account: Account, allowed: Allowed) -> Denied:
+        """Somebody was quicker: there is no room in this account any more."""
+        bounds = await self.bounds_anew(payer)
+        full = next((bound for bound in bounds if bound.account == account), None)
+        return Denied(said_full(full, payer, allowed.cost) if full else "There is no room left in the budget.")
+
+    async def reserve(self, payer: Payer, key: str, model: str, price: Price, cost: Usage) -> Allowed | Denied | None:
+        """For a call that goes with no commit; None: nothing has to be reserved. Raises StoreError."""
+        bounds = await self.bounds(payer)
+        if not bounds:
+            return None
+        plan = _planned(payer, bounds, key, model, most_of(price, cost.input, cost.output))
+        if isinstance(plan, Allowed) and (full := await self._store.reserve(plan.reservation)):
+            return await self.denied(payer, full, plan)
+        return plan
+
+    async def charge(self, charge: Charge) -> None:
+        await self._store.charge(charge)
+
+    def is_most_gone(self, payer: Payer, bounds: tuple[Bound, ...], charge: Charge) -> bool:
+        """Whether there may be something to warn them of."""
+        share = self.rules.warn_at
+        mine = (bound for bound in bounds if bound.account.owner == payer.id and not bound.spent.warned)
+        return bool(share) and any(used_by(bound, charge).share >= share for bound in mine)
+
+    async def warning(self, payer: Payer, bounds: tuple[Bound, ...], charge: Charge) -> str:
+        """What they are told when most of their own is gone with this, once a period; "" if there is nothing."""
+        for bound in (used_by(bound, charge) for bound in bounds if bound.account.owner == payer.id):
+            if bound.share >= self.rules.warn_at and await self._store.warn_once(bound.account):
+                return said_spent(bound)
+        return ""
+
+    def is_tight(self, bounds: tuple[Bound, ...]) -> bool:
+        """Whether a cheaper model is to answer."""
+        share = self.rules.cheaper_at
+        return bool(share) and any(bound.share >= share for bound in bounds)
+
+
+Plan = Allowed | Denied
+
+
+def _planned(payer: Payer, bounds: tuple[Bound, ...], key: str, model: str, most: Cost) -> Plan:
+    if not is_priced(most, bounds):
+        return Denied(UNPRICED.format(model=model))
+    if full := first_full(most, bounds):
+        return Denied(said_full(full, payer, most))
+    return Allowed(Reservation(key, payer.id, most.tokens, most.money or 0, bounds), most)
+
+
+def most_of(price: Price, input: int, output: int) -> Cost:
+    """What a call costs at most: all that it reads may be written to a cache, which some hosts ask more for."""
+    plain, cached = price(Usage(input, output)), price(Usage(input, output, cache_write=input))
+    known = [each for each in (plain, cached) if each is not None]
+    return Cost(input, output, money_of(max(known)) if known else None)
+
+
+def rate_of(price: Price, input: int, output: int) -> float:
+    """What one token of an answer costs, in the money of budgets."""
+    with_it, without = price(Usage(input, output)), price(Usage(input, 0))
+    if with_it is None or without is None or output <= 0:
+        return 0.0
+    return (money_of(with_it - without) or 0) / output
+
+
+_NOTHING_PAID = {"key", "credit", "model", "rate", "overflow", "request", "vision", "connection"}
+
+
+def charge_for(allowed: Allowed, price: Price, usage: Usage, cost: float | None, text: str) -> Charge:
+    """What a call has used that was answered. A host that does not count is counted for."""
+    if not usage.input and not usage.output:
+        return charge_for_cut(allowed, price, text)
+    money = cost if cost is not None else price(usage)
+    return _charged(allowed, usage.input + usage.output, money_of(max(0.0, money or 0.0)) or 0)
+
+
+def charge_for_failure(allowed: Allowed, price: Price, kind: str, cut: str) -> Charge:
+    """Who refused, or was not reached, has read nothing; whoever broke off has."""
+    if kind in _NOTHING_PAID and not cut:
+        return _charged(allowed, 0, 0)
+    return charge_for_cut(allowed, price, cut)
+
+
+def charge_for_cut(allowed: Allowed, price: Price, text: str) -> Charge:
+    """As far as one can tell from what came of it."""
+    output = min(len(text) // 3, allowed.cost.output)
+    used = most_of(price, allowed.cost.input, output)
+    return _charged(allowed, used.tokens, used.money or 0)
+
+
+def _charged(allowed: Allowed, tokens: int, money: int) -> Charge:
+    return Charge(allowed.reservation.key, tokens, money, allowed.reservation)
+
+
+def _in_place(limits: Mapping[Account, Limit], payer: Payer) -> list[tuple[Account, Limit]]:
+    places = [(_placed(account, payer), limit) for account, limit in limits.items()]
+    return [(account, limit) for account, limit in places if account is not None]
+
+
+def _placed(account: Account, payer: Payer) -> Account | None:
+    """An account of each conversation, or of each run of a job, is that of this one."""
+    match account.per:
+        case "session":
+            return structs.replace(account, scope=payer.thread) if payer.thread else None
+        case "job":
+            return structs.replace(account, scope=payer.job) if payer.job else None
+    return account
+
+
+_IN: dict[Per, str] = {
+    "month": "this month",
+    "day": "today",
+    "session": "in this conversation",
+    "job": "in this run",
+}
+
+
+def said_full(bound: Bound, payer: Payer, cost: Cost) -> str:
+    """Why there is no answer: what was spent, of how much, and when that begins anew."""
+    account = bound.account
+    if account.owner != payer.id and payer.role < Role.ADMIN:
+        whose = "all guests together" if account.owner == GUESTS else "everyone together"
+        return f"What {whose} may spend here is used up. {_resets(bound)}".strip()
+    needs = f"The next answer may need up to {_amount(bound, cost.tokens, cost.money or 0)}."
+    return f"{said_spent(bound)} {needs} Whoever runs this can raise the limit."
+
+
+def said_spent(bound: Bound) -> str:
+    account, spent, limit = bound.account, bound.spent, bound.limit
+    who = {HOUSE: "Everyone together has", GUESTS: "All guests together have"}.get(account.owner, "You have")
+    of = [
+        f"{each}"
+        for each in (
+            f"{spent.tokens:,} of {limit.tokens:,} tokens" if limit.tokens is not None else "",
+            f"{shown_money(spent.money)} of {shown_money(limit.money)}" if limit.money is not None else "",
+        )
+        if each
+    ]
+    held = spent.held_tokens or spent.held_money
+    running = f", and {_amount(bound, spent.held_tokens, spent.held_money)} are held for calls that run" if held else ""
+    return f"{who} spent {' and '.join(of)} {_IN[account.per]}{running}. {_resets(bound)}".strip()
+
+
+def shown_money(money: int) -> str:
+    amount = dollars(money)
+    return f"${amount:,.2f}" if amount >= 1 or not amount else f"${amount:.6f}".rstrip("0")
+
+
+def shown_time(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _resets(bound: Bound) -> str:
+    return f"It begins anew on {shown_time(bound.spent.resets)}." if bound.spent.resets else ""
+
+
+def _amount(bound: Bound, tokens: int, money: int) -> str:
+    parts = [f"{tokens:,} tokens"] if bound.limit.tokens is not None else []
+    parts += [shown_money(money)] if bound.limit.money is not None else []
+    return " and ".join(parts)
