@@ -12,7 +12,7 @@ from everloop.cli.terminal import WrongUse
 WRONG = {
     "usage foo": "everloop usage does not know what to do with 'foo'. See: everloop usage --help",
     "usage --jsn": "everloop usage has no option --jsn (did you mean --json?). See: everloop usage --help",
-    "usage --wish=3": "everloop usage has no option --wish. See: everloop usage --help",
+    "usage --size=3": "everloop usage has no option --size. See: everloop usage --help",
     "usage --json=3": "--json takes no value, unlike '3'. See: everloop usage --help",
     "usage --days x": "--days must be a number of days from 1 to 36500. See: everloop usage --help",
     "--foo": "everloop agent has no option --foo. See: everloop agent --help",
