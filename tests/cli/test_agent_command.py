@@ -404,7 +404,7 @@ class TestWordsThatThereAreNot:
                 ["tokens", "creat"],
                 "there is no `everloop tokens creat` (did you mean create?). There is: list, create, revoke",
             ),
-            (["files", "foo", "--json"], "there is no `everloop files foo`. There is: list, clean"),
+            (["files", "foo", "--json"], "there is no `everloop files foo`. There is: list, show, get, remove, clean"),
         ],
     )
     async def test_one_sentence_names_the_right_one(self, person, model, arguments: list[str], says: str):

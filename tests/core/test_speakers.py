@@ -17,7 +17,7 @@ from everloop.core.thread import Thread
 from everloop.core.tool import ToolCall
 from everloop.providers import dialects
 from everloop.providers.dialects.quirks import Quirks
-from tests.core.makers import examples
+from tests.effort import examples
 from tests.providers.test_conformance import DIALECTS
 from tests.providers.test_conformance_of_requests import LOOK, MODEL
 

@@ -284,6 +284,7 @@ async def test_help_lists_the_commands(house):
         assert (await agent.ask("/help")).content == (
             "everloop commands:\n/new — Start a new conversation\n/stop — Stop the current task\n"
             "/model [NAME] — Show the model that answers here, or choose another\n"
+            "/persona [NAME] — Show who the agent is here, or choose another for this conversation\n"
             "/compact — Let a summary stand for what was said before\n"
             "/approve [NAME [no | for TIME | here | host | argv PATTERN | …]] — Show what waits for permission; "
             "allow it, or with `no` deny it. Further words allow the like too: `for 1h`, `runs 5`, "
@@ -292,7 +293,9 @@ async def test_help_lists_the_commands(house):
             "/link [CODE] — Be known by another account too: a code, to be said from there as /link CODE\n"
             "/undo — Take the last turn back: what was said, and what it did to files\n"
             "/session [WORD …] — Show where you are; /session help tells what else there is\n"
-            "/usage — Show what this conversation has used and cost\n"
+            "/budget — Show what you may spend, and have spent\n"
+            "/usage [BY] — Show what this conversation has used and cost; with a word, what you have used in 30 days, by "
+            "`day`, `model`, `channel`, `job` or `tool` (for administrators: what all have, also by `person`)\n"
             "/help — Show available commands"
         )
 

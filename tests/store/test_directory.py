@@ -46,7 +46,7 @@ async def test_whoever_is_blocked_has_no_role_and_no_way_in(store: Store):
     assert before == (Known(token, "p1", "admin", ("chat",)), Known(visit, "p1", "admin", ()), Role.ADMIN)
     await store.change_person("p1", blocked=True)
     assert (await store.known_token("hash"), await store.known_visit("cookie")) == (None, None)
-    assert await store.role("p1") is Role.GUEST
+    assert await store.role("p1") is Role.BLOCKED
     await store.change_person("p1", blocked=False)
     assert (await store.known_token("hash"), await store.role("p1")) == before[::2]
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import everloop
+from everloop.core.people import Role
 from everloop.core.tool import CallContext
 from everloop.tools.sandbox import landlock
 from everloop.tools.sandbox.bwrap import Bubblewrap
@@ -32,7 +33,7 @@ _PACKAGES = ("__init__.py", "tools/__init__.py", "tools/sandbox")
 
 
 def context(number: int = 1, thread: str = "t") -> CallContext:
-    return CallContext(f"{thread}:{number}:0", thread, "cli:direct", "ann")
+    return CallContext(f"{thread}:{number}:0", thread, "cli:direct", "ann", role=Role.USER)
 
 
 class World:

@@ -4,7 +4,6 @@ the build (tests/app/test_home_folders.py), as a table does that store/belonging
 import asyncio
 import math
 import os
-import shutil
 import stat
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -121,6 +120,8 @@ class HomeFoldersOf:
         return {"files in the workspace": own, "copies of the store": len(self._copies())}
 
     def _remove(self, people: Sequence[str], words: Collection[str]) -> None:
+        import shutil  # few erase anybody
+
         for person in people:
             for folder in self._folders(person):
                 if folder.is_dir() and not folder.is_symlink():

@@ -46,6 +46,8 @@ async def _get(records: Records, arguments: argparse.Namespace) -> str:
 
 
 async def write_out(records: Records, arguments: argparse.Namespace) -> None:
+    if sys.stdout.isatty():  # it may hold what steers a terminal
+        raise MailRefused("a file is not shown at a terminal as it is; name a path for it, or pipe it to a program")
     await _copy(records, await _found(records, arguments), sys.stdout.buffer.write)
     sys.stdout.buffer.flush()
 

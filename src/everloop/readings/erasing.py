@@ -49,6 +49,9 @@ NO_SUMMARY = "[What was summarised here is gone: somebody who had spoken in it w
 NOT_RUN = "This was not run: whoever had asked for it was erased."
 
 
+_SAYS_NOTHING = (ModelChosen, PersonaChosen, CompactionAsked, Removed, Answered, CallStarted, Resumed)
+
+
 class Blanking:
     """Takes in a log from its beginning and gives it back without the words of these people. `touched` are the places
     that were blanked, `mails` the letters that were taken in there."""
@@ -93,23 +96,19 @@ class Blanking:
     def _kept(self, entry: Entry) -> Entry:
         if isinstance(entry, Compacted):
             return self._summary(entry) if self.touched else entry
+        if isinstance(entry, Asked) and any(each.person in self._people for each in entry.told):
+            entry = structs.replace(entry, told=tuple(each for each in entry.told if each.person not in self._people))
         return blanked(entry) if self._is_of_theirs(entry) else entry
 
     def _is_of_theirs(self, entry: Entry) -> bool:
-        match entry:
-            case UserSaid() | AgentTold():
-                return author_of(entry) in self._people
-            case Undoing(by=by, whose=whose):
-                return by in self._people or whose in self._people
-            case TakenBack():
-                undoing = self._before.undoing
-                return undoing is not None and self._is_of_theirs(undoing.entry)
-            case (
-                ModelChosen() | PersonaChosen() | CompactionAsked() | Removed() | Answered() | CallStarted() | Resumed()
-            ):
-                return False
-            case _:
-                return self._before.turn.requester in self._people
+        if isinstance(entry, UserSaid | AgentTold):
+            return author_of(entry) in self._people
+        if isinstance(entry, Undoing):
+            return entry.by in self._people or entry.whose in self._people
+        if isinstance(entry, TakenBack):
+            undoing = self._before.undoing
+            return undoing is not None and self._is_of_theirs(undoing.entry)
+        return not isinstance(entry, _SAYS_NOTHING) and self._before.turn.requester in self._people
 
     def _summary(self, entry: Compacted) -> Compacted:
         standing = _standing(entry.standing) if entry.standing.requester in self._people else entry.standing
@@ -130,13 +129,9 @@ class Blanking:
 
 def author_of(entry: Entry) -> str:
     """Whose words it is, if they are somebody's: a person's own, or what the agent told elsewhere as they had it do."""
-    match entry:
-        case UserSaid(author=author):
-            return author
-        case AgentTold(by=by):
-            return by
-        case _:
-            return ""
+    if isinstance(entry, UserSaid):
+        return entry.author
+    return entry.by if isinstance(entry, AgentTold) else ""
 
 
 def is_of_theirs_alone(session: str, written: Iterable[Written], people: Collection[str]) -> bool:
@@ -151,7 +146,7 @@ def blanked(entry: Entry) -> Entry:
     match entry:
         case UserSaid():
             parts, before = said(BLANK) if entry.parts else (), tuple(map(_blank_message, entry.before))
-            return structs.replace(entry, parts=parts, before=before, brought=None)
+            return structs.replace(entry, parts=parts, before=before, brought=None, speaker=None)
         case ModelCalled():
             return structs.replace(entry, tail="")
         case ModelSaid():
@@ -163,7 +158,7 @@ def blanked(entry: Entry) -> Entry:
             gone = {"file": "", "media": (), "changes": (), "made": ()}
             return structs.replace(entry, text=BLANK, origin=_blank(entry.origin), **gone)
         case Asked():
-            return structs.replace(entry, digest="", risk=Risk(entry.risk.level), grounds=())
+            return structs.replace(entry, digest="", risk=Risk(entry.risk.level), grounds=(), told=())
         case Stopped():
             return structs.replace(entry, text=_blank(entry.text), reasoning="")
         case Undoing():

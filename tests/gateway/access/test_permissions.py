@@ -8,113 +8,14 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from everloop.core.channel import Hook, HookAnswer, HookRequest
 from everloop.core.people import Role
-from everloop.gateway import hooks, page
-from everloop.gateway.access.permissions import CHAT, KNOWN, PUBLIC, READ, Permission, Permissions, Route
+from everloop.gateway import hooks
+from everloop.gateway.access.permissions import KNOWN, PUBLIC, READ, Permission, Permissions, Route
 from everloop.gateway.access.principal import SCOPES, Principal
 from everloop.gateway.server import PERMISSIONS
 
 from ..guarded import guarded
 
 USER = Role.USER
-OWNERS = Permission(("admin",), Role.OWNER)
-ADMINS = Permission(("admin",), Role.ADMIN)
-INTRODUCES = Permission(("admin", "read", "chat", "approve"), Role.ADMIN)
-INVITES = Permission(("admin", "read", "chat", "approve"), Role.OWNER)
-READS = Permission(("read",), USER)
-CHATS = Permission(("chat",), USER)
-MOVES = Permission(("chat", "read"), USER)
-APPROVES = Permission(("approve",), USER)
-
-TABLE = {
-    ("GET", "/health"): PUBLIC,
-    ("GET", "/ready"): PUBLIC,
-    ("GET", "/login"): PUBLIC,
-    ("POST", "/auth/login"): PUBLIC,
-    ("POST", "/auth/session"): KNOWN,
-    ("POST", "/auth/logout"): KNOWN,
-    ("POST", "/auth/password"): KNOWN,
-    ("GET", "/metrics"): Permission(("read",), Role.ADMIN),
-    ("GET", "/ws"): KNOWN,
-    ("POST", "/v1/chat/completions"): CHAT,
-    ("POST", "/v1/responses"): CHAT,
-    ("GET", "/v1/models"): READ,
-    ("GET", "/v1/models/{name}"): READ,
-    ("GET", "/v1/{rest}"): READ,
-    ("POST", "/v1/{rest}"): CHAT,
-    ("POST", "/message"): CHAT,
-    ("POST", "/message/stream"): CHAT,
-    ("GET", "/openapi.json"): KNOWN,
-    ("GET", "/api/me"): READ,
-    ("GET", "/api/commands"): READ,
-    ("GET", "/api/sessions"): READS,
-    ("GET", "/api/search"): READS,
-    ("GET", "/api/sessions/{id}"): READS,
-    ("PATCH", "/api/sessions/{id}"): CHATS,
-    ("DELETE", "/api/sessions/{id}"): MOVES,
-    ("GET", "/api/sessions/{id}/entries"): READS,
-    ("GET", "/api/sessions/{id}/trace"): READS,
-    ("POST", "/api/sessions/{id}/fork"): MOVES,
-    ("POST", "/api/sessions/{id}/resume"): MOVES,
-    ("POST", "/api/sessions/{id}/undo"): CHATS,
-    ("POST", "/api/sessions/{id}/edit"): CHATS,
-    ("POST", "/api/sessions/{id}/regenerate"): CHATS,
-    ("GET", "/api/approvals"): READS,
-    ("POST", "/api/approvals/{id}"): APPROVES,
-    ("GET", "/api/grants"): READS,
-    ("DELETE", "/api/grants/{id}"): APPROVES,
-    ("GET", "/api/usage"): READS,
-    ("GET", "/api/models"): READS,
-    ("GET", "/api/models/providers"): OWNERS,
-    ("POST", "/api/models/look"): OWNERS,
-    ("POST", "/api/models/connect"): Permission(("admin", "read"), Role.OWNER),
-    ("GET", "/api/models/embedded"): READS,
-    ("POST", "/api/models/embedded/fetch"): OWNERS,
-    ("POST", "/api/models/embedded/leave"): OWNERS,
-    ("GET", "/api/hosts"): READS,
-    ("GET", "/api/hosts/{name}/models"): READS,
-    ("POST", "/api/models/test"): OWNERS,
-    ("GET", "/api/settings"): Permission(("read",), Role.ADMIN),
-    ("PATCH", "/api/settings"): OWNERS,
-    ("GET", "/api/keys"): OWNERS,
-    ("PUT", "/api/keys/{name}"): Permission(("admin", "read"), Role.OWNER),
-    ("DELETE", "/api/keys/{name}"): OWNERS,
-    ("GET", "/api/tokens"): ADMINS,
-    ("POST", "/api/tokens"): ADMINS,
-    ("DELETE", "/api/tokens/{id}"): ADMINS,
-    ("GET", "/api/personas"): ADMINS,
-    ("POST", "/api/personas"): INVITES,
-    ("PATCH", "/api/personas/{name}"): INVITES,
-    ("DELETE", "/api/personas/{name}"): INVITES,
-    ("POST", "/api/personas/{name}/use"): INVITES,
-    ("GET", "/api/sessions/{id}/persona"): Permission(("read",), Role.USER),
-    ("GET", "/api/users"): ADMINS,
-    ("POST", "/api/users"): INTRODUCES,
-    ("POST", "/api/pairings"): INTRODUCES,
-    ("PATCH", "/api/users/{id}"): INTRODUCES,
-    ("POST", "/api/users/{id}/invite"): INVITES,
-    ("GET", "/api/users/{id}/export"): READS,
-    ("POST", "/api/users/{id}/erase"): INTRODUCES,
-    ("POST", "/api/users/{id}/accounts"): INVITES,
-    ("DELETE", "/api/users/{id}/accounts"): INVITES,
-    ("GET", "/api/budget"): READ,
-    ("GET", "/api/users/{id}/budget"): ADMINS,
-    ("PUT", "/api/users/{id}/budget"): ADMINS,
-    ("DELETE", "/api/users/{id}/budget"): ADMINS,
-    ("GET", "/api/audit"): OWNERS,
-    ("GET", "/api/audit/check"): OWNERS,
-    ("GET", "/api/outbox"): OWNERS,
-    ("POST", "/api/outbox/{id}/retry"): OWNERS,
-    ("DELETE", "/api/outbox/{id}"): OWNERS,
-    ("GET", "/api/tasks"): OWNERS,
-    ("POST", "/api/files"): CHATS,
-    ("GET", "/api/files/{ref}"): READS,
-    ("GET", "/api/files/{ref}/{name}"): READS,
-    ("GET", "/api/workspace"): MOVES,
-    ("GET", "/api/workspace/file"): MOVES,
-    ("PUT", "/api/workspace/file"): CHATS,
-    ("DELETE", "/api/workspace/file"): CHATS,
-    ("POST", "/api/workspace/frame"): MOVES,
-}
 
 
 def known_routes(app: web.Application) -> set[tuple[str, str]]:
@@ -134,14 +35,6 @@ def named(token: str) -> Principal | None:
 
 def bearing(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"} if token else {}
-
-
-async def test_the_whole_table_is_as_it_is_written_here(mounted: Any):
-    table = dict((await mounted())[PERMISSIONS].table)
-    for each in page.routes():
-        assert table.pop(("GET", each.path)) == table.pop(("HEAD", each.path)) == PUBLIC
-    heads = {("HEAD", path): needs for (method, path), needs in TABLE.items() if method == "GET" and path != "/ws"}
-    assert table == TABLE | heads
 
 
 async def test_every_route_that_the_router_knows_has_its_permission(mounted: Any):

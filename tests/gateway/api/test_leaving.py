@@ -70,7 +70,7 @@ async def test_one_is_handed_ones_own_and_nobody_but_the_owner_anothers(tmp_path
         strangers = unpacked((await export(client, "web:zoe"))[1])
         own = (await export(client, "ada", USER))[0]
     assert (status, own) == (200, 200)
-    assert refused == [403, 403, 403, 403, 401, 404, 403, 404]
+    assert refused == [404, 404, 404, 403, 401, 404, 403, 404]
     assert sorted(name.partition("/")[0] for name in mine)[0] == "README.md"
     [told] = [text for name, text in mine.items() if name.endswith(".md") and name.startswith("conversations/")]
     assert told.count(f"my {WORD}") == 3  # the title, what was said, the answer

@@ -212,6 +212,7 @@ async def test_what_is_archived_is_found_and_comes_back(browser: Any, tmp_path: 
         await page.wait_for_selector(".list .hint")
         await page.click("text=Archived conversations")
         await page.click(".item:has-text('hello')")
+        await stage.answer("You said: hello")
         await stage.choose("Take out of the archive")
         await page.click("text=Back to all conversations")
         await page.wait_for_selector(".item:has-text('hello')")

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ...core.errors import MailRefused
+from ..http.errors import Refused, sentence
 from ..ports import BudgetState
 from .budget_shapes import BudgetList, BudgetShown
 from .route import ApiAnswer, ApiCall
@@ -15,7 +17,10 @@ async def own_budget(call: ApiCall) -> ApiAnswer:
 
 
 async def show_budget(call: ApiCall) -> ApiAnswer:
-    return _listed(*await call.agent.budgets.show(call.path.id))
+    try:
+        return _listed(*await call.agent.budgets.show(call.path.id))
+    except MailRefused as error:
+        raise Refused(404, "not_found", sentence(error)) from error
 
 
 async def change_budget(call: ApiCall) -> ApiAnswer:

@@ -47,11 +47,11 @@ async def _exported(call: ApiCall) -> Person:
     who = call.principal
     if call.path.id == who.user:
         return await call.agent.members.find(who.user)
+    nobody = Refused(404, "not_found", "There is nobody of that id whose belongings you are handed.")
     if who.role is not Role.OWNER:  # whether there is such a person or not
-        raise Refused(403, "forbidden", "Only the owner is handed what is somebody else's.")
+        raise nobody
     who.need("admin")
     who.check_lasting()
-    nobody = Refused(404, "not_found", "There is nobody of that id.")
     try:
         person = await call.agent.erasures.somebody(call.path.id)
     except MailRefused as error:

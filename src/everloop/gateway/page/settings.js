@@ -31,7 +31,7 @@ export class SettingsView {
     this.refused = name && !this.open ? (isPage(name) ? told.onlyAdmins : told.noSuchPage) : "";
     this.name = this.open ? told.pages[this.open.name][0] : told.manage;
     this.notes = h("div.notes");
-    this.body = h("section.body", { "aria-label": this.name });
+    this.body = h("section.body", this.open ? { "aria-label": this.name } : {});
     this.node = h(name ? "section.page.manage" : "section.page.manage.at-list", { "aria-label": told.manage },
       h("header.bar", {}, house.menuButton(), h("a.button.ghost.back", { href: "#/settings", "aria-label": told.back, title: told.back }, icon("left")), h("h1.title", {}, this.name)),
       h("div.beside", {}, this.list(pages), h("div.scroller", { tabindex: "0" }, h("div.column.wide", {}, this.notes, this.body))));
