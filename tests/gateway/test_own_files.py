@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from everloop.core.people import Role
+from everloop.app.records import open_records
+from everloop.core.people import Person, Role
 from everloop.files.folder import Folder
 from everloop.testing import Call, Say, ScriptedModel
 from everloop.testing.clock import SimulatedClock
@@ -183,9 +184,18 @@ class TestSignedLinks:
             f"{head}?link={body}.é",
             f"{head}?link={'a' * 10_000}.{signature}",
             url.replace(ref, other),
+            url.replace("p.html", "p.exe"),
         ):
             assert (await got(door, wrong))[0] in (400, 404), wrong
         assert (await got(door, url))[0] == 200
+
+    async def test_a_link_of_somebody_who_is_blocked_opens_nothing(self, openings: Any):
+        door, url = await self.answered(openings)
+        async with open_records(door.home) as records:
+            await records.store.introduce(Person("chat:7", "Sven", Role.USER))
+            assert (await got(door, url))[0] == 200
+            await records.store.change_person("chat:7", blocked=True)
+        assert (await got(door, url))[0] == 404
 
     async def test_a_link_expires(self, openings: Any, tmp_path: Path):
         clock = SimulatedClock(tmp_path / "clock")

@@ -8,6 +8,7 @@ from everloop.app.tools import build_tools
 from everloop.bus.local import LocalBus
 from everloop.core.people import Person, Role
 from everloop.core.tool import ToolSpec
+from everloop.files.attachments import Attachments
 from everloop.files.folder import Folder
 from everloop.gateway.access.auth import Auth
 from everloop.gateway.access.permissions import Permission
@@ -41,7 +42,14 @@ async def specs(folder: Path) -> dict[str, ToolSpec]:
     home = folder / "tools"
     async with open_desk(home=home, provider=ScriptedModel([])) as agent:
         made = build_tools(
-            home, folder / "ws", load(home, {}, SEARCH), Folder(folder / "files"), LocalBus(), 8000, agent.store
+            home,
+            folder / "ws",
+            load(home, {}, SEARCH),
+            Folder(folder / "files"),
+            LocalBus(),
+            8000,
+            agent.store,
+            keeper=Attachments(Folder(folder / "files"), agent.store, 1000),
         )
         return {tool.spec.name: tool.spec for tool in made.tools}
 

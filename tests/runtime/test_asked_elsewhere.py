@@ -139,6 +139,14 @@ async def test_who_may_answer_is_asked_where_they_are_and_nobody_else(acted):
     assert len(post.seen_by("ada")) == 2
 
 
+async def test_nobody_is_asked_by_an_account_that_was_taken_from_who_may_answer(acted):
+    agent, post, _ = acted
+    await agent.store.unlink("fake:me")
+    await post.says("ann", "act")
+    assert "the owner in the page and an administrator on fake" in (await post.told("ann", 1))[0]
+    assert (len(await post.told("ada", 2)), len(post.seen_by("me"))) == (2, 1)
+
+
 async def test_a_name_that_is_not_whole_answers_nothing_of_another_conversation(acted):
     agent, post, ran = acted
     await post.says("ann", "act")

@@ -9,7 +9,7 @@ import pytest
 
 import everloop
 from everloop.app import open_desk
-from everloop.core.budget import DOLLAR, GUESTS, HOUSE, Limit, Spending
+from everloop.core.budget import DOLLAR, GUESTS, HOUSE, Account, Bound, Cost, Limit, Spending
 from everloop.core.errors import BadRequest, StreamCut, TurnFailed
 from everloop.core.events import AnswerGiven, Event, Warned
 from everloop.core.log import Compacted, GaveUp
@@ -17,6 +17,7 @@ from everloop.core.mail import Address, Inbound, Notice
 from everloop.core.people import Role
 from everloop.core.prompt import Prompt, Usage
 from everloop.core.tool import Effect
+from everloop.runtime.budgets import BudgetControl, Payer, said_full
 from everloop.testing import Call, Fail, Say, ScriptedModel, Spend, Wait
 from everloop.testing.clock import SimulatedClock
 from everloop.testing.model_server import ModelServer
@@ -173,6 +174,23 @@ async def test_in_a_group_the_one_who_asks_pays_and_usage_says_who_it_was(tmp_pa
         rows = await agent.store._ask("SELECT owner, requester FROM usage ORDER BY seq")
     assert all("$1.00 of $1.00" in each for each in told)
     assert [tuple(row) for row in rows] == [("owner", ANNA), ("owner", BERT), ("owner", "owner")]
+
+
+async def test_where_others_read_along_no_numbers_and_no_model_are_told(tmp_path: Path):
+    payers = [Payer("p", role, in_group=in_group) for role in (Role.ADMIN, Role.GUEST) for in_group in (True, False)]
+    mine, house = (Bound(Account(who, "month"), Limit(777), Spending(Account(who, "month"), 5)) for who in ("p", HOUSE))
+    cost = Cost(1000, 1000, None)
+    told = [[said_full(bound, payer, cost) for bound in (mine, house)] for payer in payers]
+    assert [["777" in each for each in both] for both in told] == [
+        [False, False],
+        [True, True],
+        [False, False],
+        [True, False],
+    ]
+    limited = (Bound(Account("p", "month"), Limit(None, 1), Spending(Account("p", "month"))),)
+    control = BudgetControl(None)
+    plans = [control.plan(payer, limited, "k", "secret/model", lambda usage: None, Usage(1, 1)) for payer in payers]
+    assert ["secret" in plan.text for plan in plans] == [False, True, False, False]
 
 
 async def test_a_day_and_a_conversation_can_have_limits_of_their_own(tmp_path: Path):

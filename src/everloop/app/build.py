@@ -251,6 +251,7 @@ class Builder:
             channels=self._traits,
             keeper=self._storage.attachments,
             quota_of=self._storage.bounded.quota_of,
+            bounded=self._storage.bounded,
         )
 
     async def _choose_model(self, settings: Settings, waits: bool) -> ChosenModel:

@@ -169,5 +169,5 @@ def taken_over(now: Settings, wanted: Settings) -> Settings:
         prices=wanted.prices,
         providers=replace(wanted.providers, embedded=now.providers.embedded),
         tools=replace(wanted.tools, exec=commands),
-        users=replace(now.users, budgets=wanted.users.budgets),
+        users=wanted.users,
     )

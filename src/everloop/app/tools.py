@@ -111,11 +111,13 @@ def build_tools(
     channels: Mapping[str, Traits] = DOORS,
     keeper: KeepsFiles | None = None,
     quota_of: QuotaOf | None = None,
+    bounded: Files | None = None,
 ) -> Toolset:
     """The built-in tools, and the plugins that the settings name; without a store none of those that need one.
 
     `commands` is where an earlier set has left some running, `own` the home as it was at the start, `ways` those of
-    another set, which closes them; `keeper` keeps what people are given. Raises SettingsError, HomeError."""
+    another set, which closes them; `keeper` keeps what people are given, `bounded` are the files within quotas.
+    Raises SettingsError, HomeError."""
     chosen = settings.tools
     own = own or Home(home)
     check_workspace(workspace, home)
@@ -151,7 +153,7 @@ def build_tools(
         run_python_tool(shell),
         web_fetch_tool(web, max_chars),
         *(history_tools(store, max_chars) if store else ()),
-        *([message_tool(store, bus.wake, seen, files, channels)] if store else ()),
+        *([message_tool(store, bus.wake, seen, bounded or files, channels)] if store else ()),
     ]
     if engine := _engine(searched, settings.tools.web.search, os.environ):
         built_in.append(web_search_tool(engine, max_chars))

@@ -1,6 +1,7 @@
 """Links that open a file for whoever has them, until they expire: for the users of a bot, who have no login here.
 
-A link names the file, whose it is and until when, and is signed (HMAC) with a key that lies in the vault. Files of a
+A link names the file, whose it is, what it is called and until when, and is signed (HMAC) with a key that lies in the
+vault; it opens nothing of somebody who is blocked. Files of a
 bucket go through here as well: it need not be reached from elsewhere, and all that is given out has the same headers.
 """
 
@@ -15,7 +16,7 @@ import msgspec
 from aiohttp import web
 
 from ..core.message import Made, Media
-from ..core.ports import Clock, Files
+from ..core.ports import Clock, Directory, Files
 from ..readings.sent_names import plain_name
 from .access.permissions import PUBLIC, Route
 from .api.files import send_kept
@@ -33,6 +34,9 @@ class LinkAgent(Protocol):
 
     @property
     def files(self) -> Files: ...
+
+    @property
+    def store(self) -> Directory: ...
 
     @property
     def link_seconds(self) -> int:
@@ -63,13 +67,14 @@ def signing(agent: LinkAgent) -> Links:
 
 
 def _signed(key: bytes, media: Media, until: int) -> str:
-    body = msgspec.json.encode((media.owner, until))
-    token = f"{_text(body)}.{_signature(key, media.file, body)}"
-    return f"/files/{media.file}/{quote(plain_name(media.name), safe='')}?link={token}"
+    body, name = msgspec.json.encode((media.owner, until)), plain_name(media.name)
+    token = f"{_text(body)}.{_signature(key, media.file, name, body)}"
+    return f"/files/{media.file}/{quote(name, safe='')}?link={token}"
 
 
-def _signature(key: bytes, ref: str, body: bytes) -> str:
-    return _text(hmac.digest(key, ref.encode("utf-8", "surrogatepass") + b"\n" + body, sha256))
+def _signature(key: bytes, ref: str, name: str, body: bytes) -> str:
+    signed = msgspec.json.encode([ref, name]) + b"\n" + body
+    return _text(hmac.digest(key, signed, sha256))
 
 
 def _text(data: bytes) -> str:
@@ -80,15 +85,16 @@ def routes(agent: LinkAgent) -> list[Route]:
     async def fetch(request: web.Request) -> web.StreamResponse:
         try:
             ref = request.match_info["ref"]
-            owner = await _owner(agent, ref, request.query.get("link", ""))
-            return await send_kept(request, agent.files, owner, ref, request.match_info["name"], CACHE)
+            name = request.match_info["name"]
+            owner = await _owner(agent, ref, name, request.query.get("link", ""))
+            return await send_kept(request, agent.files, owner, ref, name, CACHE)
         except Refused as refused:
             return refusal(refused)
 
     return [Route("GET", "/files/{ref}/{name}", fetch, PUBLIC)]  # the link itself says that it may be had
 
 
-async def _owner(agent: LinkAgent, ref: str, token: str) -> str:
+async def _owner(agent: LinkAgent, ref: str, name: str, token: str) -> str:
     """Whose file it is, if the link holds. Raises Refused."""
     key = await agent.link_key()
     text, _, signature = token.partition(".")
@@ -96,10 +102,11 @@ async def _owner(agent: LinkAgent, ref: str, token: str) -> str:
         raise Refused(404, "not_found", NO_LONGER)
     try:
         body = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-        known = hmac.compare_digest(_signature(key, ref, body).encode(), signature.encode("utf-8", "replace"))
+        known = hmac.compare_digest(_signature(key, ref, name, body).encode(), signature.encode("utf-8", "replace"))
         owner, until = msgspec.json.decode(body, type=tuple[str, int]) if known else ("", 0)
     except (ValueError, msgspec.DecodeError) as error:
         raise Refused(404, "not_found", NO_LONGER) from error
-    if not known or until <= agent.clock.now():
+    person = await agent.store.person(owner) if known else None
+    if not known or until <= agent.clock.now() or (person and person.blocked):
         raise Refused(404, "not_found", NO_LONGER)
     return owner

@@ -36,18 +36,22 @@ class Approvers:
 
     async def reached(self) -> list[ReachedApprover]:
         """The owner first."""
-        known = {each.id: Role.BLOCKED if each.blocked else each.role for each in await self._store.people()}
+        people = {each.id: each for each in await self._store.people()}
+        known = {each.id: Role.BLOCKED if each.blocked else each.role for each in people.values()}
         roles = {**known, **self._given, OWNER: Role.OWNER}
         able = sorted((person for person, role in roles.items() if role >= APPROVER), key=lambda each: each != OWNER)
-        return [ReachedApprover(person, roles[person], await self._session_of(person)) for person in able]
+        accounts = {id: (id, *people[id].accounts) if id in people else (id,) for id in able}
+        return [ReachedApprover(id, roles[id], await self._session_of(id, accounts[id])) for id in able]
 
-    async def _session_of(self, person: str) -> str:
+    async def _session_of(self, person: str, accounts: Sequence[str]) -> str:
         """Where they have last spoken on a channel, alone: a group's conversations are not theirs. Not through a door
-        that sends nothing by itself, or at whose addresses others speak in conversations of theirs."""
+        that sends nothing by itself, or at whose addresses others speak in conversations of theirs; and not where an
+        account speaks that was theirs and is no longer."""
         for each in await self._store.conversations(person, limit=LATELY):
             traits = traits_of(each.session, self._traits)
             known = each.session.partition(":")[0] in self._traits
-            if known and not (traits.private or traits.self_delivering or traits.places):
+            theirs = ":".join(each.session.split(":")[:2]) in accounts
+            if known and theirs and not (traits.private or traits.self_delivering or traits.places):
                 return each.session
         return ""
 

@@ -130,6 +130,7 @@ class Book:
         assert isinstance(inbound.letter, Said)
         book = cls(store, thread, Lease(thread.id, 0, thread.seq), (), listener)
         book._next.letter = inbound
+        book.owner, book.session = inbound.owner, str(inbound.address)
         book.keep(heard(inbound.letter))
         return book
 

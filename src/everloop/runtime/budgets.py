@@ -67,6 +67,7 @@ class Payer(Struct, frozen=True):
     role: Role
     thread: str = ""
     job: str = ""
+    in_group: bool = False  # others read along
 
 
 class Allowed(Struct, frozen=True):
@@ -214,7 +215,8 @@ Plan = Allowed | Denied
 
 def _planned(payer: Payer, bounds: tuple[Bound, ...], key: str, model: str, most: Cost) -> Plan:
     if not is_priced(most, bounds):
-        return Denied(UNPRICED.format(model=model))
+        plainly = payer.in_group or payer.role < Role.USER
+        return Denied(UNPRICED.format(model="the model that answers here" if plainly else model))
     if full := first_full(most, bounds):
         return Denied(said_full(full, payer, most))
     return Allowed(Reservation(key, payer.id, most.tokens, most.money or 0, bounds), most)
@@ -288,10 +290,10 @@ _IN: dict[Per, str] = {
 
 
 def said_full(bound: Bound, payer: Payer, cost: Cost) -> str:
-    """Why there is no answer: what was spent, of how much, and when that begins anew."""
+    """Why there is no answer: what was spent, of how much, and when that begins anew; the numbers not to others."""
     account = bound.account
-    if account.owner != payer.id and payer.role < Role.ADMIN:
-        whose = "all guests together" if account.owner == GUESTS else "everyone together"
+    if payer.in_group or (account.owner != payer.id and payer.role < Role.ADMIN):
+        whose = {HOUSE: "everyone together", GUESTS: "all guests together"}.get(account.owner, "you")
         return f"What {whose} may spend here is used up. {_resets(bound)}".strip()
     needs = f"The next answer may need up to {_amount(bound, cost.tokens, cost.money or 0)}."
     return f"{said_spent(bound)} {needs} Whoever runs this can raise the limit."

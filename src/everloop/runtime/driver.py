@@ -52,7 +52,7 @@ from ..core.log import (
 )
 from ..core.log_context import LogContext, log_context
 from ..core.mail import Mail
-from ..core.people import OWNER, Role
+from ..core.people import OWNER, Role, is_chat
 from ..core.ports import Archive, Briefer, Budgets, Bus, Clock, People, PromptFiles
 from ..core.thread import Thread
 from ..core.tool import CallContext, Effect
@@ -218,7 +218,7 @@ class Driver:
                     if _is_told_by_the_call(thread, briefed):
                         wrap = thread.turn.steps >= briefed.rules.max_steps
                         await self._call_model(book, briefed, wrap, role, interrupt)
-                    elif not await self._compactor.make_room(book, briefed, interrupt, _payer(book, role)):
+                    elif not await self._compactor.make_room(book, briefed, interrupt, await self._payer(book, role)):
                         self._give_up(book, _overflow(thread, briefed), role)
                 case _:
                     assert_never(step)
@@ -267,7 +267,7 @@ class Driver:
 
     async def _call_model(self, book: Book, briefed: Briefed, wrap: bool, role: Role, interrupt: Interrupt) -> None:
         """Ask the model, as far as whoever has asked may spend it; else the turn ends here, and says why."""
-        payer, budgets = _payer(book, role), self._budgets
+        payer, budgets = await self._payer(book, role), self._budgets
         bounds = budgets.bounds_seen(payer)
         if bounds is None:
             bounds = await book.patiently(partial(budgets.bounds, payer))
@@ -282,10 +282,20 @@ class Driver:
         if isinstance(result, Denied):
             self._bus.publish(Warned(book.thread.id, book.lease.head, "budget", result.text))
             book.keep(GaveUp("budget", result.text))
-        elif result and budgets.is_most_gone(payer, bounds, result):
+        elif result and not payer.in_group and budgets.is_most_gone(payer, bounds, result):
             text = await book.patiently(partial(budgets.warning, payer, bounds, result))
             if text:
                 self._bus.publish(Warned(book.thread.id, book.lease.head, "spent", text))
+
+    async def _payer(self, book: Book, role: Role) -> Payer:
+        """Who has asked; but in a conversation that belongs to somebody else, which is one that a bot of theirs brings,
+        it is they: their bot names whom it likes."""
+        thread, turn, who = book.thread, book.thread.turn, book.thread.turn.requester
+        if book.owner not in ("", OWNER, who) and not is_chat(book.owner):
+            who = book.owner
+            role = await book.patiently(partial(self._people.role, who))
+        run = f"{thread.id}:{turn.seq}" if turn.source else ""
+        return Payer(who, role, thread.id, run, in_group=thread.is_group)
 
     async def _cheaper(self, book: Book, briefed: Briefed) -> Briefed | None:
         """Told the same: the model for when little is left, where there is one that can read all of it."""
@@ -397,11 +407,6 @@ class Driver:
         cut = book.thread.turn.cut
         said = (cut.cut, cut.reasoning) if cut else ("", "")
         book.keep(GaveUp(step.reason, f"{text} (error {error})", error, *said))
-
-
-def _payer(book: Book, role: Role) -> Payer:
-    thread, turn = book.thread, book.thread.turn
-    return Payer(turn.requester, role, thread.id, f"{thread.id}:{turn.seq}" if turn.source else "")
 
 
 def _rules(briefed: Briefed, thread: Thread, role: Role) -> Rules:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 
-from ..core.errors import StoreFull, ToolError
+from ..core.errors import NoRoom, StoreFull, ToolError
 from ..core.message import Media
 from ..core.ports import Files
 from ..core.tool import FileChange
@@ -29,7 +29,7 @@ class FileKeeper:
             if seen.content is None or not seen.sha.startswith(change.now):
                 return None
             file = await self._files.put(owner, seen.content, change.path)
-        except (ToolError, StoreFull, OSError) as error:  # the change stands, and the model is told of that
+        except (ToolError, NoRoom, StoreFull, OSError) as error:  # the change stands, and the model is told of that
             _log.warning("%s cannot be kept: %s", change.path, error)
             return None
         name = change.path.encode("utf-8", "replace").decode()

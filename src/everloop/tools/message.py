@@ -10,7 +10,7 @@ from typing import Annotated, Any, Protocol
 
 from ..core.channel import DOORS, Traits, traits_of
 from ..core.conversation import Conversation
-from ..core.errors import StoreFull, ToolError
+from ..core.errors import NoRoom, StoreFull, ToolError
 from ..core.mail import Address, Inbound, Telling
 from ..core.message import Media
 from ..core.people import Role
@@ -104,6 +104,6 @@ async def _keep(workspace: Workspace, files: Files, path: str, owner: str) -> Me
         data = os.pread(fd, LARGEST_IMAGE, 0)
     try:
         file = await files.put(owner, data, path)
-    except (StoreFull, OSError) as error:
+    except (NoRoom, StoreFull, OSError) as error:
         raise ToolError(f"{path!r} cannot be kept, so nothing was sent ({error})") from error
     return Media(file, mime_of(data), path, owner)

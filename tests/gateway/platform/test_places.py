@@ -1,11 +1,14 @@
 """Whose a place is: what is said in a group is about the group's files through every door, and no bot speaks for people
 whom another's bot knows."""
 
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from everloop.app.records import open_records
+from everloop.core.budget import Limit
 from everloop.core.keys import author_of, group_at, place_of
 from everloop.testing import Say, ScriptedModel, Shown
 from tests.gateway.access.test_principals import token_of
@@ -91,3 +94,30 @@ def test_a_group_of_one_persons_bot_is_not_that_of_anothers():
     alone = place_of("platform", "discord", "s1", user="7", room="")
     assert (group_at(alone, "owner"), group_at(place_of("api", user="", room="c1"), "owner")) == ("", "")
     assert author_of("web%3Abob/discord", "7") != author_of("discord", "7")
+
+
+async def test_whom_another_persons_bot_names_is_paid_for_by_that_person(openings: Any):
+    """Or whoever may spend nothing would spend as guests whom they invent."""
+    door = await openings(ScriptedModel(lambda shown: Say("ok")))
+    token = await token_of(door, "ada", "user")
+    async with open_records(door.home) as records:
+        await records.budgets.assign("ada", "month", Limit(0))
+    spent = [
+        (await message(door, by, platform_user_id=f"sock{n}", platform_channel_id=room))[0]
+        for by in (token, await door.token())  # the control: whom the owner's bot names pays for themselves
+        for n, room in enumerate(("room", None))
+    ]
+    assert spent == [429, 429, 200, 200]
+
+
+async def test_what_another_persons_bot_brings_takes_room_of_that_person(openings: Any):
+    """Or they would keep files in as many rooms as they invent."""
+    door = await openings(ScriptedModel(lambda shown: Say("ok")), files={"quota": 1_000_000})
+    token = await token_of(door, "ada", "user")
+    taken = []
+    for by in (token, await door.token()):
+        for n in range(3):
+            data = b64encode(bytes([n]) * 600_000).decode()
+            attachment = {"url": f"data:application/octet-stream;base64,{data}", "filename": "a.bin"}
+            taken.append((await message(door, by, platform_channel_id=f"room{n}", attachments=[attachment]))[0])
+    assert taken == [200, 413, 413, 200, 200, 200]  # of the owner's bot each room has its own

@@ -49,9 +49,10 @@ async def write(agent: TurnAgent, request: web.Request) -> Inbound:
     author = await _person_by(agent, author_of(known_as, message.platform_user_id))
     address = await _place(agent, message, known_as, bot)
     whose = group_at(address, bot)
+    # Another's bot names whom it likes, and as many as it likes: what it brings takes room of whose bot it is.
     parts: list[Part] = [Text(message.content)] if message.content.strip() else []
     for attachment in message.attachments:
-        parts.append(await _part(agent, attachment, whose or author))
+        parts.append(await _part(agent, attachment, (whose or author) if bot == OWNER else bot))
     if not parts:
         raise Refused(400, "message_refused", "The message is empty.", param="content")
     server = "/".join(address.chat.split("/")[:2]) if message.platform_server_id else ""  # of that platform
