@@ -8,7 +8,8 @@ import msgspec
 import pytest
 from tests.cli.person import Person, Ran, ended
 
-from everloop.testing import Call, Say, Wait
+import everloop
+from everloop.testing import Call, Say, ScriptedModel, Wait
 
 LEFT = b"nobody names this"
 
@@ -134,9 +135,24 @@ async def test_a_file_of_a_person_is_shown_fetched_and_removed(person, model, tm
     again = await person.run("files", "get", name, str(out))
     assert again == Ran(1, "", f"everloop: {out} cannot be written (File exists)\n")
     assert (await person.run("files", "remove", name, "--of", "ann")).err == (
-        f"everloop: ann has no file {name}; see everloop files list\n"
+        "everloop: there is nobody 'ann'; see: everloop users list\n"
     )
     removed = await person.run("files", "remove", name)
     assert removed == Ran(0, f"song.mp3 ({name[:17]}) of owner is removed.\n", "")
     assert (await person.run("files", "show", name)).status == 1
     assert (await person.run("files", "show", "file:x")).err.startswith("everloop: file:x: a reference is file:")
+
+
+async def test_the_files_of_a_person_are_found_by_what_they_are_called(person: Person, tmp_path: Path):
+    await person.run("users", "add", "Anna", "--account", "web:1")
+    async with everloop.open(person.home, provider=ScriptedModel([Say("ok"), Say("ok")])) as agent:
+        for who, name in (("web:1", "a.bin"), ("web:ben", "b.bin")):
+            (tmp_path / name).write_bytes(b"\0" + name.encode())
+            await agent.user(who).ask("keep it", files=[tmp_path / name])
+    listed = [await told(person, "list", "--of", who) for who in ("anna", "web:1", "web:ben")]
+    assert [[each["name"] for each in found["files"]] for found in listed] == [["a.bin"], ["a.bin"], ["b.bin"]]
+    out = await person.run("files", "get", name_of(b"\0a.bin"), str(tmp_path / "out"), "--of", "Anna")
+    done = [await person.run("files", word, name_of(b"\0a.bin"), "--of", "Anna") for word in ("show", "remove")]
+    assert [each.status for each in (out, *done)] == [0, 0, 0]
+    nobody = await person.run("files", "list", "--of", "carla")
+    assert nobody == Ran(1, "", "everloop: there is nobody 'carla'; see: everloop users list\n")

@@ -234,3 +234,17 @@ async def test_what_users_of_a_program_have_said_is_found_under_their_names_and_
     assert "4711" in (await person.run("sessions", "search", "4711", "--user", "web:anna")).out
     assert "4711" in (await person.run("sessions", "show", found["id"], "--user", "web:anna")).out
     assert (await person.run("sessions", "show", found["id"])).status == 1
+
+
+async def test_the_conversations_of_a_person_are_found_by_what_they_are_called(person):
+    await person.run("users", "add", "Anna", "--account", "web:1")
+    async with everloop.open(person.home, provider=ScriptedModel([Say("hello")])) as agent:
+        await agent.user("web:1").ask("my pin is 4711")
+    (by_name,), (by_id,) = await listed(person, "--user", "anna"), await listed(person, "--user", "web:1")
+    assert by_name == by_id
+    assert "4711" in (await person.run("sessions", "search", "4711", "--user", "Anna")).out
+    assert "4711" in (await person.run("sessions", "show", by_name["id"], "--user", "Anna")).out
+    nobody = await person.run("sessions", "list", "--user", "carla")
+    assert (nobody.status, nobody.err) == (1, "everloop: there is nobody 'carla'; see: everloop users list\n")
+    deleted = await person.run("sessions", "delete", by_name["id"], "--user", "anna", "--yes")
+    assert (deleted.status, await listed(person, "--user", "anna")) == (0, [])

@@ -14,12 +14,14 @@ from .own_files import WORDS, list_of, write_out
 from .table import how_many, sized, table, to_json
 from .terminal import Terminal
 from .times import clock, seconds_in
+from .whose import whose
 
 MORE = (
     "What a conversation, a message or an answer names is never removed, also where that is archived or a summary now."
 )
 HEADS = ("FILE", " SIZE", "KEPT", "OWNER", "NAMED")
 DAY = 86_400.0
+WHO = "an id, an account or a name"
 HOUR = 3600.0  # so long a turn may take between keeping a file and naming it
 
 
@@ -27,14 +29,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     words = parser.add_subparsers(dest="word", metavar="WORD", required=True)
     listed = words.add_parser("list", help="show what is kept, the largest first (the default)")
     listed.add_argument("--unused", action="store_true", help="only what nothing names any more")
-    listed.add_argument("--of", metavar="PERSON", default="", help="what this person has sent and was given, by name")
+    listed.add_argument(
+        "--of",
+        metavar="WHO",
+        default="",
+        help=f"what somebody has sent and was given: {WHO}",
+    )
     listed.add_argument("-n", "--limit", metavar="N", type=how_many, default=20, help="at most N (default 20)")
     shown = words.add_parser("show", help="show what is known of a file")
     got = words.add_parser("get", help="write a file of a person's to PATH, or with - to stdout")
     removed = words.add_parser("remove", help="remove a file of a person's for good, whatever names it")
     for word in (shown, got, removed):
         word.add_argument("file", metavar="FILE", help="file:… and at least 12 digits")
-        word.add_argument("--of", metavar="PERSON", default=OWNER, help="whose it is (default: the owner)")
+        word.add_argument(
+            "--of",
+            metavar="WHO",
+            default=OWNER,
+            help=f"whose it is: {WHO} (default: the owner)",
+        )
     got.add_argument("path", metavar="PATH", help="where to; a file that is there is left alone")
     cleaned = words.add_parser("clean", help="remove what nothing names any more")
     cleaned.add_argument(
@@ -52,6 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     terminal = Terminal(sys.stdout, sys.stderr)
     async with open_records() as records:
+        if getattr(arguments, "of", ""):
+            arguments.of = await whose(records, arguments.of)
         if arguments.word == "list" and arguments.of:
             terminal.answer(await list_of(records, arguments))
         elif arguments.word == "list":

@@ -19,6 +19,7 @@ from .session_key import DIRECT, session_key
 from .table import how_many, table, to_json
 from .terminal import Terminal
 from .times import clock
+from .whose import whose
 
 MORE = (
     "An ID may be shortened as long as it is the only one that begins so; a session's key stands for the conversation "
@@ -28,6 +29,7 @@ HEADS = ("ID", "SESSION", "LAST", " MESSAGES", "TITLE")
 FOUND = ("ID", " ENTRY", "WHEN", "WHO", "TEXT")
 SNAPSHOTS = ("NAME", "ID", " ENTRY", "MADE")
 OWNER = "owner"
+THEIRS = "of somebody else: an id (as web:anna, of a user of your program), an account or a name"
 OPEN = {
     "waiting": "A call waits for your permission there. The file says so; an import of it runs nothing.",
     "running": "A turn runs there. The file has what was said so far; an import of it runs nothing.",
@@ -65,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for word in (resumed, imported, forked, restored):
         word.add_argument("-s", "--session", metavar="KEY", help="in this session (default: that of the conversation)")
     for word in (listed, searched, shown, exported, deleted):
-        word.add_argument("--user", metavar="NAME", default=OWNER, help="of a user of your program, such as web:anna")
+        word.add_argument("--user", metavar="WHO", default=OWNER, help=THEIRS)
     for word in (listed, searched, shown, marks):
         word.add_argument("--json", action="store_true", help="print one JSON object instead")
     for word in (listed, searched):
@@ -75,6 +77,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     terminal = Terminal(sys.stdout, sys.stderr)
     async with open_records() as records:
+        if hasattr(arguments, "user"):
+            arguments.user = await whose(records, arguments.user)
         match arguments.word:
             case "list":
                 found = await records.store.conversations(arguments.user, archived=arguments.all, limit=arguments.limit)
