@@ -70,3 +70,17 @@ async def test_what_cannot_be_is_one_sentence(person):
     for words in (("edit", "a"), ("add", "a", "--file", "SOUL.md"), ("add", "a", "--open-to", "guest")):
         ran = await person.run("personas", *words)
         assert (ran.status, is_one_plain_sentence(ran.err)) == (2, True), ran.err
+
+
+async def test_who_has_changed_a_persona_stands_in_the_audit_by_the_keys_alone(person):
+    await person.run("personas", "add", "support", "--prompt", "You answer.")
+    await person.run("personas", "use", "support", "channel:cli")
+    await person.run("personas", "remove", "support")
+    listed = msgspec.json.decode((await person.run("audit", "--json")).out)["lines"]
+    noted = [(each["deed"], each["authority"], msgspec.json.decode(each["detail"])["keys"]) for each in listed]
+    changed = ("settings.changed", "owner at the terminal")
+    assert noted == [
+        (*changed, ["personas.support.open_to", "personas.support.prompt"]),
+        (*changed, ["personas.support.places"]),
+        (*changed, ["personas.support"]),
+    ]

@@ -27,6 +27,7 @@ from .build import Builder, Built, Overrides
 from .files import open_storage
 from .opening import opened_home
 from .personas import unknown_tools
+from .settings_writing import write_noted
 
 Change = Callable[[Mapping[str, Any]], Awaitable[object]]
 
@@ -146,7 +147,7 @@ async def open_personas(home: Path | None = None) -> AsyncIterator[PersonaDesk]:
             nonlocal built
             draft = book.draft(asked)
             made = await builder.make(draft.edition.settings)
-            book.write(draft)
+            await write_noted(book, draft, opened.store)
             built = made
 
         yield PersonaDesk(opened.home, opened.store, now, change)

@@ -12,7 +12,6 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.audit import line_of
 from ..core.errors import EverloopError, ModelMissing
 from ..core.ports import Audit
 from ..providers.catalog import HOSTS
@@ -20,12 +19,13 @@ from ..providers.keys import checked_key, keyed_host, notes_on
 from ..providers.offered import rank, takes_key
 from ..settings import Preset, Settings
 from ..settings.edit import Path, path_of
-from ..settings.editor import SettingsDraft, SettingsEditor, changes_of
+from ..settings.editor import SettingsEditor, changes_of
 from ..settings.rows import SettingsRow, value_at
 from ..settings.scopes import scopes_for
 from .build import Builder, Built
 from .destinations import check_destinations
 from .live import LiveHouse, taken_over
+from .settings_writing import write_noted
 from .trial import Embedding, Trials, Tried, trials_of, trials_with
 
 
@@ -86,18 +86,9 @@ class LiveSettings:
             before = (await asyncio.to_thread(self._book.read)).settings
             check_destinations(before, wanted, await self._builder.keys(wanted), os.environ)
             made = await self._builder.make(taken_over(self._now.settings, wanted))
-            await self._write(draft, {"keys": [".".join(each.path) for each in changes_of(asked)]})
+            await write_noted(self._book, draft, self._audit)
             self._live.take(made, wanted)
         return await self.look()
-
-    async def _write(self, draft: SettingsDraft, detail: Mapping[str, Any]) -> None:
-        """It is noted first: the file is no part of that transaction, and what is written is never unnoted."""
-        await self._audit.note(line_of("settings.changed", "", detail))
-        try:
-            await asyncio.to_thread(self._book.write, draft)
-        except EverloopError:
-            await self._audit.note(line_of("settings.failed", "", detail))
-            raise
 
     async def keys(self) -> list[KeyRow]:
         kept = await self._vault.names()
