@@ -19,6 +19,13 @@ async def test_a_file_is_known_by_the_name_under_which_it_came_last(home: Home):
     assert (await known(store, "bob"), await store.recorded_file("bob", "file:1")) == ([], None)
 
 
+async def test_what_is_made_for_somebody_leaves_the_name_under_which_they_have_sent_it(home: Home):
+    store = await home.connect()
+    for name, sent in (("copy.zip", False), ("pack.zip", True), ("other.zip", False)):
+        await store.note_file(FileRecord("ann", "file:1", name, "application/zip", 5), sent)
+    assert await known(store, "ann") == [("file:1", "pack.zip", "application/zip", 5)]
+
+
 async def test_the_latest_are_told_first_and_then_those_before(home: Home):
     store = await home.connect()
     for ref in ("file:1", "file:2", "file:3"):

@@ -179,3 +179,16 @@ class TestAddresses:
             '{"url": "https://a.example',
         ):
             assert linked_files(text) == ()
+
+
+async def test_a_file_is_found_by_the_name_it_was_sent_under_after_a_tool_has_made_the_same_again(tmp_path: Path):
+    (tmp_path / "pack.bin").write_bytes(BYTES)
+    answer, model = await asked(
+        tmp_path / "home",
+        Call("load_file", {"file": "pack.bin"}),
+        Call("run_python", {"code": "open('copy.bin','wb').write(open('pack.bin','rb').read())"}),
+        Call("load_file", {"file": "pack.bin", "path": "again.bin"}),
+        files=(tmp_path / "pack.bin",),
+    )
+    assert made(answer) == ["copy.bin"]
+    assert results(model)[2] == "again.bin is there now (2,560 bytes)."

@@ -315,7 +315,7 @@ class Agent:
 
     async def keep_file(self, owner: str, pieces: AsyncIterable[bytes], name: str) -> FileRecord:
         """Keep a file that comes in piece by piece, to be named in a message. Raises NoRoom, StoreFull."""
-        return await self._attachments.keep(owner, pieces, name)
+        return await self._attachments.keep(owner, pieces, name, sent=True)
 
     async def enclose_kept(self, name: str, ref: str, owner: str) -> Part:
         """As `enclose`, for a file that the owner has already. Raises NoFile, MailRefused."""

@@ -31,13 +31,13 @@ class Attachments:
         self._records = records
         self.largest = largest
 
-    async def keep(self, owner: str, pieces: AsyncIterable[bytes], name: str) -> FileRecord:
-        """Raises FileTooLarge, NoRoom, StoreFull."""
+    async def keep(self, owner: str, pieces: AsyncIterable[bytes], name: str, sent: bool = False) -> FileRecord:
+        """`sent` by the person, and not made for them. Raises FileTooLarge, NoRoom, StoreFull."""
         name = plain_name(name)
         head = bytearray()
         kept = await self._files.keep(owner, self._sniffed(pieces, name, head), name)
         record = FileRecord(owner, kept.ref, name, mime_of_head(bytes(head), kept.size), kept.size, kept.at)
-        await self._records.note_file(record)
+        await self._records.note_file(record, sent)
         return record
 
     async def take(self, owner: str, name: str, data: bytes) -> Part:
@@ -78,7 +78,7 @@ class Attachments:
                 return await self.take(owner, Path(path).name, await asyncio.to_thread(_all_of, fd))
             if status.st_size > self.largest:
                 raise self._too_large(str(path))
-            return described(await self.keep(owner, _pieces_of(fd), Path(path).name))
+            return described(await self.keep(owner, _pieces_of(fd), Path(path).name, sent=True))
         finally:
             os.close(fd)
 

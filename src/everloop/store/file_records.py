@@ -9,10 +9,11 @@ _ROWS = "SELECT owner, ref, name, mime, size, at FROM files"
 
 
 class FileRecordRows(Database):
-    async def note_file(self, record: FileRecord) -> None:
+    async def note_file(self, record: FileRecord, sent: bool = True) -> None:
+        anew = "name = excluded.name, mime = excluded.mime, at = excluded.at" if sent else "at = excluded.at"
         await self._change(
             "INSERT INTO files(owner, ref, name, mime, size, at) VALUES($1, $2, $3, $4, $5, {now}) "
-            "ON CONFLICT(owner, ref) DO UPDATE SET name = excluded.name, mime = excluded.mime, at = excluded.at",
+            f"ON CONFLICT(owner, ref) DO UPDATE SET {anew}",
             record.owner,
             record.ref,
             record.name,

@@ -55,8 +55,9 @@ class Files(Protocol):
 class FileRecords(Protocol):
     """What is known of files beside their bytes. Raises StoreError."""
 
-    async def note_file(self, record: FileRecord) -> None:
-        """The same file again is known by its new name."""
+    async def note_file(self, record: FileRecord, sent: bool = True) -> None:
+        """The same file `sent` again is known by its new name; one that was made for them leaves the name under which
+        it is known, so that what somebody has sent is found by it."""
 
     async def recorded_files(self, owner: str, *, limit: int = 100, skip: int = 0) -> list[FileRecord]:
         """The latest first, after the first `skip`."""
