@@ -2,6 +2,7 @@
 
 import os
 import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -10,6 +11,7 @@ from tests.cli.person import Person, is_one_plain_sentence
 from tests.store.town import Town, canary
 
 from everloop.app.records import open_records
+from everloop.core.budget import Account, Bound, Limit, Reservation, Spending
 from everloop.core.people import Person as Known
 from everloop.core.people import Role
 from everloop.readings.filenames import plain
@@ -58,6 +60,31 @@ async def test_all_that_is_somebodys_is_written_and_nothing_of_others(person: Pe
     everything = b"".join(packed.values())
     assert [word for word in (b"canaryben", b"hash of", canary("anna", "reply").encode()) if word in everything] == []
     assert (os.stat(tmp_path / "out.zip").st_mode & 0o777, os.stat(tmp_path / "out").st_mode & 0o777) == (0o600, 0o700)
+
+
+async def test_an_export_is_dated_and_its_readme_counts_what_people_know(person: Person, tmp_path: Path):
+    await settled(person, "anna")
+    async with open_records(person.home) as records:
+        anna = await records.members.find("anna")
+        await records.store.reserve(_spent(anna.id))
+    await person.run("users", "export", "Anna", str(tmp_path / "out.zip"))
+    with zipfile.ZipFile(tmp_path / "out.zip") as pack:
+        dates = {each.date_time[0] for each in pack.infolist()}
+        readme = pack.read("README.md").decode()
+        (row,) = pack.read("tables/spending.csv").decode().splitlines()[1:]
+    assert min(dates) >= datetime.now(UTC).year - 1
+    assert datetime.fromisoformat(row.rpartition(",")[2]).tzinfo is not None
+    counts = readme.partition("How much it is:")[2].split("\n- ")[1:]
+    told = {what: int(count) for what, _, count in (each.partition(": ") for each in counts)}
+    known = {"conversations": 1, "files": 2, "files in the workspace": 2, "messages in groups": 1}
+    assert {what: told[what] for what in known} == known
+    assert told["messages"] > 0
+    assert not {"letters", "answers in the outbox", "entries"} & set(told)
+
+
+def _spent(owner: str) -> Reservation:
+    account = Account(owner, "month")
+    return Reservation("a call", owner, 5, 0, (Bound(account, Limit(10), Spending(account)),))
 
 
 async def test_nobody_is_called_so_that_something_is_written_elsewhere(person: Person, tmp_path: Path):

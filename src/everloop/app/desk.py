@@ -75,7 +75,8 @@ class GatewayDesk(Agent):
 
     def export(self, person: Person) -> AsyncGenerator[bytes]:
         """All that is theirs, as a zip file that is made while it is read."""
-        return zipped(self._export.files(person, self.clock.now()))
+        now = self.clock.now()
+        return zipped(self._export.files(person, now), now)
 
     @asynccontextmanager
     async def answering(self, inbound: Inbound, again: Again | None = None) -> AsyncIterator[Answer]:

@@ -9,5 +9,8 @@ from .records import Records
 
 async def write_export(records: Records, person: Person, path: Path, now: float) -> None:
     """Into a new zip file, if it is called so, else a new folder. Raises HomeError, StoreError."""
-    write = write_zip if path.suffix.lower() == ".zip" else write_folder
-    await write(records.export.files(person, now), path)
+    files = records.export.files(person, now)
+    if path.suffix.lower() == ".zip":
+        await write_zip(files, path, now)
+    else:
+        await write_folder(files, path)

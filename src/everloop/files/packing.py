@@ -7,23 +7,25 @@ import io
 import os
 import zipfile
 from collections.abc import AsyncGenerator, AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
 from ..core.errors import HomeError
 from ..core.ports import HomeFile
 
-_LONG_AGO = (1980, 1, 1, 0, 0, 0)
+_EARLIEST, _LATEST = datetime(1980, 1, 1, tzinfo=UTC), datetime(2107, 12, 31, tzinfo=UTC)  # that a zip can say
 
 
-async def zipped(files: AsyncIterator[HomeFile]) -> AsyncGenerator[bytes]:
-    """The bytes of a zip file."""
+async def zipped(files: AsyncIterator[HomeFile], now: float) -> AsyncGenerator[bytes]:
+    """The bytes of a zip file, whose members are of now."""
+    made = min(max(datetime.fromtimestamp(now, UTC), _EARLIEST), _LATEST).timetuple()[:6]
     sink = _Sink()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as pack:
         async for file in files:
             if file.pieces is None:
                 continue
-            about = zipfile.ZipInfo(file.path, _LONG_AGO)
+            about = zipfile.ZipInfo(file.path, made)
             about.compress_type, about.external_attr = zipfile.ZIP_DEFLATED, 0o600 << 16
             with pack.open(about, "w", force_zip64=True) as entry:
                 async for piece in file.pieces:
@@ -35,10 +37,10 @@ async def zipped(files: AsyncIterator[HomeFile]) -> AsyncGenerator[bytes]:
     yield sink.take()
 
 
-async def write_zip(files: AsyncIterator[HomeFile], path: Path) -> None:
+async def write_zip(files: AsyncIterator[HomeFile], path: Path, now: float) -> None:
     """A new file, whole or not at all. Raises HomeError."""
     try:
-        await _write(path, zipped(files))
+        await _write(path, zipped(files, now))
     except OSError as error:
         raise HomeError(f"{path} cannot be written ({error.strerror}): name another file") from error
 

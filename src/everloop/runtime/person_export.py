@@ -7,6 +7,7 @@ models call things: none leads anywhere else (path traversal), on any system.
 
 import csv
 import io
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -25,7 +26,9 @@ from .exporting import stamp
 from .sessions import Sessions
 
 PAGE = 1000  # rows or entries that are read at once
-_TIMES = ("at", "until", "due", "created")
+_FOLDERS = {"files": "files", "workspace": "files in the workspace"}
+_TOLD = ("accounts", "tokens", "browsers logged in", "secrets", "snapshots", "jobs", "grants")
+_TIMES = ("at", "until", "due", "created", "resets")
 _LATEST = 253_402_300_800  # the year 10000: no calendar has what lies after it
 _WHO = {"user": "They said", "assistant": "The agent said", "tool": "A tool answered", "house": "everloop said"}
 README = """# What everloop keeps of {name}
@@ -61,15 +64,25 @@ class PersonExport:
     async def files(self, person: Person, now: float) -> AsyncIterator[HomeFile]:
         """One after the other: each is read to its end before the next is asked for. Raises StoreError."""
         await self._store.note(line_of("person.exported", person.id))
-        people, names, media = person.principals, _Names(), dict[str, Media]()
-        counts = await self._store.belongings(people)
-        yield HomeFile("README.md", _once(_readme(person, counts, now)))
+        counts = Counter[str]()
+        async for file in self._all_of(person.principals, counts):
+            counts[_FOLDERS.get(file.path.partition("/")[0], "")] += 1
+            yield file
+        kept = await self._store.belongings(person.principals)
+        counts.update({what: kept[what] for what in _TOLD if what in kept})
+        yield HomeFile("README.md", _once(_readme(person, {k: n for k, n in counts.items() if k}, now)))
+
+    async def _all_of(self, people: Sequence[str], counts: Counter[str]) -> AsyncIterator[HomeFile]:
+        """All but the README, which tells how much it is."""
+        names, media = _Names(), dict[str, Media]()
         for each in await self._conversations(people):
+            counts.update({"conversations": 1, "messages": each.messages})
             path = f"conversations/{names.free(f'{stamp(each.created)[:10]} {each.title}'[:60], each.id[:8])}"
             yield HomeFile(f"{path}.md", self._markdown(each, media))
             yield HomeFile(f"{path}.jsonl", self._lines(each))
         said = [each async for each in self._said_elsewhere(people, media)]
         if said:
+            counts["messages in groups"] = len(said)
             yield HomeFile("in-groups.md", _once("\n\n".join(map(_told_in_group, said)) + "\n"))
             yield HomeFile("in-groups.jsonl", _once("".join(f"{_json(each)}\n" for each in said)))
         async for file in self._attached(people, media):
