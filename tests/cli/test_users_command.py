@@ -46,3 +46,18 @@ async def test_what_cannot_be_is_one_sentence(person):
         assert (ran.status, ran.out) == (1, "")
         assert is_one_plain_sentence(ran.err), ran.err
     assert (await person.run("users", "pair")).out == "Nobody waits to be let in.\n"
+
+
+async def test_who_is_introduced_without_an_account_and_invited_from_here_is_told_what_is_missing(person):
+    added = await person.run("users", "add", "Anna Berg")
+    with_account = await person.run("users", "add", "Ben", "--account", "telegram:1")
+    invited = await person.run("users", "invite", "anna berg")
+    (person.home / "config.toml").write_text('[gateway]\nallowed_hosts = ["agent.example.com"]\n')
+    elsewhere = await person.run("users", "invite", "anna berg")
+    assert "everloop users invite 'Anna Berg'" in added.err
+    assert "everloop users link 'Anna Berg' ACCOUNT" in added.err
+    assert invited.out.startswith("http://127.0.0.1:")
+    assert invited.err.startswith("Only this machine can open that link.")
+    assert "docs/gateway.md" in invited.err
+    assert (with_account.err, elsewhere.err) == ("", "")
+    assert elsewhere.out.startswith("https://agent.example.com/")

@@ -382,3 +382,28 @@ async def test_a_model_is_not_tried_out_where_the_owner_may_spend_no_more(tmp_pa
     assert [(each.ok, each.why.partition(" has")[0]) for each in refused_] == [(False, "Everyone together")] * 2
     assert (calls, tried[0].ok, len(model.prompts)) == (0, True, 2)
     assert (left.money, left.held_money) == (2 * DOLLAR, 0)
+
+
+async def test_what_is_spent_in_this_conversation_is_told_in_it_and_in_no_other(tmp_path: Path):
+    async with opened(tmp_path, costly()) as agent:
+        await agent.budgets.assign(ANNA, "session", Limit(15_000))
+        anna = agent.user(ANNA)
+        before = (await anna.ask("/budget")).content
+        await anna.ask("hello")
+        after = (await anna.ask("/budget")).content
+        (elsewhere,) = await agent.budgets.of(ANNA, Role.USER)
+    assert before == "You may spend 15,000 tokens in each conversation."
+    assert after == "You have spent 1,500 of 15,000 tokens in this conversation."
+    assert (elsewhere.spent_tokens, elsewhere.spent_money, elsewhere.tokens) == (None, None, 15_000)
+
+
+async def test_what_everyone_may_spend_together_is_told_and_numbers_only_to_who_runs_it(tmp_path: Path):
+    async with opened(tmp_path, costly()) as agent:
+        free = (await agent.ask("/budget")).content
+        await agent.budgets.assign(HOUSE, "month", Limit(777))
+        told = [(await agent.ask("/budget")).content, (await agent.user(ANNA).ask("/budget")).content]
+    assert free == "No limit is set."
+    assert told == [
+        "Everyone together has spent 0 of 777 tokens this month.",
+        "What everyone together may spend here is limited, too.",
+    ]

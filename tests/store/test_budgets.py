@@ -222,11 +222,13 @@ async def test_limits_are_set_changed_and_taken_away(store: Store):
 
 async def test_who_has_changed_a_budget_stands_in_the_audit(home: Home, store: Store):
     await store.set_limit("anna", "month", Limit(6, 7))
+    await store.set_limit("anna", "month", Limit())
     await store.set_limit("anna", "month", None)
     await store.begin_anew("anna", "day")
     rows = await home.rows("SELECT deed, subject, detail FROM audit ORDER BY id")
     assert rows == [
         ("budget.changed", "anna", '{"money":7,"per":"month","tokens":6}'),
+        ("budget.changed", "anna", '{"money":null,"per":"month","tokens":null}'),
         ("budget.changed", "anna", '{"default":true,"per":"month"}'),
         ("budget.changed", "anna", '{"per":"day","reset":true}'),
     ]
@@ -373,7 +375,7 @@ async def test_processes_that_are_killed_in_between_make_no_eleventh_call_and_le
         assert process.returncode == (-signal.SIGKILL if kill else 0)
     answered, _, reasons = out.decode().partition(" ")
     made, lost = len(calls.read_text()), 10 - int(answered)
-    assert reasons.strip() == "{'', 'budget'}"
+    assert reasons.strip() in ("{'', 'budget'}", "{'budget', ''}")
     # Of a call that was reserved and lost nobody knows whether it was made: it counts, and is made up for by no other.
     assert (made <= 10 and 1 <= lost <= 8) if len(kills) > 1 else (made, lost) == (10, 0)
     assert [row[3:] for row in await state(home)] == [(10 * 1_000_000_000, 0, 0)]

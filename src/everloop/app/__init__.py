@@ -45,7 +45,7 @@ from ..runtime.titles import KIND, Titles
 from ..settings import Settings, home_of, load, workspace_of
 from ..tools.bootstrap import make_workspace
 from .agent import Agent
-from .budgets import following
+from .budgets import following, unpriced_in
 from .build import Builder, Overrides
 from .channels import channels_of, secrets_named, traits_in
 from .files import open_storage
@@ -175,7 +175,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     live = LiveHouse(opened, builder, await builder.make(settings))
     toolbox = Toolbox(live.kit_of, files)
     budgets = BudgetControl(store, following(lambda: live.now.settings.users.budgets))
-    allotments = Allotments(store, lambda: budgets.rules, budgets.forget_limits)
+    allotments = Allotments(store, lambda: budgets.rules, budgets.forget_limits, lambda: unpriced_in(live))
     titles = Titles(
         store,
         bus,

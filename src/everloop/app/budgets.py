@@ -3,8 +3,11 @@
 from collections.abc import Callable
 
 from ..core.budget import Limit, money_of
+from ..core.errors import ModelMissing
 from ..core.people import Role
+from ..core.prompt import Usage
 from ..runtime.budgets import BudgetRules
+from ..runtime.models import Models
 from ..settings.shape import BudgetSection
 
 
@@ -37,3 +40,12 @@ def budget_rules(section: BudgetSection) -> BudgetRules:
 
 def _limit(tokens: int, money: float) -> Limit:
     return Limit(tokens or None, money_of(money) or None)
+
+
+def unpriced_in(models: Models) -> str:
+    """What the usual model is called, if nobody knows what it costs."""
+    try:
+        model = models.find("")
+    except ModelMissing:
+        return ""
+    return model.name if model.price(Usage(1, 1)) is None else ""

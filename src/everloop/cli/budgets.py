@@ -3,11 +3,14 @@
 import argparse
 import math
 
-from ..app.spending import Allotments, BudgetLine, limit_of, shown_limit, shown_reset, shown_spent
+from ..app.records import Records
+from ..app.spending import Allotments, BudgetLine, limit_of, note_on_money, shown_limit, shown_reset, shown_spent
 from ..core.budget import PERIODS, Limit
 from ..core.people import Role
 from .table import table
+from .terminal import Terminal, WrongUse
 
+EITHER = "--default lets hold again what goes with the role: say it without --tokens and --money, or say these alone"
 HEADS = ("PER", "LIMIT", "SPENT", "BEGINS ANEW", "")
 WHOSE = "an id, an account, a name that one person alone has; or `house` (everyone together), `guests` (all of them)"
 
@@ -22,17 +25,22 @@ def add_budget(words: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     budget.add_argument("--reset", action="store_true", help="let the period begin anew, with nothing spent")
 
 
-async def change_budget(budgets: Allotments, given: argparse.Namespace) -> str:
+async def change_budget(records: Records, terminal: Terminal, given: argparse.Namespace) -> None:
     """What was asked for, done; then how it stands. Raises MailRefused."""
-    who, per = given.who, given.per
+    budgets, who, per = records.budgets, given.who, given.per
+    sets = given.tokens is not None or given.money is not None
+    if given.default and sets:
+        raise WrongUse(EITHER)
     if given.default:
         await budgets.change(who, per, Role.OWNER, None)
-    elif given.tokens is not None or given.money is not None:
+    elif sets:
         before = await budgets.set_before(who, per) or Limit()
         await budgets.change(who, per, Role.OWNER, _changed(before, given.tokens, given.money))
     if given.reset:
         await budgets.begin_anew(who, per, Role.OWNER)
-    return await shown_budget(budgets, who)
+    terminal.answer(await shown_budget(budgets, who))
+    if given.money is not None and given.money >= 0 and (note := await note_on_money(records)):
+        terminal.note(note)
 
 
 async def shown_budget(budgets: Allotments, who: str) -> str:
@@ -41,8 +49,7 @@ async def shown_budget(budgets: Allotments, who: str) -> str:
 
 
 def _row(line: BudgetLine) -> tuple[str, ...]:
-    held = f" ({line.held_tokens:,} tokens held)" if line.held_tokens else ""
-    return line.per, shown_limit(line), shown_spent(line) + held, shown_reset(line), "" if line.set else "by role"
+    return line.per, shown_limit(line), shown_spent(line), shown_reset(line), "" if line.set else "by role"
 
 
 def _changed(before: Limit, tokens: int | None, money: float | None) -> Limit:

@@ -2,6 +2,8 @@
 
 import argparse
 import sys
+from ipaddress import ip_address
+from shlex import quote
 
 from ..app.access import new_invitation
 from ..app.records import Records, open_records
@@ -70,7 +72,7 @@ async def run(arguments: argparse.Namespace) -> int:
                 budget = await shown_budget(records.budgets, person.id)
                 terminal.answer(f"{_listed([person])}\n\n{budget}")
             case "budget":
-                terminal.answer(await change_budget(records.budgets, arguments))
+                await change_budget(records, terminal, arguments)
             case "export":
                 await export(records, terminal, arguments.who, arguments.target)
             case "erase":
@@ -79,6 +81,8 @@ async def run(arguments: argparse.Namespace) -> int:
                 terminal.answer(_waiting(await people.waiting()))
             case word:
                 terminal.answer(await _change(records, word, arguments))
+                if more := _what_next(records.settings, word, arguments):
+                    terminal.note(more)
     return 0
 
 
@@ -110,6 +114,29 @@ async def _change(records: Records, word: str, given: argparse.Namespace) -> str
         case _:
             person = await people.change(given.who, Role.OWNER, blocked=word == "block")
             return f"{person.name} is {'heard nowhere any more' if word == 'block' else 'heard again'}."
+
+
+def _what_next(settings: Settings, word: str, given: argparse.Namespace) -> str:
+    """What somebody has to know who has just done this."""
+    if word == "add" and not given.account:
+        who = quote(given.name.strip())
+        return (
+            f"They cannot come in yet: `everloop users invite {who}` prints a link into the page, and "
+            f"`everloop users link {who} ACCOUNT` lets them write from an account, such as telegram:12345."
+        )
+    if word == "invite" and not settings.gateway.allowed_hosts and _is_of_this_machine(settings.gateway.host):
+        return (
+            "Only this machine can open that link. To let somebody in from another, see “From other machines” in "
+            "docs/gateway.md."
+        )
+    return ""
+
+
+def _is_of_this_machine(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _address(settings: Settings) -> str:

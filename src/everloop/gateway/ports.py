@@ -270,6 +270,10 @@ class PeoplesBudgets(Protocol):
 
     async def change(self, who: str, per: Per, by: Role, limit: None) -> str: ...
 
+    def notes_on(self, money: float | None) -> list[str]:
+        """What whoever limits money has to know."""
+        ...
+
 
 class PersonaBook(Protocol):
     """Who the agent is, and at which places. Raises MailRefused, SettingsError, ModelMissing, HomeError."""

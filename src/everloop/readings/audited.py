@@ -16,4 +16,4 @@ def described(detail: str) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, list):
         return " ".join(map(str, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return str(value).lower() if isinstance(value, bool) or value is None else str(value)

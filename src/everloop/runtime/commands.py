@@ -21,7 +21,7 @@ from ..readings.commands import find as find_command
 from ..readings.grants import described, extent
 from ..readings.questions import chosen as chosen_in
 from ..readings.questions import question_of
-from .allotments import Allotments, said_lines
+from .allotments import Allotments
 from .approvals import Approvals
 from .budgets import BudgetRules
 from .clock import MACHINE
@@ -131,7 +131,9 @@ class SlashCommands:
             case "/budget":
                 if letter.principal:
                     return CommandEffect(inbound, "none", ALONE)
-                return CommandEffect(inbound, "none", said_lines(await self._budgets.of(letter.author, role)))
+                row = await self._store.session(str(inbound.address))
+                told = await self._budgets.tell(letter.author, role, row.id if row else "")
+                return CommandEffect(inbound, "none", told)
             case "/usage" if rest:
                 return CommandEffect(inbound, "none", await self._usage.tell(rest, letter, role))
             case "/usage":

@@ -71,7 +71,7 @@ class BudgetRows(Database):
         return [LimitRow(owner, per, Limit(tokens, money)) for owner, per, tokens, money in rows]
 
     async def set_limit(self, owner: str, per: Per, limit: Limit | None) -> None:
-        said = {"tokens": limit.tokens, "money": limit.money} if limit else {"default": True}
+        said = {"tokens": limit.tokens, "money": limit.money} if limit is not None else {"default": True}
         line = line_of("budget.changed", owner, {"per": per, **said})
 
         async def work(ask: Ask) -> None:

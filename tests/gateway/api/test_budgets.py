@@ -78,11 +78,11 @@ async def test_who_may_set_whose_budget_and_everyone_sees_their_own(tmp_path: Pa
     }
     assert looks == {"owner": 200, "admin": 200, "other": 200, "user": 403, "guest": 403, "reader": 403}
     assert own == {"user": [LINE], "owner": [LINE], "guest": [LINE]}
-    assert shown == {"name": "P3", "budgets": [LINE]}
+    assert shown == {"name": "P3", "budgets": [LINE], "notes": []}
     assert lifted[1]["budgets"] == [LINE | {"tokens": 200_000, "money": None, "set": False}]
     assert (raised[0], raised[1]["error"]["message"]) == (409, "Only the owner changes what P1 may spend.")
     assert {status for status, _ in bad} == {400}
-    assert nobody[0] == 409
+    assert nobody[0] == 404
 
 
 async def test_a_limit_that_is_set_holds_for_the_next_turn_and_every_door_tells_why(openings):
@@ -111,5 +111,19 @@ async def test_a_limit_that_is_set_holds_for_the_next_turn_and_every_door_tells_
     assert (sentence in streamed, "insufficient_quota" in streamed) == (True, True)
     assert (message.status, "What everyone together may spend here is used up" in told) == (429, True)
     assert (frame["code"], sentence in str(frame)) == ("budget", True)
-    assert budget == sentence
+    assert budget == f"{sentence}\nEveryone together has spent 0 of 10 tokens this month."
     assert [each.status for each in lifted] == [200, 200]
+
+
+async def test_who_limits_money_is_told_that_the_model_has_no_price_and_each_conversation_counts_its_own(openings):
+    door = await openings(ScriptedModel(lambda shown: Say("ok")))
+    async with door.client(await door.token()) as client:
+        limited, by_tokens = [
+            await (await client.put("/api/users/owner/budget", json={"per": "session", **limit})).json()
+            for limit in ({"money": 2.5}, {"tokens": 10})
+        ]
+    (note,) = limited["notes"]
+    assert note.startswith("scripted has no price here, so nobody under a limit on money is answered by it")
+    assert by_tokens["notes"] == []
+    nothing = dict.fromkeys(("spent_tokens", "spent_money", "held_tokens", "held_money"))
+    assert by_tokens["budgets"] == [{**LINE, **nothing, "per": "session", "tokens": 10, "money": None}]

@@ -23,21 +23,23 @@ class OfPeriod(ApiInput, frozen=True):
 
 class BudgetShown(Struct, frozen=True):
     """A limit (null: none), what was spent of it in the period that runs, what running calls hold of it, and when the
-    next period begins (Unix time; 0: with the next call, or never). `set`: for them, and not as it goes with a role."""
+    next period begins (Unix time; 0: with the next call, or never). What was spent and is held is null where the limit
+    holds in each conversation, or each run of a job. `set`: for them, and not as it goes with a role."""
 
     per: Period
     tokens: int | None
     money: float | None
-    spent_tokens: int
-    spent_money: float
-    held_tokens: int
-    held_money: float
+    spent_tokens: int | None
+    spent_money: float | None
+    held_tokens: int | None
+    held_money: float | None
     resets: float
     set: bool
 
 
 class BudgetList(Struct, frozen=True):
-    """Whose they are, and those that hold; none at all is no limit."""
+    """Whose they are, and those that hold; none at all is no limit. `notes` say what is to be known of a change."""
 
     name: str
     budgets: list[BudgetShown]
+    notes: list[str] = []

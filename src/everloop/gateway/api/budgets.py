@@ -26,7 +26,7 @@ async def show_budget(call: ApiCall) -> ApiAnswer:
 async def change_budget(call: ApiCall) -> ApiAnswer:
     asked, budgets = call.body, call.agent.budgets
     await budgets.limit(call.path.id, asked.per, call.principal.role, asked.tokens, asked.money)
-    return await show_budget(call)
+    return _listed(*await budgets.show(call.path.id), notes=budgets.notes_on(asked.money))
 
 
 async def drop_budget(call: ApiCall) -> ApiAnswer:
@@ -34,5 +34,6 @@ async def drop_budget(call: ApiCall) -> ApiAnswer:
     return await show_budget(call)
 
 
-def _listed(name: str, lines: Sequence[BudgetState]) -> BudgetList:
-    return BudgetList(name, [msgspec.convert(line, BudgetShown, from_attributes=True) for line in lines])
+def _listed(name: str, lines: Sequence[BudgetState], notes: Sequence[str] = ()) -> BudgetList:
+    shown = [msgspec.convert(line, BudgetShown, from_attributes=True) for line in lines]
+    return BudgetList(name, shown, list(notes))

@@ -33,14 +33,16 @@ function lines(budgets) {
 }
 
 function line(each) {
+  const counted = each.spent_tokens !== null; // what holds in each conversation is counted in each
+  const spent = (amount, shown) => (counted ? shown(amount) : "–");
   const parts = [
-    each.tokens !== null && told.tokens(count(each.spent_tokens), count(each.tokens)),
-    each.money !== null && told.money(dollars(each.spent_money), dollars(each.money)),
+    each.tokens !== null && told.tokens(spent(each.spent_tokens, count), count(each.tokens)),
+    each.money !== null && told.money(spent(each.spent_money, dollars), dollars(each.money)),
   ].filter(Boolean);
   const further = [told.per[each.per], each.resets > 0 && told.resets(moment(each.resets)), !each.set && told.byRole].filter(Boolean);
   const share = Math.max(each.tokens === null ? 0 : ratio(each.spent_tokens, each.tokens), each.money === null ? 0 : ratio(each.spent_money, each.money));
   return h("div", { "data-per": each.per }, h("span", {}, parts.length ? parts.join(", ") : told.free), h("br"), h("small", {}, further.join(" · ")),
-    parts.length > 0 && h("progress", { max: 1, value: Math.min(1, share), "aria-label": parts.join(", ") }));
+    counted && parts.length > 0 && h("progress", { max: 1, value: Math.min(1, share), "aria-label": parts.join(", ") }));
 }
 
 const ratio = (used, limit) => (limit ? used / limit : 1);
@@ -57,7 +59,7 @@ function form(at, name, budgets, draw) {
   per.addEventListener("change", fill);
   fill();
   const act = async (deed) => {
-    try { await deed(); toast(told.done(name)); } catch (error) { toast(error.message, "bad"); }
+    try { toast([told.done(name), ...(await deed()).notes].join(" ")); } catch (error) { toast(error.message, "bad"); }
     await draw();
   };
   const submit = (event) => {
