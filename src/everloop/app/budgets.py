@@ -9,6 +9,7 @@ from ..core.prompt import Usage
 from ..runtime.budgets import BudgetRules
 from ..runtime.models import Models
 from ..settings.shape import BudgetSection
+from .build import Absent
 
 
 def following(section: Callable[[], BudgetSection]) -> Callable[[], BudgetRules]:
@@ -43,9 +44,10 @@ def _limit(tokens: int, money: float) -> Limit:
 
 
 def unpriced_in(models: Models) -> str:
-    """What the usual model is called, if nobody knows what it costs."""
+    """What the usual model is called, if there is one and nobody knows what it costs."""
     try:
         model = models.find("")
     except ModelMissing:
         return ""
-    return model.name if model.price(Usage(1, 1)) is None else ""
+    is_there = not isinstance(model.provider, Absent)
+    return model.name if is_there and model.price(Usage(1, 1)) is None else ""
