@@ -351,7 +351,8 @@ async def main():
     async with everloop.open(home, settings, provider=Costly(), roles={ANNA: Role.USER}) as agent:
         asked = (agent.ask("hello", f"api:{n}", author=ANNA, event=f"e{n}") for n in range(30))
         came = await asyncio.gather(*asked, return_exceptions=True)
-        print(sum(isinstance(each, everloop.Answer) for each in came), sorted({getattr(each, "reason", "") for each in came}))
+        reasons = sorted({getattr(each, "reason", "") for each in came})
+        print(sum(isinstance(each, everloop.Answer) for each in came), reasons)
 
 asyncio.run(main())
 """
