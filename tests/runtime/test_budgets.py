@@ -319,6 +319,22 @@ async def test_a_summary_that_may_not_be_paid_for_is_written_plainly_and_the_tur
     assert left.tokens == sum(row.usage.input + row.usage.output for row in rows)
 
 
+async def test_a_summary_is_paid_by_who_has_asked_for_it(tmp_path: Path):
+    long = "the quick brown fox jumps over the lazy dog and so on " * 55
+    async with opened(tmp_path, costly()) as agent:
+        for who in (ANNA, BERT):
+            await agent.budgets.assign(who, "month", dollars(50))
+        for n in range(4):
+            await agent.ask(f"{n} {long}", ROOM, author=ANNA)
+        before = (await spent(agent)).money
+        await agent.ask("/compact", ROOM, author=BERT)
+        await agent.ask("and now?", ROOM)  # which is answered after that
+        thread = (await agent.store.session(ROOM)).id
+        made = any(isinstance(entry, Compacted) and entry.model for entry in await agent.store.read(thread))
+        after = (await spent(agent)).money, (await spent(agent, BERT)).money
+    assert (made, after) == (True, (before, DOLLAR))
+
+
 async def test_a_house_that_was_closed_while_a_model_was_asked_holds_nothing_afterwards(tmp_path: Path):
     gate = asyncio.Event()
     model = ScriptedModel(

@@ -30,7 +30,7 @@ from .log import (
     Verdict,
 )
 from .message import Made, Message, Text, said, said_in_turn
-from .people import is_chat
+from .people import OWNER, is_chat
 from .personas import PersonaWish
 from .prompt import Transcript
 from .speakers import in_group, unheaded
@@ -87,7 +87,7 @@ class Thread:
         self.owes_reply = False
         self.address = ""
         self.just_compacted = False
-        self.wants_room = False  # someone has asked for a summary
+        self.wants_room = ""  # who has asked for a summary
         self.summary = ""
         self.facts: tuple[str, ...] = ()
         self.condensed = False  # whether the transcript begins with a summary
@@ -151,7 +151,7 @@ class Thread:
             case PersonaChosen():
                 self.persona = PersonaWish(entry.persona, entry.by)
             case Stopped():
-                self.wants_room = False
+                self.wants_room = ""
                 if self.owes_reply:
                     self.turn.stopped, self.turn.calling = True, False
                     self._end_if_stopped(entry.text)
@@ -164,7 +164,7 @@ class Thread:
             case Compacted():
                 self._start_from(entry)
             case CompactionAsked():
-                self.wants_room = True
+                self.wants_room = entry.by or OWNER
             case Undoing():
                 self._begin_to_undo(entry)
             case TakenBack():
@@ -179,7 +179,7 @@ class Thread:
     @property
     def rests(self) -> bool:
         """Whether there is nothing to do until someone speaks."""
-        return not (self.owes_reply or self.open_calls or self.wants_room)
+        return not (self.owes_reply or self.open_calls or bool(self.wants_room))
 
     @property
     def is_group(self) -> bool:
@@ -407,7 +407,7 @@ class Thread:
         self.transcript = Transcript((*told, *entry.kept))
         self.gauge.start_again()
         self.tokens = self.estimated = sum(map(self.gauge.estimate, self.transcript.messages))
-        self.measured, self.wants_room, self.unheard = False, False, []
+        self.measured, self.wants_room, self.unheard = False, "", []
         self.just_compacted = True
         standing = entry.standing
         self.turn, self.owes_reply, self.address = Turn.resumed_from(entry), standing.owes, standing.address

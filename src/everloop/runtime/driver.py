@@ -288,12 +288,14 @@ class Driver:
                 self._bus.publish(Warned(book.thread.id, book.lease.head, "spent", text))
 
     async def _payer(self, book: Book, role: Role) -> Payer:
-        """Who has asked; but in a conversation that belongs to somebody else, which is one that a bot of theirs brings,
-        it is they: their bot names whom it likes."""
-        thread, turn, who = book.thread, book.thread.turn, book.thread.turn.requester
+        """Who has asked, for an answer or for a summary; but in a conversation that belongs to somebody else, which is
+        one that a bot of theirs brings, it is they: their bot names whom it likes."""
+        thread, turn = book.thread, book.thread.turn
+        who = thread.wants_room or turn.requester
         if book.owner not in ("", OWNER, who) and not is_chat(book.owner):
             who = book.owner
-            role = await book.patiently(partial(self._people.role, who))
+        if who != turn.requester:
+            role = Role.OWNER if who == OWNER else await book.patiently(partial(self._people.role, who))
         run = f"{thread.id}:{turn.seq}" if turn.source else ""
         return Payer(who, role, thread.id, run, in_group=thread.is_group)
 
