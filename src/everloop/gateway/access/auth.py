@@ -132,8 +132,8 @@ class Auth:
         """Who the page speaks for, and the token that it sends along with what it fetches."""
         principal = principal_of(request)
         person = await self._credentials.person(principal.user)
-        told = {"user": principal.user, "name": person.name if person else principal.user}
-        told |= {"role": principal.role.name.lower(), "scopes": sorted(principal.scopes)}
+        name, role = person.name if person else principal.user, principal.role.name.lower()
+        told = {"user": principal.user, "name": name, "role": role, "scopes": sorted(principal.scopes)}
         cookie = request.cookies.get(self.cookie(request), "")
         by_cookie = principal.kind == "cookie" and "Authorization" not in request.headers
         has_password = await self._credentials.login(principal.user, "password") is not None
