@@ -24,7 +24,7 @@ export const madeFile = (link) => attachment(link, h("a.ghost.button", { href: p
 /** A link of the gateway: {name, mime, url}. */
 export function attachment(link, more = null) {
   const name = link.name || say.file;
-  if (/^https?:/.test(link.url)) return h("span.chip", {}, h("a", { href: link.url, target: "_blank", rel: "noopener noreferrer" }, name)); // elsewhere
+  if (/^https?:/.test(link.url)) return h("a.chip", { href: link.url, target: "_blank", rel: "noreferrer" }, name);
   const take = [iconButton("down", say.download(name), () => download(link)), more];
   return isPicture(link.mime) ? picture(link, name, take) : text(link, name, take);
 }
