@@ -319,7 +319,7 @@ class TestPasswords:
                 await records.store.change_person("anna", blocked=True)
             blocked = await client.post("/auth/session", headers=hers)
         assert (heads.status, [each.status for each in came], done.status) == (401, [303, 401], 200)
-        assert (known["user"], known["role"], known["has_password"]) == ("anna", "user", False)
+        assert (known["user"], known["name"], known["role"], known["has_password"]) == ("anna", "Anna", "user", False)
         wrong = (401, None)
         assert tried == {
             "Anna": (200, "anna"),

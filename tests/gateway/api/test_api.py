@@ -550,3 +550,10 @@ async def test_a_guest_is_not_told_which_model_answers(tmp_path: Path):
     async with opened(tmp_path) as (_, client):
         told = [(await get(client, "/api/me", {"Authorization": f"Bearer {who}"}))[1] for who in ("guest", "user")]
     assert [(each["role"], bool(each["model"])) for each in told] == [("guest", False), ("user", True)]
+
+
+async def test_whoever_asks_is_told_what_they_are_called(tmp_path: Path):
+    async with opened(tmp_path) as (agent, client):
+        await agent.store.change_person("owner", name="Maria")
+        me = (await get(client, "/api/me"))[1]
+    assert (me["user"], me["name"]) == ("owner", "Maria")

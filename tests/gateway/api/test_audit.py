@@ -64,6 +64,10 @@ async def test_lines_come_in_pages_and_by_filter(tmp_path: Path):
         assert [line["subject"] for line in then["lines"]] == ["web:1", "web:0"]
         assert (first["more"], then["more"]) == (True, False)
         assert [line["subject"] for line in (await door.get("/api/audit?who=web:3"))["lines"]] == ["web:3"]
+        named = await door.get("/api/audit?who=n3")
+        nobody = await door.get("/api/audit?who=n9")
+        assert [(line["subject"], line["meaning"]) for line in named["lines"]] == [("web:3", "somebody was introduced")]
+        assert (named["names"]["web:3"], nobody["lines"]) == ("N3", [])
         assert (await door.send("GET", "/api/audit?limit=0"))[0] == 400
 
 

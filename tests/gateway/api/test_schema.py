@@ -184,6 +184,7 @@ async def test_the_owner_is_answered_as_the_document_says(house, tmp_path: Path)
         "/api/sessions/{id}",
         "/api/pairings",
         "/api/personas/{name}/use",
+        "/api/users/{id}/erase",  # with their name
     }
     assert {path for _, path in documented - reached} <= untried
 

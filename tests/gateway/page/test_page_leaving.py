@@ -30,6 +30,7 @@ async def test_the_owner_exports_and_erases_somebody_and_takes_along_their_own(
     async with everloop.open(tmp_path, **given) as agent:
         await agent.store.introduce(Person("web:anna", "Anna", Role.USER, accounts=("web:anna",)))
         await agent.store.introduce(Person("web:ben", "Ben", Role.USER))
+        await agent.store.change_person("owner", name="Maria")
         await agent.user("web:anna").ask(f"hello {WORD}")
     async with staged(browser, tmp_path, width=width, given=given) as stage:
         page = stage.page
@@ -55,6 +56,7 @@ async def test_the_owner_exports_and_erases_somebody_and_takes_along_their_own(
         await page.get_by_role("button", name="Erase for good").click()
         await page.wait_for_selector("dialog:has-text('Anna is erased')")
         listed = await page.locator("dialog li").all_inner_texts()
+        complaints = await page.locator(".toast.bad").count()
         for theme in ("light", "dark") if SHOTS else ():
             await page.emulate_media(color_scheme=theme)
             await page.screenshot(path=f"{SHOTS}/leaving-erased-{width}-{theme}.png")
@@ -69,6 +71,6 @@ async def test_the_owner_exports_and_erases_somebody_and_takes_along_their_own(
             await page.screenshot(path=f"{SHOTS}/leaving-mine-{width}.png", full_page=True)
         gone = not is_in(tmp_path)
     assert sum(WORD in each for each in told) == 1
-    assert (stays, gone, people, mine) == (True, True, 2, "everloop owner.zip")
+    assert (stays, gone, people, mine, complaints) == (True, True, 2, "everloop Maria.zip", 0)
     assert listed[:2] == ["Person: 1", "Accounts: 1"]
     assert "Conversations: 1" in listed

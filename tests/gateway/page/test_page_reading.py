@@ -190,7 +190,7 @@ async def test_a_failure_is_one_card_with_ways_out(browser: Any, tmp_path: Path)
         page = stage.page
         await stage.log_in()
         await stage.say("fail, please")
-        await page.wait_for_selector(".said.failed")
+        await page.wait_for_selector(".said.failed .row a")
         cards = await page.locator(".said.failed, .log > .note").count()
         ways = await stage.texts(".said.failed .row > :is(button, a)")
         await page.click("text=Ask another model")

@@ -55,7 +55,7 @@ async def test_no_word_of_the_page_stands_outside_its_tables(browser: Any, tmp_p
             await stage.say(text)
             await page.wait_for_selector(f".said.final.last:has-text('{'bold' if 'nasty' in text else text}')")
         await stage.say("fail, please")
-        await page.wait_for_selector(".said.failed")
+        await page.wait_for_selector(".said.failed .row a")
         for card in await page.locator(".card > summary").all():
             await card.click()
         await stage.say("send it")

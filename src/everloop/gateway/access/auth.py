@@ -7,8 +7,8 @@ The contract for handlers (what other files of this room may count on):
 - Raise `errors.Refused(status, code, message)`, or any EverloopError, and the client is told in JSON.
 - A request without an Origin passes with `Authorization: Bearer …` and never with a cookie. Browsers send no Origin
   with a GET of the same site, so the page POSTs to `/auth/session` once (cookie and Origin), is given
-  `{"user", "role", "scopes", "token"}`, keeps the token in memory and sends it as Bearer with whatever it fetches. The
-  WebSocket is opened with the cookie: browsers send an Origin there.
+  `{"user", "name", "role", "scopes", "token"}`, keeps the token in memory and sends it as Bearer with whatever
+  it fetches. The WebSocket is opened with the cookie: browsers send an Origin there.
 - Coming in: the one-time link is `GET /login?code=…` (sets the cookie, redirects to `/`); `POST /auth/login
   {"password", "user"}`; `POST /auth/logout`; `POST /auth/password {"password", "current"}`.
 """
@@ -131,7 +131,9 @@ class Auth:
     async def show_visit(self, request: web.Request) -> web.Response:
         """Who the page speaks for, and the token that it sends along with what it fetches."""
         principal = principal_of(request)
-        told = {"user": principal.user, "role": principal.role.name.lower(), "scopes": sorted(principal.scopes)}
+        person = await self._credentials.person(principal.user)
+        name, role = person.name if person else principal.user, principal.role.name.lower()
+        told = {"user": principal.user, "name": name, "role": role, "scopes": sorted(principal.scopes)}
         cookie = request.cookies.get(self.cookie(request), "")
         by_cookie = principal.kind == "cookie" and "Authorization" not in request.headers
         has_password = await self._credentials.login(principal.user, "password") is not None

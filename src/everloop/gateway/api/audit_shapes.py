@@ -9,8 +9,8 @@ from ...core.rows import MANY
 
 
 class AuditQuery(Struct, forbid_unknown_fields=True):
-    """`who` did it or had it done to them, `what` is a deed or how it begins (person), `since` is Unix time, `before`
-    the number of a line."""
+    """`who` (an id, an account or a name) did it or had it done to them, `what` is a deed or how it begins (person),
+    `since` is Unix time, `before` the number of a line."""
 
     since: Annotated[float, Meta(ge=0, le=1e11)] = 0
     who: Annotated[str, Meta(max_length=200)] = ""
@@ -20,7 +20,7 @@ class AuditQuery(Struct, forbid_unknown_fields=True):
 
 
 class AuditLineShown(Struct, frozen=True):
-    """`at` is in milliseconds since 1970; `detail` is what `everloop audit` shows."""
+    """`at` is in milliseconds since 1970; `detail` is what `everloop audit` shows, `meaning` what the deed is."""
 
     id: int
     at: int
@@ -30,14 +30,17 @@ class AuditLineShown(Struct, frozen=True):
     subject: str
     detail: str
     hash: str
+    meaning: str
 
 
 class AuditPage(Struct, frozen=True):
-    """The latest first. `more`: there are earlier ones, before the last of these."""
+    """The latest first. `more`: there are earlier ones, before the last of these. `names` are those of the people whose
+    ids stand in them, as they are called now."""
 
     lines: list[AuditLineShown]
     more: bool
     deeds: list[str]
+    names: dict[str, str]
 
 
 class AuditChecked(Struct, frozen=True):

@@ -35,7 +35,8 @@ from .shapes import (
 
 async def me(call: ApiCall) -> ApiAnswer:
     who, role = call.principal, call.principal.role.name.lower()
-    told = {"user": who.user, "role": role, "scopes": sorted(who.scopes)}
+    person = await call.agent.store.person(who.user)
+    told = {"user": who.user, "name": person.name if person else who.user, "role": role, "scopes": sorted(who.scopes)}
     known = who.role >= Role.USER  # which models there are is not a guest's to know
     model, notice = (call.agent.model, call.agent.notice) if known else ("", "")
     return msgspec.convert({**told, "model": model, "notice": notice}, Me)

@@ -171,7 +171,10 @@ class Creating(ApiInput, frozen=True):
 
 
 class Me(Struct, frozen=True):
+    """`user` is the id, `name` what people call them."""
+
     user: str
+    name: str
     role: Literal["guest", "user", "admin", "owner"]
     scopes: list[str]
     model: str

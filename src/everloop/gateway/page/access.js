@@ -6,6 +6,7 @@ import { ownTile } from "./leaving.js";
 import { begin, get, post, remove } from "./api.js";
 import { ask, copy, h, iconButton, toast } from "./dom.js";
 import { told } from "./say-manage.js";
+import { hasTokens } from "./pages.js";
 import { moment } from "./words.js";
 
 export class AccessTab {
@@ -17,7 +18,7 @@ export class AccessTab {
   }
 
   async drawOwn() {
-    const { tokens } = await get("/api/tokens").catch(() => ({ tokens: null }));
+    const { tokens } = hasTokens(this.me.role) ? await get("/api/tokens").catch(() => ({ tokens: null })) : { tokens: null };
     const grants = await grantsTile(() => this.drawOwn());
     const budget = await ownBudget();
     this.own.replaceChildren(...[this.password(), budget, tokens && this.tokens(tokens), grants, ownTile(this.me)].filter(Boolean));

@@ -29,7 +29,8 @@ export class AuditPage {
     const days = Number(this.since.value);
     const asked = { who: this.who.value.trim(), what: this.what.value, since: days ? Math.floor(Date.now() / 1000) - days * DAY : 0, ...(before ? { before } : {}) };
     try {
-      const { lines, more } = await get("/api/audit", asked);
+      const { lines, more, names } = await get("/api/audit", asked);
+      this.names = { ...this.names, ...names };
       this.lines = before ? [...this.lines, ...lines] : lines;
       this.draw(more);
     } catch (error) {
@@ -44,9 +45,12 @@ export class AuditPage {
     }
     const last = this.lines.at(-1).id;
     this.body.replaceChildren(...[
-      h("ol.deeds", { "aria-label": told.lines }, this.lines.map((each) => line(each))),
+      h("ol.deeds", { "aria-label": told.lines }, this.lines.map((each) => line(each, this.called))),
       more ? h("div.row", {}, h("button.small", { type: "button", onclick: () => this.load(last) }, told.more)) : null].filter(Boolean));
   }
+
+  /** By name and id, as far as they are there. */
+  called = (id) => (Object.hasOwn(this.names, id) && this.names[id] !== id ? `${this.names[id]} (${id})` : id);
 
   async check() {
     this.checked.textContent = told.checking;
@@ -61,10 +65,10 @@ export class AuditPage {
   reconnected() { this.load(); }
 }
 
-function line(each) {
+function line(each, called) {
   const at = h("time", { datetime: new Date(each.at).toISOString() }, moment(each.at / 1000));
   return h("li", { "data-line": each.id, value: each.id },
     h("div.row.spread", {}, h("code", {}, each.deed), at),
-    each.subject || each.detail ? h("span.detail", {}, [each.subject, each.detail].filter(Boolean).join(" · ")) : null,
-    h("small", {}, told.by(each.actor || told.nobody, each.authority)));
+    h("span.detail", {}, [each.meaning, called(each.subject), each.detail].filter(Boolean).join(" · ")),
+    h("small", {}, told.by(called(each.actor) || told.nobody, each.authority)));
 }

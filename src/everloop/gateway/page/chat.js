@@ -45,6 +45,7 @@ export class Chat {
 
   newLog() {
     return new Log({
+      me: this.house.me,
       regenerate: () => this.deeds.act("regenerate"),
       edit: (seq, text, last) => this.deeds.edit(seq, text, last),
       fork: (seq) => this.deeds.fork(seq, newSession()),

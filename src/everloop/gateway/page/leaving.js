@@ -18,7 +18,7 @@ export function leaving(each, isOwner, afterwards) {
 
 /** One's own, for whoever looks at how they come in. */
 export function ownTile(me) {
-  const submit = (event) => { event.preventDefault(); takeAlong(event.submitter, me.user, me.user); };
+  const submit = (event) => { event.preventDefault(); takeAlong(event.submitter, me.user, me.name); };
   return h("form.tile", { onsubmit: submit }, h("b", {}, told.mine), h("small", {}, told.mineHint),
     h("div.row", {}, h("button", { type: "submit" }, told.takeMine)));
 }
@@ -32,6 +32,7 @@ async function takeAlong(button, id, name) {
 async function erase(each, afterwards) {
   const typed = await ask({ title: told.eraseTitle(each.name), text: told.eraseText(each.name), label: told.typeName, yes: told.eraseNow, grave: true });
   if (typed === null) return;
+  for (const note of document.querySelectorAll(".toast.bad")) note.remove(); // what was refused before is over
   if (typed !== each.name.trim()) { toast(told.otherName, "bad"); return; }
   try {
     const { removed } = await post(`${at(each.id)}/erase?confirm=${encodeURIComponent(each.name)}`);

@@ -12,7 +12,6 @@ import { clock, count, dollars, lasted, moment } from "./words.js";
 
 const ENCLOSED = /^\[[^\n]+, kept as (file:[0-9a-f]{12})[^\n]*\](?:\n|$)/; // a text file that came with a message
 const SHORT = 1_500; // characters of such a file that are shown without being asked for
-const SETUP = new Set(["key", "credit", "model"]); // what is mended where models are set up
 
 /** Where a turn ends, as far as its entries tell. */
 export function closes(entry) {
@@ -237,16 +236,12 @@ export class Log {
     this.close();
     for (const { shown } of this.turn.failures) shown.remove(); // it is said once
     const earlier = [...new Set(this.turn.failures.map(({ text }) => text))].filter((text) => !entry.text.startsWith(text));
-    const setup = SETUP.has(entry.reason);
+    const ways = h("div.row");
     this.put(h("div.said.failed", { role: "alert", "data-seq": entry.seq },
       h("strong", {}, say.noAnswer), h("div.prose", {}, markdown(entry.text)),
       earlier.length ? h("details", {}, h("summary", {}, say.triedBefore), h("ul", {}, earlier.map((text) => h("li", {}, text)))) : null,
-      h("div.row", {},
-        h("button", { type: "button", onclick: () => this.acts.regenerate() }, icon("again"), say.tryAgain),
-        entry.cut && h("button", { type: "button", onclick: () => this.acts.speak(say.goOnSaid) }, say.goOn),
-        entry.reason === "context" && h("button", { type: "button", onclick: () => this.acts.speak("/compact") }, say.compact),
-        this.acts.others(say.askAnother),
-        h("a.button", { href: "#/settings/models" }, setup ? say.connectModel : say.modelSettings))));
+      ways));
+    import("./ways.js").then(({ waysOut }) => ways.append(...waysOut(entry, this.acts)), () => {}); // it is told without
   }
 
   resumed() { this.put(note(say.resumed)); }

@@ -28,6 +28,9 @@ const PAGES = [
 /** Those that somebody of this role may look at. */
 export const pagesFor = (role) => PAGES.filter((page) => ROLES.includes(page.least) && ROLES.indexOf(role) >= ROLES.indexOf(page.least));
 
+/** Whether somebody of this role has tokens for programs. */
+export const hasTokens = (role) => ROLES.indexOf(role) >= ROLES.indexOf("admin");
+
 export const isPage = (name) => PAGES.some((page) => page.name === name);
 
 // Of each setting the first row whose beginning fits: the page, and the section of it.

@@ -51,7 +51,7 @@ export class PeoplePage {
     const role = mine ? h("small", {}, told.roles.owner) : roles(told.roleOf(each.name), each.role, () => this.change(each, { role: role.value }));
     return h("article.tile", { "data-person": each.id },
       h("div.row.spread", {}, h("b", { dir: "auto" }, each.name), h("small", {}, each.blocked ? told.blocked : told.since(moment(each.at)))),
-      role, this.accounts(each), budgetOf(each.id, each.name),
+      h("small", {}, told.id, h("code", {}, each.id)), role, this.accounts(each), budgetOf(each.id, each.name),
       h("div.row", {}, this.isOwner && !mine && !each.blocked && each.role !== "guest" && h("button.small", { type: "button", "aria-label": told.inviteNamed(each.name), onclick: () => this.invite(each) }, told.invite),
         h("button.small", { type: "button", "aria-label": told.renameNamed(each.name), onclick: () => this.rename(each) }, told.rename),
         !mine && h("button.small", { type: "button", "aria-label": (each.blocked ? told.unblockNamed : told.blockNamed)(each.name), onclick: () => this.block(each) }, each.blocked ? told.unblock : told.block),

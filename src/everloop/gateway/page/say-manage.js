@@ -19,6 +19,7 @@ export const told = spoken({
     access: ["Access", "Password, tokens, what is allowed"], usage: ["Usage", "Tokens and cost by day"], audit: ["Audit", "Who did what, by which authority"], health: ["Health", "What runs, and what has failed"],
     server: ["Server", "Address, TLS, database, proxy, telemetry"], all: ["All settings", "Every setting, with a filter"],
   },
+  accessOfUsers: "Password, what you may spend, what is kept",
   sections: {
     identity: "Who it is", turns: "Turns", answers: "How it answers", models: "More about presets", providers: "Providers", prices: "Prices", permissions: "Permissions and plugins", commands: "Commands", web: "Web",
     users: "Strangers", gateway: "Gateway", store: "Database", net: "Network", telemetry: "Telemetry", files: "Files",
@@ -79,7 +80,7 @@ export const told = spoken({
   usedFor: (model, purpose) => `${model} (for ${purpose})`, show: "Show", days: "Days", kindsOfUsage: { tokens: "Tokens", cost: "Cost", calls: "Calls" }, lastDays: (number) => `${number} days`,
   usedBy: "By", usedBys: { model: "Model", person: "Person", channel: "Channel", job: "Job", tool: "Tool" }, nameless: { job: "turns", channel: "deleted", person: "nobody" }, ofOne: (name) => `Only ${name}`, ofAll: "Show everybody again",
   byTool: "Calls of each tool, with the tokens and the cost of the answers that made them: an answer that calls two tools counts for both.",
-  nothingUsed: "Nothing has been used yet", nothingUsedHint: "What models cost stands here, day by day, from the first question on.",
+  nothingUsed: "Nothing has been used yet", noneOfThis: "Nothing of this kind", noneOfThisHint: "In this time nothing was used that way. Choose other days, or look by something else.", nothingUsedHint: "What models cost stands here, day by day, from the first question on.",
   cost: "Cost", calls: "Calls", read: "Input", written: "Output", unpriced: (number) => `without ${number} calls whose price is not known`, priced: "at the prices of that day", toModels: "to models",
   fromCache: (percent) => `${percent}% from the cache`, thought: (number) => `${number} of it reasoning`, byDay: (what) => `${what} by day; the table below has the numbers`,
   columns: ["Model", "Calls", "Input", "Cached", "Output", "Cost"], notKnown: "not known",

@@ -70,7 +70,6 @@ export const say = spoken({
   copyAnswer: "Copy the answer", answerAgain: "Answer again", answerWith: "Answer again with …", forkHere: "Continue from here in a copy", tokens: (read, written) => `${read} in, ${written} out`,
   cutOff: "The answer was cut off at the limit of tokens.", goOn: "Go on", goOnSaid: "Go on from where you stopped.", declined: "The model declined to say more.",
   stopped: "Stopped.", cutAnswer: "everloop, cut off", noAnswer: "No answer this time", triedBefore: "What was tried before", callFailed: (why) => `A model call failed: ${why}`,
-  askAnother: "Ask another model …", connectModel: "Connect a model", modelSettings: "Model settings",
   resumed: "everloop was restarted, and began this answer again.", answeredBy: (model) => `Answered by ${model} from here on.`, answeredByUsual: "Answered by the usual model again.",
   becameSummary: "What was said before became a summary", takenBack: (said) => `Undone: ${said}`, lasting: (what) => `This could not be undone: ${what}`, fileLeft: (what) => `A file was left as it is: ${what}.`,
   toldElsewhere: "everloop, from another conversation", toldFrom: (sender) => `Told from ${sender}`,

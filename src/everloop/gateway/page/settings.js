@@ -3,7 +3,7 @@
 
 import { get, patch } from "./api.js";
 import { h, icon, toast } from "./dom.js";
-import { isPage, pagesFor } from "./pages.js";
+import { hasTokens, isPage, pagesFor } from "./pages.js";
 import { told } from "./say-manage.js";
 
 const NARROW = matchMedia("(max-width: 960px)"); // as in setup.css
@@ -43,7 +43,7 @@ export class SettingsView {
   list(pages) {
     const groups = [...new Set(pages.map((page) => page.group))];
     const link = (page) => h("a.to", { href: `#/settings/${page.name}`, ...(page === this.open ? { "aria-current": "page" } : {}) },
-      h("span", {}, told.pages[page.name][0]), h("small", {}, told.pages[page.name][1]));
+      h("span", {}, told.pages[page.name][0]), h("small", {}, page.name === "access" && !hasTokens(this.me.role) ? told.accessOfUsers : told.pages[page.name][1]));
     return h("nav.pages", { "aria-label": told.pagesLabel }, groups.map((group) => [h("h2", {}, told.groups[group]), pages.filter((page) => page.group === group).map(link)]));
   }
 

@@ -36,7 +36,7 @@ export class Sidebar {
         this.inbox,
         link("folder", say.files, "#/files"),
         link("gear", say.manage, "#/settings"),
-        h("div.account", { role: "group", "aria-label": say.account }, h("span.name", { dir: "auto" }, icon("person"), house.me.user),
+        h("div.account", { role: "group", "aria-label": say.account }, h("span.name", { dir: "auto" }, icon("person"), house.me.name),
           iconButton("bell", say.notifications, house.notify), iconButton("help", say.keyboardHelp, house.help), this.theme, iconButton("out", say.logOut, house.logout))));
   }
 

@@ -47,19 +47,20 @@ export class UsagePage {
 
   draw() {
     const { rows, since, days } = this.answer;
+    const whose = this.who ? [h("div.row", {}, h("b.named", { dir: "auto" }, this.whoName), h("button.small.ghost", { type: "button", onclick: () => this.only("", "") }, told.ofAll))] : [];
     if (!rows.length) {
-      this.body.replaceChildren(h("div.empty", {}, h("h2", {}, told.nothingUsed), h("p", {}, told.nothingUsedHint)));
+      const [title, hint] = this.who || this.group === "tool" || this.group === "job" ? [told.noneOfThis, told.noneOfThisHint] : [told.nothingUsed, told.nothingUsedHint];
+      this.body.replaceChildren(...whose, h("div.empty", {}, h("h2", {}, title), h("p", {}, hint)));
       return;
     }
     const models = [...new Set(rows.map((row) => row.model))].sort((a, b) => sum(rows, b, this.by) - sum(rows, a, this.by));
     const width = Math.max(300, Math.min(860, this.body.clientWidth || 720)); // drawn at its size, so that its letters are legible
-    const pick = this.group === "person" ? (name) => this.only(rows.find((row) => row.model === name).name) : null;
-    const whose = this.who ? h("div.row", {}, h("b.named", {}, this.who), h("button.small.ghost", { type: "button", onclick: () => this.only("") }, told.ofAll)) : null;
-    this.body.replaceChildren(...[whose, this.group === "tool" ? h("p.hint", {}, told.byTool) : totals(rows)].filter(Boolean), chart(rows, models, since, days, this.by, width),
+    const pick = this.group === "person" ? (shown) => { const { name, label } = rows.find((row) => row.model === shown); this.only(name, label || name); } : null;
+    this.body.replaceChildren(...whose, this.group === "tool" ? h("p.hint", {}, told.byTool) : totals(rows), chart(rows, models, since, days, this.by, width),
       h("div.row.legend", {}, models.map((model, i) => h("span", {}, h(`i.m-${i % SHADES}`), model))), table(rows, models, told.usedBys[this.group], pick));
   }
 
-  only(who) { this.who = who; this.load(); }
+  only(who, name) { this.who = who; this.whoName = name; this.load(); }
   reconnected() { this.load(); }
 }
 
