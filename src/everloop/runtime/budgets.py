@@ -70,7 +70,7 @@ class Payer(Struct, frozen=True):
     in_group: bool = False  # others read along
 
 
-class Allowed(Struct, frozen=True):
+class AllowedCall(Struct, frozen=True):
     """A call may be made, with an answer of so many tokens at most, as soon as this is reserved."""
 
     reservation: Reservation
@@ -172,19 +172,21 @@ class BudgetControl:
                 most = most_of(price, cost.input, room)
         return _planned(payer, bounds, key, model, most)
 
-    async def denied(self, payer: Payer, account: Account, allowed: Allowed) -> Denied:
+    async def denied(self, payer: Payer, account: Account, allowed: AllowedCall) -> Denied:
         """Somebody was quicker: there is no room in this account any more."""
         bounds = await self.bounds_anew(payer)
         full = next((bound for bound in bounds if bound.account == account), None)
         return Denied(said_full(full, payer, allowed.cost) if full else "There is no room left in the budget.")
 
-    async def reserve(self, payer: Payer, key: str, model: str, price: Price, cost: Usage) -> Allowed | Denied | None:
+    async def reserve(
+        self, payer: Payer, key: str, model: str, price: Price, cost: Usage
+    ) -> AllowedCall | Denied | None:
         """For a call that goes with no commit; None: nothing has to be reserved. Raises StoreError."""
         bounds = await self.bounds(payer)
         if not bounds:
             return None
         plan = _planned(payer, bounds, key, model, most_of(price, cost.input, cost.output))
-        if isinstance(plan, Allowed) and (full := await self._store.reserve(plan.reservation)):
+        if isinstance(plan, AllowedCall) and (full := await self._store.reserve(plan.reservation)):
             return await self.denied(payer, full, plan)
         return plan
 
@@ -210,7 +212,7 @@ class BudgetControl:
         return bool(share) and any(bound.share >= share for bound in bounds)
 
 
-Plan = Allowed | Denied
+Plan = AllowedCall | Denied
 
 
 def _planned(payer: Payer, bounds: tuple[Bound, ...], key: str, model: str, most: Cost) -> Plan:
@@ -219,7 +221,7 @@ def _planned(payer: Payer, bounds: tuple[Bound, ...], key: str, model: str, most
         return Denied(UNPRICED.format(model="the model that answers here" if plainly else model))
     if full := first_full(most, bounds):
         return Denied(said_full(full, payer, most))
-    return Allowed(Reservation(key, payer.id, most.tokens, most.money or 0, bounds), most)
+    return AllowedCall(Reservation(key, payer.id, most.tokens, most.money or 0, bounds), most)
 
 
 def most_of(price: Price, input: int, output: int) -> Cost:
@@ -240,7 +242,7 @@ def rate_of(price: Price, input: int, output: int) -> float:
 _NOTHING_PAID = {"key", "credit", "model", "rate", "overflow", "request", "vision", "connection"}
 
 
-def charge_for(allowed: Allowed, price: Price, usage: Usage, cost: float | None, text: str) -> Charge:
+def charge_for(allowed: AllowedCall, price: Price, usage: Usage, cost: float | None, text: str) -> Charge:
     """What a call has used that was answered. A host that does not count is counted for."""
     if not usage.input and not usage.output:
         return charge_for_cut(allowed, price, text)
@@ -248,21 +250,21 @@ def charge_for(allowed: Allowed, price: Price, usage: Usage, cost: float | None,
     return _charged(allowed, usage.input + usage.output, money_of(max(0.0, money or 0.0)) or 0)
 
 
-def charge_for_failure(allowed: Allowed, price: Price, kind: str, cut: str) -> Charge:
+def charge_for_failure(allowed: AllowedCall, price: Price, kind: str, cut: str) -> Charge:
     """Who refused, or was not reached, has read nothing; whoever broke off has."""
     if kind in _NOTHING_PAID and not cut:
         return _charged(allowed, 0, 0)
     return charge_for_cut(allowed, price, cut)
 
 
-def charge_for_cut(allowed: Allowed, price: Price, text: str) -> Charge:
+def charge_for_cut(allowed: AllowedCall, price: Price, text: str) -> Charge:
     """As far as one can tell from what came of it."""
     output = min(len(text) // 3, allowed.cost.output)
     used = most_of(price, allowed.cost.input, output)
     return _charged(allowed, used.tokens, used.money or 0)
 
 
-def _charged(allowed: Allowed, tokens: int, money: int) -> Charge:
+def _charged(allowed: AllowedCall, tokens: int, money: int) -> Charge:
     return Charge(allowed.reservation.key, tokens, money, allowed.reservation)
 
 

@@ -8,7 +8,7 @@ from ..core.ports import Bus
 from ..core.prompt import Usage
 from ..readings.compaction import Plan
 from .book import Book
-from .budgets import Allowed, BudgetControl, Denied, Payer, Price, charge_for
+from .budgets import AllowedCall, BudgetControl, Denied, Payer, Price, charge_for
 from .interrupt import Interrupt
 from .models import Briefed, Model, Models
 from .summaries import Summary, bounds, compacted, plan_for, summarise, summary_tokens
@@ -48,11 +48,11 @@ class Compactor:
         """None if it was stopped."""
         thread, tokens = book.thread, used(book.thread, briefed.rules)
         self._bus.publish(SummaryBegan(thread.id, book.lease.head, tokens))
-        held: list[tuple[Allowed, Price]] = []
+        held: list[tuple[AllowedCall, Price]] = []
 
         async def afford(model: Model, most: Usage) -> bool:
             plan = await book.patiently(lambda: self._budgets.reserve(payer, thread.id, model.name, model.price, most))
-            if isinstance(plan, Allowed):
+            if isinstance(plan, AllowedCall):
                 held.append((plan, model.price))
             return not isinstance(plan, Denied)
 
@@ -66,7 +66,7 @@ class Compactor:
         return summary
 
 
-def _charge(allowed: Allowed, price: Price, summary: Summary | None) -> Charge:
+def _charge(allowed: AllowedCall, price: Price, summary: Summary | None) -> Charge:
     """Of one that was stopped nobody knows how much was written."""
     if summary is None:
         return Charge(allowed.reservation.key)

@@ -21,7 +21,7 @@ from ..readings.recall import ENTRIES, asked_for, room_for, told_again
 from ..readings.sections import changed_parts
 from .book import Book
 from .budgets import (
-    Allowed,
+    AllowedCall,
     BudgetControl,
     Denied,
     Payer,
@@ -55,15 +55,15 @@ class ModelCalls:
         tail = unheaded(tail) if thread.is_group else tail
         before, tokens = thread.prefix, used(thread, rules)
         intent = ModelCalled(briefed.model.name, tail, wrap, prefix if prefix != before else "")
-        allowed: Allowed | None = None
+        allowed: AllowedCall | None = None
         charge: Charge | None = None
         if bounds:
             prompt = context.prompt(thread, tail, wrap)
             plan = self._plan(payer, bounds, briefed, thread, prompt, tokens)
-            started = isinstance(plan, Allowed) and await book.write_if_room(plan.reservation, intent)
+            started = isinstance(plan, AllowedCall) and await book.write_if_room(plan.reservation, intent)
             if not started and (book.full or isinstance(plan, Denied)):  # perhaps there is room for less
                 plan = self._plan(payer, await self._bounds_anew(book, payer), briefed, thread, prompt, tokens)
-                started = isinstance(plan, Allowed) and await book.write_if_room(plan.reservation, intent)
+                started = isinstance(plan, AllowedCall) and await book.write_if_room(plan.reservation, intent)
             if isinstance(plan, Denied):
                 await book.write()  # a turn that ends without a model call must know its letter's number first
                 return plan
@@ -122,7 +122,7 @@ class ModelCalls:
 
     def _plan(
         self, payer: Payer, bounds: tuple[Bound, ...], briefed: Briefed, thread: Thread, prompt: Prompt, tokens: int
-    ) -> Allowed | Denied:
+    ) -> AllowedCall | Denied:
         """`tokens` are those of the conversation, with what stands before it."""
         model, brought = briefed.model, thread.turn.brought
         reads = tokens + len(prompt.tail) // 3
@@ -182,14 +182,14 @@ class _Draft:
         return said[:most], thought[:most]
 
 
-def _within(allowed: Allowed | None, prompt: Prompt) -> Prompt:
+def _within(allowed: AllowedCall | None, prompt: Prompt) -> Prompt:
     """Answered by no more than was reserved for it."""
     if allowed is None or allowed.cost.output >= prompt.max_tokens:
         return prompt
     return structs.replace(prompt, max_tokens=allowed.cost.output)
 
 
-def _charge(allowed: Allowed, price: Price, said: ModelSaid | ModelFailed | None, cut: tuple[str, str]) -> Charge:
+def _charge(allowed: AllowedCall, price: Price, said: ModelSaid | ModelFailed | None, cut: tuple[str, str]) -> Charge:
     if isinstance(said, ModelSaid):
         return charge_for(allowed, price, said.usage, said.cost, said.text + said.reasoning)
     if isinstance(said, ModelFailed):

@@ -30,7 +30,7 @@ from ..core.rows import MANY, Spent
 from ..core.turn import Finished
 from ..readings.compaction import shortened
 from ..readings.spoken import spoken
-from .budgets import Allowed, BudgetControl, Denied, Payer, charge_for, charge_for_failure
+from .budgets import AllowedCall, BudgetControl, Denied, Payer, charge_for, charge_for_failure
 from .patience import patiently
 
 _log = logging.getLogger("everloop.titles")
@@ -157,7 +157,7 @@ class Titles:
             self._bus.publish(TitleGiven(thread, 0, deed.title))
         return "asked"
 
-    async def _reserve(self, namer: Namer, row: JobRow, shown: str) -> Allowed | Denied | None:
+    async def _reserve(self, namer: Namer, row: JobRow, shown: str) -> AllowedCall | Denied | None:
         """Whose conversation it is pays for it."""
         payer = Payer(row.job.owner, await self._people.role(row.job.owner), row.job.payload)
         most = Usage((len(_ASK) + len(shown)) // 3 + 20, TOKENS)
@@ -165,7 +165,7 @@ class Titles:
             payer = structs.replace(payer, role=Role.USER)  # nobody's, but of those who are no guests
         return await self._budgets.reserve(payer, row.job.id, namer.name, namer.price, most)
 
-    async def _ask(self, namer: Namer, row: JobRow, shown: str, allowed: Allowed | None) -> GiveTitle:
+    async def _ask(self, namer: Namer, row: JobRow, shown: str, allowed: AllowedCall | None) -> GiveTitle:
         """Raises ProviderError, TimeoutError."""
         try:
             deed = await _asked(namer, row, shown)

@@ -20,7 +20,7 @@ from ...core.tool import CallContext, Circumstances, Ground, ToolCall, ToolSpec
 from ...files.folder import Folder
 from ...readings.recall import RECALLED
 from ...runtime.approvers import Approvers, ReachedApprover
-from ...runtime.budgets import Allowed, BudgetControl, Denied, Payer, Price
+from ...runtime.budgets import AllowedCall, BudgetControl, Denied, Payer, Price
 from ...runtime.calls import Kit, Toolbox
 from ...runtime.context import Context, Gallery, Profile
 from ...runtime.models import Fitted, Model
@@ -226,7 +226,7 @@ class PlayedBudgets(BudgetControl):
 
     def plan(
         self, payer: Payer, bounds: tuple[Bound, ...], key: str, model: str, price: Price, cost: Usage
-    ) -> Allowed | Denied:
+    ) -> AllowedCall | Denied:
         coming = self._tape.coming
         return Denied(coming.text if isinstance(coming, GaveUp) else "")
 

@@ -37,9 +37,7 @@ async def erase_person(call: ApiCall) -> ApiAnswer:
     call.principal.check_lasting()
     person = await call.agent.erasures.find(call.path.id, call.principal.role)
     if person.id != call.path.id or call.query.confirm != person.name:
-        raise Refused(
-            409, "not_confirmed", "Erasing is for good: name the whole id, and confirm=NAME as they are called."
-        )
+        raise Refused(409, "not_confirmed", NOT_CONFIRMED)
     return PersonErased(person.id, await call.agent.erasures.erase(person))
 
 
