@@ -1,9 +1,11 @@
 """What a machine lacks is skipped by name, and listed at the end; with EVERLOOP_NO_SKIPS=1 it is a failure.
 
-A test that never ends is ended after the `timeout` in pyproject.toml. One that leaves a key lying open has an error;
-`canary` tells what that means.
+A test that never ends is ended after the `timeout` in pyproject.toml; one whose end never comes, with its process, and
+says where it stood. One that leaves a key lying open has an error; `canary` tells what that means. What fails is told
+at once, as a run that somebody ends has no summary.
 """
 
+import faulthandler
 import gc
 import os
 from collections.abc import Generator
@@ -11,6 +13,7 @@ from typing import TypeVar
 
 import hypothesis
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 
 from tests.canary import Ear, leaks_of
 from tests.effort import FULL, THOROUGH
@@ -29,6 +32,8 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("everloop")
 
 ear = Ear()
+
+PATIENCE = 60.0  # seconds for what pytest-timeout does not end: what holds its signal off, or comes after a failure
 
 # What takes longest, the longest first, by the beginnings of its names.
 LONG = [
@@ -61,8 +66,37 @@ def pytest_configure(config: pytest.Config) -> None:
     ear.listen()
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    config = session.config
+    if reporter := config.pluginmanager.get_plugin("terminalreporter"):
+        config.pluginmanager.register(Teller(reporter))
+
+
+class Teller:
+    def __init__(self, reporter: pytest.TerminalReporter) -> None:
+        self._reporter = reporter
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            why = getattr(crash, "message", None) or str(report.longrepr)
+            self._reporter.write_line(f"\nfailed: {report.nodeid} ({report.when}): {why[:500]}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    mark = item.get_closest_marker("timeout")
+    _end_after(item, mark.args[0] if mark else float(item.config.getini("timeout")))
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    _end_after(item, 0)
     yield
     if leaks := [*ear.told(), *leaks_of(item)]:
         pytest.fail("\n".join(leaks), pytrace=False)
@@ -84,6 +118,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("skipped, because this machine lacks something")
     for report in skipped:
         terminalreporter.write_line(f"{report.nodeid}: {_reason(report)}")
+
+
+def _end_after(item: pytest.Item, seconds: float) -> None:
+    """Of this process, with what each of its threads was doing, if the test has not ended by then."""
+    told = item.config.stash[fault_handler_stderr_fd_key]
+    faulthandler.dump_traceback_later(seconds + PATIENCE, exit=True, file=told)
 
 
 def _judge(report: Report) -> Report:
