@@ -15,7 +15,7 @@ import hypothesis
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 
-from tests.canary import Ear, leaks_of
+from tests.canary import EAR, leaks_of, printed_by
 from tests.effort import FULL, THOROUGH
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
@@ -30,8 +30,6 @@ hypothesis.settings.register_profile(
     print_blob=True,
 )
 hypothesis.settings.load_profile("everloop")
-
-ear = Ear()
 
 PATIENCE = 60.0  # seconds for what pytest-timeout does not end: what holds its signal off, or comes after a failure
 
@@ -63,7 +61,7 @@ def pytest_collection_finish() -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "shortened: `make torture` does more of it; see effort.py")
     config.addinivalue_line("markers", "may_hold_keys(*names): the files of a test in which its keys may lie open")
-    ear.listen()
+    EAR.listen()
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -98,13 +96,16 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     _end_after(item, 0)
     yield
-    if leaks := [*ear.told(), *leaks_of(item)]:
+    if leaks := leaks_of(item):
         pytest.fail("\n".join(leaks), pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    return _judge((yield))
+    report = _judge((yield))
+    if report.when == "teardown" and report.passed and (leaks := printed_by(report)):
+        report.outcome, report.longrepr = "failed", "\n".join(leaks)
+    return report
 
 
 @pytest.hookimpl(wrapper=True)

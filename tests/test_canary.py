@@ -1,22 +1,34 @@
 """The guard over keys can fail: each kind of leak is caught, and what a test itself has put down is none."""
 
+import gzip
+import io
+import json
 import logging
 import os
 import subprocess
 import sys
-from base64 import b64encode
-from collections.abc import Iterator
+import zipfile
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import apsw
 import pytest
 
-from tests.canary import PREFIX, Ear, files_with_a_key, holds_a_key
+from tests.canary import FORMS, PREFIX, Ear, files_with_a_key, holds_a_key
 
 KEY = f"{PREFIX}-of-this-test"
 ROOT = Path(__file__).parent.parent
 
 pytestmark = pytest.mark.may_hold_keys("leak*")  # the guard also guards its own tests
+
+
+def zipped(text: str) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("in/it.txt", text)
+    return made.getvalue()
 
 
 @pytest.fixture
@@ -29,6 +41,7 @@ def log(ear: Ear) -> Iterator[logging.Logger]:
     logger = logging.getLogger("not everloop's, which the guard of this run hears")
     logger.addHandler(ear)
     logger.setLevel(logging.DEBUG)
+    logger.propagate = False
     yield logger
     logger.removeHandler(ear)
 
@@ -71,10 +84,32 @@ def test_a_key_in_a_row_of_a_database_is_found_also_while_it_is_open(tmp_path: P
     assert [path.name for path in files_with_a_key(tmp_path)] == ["leak.db"]
 
 
-@pytest.mark.parametrize("before", ["", "a", "ab", "abc", "Bearer ", "user:", "api:"])
-def test_a_key_in_base64_is_known(before: str):
-    assert holds_a_key(b64encode(f"{before}{KEY}".encode()))
-    assert not holds_a_key(b64encode(f"{before}another".encode()))
+def percent(text: str) -> bytes:
+    return "".join(f"%{byte:02X}" for byte in text.encode()).encode()
+
+
+ENCODERS: dict[str, list[Callable[[str], bytes]]] = {
+    "plain": [str.encode, lambda text: json.dumps(text).encode(), lambda text: quote(text).encode()],
+    "base64": [lambda text: b64encode(text.encode()), lambda text: urlsafe_b64encode(text.encode())],
+    "hexadecimal": [lambda text: text.encode().hex().encode(), lambda text: text.encode().hex().upper().encode()],
+    "percent": [percent, lambda text: percent(text).lower()],
+    "unicode escapes": [lambda text: "".join(rf"\u{ord(each):04x}" for each in text).encode()],
+    "utf-16": [lambda text: text.encode("utf-16-le"), lambda text: text.encode("utf-16-be")],
+    "compressed": [lambda text: gzip.compress(text.encode()), zipped],
+}
+
+
+@pytest.mark.parametrize("before", ["", "a", "ab", "abc", "Bearer ", "user:", "api:", "??>"])
+@pytest.mark.parametrize("encoding", ENCODERS)
+def test_a_key_is_known_in_each_encoding(encoding: str, before: str):
+    for encode in ENCODERS[encoding]:
+        assert holds_a_key(encode(f"{before}{KEY} and more"))
+        assert not holds_a_key(encode(f"{before}another and more"))
+
+
+def test_there_are_six_encodings_and_each_is_known_by_a_form_of_its_own():
+    assert [*FORMS] == [name for name in ENCODERS if name != "compressed"]
+    assert len({form for forms in FORMS.values() for form in forms}) == sum(map(len, FORMS.values()))
 
 
 def test_where_a_test_has_put_its_key_it_may_be(tmp_path: Path):
@@ -106,7 +141,8 @@ def test_what_is_no_file_of_the_test_is_left_alone(tmp_path: Path):
 
 TESTS = """
 import logging
-from tests.canary import PREFIX
+import sys
+from tests.canary import EAR, PREFIX
 
 def test_nothing(tmp_path):
     (tmp_path / "a.txt").write_text("harmless")
@@ -117,6 +153,18 @@ def test_file(tmp_path):
 def test_log():
     logging.getLogger("everloop.any").info(PREFIX)
 
+def test_debug():
+    logging.getLogger("everloop.any").debug(PREFIX.encode().hex())
+
+def test_printed():
+    print(PREFIX)
+
+def test_told_to_stderr(tmp_path):
+    print(f"<{PREFIX}>", file=sys.stderr)
+
+def test_heard_from_a_command():
+    EAR.hear("a command", PREFIX)
+
 def test_next():
     pass
 """
@@ -125,7 +173,8 @@ def test_next():
 def test_a_test_that_leaks_has_an_error_and_the_others_have_none(tmp_path: Path):
     file = tmp_path / "test_them.py"
     file.write_text(TESTS)
-    options = ("-q", "-p", "tests.conftest", "-p", "no:cacheprovider", "--basetemp", str(tmp_path / "inner"))
+    plugins = ("-p", "pytest_timeout", "-o", "timeout=60", "-p", "tests.conftest", "-p", "no:cacheprovider")
+    options = ("-q", *plugins, "--basetemp", str(tmp_path / "inner"))
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", *options, str(file)],
         cwd=ROOT,
@@ -135,5 +184,6 @@ def test_a_test_that_leaks_has_an_error_and_the_others_have_none(tmp_path: Path)
     )
     lines = ran.stdout.splitlines()
     blamed = [line.partition("::")[2].partition(" ")[0] for line in lines if line.startswith("ERROR ")]
-    assert (blamed, lines[-1].partition(" in ")[0]) == (["test_file", "test_log"], "4 passed, 2 errors")
+    leaking = [f"test_{each}" for each in ("file", "log", "debug", "printed", "told_to_stderr", "heard_from_a_command")]
+    assert (blamed, lines[-1].partition(" in ")[0]) == (leaking, "8 passed, 6 errors")
     assert {"leak.txt holds a key", f"the logger everloop.any has told a key: {PREFIX}"} <= {*lines}

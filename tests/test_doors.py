@@ -35,8 +35,8 @@ TO_ITSELF = {("providers/embedded/llama.py", "http.client")}  # speaks to its ow
 
 # Whoever needs another module here asks first: does it read a clock, a file, the network or the environment?
 PURE = {
-    "collections", "contextlib", "contextvars", "difflib", "enum", "fnmatch", "functools", "hashlib", "inspect",
-    "itertools", "math", "msgspec", "re", "types", "typing", "unicodedata",
+    "base64", "collections", "contextlib", "contextvars", "difflib", "enum", "fnmatch", "functools", "hashlib",
+    "inspect", "itertools", "math", "msgspec", "re", "types", "typing", "unicodedata",
 }  # fmt: skip
 MAY_BE_ASYNC = {"ports"}  # the Protocols
 IMPURE_BUILTINS = {"open", "print", "input", "exec", "eval", "__import__", "breakpoint"}

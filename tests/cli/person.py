@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import msgspec
+from tests.canary import EAR, PRINTED
 from tests.cli.forking import Forked, can_fork, fork_server
 
 from everloop.testing import Shown
@@ -60,7 +61,7 @@ class Person:
         forked = fork_server().begin(arguments, self.environment, typed)
         self._forked.append(forked)
         status, out, err = await forked.ended()
-        return Ran(status, out.decode(), err.decode())
+        return heard(Ran(status, out.decode(), err.decode()))
 
 
 def someone(folder: Path, home: Path, model: ModelServer, **environment: str) -> Person:
@@ -75,7 +76,13 @@ def someone(folder: Path, home: Path, model: ModelServer, **environment: str) ->
 async def ended(process: asyncio.subprocess.Process, typed: bytes | None = b"") -> Ran:
     out, err = await process.communicate(typed)
     assert process.returncode is not None
-    return Ran(process.returncode, out.decode(), err.decode())
+    return heard(Ran(process.returncode, out.decode(), err.decode()))
+
+
+def heard(ran: Ran) -> Ran:
+    """What a command prints is looked at by the guard over keys."""
+    EAR.hear(PRINTED, ran.out + ran.err)
+    return ran
 
 
 def is_one_plain_sentence(text: str) -> bool:

@@ -157,7 +157,7 @@ def kinds(person: Person, thread: str) -> list[str]:
     return [json.loads(body)["kind"] for (body,) in rows]
 
 
-@pytest.mark.may_hold_keys("everloop.db", "everloop.db-wal")  # someone has said it
+@pytest.mark.may_hold_keys("everloop.db", "everloop.db-wal", "a command")  # someone has said it
 async def test_as_a_test_it_passes_and_holds_no_key(person, model, tmp_path):
     model.play([WRITE, Say(f"done, and your key is {SECRET}")])
     turn = await say(person, f"write it down; my key is {SECRET}")

@@ -14,12 +14,14 @@ import pytest_asyncio
 from everloop.app import serve
 from everloop.app.records import open_records
 from everloop.core.people import Role
+from everloop.gateway import page
 from everloop.gateway.api.route import ApiRoute
 from everloop.gateway.api.routes import TABLE
+from everloop.gateway.ws.frames import NEEDS
 from everloop.testing import Call, Say, ScriptedModel, Shown
 from everloop.tools.decorator import tool
 
-from .asked import PEOPLE, introduce
+from .asked import PEOPLE, introduce, routes
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 CANARY = re.compile(r"CANARY-\w+-")  # in all that one of them says, keeps and is asked about
@@ -107,6 +109,7 @@ async def live(door: Door, role: Role) -> Recorded:
         ("POST", "/v1/responses", {"json": response}),
         ("POST", "/message", {"json": platform}),
         ("POST", "/message", {"json": {**platform, "platform_channel_id": "c1", "id": "m2"}}),
+        ("POST", "/message/stream", {"json": {**platform, "id": "m3"}}),
         ("POST", "/api/files?name=own.txt", {"data": text.encode()}),
         ("PUT", "/api/workspace/file?path=own.txt", {"data": text.encode()}),
     ]
@@ -143,7 +146,8 @@ async def live(door: Door, role: Role) -> Recorded:
     return kept
 
 
-KINDS = {"ref": ("ref",), "session": ("session",), "thread": ("thread",), "path": ("path",)}
+KINDS = {"ref": ("ref",), "session": ("session",), "thread": ("thread",), "path": ("path",), "who": ("person",)}
+KINDS |= {"id": ("thread", "approval", "person", "token"), "account": ("person",)}
 FILLED: dict[str, Any] = {
     "q": WORD,
     "seq": 3,
@@ -152,6 +156,13 @@ FILLED: dict[str, Any] = {
     "allow": False,
     "days": 1,
     "name": "x",
+    "archived": True,
+}
+# What is asked for beside that is nobody's: how much of it, in which order, what is to be set.
+NAMES_NOTHING = {
+    *("limit", "skip", "after", "before", "since", "hidden", "by", "offset", "per", "what", "confirm"),
+    *("address", "ahead", "blocked", "code", "files", "key", "max_tokens", "model", "money", "open_to", "pinned"),
+    *("place", "places", "prompt", "provider", "replace", "replaces", "role", "scopes", "title", "tokens", "tools"),
 }
 
 
@@ -161,11 +172,7 @@ def fields_of(shape: Any, kept: Recorded) -> Iterator[dict[str, Any]]:
         return
     choices: dict[str, list[Any]] = {}
     for field in msgspec.structs.fields(shape):
-        if field.name == "id":
-            choices["id"] = [
-                each for kind in ("thread", "approval", "person", "token") for each in kept.ids.get(kind, [])
-            ]
-        elif field.name in KINDS:
+        if field.name in KINDS:
             choices[field.name] = [each for kind in KINDS[field.name] for each in kept.ids.get(kind, [])]
         elif field.name in FILLED:
             choices[field.name] = [FILLED[field.name]]
@@ -201,6 +208,17 @@ async def answers(client: aiohttp.ClientSession, asked: Iterator[Any], kept: Rec
     return found
 
 
+# The routes of other doors than the API at which nothing is told that is somebody's, and why.
+TELLS_NOTHING = {
+    **dict.fromkeys([("GET", "/health"), ("GET", "/ready"), ("GET", "/metrics")], "of the house as a whole"),
+    **dict.fromkeys([("GET", "/login"), ("GET", "/openapi.json")], "the same for everybody"),
+    **dict.fromkeys([("GET", "/v1/models"), ("GET", "/v1/models/{name}")], "the settings'"),
+    **dict.fromkeys([("POST", f"/auth/{each}") for each in ("login", "logout", "password", "session")], "one's own"),
+    ("POST", "/v1/{rest}"): "there is no such route",
+    ("GET", "/files/{ref}/{name}"): "the link is the permission: tests/gateway/test_own_files.py",
+    ("GET", "/ws"): "its frames, each by itself: test_no_frame_tells_one_anything_of_the_other",
+}
+REPLAYED_FRAMES = {"watch", "resume", "history", "status", "stop", "approve", "message"}
 PAIRS = [(Role.USER, Role.GUEST), (Role.USER, Role.ADMIN), (Role.OWNER, Role.GUEST), (Role.OWNER, Role.USER)]
 PAIRS += [(Role.OWNER, Role.ADMIN), (Role.USER, Role.OWNER)]
 SAFE = [route for route in TABLE if route.least < Role.OWNER and "/api/models" not in route.path]
@@ -238,6 +256,18 @@ async def test_no_route_of_the_api_tells_one_anything_of_the_other(door: Door, o
 async def test_no_request_that_is_sent_again_by_another_is_answered_with_the_ones_answer(door: Door, one, other):
     """Nor one that goes on in a session, or from a response, of the one's."""
     kept = door.recorded[one]
+    foreign = []
+    async with door.client(other) as client:
+        for method, path, given in sent_again(kept):
+            async with client.request(method, path, **given) as answer:
+                told = await answer.text()
+            if any(each in told for each in kept.answers):
+                foreign.append((method, path, given))
+    assert foreign == []
+
+
+def sent_again(kept: Recorded) -> list[tuple[str, str, dict[str, Any]]]:
+    """What somebody has sent to other doors than the API, and what goes on with it."""
     more: list[tuple[str, str, dict[str, Any]]] = []
     for session in kept.ids["session"]:
         body = {"model": "everloop", "messages": [{"role": "user", "content": "what was said?"}]}
@@ -246,15 +276,7 @@ async def test_no_request_that_is_sent_again_by_another_is_answered_with_the_one
         body = {"model": "everloop", "input": "what was said?", "previous_response_id": response}
         more.append(("POST", "/v1/responses", {"json": body}))
         more.append(("GET", f"/v1/responses/{response}", {}))
-    again = [each for each in kept.requests if each[1].startswith(("/v1", "/message"))]
-    foreign = []
-    async with door.client(other) as client:
-        for method, path, given in (*again, *more):
-            async with client.request(method, path, **given) as answer:
-                told = await answer.text()
-            if any(each in told for each in kept.answers):
-                foreign.append((method, path, given))
-    assert foreign == []
+    return [*(each for each in kept.requests if each[1].startswith(("/v1", "/message"))), *more]
 
 
 @pytest.mark.parametrize("one, other", PAIRS)
@@ -285,3 +307,34 @@ async def test_no_frame_tells_one_anything_of_the_other(door: Door, one: Role, o
             told.append(str(frame))
     assert [each for each in told if kept.finds(each)] == []
     assert len(told) > 5
+
+
+async def test_a_route_that_nobody_replays_breaks_the_build(door: Door, tmp_path: Path):
+    """Of every door: one of the API is replayed by what it takes; one of another is sent again, or tells nothing."""
+    pages = {("GET", route.path) for route in page.routes()}
+    again = {(method, path) for method, path, _ in sent_again(door.recorded[Role.USER])}
+    covered = {(m, re.sub("/v1/responses/.*", "/v1/{rest}", path)) for m, path in again} | {*TELLS_NOTHING} | pages
+    covered |= {(route.method, route.path) for route in TABLE}
+    assert {(m.replace("HEAD", "GET"), path) for m, path in await routes(tmp_path)} - covered == set()
+    never = [(each.method, each.path) for each in SAFE if not any(replayed(each, door.recorded[Role.USER]))]
+    assert never == []
+
+
+async def test_a_field_by_which_something_of_anothers_could_be_named_is_replayed_or_breaks_the_build():
+    shapes = [shape for route in TABLE for shape in (route.at, route.query, route.body)]
+    structs = [each for each in shapes if isinstance(each, type) and issubclass(each, msgspec.Struct)]
+    assert {name for each in structs for name in each.__struct_fields__} - {*KINDS, *FILLED, *NAMES_NOTHING} == set()
+    assert {frame.__struct_config__.tag for frame in NEEDS} == REPLAYED_FRAMES
+
+
+async def test_a_route_and_a_field_that_are_new_would_be_seen(door: Door):
+    class Brand(msgspec.Struct):
+        diary: str
+
+    async def handle(call: Any) -> Any: ...
+
+    route = ApiRoute("GET", "/api/brand/{diary}", "", handle, at=Brand)
+    assert {*Brand.__struct_fields__} - {*KINDS, *FILLED, *NAMES_NOTHING} == {"diary"}
+    assert ("GET", "/api/brand/{diary}") not in TELLS_NOTHING
+    with pytest.raises(KeyError):  # what it takes cannot be filled in
+        next(replayed(route, door.recorded[Role.USER]))

@@ -1,6 +1,10 @@
 """What a host repeats of a request is not told."""
 
+import json
+from base64 import b64encode, urlsafe_b64encode
+
 import pytest
+from tests.canary import holds_a_key
 
 from everloop.core.errors import HostFailed, RateLimited
 from everloop.providers.secrets import hide_secrets
@@ -30,6 +34,27 @@ def told(text: str, url: str = HERE, **headers: str) -> str:
 )
 def test_the_words_of_a_request_are_left_out(text, remains):
     assert told(text, Authorization=f"Bearer {KEY}", X_Team=OTHER, Accept="application/json") == remains
+
+
+@pytest.mark.parametrize("before", ["", "a", "Bearer "])
+@pytest.mark.parametrize(
+    "encode",
+    [
+        lambda text: b64encode(text.encode()).decode(),
+        lambda text: urlsafe_b64encode(text.encode()).decode(),
+        lambda text: text.encode().hex(),
+        lambda text: text.encode().hex().upper(),
+        lambda text: "".join(f"%{byte:02x}" for byte in text.encode()),
+        lambda text: "".join(rf"\u{ord(letter):04X}" for letter in text),
+        json.dumps,
+    ],
+)
+def test_a_key_that_a_host_repeats_in_another_encoding_is_left_out(encode, before):
+    key, other = 'sk-canary??>"\\one/+1', "words of the host"
+    left = told(f"no {encode(before + key)} here", Authorization=f"Bearer {key}")
+    assert not holds_a_key(left.encode())
+    assert (left[:3], "…" in left, left[-5:], len(left) < 60) == ("no ", True, " here", True)
+    assert told(encode(other), Authorization=f"Bearer {key}") == encode(other)
 
 
 @pytest.mark.parametrize("text", ["no pass/word here", "no pass%2Fword here", "no bWU6cGFzcy93b3Jk here"])

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from ..core.log_context import log_context
+from ..readings.encodings import forms_of
 
 LARGEST = 5_000_000  # bytes of a file
 KEPT = 4  # files that were put aside
@@ -165,5 +166,6 @@ def _secrets() -> list[re.Pattern[str]]:
     """What looks like a secret, with what stands before it in a group; the values of variables that are named like
     one."""
     named = {value for name, value in os.environ.items() if _NAMES.search(name) and len(value) >= _SHORTEST}
-    known = "|".join(map(re.escape, sorted(named, key=len, reverse=True)))
+    forms = {form for value in named for form in forms_of(value)}
+    known = "|".join(map(re.escape, sorted(forms, key=len, reverse=True)))
     return [re.compile(shape) for shape in (*_SHAPES, *([known] if known else []))]

@@ -2,10 +2,11 @@
 
 import re
 from base64 import b64encode
-from collections.abc import Collection, Iterator, Mapping
-from urllib.parse import parse_qsl, quote, unquote
+from collections.abc import Iterator, Mapping
+from urllib.parse import parse_qsl, unquote
 
 from ..core.errors import ProviderError
+from ..readings.encodings import forms_of
 
 _SHORTEST = 8  # characters; a shorter word is no secret ("ollama", "none"), and would be found in any text
 _HARMLESS = {
@@ -19,7 +20,8 @@ def hide_secrets(error: ProviderError, url: str, headers: Mapping[str, str]) -> 
     """Take the secrets of a request out of the error's text, also one of which an excerpt has cut off the end."""
     words = [word for word in (*_words_in(headers), *_password_in(url), *_query_in(url)) if len(word) >= _SHORTEST]
     if words:
-        error.args = (_without({form for word in words for form in _forms_of(word)}, str(error)),)
+        begun = {form: form[: _SHORTEST * max(1, len(form) // len(word))] for word in words for form in forms_of(word)}
+        error.args = (_without(begun, str(error)),)
 
 
 def _words_in(headers: Mapping[str, str]) -> Iterator[str]:
@@ -44,13 +46,9 @@ def _password_in(url: str) -> tuple[str, ...]:
     return password, b64encode(f"{user}:{password}".encode()).decode()
 
 
-def _forms_of(word: str) -> tuple[str, ...]:
-    """As it is, as an address writes it, and as JSON may."""
-    return word, quote(word, safe=""), word.replace("/", r"\/")
-
-
-def _without(secrets: Collection[str], text: str) -> str:
-    beginning = re.compile("|".join({re.escape(secret[:_SHORTEST]) for secret in secrets}))
+def _without(secrets: Mapping[str, str], text: str) -> str:
+    """`secrets` are what is taken out, each with the beginning by which it is known."""
+    beginning = re.compile("|".join({re.escape(each) for each in secrets.values()}))
     while found := beginning.search(text):
         before, rest = text[: found.start()], text[found.start() :]
         # Several may begin alike; taking away the beginning of the wrong one would leave the end of the right one.

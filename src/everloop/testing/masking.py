@@ -9,9 +9,9 @@ import re
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
-import msgspec
+from ..readings.encodings import forms_of
 
 MASK = "***"
 
@@ -59,7 +59,7 @@ class Masking:
         return [piece for piece in _without(whole, spans, pieces) if piece]
 
     def _learn(self, secrets: Iterable[str]) -> None:
-        new = {form for secret in secrets if len(secret) >= _SHORTEST for form in _forms_of(secret)}
+        new = {form for secret in secrets if len(secret) >= _SHORTEST for form in map(str.encode, forms_of(secret))}
         if new - self._forms:
             self._forms |= new
             longest_first = sorted(self._forms, key=lambda form: (-len(form), form))
@@ -121,9 +121,3 @@ def _decoded(text: str) -> str:
         return b64decode(text, validate=True).decode()
     except (NotBase64, UnicodeDecodeError):
         return ""
-
-
-def _forms_of(secret: str) -> Iterator[bytes]:
-    """As it is, as JSON writes it in two ways, and as an address does."""
-    in_json = msgspec.json.encode(secret)[1:-1]
-    yield from (secret.encode(), in_json, in_json.replace(b"/", rb"\/"), quote(secret, safe="").encode())
